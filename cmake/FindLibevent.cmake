@@ -1,0 +1,7 @@
+# Libevent::event, from pkg-config: the core loop and evhttp with OpenSSL.
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(Libevent REQUIRED IMPORTED_TARGET libevent libevent_openssl)
+if(NOT TARGET Libevent::event)
+  add_library(Libevent::event ALIAS PkgConfig::Libevent)
+endif()
+set(Libevent_FOUND TRUE)

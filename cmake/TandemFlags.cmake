@@ -1,0 +1,37 @@
+# The flags of every target of ours, as one interface target; nothing is set globally.
+add_library(tandem_flags INTERFACE)
+target_compile_definitions(tandem_flags INTERFACE _GNU_SOURCE)
+target_compile_options(tandem_flags INTERFACE
+  -Wall -Wextra -Wshadow -Wconversion -Wvla -Wstrict-prototypes -Wmissing-prototypes
+  -Wpointer-arith -Wcast-qual -Wformat=2 -Wundef
+  -fno-strict-aliasing -ffp-contract=off
+  "-fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=")
+if(TANDEM_WERROR)
+  target_compile_options(tandem_flags INTERFACE -Werror)
+endif()
+target_link_libraries(tandem_flags INTERFACE m)
+
+if(TANDEM_SAN STREQUAL "address")
+  set(tandem_san_flags -fsanitize=address -fno-omit-frame-pointer)
+  target_compile_definitions(tandem_flags INTERFACE TD_ARENA_DEBUG=1)
+elseif(TANDEM_SAN STREQUAL "undefined")
+  set(tandem_san_flags -fsanitize=undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+elseif(TANDEM_SAN STREQUAL "thread")
+  set(tandem_san_flags -fsanitize=thread -fno-omit-frame-pointer)
+elseif(TANDEM_SAN)
+  message(FATAL_ERROR "TANDEM_SAN is '${TANDEM_SAN}': use address, undefined or thread")
+endif()
+if(tandem_san_flags)
+  target_compile_options(tandem_flags INTERFACE ${tandem_san_flags})
+  target_link_options(tandem_flags INTERFACE ${tandem_san_flags})
+endif()
+if(TANDEM_COVERAGE)
+  target_compile_options(tandem_flags INTERFACE --coverage)
+  target_link_options(tandem_flags INTERFACE --coverage)
+endif()
+if(TANDEM_FUZZ)
+  if(NOT CMAKE_C_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "the fuzz targets need clang: use the fuzz preset")
+  endif()
+  target_compile_options(tandem_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()

@@ -1,0 +1,150 @@
+#include "base/arena.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/error.h"
+
+#define ARENA_ALIGN _Alignof(max_align_t)
+#define ARENA_BLOCK_FIRST ((size_t)4096)
+#define ARENA_BLOCK_MAX ((size_t)1 << 20)
+
+#ifndef TD_ARENA_DEBUG
+#define TD_ARENA_DEBUG 0
+#endif
+
+struct td_arena_block {
+    struct td_arena_block *next;
+    size_t size; /* of data */
+    _Alignas(max_align_t) char data[];
+};
+
+void td_arena_init(struct td_arena *arena, size_t max_bytes)
+{
+    *arena = (struct td_arena){.max_bytes = max_bytes};
+}
+
+static void arena_free_blocks(struct td_arena_block *block)
+{
+    while (block) {
+        struct td_arena_block *next = block->next;
+        td_free(block);
+        block = next;
+    }
+}
+
+void td_arena_done(struct td_arena *arena)
+{
+    arena_free_blocks(arena->blocks);
+    *arena = (struct td_arena){.max_bytes = arena->max_bytes};
+}
+
+void td_arena_reset(struct td_arena *arena)
+{
+    arena->used_bytes = 0;
+    if (TD_ARENA_DEBUG || !arena->blocks) {
+        td_arena_done(arena);
+        return;
+    }
+    struct td_arena_block *largest = arena->blocks;
+    for (struct td_arena_block *b = arena->blocks; b; b = b->next) {
+        largest = b->size > largest->size ? b : largest;
+    }
+    for (struct td_arena_block *b = arena->blocks, *next; b; b = next) {
+        next = b->next;
+        if (b != largest) {
+            td_free(b);
+        }
+    }
+    if (largest->size > ARENA_BLOCK_MAX) {
+        td_free(largest); /* one huge turn must not pin its memory for ever */
+        td_arena_done(arena);
+        return;
+    }
+    largest->next = NULL;
+    arena->blocks = largest;
+    arena->at = largest->data;
+    arena->end = largest->data + largest->size;
+}
+
+/* Blocks double from 4 KiB to 1 MiB; a larger piece gets a block of its own. */
+static void *arena_alloc_slow(struct td_arena *arena, size_t size)
+{
+    size_t want = size;
+    if (!TD_ARENA_DEBUG) {
+        size_t next = arena->blocks ? arena->blocks->size * 2 : ARENA_BLOCK_FIRST;
+        next = next > ARENA_BLOCK_MAX ? ARENA_BLOCK_MAX : next;
+        want = size > next ? size : next;
+    }
+    struct td_arena_block *block = td_alloc(sizeof(*block) + want);
+    block->next = arena->blocks;
+    block->size = want;
+    arena->blocks = block;
+    arena->at = block->data + size;
+    arena->end = block->data + want;
+    return block->data;
+}
+
+void *td_arena_alloc(struct td_arena *arena, size_t size)
+{
+    if (size > SIZE_MAX / 2) {
+        td_out_of_memory();
+    }
+    size_t rounded = (size + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
+    arena->used_bytes += rounded;
+    if (TD_ARENA_DEBUG) {
+        return arena_alloc_slow(arena, size);
+    }
+    if (rounded > (size_t)(arena->end - arena->at) || !arena->at) {
+        return arena_alloc_slow(arena, rounded);
+    }
+    void *piece = arena->at;
+    arena->at += rounded;
+    return piece;
+}
+
+void *td_arena_alloc_zero(struct td_arena *arena, size_t count, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes)) {
+        td_out_of_memory();
+    }
+    void *piece = td_arena_alloc(arena, bytes);
+    memset(piece, 0, bytes);
+    return piece;
+}
+
+td_str td_arena_copy_str(struct td_arena *arena, td_str s)
+{
+    char *copy = td_arena_alloc(arena, s.len + 1);
+    if (s.len > 0) {
+        memcpy(copy, s.ptr, s.len);
+    }
+    copy[s.len] = '\0';
+    return (td_str){.ptr = copy, .len = s.len};
+}
+
+td_str td_arena_format(struct td_arena *arena, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int len = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    td_assert(len >= 0);
+    char *text = td_arena_alloc(arena, (size_t)len + 1);
+    va_start(args, format);
+    (void)vsnprintf(text, (size_t)len + 1, format, args); /* same length as measured above */
+    va_end(args);
+    return (td_str){.ptr = text, .len = (size_t)len};
+}
+
+int td_arena_check(const struct td_arena *arena, struct td_error *err)
+{
+    if (arena->used_bytes > arena->max_bytes) {
+        return td_error_set(err, TD_LIMIT, "needs more than %zu bytes of memory", arena->max_bytes);
+    }
+    return TD_OK;
+}

@@ -1,0 +1,131 @@
+#include "base/buf.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/error.h"
+
+#define BUF_CAP_FIRST 64
+
+void td_buf_init(struct td_buf *buf, size_t max)
+{
+    td_assert(max < SIZE_MAX);
+    *buf = (struct td_buf){.max = max};
+}
+
+void td_buf_done(struct td_buf *buf)
+{
+    td_free(buf->ptr);
+    *buf = (struct td_buf){.max = buf->max};
+}
+
+void td_buf_reset(struct td_buf *buf)
+{
+    buf->len = 0;
+    buf->is_full = false;
+    if (buf->ptr) {
+        buf->ptr[0] = '\0';
+    }
+}
+
+char *td_buf_reserve(struct td_buf *buf, size_t len)
+{
+    if (buf->is_full || len > buf->max - buf->len) {
+        buf->is_full = true;
+        return NULL;
+    }
+    size_t need = buf->len + len + 1;
+    if (need > buf->cap) {
+        size_t cap = buf->cap > 0 ? buf->cap : BUF_CAP_FIRST;
+        while (cap < need) {
+            cap = cap > SIZE_MAX / 2 ? need : cap * 2;
+        }
+        cap = cap > buf->max + 1 ? buf->max + 1 : cap;
+        buf->ptr = td_realloc(buf->ptr, cap);
+        buf->cap = cap;
+    }
+    return buf->ptr + buf->len;
+}
+
+void td_buf_commit(struct td_buf *buf, size_t len)
+{
+    td_assert(len < buf->cap - buf->len);
+    buf->len += len;
+    buf->ptr[buf->len] = '\0';
+}
+
+int td_buf_append(struct td_buf *buf, td_str bytes)
+{
+    char *place = td_buf_reserve(buf, bytes.len);
+    if (!place) {
+        return TD_LIMIT;
+    }
+    if (bytes.len > 0) {
+        memcpy(place, bytes.ptr, bytes.len);
+    }
+    td_buf_commit(buf, bytes.len);
+    return TD_OK;
+}
+
+int td_buf_append_char(struct td_buf *buf, char byte)
+{
+    return td_buf_append(buf, (td_str){.ptr = &byte, .len = 1});
+}
+
+int td_buf_append_format(struct td_buf *buf, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int len = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    td_assert(len >= 0);
+    char *place = td_buf_reserve(buf, (size_t)len);
+    if (!place) {
+        return TD_LIMIT;
+    }
+    va_start(args, format);
+    (void)vsnprintf(place, (size_t)len + 1, format, args); /* same length as measured above */
+    va_end(args);
+    td_buf_commit(buf, (size_t)len);
+    return TD_OK;
+}
+
+int td_buf_append_int64(struct td_buf *buf, int64_t value)
+{
+    char digits[20];
+    size_t at = sizeof(digits);
+    uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    do {
+        digits[--at] = (char)('0' + rest % 10);
+        rest /= 10;
+    } while (rest > 0);
+    if (value < 0) {
+        digits[--at] = '-';
+    }
+    return td_buf_append(buf, (td_str){.ptr = digits + at, .len = sizeof(digits) - at});
+}
+
+void td_buf_consume(struct td_buf *buf, size_t len)
+{
+    td_assert(len <= buf->len);
+    if (len > 0) {
+        memmove(buf->ptr, buf->ptr + len, buf->len - len);
+        buf->len -= len;
+        buf->ptr[buf->len] = '\0';
+    }
+}
+
+td_str td_buf_str(const struct td_buf *buf)
+{
+    return buf->ptr ? (td_str){.ptr = buf->ptr, .len = buf->len} : TD_STR_EMPTY;
+}
+
+int td_buf_check(const struct td_buf *buf, const char *what, struct td_error *err)
+{
+    if (buf->is_full) {
+        return td_error_set(err, TD_LIMIT, "%s is larger than %zu bytes", what, buf->max);
+    }
+    return TD_OK;
+}

@@ -1,0 +1,42 @@
+/*
+ * Time is passed in. A clock tells wall time (nanoseconds since 1970 UTC) and a steady time that never goes back; real,
+ * accelerated (a factor over the real one) or virtual (moved only by td_clock_advance, so that a run is a function of its
+ * inputs). Deciders never see a clock, only a td_time. One thread moves a virtual clock; reading is safe from any thread
+ * for the other two.
+ */
+#pragma once
+
+#include <stdint.h>
+
+typedef int64_t td_time;     /* nanoseconds since 1970-01-01T00:00:00Z: years 1678 to 2262 */
+typedef int64_t td_duration; /* nanoseconds, as Go's time.Duration */
+
+#define TD_NANOSECOND ((td_duration)1)
+#define TD_MICROSECOND (1000 * TD_NANOSECOND)
+#define TD_MILLISECOND (1000 * TD_MICROSECOND)
+#define TD_SECOND (1000 * TD_MILLISECOND)
+#define TD_MINUTE (60 * TD_SECOND)
+#define TD_HOUR (60 * TD_MINUTE)
+
+enum td_clock_kind { TD_CLOCK_REAL, TD_CLOCK_ACCELERATED, TD_CLOCK_VIRTUAL };
+
+struct td_clock {
+    enum td_clock_kind kind;
+    double speed;           /* accelerated: clock seconds per real second, above 0 */
+    td_time wall_start;     /* wall time when steady_start was read; virtual: the start */
+    td_duration steady_start; /* accelerated: the machine's steady time at the start */
+    td_duration virtual_elapsed;
+};
+
+struct td_clock td_clock_real(void);
+struct td_clock td_clock_accelerated(double speed, td_time wall_start);
+struct td_clock td_clock_virtual(td_time wall_start);
+
+td_time td_clock_wall(const struct td_clock *clock);
+td_duration td_clock_steady(const struct td_clock *clock);
+
+/* Virtual clocks only; elapsed is not negative. */
+void td_clock_advance(struct td_clock *clock, td_duration elapsed);
+
+/* How long the machine has to wait for `span` to pass on this clock; 0 on a virtual one. */
+td_duration td_clock_real_span(const struct td_clock *clock, td_duration span);

@@ -1,0 +1,132 @@
+#include "base/str.h"
+
+td_str td_str_from(const char *text)
+{
+    return text ? (td_str){.ptr = text, .len = strlen(text)} : TD_STR_EMPTY;
+}
+
+int td_str_compare(td_str a, td_str b)
+{
+    size_t shared = a.len < b.len ? a.len : b.len;
+    int order = shared > 0 ? memcmp(a.ptr, b.ptr, shared) : 0;
+    if (order != 0) {
+        return order < 0 ? -1 : 1;
+    }
+    return (a.len > b.len) - (a.len < b.len);
+}
+
+int td_str_compare_items(const void *a, const void *b)
+{
+    return td_str_compare(*(const td_str *)a, *(const td_str *)b);
+}
+
+bool td_str_starts_with(td_str s, td_str prefix)
+{
+    return s.len >= prefix.len && td_str_equal(td_str_slice(s, 0, prefix.len), prefix);
+}
+
+bool td_str_ends_with(td_str s, td_str suffix)
+{
+    return s.len >= suffix.len && td_str_equal(td_str_slice(s, s.len - suffix.len, s.len), suffix);
+}
+
+size_t td_str_find(td_str s, char byte, size_t from)
+{
+    if (from >= s.len) {
+        return s.len;
+    }
+    const char *hit = memchr(s.ptr + from, byte, s.len - from);
+    return hit ? (size_t)(hit - s.ptr) : s.len;
+}
+
+td_str td_str_slice(td_str s, size_t from, size_t to)
+{
+    to = to < s.len ? to : s.len;
+    from = from < to ? from : to;
+    return s.ptr ? (td_str){.ptr = s.ptr + from, .len = to - from} : TD_STR_EMPTY;
+}
+
+static bool str_is_space(char byte)
+{
+    return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n';
+}
+
+td_str td_str_trim(td_str s)
+{
+    size_t from = 0;
+    size_t to = s.len;
+    while (from < to && str_is_space(s.ptr[from])) {
+        from++;
+    }
+    while (to > from && str_is_space(s.ptr[to - 1])) {
+        to--;
+    }
+    return td_str_slice(s, from, to);
+}
+
+bool td_str_to_int64(td_str s, int64_t *ret)
+{
+    size_t i = 0;
+    bool is_negative = false;
+    if (s.len > 0 && (s.ptr[0] == '-' || s.ptr[0] == '+')) {
+        is_negative = s.ptr[0] == '-';
+        i = 1;
+    }
+    if (i == s.len) {
+        return false;
+    }
+    uint64_t value = 0;
+    uint64_t value_max = is_negative ? (uint64_t)INT64_MAX + 1 : (uint64_t)INT64_MAX;
+    for (; i < s.len; i++) {
+        if (s.ptr[i] < '0' || s.ptr[i] > '9') {
+            return false;
+        }
+        uint64_t digit = (uint64_t)(s.ptr[i] - '0');
+        if (value > (value_max - digit) / 10) {
+            return false;
+        }
+        value = value * 10 + digit;
+    }
+    *ret = is_negative ? (int64_t)(0 - value) : (int64_t)value;
+    return true;
+}
+
+/* Length of the well-formed character at p (1 to 4), or 0. The second byte's range depends on the lead byte: that is
+ * what excludes overlong forms (E0, F0), surrogates (ED) and what lies past U+10FFFF (F4). */
+static size_t str_utf8_char(const unsigned char *p, size_t len)
+{
+    unsigned char lead = p[0];
+    if (lead < 0x80) {
+        return 1;
+    }
+    size_t need = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
+    if (lead < 0xC2 || lead > 0xF4 || len < need) {
+        return 0;
+    }
+    unsigned char low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
+    unsigned char high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
+    if (p[1] < low || p[1] > high) {
+        return 0;
+    }
+    for (size_t i = 2; i < need; i++) {
+        if ((p[i] & 0xC0) != 0x80) {
+            return 0;
+        }
+    }
+    return need;
+}
+
+bool td_str_is_utf8(td_str s)
+{
+    const unsigned char *p = (const unsigned char *)s.ptr;
+    size_t left = s.len;
+    while (left > 0) {
+        size_t n = str_utf8_char(p, left);
+        if (n == 0) {
+            return false;
+        }
+        p += n;
+        left -= n;
+    }
+    return true;
+}

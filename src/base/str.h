@@ -1,0 +1,55 @@
+/*
+ * String slices: a pointer and a length, never NUL-terminated by promise, never owning. Whoever made the bytes keeps
+ * them alive; functions that return a slice into their input say so. Copies live in an arena (td_arena_copy_str).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef struct {
+    const char *ptr; /* may be NULL only when len is 0 */
+    size_t len;
+} td_str;
+
+#define TD_STR(literal) ((td_str){.ptr = "" literal, .len = sizeof(literal) - 1})
+#define TD_STR_INIT(literal) {.ptr = "" literal, .len = sizeof(literal) - 1} /* static tables */
+#define TD_STR_EMPTY ((td_str){.ptr = "", .len = 0})
+
+/* For printf: "%.*s", TD_STR_ARG(name). Slices longer than INT_MAX are cut. */
+#define TD_STR_ARG(s) ((s).len > INT32_MAX ? INT32_MAX : (int)(s).len), ((s).ptr ? (s).ptr : "")
+
+/* The slice of a NUL-terminated text; NULL gives the empty slice. */
+td_str td_str_from(const char *text);
+
+static inline bool td_str_equal(td_str a, td_str b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
+}
+
+/* Byte order, shorter first when one is the start of the other; as Go compares strings. */
+int td_str_compare(td_str a, td_str b);
+
+/* td_str_compare for qsort over an array of td_str. */
+int td_str_compare_items(const void *a, const void *b);
+
+bool td_str_starts_with(td_str s, td_str prefix);
+bool td_str_ends_with(td_str s, td_str suffix);
+
+/* Index of the first `byte` at or after `from`, or s.len. */
+size_t td_str_find(td_str s, char byte, size_t from);
+
+/* The part [from, to); both are clamped to the length. */
+td_str td_str_slice(td_str s, size_t from, size_t to);
+
+/* Without spaces, tabs, CR and LF at both ends. */
+td_str td_str_trim(td_str s);
+
+/* Whole text as a decimal int64: optional sign, digits, nothing else; false when malformed or out of range (*ret is then
+ * untouched). Same texts as Go's strconv.ParseInt(s, 10, 64). */
+bool td_str_to_int64(td_str s, int64_t *ret);
+
+/* Is it well-formed UTF-8 (no surrogates, no overlong forms, at most U+10FFFF)? */
+bool td_str_is_utf8(td_str s);

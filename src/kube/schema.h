@@ -1,0 +1,85 @@
+/*
+ * What Kubernetes kinds look like: for each type its fields, how lists merge (strategic merge patch) and who can own which
+ * part (server-side apply). One constant table serves patches, apply, strict decoding and OpenAPI; rooms above describe
+ * their own kinds with the same structs. Everything is immutable static data: nothing to free, any thread may read.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/json.h"
+#include "base/str.h"
+
+enum td_schema_kind {
+    TD_SCHEMA_ANY, /* anything goes, lists inside are atomic: RawExtension, schemaless custom resources */
+    TD_SCHEMA_STRING,
+    TD_SCHEMA_INT32,
+    TD_SCHEMA_INT64,
+    TD_SCHEMA_NUMBER, /* float64 */
+    TD_SCHEMA_BOOL,
+    TD_SCHEMA_QUANTITY,
+    TD_SCHEMA_INT_OR_STRING,
+    TD_SCHEMA_TIME,
+    TD_SCHEMA_MICRO_TIME,
+    TD_SCHEMA_DURATION,
+    TD_SCHEMA_BYTES,  /* base64 text */
+    TD_SCHEMA_OBJECT, /* type->fields */
+    TD_SCHEMA_MAP,    /* string to element */
+    TD_SCHEMA_LIST,   /* of element */
+};
+
+/* How server-side apply divides a value among its owners. */
+enum td_schema_topology {
+    TD_SCHEMA_GRANULAR, /* objects and maps: member by member */
+    TD_SCHEMA_ATOMIC,   /* owned and replaced whole; lists unless said otherwise */
+    TD_SCHEMA_SET,      /* list of unique scalars */
+    TD_SCHEMA_KEYED,    /* list of objects merged by list_keys */
+};
+
+/* How strategic merge patch treats a field. */
+enum td_schema_patch {
+    TD_SCHEMA_PATCH_DEFAULT,     /* objects merge, lists are replaced */
+    TD_SCHEMA_PATCH_MERGE,       /* list: merge by patch_key, or as a set of primitives when that is empty */
+    TD_SCHEMA_PATCH_REPLACE,     /* object: replaced whole */
+    TD_SCHEMA_PATCH_RETAIN_KEYS, /* object: honours $retainKeys */
+    TD_SCHEMA_PATCH_MERGE_RETAIN_KEYS,
+};
+
+struct td_schema_field;
+
+struct td_schema_key {
+    td_str name;
+    td_str fallback;  /* the default as JSON text ("\"TCP\"", "0"), or empty when there is none */
+};
+
+/* A value's shape. Named object types ("PodSpec") are shared; recursion is possible. */
+struct td_schema_type {
+    td_str name; /* empty for scalars, lists and maps */
+    enum td_schema_kind kind;
+    enum td_schema_topology topology;
+    const struct td_schema_type *element; /* of MAP and LIST */
+    const struct td_schema_field *fields; /* of OBJECT, sorted by name */
+    size_t field_count;
+    const struct td_schema_key *list_keys; /* of a KEYED list */
+    size_t list_key_count;
+};
+
+struct td_schema_field {
+    td_str name; /* JSON name */
+    const struct td_schema_type *type;
+    enum td_schema_patch patch;
+    td_str patch_key;
+};
+
+/* The type of a kind we know ("apps/v1", "Deployment"), or NULL. */
+const struct td_schema_type *td_schema_find(td_str api_version, td_str kind);
+
+/* Any value, every list atomic: for custom resources without schema (apiVersion, kind and metadata are still typed). */
+const struct td_schema_type *td_schema_any_object(void);
+
+const struct td_schema_field *td_schema_field(const struct td_schema_type *type, td_str name);
+
+/* Unknown fields of `object` below `type`, added to `problems` as "unknown field \"spec.foo\"" in upstream's path form. */
+void td_schema_find_unknown(const struct td_schema_type *type, const struct td_json *object,
+                            struct td_json_problems *problems);

@@ -1,0 +1,26 @@
+/*
+ * The golden harness: cases with known answers, judged one function a topic. A topic's function turns `in` into `out`, or
+ * fails with an error where the case expects one. What it returns is compared with the case's `out` as JSON values; a
+ * topic whose vectors say otherwise brings its own comparison.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/json.h"
+
+struct golden_topic {
+    const char *name; /* "kube/quantity-parse" */
+    int (*run)(struct td_arena *arena, const struct td_json *in, struct td_json **ret_out,
+               struct td_error *err);
+    /* NULL: td_json_equal. */
+    bool (*is_same)(const struct td_json *expected, const struct td_json *got);
+};
+
+/* Each file of topics ends with an entry whose name is NULL. */
+extern const struct golden_topic golden_kube_values[];    /* quantities, times, int-or-string, pod requests */
+extern const struct golden_topic golden_kube_selectors[]; /* selectors, names */
+extern const struct golden_topic golden_kube_patches[];   /* JSON, merge, strategic, three-way patch */
+extern const struct golden_topic golden_kube_apply[];     /* server-side apply */
