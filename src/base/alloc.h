@@ -1,6 +1,7 @@
 /*
- * The only door to the heap. Every call either succeeds or ends the process through one function: inputs are capped
- * before they are stored, so running out of memory means that the machine is out of it. Any thread may call.
+ * The only door to the heap. Every call either succeeds or ends the process through one function:
+ * inputs are capped before they are stored, so running out of memory means that the machine is out
+ * of it. Any thread may call.
  */
 #pragma once
 
@@ -9,7 +10,8 @@
 #define td_auto_free __attribute__((cleanup(td_free_pointer)))
 
 void *td_alloc(size_t size) __attribute__((malloc, returns_nonnull, warn_unused_result));
-void *td_alloc_zero(size_t count, size_t size) __attribute__((malloc, returns_nonnull, warn_unused_result));
+void *td_alloc_zero(size_t count, size_t size)
+    __attribute__((malloc, returns_nonnull, warn_unused_result));
 void *td_realloc(void *ptr, size_t size) __attribute__((returns_nonnull, warn_unused_result));
 void td_free(void *ptr);
 

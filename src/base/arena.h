@@ -1,9 +1,10 @@
 /*
- * Turn memory: many small pieces, freed together. One arena serves one request, one watch event or one pass and is reset
- * at its end; nothing in it is freed singly, and nothing in it is kept elsewhere without a copy. Allocation never fails
- * (see alloc.h); the cap is soft: whoever grows an arena from outside data asks td_arena_check at each step and turns a
- * crossing into TD_LIMIT. Built with TD_ARENA_DEBUG each piece is its own heap block, so sanitizers see every misuse.
- * One owner, no locking.
+ * Turn memory: many small pieces, freed together. One arena serves one request, one watch event or
+ * one pass and is reset at its end; nothing in it is freed singly, and nothing in it is kept
+ * elsewhere without a copy. Allocation never fails (see alloc.h); the cap is soft: whoever grows an
+ * arena from outside data asks td_arena_check at each step and turns a crossing into TD_LIMIT.
+ * Built with TD_ARENA_DEBUG each piece is its own heap block, so sanitizers see every misuse. One
+ * owner, no locking.
  */
 #pragma once
 
@@ -39,7 +40,8 @@ void *td_arena_alloc_zero(struct td_arena *arena, size_t count, size_t size)
 #define td_arena_new(arena, type) ((type *)td_arena_alloc_zero(arena, 1, sizeof(type)))
 #define td_arena_array(arena, type, count) ((type *)td_arena_alloc_zero(arena, count, sizeof(type)))
 
-/* A copy followed by a NUL (not counted), so its ptr also serves as a C string when it holds no NUL itself. */
+/* A copy followed by a NUL (not counted), so its ptr also serves as a C string when it holds no NUL
+ * itself. */
 td_str td_arena_copy_str(struct td_arena *arena, td_str s);
 
 td_str td_arena_format(struct td_arena *arena, const char *format, ...)

@@ -1,6 +1,6 @@
 /*
- * Assertions that stay in every build: for our own mistakes, never for the world's. A failed one prints one line and
- * aborts; nothing that arrives from a file or the network may reach one.
+ * Assertions that stay in every build: for our own mistakes, never for the world's. A failed one
+ * prints one line and aborts; nothing that arrives from a file or the network may reach one.
  */
 #pragma once
 

@@ -1,7 +1,8 @@
 /*
- * A growing byte buffer that is born with a maximum. Reaching it is an ordinary TD_LIMIT, and it is sticky: later
- * appends do nothing and report it again, so a writer may append many times and check once at the end. The bytes are
- * always followed by a NUL that is not counted. One owner, no locking.
+ * A growing byte buffer that is born with a maximum. Reaching it is an ordinary TD_LIMIT, and it is
+ * sticky: later appends do nothing and report it again, so a writer may append many times and check
+ * once at the end. The bytes are always followed by a NUL that is not counted. One owner, no
+ * locking.
  */
 #pragma once
 
@@ -35,8 +36,8 @@ int td_buf_append_format(struct td_buf *buf, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 int td_buf_append_int64(struct td_buf *buf, int64_t value);
 
-/* Room for `len` more bytes to be written at the returned place, or NULL when that is past the maximum; the caller then
- * adds what it wrote to buf->len with td_buf_commit. */
+/* Room for `len` more bytes to be written at the returned place, or NULL when that is past the
+ * maximum; the caller then adds what it wrote to buf->len with td_buf_commit. */
 char *td_buf_reserve(struct td_buf *buf, size_t len);
 void td_buf_commit(struct td_buf *buf, size_t len);
 

@@ -1,8 +1,8 @@
 /*
- * Time is passed in. A clock tells wall time (nanoseconds since 1970 UTC) and a steady time that never goes back; real,
- * accelerated (a factor over the real one) or virtual (moved only by td_clock_advance, so that a run is a function of its
- * inputs). Deciders never see a clock, only a td_time. One thread moves a virtual clock; reading is safe from any thread
- * for the other two.
+ * Time is passed in. A clock tells wall time (nanoseconds since 1970 UTC) and a steady time that
+ * never goes back; real, accelerated (a factor over the real one) or virtual (moved only by
+ * td_clock_advance, so that a run is a function of its inputs). Deciders never see a clock, only a
+ * td_time. One thread moves a virtual clock; reading is safe from any thread for the other two.
  */
 #pragma once
 
@@ -22,8 +22,8 @@ enum td_clock_kind { TD_CLOCK_REAL, TD_CLOCK_ACCELERATED, TD_CLOCK_VIRTUAL };
 
 struct td_clock {
     enum td_clock_kind kind;
-    double speed;           /* accelerated: clock seconds per real second, above 0 */
-    td_time wall_start;     /* wall time when steady_start was read; virtual: the start */
+    double speed;             /* accelerated: clock seconds per real second, above 0 */
+    td_time wall_start;       /* wall time when steady_start was read; virtual: the start */
     td_duration steady_start; /* accelerated: the machine's steady time at the start */
     td_duration virtual_elapsed;
 };

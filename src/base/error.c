@@ -24,7 +24,8 @@ static void error_trim_utf8(char *message, size_t len)
     }
 }
 
-int td_error_set_at(struct td_error *err, int code, const char *file, int line, const char *format, ...)
+int td_error_set_at(struct td_error *err, int code, const char *file, int line, const char *format,
+                    ...)
 {
     td_assert(code < 0);
     if (!err) {

@@ -1,8 +1,9 @@
 /*
- * One way to fail. A function that can fail returns 0 or a negative td_code and takes `struct td_error *err` last; err
- * may be NULL when nobody will read the text. It is set once, where the failure is found, and then only wrapped, so the
- * message reads from intent to cause: "read 'a.yaml': line 3: tab in indentation". The message is cut at its fixed size
- * (never allocated) and on success the object is left untouched.
+ * One way to fail. A function that can fail returns 0 or a negative td_code and takes `struct
+ * td_error *err` last; err may be NULL when nobody will read the text. It is set once, where the
+ * failure is found, and then only wrapped, so the message reads from intent to cause: "read
+ * 'a.yaml': line 3: tab in indentation". The message is cut at its fixed size (never allocated) and
+ * on success the object is left untouched.
  */
 #pragma once
 
@@ -31,14 +32,16 @@ struct td_error {
 
 #define TD_ERROR_INIT ((struct td_error){.code = TD_OK})
 
-/* Set the error and return `code`, so that callers write `return td_error_set(err, TD_INVALID, ...)`. */
+/* Set the error and return `code`, so that callers write `return td_error_set(err, TD_INVALID,
+ * ...)`. */
 #define td_error_set(err, code, ...) td_error_set_at(err, code, __FILE__, __LINE__, __VA_ARGS__)
 
-int td_error_set_at(struct td_error *err, int code, const char *file, int line, const char *format, ...)
-    __attribute__((format(printf, 5, 6)));
+int td_error_set_at(struct td_error *err, int code, const char *file, int line, const char *format,
+                    ...) __attribute__((format(printf, 5, 6)));
 
-/* Put "what this level was trying to do: " in front of the message; returns the code that err holds. `err` must not be
- * NULL: a caller that passes NULL downwards has nothing to wrap and returns the code it got. */
+/* Put "what this level was trying to do: " in front of the message; returns the code that err
+ * holds. `err` must not be NULL: a caller that passes NULL downwards has nothing to wrap and
+ * returns the code it got. */
 int td_error_wrap(struct td_error *err, const char *format, ...)
     __attribute__((format(printf, 2, 3), nonnull(1)));
 

@@ -1,11 +1,13 @@
 /*
- * JSON tree in an arena: order of members kept, numbers kept as written, edits in place. A node belongs to at most one
- * parent; whatever is put into two places is copied first. Strings without escapes are slices of the text that was parsed,
- * so that text must live as long as the tree (options.copy_strings for one that does not). Objects with many members get
- * a hash index by themselves, so get and set stay cheap whatever arrives. Nothing here is freed singly.
+ * JSON tree in an arena: order of members kept, numbers kept as written, edits in place. A node
+ * belongs to at most one parent; whatever is put into two places is copied first. Strings without
+ * escapes are slices of the text that was parsed, so that text must live as long as the tree
+ * (options.copy_strings for one that does not). Objects with many members get a hash index by
+ * themselves, so get and set stay cheap whatever arrives. Nothing here is freed singly.
  *
- * Duplicate members: the last one wins and takes the place of the first, as Go's decoder into a map; with options.problems
- * each is also named by its JSON path. Trees are compared by value (numbers too: 1 equals 1.0).
+ * Duplicate members: the last one wins and takes the place of the first, as Go's decoder into a
+ * map; with options.problems each is also named by its JSON path. Trees are compared by value
+ * (numbers too: 1 equals 1.0).
  */
 #pragma once
 
@@ -15,6 +17,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/limits.h"
 #include "base/str.h"
 
 struct td_error;
@@ -49,9 +52,9 @@ struct td_json {
 /* What a strict reader objects to; see td_schema for unknown fields. */
 struct td_json_problems {
     struct td_arena *arena;
-    td_str items[100]; /* "duplicate field \"spec.replicas\"" */
-    size_t count;      /* at most TD_STRICT_PROBLEMS_MAX */
-    bool is_cut;       /* there were more */
+    td_str items[TD_STRICT_PROBLEMS_MAX]; /* "duplicate field \"spec.replicas\"" */
+    size_t count;
+    bool is_cut; /* there were more */
 };
 
 struct td_json_options {
@@ -62,7 +65,8 @@ struct td_json_options {
     struct td_json_problems *problems; /* collect duplicates here; may be NULL */
 };
 
-/* options may be NULL for the defaults. On failure the message has line and column, and *ret is untouched. */
+/* options may be NULL for the defaults. On failure the message has line and column, and *ret is
+ * untouched. */
 int td_json_parse(struct td_arena *arena, td_str text, const struct td_json_options *options,
                   struct td_json **ret, struct td_error *err);
 
@@ -70,7 +74,8 @@ int td_json_parse(struct td_arena *arena, td_str text, const struct td_json_opti
 struct td_json *td_json_new_null(struct td_arena *arena);
 struct td_json *td_json_new_bool(struct td_arena *arena, bool value);
 struct td_json *td_json_new_int64(struct td_arena *arena, int64_t value);
-struct td_json *td_json_new_double(struct td_arena *arena, double value); /* Go's float64 text; must be finite */
+struct td_json *td_json_new_double(struct td_arena *arena,
+                                   double value); /* Go's float64 text; must be finite */
 struct td_json *td_json_new_number(struct td_arena *arena, td_str text);
 struct td_json *td_json_new_string(struct td_arena *arena, td_str text);
 struct td_json *td_json_new_array(struct td_arena *arena);
@@ -86,8 +91,10 @@ static inline bool td_json_is(const struct td_json *node, enum td_json_type type
 
 /* Objects. NULL nodes and nodes of another type have no members: get gives NULL. */
 struct td_json *td_json_get(const struct td_json *object, td_str key);
-struct td_json *td_json_get_path(const struct td_json *object, const char *dotted); /* "spec.template.spec" */
-void td_json_set(struct td_arena *arena, struct td_json *object, td_str key, struct td_json *value); /* add or replace in place */
+struct td_json *td_json_get_path(const struct td_json *object,
+                                 const char *dotted); /* "spec.template.spec" */
+void td_json_set(struct td_arena *arena, struct td_json *object, td_str key,
+                 struct td_json *value); /* add or replace in place */
 bool td_json_remove(struct td_json *object, td_str key);
 
 /* The object under `key`, made when it is missing or not an object. */
@@ -108,22 +115,26 @@ td_str td_json_get_str(const struct td_json *object, td_str key, td_str fallback
 bool td_json_get_bool(const struct td_json *object, td_str key, bool fallback);
 int64_t td_json_get_int64(const struct td_json *object, td_str key, int64_t fallback);
 
-/* A NUMBER node's value. int64: false unless whole and in range (1e3 and 1.0 are whole). double: nearest, as Go's
- * ParseFloat; false when it overflows. */
+/* A NUMBER node's value. int64: false unless whole and in range (1e3 and 1.0 are whole). double:
+ * nearest, as Go's ParseFloat; false when it overflows. */
 bool td_json_to_int64(const struct td_json *number, int64_t *ret);
 bool td_json_to_double(const struct td_json *number, double *ret);
 
-/* Equal as JSON values: member order ignored, numbers by exact value. NULL pointers are equal only to each other. */
+/* Equal as JSON values: member order ignored, numbers by exact value. NULL pointers are equal only
+ * to each other. */
 bool td_json_equal(const struct td_json *a, const struct td_json *b);
 
-/* Writing. Go's rules: strings escaped as encoding/json does (with escape_html: also < > & as the API server and
- * json.Marshal write them), numbers as they are, no spaces unless indent is above 0. Appends to out; check out at the end. */
+/* Writing. Go's rules: strings escaped as encoding/json does (with escape_html: also < > & as the
+ * API server and json.Marshal write them), numbers as they are, no spaces unless indent is above 0.
+ * Appends to out; check out at the end. */
 struct td_json_format {
-    int indent;       /* spaces a level; 0: one line */
+    int indent; /* spaces a level; 0: one line */
     bool escape_html;
 };
-void td_json_write(const struct td_json *node, const struct td_json_format *format, struct td_buf *out);
+void td_json_write(const struct td_json *node, const struct td_json_format *format,
+                   struct td_buf *out);
 void td_json_write_string(td_str text, bool escape_html, struct td_buf *out);
 
-/* A float64 as Go's encoding/json writes it (shortest digits that read back, exponent below 1e-6 and from 1e21). */
+/* A float64 as Go's encoding/json writes it (shortest digits that read back, exponent below 1e-6
+ * and from 1e21). */
 void td_json_write_double(double value, struct td_buf *out);

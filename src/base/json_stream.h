@@ -1,7 +1,8 @@
 /*
- * Splits a byte stream into complete JSON texts, for watch responses: bytes arrive in pieces of any size, whole values come
- * out one at a time, each parsed once. Values are separated by any white space, newline or nothing. Partial values wait in a
- * capped buffer; a value past the cap is TD_LIMIT and final. The slice handed out is valid until the next call of feed.
+ * Splits a byte stream into complete JSON texts, for watch responses: bytes arrive in pieces of any
+ * size, whole values come out one at a time, each parsed once. Values are separated by any white
+ * space, newline or nothing. Partial values wait in a capped buffer; a value past the cap is
+ * TD_LIMIT and final. The slice handed out is valid until the next call of feed.
  */
 #pragma once
 
@@ -28,9 +29,10 @@ void td_json_stream_done(struct td_json_stream *stream);
 
 int td_json_stream_feed(struct td_json_stream *stream, td_str bytes, struct td_error *err);
 
-/* The next complete value's text, or false when more bytes are needed. Only boundaries are found here: parse the slice. */
+/* The next complete value's text, or false when more bytes are needed. Only boundaries are found
+ * here: parse the slice. */
 bool td_json_stream_next(struct td_json_stream *stream, td_str *ret);
 
-/* At the end of input: TD_INVALID when a partial value is left (a scalar at the very end is complete and still handed out
- * by next after this). */
+/* At the end of input: TD_INVALID when a partial value is left (a scalar at the very end is
+ * complete and still handed out by next after this). */
 int td_json_stream_finish(struct td_json_stream *stream, struct td_error *err);

@@ -1,31 +1,36 @@
 /*
- * Every cap in one place. A number that bounds what the world can make us do has its name here; code never carries it
- * bare. Relations between caps are asserted at the end.
+ * Every cap in one place. A number that bounds what the world can make us do has its name here;
+ * code never carries it bare. Relations between caps are asserted at the end.
  */
 #pragma once
 
 #include <assert.h>
+#include <stddef.h>
 
 /* Text formats. */
-#define TD_JSON_DEPTH_MAX 512                       /* nested arrays and objects */
-#define TD_JSON_BYTES_MAX ((size_t)64 << 20)        /* one JSON text read from a file or the network */
-#define TD_YAML_BYTES_MAX ((size_t)64 << 20)        /* one YAML stream */
-#define TD_YAML_DEPTH_MAX 512                       /* nested collections */
-#define TD_YAML_ALIAS_NODES_MAX ((size_t)1000000)   /* nodes made by expanding aliases in one stream */
-#define TD_TREE_ARENA_BYTES_MAX ((size_t)1 << 30)   /* one tree made from one text */
-#define TD_STRICT_PROBLEMS_MAX 100                  /* unknown and duplicate fields named in one answer */
+#define TD_JSON_DEPTH_MAX 512                /* nested arrays and objects */
+#define TD_JSON_BYTES_MAX ((size_t)64 << 20) /* one JSON text read from a file or the network */
+#define TD_YAML_BYTES_MAX ((size_t)64 << 20) /* one YAML stream */
+#define TD_YAML_DEPTH_MAX 512                /* nested collections */
+#define TD_YAML_ALIAS_NODES_MAX                                                                    \
+    ((size_t)1000000) /* nodes made by expanding aliases in one stream */
+#define TD_TREE_ARENA_BYTES_MAX ((size_t)1 << 30) /* one tree made from one text */
+#define TD_STRICT_PROBLEMS_MAX 100 /* unknown and duplicate fields named in one answer */
 
 /* Kubernetes vocabulary. */
-#define TD_QUANTITY_TEXT_BYTES_MAX 1024             /* one quantity as text */
-#define TD_SELECTOR_BYTES_MAX ((size_t)1 << 20)     /* one selector as text */
-#define TD_PATCH_OPERATIONS_MAX 10000               /* operations of one JSON patch, as the API server's */
-#define TD_PATCH_COPY_BYTES_MAX ((size_t)3 << 20)   /* bytes copied by one JSON patch, as the API server's */
+#define TD_QUANTITY_TEXT_BYTES_MAX 1024         /* one quantity as text */
+#define TD_SELECTOR_BYTES_MAX ((size_t)1 << 20) /* one selector as text */
+#define TD_PATCH_OPERATIONS_MAX 10000 /* operations of one JSON patch, as the API server's */
+#define TD_PATCH_COPY_BYTES_MAX                                                                    \
+    ((size_t)3 << 20) /* bytes copied by one JSON patch, as the API server's */
 
 /* Program. */
-#define TD_SLICE_US 2000                            /* a pass yields to the event loop after this long */
-#define TD_WORK_QUEUE_MAX ((size_t)1 << 20)         /* jobs waiting in one work queue */
-#define TD_LOG_LINE_BYTES_MAX ((size_t)8192)        /* one log line; longer values are cut */
-#define TD_LOG_REPEAT_WINDOW_MS 10000               /* repeats of one message inside it are counted, not printed */
+#define TD_SLICE_US 2000                     /* a pass yields to the event loop after this long */
+#define TD_WORK_QUEUE_MAX ((size_t)1 << 20)  /* jobs waiting in one work queue */
+#define TD_LOG_LINE_BYTES_MAX ((size_t)8192) /* one log line; longer values are cut */
+#define TD_LOG_REPEAT_WINDOW_MS                                                                    \
+    10000 /* repeats of one message inside it are counted, not printed */
 
 static_assert(TD_PATCH_COPY_BYTES_MAX < TD_JSON_BYTES_MAX, "a patched document stays readable");
-static_assert(TD_JSON_BYTES_MAX < TD_TREE_ARENA_BYTES_MAX, "a text at its cap still has room for its tree");
+static_assert(TD_JSON_BYTES_MAX < TD_TREE_ARENA_BYTES_MAX,
+              "a text at its cap still has room for its tree");

@@ -1,8 +1,9 @@
 /*
- * Structured log lines, as text for people or as JSON lines for machines, to a stream the caller opened. A line has a
- * level, a fixed message and fields; the message is the identity under which repeats inside a window are counted instead
- * of printed ("repeated 41 times in 10s"). Values are cut at a cap, control bytes are escaped, and a field whose value must
- * not be seen is written with TD_LOG_SECRET. Only commands and controllers log. One owner, no locking.
+ * Structured log lines, as text for people or as JSON lines for machines, to a stream the caller
+ * opened. A line has a level, a fixed message and fields; the message is the identity under which
+ * repeats inside a window are counted instead of printed ("repeated 41 times in 10s"). Values are
+ * cut at a cap, control bytes are escaped, and a field whose value must not be seen is written with
+ * TD_LOG_SECRET. Only commands and controllers log. One owner, no locking.
  */
 #pragma once
 
@@ -31,7 +32,8 @@ struct td_log_field {
 };
 
 #define TD_LOG_S(k, v) ((struct td_log_field){.key = (k), .type = TD_LOG_STR, .str = (v)})
-#define TD_LOG_C(k, v) ((struct td_log_field){.key = (k), .type = TD_LOG_STR, .str = td_str_from(v)})
+#define TD_LOG_C(k, v)                                                                             \
+    ((struct td_log_field){.key = (k), .type = TD_LOG_STR, .str = td_str_from(v)})
 #define TD_LOG_I(k, v) ((struct td_log_field){.key = (k), .type = TD_LOG_INT, .integer = (v)})
 #define TD_LOG_F(k, v) ((struct td_log_field){.key = (k), .type = TD_LOG_FLOAT, .number = (v)})
 #define TD_LOG_B(k, v) ((struct td_log_field){.key = (k), .type = TD_LOG_BOOL, .boolean = (v)})
@@ -49,9 +51,11 @@ struct td_log *td_log_new(const struct td_log_options *options);
 /* Writes the counts of repeats that are still held back. NULL is accepted. */
 void td_log_free(struct td_log *log);
 
-/* td_log_line(log, TD_LOG_INFO, "evicted pod", TD_LOG_S("pod", name), TD_LOG_I("age_seconds", age)); a NULL log drops it. */
+/* td_log_line(log, TD_LOG_INFO, "evicted pod", TD_LOG_S("pod", name), TD_LOG_I("age_seconds",
+ * age)); a NULL log drops it. */
 #define td_log_line(log, level, message, ...)                                                      \
-    td_log_write(log, level, message, (struct td_log_field[]){__VA_ARGS__ __VA_OPT__(, ){.key = NULL}})
+    td_log_write(log, level, message,                                                              \
+                 (struct td_log_field[]){__VA_ARGS__ __VA_OPT__(, ){.key = NULL}})
 
 void td_log_write(struct td_log *log, enum td_log_level level, const char *message,
                   const struct td_log_field *fields);

@@ -1,10 +1,11 @@
 /*
- * The one event loop: timers and work queues over libevent. Work is done at our pace, not inside arrival callbacks: events
- * put jobs into a queue, and the queue is drained in slices of at most TD_SLICE_US of real time, after which the loop serves
- * sockets and timers before the next slice. A long pass is a job that returns TD_JOB_AGAIN at its own checkpoints
- * (td_loop_slice_is_over) and is called again from where it stopped. Timers follow the clock given at creation; on a
- * virtual clock the loop moves time itself to the next timer when nothing else is to do, so a run never waits.
- * Everything belongs to the thread that runs the loop.
+ * The one event loop: timers and work queues over libevent. Work is done at our pace, not inside
+ * arrival callbacks: events put jobs into a queue, and the queue is drained in slices of at most
+ * TD_SLICE_US of real time, after which the loop serves sockets and timers before the next slice. A
+ * long pass is a job that returns TD_JOB_AGAIN at its own checkpoints (td_loop_slice_is_over) and
+ * is called again from where it stopped. Timers follow the clock given at creation; on a virtual
+ * clock the loop moves time itself to the next timer when nothing else is to do, so a run never
+ * waits. Everything belongs to the thread that runs the loop.
  */
 #pragma once
 
@@ -33,12 +34,14 @@ void td_loop_stop(struct td_loop *loop);
 struct event_base *td_loop_base(struct td_loop *loop);
 struct td_clock *td_loop_clock(struct td_loop *loop);
 
-/* Inside a job: has this slice used up its time? Always false on a virtual clock, where results must not depend on it. */
+/* Inside a job: has this slice used up its time? Always false on a virtual clock, where results
+ * must not depend on it. */
 bool td_loop_slice_is_over(struct td_loop *loop);
 
 typedef void (*td_timer_fn)(struct td_timer *timer, void *context);
 
-/* A timer that is not set. Timers that are due at the same time fire in the order in which they were set. */
+/* A timer that is not set. Timers that are due at the same time fire in the order in which they
+ * were set. */
 struct td_timer *td_timer_new(struct td_loop *loop, td_timer_fn fn, void *context);
 void td_timer_free(struct td_timer *timer);
 void td_timer_set(struct td_timer *timer, td_duration after);
@@ -48,7 +51,8 @@ bool td_timer_is_set(const struct td_timer *timer);
 enum td_job_result { TD_JOB_DONE, TD_JOB_AGAIN };
 typedef enum td_job_result (*td_job_fn)(td_str key, void *context);
 
-/* A queue of keys: a key that waits is not added twice; a key added while its job runs is run once more. */
+/* A queue of keys: a key that waits is not added twice; a key added while its job runs is run once
+ * more. */
 struct td_queue *td_queue_new(struct td_loop *loop, td_job_fn fn, void *context, size_t count_max);
 void td_queue_free(struct td_queue *queue);
 

@@ -1,8 +1,9 @@
 /*
- * Hash map from string slices to pointers. Keys come from strangers (labels, names), so the hash is SipHash-1-3 under a
- * key drawn once per process, or set by td_map_set_seed for runs that must replay. The map borrows keys and values: both
- * must outlive their entry (intern.h and arenas own them). Iteration is in insertion order while nothing was removed,
- * so output never depends on the hash. Born with a maximum count. One owner, no locking.
+ * Hash map from string slices to pointers. Keys come from strangers (labels, names), so the hash is
+ * SipHash-1-3 under a key drawn once per process, or set by td_map_set_seed for runs that must
+ * replay. The map borrows keys and values: both must outlive their entry (intern.h and arenas own
+ * them). Iteration is in insertion order while nothing was removed, so output never depends on the
+ * hash. Born with a maximum count. One owner, no locking.
  */
 #pragma once
 
@@ -44,8 +45,8 @@ int td_map_put(struct td_map *map, td_str key, void *value);
 /* Remove and return the value; NULL when there was none. */
 void *td_map_remove(struct td_map *map, td_str key);
 
-/* Next live entry at or after *position, which starts at 0 and is moved past it; NULL at the end. Entries must not be
- * added while iterating; removing the entry just returned is allowed. */
+/* Next live entry at or after *position, which starts at 0 and is moved past it; NULL at the end.
+ * Entries must not be added while iterating; removing the entry just returned is allowed. */
 const struct td_map_entry *td_map_next(const struct td_map *map, size_t *position);
 
 /* The process-wide hash key; by default random. Only before the first map is used. */

@@ -91,8 +91,9 @@ bool td_str_to_int64(td_str s, int64_t *ret)
     return true;
 }
 
-/* Length of the well-formed character at p (1 to 4), or 0. The second byte's range depends on the lead byte: that is
- * what excludes overlong forms (E0, F0), surrogates (ED) and what lies past U+10FFFF (F4). */
+/* Length of the well-formed character at p (1 to 4), or 0. The second byte's range depends on the
+ * lead byte: that is what excludes overlong forms (E0, F0), surrogates (ED) and what lies past
+ * U+10FFFF (F4). */
 static size_t str_utf8_char(const unsigned char *p, size_t len)
 {
     unsigned char lead = p[0];

@@ -1,6 +1,7 @@
 /*
- * String slices: a pointer and a length, never NUL-terminated by promise, never owning. Whoever made the bytes keeps
- * them alive; functions that return a slice into their input say so. Copies live in an arena (td_arena_copy_str).
+ * String slices: a pointer and a length, never NUL-terminated by promise, never owning. Whoever
+ * made the bytes keeps them alive; functions that return a slice into their input say so. Copies
+ * live in an arena (td_arena_copy_str).
  */
 #pragma once
 
@@ -15,7 +16,10 @@ typedef struct {
 } td_str;
 
 #define TD_STR(literal) ((td_str){.ptr = "" literal, .len = sizeof(literal) - 1})
-#define TD_STR_INIT(literal) {.ptr = "" literal, .len = sizeof(literal) - 1} /* static tables */
+#define TD_STR_INIT(literal)                                                                       \
+    {                                                                                              \
+        .ptr = "" literal, .len = sizeof(literal) - 1                                              \
+    } /* static tables */
 #define TD_STR_EMPTY ((td_str){.ptr = "", .len = 0})
 
 /* For printf: "%.*s", TD_STR_ARG(name). Slices longer than INT_MAX are cut. */
@@ -47,8 +51,8 @@ td_str td_str_slice(td_str s, size_t from, size_t to);
 /* Without spaces, tabs, CR and LF at both ends. */
 td_str td_str_trim(td_str s);
 
-/* Whole text as a decimal int64: optional sign, digits, nothing else; false when malformed or out of range (*ret is then
- * untouched). Same texts as Go's strconv.ParseInt(s, 10, 64). */
+/* Whole text as a decimal int64: optional sign, digits, nothing else; false when malformed or out
+ * of range (*ret is then untouched). Same texts as Go's strconv.ParseInt(s, 10, 64). */
 bool td_str_to_int64(td_str s, int64_t *ret);
 
 /* Is it well-formed UTF-8 (no surrogates, no overlong forms, at most U+10FFFF)? */

@@ -1,7 +1,8 @@
 /*
- * Times and durations as text, in Go's forms: RFC 3339 (time.Parse and time.Format with RFC3339Nano or a fixed number of
- * fractional digits) and durations ("1h30m0.5s", ParseDuration and Duration.String). Times are split into seconds and
- * nanoseconds so that every year from 0000 to 9999 that RFC 3339 can write is exact.
+ * Times and durations as text, in Go's forms: RFC 3339 (time.Parse and time.Format with RFC3339Nano
+ * or a fixed number of fractional digits) and durations ("1h30m0.5s", ParseDuration and
+ * Duration.String). Times are split into seconds and nanoseconds so that every year from 0000 to
+ * 9999 that RFC 3339 can write is exact.
  */
 #pragma once
 
@@ -24,10 +25,12 @@ struct td_instant {
 #define TD_TIME_TEXT_BYTES 40     /* room for any time text and its NUL */
 #define TD_DURATION_TEXT_BYTES 40 /* room for any duration text and its NUL */
 
-/* Exactly what Go's time.Parse(time.RFC3339, s) takes, any number of fractional digits included (past nine they are cut). */
+/* Exactly what Go's time.Parse(time.RFC3339, s) takes, any number of fractional digits included
+ * (past nine they are cut). */
 int td_time_parse(td_str text, struct td_instant *ret, struct td_error *err);
 
-/* "2006-01-02T15:04:05Z" with `fraction_digits` (0 to 9) digits of a second, always UTC; returns the length. */
+/* "2006-01-02T15:04:05Z" with `fraction_digits` (0 to 9) digits of a second, always UTC; returns
+ * the length. */
 size_t td_time_format(struct td_instant instant, int fraction_digits, char out[TD_TIME_TEXT_BYTES]);
 
 /* Between td_instant and td_time; an instant outside td_time's years is clamped. */

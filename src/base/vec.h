@@ -1,5 +1,6 @@
 /*
- * A growing array of one item type, born with a maximum count; reaching it is TD_LIMIT. Typed by macro where it is used:
+ * A growing array of one item type, born with a maximum count; reaching it is TD_LIMIT. Typed by
+ * macro where it is used:
  *
  *     struct pods { TD_VEC_FIELDS(struct td_pod); };
  *     struct pods pods = TD_VEC_INIT(1000);
@@ -39,6 +40,7 @@
 #define td_vec_done(vec)                                                                           \
     (td_vec_done_bytes((void **)&(vec)->items), (vec)->count = 0, (void)((vec)->cap = 0))
 
-void *td_vec_push_bytes(void **items, size_t *count, size_t *cap, size_t count_max, size_t item_size);
+void *td_vec_push_bytes(void **items, size_t *count, size_t *cap, size_t count_max,
+                        size_t item_size);
 void td_vec_remove_bytes(void *items, size_t *count, size_t index, size_t item_size);
 void td_vec_done_bytes(void **items);

@@ -1,7 +1,8 @@
 /*
- * Server-side apply: who owns which field, what an apply merges, removes or conflicts with, and how a plain update changes
- * ownership. Pure: stored object and request in, next stored object out, as upstream's field manager with structured merge
- * and diff. Time enters as an argument. Inputs are never changed; the result is a new tree in the arena.
+ * Server-side apply: who owns which field, what an apply merges, removes or conflicts with, and how
+ * a plain update changes ownership. Pure: stored object and request in, next stored object out, as
+ * upstream's field manager with structured merge and diff. Time enters as an argument. Inputs are
+ * never changed; the result is a new tree in the arena.
  */
 #pragma once
 
@@ -16,7 +17,8 @@
 struct td_error;
 
 struct td_apply_request {
-    const struct td_schema_type *type; /* of the kind; td_schema_any_object() for one without schema */
+    const struct td_schema_type
+        *type; /* of the kind; td_schema_any_object() for one without schema */
     td_str api_version;
     td_str manager;
     td_str subresource;    /* empty for the main resource */
@@ -24,13 +26,16 @@ struct td_apply_request {
     bool force;            /* apply: take fields over instead of failing */
 };
 
-/* `live` NULL: the object does not exist yet. Conflicts are TD_CONFLICT with upstream's text ("Apply failed with 1 conflict:
- * ..."); when ret_conflicts is not NULL it then gets a JSON array of {manager, field} objects for the Status causes. */
-int td_apply(struct td_arena *arena, const struct td_apply_request *request, const struct td_json *live,
-             const struct td_json *applied, struct td_json **ret, struct td_json **ret_conflicts,
-             struct td_error *err);
+/* `live` NULL: the object does not exist yet. Conflicts are TD_CONFLICT with upstream's text
+ * ("Apply failed with 1 conflict:
+ * ..."); when ret_conflicts is not NULL it then gets a JSON array of {manager, field} objects for
+ * the Status causes. */
+int td_apply(struct td_arena *arena, const struct td_apply_request *request,
+             const struct td_json *live, const struct td_json *applied, struct td_json **ret,
+             struct td_json **ret_conflicts, struct td_error *err);
 
-/* A whole-object write by `manager`: ownership is recomputed by comparing; managedFields present in `updated` are taken as
- * given, an empty list resets ownership. */
-int td_apply_update(struct td_arena *arena, const struct td_apply_request *request, const struct td_json *live,
-                    const struct td_json *updated, struct td_json **ret, struct td_error *err);
+/* A whole-object write by `manager`: ownership is recomputed by comparing; managedFields present in
+ * `updated` are taken as given, an empty list resets ownership. */
+int td_apply_update(struct td_arena *arena, const struct td_apply_request *request,
+                    const struct td_json *live, const struct td_json *updated, struct td_json **ret,
+                    struct td_error *err);

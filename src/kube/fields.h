@@ -1,6 +1,6 @@
 /*
- * Field selectors (?fieldSelector=metadata.name=a,status.phase!=Running): upstream's parser, order and escaping. Which
- * fields a kind supports is the API server's business, not this file's.
+ * Field selectors (?fieldSelector=metadata.name=a,status.phase!=Running): upstream's parser, order
+ * and escaping. Which fields a kind supports is the API server's business, not this file's.
  */
 #pragma once
 
@@ -29,7 +29,8 @@ int td_field_selector_parse(struct td_arena *arena, td_str text, struct td_field
 
 /* `get` returns the value of a field, the empty slice when it has none. */
 typedef td_str (*td_field_get_fn)(td_str field, void *context);
-bool td_field_selector_matches(const struct td_field_selector *selector, td_field_get_fn get, void *context);
+bool td_field_selector_matches(const struct td_field_selector *selector, td_field_get_fn get,
+                               void *context);
 
 /* Selector.String(), values escaped again. */
 void td_field_selector_write(const struct td_field_selector *selector, struct td_buf *out);

@@ -1,6 +1,6 @@
 /*
- * A label set: sorted, unique keys with values, compact and comparable. Used wherever pods meet selectors. Texts are
- * borrowed from whoever built the set (an arena or an intern table).
+ * A label set: sorted, unique keys with values, compact and comparable. Used wherever pods meet
+ * selectors. Texts are borrowed from whoever built the set (an arena or an intern table).
  */
 #pragma once
 
@@ -21,11 +21,13 @@ struct td_labels {
     size_t count;
 };
 
-/* From a JSON object of strings (metadata.labels); members of another type are left out. NULL gives the empty set. */
+/* From a JSON object of strings (metadata.labels); members of another type are left out. NULL gives
+ * the empty set. */
 struct td_labels td_labels_from_json(struct td_arena *arena, const struct td_json *object);
 
 /* From pairs in any order; the last value of a repeated key wins. */
-struct td_labels td_labels_from_pairs(struct td_arena *arena, const struct td_label *pairs, size_t count);
+struct td_labels td_labels_from_pairs(struct td_arena *arena, const struct td_label *pairs,
+                                      size_t count);
 
 /* The value of `key`, or NULL; binary search. */
 const td_str *td_labels_get(const struct td_labels *labels, td_str key);

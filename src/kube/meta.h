@@ -1,6 +1,6 @@
 /*
- * Object metadata as controllers need it: identity, version, owners, labels. Decoded from a JSON tree; texts are borrowed
- * from it. resourceVersion is opaque text and never compared for order.
+ * Object metadata as controllers need it: identity, version, owners, labels. Decoded from a JSON
+ * tree; texts are borrowed from it. resourceVersion is opaque text and never compared for order.
  */
 #pragma once
 
@@ -40,14 +40,16 @@ struct td_meta {
     size_t owner_count;
 };
 
-/* apiVersion split at its slash: "apps/v1" is group "apps", version "v1"; "v1" has the empty group. */
+/* apiVersion split at its slash: "apps/v1" is group "apps", version "v1"; "v1" has the empty group.
+ */
 struct td_group_version {
     td_str group;
     td_str version;
 };
 struct td_group_version td_group_version_parse(td_str api_version);
 
-/* From a whole object (its "metadata" member). Wrong types are TD_INVALID with their path ("metadata.labels.app"). */
+/* From a whole object (its "metadata" member). Wrong types are TD_INVALID with their path
+ * ("metadata.labels.app"). */
 int td_meta_decode(struct td_arena *arena, const struct td_json *object, struct td_meta *ret,
                    struct td_error *err);
 

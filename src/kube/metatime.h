@@ -1,6 +1,7 @@
 /*
- * Times and durations as Kubernetes API objects write them: metav1.Time (whole seconds), metav1.MicroTime (six digits) and
- * metav1.Duration, each as one JSON token. The zero time is written null.
+ * Times and durations as Kubernetes API objects write them: metav1.Time (whole seconds),
+ * metav1.MicroTime (six digits) and metav1.Duration, each as one JSON token. The zero time is
+ * written null.
  */
 #pragma once
 

@@ -1,6 +1,7 @@
 /*
- * Validation of names, labels and annotations with upstream's rules and words. Each check appends its messages to `out`,
- * one a line, and returns how many there are: 0 means valid. `out` may be NULL.
+ * Validation of names, labels and annotations with upstream's rules and words. Each check appends
+ * its messages to `out`, one a line, and returns how many there are: 0 means valid. `out` may be
+ * NULL.
  */
 #pragma once
 
@@ -11,10 +12,11 @@
 #include "base/str.h"
 
 size_t td_name_check_dns1123_subdomain(td_str name, struct td_buf *out); /* most object names */
-size_t td_name_check_dns1123_label(td_str name, struct td_buf *out);     /* namespaces, containers */
-size_t td_name_check_dns1035_label(td_str name, struct td_buf *out);     /* services */
+size_t td_name_check_dns1123_label(td_str name, struct td_buf *out); /* namespaces, containers */
+size_t td_name_check_dns1035_label(td_str name, struct td_buf *out); /* services */
 size_t td_name_check_subdomain_prefix(td_str prefix, struct td_buf *out); /* generateName */
-size_t td_name_check_qualified(td_str name, struct td_buf *out);         /* label and annotation keys, finalizers */
+size_t td_name_check_qualified(td_str name,
+                               struct td_buf *out); /* label and annotation keys, finalizers */
 size_t td_name_check_label_value(td_str value, struct td_buf *out);
 size_t td_name_check_config_map_key(td_str key, struct td_buf *out);
 size_t td_name_check_env_var(td_str name, struct td_buf *out); /* relaxed rule */
@@ -22,4 +24,5 @@ size_t td_name_check_port(td_str name, struct td_buf *out);
 
 /* Whole maps, as JSON objects of strings, at `path` ("metadata.labels"). */
 size_t td_name_check_labels(const struct td_json *labels, td_str path, struct td_buf *out);
-size_t td_name_check_annotations(const struct td_json *annotations, td_str path, struct td_buf *out);
+size_t td_name_check_annotations(const struct td_json *annotations, td_str path,
+                                 struct td_buf *out);

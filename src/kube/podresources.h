@@ -1,6 +1,7 @@
 /*
- * What a pod asks for and may use: Go's component-helpers PodRequests and PodLimits, sidecars, init containers, overhead,
- * pod-level resources and in-place resize status included. Pure functions over a pod as a JSON tree.
+ * What a pod asks for and may use: Go's component-helpers PodRequests and PodLimits, sidecars, init
+ * containers, overhead, pod-level resources and in-place resize status included. Pure functions
+ * over a pod as a JSON tree.
  */
 #pragma once
 
@@ -29,13 +30,15 @@ struct td_pod_resource_options {
     bool in_place_pod_level_resources;
     bool exclude_overhead;
     bool skip_pod_level_resources;
-    bool skip_container_level_resources;             /* requests only */
-    const struct td_json *non_missing_container_requests; /* resource to quantity; requests only; may be NULL */
+    bool skip_container_level_resources; /* requests only */
+    const struct td_json
+        *non_missing_container_requests; /* resource to quantity; requests only; may be NULL */
 };
 
-/* A resource list such as resources.requests; NULL gives the empty list. Errors name the member and its value. */
-int td_resources_decode(struct td_arena *arena, const struct td_json *object, struct td_resources *ret,
-                        struct td_error *err);
+/* A resource list such as resources.requests; NULL gives the empty list. Errors name the member and
+ * its value. */
+int td_resources_decode(struct td_arena *arena, const struct td_json *object,
+                        struct td_resources *ret, struct td_error *err);
 const struct td_quantity *td_resources_get(const struct td_resources *resources, td_str name);
 
 int td_pod_requests(struct td_arena *arena, const struct td_json *pod,

@@ -1,8 +1,10 @@
 /*
- * Kubernetes resource quantities ("100m", "1.5Gi", "1e3"), exact over Go's whole range: a value that fits is an int64 with a
- * power of ten, any other an arbitrary-precision decimal in the arena that was passed. A parsed quantity remembers its text
- * when that counts as canonical, so writing it back gives the same bytes; arithmetic forgets it. Value semantics otherwise:
- * copy a td_quantity freely while its arena and its text live. Nothing here depends on locale, clock or order of calls.
+ * Kubernetes resource quantities ("100m", "1.5Gi", "1e3"), exact over Go's whole range: a value
+ * that fits is an int64 with a power of ten, any other an arbitrary-precision decimal in the arena
+ * that was passed. A parsed quantity remembers its text when that counts as canonical, so writing
+ * it back gives the same bytes; arithmetic forgets it. Value semantics otherwise: copy a
+ * td_quantity freely while its arena and its text live. Nothing here depends on locale, clock or
+ * order of calls.
  */
 #pragma once
 
@@ -32,13 +34,16 @@ struct td_quantity {
 };
 
 /* Go's ParseQuantity. The kept text is a slice of the input. */
-int td_quantity_parse(struct td_arena *arena, td_str text, struct td_quantity *ret, struct td_error *err);
+int td_quantity_parse(struct td_arena *arena, td_str text, struct td_quantity *ret,
+                      struct td_error *err);
 
-/* Go's Quantity.UnmarshalJSON over one JSON token: a string (spaces around it are trimmed), a number, or null. */
+/* Go's Quantity.UnmarshalJSON over one JSON token: a string (spaces around it are trimmed), a
+ * number, or null. */
 int td_quantity_parse_json(struct td_arena *arena, td_str token, struct td_quantity *ret,
                            struct td_error *err);
 
-/* String(): the kept text, else the canonical form. td_quantity_write_canonical ignores the kept text. */
+/* String(): the kept text, else the canonical form. td_quantity_write_canonical ignores the kept
+ * text. */
 void td_quantity_write(const struct td_quantity *quantity, struct td_buf *out);
 void td_quantity_write_canonical(const struct td_quantity *quantity, struct td_buf *out);
 
@@ -49,7 +54,8 @@ struct td_quantity td_quantity_new(int64_t value, enum td_quantity_format format
 struct td_quantity td_quantity_new_milli(int64_t milli, enum td_quantity_format format);
 struct td_quantity td_quantity_new_scaled(int64_t value, int32_t scale); /* decimal SI */
 
-/* Value(), MilliValue(), ScaledValue(scale): rounded away from zero; clamped to int64 where upstream would overflow. */
+/* Value(), MilliValue(), ScaledValue(scale): rounded away from zero; clamped to int64 where
+ * upstream would overflow. */
 int64_t td_quantity_value(const struct td_quantity *quantity);
 int64_t td_quantity_milli(const struct td_quantity *quantity);
 int64_t td_quantity_scaled(const struct td_quantity *quantity, int32_t scale);

@@ -1,7 +1,8 @@
 /*
- * What Kubernetes kinds look like: for each type its fields, how lists merge (strategic merge patch) and who can own which
- * part (server-side apply). One constant table serves patches, apply, strict decoding and OpenAPI; rooms above describe
- * their own kinds with the same structs. Everything is immutable static data: nothing to free, any thread may read.
+ * What Kubernetes kinds look like: for each type its fields, how lists merge (strategic merge
+ * patch) and who can own which part (server-side apply). One constant table serves patches, apply,
+ * strict decoding and OpenAPI; rooms above describe their own kinds with the same structs.
+ * Everything is immutable static data: nothing to free, any thread may read.
  */
 #pragma once
 
@@ -12,7 +13,8 @@
 #include "base/str.h"
 
 enum td_schema_kind {
-    TD_SCHEMA_ANY, /* anything goes, lists inside are atomic: RawExtension, schemaless custom resources */
+    TD_SCHEMA_ANY, /* anything goes, lists inside are atomic: RawExtension, schemaless custom
+                      resources */
     TD_SCHEMA_STRING,
     TD_SCHEMA_INT32,
     TD_SCHEMA_INT64,
@@ -39,8 +41,9 @@ enum td_schema_topology {
 
 /* How strategic merge patch treats a field. */
 enum td_schema_patch {
-    TD_SCHEMA_PATCH_DEFAULT,     /* objects merge, lists are replaced */
-    TD_SCHEMA_PATCH_MERGE,       /* list: merge by patch_key, or as a set of primitives when that is empty */
+    TD_SCHEMA_PATCH_DEFAULT, /* objects merge, lists are replaced */
+    TD_SCHEMA_PATCH_MERGE, /* list: merge by patch_key, or as a set of primitives when that is empty
+                            */
     TD_SCHEMA_PATCH_REPLACE,     /* object: replaced whole */
     TD_SCHEMA_PATCH_RETAIN_KEYS, /* object: honours $retainKeys */
     TD_SCHEMA_PATCH_MERGE_RETAIN_KEYS,
@@ -50,7 +53,7 @@ struct td_schema_field;
 
 struct td_schema_key {
     td_str name;
-    td_str fallback;  /* the default as JSON text ("\"TCP\"", "0"), or empty when there is none */
+    td_str fallback; /* the default as JSON text ("\"TCP\"", "0"), or empty when there is none */
 };
 
 /* A value's shape. Named object types ("PodSpec") are shared; recursion is possible. */
@@ -75,11 +78,13 @@ struct td_schema_field {
 /* The type of a kind we know ("apps/v1", "Deployment"), or NULL. */
 const struct td_schema_type *td_schema_find(td_str api_version, td_str kind);
 
-/* Any value, every list atomic: for custom resources without schema (apiVersion, kind and metadata are still typed). */
+/* Any value, every list atomic: for custom resources without schema (apiVersion, kind and metadata
+ * are still typed). */
 const struct td_schema_type *td_schema_any_object(void);
 
 const struct td_schema_field *td_schema_field(const struct td_schema_type *type, td_str name);
 
-/* Unknown fields of `object` below `type`, added to `problems` as "unknown field \"spec.foo\"" in upstream's path form. */
+/* Unknown fields of `object` below `type`, added to `problems` as "unknown field \"spec.foo\"" in
+ * upstream's path form. */
 void td_schema_find_unknown(const struct td_schema_type *type, const struct td_json *object,
                             struct td_json_problems *problems);

@@ -1,7 +1,8 @@
 /*
- * Label selectors, both forms: the text of ?labelSelector= and metav1.LabelSelector (matchLabels, matchExpressions). A
- * selector is a list of requirements in upstream's order (sorted by key), all of which must hold. Immutable once made; texts
- * are in the arena or slices of the input. Matching allocates nothing.
+ * Label selectors, both forms: the text of ?labelSelector= and metav1.LabelSelector (matchLabels,
+ * matchExpressions). A selector is a list of requirements in upstream's order (sorted by key), all
+ * of which must hold. Immutable once made; texts are in the arena or slices of the input. Matching
+ * allocates nothing.
  */
 #pragma once
 
@@ -42,19 +43,21 @@ struct td_selector {
 };
 
 /* labels.Parse. */
-int td_selector_parse(struct td_arena *arena, td_str text, struct td_selector *ret, struct td_error *err);
+int td_selector_parse(struct td_arena *arena, td_str text, struct td_selector *ret,
+                      struct td_error *err);
 
-/* LabelSelectorAsSelector: NULL or JSON null selects nothing, {} everything. The message begins with the JSON path below
- * the selector ("matchExpressions[1].operator: ..."). */
-int td_selector_from_json(struct td_arena *arena, const struct td_json *selector, struct td_selector *ret,
-                          struct td_error *err);
+/* LabelSelectorAsSelector: NULL or JSON null selects nothing, {} everything. The message begins
+ * with the JSON path below the selector ("matchExpressions[1].operator: ..."). */
+int td_selector_from_json(struct td_arena *arena, const struct td_json *selector,
+                          struct td_selector *ret, struct td_error *err);
 
 bool td_selector_matches(const struct td_selector *selector, const struct td_labels *labels);
 
 /* Selector.Empty(): selects everything. */
 bool td_selector_is_empty(const struct td_selector *selector);
 
-/* Selector.String(), the canonical text; and metav1.FormatLabelSelector ("<none>" for everything). */
+/* Selector.String(), the canonical text; and metav1.FormatLabelSelector ("<none>" for everything).
+ */
 void td_selector_write(const struct td_selector *selector, struct td_buf *out);
 void td_selector_write_format(const struct td_selector *selector, struct td_buf *out);
 

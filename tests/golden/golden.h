@@ -1,7 +1,8 @@
 /*
- * The golden harness: cases with known answers, judged one function a topic. A topic's function turns `in` into `out`, or
- * fails with an error where the case expects one. What it returns is compared with the case's `out` as JSON values; a
- * topic whose vectors say otherwise brings its own comparison.
+ * The golden harness: cases with known answers, judged one function a topic. A topic's function
+ * turns `in` into `out`, or fails with an error where the case expects one. What it returns is
+ * compared with the case's `out` as JSON values; a topic whose vectors say otherwise brings its own
+ * comparison.
  */
 #pragma once
 
@@ -20,7 +21,9 @@ struct golden_topic {
 };
 
 /* Each file of topics ends with an entry whose name is NULL. */
-extern const struct golden_topic golden_kube_values[];    /* quantities, times, int-or-string, pod requests */
+extern const struct golden_topic
+    golden_kube_values[]; /* quantities, times, int-or-string, pod requests */
 extern const struct golden_topic golden_kube_selectors[]; /* selectors, names */
-extern const struct golden_topic golden_kube_patches[];   /* JSON, merge, strategic, three-way patch */
-extern const struct golden_topic golden_kube_apply[];     /* server-side apply */
+extern const struct golden_topic
+    golden_kube_patches[];                            /* JSON, merge, strategic, three-way patch */
+extern const struct golden_topic golden_kube_apply[]; /* server-side apply */
