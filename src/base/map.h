@@ -39,16 +39,18 @@ void td_map_reset(struct td_map *map);
 void *td_map_get(const struct td_map *map, td_str key);
 bool td_map_has(const struct td_map *map, td_str key);
 
-/* Add or replace; value may be NULL. TD_LIMIT when the map is at its maximum. */
+/* Add, or replace key and value of the entry there is; value may be NULL. TD_LIMIT when the map is
+ * at its maximum. */
 int td_map_put(struct td_map *map, td_str key, void *value);
 
 /* Remove and return the value; NULL when there was none. */
 void *td_map_remove(struct td_map *map, td_str key);
 
 /* Next live entry at or after *position, which starts at 0 and is moved past it; NULL at the end.
- * Entries must not be added while iterating; removing the entry just returned is allowed. */
+ * Entries must not be added while iterating; removing the entry just returned is allowed (it
+ * must not be looked at afterwards). */
 const struct td_map_entry *td_map_next(const struct td_map *map, size_t *position);
 
-/* The process-wide hash key; by default random. Only before the first map is used. */
+/* The process-wide hash key; by default random. Only before the first hash is made (asserted). */
 void td_map_set_seed(uint64_t k0, uint64_t k1);
 uint64_t td_map_hash(td_str key);
