@@ -16,6 +16,7 @@
     ((size_t)1000000) /* nodes made by expanding aliases in one stream */
 #define TD_TREE_ARENA_BYTES_MAX ((size_t)1 << 30) /* one tree made from one text */
 #define TD_STRICT_PROBLEMS_MAX 100 /* unknown and duplicate fields named in one answer */
+#define TD_STRICT_PATH_BYTES_MAX ((size_t)4096) /* path of one such field; longer ones are cut */
 
 /* Kubernetes vocabulary. */
 #define TD_QUANTITY_TEXT_BYTES_MAX 1024         /* one quantity as text */

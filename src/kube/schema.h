@@ -61,7 +61,8 @@ struct td_schema_type {
     td_str name; /* empty for scalars, lists and maps */
     enum td_schema_kind kind;
     enum td_schema_topology topology;
-    const struct td_schema_type *element; /* of MAP and LIST */
+    const struct td_schema_type *element; /* of MAP and LIST; of an OBJECT that is open, the type of
+                                             the members beside its fields */
     const struct td_schema_field *fields; /* of OBJECT, sorted by name */
     size_t field_count;
     const struct td_schema_key *list_keys; /* of a KEYED list */
@@ -82,9 +83,15 @@ const struct td_schema_type *td_schema_find(td_str api_version, td_str kind);
  * are still typed). */
 const struct td_schema_type *td_schema_any_object(void);
 
+/* The declared field, or NULL; the name is compared exactly. */
 const struct td_schema_field *td_schema_field(const struct td_schema_type *type, td_str name);
 
-/* Unknown fields of `object` below `type`, added to `problems` as "unknown field \"spec.foo\"" in
- * upstream's path form. */
+/* The type of member `name` of a value: its field's, the element's of a map or an open object, ANY
+ * inside ANY; NULL when the type has no such member. */
+const struct td_schema_type *td_schema_member(const struct td_schema_type *type, td_str name);
+
+/* Unknown fields of `object` below `type`, added to `problems` as "unknown field
+ * \"spec.containers[0].foo\"" in upstream's path form and order. Values of another shape than the
+ * type's are passed over: whoever decodes them complains. */
 void td_schema_find_unknown(const struct td_schema_type *type, const struct td_json *object,
                             struct td_json_problems *problems);

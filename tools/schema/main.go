@@ -1,0 +1,482 @@
+// Writes the C table of Kubernetes kinds, src/kube/schema_table.inc, to standard output.
+//
+// Two sources are joined. The Go types give JSON names, scalar kinds and the strategic merge patch tags; the typed
+// schema of structured-merge-diff, which the apply configurations carry, says how server-side apply divides a value:
+// list keys with their defaults, sets, and what is atomic. A type that is reached in two topologies gets two rows.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"log"
+	"os"
+	"reflect"
+	"sort"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensionsopenapi "k8s.io/apiextensions-apiserver/pkg/generated/openapi"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/applyconfigurations"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/kube-openapi/pkg/schemaconv"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	smd "sigs.k8s.io/structured-merge-diff/v6/schema"
+)
+
+type kind struct {
+	apiVersion, name string
+	object           any
+}
+
+var kinds = []kind{
+	{"v1", "ConfigMap", corev1.ConfigMap{}},
+	{"v1", "Event", corev1.Event{}},
+	{"v1", "LimitRange", corev1.LimitRange{}},
+	{"v1", "Namespace", corev1.Namespace{}},
+	{"v1", "Node", corev1.Node{}},
+	{"v1", "PersistentVolumeClaim", corev1.PersistentVolumeClaim{}},
+	{"v1", "Pod", corev1.Pod{}},
+	{"v1", "PodTemplate", corev1.PodTemplate{}},
+	{"v1", "ReplicationController", corev1.ReplicationController{}},
+	{"v1", "ResourceQuota", corev1.ResourceQuota{}},
+	{"v1", "Secret", corev1.Secret{}},
+	{"v1", "Service", corev1.Service{}},
+	{"v1", "ServiceAccount", corev1.ServiceAccount{}},
+	{"apps/v1", "ControllerRevision", appsv1.ControllerRevision{}},
+	{"apps/v1", "DaemonSet", appsv1.DaemonSet{}},
+	{"apps/v1", "Deployment", appsv1.Deployment{}},
+	{"apps/v1", "ReplicaSet", appsv1.ReplicaSet{}},
+	{"apps/v1", "StatefulSet", appsv1.StatefulSet{}},
+	{"batch/v1", "CronJob", batchv1.CronJob{}},
+	{"batch/v1", "Job", batchv1.Job{}},
+	{"autoscaling/v1", "HorizontalPodAutoscaler", autoscalingv1.HorizontalPodAutoscaler{}},
+	{"autoscaling/v1", "Scale", autoscalingv1.Scale{}},
+	{"autoscaling/v2", "HorizontalPodAutoscaler", autoscalingv2.HorizontalPodAutoscaler{}},
+	{"policy/v1", "Eviction", policyv1.Eviction{}},
+	{"policy/v1", "PodDisruptionBudget", policyv1.PodDisruptionBudget{}},
+	{"coordination.k8s.io/v1", "Lease", coordinationv1.Lease{}},
+	{"apiextensions.k8s.io/v1", "CustomResourceDefinition", apiextensionsv1.CustomResourceDefinition{}},
+	{"admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration",
+		admissionregistrationv1.MutatingWebhookConfiguration{}},
+	{"admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration",
+		admissionregistrationv1.ValidatingWebhookConfiguration{}},
+	{"rbac.authorization.k8s.io/v1", "ClusterRole", rbacv1.ClusterRole{}},
+	{"rbac.authorization.k8s.io/v1", "ClusterRoleBinding", rbacv1.ClusterRoleBinding{}},
+	{"rbac.authorization.k8s.io/v1", "Role", rbacv1.Role{}},
+	{"rbac.authorization.k8s.io/v1", "RoleBinding", rbacv1.RoleBinding{}},
+	{"events.k8s.io/v1", "Event", eventsv1.Event{}},
+}
+
+// Types that write themselves, so that reflection would show the wrong shape.
+var leaves = map[reflect.Type]string{
+	reflect.TypeFor[resource.Quantity]():                            "QUANTITY",
+	reflect.TypeFor[intstr.IntOrString]():                           "INT_OR_STRING",
+	reflect.TypeFor[metav1.Time]():                                  "TIME",
+	reflect.TypeFor[metav1.MicroTime]():                             "MICRO_TIME",
+	reflect.TypeFor[metav1.Duration]():                              "DURATION",
+	reflect.TypeFor[runtime.RawExtension]():                         "ANY",
+	reflect.TypeFor[metav1.FieldsV1]():                              "ANY",
+	reflect.TypeFor[apiextensionsv1.JSON]():                         "ANY",
+	reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrArray]():       "ANY",
+	reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrBool]():        "ANY",
+	reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrStringArray](): "ANY",
+}
+
+type field struct {
+	name     string
+	typ      *row
+	strategy string
+	key      string
+}
+
+// One struct td_schema_type. Rows are equal when their ids are.
+type row struct {
+	id       string // C name, without its T_
+	name     string // of an object type
+	kind     string
+	topology string
+	element  *row
+	fields   []field
+	keys     string // C name of the keys' array
+	keyCount int
+}
+
+type table struct {
+	rows     map[string]*row
+	owner    map[string]reflect.Type // which Go type has the plain name
+	keys     map[string]string       // C name to initialiser
+	topology []*smd.Schema
+}
+
+func (t *table) named(name string) (*smd.Schema, *smd.Atom) {
+	for _, s := range t.topology {
+		if def, ok := s.FindNamedType(name); ok {
+			return s, &def.Atom
+		}
+	}
+	return nil, nil
+}
+
+// What server-side apply knows about a type; schema is nil when it does not know it.
+type place struct {
+	schema *smd.Schema
+	atom   *smd.Atom
+}
+
+func (p place) resolve(ref smd.TypeRef) place {
+	if p.schema == nil {
+		return place{}
+	}
+	atom, ok := p.schema.Resolve(ref)
+	if !ok {
+		return place{}
+	}
+	return place{p.schema, &atom}
+}
+
+func (p place) element() place {
+	if p.atom != nil && p.atom.List != nil {
+		return p.resolve(p.atom.List.ElementType)
+	}
+	if p.atom != nil && p.atom.Map != nil {
+		return p.resolve(p.atom.Map.ElementType)
+	}
+	return place{}
+}
+
+func (p place) field(name string) place {
+	if p.atom != nil && p.atom.Map != nil {
+		if f, ok := p.atom.Map.FindField(name); ok {
+			return p.resolve(f.Type)
+		}
+	}
+	return place{}
+}
+
+func (p place) isAtomicMap() bool {
+	return p.atom != nil && p.atom.Map != nil && p.atom.Map.ElementRelationship == smd.Atomic
+}
+
+func (t *table) add(r *row) *row {
+	if known, ok := t.rows[r.id]; ok {
+		return known
+	}
+	t.rows[r.id] = r
+	return r
+}
+
+func camel(kind string) string {
+	out := ""
+	for _, word := range strings.Split(kind, "_") {
+		out += word[:1] + strings.ToLower(word[1:])
+	}
+	return out
+}
+
+func (t *table) leaf(kind, topology string) *row {
+	id := camel(kind)
+	if topology == "ATOMIC" && kind == "ANY" {
+		id += "_atomic"
+	}
+	return t.add(&row{id: id, kind: kind, topology: topology})
+}
+
+func (t *table) build(typ reflect.Type, p place) *row {
+	if typ.Kind() == reflect.Pointer {
+		return t.build(typ.Elem(), p)
+	}
+	if kind, ok := leaves[typ]; ok {
+		topology := "GRANULAR"
+		if kind != "ANY" {
+			topology = "ATOMIC"
+		} else if p.isAtomicMap() {
+			topology = "ATOMIC"
+		}
+		return t.leaf(kind, topology)
+	}
+	switch typ.Kind() {
+	case reflect.String:
+		return t.leaf("STRING", "ATOMIC")
+	case reflect.Bool:
+		return t.leaf("BOOL", "ATOMIC")
+	case reflect.Int32:
+		return t.leaf("INT32", "ATOMIC")
+	case reflect.Int64:
+		return t.leaf("INT64", "ATOMIC")
+	case reflect.Float64:
+		return t.leaf("NUMBER", "ATOMIC")
+	case reflect.Slice:
+		if typ.Elem().Kind() == reflect.Uint8 {
+			return t.leaf("BYTES", "ATOMIC")
+		}
+		return t.list(typ, p)
+	case reflect.Map:
+		return t.dictionary(typ, p)
+	case reflect.Struct:
+		return t.object(typ, p)
+	}
+	log.Fatalf("no kind for %v", typ)
+	return nil
+}
+
+func (t *table) list(typ reflect.Type, p place) *row {
+	element := t.build(typ.Elem(), p.element())
+	r := &row{id: "list_" + element.id, kind: "LIST", topology: "ATOMIC", element: element}
+	if p.atom != nil && p.atom.List != nil && p.atom.List.ElementRelationship == smd.Associative {
+		names := p.atom.List.Keys
+		if len(names) == 0 {
+			r.topology = "SET"
+			r.id += "_set"
+		} else {
+			r.topology = "KEYED"
+			r.keys = t.listKeys(names, p.element())
+			r.keyCount = len(names)
+			r.id += strings.Replace(r.keys, "keys_", "_by_", 1)
+		}
+	}
+	return t.add(r)
+}
+
+func (t *table) listKeys(names []string, element place) string {
+	id := "keys"
+	var init []string
+	for _, name := range names {
+		fallback := ""
+		f, ok := element.atom.Map.FindField(name)
+		if !ok {
+			log.Fatalf("list key %s is no field", name)
+		}
+		id += "_" + name
+		if f.Default != nil {
+			text, err := json.Marshal(f.Default)
+			if err != nil {
+				log.Fatal(err)
+			}
+			fallback = string(text)
+		} else {
+			id += "_required"
+		}
+		init = append(init, fmt.Sprintf("KEY(%q, %q)", name, fallback))
+	}
+	text := strings.Join(init, ", ")
+	if known, ok := t.keys[id]; ok && known != text {
+		for n := 2; ok && known != text; n++ {
+			id = fmt.Sprintf("%s%d", id, n)
+			known, ok = t.keys[id]
+		}
+	}
+	t.keys[id] = text
+	return id
+}
+
+func (t *table) dictionary(typ reflect.Type, p place) *row {
+	element := t.build(typ.Elem(), p.element())
+	r := &row{id: "map_" + element.id, kind: "MAP", topology: "GRANULAR", element: element}
+	if p.isAtomicMap() {
+		r.topology = "ATOMIC"
+		r.id += "_atomic"
+	}
+	return t.add(r)
+}
+
+func (t *table) object(typ reflect.Type, p place) *row {
+	if p.atom == nil {
+		if model, ok := reflect.New(typ).Elem().Interface().(interface{ OpenAPIModelName() string }); ok {
+			p.schema, p.atom = t.named(model.OpenAPIModelName())
+		}
+	}
+	id := typ.Name()
+	if owner, ok := t.owner[id]; ok && owner != typ {
+		parts := strings.Split(typ.PkgPath(), "/")
+		id += "_" + strings.Join(parts[len(parts)-2:], "_")
+	} else {
+		t.owner[id] = typ
+	}
+	topology := "GRANULAR"
+	if p.isAtomicMap() {
+		topology = "ATOMIC"
+	}
+	if first, ok := t.rows[id]; ok && first.topology != topology {
+		id += "_" + strings.ToLower(topology)
+	}
+	if known, ok := t.rows[id]; ok {
+		return known
+	}
+	r := t.add(&row{id: id, name: typ.Name(), kind: "OBJECT", topology: topology})
+	t.fields(r, typ, p)
+	sort.Slice(r.fields, func(i, j int) bool { return r.fields[i].name < r.fields[j].name })
+	for i := 1; i < len(r.fields); i++ {
+		if r.fields[i].name == r.fields[i-1].name {
+			log.Fatalf("%s has two fields %s", typ, r.fields[i].name)
+		}
+	}
+	return r
+}
+
+func (t *table) fields(r *row, typ reflect.Type, p place) {
+	for i := 0; i < typ.NumField(); i++ {
+		f := typ.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case name == "-":
+			continue
+		case name == "" && f.Anonymous:
+			inner := f.Type
+			if inner.Kind() == reflect.Pointer {
+				inner = inner.Elem()
+			}
+			t.fields(r, inner, p)
+			continue
+		case name == "":
+			name = f.Name
+		}
+		r.fields = append(r.fields, field{
+			name:     name,
+			typ:      t.build(f.Type, p.field(name)),
+			strategy: f.Tag.Get("patchStrategy"),
+			key:      f.Tag.Get("patchMergeKey"),
+		})
+	}
+}
+
+var strategies = map[string]string{
+	"merge":            "MERGE",
+	"replace":          "REPLACE",
+	"retainKeys":       "RETAIN_KEYS",
+	"merge,retainKeys": "MERGE_RETAIN_KEYS",
+}
+
+func (t *table) write(out *bufio.Writer, roots []*row) {
+	var ids []string
+	for id := range t.rows {
+		ids = append(ids, id)
+	}
+	sort.Strings(ids)
+	fmt.Fprint(out, "/* Written by tools/schema from Kubernetes v0.36.3; see its README. Do not edit. */\n\n")
+	fmt.Fprint(out, "enum schema_id {\n")
+	for _, id := range ids {
+		fmt.Fprintf(out, "    T_%s,\n", id)
+	}
+	fmt.Fprint(out, "    T_COUNT,\n};\n\nstatic const struct td_schema_type schema_types[T_COUNT];\n\n")
+	var keys []string
+	for id := range t.keys {
+		keys = append(keys, id)
+	}
+	sort.Strings(keys)
+	for _, id := range keys {
+		fmt.Fprintf(out, "static const struct td_schema_key %s[] = {%s};\n", id, t.keys[id])
+	}
+	for _, id := range ids {
+		r := t.rows[id]
+		if r.kind != "OBJECT" {
+			continue
+		}
+		fmt.Fprintf(out, "\nstatic const struct td_schema_field fields_%s[] = {\n", id)
+		for _, f := range r.fields {
+			if f.strategy == "" && f.key == "" {
+				fmt.Fprintf(out, "    FIELD(%q, T_%s),\n", f.name, f.typ.id)
+				continue
+			}
+			strategy, ok := strategies[f.strategy]
+			if !ok {
+				if f.strategy != "" {
+					log.Fatalf("unknown strategy %q", f.strategy)
+				}
+				strategy = "DEFAULT"
+			}
+			fmt.Fprintf(out, "    PATCHED(%q, T_%s, %s, %q),\n", f.name, f.typ.id, strategy, f.key)
+		}
+		fmt.Fprint(out, "};\n")
+	}
+	fmt.Fprint(out, "\nstatic const struct td_schema_type schema_types[T_COUNT] = {\n")
+	for _, id := range ids {
+		r := t.rows[id]
+		switch r.kind {
+		case "OBJECT":
+			fmt.Fprintf(out, "    [T_%s] = OBJECT(%q, %s, fields_%s),\n", id, r.name, r.topology, id)
+		case "LIST":
+			if r.topology == "KEYED" {
+				fmt.Fprintf(out, "    [T_%s] = KEYED(T_%s, %s),\n", id, r.element.id, r.keys)
+			} else {
+				fmt.Fprintf(out, "    [T_%s] = LIST(%s, T_%s),\n", id, r.topology, r.element.id)
+			}
+		case "MAP":
+			fmt.Fprintf(out, "    [T_%s] = MAP(%s, T_%s),\n", id, r.topology, r.element.id)
+		default:
+			fmt.Fprintf(out, "    [T_%s] = LEAF(%s, %s),\n", id, r.kind, r.topology)
+		}
+	}
+	fmt.Fprint(out, "};\n\nstatic const struct schema_root schema_roots[] = {\n")
+	for i, k := range kinds {
+		fmt.Fprintf(out, "    ROOT(%q, %q, T_%s),\n", k.apiVersion, k.name, roots[i].id)
+	}
+	fmt.Fprint(out, "};\n")
+}
+
+func coreTopology() *smd.Schema {
+	converter := applyconfigurations.NewTypeConverter(clientscheme.Scheme)
+	pod := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}}
+	typed, err := converter.ObjectToTyped(pod)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return typed.Schema()
+}
+
+// The client has no apply configuration for custom resource definitions; their own OpenAPI is converted as the API
+// server does.
+func extensionsTopology() *smd.Schema {
+	definitions := apiextensionsopenapi.GetOpenAPIDefinitions(func(name string) spec.Ref {
+		return spec.MustCreateRef("#/components/schemas/" + name)
+	})
+	models := map[string]*spec.Schema{}
+	for name, definition := range definitions {
+		model := definition.Schema
+		models[name] = &model
+	}
+	converted, err := schemaconv.ToSchemaFromOpenAPI(models, false)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return converted
+}
+
+func main() {
+	log.SetFlags(0)
+	t := &table{
+		rows:     map[string]*row{},
+		owner:    map[string]reflect.Type{},
+		keys:     map[string]string{},
+		topology: []*smd.Schema{coreTopology(), extensionsTopology()},
+	}
+	sort.SliceStable(kinds, func(i, j int) bool {
+		if kinds[i].name != kinds[j].name {
+			return kinds[i].name < kinds[j].name
+		}
+		return kinds[i].apiVersion < kinds[j].apiVersion
+	})
+	var roots []*row
+	for _, k := range kinds {
+		roots = append(roots, t.build(reflect.TypeOf(k.object), place{}))
+	}
+	out := bufio.NewWriter(os.Stdout)
+	t.write(out, roots)
+	if err := out.Flush(); err != nil {
+		log.Fatal(err)
+	}
+}
