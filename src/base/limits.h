@@ -26,6 +26,8 @@
     ((size_t)3 << 20) /* bytes copied by one JSON patch, as the API server's */
 
 /* Program. */
+#define TD_PATH_BYTES_MAX ((size_t)4096)     /* one path of a file */
+#define TD_FOLDER_DEPTH_MAX 32               /* folders below one that is read */
 #define TD_SLICE_US 2000                     /* a pass yields to the event loop after this long */
 #define TD_WORK_QUEUE_MAX ((size_t)1 << 20)  /* jobs waiting in one work queue */
 #define TD_LOG_LINE_BYTES_MAX ((size_t)8192) /* one log line; longer values are cut */

@@ -1,0 +1,64 @@
+# A thin front for people. Everything is built by CMake and Ninja; presets are in CMakePresets.json.
+#   make           build/tandem                 make test      install what is missing, build, all fast tests
+#   make run       build and show it at work    make check     format, lint, room order, banned calls
+#   make golden VECTORS=DIR    make fuzz SECONDS=60 [FUZZ=json]    make bench [BENCH=json]
+#   make SAN=address|undefined|thread test      make install PREFIX=/usr/local DESTDIR=
+
+PREFIX ?= /usr/local
+VECTORS ?= tests/data/vectors
+SECONDS ?= 60
+SAN ?=
+PRESET := $(if $(SAN),$(SAN),release)
+BUILD := $(if $(SAN),build/$(SAN),build)
+
+.PHONY: all run test check golden e2e fuzz bench install deps clean configure deps-build deps-test
+
+all: configure
+	@cmake --build $(BUILD) --target tandem
+
+run: deps-build all
+	@build/tandem validate examples
+
+test: deps-test configure
+	@cmake --build $(BUILD)
+	@scripts/run-tests $(BUILD)
+
+golden: deps-test configure
+	@cmake --build $(BUILD) --target golden
+	@$(BUILD)/tests/golden --skips tests/golden/skips.txt $(VECTORS)
+
+check:
+	@scripts/deps build test check
+	@scripts/check
+
+fuzz:
+	@scripts/deps build test fuzz
+	@scripts/fuzz $(SECONDS) $(FUZZ)
+
+bench:
+	@scripts/deps build test bench
+	@scripts/bench $(BENCH)
+
+e2e:
+	@echo "tandem: there is nothing to run against a cluster yet" >&2; exit 2
+
+install: all
+	@DESTDIR='$(DESTDIR)' cmake --install $(BUILD) --prefix '$(PREFIX)'
+
+deps:
+	@scripts/deps
+
+clean:
+	rm -rf build
+
+configure: $(BUILD)/build.ninja
+
+$(BUILD)/build.ninja: CMakePresets.json
+	@scripts/deps --check build || { echo "run 'make deps' to install them" >&2; exit 2; }
+	@cmake --preset $(PRESET) >/dev/null
+
+deps-build:
+	@scripts/deps build
+
+deps-test:
+	@scripts/deps build test $(if $(filter undefined,$(SAN)),fuzz)

@@ -1,0 +1,27 @@
+/*
+ * Whole files and folders of files, read under a cap. "-" is standard input. Messages name the file
+ * and the system's reason. Nothing is kept open.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "base/str.h"
+
+struct td_error;
+
+/* The content of one file, in the arena; TD_LIMIT when it is larger than bytes_max (nothing past
+ * the cap is read). */
+int td_file_read(const char *path, struct td_arena *arena, size_t bytes_max, td_str *ret,
+                 struct td_error *err);
+
+/* Called with each file's path; a negative return ends the walk and is passed on. */
+typedef int (*td_file_fn)(const char *path, void *context, struct td_error *err);
+
+/* A file, or "-", is visited as it is. A folder is walked in byte order of names: files whose name
+ * ends in one of `endings`
+ * (".yaml,.yml,.json"), folders below it, nothing hidden. A folder without any such file is
+ * TD_NOT_FOUND. */
+int td_file_each(const char *path, const char *endings, td_file_fn fn, void *context,
+                 struct td_error *err);
