@@ -29,6 +29,11 @@ struct td_instant {
  * (past nine they are cut). */
 int td_time_parse(td_str text, struct td_instant *ret, struct td_error *err);
 
+/* The same for a layout that demands exactly `fraction_digits` (1 to 9) digits of a second
+ * ("2006-01-02T15:04:05.000000Z07:00" for 6). */
+int td_time_parse_fraction(td_str text, int fraction_digits, struct td_instant *ret,
+                           struct td_error *err);
+
 /* "2006-01-02T15:04:05Z" with `fraction_digits` (0 to 9) digits of a second, always UTC; returns
  * the length. */
 size_t td_time_format(struct td_instant instant, int fraction_digits, char out[TD_TIME_TEXT_BYTES]);
