@@ -2,36 +2,63 @@
 
 #include <stdlib.h>
 
+/* Byte order of keys; of equal keys the one that came first stands first, so the order is total and
+ * the sort need not be stable. Both point into one array. */
 static int labels_compare(const void *a, const void *b)
 {
-    const struct td_label *left = a;
-    const struct td_label *right = b;
-    return td_str_compare(left->key, right->key);
+    const struct td_label *left = *(const struct td_label *const *)a;
+    const struct td_label *right = *(const struct td_label *const *)b;
+    int order = td_str_compare(left->key, right->key);
+    return order != 0 ? order : (left > right) - (left < right);
 }
 
-/* Sorts and drops all but the last of equal keys. The sort is not stable, so equal keys are told apart by the position
- * they had: `items` still holds them in input order when the duplicates are dropped. */
-struct td_labels td_labels_from_pairs(struct td_arena *arena, const struct td_label *pairs,
-                                      size_t count)
+/* Most sets arrive as they were written by the API server: sorted and unique. */
+static bool labels_are_sorted(const struct td_label *items, size_t count)
 {
+    for (size_t i = 1; i < count; i++) {
+        if (td_str_compare(items[i - 1].key, items[i].key) >= 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* `pairs` in a set's order, without all but the last of equal keys. */
+static struct td_labels labels_sort(struct td_arena *arena, const struct td_label *pairs,
+                                    size_t count)
+{
+    const struct td_label **order = td_arena_array(arena, const struct td_label *, count);
+    for (size_t i = 0; i < count; i++) {
+        order[i] = &pairs[i];
+    }
+    qsort(order, count, sizeof(*order), labels_compare);
     struct td_label *items = td_arena_array(arena, struct td_label, count);
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
-        bool is_last = true;
-        for (size_t j = i + 1; j < count && is_last; j++) {
-            is_last = !td_str_equal(pairs[i].key, pairs[j].key);
-        }
-        if (is_last) {
-            items[kept++] = pairs[i];
+        if (i + 1 == count || !td_str_equal(order[i]->key, order[i + 1]->key)) {
+            items[kept++] = *order[i];
         }
     }
-    qsort(items, kept, sizeof(*items), labels_compare);
     return (struct td_labels){.items = items, .count = kept};
+}
+
+struct td_labels td_labels_from_pairs(struct td_arena *arena, const struct td_label *pairs,
+                                      size_t count)
+{
+    if (count == 0) {
+        return (struct td_labels){.items = NULL, .count = 0};
+    }
+    if (!labels_are_sorted(pairs, count)) {
+        return labels_sort(arena, pairs, count);
+    }
+    struct td_label *items = td_arena_array(arena, struct td_label, count);
+    memcpy(items, pairs, count * sizeof(*items));
+    return (struct td_labels){.items = items, .count = count};
 }
 
 struct td_labels td_labels_from_json(struct td_arena *arena, const struct td_json *object)
 {
-    if (!td_json_is(object, TD_JSON_TYPE_OBJECT)) {
+    if (!td_json_is(object, TD_JSON_TYPE_OBJECT) || object->count == 0) {
         return (struct td_labels){.items = NULL, .count = 0};
     }
     struct td_label *items = td_arena_array(arena, struct td_label, object->count);
@@ -41,7 +68,9 @@ struct td_labels td_labels_from_json(struct td_arena *arena, const struct td_jso
             items[count++] = (struct td_label){.key = member->key, .value = member->text};
         }
     }
-    qsort(items, count, sizeof(*items), labels_compare);
+    if (!labels_are_sorted(items, count)) {
+        return labels_sort(arena, items, count);
+    }
     return (struct td_labels){.items = items, .count = count};
 }
 
