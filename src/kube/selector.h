@@ -31,8 +31,8 @@ enum td_selector_operator {
 
 struct td_requirement {
     td_str key;
-    enum td_selector_operator operator;
-    const td_str *values; /* sorted, unique */
+    enum td_selector_operator operation;
+    const td_str *values; /* sorted; unique, except where a LabelSelector repeats one */
     size_t value_count;
 };
 
@@ -62,4 +62,4 @@ void td_selector_write(const struct td_selector *selector, struct td_buf *out);
 void td_selector_write_format(const struct td_selector *selector, struct td_buf *out);
 
 /* "=", "==", "!=", "in", "notin", "exists", "!", "gt", "lt". */
-td_str td_selector_operator_name(enum td_selector_operator operator);
+td_str td_selector_operator_name(enum td_selector_operator operation);
