@@ -1,6 +1,7 @@
 #include "base/arena.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -44,47 +45,54 @@ void td_arena_done(struct td_arena *arena)
 
 void td_arena_reset(struct td_arena *arena)
 {
-    arena->used_bytes = 0;
-    if (TD_ARENA_DEBUG || !arena->blocks) {
-        td_arena_done(arena);
-        return;
-    }
-    struct td_arena_block *largest = arena->blocks;
-    for (struct td_arena_block *b = arena->blocks; b; b = b->next) {
-        largest = b->size > largest->size ? b : largest;
+    struct td_arena_block *kept = NULL;
+    for (struct td_arena_block *b = arena->blocks; b && !TD_ARENA_DEBUG; b = b->next) {
+        /* One huge turn must not pin its memory for ever. */
+        bool is_better = b->size <= ARENA_BLOCK_MAX && (!kept || b->size > kept->size);
+        kept = is_better ? b : kept;
     }
     for (struct td_arena_block *b = arena->blocks, *next; b; b = next) {
         next = b->next;
-        if (b != largest) {
+        if (b != kept) {
             td_free(b);
         }
     }
-    if (largest->size > ARENA_BLOCK_MAX) {
-        td_free(largest); /* one huge turn must not pin its memory for ever */
-        td_arena_done(arena);
-        return;
+    *arena = (struct td_arena){.max_bytes = arena->max_bytes, .blocks = kept};
+    if (kept) {
+        kept->next = NULL;
+        arena->at = kept->data;
+        arena->end = kept->data + kept->size;
     }
-    largest->next = NULL;
-    arena->blocks = largest;
-    arena->at = largest->data;
-    arena->end = largest->data + largest->size;
 }
 
-/* Blocks double from 4 KiB to 1 MiB; a larger piece gets a block of its own. */
+static struct td_arena_block *arena_block_new(size_t size)
+{
+    struct td_arena_block *block = td_alloc(sizeof(*block) + size);
+    block->next = NULL;
+    block->size = size;
+    return block;
+}
+
+/* Blocks double from 4 KiB to 1 MiB. A piece that is larger than the next block gets one of its own
+ * behind the newest, so that the free space of that one stays in use. */
 static void *arena_alloc_slow(struct td_arena *arena, size_t size)
 {
-    size_t want = size;
-    if (!TD_ARENA_DEBUG) {
-        size_t next = arena->blocks ? arena->blocks->size * 2 : ARENA_BLOCK_FIRST;
-        next = next > ARENA_BLOCK_MAX ? ARENA_BLOCK_MAX : next;
-        want = size > next ? size : next;
+    struct td_arena_block *newest = arena->blocks;
+    size_t next = newest ? newest->size * 2 : ARENA_BLOCK_FIRST;
+    next = next > ARENA_BLOCK_MAX ? ARENA_BLOCK_MAX : next;
+    if (newest && (TD_ARENA_DEBUG || size > next)) {
+        struct td_arena_block *own = arena_block_new(size);
+        own->next = newest->next;
+        newest->next = own;
+        return own->data;
     }
-    struct td_arena_block *block = td_alloc(sizeof(*block) + want);
-    block->next = arena->blocks;
-    block->size = want;
+    struct td_arena_block *block = arena_block_new(TD_ARENA_DEBUG ? size
+                                                   : size > next  ? size
+                                                                  : next);
+    block->next = newest;
     arena->blocks = block;
     arena->at = block->data + size;
-    arena->end = block->data + want;
+    arena->end = block->data + block->size;
     return block->data;
 }
 
@@ -98,7 +106,7 @@ void *td_arena_alloc(struct td_arena *arena, size_t size)
     if (TD_ARENA_DEBUG) {
         return arena_alloc_slow(arena, size);
     }
-    if (rounded > (size_t)(arena->end - arena->at) || !arena->at) {
+    if (!arena->at || rounded > (size_t)(arena->end - arena->at)) {
         return arena_alloc_slow(arena, rounded);
     }
     void *piece = arena->at;

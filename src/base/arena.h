@@ -16,8 +16,8 @@ struct td_error;
 struct td_arena_block;
 
 struct td_arena {
-    struct td_arena_block *blocks; /* newest first; owned */
-    char *at;                      /* free space of the newest block */
+    struct td_arena_block *blocks; /* the one being filled first; owned */
+    char *at;                      /* free space of the first block */
     char *end;
     size_t used_bytes; /* handed out since the last reset */
     size_t max_bytes;  /* soft cap; see td_arena_check */
@@ -28,7 +28,7 @@ struct td_arena {
 void td_arena_init(struct td_arena *arena, size_t max_bytes);
 void td_arena_done(struct td_arena *arena);
 
-/* Forget every piece; the largest block is kept for the next turn. */
+/* Forget every piece; the largest block of ordinary size is kept for the next turn. */
 void td_arena_reset(struct td_arena *arena);
 
 /* `size` bytes aligned for any type, not initialised; zero-sized pieces are valid pointers. */
