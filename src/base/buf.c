@@ -71,7 +71,12 @@ int td_buf_append(struct td_buf *buf, td_str bytes)
 
 int td_buf_append_char(struct td_buf *buf, char byte)
 {
-    return td_buf_append(buf, (td_str){.ptr = &byte, .len = 1});
+    if (buf->is_full || buf->cap - buf->len < 2) {
+        return td_buf_append(buf, (td_str){.ptr = &byte, .len = 1});
+    }
+    buf->ptr[buf->len++] = byte;
+    buf->ptr[buf->len] = '\0';
+    return TD_OK;
 }
 
 int td_buf_append_format(struct td_buf *buf, const char *format, ...)

@@ -1,8 +1,8 @@
 /*
  * A growing byte buffer that is born with a maximum. Reaching it is an ordinary TD_LIMIT, and it is
  * sticky: later appends do nothing and report it again, so a writer may append many times and check
- * once at the end. The bytes are always followed by a NUL that is not counted. One owner, no
- * locking.
+ * once at the end. The bytes are always followed by a NUL that is not counted. What is appended
+ * must not lie in the buffer itself. One owner, no locking.
  */
 #pragma once
 
@@ -41,7 +41,8 @@ int td_buf_append_int64(struct td_buf *buf, int64_t value);
 char *td_buf_reserve(struct td_buf *buf, size_t len);
 void td_buf_commit(struct td_buf *buf, size_t len);
 
-/* Remove the first `len` bytes, moving the rest to the front. */
+/* Remove the first `len` bytes, moving the rest to the front: once for all lines, not line by line.
+ */
 void td_buf_consume(struct td_buf *buf, size_t len);
 
 /* The content as a slice, valid until the next change; never has a NULL pointer. */

@@ -6,22 +6,33 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/str.h"
 
-/* Cut a message that filled its buffer so that it does not end inside a UTF-8 character. */
-static void error_trim_utf8(char *message, size_t len)
+/* A message is made here and then cut: the room past its size lets the cut see a whole character.
+ */
+struct error_draft {
+    char text[TD_ERROR_MESSAGE_BYTES + 4];
+};
+
+__attribute__((format(printf, 3, 0))) static size_t
+error_draft_add(struct error_draft *draft, size_t used, const char *format, va_list args)
 {
-    size_t start = len;
-    while (start > 0 && ((unsigned char)message[start - 1] & 0xC0) == 0x80) {
-        start--;
+    int len = vsnprintf(draft->text + used, sizeof(draft->text) - used, format, args);
+    if (len < 0) {
+        draft->text[used] = '\0'; /* longer than an int can count: keep what there is */
+        return used;
     }
-    if (start == 0) {
-        return;
-    }
-    unsigned char lead = (unsigned char)message[start - 1];
-    size_t need = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC0 ? 2 : 1;
-    if (len - (start - 1) < need) {
-        message[start - 1] = '\0';
-    }
+    size_t room = sizeof(draft->text) - used - 1;
+    return used + ((size_t)len < room ? (size_t)len : room);
+}
+
+/* By way of the draft, so that arguments may point into the old message. */
+static void error_take_draft(struct td_error *err, const struct error_draft *draft, size_t len)
+{
+    td_str whole = {.ptr = draft->text, .len = len};
+    td_str message = td_str_cut_utf8(whole, sizeof(err->message) - 1);
+    memcpy(err->message, message.ptr, message.len);
+    err->message[message.len] = '\0';
 }
 
 int td_error_set_at(struct td_error *err, int code, const char *file, int line, const char *format,
@@ -31,34 +42,31 @@ int td_error_set_at(struct td_error *err, int code, const char *file, int line, 
     if (!err) {
         return code;
     }
+    struct error_draft draft;
+    va_list args;
+    va_start(args, format);
+    size_t len = error_draft_add(&draft, 0, format, args);
+    va_end(args);
+    error_take_draft(err, &draft, len);
     err->code = code;
     err->file = file;
     err->line = line;
-    va_list args;
-    va_start(args, format);
-    int len = vsnprintf(err->message, sizeof(err->message), format, args);
-    va_end(args);
-    if (len >= (int)sizeof(err->message)) {
-        error_trim_utf8(err->message, sizeof(err->message) - 1);
-    }
     return code;
 }
 
 int td_error_wrap(struct td_error *err, const char *format, ...)
 {
     td_assert(err->code < 0);
-    char joined[TD_ERROR_MESSAGE_BYTES];
+    struct error_draft draft;
     va_list args;
     va_start(args, format);
-    int len = vsnprintf(joined, sizeof(joined), format, args);
+    size_t used = error_draft_add(&draft, 0, format, args);
     va_end(args);
-    td_assert(len >= 0);
-    size_t used = (size_t)len < sizeof(joined) ? (size_t)len : sizeof(joined) - 1;
-    int rest = snprintf(joined + used, sizeof(joined) - used, ": %s", err->message);
-    if (used + (size_t)rest >= sizeof(joined)) {
-        error_trim_utf8(joined, sizeof(joined) - 1);
-    }
-    memcpy(err->message, joined, sizeof(joined));
+    size_t room = sizeof(draft.text) - used;
+    int rest = snprintf(draft.text + used, room, ": %s", err->message);
+    td_assert(rest >= 2); /* both parts are bounded */
+    size_t added = (size_t)rest < room ? (size_t)rest : room - 1;
+    error_take_draft(err, &draft, used + added);
     return err->code;
 }
 

@@ -91,17 +91,20 @@ bool td_str_to_int64(td_str s, int64_t *ret)
     return true;
 }
 
-/* Length of the well-formed character at p (1 to 4), or 0. The second byte's range depends on the
- * lead byte: that is what excludes overlong forms (E0, F0), surrogates (ED) and what lies past
- * U+10FFFF (F4). */
-static size_t str_utf8_char(const unsigned char *p, size_t len)
+/* The second byte's range depends on the lead byte: that is what excludes overlong forms (E0, F0),
+ * surrogates (ED) and what lies past U+10FFFF (F4). */
+size_t td_str_utf8_char(td_str s)
 {
+    if (s.len == 0) {
+        return 0;
+    }
+    const unsigned char *p = (const unsigned char *)s.ptr;
     unsigned char lead = p[0];
     if (lead < 0x80) {
         return 1;
     }
     size_t need = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-    if (lead < 0xC2 || lead > 0xF4 || len < need) {
+    if (lead < 0xC2 || lead > 0xF4 || s.len < need) {
         return 0;
     }
     unsigned char low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
@@ -119,15 +122,37 @@ static size_t str_utf8_char(const unsigned char *p, size_t len)
 
 bool td_str_is_utf8(td_str s)
 {
-    const unsigned char *p = (const unsigned char *)s.ptr;
-    size_t left = s.len;
-    while (left > 0) {
-        size_t n = str_utf8_char(p, left);
+    size_t at = 0;
+    while (at < s.len) {
+        uint64_t word;
+        /* Eight ASCII bytes at a time: nearly all text is. */
+        if (s.len - at >= sizeof(word)) {
+            memcpy(&word, s.ptr + at, sizeof(word));
+            if ((word & 0x8080808080808080) == 0) {
+                at += sizeof(word);
+                continue;
+            }
+        }
+        size_t n = td_str_utf8_char((td_str){.ptr = s.ptr + at, .len = s.len - at});
         if (n == 0) {
             return false;
         }
-        p += n;
-        left -= n;
+        at += n;
     }
     return true;
+}
+
+td_str td_str_cut_utf8(td_str s, size_t bytes_max)
+{
+    if (s.len <= bytes_max) {
+        return s;
+    }
+    /* Go back to the lead byte of the character that the cut would hit. Bytes that are no UTF-8 at
+     * all are cut where they are: more than three continuation bytes have no lead. */
+    size_t end = bytes_max;
+    while (end > 0 && bytes_max - end < 3 && ((unsigned char)s.ptr[end] & 0xC0) == 0x80) {
+        end--;
+    }
+    bool is_inside = end + td_str_utf8_char(td_str_slice(s, end, s.len)) > bytes_max;
+    return td_str_slice(s, 0, is_inside ? end : bytes_max);
 }

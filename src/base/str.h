@@ -57,3 +57,9 @@ bool td_str_to_int64(td_str s, int64_t *ret);
 
 /* Is it well-formed UTF-8 (no surrogates, no overlong forms, at most U+10FFFF)? */
 bool td_str_is_utf8(td_str s);
+
+/* Bytes of the well-formed UTF-8 character that `s` begins with (1 to 4), 0 when there is none. */
+size_t td_str_utf8_char(td_str s);
+
+/* The longest start of `s` of at most `bytes_max` bytes that does not end inside a character. */
+td_str td_str_cut_utf8(td_str s, size_t bytes_max);
