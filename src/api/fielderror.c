@@ -1,0 +1,147 @@
+#include "api/fielderror.h"
+
+#include "base/assert.h"
+#include "base/limits.h"
+
+#define FIELD_PATH_FRAMES_MAX 64 /* deeper than any field that validation reaches */
+
+struct td_field_path td_field_child(const struct td_field_path *parent, td_str name)
+{
+    return (struct td_field_path){.parent = parent, .name = name};
+}
+
+struct td_field_path td_field_item(const struct td_field_path *parent, size_t index)
+{
+    return (struct td_field_path){.parent = parent, .index = index, .is_index = true};
+}
+
+td_str td_field_path_text(struct td_arena *arena, const struct td_field_path *path)
+{
+    const struct td_field_path *frames[FIELD_PATH_FRAMES_MAX];
+    size_t count = 0;
+    for (; path; path = path->parent) {
+        td_assert(count < FIELD_PATH_FRAMES_MAX);
+        frames[count++] = path;
+    }
+    td_auto_buf text;
+    td_buf_init(&text, TD_JSON_BYTES_MAX);
+    while (count > 0) {
+        const struct td_field_path *frame = frames[--count];
+        /* A path past the buffer's cap is cut: it is only shown. */
+        if (frame->is_index) {
+            (void)td_buf_append_format(&text, "[%zu]", frame->index);
+        } else if (frame->is_key) {
+            (void)td_buf_append_format(&text, "[%.*s]", TD_STR_ARG(frame->name));
+        } else {
+            (void)td_buf_append_format(&text, "%s%.*s", text.len > 0 ? "." : "",
+                                       TD_STR_ARG(frame->name));
+        }
+    }
+    return td_arena_copy_str(arena, td_buf_str(&text));
+}
+
+void td_field_error_add(struct td_field_errors *errors, const struct td_field_path *path,
+                        enum td_field_error_type type, td_str value, td_str detail)
+{
+    if (errors->count == errors->cap) {
+        size_t cap = errors->cap > 0 ? errors->cap * 2 : 8;
+        struct td_field_error *items = td_arena_array(errors->arena, struct td_field_error, cap);
+        if (errors->count > 0) {
+            memcpy(items, errors->items, errors->count * sizeof(*items));
+        }
+        errors->items = items;
+        errors->cap = cap;
+    }
+    errors->items[errors->count++] = (struct td_field_error){
+        .field = td_field_path_text(errors->arena, path),
+        .type = type,
+        .value = td_arena_copy_str(errors->arena, value),
+        .detail = td_arena_copy_str(errors->arena, detail),
+    };
+}
+
+void td_field_required(struct td_field_errors *errors, const struct td_field_path *path,
+                       const char *detail)
+{
+    td_field_error_add(errors, path, TD_FIELD_REQUIRED, TD_STR_EMPTY, td_str_from(detail));
+}
+
+void td_field_forbidden(struct td_field_errors *errors, const struct td_field_path *path,
+                        const char *detail)
+{
+    td_field_error_add(errors, path, TD_FIELD_FORBIDDEN, TD_STR_EMPTY, td_str_from(detail));
+}
+
+static td_str field_quote(struct td_arena *arena, td_str value)
+{
+    td_auto_buf text;
+    td_buf_init(&text, TD_JSON_BYTES_MAX);
+    td_json_write_string(value, false, &text);
+    return td_arena_copy_str(arena, td_buf_str(&text));
+}
+
+void td_field_invalid_str(struct td_field_errors *errors, const struct td_field_path *path,
+                          td_str value, const char *detail)
+{
+    td_field_error_add(errors, path, TD_FIELD_INVALID, field_quote(errors->arena, value),
+                       td_str_from(detail));
+}
+
+void td_field_invalid_int(struct td_field_errors *errors, const struct td_field_path *path,
+                          int64_t value, const char *detail)
+{
+    td_str text = td_arena_format(errors->arena, "%lld", (long long)value);
+    td_field_error_add(errors, path, TD_FIELD_INVALID, text, td_str_from(detail));
+}
+
+void td_field_unsupported(struct td_field_errors *errors, const struct td_field_path *path,
+                          td_str value, const td_str *supported, size_t supported_count)
+{
+    td_auto_buf detail;
+    td_buf_init(&detail, TD_JSON_BYTES_MAX);
+    for (size_t i = 0; i < supported_count; i++) {
+        /* The list is ours and short. */
+        (void)td_buf_append(&detail, i == 0 ? TD_STR("supported values: ") : TD_STR(", "));
+        td_json_write_string(supported[i], false, &detail);
+    }
+    td_field_error_add(errors, path, TD_FIELD_UNSUPPORTED, field_quote(errors->arena, value),
+                       td_buf_str(&detail));
+}
+
+td_str td_field_error_type_name(enum td_field_error_type type)
+{
+    switch (type) {
+    case TD_FIELD_REQUIRED:
+        return TD_STR("Required value");
+    case TD_FIELD_INVALID:
+    case TD_FIELD_TYPE_INVALID:
+        return TD_STR("Invalid value");
+    case TD_FIELD_UNSUPPORTED:
+        return TD_STR("Unsupported value");
+    case TD_FIELD_FORBIDDEN:
+        return TD_STR("Forbidden");
+    case TD_FIELD_DUPLICATE:
+        return TD_STR("Duplicate value");
+    case TD_FIELD_TOO_MANY:
+        return TD_STR("Too many");
+    case TD_FIELD_TOO_LONG:
+        return TD_STR("Too long");
+    }
+    return TD_STR("Invalid value");
+}
+
+void td_field_error_write(const struct td_field_error *error, struct td_buf *out)
+{
+    /* The caller checks its buffer once, at the end. */
+    (void)td_buf_append(out, error->field);
+    (void)td_buf_append(out, TD_STR(": "));
+    (void)td_buf_append(out, td_field_error_type_name(error->type));
+    if (error->value.len > 0) {
+        (void)td_buf_append(out, TD_STR(": "));
+        (void)td_buf_append(out, error->value);
+    }
+    if (error->detail.len > 0) {
+        (void)td_buf_append(out, TD_STR(": "));
+        (void)td_buf_append(out, error->detail);
+    }
+}

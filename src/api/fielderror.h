@@ -1,0 +1,78 @@
+/*
+ * What validation finds: a list of errors, each with the JSON path of the field, upstream's class,
+ * the bad value and a detail, so that a server can answer 422 with one cause each and a person
+ * reads one line each. Texts are in the arena. Shared by every object of this room.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/json.h"
+#include "base/str.h"
+
+enum td_field_error_type {
+    TD_FIELD_REQUIRED,    /* "Required value" */
+    TD_FIELD_INVALID,     /* "Invalid value" */
+    TD_FIELD_UNSUPPORTED, /* "Unsupported value" */
+    TD_FIELD_FORBIDDEN,   /* "Forbidden" */
+    TD_FIELD_DUPLICATE,   /* "Duplicate value" */
+    TD_FIELD_TOO_MANY,    /* "Too many" */
+    TD_FIELD_TOO_LONG,    /* "Too long" */
+    TD_FIELD_TYPE_INVALID /* "Invalid value" of the wrong JSON type */
+};
+
+struct td_field_error {
+    td_str field; /* "spec.metrics[0].resource.name" */
+    enum td_field_error_type type;
+    td_str value; /* as shown: -1, "x"; empty for classes that show none */
+    td_str detail;
+};
+
+struct td_field_errors {
+    struct td_arena *arena;
+    struct td_field_error *items; /* in the order found */
+    size_t count;
+    size_t cap;
+};
+
+/* A path is built on the way down and written only when something is wrong: a chain of frames on
+ * the stack. */
+struct td_field_path {
+    const struct td_field_path *parent; /* NULL at the root */
+    td_str name;                        /* member, or empty for an index or a key */
+    size_t index;                       /* of a list item, when is_index */
+    bool is_index;
+    bool is_key; /* name is a map key: written ["name"] as upstream's Key() */
+};
+
+struct td_field_path td_field_child(const struct td_field_path *parent, td_str name);
+struct td_field_path td_field_item(const struct td_field_path *parent, size_t index);
+td_str td_field_path_text(struct td_arena *arena, const struct td_field_path *path);
+
+void td_field_required(struct td_field_errors *errors, const struct td_field_path *path,
+                       const char *detail);
+void td_field_forbidden(struct td_field_errors *errors, const struct td_field_path *path,
+                        const char *detail);
+
+/* `value` as upstream prints it: strings quoted, numbers and booleans bare. */
+void td_field_invalid_str(struct td_field_errors *errors, const struct td_field_path *path,
+                          td_str value, const char *detail);
+void td_field_invalid_int(struct td_field_errors *errors, const struct td_field_path *path,
+                          int64_t value, const char *detail);
+
+/* detail becomes `supported values: "a", "b"`. */
+void td_field_unsupported(struct td_field_errors *errors, const struct td_field_path *path,
+                          td_str value, const td_str *supported, size_t supported_count);
+
+/* For any other combination; texts are copied into the arena. */
+void td_field_error_add(struct td_field_errors *errors, const struct td_field_path *path,
+                        enum td_field_error_type type, td_str value, td_str detail);
+
+/* "Required value", ... */
+td_str td_field_error_type_name(enum td_field_error_type type);
+
+/* The whole line: "spec.maxReplicas: Invalid value: -1: must be greater than or equal to 1". */
+void td_field_error_write(const struct td_field_error *error, struct td_buf *out);
