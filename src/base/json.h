@@ -44,7 +44,7 @@ struct td_json {
             struct td_json *last;
         };
     };
-    struct td_json *next;        /* sibling */
+    struct td_json *next;        /* sibling; links, keys and counts are changed by calls only */
     size_t count;                /* children of an array or object */
     struct td_json_index *index; /* private: of a large object, or NULL */
 };
@@ -103,7 +103,8 @@ struct td_json *td_json_ensure_object(struct td_arena *arena, struct td_json *ob
 /* Members in byte order of their names, recursively: the order in which Go writes maps. */
 void td_json_sort(struct td_arena *arena, struct td_json *node);
 
-/* Arrays. Index at most count for insert, below it for the others. */
+/* Arrays. Index at most count for insert, below it for the others, except that `at` gives NULL past
+ * the end. All but append walk to the index: go through first and next to visit every item. */
 struct td_json *td_json_at(const struct td_json *array, size_t index);
 void td_json_append(struct td_json *array, struct td_json *value);
 void td_json_insert(struct td_json *array, size_t index, struct td_json *value);
@@ -119,6 +120,10 @@ int64_t td_json_get_int64(const struct td_json *object, td_str key, int64_t fall
  * nearest, as Go's ParseFloat; false when it overflows. */
 bool td_json_to_int64(const struct td_json *number, int64_t *ret);
 bool td_json_to_double(const struct td_json *number, double *ret);
+
+/* Nested arrays and objects: 0 for a scalar or NULL, 1 for an array of scalars. Trees made by code
+ * may be of any depth; one deeper than TD_JSON_DEPTH_MAX can be written, but not read back. */
+size_t td_json_depth(const struct td_json *node);
 
 /* Equal as JSON values: member order ignored, numbers by exact value. NULL pointers are equal only
  * to each other. */
@@ -136,5 +141,6 @@ void td_json_write(const struct td_json *node, const struct td_json_format *form
 void td_json_write_string(td_str text, bool escape_html, struct td_buf *out);
 
 /* A float64 as Go's encoding/json writes it (shortest digits that read back, exponent below 1e-6
- * and from 1e21). */
+ * and from 1e21); must be finite. At most TD_JSON_DOUBLE_BYTES bytes. */
+#define TD_JSON_DOUBLE_BYTES 32
 void td_json_write_double(double value, struct td_buf *out);

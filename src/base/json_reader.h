@@ -43,8 +43,8 @@ struct td_json_reader {
     td_str text;        /* of the last KEY, STRING or NUMBER token */
     bool has_escape;    /* the text holds backslashes: use td_json_reader_decode before comparing */
     uint32_t depth;     /* open arrays and objects */
-    uint32_t depth_max; /* at most TD_JSON_DEPTH_MAX */
-    uint8_t expect;     /* private: what may come next */
+    uint32_t depth_max; /* 1 to TD_JSON_DEPTH_MAX; 0 given to init means the latter */
+    uint8_t expect;     /* private: what may come next, an enum td_json_expect */
     int code;           /* 0, or the td_code of the failure */
     const char *problem;                               /* static text of the failure */
     uint64_t is_object[(TD_JSON_DEPTH_MAX + 63) / 64]; /* private: one bit a level */
@@ -55,7 +55,8 @@ void td_json_reader_init(struct td_json_reader *reader, td_str text, uint32_t de
 enum td_json_token td_json_reader_next(struct td_json_reader *reader);
 
 /* After a KEY: read and check its whole value without reporting it. After BEGIN_OBJECT or
- * BEGIN_ARRAY: the rest of that collection up to its end. 0, or a negative code. */
+ * BEGIN_ARRAY: the rest of that collection up to its end. At the start: the whole value. After any
+ * other token there is nothing to skip. 0, or a negative code. */
 int td_json_reader_skip(struct td_json_reader *reader);
 
 /* The last KEY or STRING token's text with escapes resolved: the input slice itself when it has
@@ -63,7 +64,12 @@ int td_json_reader_skip(struct td_json_reader *reader);
 td_str td_json_reader_decode(const struct td_json_reader *reader, struct td_arena *arena);
 
 /* Is the last KEY token equal to `name`? Right for escaped keys too. */
-bool td_json_reader_key_is(const struct td_json_reader *reader, td_str name);
+bool td_json_reader_escaped_key_is(const struct td_json_reader *reader, td_str name);
+static inline bool td_json_reader_key_is(const struct td_json_reader *reader, td_str name)
+{
+    return reader->has_escape ? td_json_reader_escaped_key_is(reader, name)
+                              : td_str_equal(reader->text, name);
+}
 
 /* The last NUMBER token as int64: false when it has a fraction or exponent that makes it no whole
  * number, or is out of range. 1e3 and 1.0 are whole. */

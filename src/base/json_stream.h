@@ -2,11 +2,14 @@
  * Splits a byte stream into complete JSON texts, for watch responses: bytes arrive in pieces of any
  * size, whole values come out one at a time, each parsed once. Values are separated by any white
  * space, newline or nothing. Partial values wait in a capped buffer; a value past the cap is
- * TD_LIMIT and final. The slice handed out is valid until the next call of feed.
+ * TD_LIMIT and final, and so is feeding on and on without taking values out. The slice handed out
+ * is valid until the next call of feed.
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/buf.h"
 #include "base/str.h"
@@ -16,12 +19,17 @@ struct td_error;
 struct td_json_stream {
     struct td_buf pending; /* bytes not yet handed out */
     size_t taken;          /* bytes at the front already handed out */
-    size_t scanned;        /* private: how far the boundary search has come */
+    /* Private: the boundary search. */
+    size_t scanned;         /* how far it has come */
+    size_t value_bytes_max; /* of one value */
+    int code;               /* 0, or TD_LIMIT for ever */
     uint32_t depth;
     bool in_string;
     bool in_escape;
     bool in_scalar;
-    bool is_started;
+    bool is_started;  /* the value at `taken` has begun */
+    bool is_ready;    /* it is complete: from `taken` to `scanned` */
+    bool is_finished; /* no more bytes will come */
 };
 
 void td_json_stream_init(struct td_json_stream *stream, size_t value_bytes_max);
