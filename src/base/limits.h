@@ -26,14 +26,19 @@
     ((size_t)3 << 20) /* bytes copied by one JSON patch, as the API server's */
 
 /* Program. */
-#define TD_PATH_BYTES_MAX ((size_t)4096)     /* one path of a file */
-#define TD_FOLDER_DEPTH_MAX 32               /* folders below one that is read */
-#define TD_SLICE_US 2000                     /* a pass yields to the event loop after this long */
-#define TD_WORK_QUEUE_MAX ((size_t)1 << 20)  /* jobs waiting in one work queue */
-#define TD_LOG_LINE_BYTES_MAX ((size_t)8192) /* one log line; longer values are cut */
+#define TD_PATH_BYTES_MAX ((size_t)4096)    /* one path of a file */
+#define TD_FOLDER_DEPTH_MAX 32              /* folders below one that is read */
+#define TD_SLICE_US 2000                    /* a pass yields to the event loop after this long */
+#define TD_WORK_QUEUE_MAX ((size_t)1 << 20) /* jobs waiting in one work queue */
+#define TD_SLICE_JOBS_MAX 256               /* a slice's jobs on a virtual clock, instead of time */
+#define TD_LOG_LINE_BYTES_MAX ((size_t)8192)  /* one log line; fields past it are left out */
+#define TD_LOG_VALUE_BYTES_MAX ((size_t)1024) /* one value or message; the rest is cut */
+#define TD_LOG_REPEATS_MAX 64                 /* messages whose repeats are counted at one time */
 #define TD_LOG_REPEAT_WINDOW_MS                                                                    \
     10000 /* repeats of one message inside it are counted, not printed */
 
+static_assert(TD_LOG_VALUE_BYTES_MAX * 6 + 1024 < TD_LOG_LINE_BYTES_MAX,
+              "a line has room for a message of which each byte is escaped");
 static_assert(TD_PATCH_COPY_BYTES_MAX < TD_JSON_BYTES_MAX, "a patched document stays readable");
 static_assert(TD_JSON_BYTES_MAX < TD_TREE_ARENA_BYTES_MAX,
               "a text at its cap still has room for its tree");

@@ -1,8 +1,9 @@
 /*
  * Structured log lines, as text for people or as JSON lines for machines, to a stream the caller
  * opened. A line has a level, a fixed message and fields; the message is the identity under which
- * repeats inside a window are counted instead of printed ("repeated 41 times in 10s"). Values are
- * cut at a cap, control bytes are escaped, and a field whose value must not be seen is written with
+ * repeats inside a window are counted instead of printed ("repeated 41 times in 10s", written with
+ * the first line after the window). Values are cut at a cap, fields that do not fit are left out,
+ * control bytes are escaped, and a field whose value must not be seen is written with
  * TD_LOG_SECRET. Only commands and controllers log. One owner, no locking.
  */
 #pragma once
