@@ -19,7 +19,8 @@
 #define TD_STRICT_PATH_BYTES_MAX ((size_t)4096) /* path of one such field; longer ones are cut */
 
 /* Kubernetes vocabulary. */
-#define TD_QUANTITY_TEXT_BYTES_MAX 1024         /* one quantity as text */
+#define TD_QUANTITY_TEXT_BYTES_MAX 1024 /* one quantity as text */
+#define TD_QUANTITY_DIGITS_MAX 2048     /* kept of one quantity; a result's lower ones are cut */
 #define TD_SELECTOR_BYTES_MAX ((size_t)1 << 20) /* one selector as text */
 #define TD_PATCH_OPERATIONS_MAX 10000 /* operations of one JSON patch, as the API server's */
 #define TD_PATCH_COPY_BYTES_MAX                                                                    \
@@ -39,6 +40,8 @@
 
 static_assert(TD_LOG_VALUE_BYTES_MAX * 6 + 1024 < TD_LOG_LINE_BYTES_MAX,
               "a line has room for a message of which each byte is escaped");
+static_assert(TD_QUANTITY_TEXT_BYTES_MAX < TD_QUANTITY_DIGITS_MAX,
+              "every digit of a quantity's text is kept");
 static_assert(TD_PATCH_COPY_BYTES_MAX < TD_JSON_BYTES_MAX, "a patched document stays readable");
 static_assert(TD_JSON_BYTES_MAX < TD_TREE_ARENA_BYTES_MAX,
               "a text at its cap still has room for its tree");
