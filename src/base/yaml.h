@@ -1,10 +1,11 @@
 /*
- * YAML into the JSON tree, with the scalar rules of Kubernetes' YAML library (sigs.k8s.io/yaml:
- * YAML 1.1 words such as yes, on and off are booleans, 0o17 and 017 octal, big integers kept
- * exactly, keys turned into strings), and a writer for people. Streams hold several documents;
- * empty ones are left out. Aliases are expanded under a cap, duplicate keys are rejected, merge
- * keys (<<) are honoured. Every node has its line. A text that begins with '{' or '[' is read by
- * the same path.
+ * YAML into the JSON tree, with the rules of Kubernetes' YAML library in its strict form
+ * (sigs.k8s.io/yaml: YAML 1.1 words such as yes, on and off are booleans, 0o17 and 017 octal, whole
+ * numbers of up to 64 bits kept exactly, keys turned into strings), and a writer for people.
+ * Streams hold several documents; empty ones are left out. Aliases are expanded under a cap,
+ * duplicate keys are rejected, also those that a merge key (<<) brings. Every node has its line, a
+ * member that of its key. A text that begins with '{' or '[' is read by the same path. Nothing of
+ * the text is referred to afterwards: the tree holds copies.
  */
 #pragma once
 
@@ -28,5 +29,6 @@ int td_yaml_parse(struct td_arena *arena, td_str text, struct td_yaml_documents 
 
 /* Block style, two spaces, list items not indented under their key, quotes only where a reader
  * would otherwise get another value, literal blocks for texts of several lines. Members in the
- * order of the tree. Ends with a newline. */
+ * order of the tree. Ends with a newline. Check out at the end; a tree nested deeper than
+ * TD_JSON_DEPTH_MAX, which could not be read back, makes it full. */
 void td_yaml_write(const struct td_json *node, struct td_buf *out);
