@@ -35,8 +35,10 @@ enum td_json_type {
 struct td_json {
     uint8_t type; /* enum td_json_type */
     bool boolean;
-    uint32_t line; /* where it began in its file, from 1; 0 when not known */
-    td_str key;    /* member name, when the parent is an object */
+    bool is_escaped; /* STRING: was written with escapes, so not byte for byte like text */
+    uint8_t mark;    /* for the tree's owner; 0 at first, kept by copies */
+    uint32_t line;   /* where it began in its file, from 1; 0 when not known */
+    td_str key;      /* member name, when the parent is an object */
     union {
         td_str text; /* STRING: decoded; NUMBER: as written */
         struct {

@@ -169,6 +169,7 @@ JSON_INLINE struct td_json *parse_value(struct parse_state *state, enum td_json_
     case TD_JSON_STRING:
         node = parse_place(state, TD_JSON_TYPE_STRING);
         node->text = parse_text(state);
+        node->is_escaped = state->reader.has_escape;
         return node;
     case TD_JSON_NUMBER:
         node = parse_place(state, TD_JSON_TYPE_NUMBER);

@@ -15,10 +15,19 @@ struct schema_root {
     {                                                                                              \
         .name = TD_STR_INIT(json_name), .type = &schema_types[id]                                  \
     }
+#define POINTER_FIELD(json_name, id)                                                               \
+    {                                                                                              \
+        .name = TD_STR_INIT(json_name), .type = &schema_types[id], .is_pointer = true              \
+    }
 #define PATCHED(json_name, id, how, key)                                                           \
     {                                                                                              \
         .name = TD_STR_INIT(json_name), .type = &schema_types[id], .patch = TD_SCHEMA_PATCH_##how, \
         .patch_key = TD_STR_INIT(key)                                                              \
+    }
+#define POINTER_PATCHED(json_name, id, how, key)                                                   \
+    {                                                                                              \
+        .name = TD_STR_INIT(json_name), .type = &schema_types[id], .is_pointer = true,             \
+        .patch = TD_SCHEMA_PATCH_##how, .patch_key = TD_STR_INIT(key)                              \
     }
 #define KEY(json_name, default_text)                                                               \
     {                                                                                              \

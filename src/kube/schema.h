@@ -72,6 +72,7 @@ struct td_schema_type {
 struct td_schema_field {
     td_str name; /* JSON name */
     const struct td_schema_type *type;
+    bool is_pointer; /* in Go, so that absent and zero differ */
     enum td_schema_patch patch;
     td_str patch_key;
 };

@@ -98,10 +98,11 @@ var leaves = map[reflect.Type]string{
 }
 
 type field struct {
-	name     string
-	typ      *row
-	strategy string
-	key      string
+	name      string
+	typ       *row
+	isPointer bool
+	strategy  string
+	key       string
 }
 
 // One struct td_schema_type. Rows are equal when their ids are.
@@ -346,10 +347,11 @@ func (t *table) fields(r *row, typ reflect.Type, p place) {
 			name = f.Name
 		}
 		r.fields = append(r.fields, field{
-			name:     name,
-			typ:      t.build(f.Type, p.field(name)),
-			strategy: f.Tag.Get("patchStrategy"),
-			key:      f.Tag.Get("patchMergeKey"),
+			name:      name,
+			typ:       t.build(f.Type, p.field(name)),
+			isPointer: f.Type.Kind() == reflect.Pointer,
+			strategy:  f.Tag.Get("patchStrategy"),
+			key:       f.Tag.Get("patchMergeKey"),
 		})
 	}
 }
@@ -388,8 +390,12 @@ func (t *table) write(out *bufio.Writer, roots []*row) {
 		}
 		fmt.Fprintf(out, "\nstatic const struct td_schema_field fields_%s[] = {\n", id)
 		for _, f := range r.fields {
+			word := ""
+			if f.isPointer {
+				word = "POINTER_"
+			}
 			if f.strategy == "" && f.key == "" {
-				fmt.Fprintf(out, "    FIELD(%q, T_%s),\n", f.name, f.typ.id)
+				fmt.Fprintf(out, "    %sFIELD(%q, T_%s),\n", word, f.name, f.typ.id)
 				continue
 			}
 			strategy, ok := strategies[f.strategy]
@@ -399,7 +405,7 @@ func (t *table) write(out *bufio.Writer, roots []*row) {
 				}
 				strategy = "DEFAULT"
 			}
-			fmt.Fprintf(out, "    PATCHED(%q, T_%s, %s, %q),\n", f.name, f.typ.id, strategy, f.key)
+			fmt.Fprintf(out, "    %sPATCHED(%q, T_%s, %s, %q),\n", word, f.name, f.typ.id, strategy, f.key)
 		}
 		fmt.Fprint(out, "};\n")
 	}
