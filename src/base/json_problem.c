@@ -53,13 +53,12 @@ void td_json_problem_duplicate(struct td_json_problems *problems,
     td_auto_buf text;
     td_buf_init(&text, TD_STRICT_PATH_BYTES_MAX);
     (void)td_buf_append(&text, TD_STR("duplicate field \""));
-    size_t start = text.len;
     for (uint32_t i = 0; i < depth && !text.is_full; i++) {
         if (path[i]->type == TD_JSON_TYPE_ARRAY) {
             (void)td_buf_append_format(&text, "[%zu]", path[i]->count - 1);
         } else {
             td_str name = i + 1 < depth ? path[i + 1]->key : key;
-            problem_put_member(name, text.len == start, &text);
+            problem_put_member(name, i == 0, &text);
         }
     }
     if (text.is_full) {
