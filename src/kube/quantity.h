@@ -16,6 +16,7 @@
 #include "base/str.h"
 
 struct td_error;
+struct td_json;
 struct td_decimal; /* arbitrary precision; private to quantity.c */
 
 enum td_quantity_format {
@@ -41,6 +42,10 @@ int td_quantity_parse(struct td_arena *arena, td_str text, struct td_quantity *r
  * number, or null. */
 int td_quantity_parse_json(struct td_arena *arena, td_str token, struct td_quantity *ret,
                            struct td_error *err);
+
+/* The same over a node of a JSON tree; NULL reads as null. */
+int td_quantity_from_json(struct td_arena *arena, const struct td_json *node,
+                          struct td_quantity *ret, struct td_error *err);
 
 /* String(): the kept text, else the canonical form. td_quantity_write_canonical ignores the kept
  * text. */

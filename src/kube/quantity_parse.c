@@ -7,6 +7,7 @@
  * only expanded up to TD_QUANTITY_DIGITS_MAX, so no exponent costs more than a short one.
  */
 #include "base/error.h"
+#include "base/json.h"
 #include "base/limits.h"
 #include "kube/decimal.h"
 #include "kube/quantity.h"
@@ -359,4 +360,17 @@ int td_quantity_parse_json(struct td_arena *arena, td_str token, struct td_quant
         token = td_str_slice(token, 1, token.len - 1);
     }
     return td_quantity_parse(arena, trim_spaces(token), ret, err);
+}
+
+int td_quantity_from_json(struct td_arena *arena, const struct td_json *node,
+                          struct td_quantity *ret, struct td_error *err)
+{
+    if (!node || node->type == TD_JSON_TYPE_NULL) {
+        *ret = (struct td_quantity){.format = TD_QUANTITY_NONE, .text = TD_STR_EMPTY};
+        return TD_OK;
+    }
+    if (node->type != TD_JSON_TYPE_STRING && node->type != TD_JSON_TYPE_NUMBER) {
+        return td_error_set(err, TD_INVALID, "a quantity must be a string or a number");
+    }
+    return td_quantity_parse(arena, trim_spaces(node->text), ret, err);
 }
