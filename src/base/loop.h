@@ -26,7 +26,8 @@ int td_loop_new(struct td_clock *clock, struct td_loop **ret, struct td_error *e
 /* All timers and queues of the loop must have been freed. NULL is accepted. */
 void td_loop_free(struct td_loop *loop);
 
-/* Run until td_loop_stop, or until there is nothing left to wait for. */
+/* Run until td_loop_stop, or until there is nothing left to wait for: no timer set, no job, no
+ * event of libevent. A stop from before the run ends it at once. */
 int td_loop_run(struct td_loop *loop, struct td_error *err);
 void td_loop_stop(struct td_loop *loop);
 
@@ -41,7 +42,7 @@ bool td_loop_slice_is_over(struct td_loop *loop);
 typedef void (*td_timer_fn)(struct td_timer *timer, void *context);
 
 /* A timer that is not set. Timers that are due at the same time fire in the order in which they
- * were set. */
+ * were set; a callback may set or free its own timer. */
 struct td_timer *td_timer_new(struct td_loop *loop, td_timer_fn fn, void *context);
 void td_timer_free(struct td_timer *timer);
 void td_timer_set(struct td_timer *timer, td_duration after);
@@ -51,12 +52,18 @@ bool td_timer_is_set(const struct td_timer *timer);
 enum td_job_result { TD_JOB_DONE, TD_JOB_AGAIN };
 typedef enum td_job_result (*td_job_fn)(td_str key, void *context);
 
-/* A queue of keys: a key that waits is not added twice; a key added while its job runs is run once
- * more. */
+/* A queue of keys, first come first served: a key that waits is not added twice; a key added while
+ * its job runs is run once more. A job that returns TD_JOB_AGAIN goes to the back, also of a full
+ * queue; queues take turns, one job each. A job may free its own queue. */
 struct td_queue *td_queue_new(struct td_loop *loop, td_job_fn fn, void *context, size_t count_max);
 void td_queue_free(struct td_queue *queue);
 
 /* TD_OK also when the key already waits; TD_LIMIT when the queue is full. The key is copied. */
 int td_queue_add(struct td_queue *queue, td_str key, struct td_error *err);
+
+/* Add it when `after` has passed. Of two delays of one key the earlier counts; adding it without
+ * one does not cancel the delay. */
 int td_queue_add_after(struct td_queue *queue, td_str key, td_duration after, struct td_error *err);
+
+/* Keys that wait or are delayed, each once; the one whose job runs is not among them. */
 size_t td_queue_count(const struct td_queue *queue);
