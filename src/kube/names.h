@@ -1,7 +1,7 @@
 /*
- * Validation of names, labels and annotations with upstream's rules and words. Each check appends
- * its messages to `out`, one a line, and returns how many there are: 0 means valid. `out` may be
- * NULL.
+ * Validation of names, labels and annotations: upstream's rules, in words of our own. Each check
+ * appends its messages to `out`, each ended by a newline, and returns how many there are: 0 means
+ * valid. `out` may be NULL. Appends are not checked: whoever owns a small `out` asks it at the end.
  */
 #pragma once
 

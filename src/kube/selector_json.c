@@ -199,7 +199,7 @@ static int json_match_expressions(struct td_arena *arena, const struct td_json *
          node = node->next) {
         struct td_requirement requirement = {.values = NULL, .value_count = 0};
         struct json_expression expression = {
-            .arena = arena, .index = index++, .requirement = &requirement, .err = err};
+            .arena = arena, .index = index, .requirement = &requirement, .err = err};
         int code = json_match_expression(&expression, node);
         if (code != TD_OK) {
             return code;
@@ -208,6 +208,7 @@ static int json_match_expressions(struct td_arena *arena, const struct td_json *
         if (code != TD_OK) {
             return code;
         }
+        index++;
     }
     return TD_OK;
 }
