@@ -1,0 +1,22 @@
+/*
+ * The commands of the program, one file each: it reads its options, calls a library function and
+ * renders what comes back. Exit status: 0 done, 1 found problems, 2 could not run (with one line on
+ * standard error). Commands are the only code that prints.
+ */
+#pragma once
+
+enum { TD_EXIT_DONE = 0, TD_EXIT_PROBLEMS = 1, TD_EXIT_FAILED = 2 };
+
+struct td_command {
+    const char *name;
+    const char *summary;               /* one line for `tandem --help` */
+    int (*run)(int argc, char **argv); /* argv[0] is the command's name */
+};
+
+int td_command_validate(int argc, char **argv);
+
+/* `tandem --version`: program, commit, compiler, libraries. */
+void td_version_print(void);
+
+/* One line on standard error, "tandem: ..."; returns TD_EXIT_FAILED. */
+int td_command_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -1,0 +1,133 @@
+#include "kube/manifest.h"
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/yaml.h"
+
+static struct td_manifest_object *manifest_push(struct td_arena *arena,
+                                                struct td_manifest *manifest)
+{
+    if (manifest->count == manifest->cap) {
+        size_t cap = manifest->cap > 0 ? manifest->cap * 2 : 16;
+        struct td_manifest_object *items = td_arena_array(arena, struct td_manifest_object, cap);
+        if (manifest->count > 0) {
+            memcpy(items, manifest->items, manifest->count * sizeof(*items));
+        }
+        manifest->items = items;
+        manifest->cap = cap;
+    }
+    return &manifest->items[manifest->count++];
+}
+
+static int manifest_add_object(struct td_arena *arena, td_str file, const struct td_json *tree,
+                               struct td_manifest *manifest, struct td_error *err)
+{
+    const struct td_json *api_version = td_json_get(tree, TD_STR("apiVersion"));
+    const struct td_json *kind = td_json_get(tree, TD_STR("kind"));
+    const char *wrong = NULL;
+    if (!td_json_is(tree, TD_JSON_TYPE_OBJECT)) {
+        wrong = "not an object";
+    } else if (!td_json_is(api_version, TD_JSON_TYPE_STRING) || api_version->text.len == 0) {
+        wrong = "apiVersion: must be set to a string such as apps/v1";
+    } else if (!td_json_is(kind, TD_JSON_TYPE_STRING) || kind->text.len == 0) {
+        wrong = "kind: must be set to a string such as Deployment";
+    }
+    if (wrong) {
+        return td_error_set(err, TD_INVALID, "%.*s:%u: %s", TD_STR_ARG(file), tree->line, wrong);
+    }
+    const struct td_json *metadata = td_json_get(tree, TD_STR("metadata"));
+    td_str prefix = td_json_get_str(metadata, TD_STR("generateName"), TD_STR_EMPTY);
+    *manifest_push(arena, manifest) = (struct td_manifest_object){
+        .tree = tree,
+        .file = file,
+        .line = tree->line,
+        .api_version = api_version->text,
+        .kind = kind->text,
+        .namespace = td_json_get_str(metadata, TD_STR("namespace"), TD_STR_EMPTY),
+        .name = td_json_get_str(metadata, TD_STR("name"), prefix),
+    };
+    return TD_OK;
+}
+
+/* One document: an object, or a List whose items are objects (one level, as kubectl writes them).
+ */
+static int manifest_add(struct td_arena *arena, td_str file, const struct td_json *tree,
+                        struct td_manifest *manifest, struct td_error *err)
+{
+    const struct td_json *items = td_json_get(tree, TD_STR("items"));
+    td_str kind = td_json_get_str(tree, TD_STR("kind"), TD_STR_EMPTY);
+    if (!td_str_ends_with(kind, TD_STR("List")) || !td_json_is(items, TD_JSON_TYPE_ARRAY)) {
+        return manifest_add_object(arena, file, tree, manifest, err);
+    }
+    for (const struct td_json *item = items->first; item; item = item->next) {
+        int code = manifest_add_object(arena, file, item, manifest, err);
+        if (code < 0) {
+            return code;
+        }
+    }
+    return TD_OK;
+}
+
+static int manifest_parse(struct td_arena *arena, td_str file, td_str text,
+                          struct td_yaml_documents *ret, struct td_error *err)
+{
+    if (!td_str_ends_with(file, TD_STR(".json"))) {
+        return td_yaml_parse(arena, text, ret, err);
+    }
+    struct td_json *tree = NULL;
+    struct td_json_problems duplicates = {.arena = arena};
+    const struct td_json_options options = {.track_lines = true, .problems = &duplicates};
+    int code = td_json_parse(arena, text, &options, &tree, err);
+    if (code == TD_OK && duplicates.count > 0) {
+        return td_error_set(err, TD_INVALID, "%.*s", TD_STR_ARG(duplicates.items[0]));
+    }
+    if (code == TD_OK) {
+        ret->items = td_arena_array(arena, struct td_json *, 1);
+        ret->items[0] = tree;
+        ret->count = 1;
+    }
+    return code;
+}
+
+/* Both parsers say "line 3 column 7: what" or "line 3: what"; people and editors expect "FILE:3:7:
+ * what". */
+static int manifest_fail(td_str file, const struct td_error *cause, struct td_error *err)
+{
+    td_str message = td_str_from(cause->message);
+    td_str rest = message;
+    td_str place[2] = {TD_STR_EMPTY, TD_STR_EMPTY};
+    const td_str words[2] = {TD_STR("line "), TD_STR(" column ")};
+    for (size_t i = 0; i < 2 && td_str_starts_with(rest, words[i]); i++) {
+        size_t end = words[i].len;
+        while (end < rest.len && rest.ptr[end] >= '0' && rest.ptr[end] <= '9') {
+            end++;
+        }
+        place[i] = td_str_slice(rest, words[i].len, end);
+        rest = td_str_slice(rest, end, rest.len);
+    }
+    if (place[0].len == 0 || !td_str_starts_with(rest, TD_STR(": "))) {
+        return td_error_set(err, cause->code, "%.*s: %.*s", TD_STR_ARG(file), TD_STR_ARG(message));
+    }
+    return td_error_set(err, cause->code, "%.*s:%.*s%s%.*s%.*s", TD_STR_ARG(file),
+                        TD_STR_ARG(place[0]), place[1].len > 0 ? ":" : "", TD_STR_ARG(place[1]),
+                        TD_STR_ARG(rest));
+}
+
+int td_manifest_read(struct td_arena *arena, td_str file, td_str text, struct td_manifest *manifest,
+                     struct td_error *err)
+{
+    struct td_yaml_documents documents = {.count = 0};
+    struct td_error cause = TD_ERROR_INIT;
+    if (manifest_parse(arena, file, text, &documents, &cause) < 0) {
+        return manifest_fail(file, &cause, err);
+    }
+    size_t count_before = manifest->count;
+    for (size_t i = 0; i < documents.count; i++) {
+        int code = manifest_add(arena, file, documents.items[i], manifest, err);
+        if (code < 0) {
+            manifest->count = count_before;
+            return code;
+        }
+    }
+    return TD_OK;
+}

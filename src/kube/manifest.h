@@ -1,0 +1,37 @@
+/*
+ * Manifests as people keep them: YAML or JSON texts with any number of objects, Lists unpacked.
+ * Each object remembers its file and line. Trees and texts live in the arena; the input text must
+ * live as long.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/json.h"
+#include "base/str.h"
+
+struct td_error;
+
+struct td_manifest_object {
+    const struct td_json *tree;
+    td_str file; /* as the caller named it */
+    uint32_t line;
+    td_str api_version;
+    td_str kind;
+    td_str namespace; /* empty when it has none */
+    td_str name;      /* or generateName */
+};
+
+struct td_manifest {
+    struct td_manifest_object *items; /* in the arena */
+    size_t count;
+    size_t cap;
+};
+
+/* Add the objects of one text; a name that ends in .json is read as JSON, all else as YAML. A text
+ * that is malformed, or an item that is no object with apiVersion and kind, fails with "FILE:LINE:
+ * ..." and adds nothing. */
+int td_manifest_read(struct td_arena *arena, td_str file, td_str text, struct td_manifest *manifest,
+                     struct td_error *err);

@@ -1,0 +1,109 @@
+#!/bin/sh
+# `tandem validate` from outside: good files, problems, and input that cannot be decoded: one line, exit 2, no other output.
+set -u
+tandem=$1
+top=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+count=0
+failed=0
+
+# check NAME STATUS STDOUT-PATTERN STDERR-PATTERN ARGS...: patterns are extended regular expressions over the whole text, the
+# empty one asks for no output at all.
+check() {
+    name=$1 status=$2 out_pattern=$3 err_pattern=$4
+    shift 4
+    count=$((count + 1))
+    "$tandem" "$@" >"$work/out" 2>"$work/err" </dev/null
+    got=$?
+    why=
+    [ "$got" -eq "$status" ] || why="exit status $got, expected $status"
+    if [ -z "$out_pattern" ]; then
+        [ ! -s "$work/out" ] || why="$why; output: $(head -c 300 "$work/out")"
+    else
+        grep -qE "$out_pattern" "$work/out" || why="$why; output: $(head -c 300 "$work/out")"
+    fi
+    if [ -z "$err_pattern" ]; then
+        [ ! -s "$work/err" ] || why="$why; errors: $(head -c 300 "$work/err")"
+    else
+        grep -qE "$err_pattern" "$work/err" || why="$why; errors: $(head -c 300 "$work/err")"
+        [ "$(wc -l <"$work/err")" -eq 1 ] || why="$why; more than one line of errors"
+    fi
+    if [ -z "$why" ]; then
+        echo "ok $count - $name"
+    else
+        echo "not ok $count - $name: $why"
+        failed=$((failed + 1))
+    fi
+}
+
+cat >"$work/good.yaml" <<'EOF'
+apiVersion: v1
+kind: Pod
+metadata: {name: web, namespace: shop, labels: {app: web}}
+spec:
+  containers:
+  - name: web
+    image: web:1
+    resources:
+      requests: {cpu: 500m, memory: 1Gi}
+EOF
+cat >"$work/problems.yaml" <<'EOF'
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: Web
+  labels: {"-bad": x}
+spec:
+  replicas: 2
+  selector:
+    matchExpressions:
+    - {key: app, operator: Inside, values: [a]}
+  template:
+    spec:
+      containers:
+      - name: web
+        imagePullpolicy: Always
+EOF
+printf '{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"a":1' >"$work/cut.json"
+printf '{"a":1' >"$work/cut-yaml.yaml"
+awk 'BEGIN { for (i = 0; i < 600; i++) printf "["; for (i = 0; i < 600; i++) printf "]" }' >"$work/deep.json"
+cp "$work/deep.json" "$work/deep.yaml"
+{ printf '{"a":"'; head -c 209715200 /dev/zero | tr '\0' x; printf '"}'; } >"$work/large.json"
+sed 's/1Gi/1.5.5Gi/' "$work/good.yaml" >"$work/quantity.yaml"
+sed 's/name: web, namespace/name: web, name: web2, namespace/' "$work/good.yaml" >"$work/duplicate.yaml"
+printf '{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","name":"b"}}' >"$work/duplicate.json"
+printf 'kind: Pod\n' >"$work/no-version.yaml"
+printf 'apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec:\n  replicas: three\n' >"$work/type.yaml"
+mkdir "$work/empty"
+
+check "a good file" 0 '^no problems in 1 object \(1 file\)$' '' validate "$work/good.yaml"
+check "the examples" 0 '^no problems in' '' validate "$top/examples"
+check "problems are counted" 1 '^4 problems in 1 object \(1 file\)$' '' validate "$work/problems.yaml"
+check "an unknown field has its line" 1 'problems.yaml:15: Deployment Web: spec.template.spec.containers\[0\].imagePullpolicy: unknown field' '' validate "$work/problems.yaml"
+check "a bad operator is named" 1 'problems.yaml:[0-9]+: .*spec.selector.*Inside' '' validate "$work/problems.yaml"
+check "a bad name is named" 1 'problems.yaml:4: .*metadata.name: "Web"' '' validate "$work/problems.yaml"
+check "problems as JSON" 1 '"field": "spec.template.spec.containers\[0\].imagePullpolicy"' '' validate --output json "$work/problems.yaml"
+check "problems as YAML" 1 '^- file: ' '' validate --output yaml "$work/problems.yaml"
+check "cut JSON" 2 '' '^tandem: .*cut.json:1:[0-9]+: ' validate "$work/cut.json"
+check "cut YAML" 2 '' '^tandem: .*cut-yaml.yaml:[0-9]+: ' validate "$work/cut-yaml.yaml"
+check "600 deep JSON" 2 '' '^tandem: .*deep.json:1:513: .*512' validate "$work/deep.json"
+check "600 deep YAML" 2 '' '^tandem: .*deep.yaml:1: .*512' validate "$work/deep.yaml"
+check "200 MB against the cap of 64 MiB" 2 '' '^tandem: .*large.json: larger than 67108864 bytes$' validate "$work/large.json"
+check "a bad quantity" 2 '' '^tandem: .*quantity.yaml:9: spec.containers\[0\].resources.requests.memory: "1.5.5Gi": ' validate "$work/quantity.yaml"
+check "a wrong type" 2 '' '^tandem: .*type.yaml:5: spec.replicas: "three": must be a 32-bit integer$' validate "$work/type.yaml"
+check "a duplicate key in YAML" 2 '' '^tandem: .*duplicate.yaml:3: .*name' validate "$work/duplicate.yaml"
+check "a duplicate member in JSON" 2 '' '^tandem: .*duplicate.json: duplicate field "metadata.name"$' validate "$work/duplicate.json"
+check "no apiVersion" 2 '' '^tandem: .*no-version.yaml:1: apiVersion: ' validate "$work/no-version.yaml"
+check "a missing file" 2 '' '^tandem: .*absent.yaml: No such file or directory$' validate "$work/absent.yaml"
+check "a folder without manifests" 2 '' '^tandem: .*empty: no file here ends in ' validate "$work/empty"
+check "one bad file among good ones prints nothing else" 2 '' '^tandem: .*quantity.yaml' validate "$work/good.yaml" "$work/quantity.yaml"
+check "an unknown output" 2 '' "^tandem: validate: --output: 'xml': use table, json or yaml$" validate --output xml "$work/good.yaml"
+check "an unknown option" 2 '' '^tandem: validate: --nope: ' validate --nope "$work/good.yaml"
+check "no files" 2 '' '^tandem: validate: no files' validate
+check "an unknown command" 2 '' "^tandem: 'fly' is not a command" fly
+check "help of the command" 0 '^usage: tandem validate ' '' validate --help
+check "help of the program" 0 '^  validate ' '' --help
+check "the version names the libraries" 0 '^libevent .*libcurl .*OpenSSL .*libyaml ' '' --version
+printf '%s\n' "1..$count"
+[ "$failed" -eq 0 ]
