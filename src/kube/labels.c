@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#define LABELS_LINEAR_MAX 12 /* up to so many labels are looked at one by one */
+
 /* Byte order of keys; of equal keys the one that came first stands first, so the order is total and
  * the sort need not be stable. Both point into one array. */
 static int labels_compare(const void *a, const void *b)
@@ -74,8 +76,23 @@ struct td_labels td_labels_from_json(struct td_arena *arena, const struct td_jso
     return (struct td_labels){.items = items, .count = count};
 }
 
+/* Keys of different lengths need no look at their bytes, so in the small sets that nearly all
+ * objects have this is faster than the binary search. */
+static const td_str *labels_get_linear(const struct td_labels *labels, td_str key)
+{
+    for (size_t i = 0; i < labels->count; i++) {
+        if (td_str_equal(labels->items[i].key, key)) {
+            return &labels->items[i].value;
+        }
+    }
+    return NULL;
+}
+
 const td_str *td_labels_get(const struct td_labels *labels, td_str key)
 {
+    if (labels->count <= LABELS_LINEAR_MAX) {
+        return labels_get_linear(labels, key);
+    }
     size_t low = 0;
     size_t high = labels->count;
     while (low < high) {

@@ -29,6 +29,6 @@ struct td_labels td_labels_from_json(struct td_arena *arena, const struct td_jso
 struct td_labels td_labels_from_pairs(struct td_arena *arena, const struct td_label *pairs,
                                       size_t count);
 
-/* The value of `key`, or NULL; binary search. */
+/* The value of `key`, or NULL; binary search in all but small sets. */
 const td_str *td_labels_get(const struct td_labels *labels, td_str key);
 bool td_labels_equal(const struct td_labels *a, const struct td_labels *b);
