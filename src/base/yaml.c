@@ -335,15 +335,16 @@ static int yaml_on_alias_node(struct yaml_reader *reader, const struct yaml_anch
     if (yaml_expects_key(reader)) {
         return td_error_set(err, TD_INVALID, "a key is a mapping or a list");
     }
-    if (reader->depth + anchor->height > TD_YAML_DEPTH_MAX) {
+    bool is_merge = yaml_expects_merge(reader);
+    uint32_t height = anchor->height - (is_merge ? 1 : 0); /* merged members join their frame's */
+    if (reader->depth + height > TD_YAML_DEPTH_MAX) {
         return td_error_set(err, TD_LIMIT, "nested more than %d levels deep", TD_YAML_DEPTH_MAX);
     }
     struct yaml_frame *top = yaml_top(reader);
     td_assert(top); /* an alias as a whole document has no anchor to name */
-    if (yaml_expects_merge(reader)) {
+    top->height = height > top->height ? height : top->height;
+    if (is_merge) {
         top->kind = top->kind == FRAME_OBJECT_MERGE ? FRAME_OBJECT_KEY : top->kind;
-        uint32_t height = anchor->height - 1; /* its members join those of the frame */
-        top->height = height > top->height ? height : top->height;
         return td_json_is(anchor->node, TD_JSON_TYPE_OBJECT)
                    ? yaml_merge_value(reader, top->node, anchor->node, anchor->steps, err)
                    : yaml_merge_refuse(err);
@@ -352,7 +353,6 @@ static int yaml_on_alias_node(struct yaml_reader *reader, const struct yaml_anch
     if (code < 0) {
         return code;
     }
-    top->height = anchor->height > top->height ? anchor->height : top->height;
     struct td_json *copy = td_json_copy(reader->arena, anchor->node, false);
     return yaml_place(reader, copy, line, anchor->steps, err);
 }
