@@ -7,7 +7,7 @@
 #include <openssl/crypto.h>
 #include <yaml.h>
 
-#include "tandem_commit.h" /* written by the build */
+#include <tandem_commit.h> /* written by the build */
 
 #if defined(__clang__)
 #define VERSION_COMPILER "clang " __clang_version__
