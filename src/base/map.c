@@ -16,7 +16,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/auxv.h>
-#include <sys/random.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
