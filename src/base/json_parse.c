@@ -61,7 +61,8 @@ static uint64_t parse_seen_bit(td_str key)
     return (uint64_t)1 << (((unsigned)key.len * 11 + first * 5 + last * 3) & 63);
 }
 
-static void parse_report_duplicate(struct parse_state *state)
+/* `type` is the kind of the value that comes second: a collection is counted as open already. */
+static void parse_report_duplicate(struct parse_state *state, enum td_json_type type)
 {
     if (!state->problems) {
         return;
@@ -72,7 +73,7 @@ static void parse_report_duplicate(struct parse_state *state)
         return;
     }
     const struct td_json *path[TD_JSON_DEPTH_MAX];
-    uint32_t depth = state->reader.depth;
+    uint32_t depth = state->reader.depth - (type >= TD_JSON_TYPE_ARRAY);
     for (uint32_t i = 0; i < depth; i++) {
         path[i] = i + 1 < depth ? state->frames[i + 1].node : state->parent;
     }
@@ -119,7 +120,7 @@ JSON_INLINE struct td_json *parse_place(struct parse_state *state, enum td_json_
     if (parent && parent->type == TD_JSON_TYPE_OBJECT) {
         struct td_json *old = parse_find_duplicate(state);
         if (old) {
-            parse_report_duplicate(state);
+            parse_report_duplicate(state, type);
             *old = (struct td_json){.type = (uint8_t)type, .key = old->key, .next = old->next};
             return old;
         }
