@@ -24,6 +24,8 @@
 #define TD_QUANTITY_DIGITS_MAX 2048     /* kept of one quantity; a result's lower ones are cut */
 #define TD_SELECTOR_BYTES_MAX ((size_t)1 << 20) /* one selector as text */
 #define TD_PATCH_OPERATIONS_MAX 10000 /* operations of one JSON patch, as the API server's */
+#define TD_APPLY_CONFLICT_BYTES_MAX                                                                \
+    ((size_t)1 << 20) /* field paths named when one apply is refused */
 #define TD_PATCH_COPY_BYTES_MAX                                                                    \
     ((size_t)3 << 20) /* bytes copied by one JSON patch, as the API server's */
 
