@@ -1,0 +1,377 @@
+/* Lists keep upstream's order of places: a new entry takes the last place whose time has passed,
+ * else the end. Nobody depends on the order but a reader who compares histories. */
+#include "decide/horizontal/behavior.h"
+
+#include <math.h>
+
+#include "base/assert.h"
+#include "decide/horizontal/pods.h"
+#include "decide/horizontal/replicas.h"
+
+#define LEGACY_UP_FACTOR 2.0
+#define LEGACY_UP_MINIMUM 4.0
+
+static const td_str within_reason = TD_STR_INIT("DesiredWithinRange");
+static const td_str within_message =
+    TD_STR_INIT("the desired count is within the acceptable range");
+static const td_str few_reason = TD_STR_INIT("TooFewReplicas");
+static const td_str few_message =
+    TD_STR_INIT("the desired replica count is less than the minimum replica count");
+static const td_str many_reason = TD_STR_INIT("TooManyReplicas");
+static const td_str many_message =
+    TD_STR_INIT("the desired replica count is more than the maximum replica count");
+static const td_str up_reason = TD_STR_INIT("ScaleUpLimit");
+static const td_str up_message =
+    TD_STR_INIT("the desired replica count is increasing faster than the maximum scale rate");
+static const td_str down_reason = TD_STR_INIT("ScaleDownLimit");
+static const td_str down_message =
+    TD_STR_INIT("the desired replica count is decreasing faster than the maximum scale rate");
+static const td_str held_up_reason = TD_STR_INIT("ScaleUpStabilized");
+static const td_str held_up_message =
+    TD_STR_INIT("recent recommendations were lower than current one, applying the lowest recent "
+                "recommendation");
+static const td_str held_down_reason = TD_STR_INIT("ScaleDownStabilized");
+static const td_str held_down_message =
+    TD_STR_INIT("recent recommendations were higher than current one, applying the highest recent "
+                "recommendation");
+
+void td_hpa_history_init(struct td_hpa_history *history)
+{
+    *history = (struct td_hpa_history){
+        .recommendations = TD_VEC_INIT(TD_HPA_HISTORY_MAX),
+        .ups = TD_VEC_INIT(TD_HPA_HISTORY_MAX),
+        .downs = TD_VEC_INIT(TD_HPA_HISTORY_MAX),
+    };
+}
+
+void td_hpa_history_done(struct td_hpa_history *history)
+{
+    td_vec_done(&history->recommendations);
+    td_vec_done(&history->ups);
+    td_vec_done(&history->downs);
+}
+
+static void record(struct td_hpa_recommendations *list, size_t reused, int32_t replicas,
+                   td_time now)
+{
+    struct td_hpa_recommendation *place = NULL;
+    if (reused < list->count) {
+        place = &list->items[reused];
+    } else {
+        place = td_vec_push(list);
+    }
+    if (!place) {
+        place = &list->items[0];
+        for (size_t i = 1; i < list->count; i++) {
+            place = list->items[i].at < place->at ? &list->items[i] : place;
+        }
+    }
+    *place = (struct td_hpa_recommendation){.at = now, .replicas = replicas};
+}
+
+void td_hpa_history_seed(struct td_hpa_history *history, int32_t current, td_time now)
+{
+    if (history->recommendations.count == 0) {
+        record(&history->recommendations, SIZE_MAX, current, now);
+    }
+}
+
+struct td_hpa_stabilized td_hpa_stabilize_legacy(struct td_hpa_history *history,
+                                                 const struct td_hpa_normalization *in)
+{
+    struct td_hpa_stabilized result = {
+        .replicas = in->proposed,
+        .reason = held_down_reason,
+        .message = held_down_message,
+        .held_until = TD_TIME_NONE,
+    };
+    struct td_hpa_recommendations *list = &history->recommendations;
+    td_time cutoff = td_hpa_add(in->now, -in->downscale_stabilization);
+    size_t reused = SIZE_MAX;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct td_hpa_recommendation *each = &list->items[i];
+        if (each->at < cutoff) {
+            reused = i;
+        } else if (each->replicas > result.replicas) {
+            result.replicas = each->replicas;
+            result.held_until = td_hpa_add(each->at, in->downscale_stabilization);
+        } else if (each->replicas == result.replicas && result.held_until != TD_TIME_NONE) {
+            td_time until = td_hpa_add(each->at, in->downscale_stabilization);
+            result.held_until = until > result.held_until ? until : result.held_until;
+        }
+    }
+    record(list, reused, in->proposed, in->now);
+    result.is_held = result.replicas != in->proposed;
+    return result;
+}
+
+static td_duration window_of(const struct td_hpa_rules *rules, td_duration fallback)
+{
+    if (rules->has_window) {
+        return rules->window_seconds * TD_SECOND;
+    }
+    return fallback / TD_SECOND * TD_SECOND;
+}
+
+/* The latest moment at which a proposal of this count still stands in its window. */
+static td_time held_until(const struct td_hpa_recommendations *list, int32_t replicas,
+                          td_duration window, td_time now)
+{
+    td_time until = TD_TIME_NONE;
+    for (size_t i = 0; i < list->count; i++) {
+        td_time end = td_hpa_add(list->items[i].at, window);
+        if (list->items[i].replicas == replicas && end > now && end > until) {
+            until = end;
+        }
+    }
+    return until;
+}
+
+struct td_hpa_stabilized td_hpa_stabilize(struct td_hpa_history *history,
+                                          const struct td_hpa_normalization *in)
+{
+    struct td_hpa_recommendations *list = &history->recommendations;
+    td_duration up_window = window_of(&in->hpa->scale_up, 0);
+    td_duration down_window = window_of(&in->hpa->scale_down, in->downscale_stabilization);
+    td_time up_cutoff = td_hpa_add(in->now, -up_window);
+    td_time down_cutoff = td_hpa_add(in->now, -down_window);
+    int32_t lowest = in->proposed;
+    int32_t highest = in->proposed;
+    size_t reused = SIZE_MAX;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct td_hpa_recommendation *each = &list->items[i];
+        if (each->at > up_cutoff && each->replicas < lowest) {
+            lowest = each->replicas;
+        }
+        if (each->at > down_cutoff && each->replicas > highest) {
+            highest = each->replicas;
+        }
+        if (each->at < up_cutoff && each->at < down_cutoff) {
+            reused = i;
+        }
+    }
+    int32_t replicas = in->current;
+    replicas = replicas < lowest ? lowest : replicas;
+    replicas = replicas > highest ? highest : replicas;
+    bool is_up = in->proposed >= in->current;
+    struct td_hpa_stabilized result = {
+        .replicas = replicas,
+        .reason = is_up ? held_up_reason : held_down_reason,
+        .message = is_up ? held_up_message : held_down_message,
+        .is_held = replicas != in->proposed,
+        .held_until = TD_TIME_NONE,
+    };
+    if (result.is_held) {
+        result.held_until = is_up ? held_until(list, lowest, up_window, in->now)
+                                  : held_until(list, highest, down_window, in->now);
+    }
+    record(list, reused, in->proposed, in->now);
+    return result;
+}
+
+static struct td_hpa_limited limited(int32_t replicas, td_str reason, td_str message, bool acts)
+{
+    return (struct td_hpa_limited){
+        .replicas = replicas,
+        .reason = reason,
+        .message = message,
+        .is_limited = acts,
+        .limit = {.policy = SIZE_MAX, .loosens_at = TD_TIME_NONE},
+    };
+}
+
+struct td_hpa_limited td_hpa_limit_legacy(const struct td_hpa_normalization *in, int32_t wanted)
+{
+    int32_t min = in->hpa->min_replicas;
+    int32_t max = in->hpa->max_replicas;
+    int32_t fastest =
+        td_hpa_to_int32(fmax(LEGACY_UP_FACTOR * (double)in->current, LEGACY_UP_MINIMUM));
+    int32_t highest = max > fastest ? fastest : max;
+    if (wanted < min) {
+        return limited(min, few_reason, few_message, true);
+    }
+    if (wanted > highest) {
+        return max > fastest ? limited(highest, up_reason, up_message, true)
+                             : limited(highest, many_reason, many_message, true);
+    }
+    return limited(wanted, within_reason, within_message, false);
+}
+
+/* Sum of the changes inside a period; *oldest is moved back to the oldest of them. */
+static int64_t changes_since(const struct td_hpa_scale_events *events, td_time cutoff,
+                             td_time *oldest)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < events->count; i++) {
+        const struct td_hpa_scale_event *each = &events->items[i];
+        if (each->at > cutoff) {
+            sum += each->change;
+            *oldest = *oldest == TD_TIME_NONE || each->at < *oldest ? each->at : *oldest;
+        }
+    }
+    return sum;
+}
+
+static int32_t to_count(int64_t value)
+{
+    return value > INT32_MAX ? INT32_MAX : value < INT32_MIN ? INT32_MIN : (int32_t)value;
+}
+
+static int32_t propose(const struct td_hpa_policy *policy, int64_t start, bool is_up)
+{
+    if (policy->type == TD_HPA_POLICY_PODS) {
+        return to_count(is_up ? start + policy->value : start - policy->value);
+    }
+    /* Rounded up on the way up, else a small target could never grow. */
+    double share = (double)policy->value / 100;
+    return is_up ? td_hpa_to_int32(ceil((double)start * (1 + share)))
+                 : td_hpa_to_int32((double)start * (1 - share));
+}
+
+static struct td_hpa_limit limit_by_policies(const struct td_hpa_history *history,
+                                             const struct td_hpa_rules *rules, int32_t current,
+                                             td_time now, bool is_up)
+{
+    struct td_hpa_limit limit = {
+        .replicas = current, .policy = SIZE_MAX, .loosens_at = TD_TIME_NONE};
+    if (rules->select == TD_HPA_SELECT_DISABLED) {
+        return limit;
+    }
+    bool takes_larger = is_up == (rules->select == TD_HPA_SELECT_MAX);
+    limit.replicas = takes_larger ? INT32_MIN : INT32_MAX;
+    for (size_t i = 0; i < rules->policy_count; i++) {
+        const struct td_hpa_policy *policy = &rules->policies[i];
+        td_duration period = policy->period_seconds * TD_SECOND;
+        td_time cutoff = td_hpa_add(now, -period);
+        td_time oldest = TD_TIME_NONE;
+        int64_t added = changes_since(&history->ups, cutoff, &oldest);
+        int64_t removed = changes_since(&history->downs, cutoff, &oldest);
+        int32_t proposal = propose(policy, current - added + removed, is_up);
+        if (takes_larger ? proposal > limit.replicas : proposal < limit.replicas) {
+            limit = (struct td_hpa_limit){
+                .replicas = proposal,
+                .policy = i,
+                .loosens_at = oldest == TD_TIME_NONE ? TD_TIME_NONE : td_hpa_add(oldest, period),
+            };
+        }
+    }
+    return limit;
+}
+
+struct td_hpa_limit td_hpa_limit_up(const struct td_hpa_history *history,
+                                    const struct td_hpa_rules *rules, int32_t current, td_time now)
+{
+    return limit_by_policies(history, rules, current, now, true);
+}
+
+struct td_hpa_limit td_hpa_limit_down(const struct td_hpa_history *history,
+                                      const struct td_hpa_rules *rules, int32_t current,
+                                      td_time now)
+{
+    return limit_by_policies(history, rules, current, now, false);
+}
+
+static struct td_hpa_limited limit_rising(const struct td_hpa_history *history,
+                                          const struct td_hpa_normalization *in, int32_t wanted)
+{
+    struct td_hpa_limit limit = td_hpa_limit_up(history, &in->hpa->scale_up, in->current, in->now);
+    int32_t fastest = limit.replicas < in->current ? in->current : limit.replicas;
+    int32_t max = in->hpa->max_replicas;
+    bool is_rate = max > fastest;
+    int32_t highest = is_rate ? fastest : max;
+    struct td_hpa_limited result = limited(wanted, within_reason, within_message, false);
+    if (wanted > highest) {
+        result = is_rate ? limited(highest, up_reason, up_message, true)
+                         : limited(highest, many_reason, many_message, true);
+    }
+    result.limit = limit;
+    result.has_limit = true;
+    return result;
+}
+
+static struct td_hpa_limited limit_falling(const struct td_hpa_history *history,
+                                           const struct td_hpa_normalization *in, int32_t wanted)
+{
+    struct td_hpa_limit limit =
+        td_hpa_limit_down(history, &in->hpa->scale_down, in->current, in->now);
+    int32_t fastest = limit.replicas > in->current ? in->current : limit.replicas;
+    int32_t min = in->hpa->min_replicas;
+    bool is_rate = min < fastest;
+    int32_t lowest = is_rate ? fastest : min;
+    struct td_hpa_limited result = limited(wanted, within_reason, within_message, false);
+    if (wanted < lowest) {
+        result = is_rate ? limited(lowest, down_reason, down_message, true)
+                         : limited(lowest, few_reason, few_message, true);
+    }
+    result.limit = limit;
+    result.has_limit = true;
+    return result;
+}
+
+struct td_hpa_limited td_hpa_limit(const struct td_hpa_history *history,
+                                   const struct td_hpa_normalization *in, int32_t wanted)
+{
+    if (wanted > in->current) {
+        return limit_rising(history, in, wanted);
+    }
+    if (wanted < in->current) {
+        return limit_falling(history, in, wanted);
+    }
+    return limited(wanted, within_reason, within_message, false);
+}
+
+struct td_hpa_normalized td_hpa_normalize(struct td_hpa_history *history,
+                                          const struct td_hpa_normalization *in)
+{
+    struct td_hpa_normalized result;
+    if (in->hpa->has_behavior) {
+        result.stabilized = td_hpa_stabilize(history, in);
+        result.limited = td_hpa_limit(history, in, result.stabilized.replicas);
+    } else {
+        result.stabilized = td_hpa_stabilize_legacy(history, in);
+        result.limited = td_hpa_limit_legacy(in, result.stabilized.replicas);
+    }
+    /* What upstream calls limited is a result that differs from the stabilised count. */
+    result.limited.is_limited = result.limited.replicas != result.stabilized.replicas;
+    result.replicas = result.limited.replicas;
+    return result;
+}
+
+static td_duration longest_period(const struct td_hpa_rules *rules)
+{
+    int32_t longest = 0;
+    for (size_t i = 0; i < rules->policy_count; i++) {
+        int32_t period = rules->policies[i].period_seconds;
+        longest = period > longest ? period : longest;
+    }
+    return longest * TD_SECOND;
+}
+
+void td_hpa_history_store(struct td_hpa_history *history, const struct td_hpa *hpa,
+                          int32_t replicas_before, int32_t replicas_after, td_time now)
+{
+    if (!hpa->has_behavior) {
+        return;
+    }
+    bool is_up = replicas_after > replicas_before;
+    struct td_hpa_scale_events *events = is_up ? &history->ups : &history->downs;
+    td_time cutoff = td_hpa_add(now, -longest_period(is_up ? &hpa->scale_up : &hpa->scale_down));
+    struct td_hpa_scale_event *place = NULL;
+    struct td_hpa_scale_event *oldest = NULL;
+    for (size_t i = 0; i < events->count; i++) {
+        struct td_hpa_scale_event *each = &events->items[i];
+        each->is_outdated = each->is_outdated || each->at < cutoff;
+        place = each->is_outdated ? each : place;
+        oldest = !oldest || each->at < oldest->at ? each : oldest;
+    }
+    if (!place) {
+        place = td_vec_push(events);
+    }
+    if (!place) {
+        td_assert(oldest);
+        place = oldest;
+    }
+    int64_t change = (int64_t)replicas_after - replicas_before;
+    *place = (struct td_hpa_scale_event){
+        .at = now, .change = to_count(is_up ? change : -change), .is_outdated = false};
+}
