@@ -495,6 +495,16 @@ static int yaml_on_document_start(struct yaml_reader *reader, const yaml_event_t
     return TD_OK;
 }
 
+static void yaml_keep_document(struct yaml_reader *reader)
+{
+    td_assert(reader->root);
+    if (reader->root->type != TD_JSON_TYPE_NULL) {
+        struct td_json **slot = td_vec_push(&reader->documents);
+        td_assert(slot);
+        *slot = reader->root;
+    }
+}
+
 static int yaml_on_event(struct yaml_reader *reader, const yaml_event_t *event,
                          struct td_error *err)
 {
@@ -503,10 +513,7 @@ static int yaml_on_event(struct yaml_reader *reader, const yaml_event_t *event,
     case YAML_DOCUMENT_START_EVENT:
         return yaml_on_document_start(reader, event, err);
     case YAML_DOCUMENT_END_EVENT:
-        td_assert(reader->root);
-        if (reader->root->type != TD_JSON_TYPE_NULL) {
-            *td_vec_push(&reader->documents) = reader->root;
-        }
+        yaml_keep_document(reader);
         return TD_OK;
     case YAML_SCALAR_EVENT:
         return yaml_on_scalar(reader, event, line, err);

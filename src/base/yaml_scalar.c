@@ -460,7 +460,8 @@ int td_yaml_scalar_key(struct td_arena *arena, const struct td_yaml_scalar *scal
         *ret = td_arena_format(arena, "%lld", (long long)scalar->integer);
         return TD_OK;
     case TD_YAML_UINT:
-        return td_error_set(err, TD_INVALID, "key %llu is larger than any whole number a key can be",
+        return td_error_set(err, TD_INVALID,
+                            "key %llu is larger than any whole number a key can be",
                             (unsigned long long)scalar->large);
     case TD_YAML_FLOAT:
         *ret = scalar_float_key(arena, scalar->number);
