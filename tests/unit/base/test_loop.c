@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -326,7 +327,7 @@ static void test_loop_accelerated_timers_wait_less(void **state)
     assert_int_equal(td_loop_run(record.loop, NULL), TD_OK);
     assert_string_equal(record.text, "; timer");
     assert_true(td_clock_steady(&clock) - start >= TD_MINUTE);
-    assert_true(td_clock_steady(&machine) - machine_start >= 49 * TD_MILLISECOND);
+    assert_true(td_clock_steady(&machine) - machine_start >= 50 * TD_MILLISECOND);
     assert_true(td_clock_steady(&machine) - machine_start < 5 * TD_SECOND);
     td_timer_free(timer);
     td_loop_free(record.loop);
@@ -362,14 +363,14 @@ static void test_loop_real_timers_move_and_stop(void **state)
         names[i] = (struct named){.record = &record, .name = (char)('a' + i)};
         timers[i] = td_timer_new(record.loop, write_name, &names[i]);
     }
+    td_duration start = td_clock_steady(&clock);
     td_timer_set(timers[0], 300 * TD_HOUR);
     td_timer_set(timers[1], 10 * TD_MILLISECOND);
     td_timer_set(timers[2], 5 * TD_MILLISECOND);
     td_timer_set(timers[0], 1 * TD_MILLISECOND);
-    td_duration start = td_clock_steady(&clock);
     assert_int_equal(td_loop_run(record.loop, NULL), TD_OK);
     assert_string_equal(record.text, "acb");
-    assert_true(td_clock_steady(&clock) - start >= 9 * TD_MILLISECOND);
+    assert_true(td_clock_steady(&clock) - start >= 10 * TD_MILLISECOND);
     for (size_t i = 0; i < 3; i++) {
         td_timer_free(timers[i]);
     }
@@ -380,7 +381,6 @@ static void test_loop_real_timers_move_and_stop(void **state)
 
 struct ping {
     struct td_loop *loop;
-    struct td_clock *clock;
     struct td_queue *queue;
     struct td_timer *timer;
     int ends[2];
@@ -388,13 +388,22 @@ struct ping {
     td_duration latencies[PINGS];
     size_t count;
     long slices;
+    long slices_sent; /* slices when the message was sent */
 };
+
+static td_duration processor_time(void)
+{
+    struct timespec used;
+    assert_int_equal(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used), 0);
+    return used.tv_sec * TD_SECOND + used.tv_nsec;
+}
 
 static void ping_send(struct td_timer *timer, void *context)
 {
     (void)timer;
     struct ping *ping = context;
-    ping->sent = td_clock_steady(ping->clock);
+    ping->sent = processor_time();
+    ping->slices_sent = ping->slices;
     assert_int_equal(write(ping->ends[0], "x", 1), 1);
 }
 
@@ -404,7 +413,8 @@ static void ping_answer(evutil_socket_t fd, short what, void *context)
     struct ping *ping = context;
     char byte;
     assert_int_equal(read((int)fd, &byte, 1), 1);
-    ping->latencies[ping->count++] = td_clock_steady(ping->clock) - ping->sent;
+    assert_true(ping->slices - ping->slices_sent <= 2);
+    ping->latencies[ping->count++] = processor_time() - ping->sent;
     if (ping->count < PINGS) {
         td_timer_set(ping->timer, TD_MILLISECOND);
     } else {
@@ -430,14 +440,15 @@ static int compare_durations(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* While a long pass takes all the time there is, a message on a socket is answered within
- * milliseconds. The median is judged, since the machine may be busy with others. */
+/* While a long pass takes all the time there is, a message on a socket is answered after at most
+ * two slices of it, which is milliseconds. Our own processor time is judged: how much of the
+ * machine others take is not ours to promise. */
 static void test_loop_long_job_lets_sockets_through(void **state)
 {
     (void)state;
     struct td_clock clock = td_clock_real();
     static struct ping ping;
-    ping = (struct ping){.loop = loop_new(&clock), .clock = &clock};
+    ping = (struct ping){.loop = loop_new(&clock)};
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ping.ends), 0);
     ping.timer = td_timer_new(ping.loop, ping_send, &ping);
     struct event *event =
