@@ -108,8 +108,9 @@ struct td_hpa_gates {
  * and the value. */
 int td_hpa_check_types(const struct td_json *object, struct td_error *err);
 
-/* Defaulting of the object's own version, in place, idempotent. TD_INVALID when it does not decode.
- */
+/* Defaulting of the object's own version, in place, idempotent. The tree also takes the form in
+ * which a server writes it: no nulls, required members there, quantities and times canonical.
+ * TD_INVALID when it does not decode. */
 int td_hpa_default(struct td_arena *arena, struct td_json *object, struct td_error *err);
 
 /* The object as a client of `to_api_version` sees it ("autoscaling/v1", "autoscaling/v2"): a new
