@@ -93,32 +93,33 @@ void td_intstr_write_json(const struct td_intstr *value, struct td_buf *out)
     }
 }
 
-/* An optional sign and at least one digit. */
-static bool is_integer_text(td_str text)
+/* Go's Atoi with its error dropped: 0 for what is no number, the bound for what is out of range.
+ * The bound is met as soon as the digits leave 64 bits, so text after that goes unread. */
+static int64_t integer_or_bound(td_str text)
 {
-    size_t first = text.len > 0 && (text.ptr[0] == '-' || text.ptr[0] == '+') ? 1 : 0;
+    bool is_negative = text.len > 0 && text.ptr[0] == '-';
+    size_t first = is_negative || (text.len > 0 && text.ptr[0] == '+') ? 1 : 0;
+    int64_t bound = is_negative ? INT64_MIN : INT64_MAX;
+    uint64_t value = 0;
     for (size_t i = first; i < text.len; i++) {
         if (text.ptr[i] < '0' || text.ptr[i] > '9') {
-            return false;
+            return 0;
+        }
+        uint64_t digit = (uint64_t)(text.ptr[i] - '0');
+        if (__builtin_mul_overflow(value, UINT64_C(10), &value) ||
+            __builtin_add_overflow(value, digit, &value)) {
+            return bound;
         }
     }
-    return text.len > first;
+    if (value > INT64_MAX) {
+        return bound;
+    }
+    return is_negative ? -(int64_t)value : (int64_t)value;
 }
 
 int64_t td_intstr_int_value(const struct td_intstr *value)
 {
-    if (!value->is_string) {
-        return value->number;
-    }
-    int64_t number = 0;
-    if (td_str_to_int64(value->string, &number)) {
-        return number;
-    }
-    /* Upstream drops the error of Go's Atoi but not the bound that comes with it. */
-    if (is_integer_text(value->string)) {
-        return value->string.ptr[0] == '-' ? INT64_MIN : INT64_MAX;
-    }
-    return 0;
+    return value->is_string ? integer_or_bound(value->string) : value->number;
 }
 
 /* As the conversion of a double that Go's compiler emits: what does not fit is the lowest integer.

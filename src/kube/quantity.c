@@ -165,7 +165,8 @@ int td_quantity_compare(const struct td_quantity *a, const struct td_quantity *b
     return (left > right) - (left < right);
 }
 
-/* a + b as int64 with a power of ten; false when that would overflow. */
+/* a + b as int64 with a power of ten; false when that would overflow. The most negative one is left
+ * to decimals, see td_quantity_store. */
 static bool add_small(struct td_quantity *a, int64_t value, int32_t scale)
 {
     if (value == 0) {
@@ -186,7 +187,7 @@ static bool add_small(struct td_quantity *a, int64_t value, int32_t scale)
     int64_t power = (int64_t)td_decimal_powers[steps > 0 ? steps : -steps];
     int64_t sum = 0;
     if (__builtin_mul_overflow(*coarse, power, coarse) ||
-        __builtin_add_overflow(left, right, &sum)) {
+        __builtin_add_overflow(left, right, &sum) || sum == INT64_MIN) {
         return false;
     }
     a->value = sum;
@@ -242,7 +243,7 @@ bool td_quantity_multiply(struct td_arena *arena, struct td_quantity *a, int64_t
 {
     a->text = TD_STR_EMPTY;
     int64_t product = 0;
-    if (!a->big && !__builtin_mul_overflow(a->value, factor, &product)) {
+    if (!a->big && !__builtin_mul_overflow(a->value, factor, &product) && product != INT64_MIN) {
         a->value = product;
         a->scale = product == 0 ? 0 : a->scale;
         return true;
