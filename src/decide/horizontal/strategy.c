@@ -1,0 +1,122 @@
+#include "decide/horizontal/strategy.h"
+
+#include "base/map.h"
+#include "decide/horizontal/pods.h"
+
+td_str td_hpa_strategy_name(enum td_hpa_strategy strategy)
+{
+    return strategy == TD_HPA_STRATEGY_OWNERS ? TD_STR("OwnerReference") : TD_STR("LabelSelector");
+}
+
+td_str td_hpa_strategy_source_name(enum td_hpa_strategy_source source)
+{
+    static const td_str names[] = {
+        [TD_HPA_STRATEGY_FROM_SPEC] = TD_STR_INIT("spec"),
+        [TD_HPA_STRATEGY_FROM_PRIMARY] = TD_STR_INIT("primary"),
+        [TD_HPA_STRATEGY_FROM_ALIAS] = TD_STR_INIT("alias"),
+        [TD_HPA_STRATEGY_FROM_DEFAULT] = TD_STR_INIT("default"),
+        [TD_HPA_STRATEGY_FROM_GATE] = TD_STR_INIT("gate"),
+    };
+    return names[source];
+}
+
+static struct td_hpa_strategy_choice read_value(td_str value, enum td_hpa_strategy_source source)
+{
+    struct td_hpa_strategy_choice choice = {
+        .strategy = TD_HPA_STRATEGY_LABELS, .source = source, .value = TD_STR_EMPTY};
+    if (td_str_equal(value, TD_STR("OwnerReference")) ||
+        td_str_equal(value, TD_STR("OwnerReferences"))) {
+        choice.strategy = TD_HPA_STRATEGY_OWNERS;
+    } else if (!td_str_equal(value, TD_STR("LabelSelector"))) {
+        choice.is_unsupported = true;
+        choice.value = value;
+    }
+    return choice;
+}
+
+struct td_hpa_strategy_choice td_hpa_strategy_choose(const struct td_hpa *hpa,
+                                                     const struct td_hpa_strategy_options *options)
+{
+    if (!options->is_gate_on) {
+        return (struct td_hpa_strategy_choice){.strategy = TD_HPA_STRATEGY_LABELS,
+                                               .source = TD_HPA_STRATEGY_FROM_GATE,
+                                               .value = TD_STR_EMPTY};
+    }
+    if (hpa->has_selection_strategy) {
+        return read_value(hpa->selection_strategy, TD_HPA_STRATEGY_FROM_SPEC);
+    }
+    const struct td_json *primary = td_json_get(hpa->meta.annotations, options->primary_key);
+    if (td_json_is(primary, TD_JSON_TYPE_STRING)) {
+        return read_value(td_str_trim(primary->text), TD_HPA_STRATEGY_FROM_PRIMARY);
+    }
+    const struct td_json *alias = td_json_get(hpa->meta.annotations, TD_HPA_STRATEGY_ALIAS);
+    if (td_json_is(alias, TD_JSON_TYPE_STRING)) {
+        return read_value(td_str_trim(alias->text), TD_HPA_STRATEGY_FROM_ALIAS);
+    }
+    return (struct td_hpa_strategy_choice){.strategy = options->by_default,
+                                           .source = TD_HPA_STRATEGY_FROM_DEFAULT,
+                                           .value = TD_STR_EMPTY};
+}
+
+static void complain(struct td_hpa_strategy_memory *memory,
+                     const struct td_hpa_strategy_choice *choice, struct td_hpa_events *events)
+{
+    uint64_t hash = td_map_hash(choice->value) | 1; /* 0 means none */
+    if (memory->unsupported_hash != hash) {
+        memory->unsupported_hash = hash;
+        td_hpa_event_add(events, true, TD_STR("InvalidSelectionStrategy"),
+                         td_arena_format(events->arena,
+                                         "Unsupported pod selection strategy '%.*s', using "
+                                         "'LabelSelector'",
+                                         TD_STR_ARG(choice->value)));
+    }
+}
+
+void td_hpa_strategy_observe(struct td_hpa_strategy_memory *memory,
+                             const struct td_hpa_strategy_choice *choice,
+                             struct td_hpa_events *events)
+{
+    if (choice->source == TD_HPA_STRATEGY_FROM_GATE) {
+        return;
+    }
+    if (choice->is_unsupported) {
+        complain(memory, choice, events);
+    }
+    bool is_change = memory->is_known && memory->last != choice->strategy;
+    if (is_change) {
+        td_hpa_event_add(events, false, TD_STR("StrategyChanged"),
+                         td_arena_format(events->arena,
+                                         "Pod selection strategy changed from '%.*s' to '%.*s'",
+                                         TD_STR_ARG(td_hpa_strategy_name(memory->last)),
+                                         TD_STR_ARG(td_hpa_strategy_name(choice->strategy))));
+    }
+    if (choice->strategy == TD_HPA_STRATEGY_OWNERS && (is_change || !memory->is_known)) {
+        td_hpa_event_add(events, false, TD_STR("SelectionStrategyActive"),
+                         TD_STR("Pod selection strategy 'OwnerReference' is active"));
+    }
+    memory->is_known = true;
+    memory->last = choice->strategy;
+}
+
+void td_hpa_strategy_filter_failed(struct td_hpa_strategy_memory *memory,
+                                   enum td_hpa_filter_cause cause, td_str owner, td_time now,
+                                   struct td_hpa_events *events)
+{
+    static const char *const words[TD_HPA_FILTER_CAUSES] = {
+        [TD_HPA_FILTER_FORBIDDEN] = "it may not be read; allow 'get' on its kind",
+        [TD_HPA_FILTER_THROTTLED] = "the API server asks to slow down",
+        [TD_HPA_FILTER_ERROR] = "the API server failed",
+        [TD_HPA_FILTER_TIMEOUT] = "the API server did not answer in time",
+        [TD_HPA_FILTER_UNMAPPED] = "its kind is not known to the API server",
+    };
+    td_time *told_at = &memory->told_at[cause];
+    if (*told_at != TD_TIME_NONE && now < td_hpa_add(*told_at, TD_HPA_FILTER_EVENT_PAUSE)) {
+        return;
+    }
+    *told_at = now;
+    td_hpa_event_add(events, true, TD_STR("PodFilterFailed"),
+                     td_arena_format(events->arena,
+                                     "Cannot tell which pods the target owns, counting all pods "
+                                     "that its labels select: owner '%.*s': %s",
+                                     TD_STR_ARG(owner), words[cause]));
+}

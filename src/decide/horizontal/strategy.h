@@ -1,0 +1,80 @@
+/*
+ * Which pods an HPA counts: all that its target's selector matches (LabelSelector, upstream's way)
+ * or only those the target owns (OwnerReference). This module says which strategy is in effect and
+ * which events its changes call for; owners.h does the filtering. With the gate off there is one
+ * strategy and not a word about it.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "api/hpa.h"
+#include "base/str.h"
+#include "decide/horizontal/evaluate.h"
+
+#define TD_HPA_STRATEGY_ANNOTATION TD_STR("tandem.dev/hpa-selection-strategy")
+#define TD_HPA_STRATEGY_ALIAS TD_STR("autoscaling.alpha.kubernetes.io/pod-selection-strategy")
+#define TD_HPA_FILTER_EVENT_PAUSE (10 * TD_MINUTE) /* between events of one cause */
+
+enum td_hpa_strategy { TD_HPA_STRATEGY_LABELS, TD_HPA_STRATEGY_OWNERS };
+
+enum td_hpa_strategy_source {
+    TD_HPA_STRATEGY_FROM_SPEC,
+    TD_HPA_STRATEGY_FROM_PRIMARY,
+    TD_HPA_STRATEGY_FROM_ALIAS,
+    TD_HPA_STRATEGY_FROM_DEFAULT,
+    TD_HPA_STRATEGY_FROM_GATE, /* the gate is off */
+};
+
+struct td_hpa_strategy_options {
+    bool is_gate_on;
+    td_str primary_key;              /* annotation; TD_HPA_STRATEGY_ANNOTATION unless set by flag */
+    enum td_hpa_strategy by_default; /* flag */
+};
+
+struct td_hpa_strategy_choice {
+    enum td_hpa_strategy strategy;
+    enum td_hpa_strategy_source source;
+    bool is_unsupported;
+    td_str value; /* as written, when it is not supported */
+};
+
+/* A key that is there decides, even with a value nobody knows: that one means LabelSelector. */
+struct td_hpa_strategy_choice td_hpa_strategy_choose(const struct td_hpa *hpa,
+                                                     const struct td_hpa_strategy_options *options);
+
+td_str td_hpa_strategy_name(enum td_hpa_strategy strategy);
+td_str td_hpa_strategy_source_name(enum td_hpa_strategy_source source);
+
+/* Why pods could not be told apart. */
+enum td_hpa_filter_cause {
+    TD_HPA_FILTER_FORBIDDEN, /* no pod is proven and some owner may not be read */
+    TD_HPA_FILTER_THROTTLED,
+    TD_HPA_FILTER_ERROR,
+    TD_HPA_FILTER_TIMEOUT,
+    TD_HPA_FILTER_UNMAPPED,
+    TD_HPA_FILTER_CAUSES,
+};
+
+/* What one HPA remembers of this between passes. */
+struct td_hpa_strategy_memory {
+    bool is_known;
+    enum td_hpa_strategy last;
+    uint64_t unsupported_hash;             /* of the value that was last complained about */
+    td_time told_at[TD_HPA_FILTER_CAUSES]; /* TD_TIME_NONE: never */
+};
+
+#define TD_HPA_STRATEGY_MEMORY_INIT                                                                \
+    ((struct td_hpa_strategy_memory){                                                              \
+        .told_at = {TD_TIME_NONE, TD_TIME_NONE, TD_TIME_NONE, TD_TIME_NONE, TD_TIME_NONE}})
+
+/* Events for a first sight or a change. */
+void td_hpa_strategy_observe(struct td_hpa_strategy_memory *memory,
+                             const struct td_hpa_strategy_choice *choice,
+                             struct td_hpa_events *events);
+
+/* A failed filter: one event per cause in TD_HPA_FILTER_EVENT_PAUSE. `owner` may be empty. */
+void td_hpa_strategy_filter_failed(struct td_hpa_strategy_memory *memory,
+                                   enum td_hpa_filter_cause cause, td_str owner, td_time now,
+                                   struct td_hpa_events *events);

@@ -1,0 +1,252 @@
+#include "decide/horizontal/tracker.h"
+
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/limits.h"
+
+#define ENTRY_ARENA_BYTES_MAX ((size_t)16 << 20) /* one selector with its copy */
+#define KEY_BYTES_MAX ((size_t)1 << 20)
+
+struct bucket {
+    char *key_bytes; /* owned; the map's key lies in it */
+    td_str key;
+    struct tracked *first;
+};
+
+struct tracked {
+    struct td_arena arena; /* of everything below */
+    td_str key;            /* "namespace/name" */
+    td_str text;           /* the selector as it was given; empty before the first */
+    struct td_selector selector;
+    struct bucket *bucket; /* NULL while it selects nothing */
+    struct tracked *next;  /* in the bucket */
+    struct tracked **link; /* what points at this one */
+};
+
+void td_hpa_tracker_init(struct td_hpa_tracker *tracker)
+{
+    td_map_init(&tracker->entries, TD_HPA_TRACKED_MAX);
+    td_map_init(&tracker->buckets, TD_HPA_TRACKED_MAX);
+}
+
+/* "namespace/name", or namespace and equality, in a scratch buffer. */
+static td_str make_key(struct td_buf *out, td_str namespace, td_str key, td_str value)
+{
+    td_buf_reset(out);
+    (void)td_buf_append(out, namespace);
+    (void)td_buf_append_char(out, '/');
+    (void)td_buf_append(out, key);
+    if (value.ptr) {
+        (void)td_buf_append_char(out, '=');
+        (void)td_buf_append(out, value);
+    }
+    return td_buf_str(out);
+}
+
+static const td_str no_value = {.ptr = NULL, .len = 0};
+
+static void unlink_entry(struct td_hpa_tracker *tracker, struct tracked *entry)
+{
+    struct bucket *bucket = entry->bucket;
+    if (!bucket) {
+        return;
+    }
+    *entry->link = entry->next;
+    if (entry->next) {
+        entry->next->link = entry->link;
+    }
+    entry->bucket = NULL;
+    if (!bucket->first) {
+        (void)td_map_remove(&tracker->buckets, bucket->key); /* it is there */
+        td_free(bucket->key_bytes);
+        td_free(bucket);
+    }
+}
+
+static struct bucket *bucket_for(struct td_hpa_tracker *tracker, td_str key)
+{
+    struct bucket *bucket = td_map_get(&tracker->buckets, key);
+    if (bucket) {
+        return bucket;
+    }
+    bucket = td_alloc(sizeof(*bucket));
+    *bucket = (struct bucket){.key_bytes = td_alloc(key.len + 1)};
+    memcpy(bucket->key_bytes, key.ptr, key.len);
+    bucket->key = (td_str){.ptr = bucket->key_bytes, .len = key.len};
+    if (td_map_put(&tracker->buckets, bucket->key, bucket) < 0) {
+        td_free(bucket->key_bytes);
+        td_free(bucket);
+        return NULL;
+    }
+    return bucket;
+}
+
+static void free_entry(struct td_hpa_tracker *tracker, struct tracked *entry)
+{
+    unlink_entry(tracker, entry);
+    td_arena_done(&entry->arena);
+    td_free(entry);
+}
+
+void td_hpa_tracker_done(struct td_hpa_tracker *tracker)
+{
+    size_t position = 0;
+    const struct td_map_entry *each = NULL;
+    while ((each = td_map_next(&tracker->entries, &position))) {
+        free_entry(tracker, each->value);
+    }
+    td_map_done(&tracker->entries);
+    td_map_done(&tracker->buckets);
+}
+
+static struct tracked *find_entry(const struct td_hpa_tracker *tracker, td_str namespace,
+                                  td_str name)
+{
+    td_auto_buf scratch;
+    td_buf_init(&scratch, KEY_BYTES_MAX);
+    return td_map_get(&tracker->entries, make_key(&scratch, namespace, name, no_value));
+}
+
+bool td_hpa_tracker_has(const struct td_hpa_tracker *tracker, td_str namespace, td_str name)
+{
+    return find_entry(tracker, namespace, name) != NULL;
+}
+
+int td_hpa_tracker_add(struct td_hpa_tracker *tracker, td_str namespace, td_str name)
+{
+    if (td_hpa_tracker_has(tracker, namespace, name)) {
+        return TD_OK;
+    }
+    td_auto_buf scratch;
+    td_buf_init(&scratch, KEY_BYTES_MAX);
+    struct tracked *entry = td_alloc(sizeof(*entry));
+    *entry = (struct tracked){.text = TD_STR_EMPTY};
+    td_arena_init(&entry->arena, ENTRY_ARENA_BYTES_MAX);
+    entry->key = td_arena_copy_str(&entry->arena, make_key(&scratch, namespace, name, no_value));
+    int code = td_map_put(&tracker->entries, entry->key, entry);
+    if (code < 0) {
+        free_entry(tracker, entry);
+    }
+    return code;
+}
+
+void td_hpa_tracker_remove(struct td_hpa_tracker *tracker, td_str namespace, td_str name)
+{
+    struct tracked *entry = find_entry(tracker, namespace, name);
+    if (entry) {
+        (void)td_map_remove(&tracker->entries, entry->key); /* it is there */
+        free_entry(tracker, entry);
+    }
+}
+
+/* The first requirement that one label can meet alone, or NULL. */
+static const struct td_requirement *equality_of(const struct td_selector *selector)
+{
+    for (size_t i = 0; i < selector->count; i++) {
+        const struct td_requirement *each = &selector->requirements[i];
+        bool is_equality = each->operation == TD_SELECTOR_EQUALS ||
+                           each->operation == TD_SELECTOR_DOUBLE_EQUALS ||
+                           each->operation == TD_SELECTOR_IN;
+        if (is_equality && each->value_count == 1) {
+            return each;
+        }
+    }
+    return NULL;
+}
+
+int td_hpa_tracker_put(struct td_hpa_tracker *tracker, td_str namespace, td_str name,
+                       td_str selector, struct td_error *err)
+{
+    struct tracked *entry = find_entry(tracker, namespace, name);
+    if (!entry || (entry->bucket && td_str_equal(entry->text, selector))) {
+        return TD_OK;
+    }
+    struct td_arena arena;
+    td_arena_init(&arena, ENTRY_ARENA_BYTES_MAX);
+    struct td_selector parsed;
+    td_str text = td_arena_copy_str(&arena, selector);
+    int code = td_selector_parse(&arena, text, &parsed, err);
+    if (code < 0) {
+        td_arena_done(&arena);
+        return code;
+    }
+    td_auto_buf scratch;
+    td_buf_init(&scratch, KEY_BYTES_MAX);
+    const struct td_requirement *equality = equality_of(&parsed);
+    td_str key = equality ? make_key(&scratch, namespace, equality->key, equality->values[0])
+                          : make_key(&scratch, namespace, TD_STR_EMPTY, no_value);
+    unlink_entry(tracker, entry);
+    struct bucket *bucket = bucket_for(tracker, key);
+    if (!bucket) {
+        td_arena_done(&arena);
+        return td_error_set(err, TD_LIMIT, "more than %zu selectors", TD_HPA_TRACKED_MAX);
+    }
+    /* The key of the map lies in the old arena: it moves to the new one together with the rest. */
+    td_str own_key = td_arena_copy_str(&arena, entry->key);
+    (void)td_map_put(&tracker->entries, own_key, entry); /* replaces, so it fits */
+    td_arena_done(&entry->arena);
+    entry->arena = arena;
+    entry->key = own_key;
+    entry->text = text;
+    entry->selector = parsed;
+    entry->bucket = bucket;
+    entry->next = bucket->first;
+    entry->link = &bucket->first;
+    if (bucket->first) {
+        bucket->first->link = &entry->next;
+    }
+    bucket->first = entry;
+    return TD_OK;
+}
+
+static size_t add_name(td_str *names, size_t count, td_str name)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (td_str_equal(names[i], name)) {
+            return count;
+        }
+    }
+    names[count] = name;
+    return count + 1;
+}
+
+static size_t collect(const struct td_hpa_tracker *tracker, td_str key,
+                      const struct td_labels *labels, td_str *names, size_t count)
+{
+    const struct bucket *bucket = td_map_get(&tracker->buckets, key);
+    const struct tracked *entry = bucket ? bucket->first : NULL;
+    for (; entry && count < TD_HPA_AMBIGUOUS_MAX; entry = entry->next) {
+        if (td_selector_matches(&entry->selector, labels)) {
+            count = add_name(names, count, entry->key);
+        }
+    }
+    return count;
+}
+
+size_t td_hpa_tracker_find(const struct td_hpa_tracker *tracker, td_str namespace,
+                           const struct td_pod *const *pods, size_t pod_count,
+                           td_str ret[TD_HPA_AMBIGUOUS_MAX])
+{
+    td_auto_buf scratch;
+    td_buf_init(&scratch, KEY_BYTES_MAX);
+    size_t count = 0;
+    for (size_t i = 0; i < pod_count && count < TD_HPA_AMBIGUOUS_MAX; i++) {
+        const struct td_labels *labels = &pods[i]->labels;
+        /* Pods of one template follow each other with the same labels. */
+        if (i > 0 && td_labels_equal(labels, &pods[i - 1]->labels)) {
+            continue;
+        }
+        count = collect(tracker, make_key(&scratch, namespace, TD_STR_EMPTY, no_value), labels, ret,
+                        count);
+        for (size_t l = 0; l < labels->count && count < TD_HPA_AMBIGUOUS_MAX; l++) {
+            td_str key =
+                make_key(&scratch, namespace, labels->items[l].key, labels->items[l].value);
+            count = collect(tracker, key, labels, ret, count);
+        }
+    }
+    qsort(ret, count, sizeof(ret[0]), td_str_compare_items);
+    return count;
+}

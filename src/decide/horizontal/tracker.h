@@ -1,0 +1,46 @@
+/*
+ * Which HPA selects which pods: the selectors of all HPAs as last seen, found again by a pod's
+ * labels, so that two HPAs over the same pods are noticed. Selectors are kept under one equality
+ * of theirs ("app=web"); a lookup asks for each label of a pod and for the few selectors that have
+ * no equality, and never walks all HPAs. An HPA that is known but not yet reconciled selects
+ * nothing. Owns copies of everything; one owner, no locking.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "kube/selector.h"
+#include "model/pod.h"
+
+struct td_error;
+
+#define TD_HPA_TRACKED_MAX ((size_t)1 << 20) /* HPAs of one cluster */
+#define TD_HPA_AMBIGUOUS_MAX 16              /* HPAs that one message names */
+
+struct td_hpa_tracker {
+    struct td_map entries; /* "namespace/name" to its entry */
+    struct td_map buckets; /* namespace and equality to a list of entries */
+};
+
+void td_hpa_tracker_init(struct td_hpa_tracker *tracker);
+void td_hpa_tracker_done(struct td_hpa_tracker *tracker);
+
+/* Known from now on; keeps what there is. TD_LIMIT past TD_HPA_TRACKED_MAX. */
+int td_hpa_tracker_add(struct td_hpa_tracker *tracker, td_str namespace, td_str name);
+void td_hpa_tracker_remove(struct td_hpa_tracker *tracker, td_str namespace, td_str name);
+bool td_hpa_tracker_has(const struct td_hpa_tracker *tracker, td_str namespace, td_str name);
+
+/* The selector of a known HPA, as text; one that is not known is left alone. The same text again
+ * costs a comparison. */
+int td_hpa_tracker_put(struct td_hpa_tracker *tracker, td_str namespace, td_str name,
+                       td_str selector, struct td_error *err);
+
+/* The HPAs of the namespace that select at least one of the pods: sorted "namespace/name", at most
+ * TD_HPA_AMBIGUOUS_MAX of them, borrowed. Returns how many. */
+size_t td_hpa_tracker_find(const struct td_hpa_tracker *tracker, td_str namespace,
+                           const struct td_pod *const *pods, size_t pod_count,
+                           td_str ret[TD_HPA_AMBIGUOUS_MAX]);
