@@ -27,3 +27,5 @@ extern const struct golden_topic golden_kube_selectors[]; /* selectors, names */
 extern const struct golden_topic
     golden_kube_patches[];                            /* JSON, merge, strategic, three-way patch */
 extern const struct golden_topic golden_kube_apply[]; /* server-side apply */
+extern const struct golden_topic
+    golden_hpa_api[]; /* HorizontalPodAutoscaler: defaults, conversion, validation */

@@ -23,12 +23,11 @@ const struct golden_topic golden_kube_values[] EMPTY;
 const struct golden_topic golden_kube_selectors[] EMPTY;
 const struct golden_topic golden_kube_patches[] EMPTY;
 const struct golden_topic golden_kube_apply[] EMPTY;
+const struct golden_topic golden_hpa_api[] EMPTY;
 
 static const struct golden_topic *const topic_tables[] = {
-    golden_kube_values,
-    golden_kube_selectors,
-    golden_kube_patches,
-    golden_kube_apply,
+    golden_kube_values, golden_kube_selectors, golden_kube_patches,
+    golden_kube_apply,  golden_hpa_api,
 };
 
 struct run {

@@ -1,0 +1,134 @@
+/* HorizontalPodAutoscaler: defaulting, conversion, admission. */
+#include "golden/golden.h"
+
+#include <string.h>
+
+#include "api/hpa.h"
+#include "base/limits.h"
+#include "kube/quantity.h"
+
+static struct td_json *wrap_object(struct td_arena *arena, struct td_json *object)
+{
+    struct td_json *out = td_json_new_object(arena);
+    td_json_set(arena, out, TD_STR("object"), object);
+    return out;
+}
+
+static int run_defaults(struct td_arena *arena, const struct td_json *in, struct td_json **ret,
+                        struct td_error *err)
+{
+    const struct td_json *object = td_json_get(in, TD_STR("object"));
+    td_str operation = td_json_get_str(in, TD_STR("op"), TD_STR_EMPTY);
+    struct td_json *made = td_json_copy(arena, object, false);
+    int code;
+    if (td_str_equal(operation, TD_STR("server"))) {
+        td_str version = td_json_get_str(object, TD_STR("apiVersion"), TD_STR_EMPTY);
+        code = td_hpa_convert(arena, object, version, &made, err);
+    } else {
+        code = td_hpa_default(arena, made, err);
+    }
+    if (code == TD_OK) {
+        *ret = wrap_object(arena, made);
+    }
+    return code;
+}
+
+static int run_conversion(struct td_arena *arena, const struct td_json *in, struct td_json **ret,
+                          struct td_error *err)
+{
+    td_str to = td_json_get_str(in, TD_STR("to"), TD_STR_EMPTY);
+    td_str version = td_arena_format(arena, "autoscaling/%.*s", TD_STR_ARG(to));
+    struct td_json *made;
+    int code = td_hpa_convert(arena, td_json_get(in, TD_STR("object")), version, &made, err);
+    if (code == TD_OK) {
+        *ret = wrap_object(arena, made);
+    }
+    return code;
+}
+
+/* --- comparing objects: absent equals null, quantities by value, round-trip annotations as JSON
+ * --- */
+
+static bool is_same_value(struct td_arena *arena, const struct td_json *a, const struct td_json *b);
+
+static bool is_null(const struct td_json *node)
+{
+    return !node || node->type == TD_JSON_TYPE_NULL;
+}
+
+static bool has_all(struct td_arena *arena, const struct td_json *a, const struct td_json *b)
+{
+    for (const struct td_json *member = a->first; member; member = member->next) {
+        if (!is_same_value(arena, member, td_json_get(b, member->key))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_same_quantity(struct td_arena *arena, const struct td_json *a,
+                             const struct td_json *b)
+{
+    struct td_quantity first;
+    struct td_quantity second;
+    return td_quantity_from_json(arena, a, &first, NULL) == TD_OK &&
+           td_quantity_from_json(arena, b, &second, NULL) == TD_OK &&
+           td_quantity_compare(&first, &second) == 0;
+}
+
+static bool is_same_text(struct td_arena *arena, const struct td_json *a, const struct td_json *b)
+{
+    struct td_json *first;
+    struct td_json *second;
+    if (td_str_equal(a->text, b->text)) {
+        return true;
+    }
+    if (td_str_starts_with(a->key, TD_STR("autoscaling.alpha.kubernetes.io/"))) {
+        return td_json_parse(arena, a->text, NULL, &first, NULL) == TD_OK &&
+               td_json_parse(arena, b->text, NULL, &second, NULL) == TD_OK &&
+               is_same_value(arena, first, second);
+    }
+    bool is_quantity =
+        td_str_ends_with(a->key, TD_STR("alue")) || td_str_ends_with(a->key, TD_STR("olerance"));
+    return is_quantity && is_same_quantity(arena, a, b);
+}
+
+static bool is_same_value(struct td_arena *arena, const struct td_json *a, const struct td_json *b)
+{
+    if (is_null(a) || is_null(b)) {
+        return is_null(a) && is_null(b);
+    }
+    if (a->type != b->type) {
+        return false;
+    }
+    if (a->type == TD_JSON_TYPE_OBJECT) {
+        return has_all(arena, a, b) && has_all(arena, b, a);
+    }
+    if (a->type == TD_JSON_TYPE_STRING) {
+        return is_same_text(arena, a, b);
+    }
+    if (a->type != TD_JSON_TYPE_ARRAY) {
+        return td_json_equal(a, b);
+    }
+    const struct td_json *other = b->first;
+    for (const struct td_json *item = a->first; item && a->count == b->count; item = item->next) {
+        if (!is_same_value(arena, item, other)) {
+            return false;
+        }
+        other = other->next;
+    }
+    return a->count == b->count;
+}
+
+static bool is_same_object(const struct td_json *expected, const struct td_json *got)
+{
+    td_auto_arena arena;
+    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    return is_same_value(&arena, expected, got);
+}
+
+const struct golden_topic golden_hpa_api[] = {
+    {.name = "hpa/defaults", .run = run_defaults, .is_same = is_same_object},
+    {.name = "hpa/conversion", .run = run_conversion, .is_same = is_same_object},
+    {.name = NULL},
+};
