@@ -29,7 +29,7 @@
 #define TD_PATCH_COPY_BYTES_MAX                                                                    \
     ((size_t)3 << 20) /* bytes copied by one JSON patch, as the API server's */
 #define TD_PATCH_STEPS_MAX                                                                         \
-    ((size_t)20000000) /* nodes that one JSON patch may visit to find and weigh its places */
+    ((size_t)100000000) /* nodes that one JSON patch may visit to find and weigh its places */
 
 /* Program. */
 #define TD_PATH_BYTES_MAX ((size_t)4096)    /* one path of a file */

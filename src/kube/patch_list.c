@@ -5,11 +5,10 @@
  * searched gets an index first (linear below INDEX_FROM elements, hashed above), each element's
  * rank is looked up once, and ranks are sorted.
  *
- * Two oddities of upstream decide results and are kept. Its order has no place for elements that
- * the order list lacks: they count as smaller than anything, and the insertion sort that Go uses
- * below 21 elements then reverses them. And sorting by text treats equal texts as out of order,
- * which reverses those. Beyond what insertion sort does on short lists, elements without a place
- * are put first in reverse.
+ * Two oddities of upstream decide results and are kept. Elements that the order list lacks count as
+ * smaller than anything, and the insertion sort that Go uses below 21 elements then reverses them.
+ * And sorting by text calls equal texts out of order, which reverses those. Longer lists with such
+ * elements come out of Go in an order that nobody chose; here they get that of the short ones.
  */
 #include "kube/patch_work.h"
 

@@ -16,7 +16,7 @@
 #include "kube/patch.h"
 #include "kube/patch_work.h"
 
-#define GO_EXACT_CAPACITY_MAX 512 /* up to here Go doubles the room of a growing slice */
+#define GO_CAPACITY_MAX 32 /* up to here every Go doubles the room of a growing slice */
 
 /* Null members at every level, also inside lists, mean nothing in a value that is added. */
 static void strategic_discard_nulls(struct td_json *node, size_t depth)
@@ -168,9 +168,6 @@ struct strategic_deletion {
 
 static void strategic_delete_at(struct strategic_deletion *deletion, size_t position)
 {
-    if (deletion->is_dead[position]) {
-        return;
-    }
     while (deletion->is_dead[deletion->last]) {
         deletion->last--;
     }
@@ -202,6 +199,9 @@ static int strategic_delete_element(struct patch_work *work, const struct patch_
     }
     size_t position = PATCH_NONE;
     int code = td_patch_index_find(work, index, td_patch_value(work, key_value), &position);
+    if (position != PATCH_NONE && deletion->is_dead[position]) {
+        return code; /* and so are all with this key */
+    }
     while (code == TD_OK && position != PATCH_NONE) {
         strategic_delete_at(deletion, position);
         position = td_patch_index_next(index, position);
@@ -330,7 +330,7 @@ static struct patch_list strategic_merge_scalars(struct patch_work *work,
     }
     struct patch_list merged = both;
     merged.count = td_patch_deduplicate(work, both);
-    bool is_in_place = original.count > 0 && both.count <= GO_EXACT_CAPACITY_MAX &&
+    bool is_in_place = original.count > 0 && both.count <= GO_CAPACITY_MAX &&
                        both.count <= strategic_go_capacity(original.count);
     for (size_t i = 0; i < original.count && is_in_place; i++) {
         original.items[i] = both.items[i];

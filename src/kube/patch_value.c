@@ -57,6 +57,27 @@ struct patch_value td_patch_value(struct patch_work *work, const struct td_json 
     return value;
 }
 
+/* Lists as [a b], objects as map[k:a l:b]; the members are sorted already. */
+static void value_print(struct patch_work *work, const struct td_json *node, size_t depth,
+                        struct td_buf *out)
+{
+    struct patch_value value = td_patch_value(work, node);
+    if (value.kind == PATCH_NULL) {
+        (void)td_buf_append(out, TD_STR("<nil>"));
+    } else if (value.kind != PATCH_LIST && value.kind != PATCH_OBJECT) {
+        (void)td_buf_append(out, value.text);
+    } else if (depth <= TD_JSON_DEPTH_MAX) {
+        (void)td_buf_append(out, value.kind == PATCH_LIST ? TD_STR("[") : TD_STR("map["));
+        for (const struct td_json *child = node->first; child; child = child->next) {
+            (void)td_buf_append(out, child == node->first ? TD_STR("") : TD_STR(" "));
+            (void)td_buf_append(out, child->key);
+            (void)td_buf_append(out, value.kind == PATCH_LIST ? TD_STR("") : TD_STR(":"));
+            value_print(work, child, depth + 1, out);
+        }
+        (void)td_buf_append_char(out, ']');
+    }
+}
+
 td_str td_patch_print(struct patch_work *work, const struct td_json *node)
 {
     struct patch_value value = td_patch_value(work, node);
@@ -69,8 +90,8 @@ td_str td_patch_print(struct patch_work *work, const struct td_json *node)
     struct td_json *sorted = td_json_copy(work->arena, node, false);
     td_json_sort(work->arena, sorted);
     td_auto_buf text;
-    td_buf_init(&text, TD_JSON_BYTES_MAX);
-    td_json_write(sorted, &(struct td_json_format){.indent = 0}, &text);
+    td_buf_init(&text, TD_JSON_BYTES_MAX); /* cut beyond: it only decides an order */
+    value_print(work, sorted, 1, &text);
     return td_arena_copy_str(work->arena, td_buf_str(&text));
 }
 
