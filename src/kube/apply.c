@@ -99,10 +99,29 @@ static struct td_manager request_manager(const struct apply *a, td_str name, boo
     };
 }
 
+/* Is the object of the version and kind asked for? */
+static bool is_wanted_kind(const struct apply *a, const struct td_json *object)
+{
+    td_str version = td_json_get_str(object, TD_STR("apiVersion"), TD_STR_EMPTY);
+    td_str kind = td_json_get_str(object, TD_STR("kind"), TD_STR_EMPTY);
+    bool is_kind = a->request->kind.len == 0 || td_str_equal(kind, a->request->kind);
+    return is_kind && td_str_equal(version, a->request->api_version);
+}
+
+static int refuse_kind(const struct apply *a, const struct td_json *object)
+{
+    td_str version = td_json_get_str(object, TD_STR("apiVersion"), TD_STR_EMPTY);
+    td_str kind = td_json_get_str(object, TD_STR("kind"), TD_STR_EMPTY);
+    return td_error_set(a->err, TD_INVALID, "invalid object type: %.*s, Kind=%.*s",
+                        TD_STR_ARG(version), TD_STR_ARG(kind));
+}
+
 static int validate(const struct apply *a, const struct td_json *object, bool allow_duplicates,
                     const char *what)
 {
-    int r = td_typed_validate(a->arena, a->type, object, allow_duplicates, a->err);
+    bool is_kind = a->type == &untyped || is_wanted_kind(a, object);
+    int r = is_kind ? td_typed_validate(a->arena, a->type, object, allow_duplicates, a->err)
+                    : refuse_kind(a, object);
     if (r < 0 && a->err) {
         (void)td_error_wrap(a->err, "%s", what); /* its code is r */
     }
@@ -203,17 +222,21 @@ static int update_owners(const struct apply *a, const struct td_json *live,
     return td_arena_check(a->arena, a->err);
 }
 
-/* What everybody owns at one version, or at every other one. */
+/* What everybody owns at one version, or at every other one. *ret_is_foreign tells whether a
+ * version other than the request's is among them. */
 static const struct td_fieldset *owned_at(const struct apply *a, const struct td_managed *managed,
-                                          td_str version, bool is_other)
+                                          td_str version, bool is_other, bool *ret_is_foreign)
 {
     const struct td_fieldset **sets =
         td_arena_array(a->arena, const struct td_fieldset *, managed->count);
     size_t count = 0;
+    *ret_is_foreign = false;
     for (size_t i = 0; i < managed->count; i++) {
         const struct td_managed_entry *entry = &managed->entries[i];
-        if (entry->is_present && td_str_equal(entry->manager.api_version, version) != is_other) {
+        td_str entry_version = entry->manager.api_version;
+        if (entry->is_present && td_str_equal(entry_version, version) != is_other) {
             sets[count++] = entry->fields;
+            *ret_is_foreign |= !td_str_equal(entry_version, a->request->api_version);
         }
     }
     return td_fieldset_union_all(a->arena, sets, count);
@@ -236,20 +259,21 @@ static const struct td_fieldset *named_fields(const struct apply *a, const struc
  * A configuration that mentions all it did last time loses nothing in pass 3, since each of its
  * fields comes with the ones above it; that is the usual case and needs no pass at all.
  */
-static struct td_json *prune(const struct apply *a, struct td_json *merged,
-                             const struct td_managed *managed, const struct td_managed_entry *last,
-                             const struct td_fieldset *now)
+static int prune(const struct apply *a, const struct td_json *merged,
+                 const struct td_managed *managed, const struct td_managed_entry *last,
+                 struct td_json **ret)
 {
     const struct td_fieldset *before = td_typed_with_named(a->arena, a->type, last->fields);
-    now = td_typed_with_named(a->arena, a->type, now);
-    if (!td_fieldset_difference(a->arena, before, now)) {
-        return merged;
-    }
     const struct td_fieldset *all = named_fields(a, merged);
     struct td_json *pruned = td_typed_remove(a->arena, a->type, merged, before);
     for (int pass = 0; pass < 2; pass++) {
+        bool has_foreign;
         const struct td_fieldset *owned =
-            owned_at(a, managed, last->manager.api_version, pass == 1);
+            owned_at(a, managed, last->manager.api_version, pass == 1, &has_foreign);
+        int r = has_foreign ? validate(a, pruned, false, "pruned object") : TD_OK;
+        if (r < 0) {
+            return r;
+        }
         if (owned) {
             owned = td_typed_with_named(a->arena, a->type, owned);
             owned = td_fieldset_union(a->arena, named_fields(a, pruned), owned);
@@ -257,9 +281,27 @@ static struct td_json *prune(const struct apply *a, struct td_json *merged,
                                      td_fieldset_difference(a->arena, all, owned));
         }
     }
+    bool is_foreign = !td_str_equal(last->manager.api_version, a->request->api_version);
+    int r = is_foreign ? validate(a, pruned, false, "pruned object") : TD_OK;
+    if (r < 0) {
+        return r;
+    }
     const struct td_fieldset *lost = td_fieldset_difference(a->arena, all, named_fields(a, pruned));
-    return td_typed_remove(a->arena, a->type, merged,
+    *ret = td_typed_remove(a->arena, a->type, merged,
                            td_fieldset_intersection(a->arena, lost, before));
+    return validate(a, *ret, true, "pruned object"); /* a list item may have lost its key */
+}
+
+/* Does the last apply own something that this one does not mention? */
+static bool is_less_applied(const struct apply *a, const struct td_managed_entry *last,
+                            const struct td_fieldset *now)
+{
+    if (!last->is_present) {
+        return false;
+    }
+    const struct td_fieldset *before = td_typed_with_named(a->arena, a->type, last->fields);
+    now = td_typed_with_named(a->arena, a->type, now);
+    return td_fieldset_difference(a->arena, before, now) != NULL;
 }
 
 static int check_object(const struct apply *a, const struct td_json *object, const char *what)
@@ -273,12 +315,8 @@ static int check_object(const struct apply *a, const struct td_json *object, con
 /* The configuration is of the kind asked for, well formed, and does not say who owns it. */
 static int check_applied(const struct apply *a, const struct td_json *applied)
 {
-    td_str version = td_json_get_str(applied, TD_STR("apiVersion"), TD_STR_EMPTY);
-    td_str kind = td_json_get_str(applied, TD_STR("kind"), TD_STR_EMPTY);
-    bool is_kind = a->request->kind.len == 0 || td_str_equal(kind, a->request->kind);
-    if (!is_kind || !td_str_equal(version, a->request->api_version)) {
-        return td_error_set(a->err, TD_INVALID, "invalid object type: %.*s, Kind=%.*s",
-                            TD_STR_ARG(version), TD_STR_ARG(kind));
+    if (!is_wanted_kind(a, applied)) {
+        return refuse_kind(a, applied);
     }
     if (td_managed_state(applied) != TD_MANAGED_ABSENT) {
         return td_error_set(a->err, TD_INVALID, "metadata.managedFields must be nil");
@@ -315,8 +353,11 @@ static int apply_once(const struct apply *a, const struct td_json *live,
     self->fields = td_typed_fields(a->arena, a->type, applied);
     self->is_present = true;
     struct td_json *next = td_typed_merge(a->arena, a->type, live, applied);
-    if (last.is_present && last.fields) {
-        next = prune(a, next, managed, &last, self->fields);
+    if (is_less_applied(a, &last, self->fields)) {
+        r = prune(a, next, managed, &last, &next);
+    }
+    if (r < 0) {
+        return r;
     }
     r = td_arena_check(a->arena, a->err);
     if (r < 0) {

@@ -188,9 +188,11 @@ int td_field_step_compare(const struct td_field_step *a, const struct td_field_s
     case TD_FIELD_VALUE:
         return td_field_value_compare(a->value, b->value);
     case TD_FIELD_INDEX:
+        return (a->index > b->index) - (a->index < b->index);
+    case TD_FIELD_LOST:
         break;
     }
-    return (a->index > b->index) - (a->index < b->index);
+    return 0;
 }
 
 /*
@@ -244,7 +246,7 @@ static int step_parse_keys(struct td_arena *arena, td_str text, struct td_field_
         return r;
     }
     if (object->type == TD_JSON_TYPE_NULL) {
-        *ret = (struct td_field_step){.kind = TD_FIELD_KEY, .keys = NULL, .key_count = 0};
+        *ret = (struct td_field_step){.kind = TD_FIELD_KEY, .is_read = true};
         return TD_OK;
     }
     if (object->type != TD_JSON_TYPE_OBJECT) {
@@ -259,7 +261,8 @@ static int step_parse_keys(struct td_arena *arena, td_str text, struct td_field_
         }
         keys[count++] = (struct td_field_key){.name = member->key, .value = member};
     }
-    *ret = (struct td_field_step){.kind = TD_FIELD_KEY, .keys = keys, .key_count = count};
+    *ret = (struct td_field_step){
+        .kind = TD_FIELD_KEY, .is_read = true, .keys = keys, .key_count = count};
     return TD_OK;
 }
 
@@ -285,7 +288,7 @@ int td_field_step_parse(struct td_arena *arena, td_str text, struct td_field_ste
         if (r < 0) {
             return r;
         }
-        *ret = (struct td_field_step){.kind = TD_FIELD_VALUE, .value = value};
+        *ret = (struct td_field_step){.kind = TD_FIELD_VALUE, .is_read = true, .value = value};
         return TD_OK;
     case 'i':
         if (!td_str_to_int64(rest, &index)) {
@@ -299,9 +302,25 @@ int td_field_step_parse(struct td_arena *arena, td_str text, struct td_field_ste
     }
 }
 
-static void step_write_keys_json(const struct td_field_step *step, struct td_buf *out)
+/* A value inside a step, as Go writes what it read: 80.0 is 80. */
+static void step_write_value_json(const struct td_json *value, struct td_buf *out)
 {
     const struct td_json_format format = {.escape_html = true};
+    int64_t whole;
+    double number;
+    if (value->type != TD_JSON_TYPE_NUMBER) {
+        td_json_write(value, &format, out);
+    } else if (td_str_to_int64(value->text, &whole)) {
+        td_buf_append_int64(out, whole);
+    } else if (td_json_to_double(value, &number)) {
+        td_json_write_double(number, out);
+    } else {
+        td_buf_append(out, value->text);
+    }
+}
+
+static void step_write_keys_json(const struct td_field_step *step, struct td_buf *out)
+{
     td_buf_append_char(out, '{');
     for (size_t i = 0; i < step->key_count; i++) {
         if (i > 0) {
@@ -309,14 +328,13 @@ static void step_write_keys_json(const struct td_field_step *step, struct td_buf
         }
         td_json_write_string(step->keys[i].name, false, out);
         td_buf_append_char(out, ':');
-        td_json_write(step->keys[i].value, &format, out);
+        step_write_value_json(step->keys[i].value, out);
     }
     td_buf_append_char(out, '}');
 }
 
 td_str td_field_step_text(struct td_arena *arena, const struct td_field_step *step)
 {
-    const struct td_json_format format = {.escape_html = true};
     td_auto_buf text;
     td_buf_init(&text, STEP_TEXT_BYTES_MAX);
     switch (step->kind) {
@@ -330,11 +348,14 @@ td_str td_field_step_text(struct td_arena *arena, const struct td_field_step *st
         break;
     case TD_FIELD_VALUE:
         td_buf_append(&text, TD_STR("v:"));
-        td_json_write(step->value, &format, &text);
+        step_write_value_json(step->value, &text);
         break;
     case TD_FIELD_INDEX:
         td_buf_append(&text, TD_STR("i:"));
         td_buf_append_int64(&text, step->index);
+        break;
+    case TD_FIELD_LOST:
+        td_assert(!"a step without a text");
         break;
     }
     return td_arena_copy_str(arena, td_buf_str(&text));

@@ -23,6 +23,7 @@ enum td_field_step_kind {
     TD_FIELD_KEY,   /* k:{"name":"a"} */
     TD_FIELD_VALUE, /* v:"a" */
     TD_FIELD_INDEX, /* i:0 */
+    TD_FIELD_LOST,  /* a list item that lost its key while fields were taken away; never written */
 };
 
 struct td_field_key {
@@ -32,6 +33,7 @@ struct td_field_key {
 
 struct td_field_step {
     enum td_field_step_kind kind;
+    bool is_read; /* from fieldsV1, where every number is a float64 and shows as one */
     union {
         td_str name;
         struct {

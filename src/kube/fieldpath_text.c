@@ -126,9 +126,15 @@ static size_t number_digits(td_str text, char digits[NUMBER_TEXT_BYTES_MAX], int
     return count;
 }
 
-static void path_write_number(const struct td_json *number, struct td_buf *out)
+/* A whole number of an object is an int64 to Go and shows as it is. */
+static void path_write_number(const struct td_json *number, bool is_float, struct td_buf *out)
 {
+    int64_t whole;
     double value;
+    if (!is_float && td_str_to_int64(number->text, &whole)) {
+        td_buf_append_int64(out, whole);
+        return;
+    }
     if (!td_json_to_double(number, &value)) {
         td_buf_append(out, number->text);
         return;
@@ -152,7 +158,8 @@ static void path_write_number(const struct td_json *number, struct td_buf *out)
     td_buf_append_format(out, "e%c%02d", exponent < 0 ? '-' : '+', abs(exponent));
 }
 
-static void path_write_value(const struct td_json *value, unsigned depth, struct td_buf *out)
+static void path_write_value(const struct td_json *value, bool is_read, unsigned depth,
+                             struct td_buf *out)
 {
     td_assert(depth <= TD_JSON_DEPTH_MAX);
     switch ((enum td_json_type)value->type) {
@@ -163,7 +170,7 @@ static void path_write_value(const struct td_json *value, unsigned depth, struct
         td_buf_append(out, value->boolean ? TD_STR("true") : TD_STR("false"));
         break;
     case TD_JSON_TYPE_NUMBER:
-        path_write_number(value, out);
+        path_write_number(value, is_read, out);
         break;
     case TD_JSON_TYPE_STRING:
         td_field_write_quoted(value->text, out);
@@ -171,7 +178,7 @@ static void path_write_value(const struct td_json *value, unsigned depth, struct
     case TD_JSON_TYPE_ARRAY:
         td_buf_append_char(out, '[');
         for (const struct td_json *item = value->first; item; item = item->next) {
-            path_write_value(item, depth + 1, out);
+            path_write_value(item, is_read, depth + 1, out);
             td_buf_append(out, item->next ? TD_STR(",") : TD_STR_EMPTY);
         }
         td_buf_append_char(out, ']');
@@ -180,7 +187,7 @@ static void path_write_value(const struct td_json *value, unsigned depth, struct
         for (const struct td_json *member = value->first; member; member = member->next) {
             td_buf_append(out, member->key);
             td_buf_append_char(out, '=');
-            path_write_value(member, depth + 1, out);
+            path_write_value(member, is_read, depth + 1, out);
         }
         break;
     }
@@ -199,19 +206,22 @@ void td_field_step_write(const struct td_field_step *step, struct td_buf *out)
             td_buf_append(out, i > 0 ? TD_STR(",") : TD_STR_EMPTY);
             td_buf_append(out, step->keys[i].name);
             td_buf_append_char(out, '=');
-            path_write_value(step->keys[i].value, 0, out);
+            path_write_value(step->keys[i].value, step->is_read, 0, out);
         }
         td_buf_append_char(out, ']');
         break;
     case TD_FIELD_VALUE:
         td_buf_append(out, TD_STR("[="));
-        path_write_value(step->value, 0, out);
+        path_write_value(step->value, step->is_read, 0, out);
         td_buf_append_char(out, ']');
         break;
     case TD_FIELD_INDEX:
         td_buf_append_char(out, '[');
         td_buf_append_int64(out, step->index);
         td_buf_append_char(out, ']');
+        break;
+    case TD_FIELD_LOST:
+        td_buf_append(out, TD_STR("[]"));
         break;
     }
 }

@@ -217,25 +217,23 @@ static const struct td_fieldset *fieldset_intersection(struct td_arena *arena,
     if (a == b || !a || !b) {
         return a && b ? a : NULL;
     }
-    if (a->count > b->count) {
-        const struct td_fieldset *swap = a; /* steps are equal either way */
-        a = b;
-        b = swap;
-    }
-    bool is_search = b->count / SEARCH_FACTOR > a->count;
+    bool is_left_short = a->count <= b->count;
+    const struct td_fieldset *few = is_left_short ? a : b;
+    const struct td_fieldset *many = is_left_short ? b : a;
+    bool is_search = many->count / SEARCH_FACTOR > few->count;
     struct td_fieldset_builder out = {.arena = arena};
     size_t j = 0;
-    for (size_t i = 0; i < a->count; i++) {
-        const struct td_fieldset_node *node = &a->nodes[i];
-        j = fieldset_seek(b, &node->step, j, is_search);
-        if (j == b->count) {
+    for (size_t i = 0; i < few->count; i++) {
+        j = fieldset_seek(many, &few->nodes[i].step, j, is_search);
+        if (j == many->count) {
             break;
         }
-        const struct td_fieldset_node *other = &b->nodes[j];
-        if (node_compare(node, other) == 0) {
+        const struct td_fieldset_node *left = is_left_short ? &few->nodes[i] : &many->nodes[j];
+        const struct td_fieldset_node *right = is_left_short ? &many->nodes[j] : &few->nodes[i];
+        if (node_compare(left, right) == 0) {
             const struct td_fieldset *children =
-                fieldset_intersection(arena, node->children, other->children, depth + 1);
-            td_fieldset_builder_add(&out, &node->step, node->is_member && other->is_member,
+                fieldset_intersection(arena, left->children, right->children, depth + 1);
+            td_fieldset_builder_add(&out, &left->step, left->is_member && right->is_member,
                                     children);
         }
     }

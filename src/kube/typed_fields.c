@@ -45,7 +45,8 @@ static struct owned fields_of_map(struct td_arena *arena, const struct td_schema
     return (struct owned){.children = td_fieldset_builder_finish(&builder)};
 }
 
-/* Items that share a key have no fields of their own: only the key is owned. */
+/* Items that share a key have no fields of their own: only the key is owned. An item that pruning
+ * left without a key still makes its list one with content. */
 static struct owned fields_of_list(struct td_arena *arena, const struct td_schema_type *type,
                                    const struct td_json *value, unsigned depth)
 {
@@ -61,6 +62,10 @@ static struct owned fields_of_list(struct td_arena *arena, const struct td_schem
             below = fields_of(arena, td_typed_item(type), item->value, depth + 1);
         }
         td_fieldset_builder_add(&builder, &item->step, true, below.children);
+    }
+    if (items.count < value->count) {
+        const struct td_field_step lost = {.kind = TD_FIELD_LOST};
+        td_fieldset_builder_add(&builder, &lost, true, NULL);
     }
     return (struct owned){.children = td_fieldset_builder_finish(&builder)};
 }
