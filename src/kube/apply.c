@@ -292,12 +292,13 @@ static int prune(const struct apply *a, const struct td_json *merged,
     return validate(a, *ret, true, "pruned object"); /* a list item may have lost its key */
 }
 
-/* Does the last apply own something that this one does not mention? */
-static bool is_less_applied(const struct apply *a, const struct td_managed_entry *last,
-                            const struct td_fieldset *now)
+/* Does the last apply own something that this one does not mention? With owners of several versions
+ * the passes are always made, because they can refuse. */
+static bool needs_prune(const struct apply *a, const struct td_managed_entry *last,
+                        const struct td_fieldset *now, bool is_mixed)
 {
-    if (!last->is_present) {
-        return false;
+    if (!last->is_present || !last->fields || is_mixed) {
+        return last->is_present && last->fields;
     }
     const struct td_fieldset *before = td_typed_with_named(a->arena, a->type, last->fields);
     now = td_typed_with_named(a->arena, a->type, now);
@@ -353,7 +354,7 @@ static int apply_once(const struct apply *a, const struct td_json *live,
     self->fields = td_typed_fields(a->arena, a->type, applied);
     self->is_present = true;
     struct td_json *next = td_typed_merge(a->arena, a->type, live, applied);
-    if (is_less_applied(a, &last, self->fields)) {
+    if (needs_prune(a, &last, self->fields, is_mixed)) {
         r = prune(a, next, managed, &last, &next);
     }
     if (r < 0) {
