@@ -24,10 +24,15 @@ const struct golden_topic golden_kube_selectors[] EMPTY;
 const struct golden_topic golden_kube_patches[] EMPTY;
 const struct golden_topic golden_kube_apply[] EMPTY;
 const struct golden_topic golden_hpa_api[] EMPTY;
+const struct golden_topic golden_hpa_replicas[] EMPTY;
+const struct golden_topic golden_hpa_behavior[] EMPTY;
+const struct golden_topic golden_hpa_scenario[] EMPTY;
+const struct golden_topic golden_hpa_selection[] EMPTY;
 
 static const struct golden_topic *const topic_tables[] = {
-    golden_kube_values, golden_kube_selectors, golden_kube_patches,
-    golden_kube_apply,  golden_hpa_api,
+    golden_kube_values,  golden_kube_selectors, golden_kube_patches,
+    golden_kube_apply,   golden_hpa_api,        golden_hpa_replicas,
+    golden_hpa_behavior, golden_hpa_scenario,   golden_hpa_selection,
 };
 
 struct run {

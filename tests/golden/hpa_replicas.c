@@ -1,0 +1,277 @@
+/* Topics of the replica calculator: pod groups and the five metric types. */
+#include <stdlib.h>
+
+#include "decide/horizontal/replicas.h"
+#include "golden/golden.h"
+#include "golden/hpa_support.h"
+
+#define TEXT_BYTES_MAX ((size_t)1 << 20)
+
+/* What the metrics client returned: pod name to sample. */
+static struct td_hpa_sample *read_samples(struct td_arena *arena, const struct td_json *metrics,
+                                          size_t *ret_count)
+{
+    size_t count = metrics ? metrics->count : 0;
+    struct td_hpa_sample *samples = td_arena_array(arena, struct td_hpa_sample, count);
+    size_t i = 0;
+    for (const struct td_json *item = metrics ? metrics->first : NULL; item; item = item->next) {
+        samples[i++] = (struct td_hpa_sample){
+            .pod = item->key,
+            .value_milli = td_json_get_int64(item, TD_STR("valueMilli"), 0),
+            .at = golden_time(item, TD_STR("timestamp")),
+            .window = golden_duration(item, TD_STR("window"), 0),
+        };
+    }
+    *ret_count = count;
+    return samples;
+}
+
+static struct td_hpa_calc_options read_options(const struct td_json *in, bool is_cpu)
+{
+    return (struct td_hpa_calc_options){
+        .replicas = (int32_t)td_json_get_int64(in, TD_STR("currentReplicas"), 0),
+        .tolerance = {.down = golden_double(in, TD_STR("toleranceDown"), 0),
+                      .up = golden_double(in, TD_STR("toleranceUp"), 0)},
+        .grouping = {.is_cpu = is_cpu,
+                     .now = golden_time(in, TD_STR("now")),
+                     .cpu_initialization =
+                         golden_duration(in, TD_STR("cpuInitializationPeriod"), 0),
+                     .readiness_delay = golden_duration(in, TD_STR("initialReadinessDelay"), 0)},
+    };
+}
+
+static struct td_json *sorted_names(struct td_arena *arena, td_str *names, size_t count)
+{
+    struct td_json *list = td_json_new_array(arena);
+    qsort(names, count, sizeof(names[0]), td_str_compare_items);
+    for (size_t i = 0; i < count; i++) {
+        td_json_append(list, td_json_new_string(arena, names[i]));
+    }
+    return list;
+}
+
+static int run_groups(struct td_arena *arena, const struct td_json *in, struct td_json **ret_out,
+                      struct td_error *err)
+{
+    struct golden_pods pods;
+    int code = golden_read_pods(arena, td_json_get(in, TD_STR("pods")), &pods, err);
+    if (code < 0) {
+        return code;
+    }
+    size_t sample_count = 0;
+    struct td_hpa_sample *samples =
+        read_samples(arena, td_json_get(in, TD_STR("metrics")), &sample_count);
+    td_str resource = golden_text(in, TD_STR("resource"));
+    struct td_hpa_view view =
+        golden_view(arena, &pods, TD_STR_EMPTY, TD_STR_EMPTY, samples, sample_count);
+    struct td_hpa_calc_options options = read_options(in, td_str_equal(resource, TD_STR("cpu")));
+    td_str *names[4];
+    size_t counts[4] = {0};
+    for (size_t g = 0; g < 4; g++) {
+        names[g] = td_arena_array(arena, td_str, pods.count);
+    }
+    for (size_t i = 0; i < view.count; i++) {
+        size_t group = (size_t)td_hpa_why_group(td_hpa_pod_judge(&view.pods[i], &options.grouping));
+        names[group][counts[group]++] = view.pods[i].name;
+    }
+    struct td_json *out = td_json_new_object(arena);
+    golden_set_int(arena, out, TD_STR("readyCount"), (int64_t)counts[TD_HPA_GROUP_READY]);
+    td_json_set(arena, out, TD_STR("unready"),
+                sorted_names(arena, names[TD_HPA_GROUP_UNREADY], counts[TD_HPA_GROUP_UNREADY]));
+    td_json_set(arena, out, TD_STR("missing"),
+                sorted_names(arena, names[TD_HPA_GROUP_MISSING], counts[TD_HPA_GROUP_MISSING]));
+    td_json_set(arena, out, TD_STR("ignored"),
+                sorted_names(arena, names[TD_HPA_GROUP_IGNORED], counts[TD_HPA_GROUP_IGNORED]));
+    *ret_out = out;
+    return TD_OK;
+}
+
+/* The pods of the cache that a case's selector matches. */
+static int read_matched(struct td_arena *arena, const struct td_json *in, struct golden_pods *ret,
+                        struct td_error *err)
+{
+    struct golden_pods pods;
+    struct td_selector selector;
+    int code = golden_read_pods(arena, td_json_get(in, TD_STR("pods")), &pods, err);
+    if (code == TD_OK) {
+        code = td_selector_parse(arena, golden_text(in, TD_STR("selector")), &selector, err);
+    }
+    if (code == TD_OK) {
+        *ret = golden_match_pods(arena, &pods, golden_text(in, TD_STR("namespace")), &selector);
+    }
+    return code;
+}
+
+static int fail_with(const struct td_hpa_calculation *calculation, td_str resource,
+                     const struct td_json *in, struct td_error *err)
+{
+    td_auto_buf text;
+    td_buf_init(&text, TEXT_BYTES_MAX);
+    struct td_hpa hpa = {.meta = {.namespace = golden_text(in, TD_STR("namespace"))}};
+    td_hpa_calc_write_problem(calculation, resource, &hpa, &text);
+    return td_error_set(err, TD_INVALID, "%.*s", TD_STR_ARG(td_buf_str(&text)));
+}
+
+static bool has_client_error(const struct td_json *in)
+{
+    return td_json_get(in, TD_STR("metricsError")) != NULL;
+}
+
+static int run_resource(struct td_arena *arena, const struct td_json *in, struct td_json **ret_out,
+                        struct td_error *err)
+{
+    td_str resource = golden_text(in, TD_STR("resource"));
+    if (has_client_error(in)) {
+        return td_error_set(err, TD_INVALID, "unable to get metrics for resource %.*s: %.*s",
+                            TD_STR_ARG(resource),
+                            TD_STR_ARG(golden_text(in, TD_STR("metricsError"))));
+    }
+    struct golden_pods pods;
+    int code = read_matched(arena, in, &pods, err);
+    if (code < 0) {
+        return code;
+    }
+    size_t sample_count = 0;
+    struct td_hpa_sample *samples =
+        read_samples(arena, td_json_get(in, TD_STR("metrics")), &sample_count);
+    struct td_hpa_view view = golden_view(
+        arena, &pods, resource, golden_text(in, TD_STR("container")), samples, sample_count);
+    struct td_hpa_calc_options options = read_options(in, td_str_equal(resource, TD_STR("cpu")));
+    struct td_hpa_calculation calculation = td_hpa_calc_utilization(
+        &view, &options, (int32_t)td_json_get_int64(in, TD_STR("targetUtilization"), 0));
+    if (calculation.problem != TD_HPA_CALC_OK) {
+        return fail_with(&calculation, resource, in, err);
+    }
+    struct td_json *out = td_json_new_object(arena);
+    golden_set_int(arena, out, TD_STR("replicas"), calculation.replicas);
+    golden_set_int(arena, out, TD_STR("utilization"), calculation.utilization);
+    golden_set_int(arena, out, TD_STR("rawMilli"), calculation.usage_milli);
+    golden_set_text(arena, out, TD_STR("timestamp"), golden_text(in, TD_STR("metricsTimestamp")));
+    *ret_out = out;
+    return TD_OK;
+}
+
+static int run_average(struct td_arena *arena, const struct td_json *in, struct td_json **ret_out,
+                       struct td_error *err)
+{
+    td_str resource = golden_text(in, TD_STR("resource"));
+    if (has_client_error(in)) {
+        return td_error_set(err, TD_INVALID, "unable to get metric %.*s: %.*s",
+                            TD_STR_ARG(golden_text(in, TD_STR("metricName"))),
+                            TD_STR_ARG(golden_text(in, TD_STR("metricsError"))));
+    }
+    struct golden_pods pods;
+    int code = read_matched(arena, in, &pods, err);
+    if (code < 0) {
+        return code;
+    }
+    size_t sample_count = 0;
+    struct td_hpa_sample *samples =
+        read_samples(arena, td_json_get(in, TD_STR("metrics")), &sample_count);
+    struct td_hpa_view view =
+        golden_view(arena, &pods, TD_STR_EMPTY, TD_STR_EMPTY, samples, sample_count);
+    struct td_hpa_calc_options options = read_options(in, td_str_equal(resource, TD_STR("cpu")));
+    struct td_hpa_calculation calculation =
+        td_hpa_calc_average(&view, &options, td_json_get_int64(in, TD_STR("targetMilli"), 0));
+    if (calculation.problem != TD_HPA_CALC_OK) {
+        return fail_with(&calculation, resource, in, err);
+    }
+    struct td_json *out = td_json_new_object(arena);
+    golden_set_int(arena, out, TD_STR("replicas"), calculation.replicas);
+    golden_set_int(arena, out, TD_STR("usageMilli"), calculation.usage_milli);
+    golden_set_text(arena, out, TD_STR("timestamp"), golden_text(in, TD_STR("metricsTimestamp")));
+    *ret_out = out;
+    return TD_OK;
+}
+
+static int run_total(struct td_arena *arena, const struct td_json *in, const int64_t *values,
+                     size_t value_count, bool is_external, struct td_json **ret_out,
+                     struct td_error *err)
+{
+    struct golden_pods pods;
+    int code = read_matched(arena, in, &pods, err);
+    if (code < 0) {
+        return code;
+    }
+    bool is_average = td_str_equal(golden_text(in, TD_STR("mode")), TD_STR("averageValue"));
+    struct td_hpa_calc_options options = read_options(in, false);
+    int64_t target = td_json_get_int64(in, TD_STR("targetMilli"), 0);
+    struct td_hpa_view view = golden_view(arena, &pods, TD_STR_EMPTY, TD_STR_EMPTY, NULL, 0);
+    int64_t usage = value_count > 0 ? values[0] : 0;
+    if (is_external) {
+        usage = is_average ? td_hpa_sum_averages(values, value_count)
+                           : td_hpa_sum_values(values, value_count);
+    }
+    struct td_hpa_calculation calculation;
+    if (is_average) {
+        options.replicas = (int32_t)td_json_get_int64(in, TD_STR("statusReplicas"), 0);
+        calculation = td_hpa_calc_per_pod(&options, usage, target);
+    } else {
+        calculation = td_hpa_calc_value(&view, &options, usage, target);
+    }
+    if (calculation.problem != TD_HPA_CALC_OK) {
+        return fail_with(&calculation, TD_STR_EMPTY, in, err);
+    }
+    struct td_json *out = td_json_new_object(arena);
+    golden_set_int(arena, out, TD_STR("replicas"), calculation.replicas);
+    golden_set_int(arena, out, TD_STR("usageMilli"), calculation.usage_milli);
+    golden_set_text(arena, out, TD_STR("timestamp"),
+                    is_average ? golden_text(in, TD_STR("metricsTimestamp"))
+                               : TD_STR("0001-01-01T00:00:00Z"));
+    *ret_out = out;
+    return TD_OK;
+}
+
+static int run_object(struct td_arena *arena, const struct td_json *in, struct td_json **ret_out,
+                      struct td_error *err)
+{
+    if (has_client_error(in)) {
+        const struct td_json *described = td_json_get(in, TD_STR("describedObject"));
+        return td_error_set(err, TD_INVALID, "unable to get metric %.*s: %.*s on %.*s %.*s/%.*s",
+                            TD_STR_ARG(golden_text(in, TD_STR("metricName"))),
+                            TD_STR_ARG(golden_text(described, TD_STR("kind"))),
+                            TD_STR_ARG(golden_text(in, TD_STR("namespace"))),
+                            TD_STR_ARG(golden_text(described, TD_STR("name"))),
+                            TD_STR_ARG(golden_text(in, TD_STR("metricsError"))));
+    }
+    int64_t usage = td_json_get_int64(in, TD_STR("usageMilli"), 0);
+    return run_total(arena, in, &usage, 1, false, ret_out, err);
+}
+
+static int run_external(struct td_arena *arena, const struct td_json *in, struct td_json **ret_out,
+                        struct td_error *err)
+{
+    const struct td_json *metric_selector = td_json_get(in, TD_STR("metricSelector"));
+    struct td_selector selector;
+    if (metric_selector && td_selector_from_json(arena, metric_selector, &selector, err) < 0) {
+        return TD_INVALID;
+    }
+    if (has_client_error(in)) {
+        td_str text = td_hpa_selector_go_text(arena, metric_selector);
+        return td_error_set(err, TD_INVALID, "unable to get external metric %.*s/%.*s/%.*s: %.*s",
+                            TD_STR_ARG(golden_text(in, TD_STR("namespace"))),
+                            TD_STR_ARG(golden_text(in, TD_STR("metricName"))), TD_STR_ARG(text),
+                            TD_STR_ARG(golden_text(in, TD_STR("metricsError"))));
+    }
+    const struct td_json *list = td_json_get(in, TD_STR("valuesMilli"));
+    size_t count = list ? list->count : 0;
+    int64_t *values = td_arena_array(arena, int64_t, count);
+    size_t i = 0;
+    for (const struct td_json *item = list ? list->first : NULL; item; item = item->next) {
+        (void)td_json_to_int64(item, &values[i++]);
+    }
+    if (count == 0) {
+        return td_error_set(err, TD_INVALID, "no metrics returned from external metrics API");
+    }
+    return run_total(arena, in, values, count, true, ret_out, err);
+}
+
+const struct golden_topic golden_hpa_replicas[] = {
+    {.name = "hpa/pod-groups", .run = run_groups},
+    {.name = "hpa/replica-resource", .run = run_resource},
+    {.name = "hpa/replica-raw-resource", .run = run_average},
+    {.name = "hpa/replica-pods-metric", .run = run_average},
+    {.name = "hpa/replica-object", .run = run_object},
+    {.name = "hpa/replica-external", .run = run_external},
+    {.name = NULL},
+};
