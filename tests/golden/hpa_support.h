@@ -49,3 +49,7 @@ struct td_json *golden_scale_events_json(struct td_arena *arena,
 int golden_answers(struct td_arena *arena, const struct td_json *metrics, const struct td_hpa *hpa,
                    const struct golden_pods *matched, const struct td_hpa_answer **ret,
                    struct td_error *err);
+
+/* The controller's half of seeds/hpa-selection-validation (in.kind is "effective"). */
+int golden_hpa_effective_strategy(struct td_arena *arena, const struct td_json *in,
+                                  struct td_json **ret_out, struct td_error *err);
