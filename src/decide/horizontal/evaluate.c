@@ -118,6 +118,61 @@ static td_str problem_text(const struct job *job)
     return td_arena_copy_str(job->arena, td_buf_str(&text));
 }
 
+static void write_values(const struct td_json *values, struct td_buf *out)
+{
+    (void)td_buf_append_char(out, '[');
+    for (const struct td_json *value = values->first; value; value = value->next) {
+        td_json_write_string(value->text, false, out);
+        if (value->next) {
+            (void)td_buf_append_char(out, ',');
+        }
+    }
+    (void)td_buf_append_char(out, ']');
+}
+
+/* Upstream's words for an expression with a wrong operator or a wrong number of values; false when
+ * the fault is another one. */
+static bool write_expression_fault(const struct td_json *expression, struct td_buf *out)
+{
+    td_str operation = td_json_get_str(expression, TD_STR("operator"), TD_STR_EMPTY);
+    const struct td_json *values = td_json_get(expression, TD_STR("values"));
+    bool has_values = td_json_is(values, TD_JSON_TYPE_ARRAY) && values->count > 0;
+    if (td_str_equal(operation, TD_STR("In")) || td_str_equal(operation, TD_STR("NotIn"))) {
+        if (!has_values) {
+            (void)td_buf_append(out, TD_STR("values: Invalid value: null: for 'in', 'notin' "
+                                            "operators, values set can't be empty"));
+        }
+    } else if (td_str_equal(operation, TD_STR("Exists")) ||
+               td_str_equal(operation, TD_STR("DoesNotExist"))) {
+        if (has_values) {
+            (void)td_buf_append(out, TD_STR("values: Invalid value: "));
+            write_values(values, out);
+            (void)td_buf_append(out,
+                                TD_STR(": values set must be empty for exists and does not exist"));
+        }
+    } else {
+        td_json_write_string(operation, false, out);
+        (void)td_buf_append(out, TD_STR(" is not a valid label selector operator"));
+    }
+    return out->len > 0;
+}
+
+static td_str selector_fault(struct td_arena *arena, const struct td_json *selector,
+                             const struct td_error *err)
+{
+    td_auto_buf text;
+    td_buf_init(&text, TEXT_BYTES_MAX);
+    const struct td_json *expressions = td_json_get(selector, TD_STR("matchExpressions"));
+    const struct td_json *each =
+        td_json_is(expressions, TD_JSON_TYPE_ARRAY) ? expressions->first : NULL;
+    for (; each; each = each->next) {
+        if (write_expression_fault(each, &text)) {
+            return td_arena_copy_str(arena, td_buf_str(&text));
+        }
+    }
+    return td_arena_copy_str(arena, td_str_from(err->message));
+}
+
 /* The metric's own selector; false when it is no selector, with upstream's words. */
 static bool check_selector(const struct job *job, td_str *ret_error)
 {
@@ -129,7 +184,7 @@ static bool check_selector(const struct job *job, td_str *ret_error)
     if (td_selector_from_json(job->arena, job->metric->metric_selector, &selector, &err) == TD_OK) {
         return true;
     }
-    *ret_error = td_arena_copy_str(job->arena, td_str_from(err.message));
+    *ret_error = selector_fault(job->arena, job->metric->metric_selector, &err);
     return false;
 }
 
