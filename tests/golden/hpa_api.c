@@ -46,6 +46,68 @@ static int run_conversion(struct td_arena *arena, const struct td_json *in, stru
     return code;
 }
 
+static int run_validation(struct td_arena *arena, const struct td_json *in, struct td_json **ret,
+                          struct td_error *err)
+{
+    td_str operation = td_json_get_str(in, TD_STR("operation"), TD_STR_EMPTY);
+    struct td_hpa_admission admission = {
+        .operation = TD_HPA_CREATE,
+        .object = td_json_get(in, TD_STR("object")),
+        .old = td_json_get(in, TD_STR("oldObject")),
+        .gates = {.scale_to_zero = td_json_get_bool(in, TD_STR("gateHPAScaleToZero"), false)},
+    };
+    if (td_str_equal(operation, TD_STR("update"))) {
+        admission.operation = TD_HPA_UPDATE;
+    } else if (td_str_equal(operation, TD_STR("statusUpdate"))) {
+        admission.operation = TD_HPA_STATUS_UPDATE;
+    }
+    struct td_field_errors errors = {.arena = arena};
+    int code = td_hpa_admit(arena, &admission, &errors, NULL, err);
+    if (code < 0) {
+        return code;
+    }
+    struct td_json *list = td_json_new_array(arena);
+    for (size_t i = 0; i < errors.count; i++) {
+        struct td_json *item = td_json_new_object(arena);
+        td_json_set(arena, item, TD_STR("field"), td_json_new_string(arena, errors.items[i].field));
+        td_json_set(arena, item, TD_STR("type"),
+                    td_json_new_string(arena, td_field_error_type_name(errors.items[i].type)));
+        td_json_append(list, item);
+    }
+    *ret = td_json_new_object(arena);
+    td_json_set(arena, *ret, TD_STR("accepted"), td_json_new_bool(arena, errors.count == 0));
+    td_json_set(arena, *ret, TD_STR("errors"), list);
+    return TD_OK;
+}
+
+static bool has_error(const struct td_json *errors, const struct td_json *error)
+{
+    for (const struct td_json *item = errors->first; item; item = item->next) {
+        if (td_json_equal(td_json_get(item, TD_STR("field")),
+                          td_json_get(error, TD_STR("field"))) &&
+            td_json_equal(td_json_get(item, TD_STR("type")), td_json_get(error, TD_STR("type")))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Errors are a set of fields and types; details are in words of our own. */
+static bool is_same_verdict(const struct td_json *expected, const struct td_json *got)
+{
+    const struct td_json *theirs = td_json_get(expected, TD_STR("errors"));
+    const struct td_json *ours = td_json_get(got, TD_STR("errors"));
+    bool is_same = td_json_equal(td_json_get(expected, TD_STR("accepted")),
+                                 td_json_get(got, TD_STR("accepted")));
+    for (const struct td_json *item = theirs->first; item; item = item->next) {
+        is_same = is_same && has_error(ours, item);
+    }
+    for (const struct td_json *item = ours->first; item; item = item->next) {
+        is_same = is_same && has_error(theirs, item);
+    }
+    return is_same;
+}
+
 /* --- comparing objects: absent equals null, quantities by value, round-trip annotations as JSON
  * --- */
 
@@ -130,5 +192,6 @@ static bool is_same_object(const struct td_json *expected, const struct td_json 
 const struct golden_topic golden_hpa_api[] = {
     {.name = "hpa/defaults", .run = run_defaults, .is_same = is_same_object},
     {.name = "hpa/conversion", .run = run_conversion, .is_same = is_same_object},
+    {.name = "hpa/validation", .run = run_validation, .is_same = is_same_verdict},
     {.name = NULL},
 };
