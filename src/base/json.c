@@ -71,7 +71,7 @@ static struct td_json *json_find(const struct td_json *object, td_str key,
                                  struct td_json **ret_prev)
 {
     if (object->index) {
-        return td_json_index_find(object, key, ret_prev);
+        return td_json_index_find(object, key, td_json_index_tag(key), ret_prev);
     }
     struct td_json *prev = NULL;
     for (struct td_json *member = object->first; member; member = member->next) {
@@ -155,7 +155,7 @@ void td_json_set(struct td_arena *arena, struct td_json *object, td_str key, str
     value->next = NULL;
     json_node_link(object, value);
     if (object->index) {
-        td_json_index_add(arena, object, value, prev);
+        td_json_index_add(arena, object, value, td_json_index_tag(key), prev);
     } else if (object->count > TD_JSON_INDEX_FROM) {
         td_json_index_build(arena, object);
     }

@@ -3,7 +3,7 @@
 #include "base/assert.h"
 #include "base/map.h"
 
-#define INDEX_SLOTS_FIRST 64
+#define INDEX_SLOTS_FIRST 32
 
 struct index_slot {
     struct td_json *member;
@@ -17,7 +17,7 @@ struct td_json_index {
     struct index_slot *slots;
 };
 
-static uint32_t index_tag(td_str key)
+uint32_t td_json_index_tag(td_str key)
 {
     uint32_t tag = (uint32_t)td_map_hash(key);
     return tag != 0 ? tag : 1;
@@ -51,9 +51,8 @@ static void index_put(struct td_json_index *index, uint32_t tag, struct index_sl
     index->count++;
 }
 
-static struct index_slot *index_lookup(const struct td_json_index *index, td_str key)
+static struct index_slot *index_lookup(const struct td_json_index *index, td_str key, uint32_t tag)
 {
-    uint32_t tag = index_tag(key);
     for (uint32_t at = tag & index->mask; index->tags[at] != 0; at = (at + 1) & index->mask) {
         if (index->tags[at] == tag && td_str_equal(index->slots[at].member->key, key)) {
             return &index->slots[at];
@@ -65,22 +64,22 @@ static struct index_slot *index_lookup(const struct td_json_index *index, td_str
 void td_json_index_build(struct td_arena *arena, struct td_json *object)
 {
     size_t slot_count = INDEX_SLOTS_FIRST;
-    while (slot_count / 2 < object->count) {
+    while (slot_count / 4 * 3 < object->count) {
         slot_count *= 2;
     }
     struct td_json_index *index = index_new(arena, slot_count);
     struct td_json *prev = NULL;
     for (struct td_json *member = object->first; member; member = member->next) {
-        index_put(index, index_tag(member->key), (struct index_slot){member, prev});
+        index_put(index, td_json_index_tag(member->key), (struct index_slot){member, prev});
         prev = member;
     }
     object->index = index;
 }
 
-struct td_json *td_json_index_find(const struct td_json *object, td_str key,
+struct td_json *td_json_index_find(const struct td_json *object, td_str key, uint32_t tag,
                                    struct td_json **ret_prev)
 {
-    const struct index_slot *slot = index_lookup(object->index, key);
+    const struct index_slot *slot = index_lookup(object->index, key, tag);
     if (!slot) {
         return NULL;
     }
@@ -104,12 +103,12 @@ static void index_grow(struct td_arena *arena, struct td_json *object)
 }
 
 void td_json_index_add(struct td_arena *arena, struct td_json *object, struct td_json *member,
-                       struct td_json *prev)
+                       uint32_t tag, struct td_json *prev)
 {
     if (object->index->count >= object->index->mask / 4 * 3) {
         index_grow(arena, object);
     }
-    index_put(object->index, index_tag(member->key), (struct index_slot){member, prev});
+    index_put(object->index, tag, (struct index_slot){member, prev});
 }
 
 /* Free a slot and move later ones of the same run back, so that no search meets a hole. */
@@ -133,15 +132,21 @@ static void index_free(struct td_json_index *index, uint32_t hole)
     index->count--;
 }
 
+/* The slot of a member that is there. */
+static struct index_slot *index_slot_of(const struct td_json_index *index,
+                                        const struct td_json *member)
+{
+    struct index_slot *slot = index_lookup(index, member->key, td_json_index_tag(member->key));
+    td_assert(slot && slot->member == member);
+    return slot;
+}
+
 void td_json_index_remove(struct td_json *object, const struct td_json *member)
 {
     struct td_json_index *index = object->index;
-    struct index_slot *slot = index_lookup(index, member->key);
-    td_assert(slot && slot->member == member);
+    struct index_slot *slot = index_slot_of(index, member);
     if (member->next) {
-        struct index_slot *next = index_lookup(index, member->next->key);
-        td_assert(next);
-        next->prev = slot->prev;
+        index_slot_of(index, member->next)->prev = slot->prev;
     }
     index_free(index, (uint32_t)(slot - index->slots));
 }
@@ -149,12 +154,8 @@ void td_json_index_remove(struct td_json *object, const struct td_json *member)
 void td_json_index_replace(struct td_json *object, const struct td_json *old,
                            struct td_json *member)
 {
-    struct index_slot *slot = index_lookup(object->index, old->key);
-    td_assert(slot && slot->member == old);
-    slot->member = member;
+    index_slot_of(object->index, old)->member = member;
     if (old->next) {
-        struct index_slot *next = index_lookup(object->index, old->next->key);
-        td_assert(next);
-        next->prev = member;
+        index_slot_of(object->index, old->next)->prev = member;
     }
 }

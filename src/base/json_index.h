@@ -17,13 +17,17 @@
 /* Build the index of an object from its list, replacing the one it has. */
 void td_json_index_build(struct td_arena *arena, struct td_json *object);
 
-/* The member and, when it is there, its predecessor (NULL for the first). */
-struct td_json *td_json_index_find(const struct td_json *object, td_str key,
+/* The hash bits of a name, taken once for a search and the addition that may follow it. */
+uint32_t td_json_index_tag(td_str key);
+
+/* The member and, when it is there and ret_prev is not NULL, its predecessor (NULL for the first).
+ */
+struct td_json *td_json_index_find(const struct td_json *object, td_str key, uint32_t tag,
                                    struct td_json **ret_prev);
 
 /* `member` was linked in at the end, after `prev`; its name was not in the object. */
 void td_json_index_add(struct td_arena *arena, struct td_json *object, struct td_json *member,
-                       struct td_json *prev);
+                       uint32_t tag, struct td_json *prev);
 
 /* `member` is about to leave the list. */
 void td_json_index_remove(struct td_json *object, const struct td_json *member);

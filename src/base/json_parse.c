@@ -27,6 +27,7 @@ struct parse_state {
     struct td_json *parent; /* the open collection, or NULL */
     uint64_t seen;          /* of the parent */
     td_str key;             /* of the member whose value comes next */
+    uint32_t tag;           /* of the key, when the parent has an index */
     const char *line_at;    /* lines are counted up to here; NULL: not at all */
     uint32_t line;
     struct parse_frame frames[TD_JSON_DEPTH_MAX];
@@ -85,7 +86,8 @@ static struct td_json *parse_find_duplicate(struct parse_state *state)
 {
     const struct td_json *parent = state->parent;
     if (parent->index) {
-        return td_json_index_find(parent, state->key, NULL);
+        state->tag = td_json_index_tag(state->key);
+        return td_json_index_find(parent, state->key, state->tag, NULL);
     }
     uint64_t bit = parse_seen_bit(state->key);
     if (!(state->seen & bit)) {
@@ -106,7 +108,7 @@ static void parse_link_member(struct parse_state *state, struct td_json *node)
     struct td_json *prev = parent->last;
     json_node_link(parent, node);
     if (parent->index) {
-        td_json_index_add(state->arena, parent, node, prev);
+        td_json_index_add(state->arena, parent, node, state->tag, prev);
     } else if (parent->count > TD_JSON_INDEX_FROM) {
         td_json_index_build(state->arena, parent);
     }

@@ -25,78 +25,76 @@ JSON_INLINE void write_char(struct td_buf *out, char byte)
     write_bytes(out, &byte, 1);
 }
 
-/* What stands for one ASCII byte: 0 for itself, 'u' for \u00XX, else the letter of its escape. */
-static char write_escape_of(unsigned char byte, bool escape_html)
-{
-    switch (byte) {
-    case '"':
-    case '\\':
-        return (char)byte;
-    case '\b':
-        return 'b';
-    case '\f':
-        return 'f';
-    case '\n':
-        return 'n';
-    case '\r':
-        return 'r';
-    case '\t':
-        return 't';
-    case '<':
-    case '>':
-    case '&':
-        return escape_html ? 'u' : 0;
-    default:
-        return byte < 0x20 ? 'u' : 0;
-    }
-}
+#define WRITE_HTML 'h'
 
-static void write_ascii_escape(unsigned char byte, char letter, struct td_buf *out)
-{
-    static const char hex[] = "0123456789abcdef";
-    if (letter == 'u') {
-        char text[6] = {'\\', 'u', '0', '0', hex[byte >> 4], hex[byte & 15]};
-        write_bytes(out, text, sizeof(text));
-    } else {
-        char text[2] = {'\\', letter};
-        write_bytes(out, text, sizeof(text));
-    }
-}
+/* What stands for a byte: 0 for itself, 'u' for \u00XX, WRITE_HTML for that only with escape_html,
+ * 'w' for bytes of wider characters, else the letter of its escape. */
+static const char write_escapes[256] = {
+    [0x00 ... 0x07] = 'u', ['\b'] = 'b',          ['\t'] = 't',       ['\n'] = 'n',
+    [0x0B] = 'u',          ['\f'] = 'f',          ['\r'] = 'r',       [0x0E ... 0x1F] = 'u',
+    ['"'] = '"',           ['&'] = WRITE_HTML,    ['<'] = WRITE_HTML, ['>'] = WRITE_HTML,
+    ['\\'] = '\\',         [0x80 ... 0xFF] = 'w',
+};
 
-/* One character that is not ASCII; returns its length. U+2028 and U+2029 end lines in JavaScript,
- * so Go escapes them always; bytes that are not UTF-8 become U+FFFD, as Go has it, so that what is
- * written can be read. */
-static size_t write_wide(const char *at, size_t len, struct td_buf *out)
+/* Length of a character that is not ASCII and is written as it is, or 0: for bytes that are not
+ * UTF-8, and for U+2028 and U+2029, which end lines in JavaScript, so that Go escapes them always.
+ */
+static size_t write_wide(const char *at, size_t len)
 {
     size_t n = td_json_scan_utf8_char(at, len);
-    if (n == 0) {
-        write_bytes(out, "\\ufffd", 6);
-        return 1;
-    }
-    if (n == 3 && memcmp(at, "\xE2\x80", 2) == 0 && ((unsigned char)at[2] & 0xFE) == 0xA8) {
-        write_bytes(out, (unsigned char)at[2] == 0xA8 ? "\\u2028" : "\\u2029", 6);
-        return n;
-    }
-    write_bytes(out, at, n);
-    return n;
+    bool is_separator =
+        n == 3 && memcmp(at, "\xE2\x80", 2) == 0 && ((unsigned char)at[2] & 0xFE) == 0xA8;
+    return is_separator ? 0 : n;
 }
 
 /* How many bytes from `at` are written as they are. */
 static size_t write_plain(const char *at, size_t len, bool escape_html)
 {
     size_t i = 0;
-    while (!escape_html && len - i >= JSON_SCAN_WIDTH) {
-        unsigned n = json_scan_plain(at + i);
-        i += n;
-        if (n < JSON_SCAN_WIDTH) {
+    for (;;) {
+        while (!escape_html && len - i >= JSON_SCAN_WIDTH &&
+               json_scan_plain(at + i) == JSON_SCAN_WIDTH) {
+            i += JSON_SCAN_WIDTH;
+        }
+        if (i == len) {
             return i;
         }
+        char escape = write_escapes[(unsigned char)at[i]];
+        size_t n = escape == 0 || (escape == WRITE_HTML && !escape_html);
+        if (escape == 'w') {
+            n = write_wide(at + i, len - i);
+        }
+        if (n == 0) {
+            return i;
+        }
+        i += n;
     }
-    while (i < len && (unsigned char)at[i] < 0x80 &&
-           write_escape_of((unsigned char)at[i], escape_html) == 0) {
-        i++;
+}
+
+/* The escape of what is at `at`; returns how many bytes it stands for. */
+static size_t write_escape(const char *at, size_t len, struct td_buf *out)
+{
+    static const char hex[] = "0123456789abcdef";
+    unsigned char byte = (unsigned char)*at;
+    char letter = write_escapes[byte];
+    if (letter == 'w') {
+        /* Go's replacement for what is not UTF-8, so that whatever is written can be read. */
+        size_t n = td_json_scan_utf8_char(at, len);
+        write_bytes(out,
+                    n == 0                         ? "\\ufffd"
+                    : (unsigned char)at[2] == 0xA8 ? "\\u2028"
+                                                   : "\\u2029",
+                    6);
+        return n == 0 ? 1 : n;
     }
-    return i;
+    if (letter == 'u' || letter == WRITE_HTML) {
+        char text[6] = {'\\', 'u', '0', '0', hex[byte >> 4], hex[byte & 15]};
+        write_bytes(out, text, sizeof(text));
+    } else {
+        char text[2] = {'\\', letter};
+        write_bytes(out, text, sizeof(text));
+    }
+    return 1;
 }
 
 void td_json_write_string(td_str text, bool escape_html, struct td_buf *out)
@@ -107,15 +105,8 @@ void td_json_write_string(td_str text, bool escape_html, struct td_buf *out)
         size_t plain = write_plain(text.ptr + at, text.len - at, escape_html);
         write_bytes(out, text.ptr + at, plain);
         at += plain;
-        if (at == text.len) {
-            break;
-        }
-        unsigned char byte = (unsigned char)text.ptr[at];
-        if (byte < 0x80) {
-            write_ascii_escape(byte, write_escape_of(byte, escape_html), out);
-            at++;
-        } else {
-            at += write_wide(text.ptr + at, text.len - at, out);
+        if (at < text.len) {
+            at += write_escape(text.ptr + at, text.len - at, out);
         }
     }
     write_char(out, '"');
