@@ -5,6 +5,7 @@
 
 #include "api/hpa.h"
 #include "base/limits.h"
+#include "golden/hpa_support.h"
 #include "kube/quantity.h"
 
 static struct td_json *wrap_object(struct td_arena *arena, struct td_json *object)
@@ -108,6 +109,60 @@ static bool is_same_verdict(const struct td_json *expected, const struct td_json
     return is_same;
 }
 
+/* A whole object around the one field that a case is about. */
+static struct td_json *selection_object(struct td_arena *arena, const struct td_json *value)
+{
+    static const char text[] =
+        "{\"apiVersion\":\"autoscaling.tandem.dev/v2\",\"kind\":\"HorizontalPodAutoscaler\","
+        "\"metadata\":{\"name\":\"hpa\",\"namespace\":\"ns\",\"resourceVersion\":\"7\"},"
+        "\"spec\":{\"maxReplicas\":5,\"scaleTargetRef\":{\"apiVersion\":\"apps/v1\","
+        "\"kind\":\"Deployment\",\"name\":\"web\"}}}";
+    struct td_json *object = NULL;
+    if (td_json_parse(arena, td_str_from(text), NULL, &object, NULL) == TD_OK && value) {
+        td_json_set(arena, td_json_get(object, TD_STR("spec")), TD_STR("selectionStrategy"),
+                    td_json_copy(arena, value, false));
+    }
+    return object;
+}
+
+static int run_selection_field(struct td_arena *arena, const struct td_json *in,
+                               struct td_json **ret, struct td_error *err)
+{
+    td_str operation = td_json_get_str(in, TD_STR("op"), TD_STR_EMPTY);
+    const struct td_hpa_admission admission = {
+        .operation = td_str_equal(operation, TD_STR("CREATE")) ? TD_HPA_CREATE : TD_HPA_UPDATE,
+        .object = selection_object(arena, td_json_get(in, TD_STR("value"))),
+        .old = selection_object(arena, td_json_get(in, TD_STR("stored"))),
+        .gates = {.selection_strategy = td_json_get_bool(in, TD_STR("gate"), false)},
+    };
+    struct td_field_errors errors = {.arena = arena};
+    struct td_json *stored = NULL;
+    int code = td_hpa_admit(arena, &admission, &errors, &stored, err);
+    if (code < 0) {
+        return code;
+    }
+    bool is_valid = errors.count == 0;
+    if (!is_valid && (errors.count != 1 || errors.items[0].type != TD_FIELD_UNSUPPORTED ||
+                      !td_str_equal(errors.items[0].field, TD_STR("spec.selectionStrategy")))) {
+        return td_error_set(err, TD_INVALID, "refused for another reason");
+    }
+    *ret = td_json_new_object(arena);
+    td_json_set(arena, *ret, TD_STR("valid"), td_json_new_bool(arena, is_valid));
+    if (is_valid) {
+        const struct td_json *field = td_json_get_path(stored, "spec.selectionStrategy");
+        td_json_set(arena, *ret, TD_STR("present"), td_json_new_bool(arena, field != NULL));
+    }
+    return TD_OK;
+}
+
+static int run_selection(struct td_arena *arena, const struct td_json *in, struct td_json **ret,
+                         struct td_error *err)
+{
+    td_str kind = td_json_get_str(in, TD_STR("kind"), TD_STR_EMPTY);
+    return td_str_equal(kind, TD_STR("field")) ? run_selection_field(arena, in, ret, err)
+                                               : golden_hpa_effective_strategy(arena, in, ret, err);
+}
+
 /* --- comparing objects: absent equals null, quantities by value, round-trip annotations as JSON
  * --- */
 
@@ -193,5 +248,6 @@ const struct golden_topic golden_hpa_api[] = {
     {.name = "hpa/defaults", .run = run_defaults, .is_same = is_same_object},
     {.name = "hpa/conversion", .run = run_conversion, .is_same = is_same_object},
     {.name = "hpa/validation", .run = run_validation, .is_same = is_same_verdict},
+    {.name = "seeds/hpa-selection-validation", .run = run_selection},
     {.name = NULL},
 };
