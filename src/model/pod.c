@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/timefmt.h"
+#include "kube/podresources.h"
 #include "kube/quantity.h"
 
 const int64_t *td_amounts_get(const struct td_amounts *amounts, td_str resource)
@@ -272,6 +273,28 @@ static int decode_spec(struct td_arena *arena, const struct td_json *pod, struct
     return code;
 }
 
+/* Sums of quantities are rounded once, at the end, so they cannot be made from rounded parts. */
+static int decode_whole_requests(struct td_arena *arena, const struct td_json *pod,
+                                 struct td_pod *ret, struct td_error *err)
+{
+    if (ret->pod_requests.count == 0) {
+        return TD_OK;
+    }
+    struct td_resources resources;
+    const struct td_pod_resource_options options = {.use_status_resources = false};
+    int code = td_pod_requests(arena, pod, &options, &resources, err);
+    if (code < 0) {
+        return code;
+    }
+    struct td_amount *items = td_arena_array(arena, struct td_amount, resources.count);
+    for (size_t i = 0; i < resources.count; i++) {
+        items[i] = (struct td_amount){.resource = resources.items[i].name,
+                                      .milli = td_quantity_milli(&resources.items[i].quantity)};
+    }
+    ret->whole_requests = (struct td_amounts){.items = items, .count = resources.count};
+    return TD_OK;
+}
+
 int td_pod_decode(struct td_arena *arena, const struct td_json *pod, struct td_pod *ret,
                   struct td_error *err)
 {
@@ -280,6 +303,9 @@ int td_pod_decode(struct td_arena *arena, const struct td_json *pod, struct td_p
     int code = td_meta_decode(arena, pod, &meta, err);
     if (code == TD_OK) {
         code = decode_spec(arena, pod, &decoded, err);
+    }
+    if (code == TD_OK) {
+        code = decode_whole_requests(arena, pod, &decoded, err);
     }
     if (code == TD_OK) {
         code = decode_status(pod, &decoded, err);

@@ -75,9 +75,11 @@ struct td_pod {
     const struct td_pod_container
         *containers; /* spec order: init containers first, then regular ones */
     size_t container_count;
-    struct td_amounts pod_requests; /* spec.resources.requests */
-    struct td_amounts pod_limits;   /* spec.resources.limits */
-    struct td_amounts overhead;     /* spec.overhead */
+    struct td_amounts pod_requests;   /* spec.resources.requests */
+    struct td_amounts pod_limits;     /* spec.resources.limits */
+    struct td_amounts overhead;       /* spec.overhead */
+    struct td_amounts whole_requests; /* of a pod with requests of its own: what it asks for as a
+                                         whole, containers and overhead included; else empty */
 };
 
 /* From a Pod tree. Wrong types and bad quantities are TD_INVALID with their path and value. */

@@ -105,53 +105,11 @@ static bool has_pod_level_request(const struct td_pod *pod)
     return false;
 }
 
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-/* Containers that run side by side, raised to the largest moment of the init sequence, where each
- * init container counts with the sidecars started before it. False when none names the resource. */
-static bool sum_containers(const struct td_pod *pod, td_str resource, int64_t *ret_milli)
-{
-    int64_t running = 0;
-    int64_t sidecars = 0;
-    int64_t init_peak = 0;
-    bool is_named = false;
-    for (size_t i = 0; i < pod->container_count; i++) {
-        const struct td_pod_container *container = &pod->containers[i];
-        const int64_t *request = td_amounts_get(&container->requests, resource);
-        int64_t milli = request ? *request : 0;
-        is_named = is_named || request;
-        if (container->kind == TD_CONTAINER_INIT) {
-            init_peak = larger(init_peak, td_hpa_add(milli, sidecars));
-            continue;
-        }
-        running = td_hpa_add(running, milli);
-        if (container->kind == TD_CONTAINER_SIDECAR) {
-            sidecars = td_hpa_add(sidecars, milli);
-            init_peak = larger(init_peak, sidecars);
-        }
-    }
-    *ret_milli = larger(running, init_peak);
-    return is_named;
-}
-
 static void fill_pod_level(struct td_hpa_pod *item, const struct td_pod *pod, td_str resource)
 {
-    int64_t milli = 0;
-    bool is_named = sum_containers(pod, resource, &milli);
-    const int64_t *of_pod = td_amounts_get(&pod->pod_requests, resource);
-    const int64_t *overhead = td_amounts_get(&pod->overhead, resource);
-    if (of_pod) {
-        milli = *of_pod;
-    }
-    if (overhead) {
-        milli = td_hpa_add(milli, *overhead);
-    }
-    item->request_milli = milli;
-    item->request_problem =
-        is_named || of_pod || overhead ? TD_HPA_REQUEST_OK : TD_HPA_REQUEST_NO_POD_LEVEL;
+    const int64_t *milli = td_amounts_get(&pod->whole_requests, resource);
+    item->request_milli = milli ? *milli : 0;
+    item->request_problem = milli ? TD_HPA_REQUEST_OK : TD_HPA_REQUEST_NO_POD_LEVEL;
 }
 
 /* Regular containers first, then sidecars: upstream's order, which decides what an error names. */

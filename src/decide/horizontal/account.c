@@ -1,0 +1,422 @@
+#include "decide/horizontal/account.h"
+
+#include <math.h>
+
+/* Sentences are built once, as strings of the tree; the text form lays them out. */
+struct account {
+    struct td_arena *arena;
+    const struct td_hpa_pass *pass;
+    const struct td_hpa_account_selection *selection;
+    struct td_json *wanted;
+    struct td_json *did;
+    struct td_json *held;
+    struct td_json *next;
+    struct td_json *changes;
+};
+
+static void say(struct account *account, struct td_json *list, td_str sentence)
+{
+    td_json_append(list, td_json_new_string(account->arena, sentence));
+}
+
+static void set_text(struct td_arena *arena, struct td_json *object, td_str key, td_str text)
+{
+    td_json_set(arena, object, key, td_json_new_string(arena, text));
+}
+
+static void set_int(struct td_arena *arena, struct td_json *object, td_str key, int64_t value)
+{
+    td_json_set(arena, object, key, td_json_new_int64(arena, value));
+}
+
+/* A ratio may be infinite, which JSON cannot say. */
+static void set_ratio(struct td_arena *arena, struct td_json *object, td_str key, double ratio)
+{
+    td_json_set(arena, object, key,
+                isfinite(ratio) ? td_json_new_double(arena, ratio) : td_json_new_null(arena));
+}
+
+static td_str time_text(struct td_arena *arena, td_time time)
+{
+    char text[TD_TIME_TEXT_BYTES];
+    size_t len = td_time_format(td_time_to_instant(time), 0, text);
+    return td_arena_copy_str(arena, (td_str){.ptr = text, .len = len});
+}
+
+static td_str amount_text(const struct account *account, const struct td_hpa_metric *metric,
+                          const struct td_hpa_calculation *calculation, int64_t amount)
+{
+    if (calculation->has_utilization) {
+        return td_arena_format(account->arena, "%lld%%", (long long)amount);
+    }
+    bool is_resource = metric->type == TD_HPA_RESOURCE || metric->type == TD_HPA_CONTAINER_RESOURCE;
+    return td_hpa_quantity_text(account->arena, is_resource ? metric->name : TD_STR_EMPTY, amount);
+}
+
+static td_str usage_text(const struct account *account, const struct td_hpa_metric *metric,
+                         const struct td_hpa_calculation *calculation)
+{
+    return amount_text(account, metric, calculation,
+                       calculation->has_utilization ? calculation->utilization
+                                                    : calculation->usage_milli);
+}
+
+/* "(1 starting, 2 without a sample counted as 0; 3 of other owners not counted)" */
+static td_str others_text(const struct account *account,
+                          const struct td_hpa_calculation *calculation)
+{
+    td_auto_buf text;
+    td_buf_init(&text, 4096);
+    for (size_t why = TD_HPA_WHY_COUNTED + 1; why < TD_HPA_WHY_COUNT; why++) {
+        if (calculation->why_count[why] > 0) {
+            (void)td_buf_append_format(&text, "%s%zu %.*s", text.len > 0 ? ", " : "",
+                                       calculation->why_count[why],
+                                       TD_STR_ARG(td_hpa_why_name((enum td_hpa_why)why)));
+        }
+    }
+    if (calculation->extra_count > 0) {
+        (void)td_buf_append_format(&text, "%s%zu samples of names that are no pod",
+                                   text.len > 0 ? ", " : "", calculation->extra_count);
+    }
+    if (calculation->unowned_count > 0) {
+        (void)td_buf_append_format(&text, "%s%zu that the target does not own, not counted",
+                                   text.len > 0 ? ", " : "", calculation->unowned_count);
+    }
+    if (text.len == 0) {
+        return TD_STR_EMPTY;
+    }
+    return td_arena_format(account->arena, " (%.*s)", TD_STR_ARG(td_buf_str(&text)));
+}
+
+static const char *rule_words(const struct td_hpa_calculation *calculation)
+{
+    switch (calculation->rule) {
+    case TD_HPA_RULE_TOLERANCE:
+        return "inside the tolerance";
+    case TD_HPA_RULE_SIDES:
+        return "pods without a sample could turn it around, so nothing moves";
+    case TD_HPA_RULE_DIRECTION:
+        return "the number of pods would turn it around, so nothing moves";
+    case TD_HPA_RULE_FROM_ZERO:
+        return "from zero: value divided by target, rounded up";
+    case TD_HPA_RULE_TOTAL:
+        return "value divided by target, rounded up";
+    case TD_HPA_RULE_RATIO:
+        break;
+    }
+    return NULL;
+}
+
+static td_str arithmetic_text(const struct account *account,
+                              const struct td_hpa_calculation *calculation)
+{
+    const char *words = rule_words(calculation);
+    if (words) {
+        return td_str_from(words);
+    }
+    double ratio = calculation->is_filled_in ? calculation->ratio_again : calculation->ratio;
+    return td_arena_format(account->arena, "%zu x %.4g rounded up%s", calculation->factor, ratio,
+                           calculation->is_filled_in ? ", pods without a sample filled in" : "");
+}
+
+static void say_metric(struct account *account, size_t index)
+{
+    const struct td_hpa_metric *metric = &account->pass->hpa->metrics[index];
+    const struct td_hpa_metric_result *result = &account->pass->evaluation.results[index];
+    const struct td_hpa_calculation *calculation = &result->calculation;
+    if (result->is_failed) {
+        say(account, account->wanted,
+            td_arena_format(account->arena, "nothing: %.*s", TD_STR_ARG(result->error)));
+        return;
+    }
+    td_str usage = usage_text(account, metric, calculation);
+    td_str target = amount_text(account, metric, calculation, calculation->target_milli);
+    bool is_per_pod = result->is_average && metric->type <= TD_HPA_PODS;
+    td_str over = is_per_pod ? td_arena_format(account->arena, " over %zu ready pods%.*s",
+                                               calculation->why_count[TD_HPA_WHY_COUNTED],
+                                               TD_STR_ARG(others_text(account, calculation)))
+                             : others_text(account, calculation);
+    say(account, account->wanted,
+        td_arena_format(account->arena, "%d replicas: %.*s %.*s of target %.*s%.*s; %.*s",
+                        calculation->replicas, TD_STR_ARG(result->description), TD_STR_ARG(usage),
+                        TD_STR_ARG(target), TD_STR_ARG(over),
+                        TD_STR_ARG(arithmetic_text(account, calculation))));
+}
+
+static struct td_json *pods_json(struct td_arena *arena,
+                                 const struct td_hpa_calculation *calculation)
+{
+    struct td_json *pods = td_json_new_object(arena);
+    for (size_t why = 0; why < TD_HPA_WHY_COUNT; why++) {
+        if (calculation->why_count[why] > 0) {
+            set_int(arena, pods, td_hpa_why_name((enum td_hpa_why)why),
+                    (int64_t)calculation->why_count[why]);
+        }
+    }
+    if (calculation->unowned_count > 0) {
+        set_int(arena, pods, TD_STR("not owned"), (int64_t)calculation->unowned_count);
+    }
+    return pods;
+}
+
+static struct td_json *metric_json(const struct account *account, size_t index)
+{
+    struct td_arena *arena = account->arena;
+    const struct td_hpa_metric *metric = &account->pass->hpa->metrics[index];
+    const struct td_hpa_metric_result *result = &account->pass->evaluation.results[index];
+    const struct td_hpa_calculation *calculation = &result->calculation;
+    struct td_json *object = td_json_new_object(arena);
+    set_text(arena, object, TD_STR("type"), metric->type_text);
+    set_text(arena, object, TD_STR("name"), metric->name);
+    if (result->is_failed) {
+        set_text(arena, object, TD_STR("error"), result->error);
+        return object;
+    }
+    set_text(arena, object, TD_STR("description"), result->description);
+    set_int(arena, object, TD_STR("replicas"), calculation->replicas);
+    set_text(arena, object, TD_STR("usage"), usage_text(account, metric, calculation));
+    set_text(arena, object, TD_STR("target"),
+             amount_text(account, metric, calculation, calculation->target_milli));
+    set_ratio(arena, object, TD_STR("ratio"), calculation->ratio);
+    if (calculation->is_filled_in) {
+        set_ratio(arena, object, TD_STR("ratioFilledIn"), calculation->ratio_again);
+    }
+    set_int(arena, object, TD_STR("factor"), (int64_t)calculation->factor);
+    set_text(arena, object, TD_STR("arithmetic"), arithmetic_text(account, calculation));
+    td_json_set(arena, object, TD_STR("pods"), pods_json(arena, calculation));
+    return object;
+}
+
+/* At which values of the deciding metric would the count begin to move? */
+static void say_threshold(struct account *account)
+{
+    const struct td_hpa_pass *pass = account->pass;
+    if (!pass->is_evaluated || pass->evaluation.winner == SIZE_MAX) {
+        return;
+    }
+    const struct td_hpa_metric *metric = &pass->hpa->metrics[pass->evaluation.winner];
+    const struct td_hpa_metric_result *result = &pass->evaluation.results[pass->evaluation.winner];
+    struct td_hpa_tolerance tolerance = td_hpa_tolerance_of(
+        pass->hpa, pass->config->tolerance, pass->config->is_tolerance_configurable);
+    double target = (double)result->calculation.target_milli;
+    int64_t out_above = (int64_t)fmin(floor(target * (1.0 + tolerance.up)), 9e18);
+    int64_t in_below = (int64_t)fmax(ceil(target * (1.0 - tolerance.down)), 0);
+    say(account, account->changes,
+        td_arena_format(account->arena, "%.*s above %.*s scales out, below %.*s scales in",
+                        TD_STR_ARG(result->description),
+                        TD_STR_ARG(amount_text(account, metric, &result->calculation, out_above)),
+                        TD_STR_ARG(amount_text(account, metric, &result->calculation, in_below))));
+}
+
+static void say_stabilized(struct account *account)
+{
+    const struct td_hpa_stabilized *stabilized = &account->pass->normalized.stabilized;
+    if (!stabilized->is_held) {
+        return;
+    }
+    say(account, account->held,
+        td_arena_format(account->arena, "%d instead of %d: %.*s", stabilized->replicas,
+                        account->pass->proposed, TD_STR_ARG(stabilized->message)));
+    if (stabilized->held_until != TD_TIME_NONE) {
+        say(account, account->next,
+            td_arena_format(account->arena, "stabilisation holds until %.*s",
+                            TD_STR_ARG(time_text(account->arena, stabilized->held_until))));
+    }
+}
+
+static td_str policy_text(const struct account *account, bool is_up, size_t index)
+{
+    const struct td_hpa *hpa = account->pass->hpa;
+    const struct td_hpa_rules *rules = is_up ? &hpa->scale_up : &hpa->scale_down;
+    if (rules->select == TD_HPA_SELECT_DISABLED) {
+        return TD_STR(", selectPolicy Disabled");
+    }
+    if (index >= rules->policy_count) {
+        return TD_STR_EMPTY;
+    }
+    const struct td_hpa_policy *policy = &rules->policies[index];
+    return td_arena_format(account->arena, ", policy %s %d in %d s",
+                           policy->type == TD_HPA_POLICY_PODS ? "Pods" : "Percent", policy->value,
+                           policy->period_seconds);
+}
+
+static void say_limited(struct account *account)
+{
+    const struct td_hpa_pass *pass = account->pass;
+    const struct td_hpa_limited *limited = &pass->normalized.limited;
+    int32_t wanted = pass->normalized.stabilized.replicas;
+    if (!limited->is_limited) {
+        return;
+    }
+    bool is_rate = limited->has_limit && (td_str_equal(limited->reason, TD_STR("ScaleUpLimit")) ||
+                                          td_str_equal(limited->reason, TD_STR("ScaleDownLimit")));
+    td_str policy =
+        is_rate ? policy_text(account, wanted > pass->scale.spec_replicas, limited->limit.policy)
+                : TD_STR_EMPTY;
+    say(account, account->held,
+        td_arena_format(account->arena, "%d instead of %d: %.*s%.*s", limited->replicas, wanted,
+                        TD_STR_ARG(limited->message), TD_STR_ARG(policy)));
+    if (is_rate && limited->limit.loosens_at != TD_TIME_NONE) {
+        say(account, account->next,
+            td_arena_format(account->arena, "the rate limit loosens at %.*s",
+                            TD_STR_ARG(time_text(account->arena, limited->limit.loosens_at))));
+    }
+    if (td_str_equal(limited->reason, TD_STR("TooManyReplicas"))) {
+        say(account, account->changes,
+            td_arena_format(account->arena, "maxReplicas above %d", pass->hpa->max_replicas));
+    } else if (td_str_equal(limited->reason, TD_STR("TooFewReplicas"))) {
+        say(account, account->changes,
+            td_arena_format(account->arena, "minReplicas below %d", pass->hpa->min_replicas));
+    }
+}
+
+static void say_done(struct account *account)
+{
+    const struct td_hpa_pass *pass = account->pass;
+    int32_t current = pass->scale.spec_replicas;
+    if (pass->has_error) {
+        say(account, account->held, pass->error);
+    }
+    if (pass->path == TD_HPA_PATH_FAILED) {
+        say(account, account->did, TD_STR("nothing: the target's scale could not be read"));
+    } else if (pass->path == TD_HPA_PATH_DISABLED) {
+        say(account, account->did,
+            TD_STR(
+                "nothing: the target stands at zero replicas and was not put there by this HPA"));
+        say(account, account->changes, TD_STR("scaling the target to at least one replica"));
+    } else if (pass->wants_rescale) {
+        say(account, account->did,
+            td_arena_format(account->arena, "%d -> %d replicas%s%.*s", current, pass->desired,
+                            pass->rescale_reason.len > 0 ? ": " : "",
+                            TD_STR_ARG(pass->rescale_reason)));
+    } else {
+        say(account, account->did,
+            td_arena_format(account->arena, "nothing: %d replicas stay", current));
+    }
+    if (pass->evaluation.failed_count > 0) {
+        say(account, account->changes,
+            TD_STR("all metrics answering again: a broken one blocks scaling in"));
+    }
+}
+
+static void say_selection(struct account *account)
+{
+    const struct td_hpa_account_selection *selection = account->selection;
+    if (!selection || !selection->is_filtered) {
+        return;
+    }
+    if (selection->is_failed) {
+        say(account, account->held,
+            td_arena_format(account->arena,
+                            "owners could not be told apart (%.*s), so all %zu pods of the "
+                            "selector count",
+                            TD_STR_ARG(selection->culprit), selection->matched_count));
+    } else if (selection->owned_count < selection->matched_count) {
+        say(account, account->wanted,
+            td_arena_format(account->arena,
+                            "%zu of %zu pods of the selector belong to the target, the others "
+                            "are not counted",
+                            selection->owned_count, selection->matched_count));
+    }
+}
+
+static void set_head(const struct account *account, struct td_json *object)
+{
+    struct td_arena *arena = account->arena;
+    const struct td_hpa_pass *pass = account->pass;
+    const struct td_hpa *hpa = pass->hpa;
+    set_text(arena, object, TD_STR("namespace"), hpa->meta.namespace);
+    set_text(arena, object, TD_STR("name"), hpa->meta.name);
+    set_text(arena, object, TD_STR("target"),
+             td_arena_format(arena, "%.*s/%.*s", TD_STR_ARG(hpa->target.kind),
+                             TD_STR_ARG(hpa->target.name)));
+    set_text(arena, object, TD_STR("at"), time_text(arena, pass->now));
+    set_int(arena, object, TD_STR("minReplicas"), hpa->min_replicas);
+    set_int(arena, object, TD_STR("maxReplicas"), hpa->max_replicas);
+    set_int(arena, object, TD_STR("currentReplicas"), pass->scale.spec_replicas);
+    set_int(arena, object, TD_STR("desiredReplicas"),
+            pass->wants_rescale ? pass->desired : pass->scale.spec_replicas);
+    if (account->selection) {
+        set_text(arena, object, TD_STR("selectionStrategy"),
+                 td_hpa_strategy_name(account->selection->choice.strategy));
+    }
+}
+
+struct td_json *td_hpa_account_json(const struct td_hpa_pass *pass,
+                                    const struct td_hpa_account_selection *selection)
+{
+    struct td_arena *arena = pass->arena;
+    struct account account = {
+        .arena = arena,
+        .pass = pass,
+        .selection = selection,
+        .wanted = td_json_new_array(arena),
+        .did = td_json_new_array(arena),
+        .held = td_json_new_array(arena),
+        .next = td_json_new_array(arena),
+        .changes = td_json_new_array(arena),
+    };
+    struct td_json *object = td_json_new_object(arena);
+    struct td_json *metrics = td_json_new_array(arena);
+    set_head(&account, object);
+    for (size_t i = 0; pass->is_evaluated && i < pass->evaluation.result_count; i++) {
+        say_metric(&account, i);
+        td_json_append(metrics, metric_json(&account, i));
+    }
+    say_selection(&account);
+    say_done(&account);
+    if (pass->is_normalized) {
+        set_int(arena, object, TD_STR("proposedReplicas"), pass->proposed);
+        say_stabilized(&account);
+        say_limited(&account);
+    }
+    say_threshold(&account);
+    td_json_set(arena, object, TD_STR("metrics"), metrics);
+    td_json_set(arena, object, TD_STR("wanted"), account.wanted);
+    td_json_set(arena, object, TD_STR("did"), account.did);
+    td_json_set(arena, object, TD_STR("held"), account.held);
+    td_json_set(arena, object, TD_STR("next"), account.next);
+    td_json_set(arena, object, TD_STR("wouldChange"), account.changes);
+    return object;
+}
+
+static void write_section(const struct td_json *account, td_str key, const char *label,
+                          struct td_buf *out)
+{
+    const struct td_json *list = td_json_get(account, key);
+    const struct td_json *line = list->first;
+    if (!line) {
+        (void)td_buf_append_format(out, "  %-7s nothing\n", label);
+    }
+    for (bool is_first = true; line; line = line->next, is_first = false) {
+        (void)td_buf_append_format(out, "  %-7s %.*s\n", is_first ? label : "",
+                                   TD_STR_ARG(line->text));
+    }
+}
+
+void td_hpa_account_write(const struct td_hpa_pass *pass,
+                          const struct td_hpa_account_selection *selection,
+                          enum td_hpa_account_format format, struct td_buf *out)
+{
+    const struct td_json *account = td_hpa_account_json(pass, selection);
+    if (format == TD_HPA_ACCOUNT_JSON) {
+        td_json_write(account, &(struct td_json_format){.indent = 2}, out);
+        (void)td_buf_append_char(out, '\n');
+        return;
+    }
+    const struct td_hpa *hpa = pass->hpa;
+    (void)td_buf_append_format(
+        out,
+        "%.*s (HorizontalPodAutoscaler %.*s/%.*s of %.*s, replicas %d..%d) decided at %.*s\n\n",
+        TD_STR_ARG(hpa->meta.name), TD_STR_ARG(hpa->meta.namespace), TD_STR_ARG(hpa->meta.name),
+        TD_STR_ARG(td_json_get_str(account, TD_STR("target"), TD_STR_EMPTY)), hpa->min_replicas,
+        hpa->max_replicas, TD_STR_ARG(td_json_get_str(account, TD_STR("at"), TD_STR_EMPTY)));
+    write_section(account, TD_STR("wanted"), "wanted", out);
+    write_section(account, TD_STR("did"), "did", out);
+    write_section(account, TD_STR("held"), "held", out);
+    write_section(account, TD_STR("next"), "next", out);
+    const struct td_json *changes = td_json_get(account, TD_STR("wouldChange"));
+    for (const struct td_json *line = changes->first; line; line = line->next) {
+        (void)td_buf_append_format(out, "  would change it: %.*s\n", TD_STR_ARG(line->text));
+    }
+}

@@ -1,0 +1,34 @@
+/*
+ * Why an HPA decided what it did, for people and for programs: what each metric wanted and from
+ * which pods, what was done, what held it back and until when, and what would change it. Both
+ * forms are written from one tree, which is made from the pass alone.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/json.h"
+#include "decide/horizontal/owners.h"
+#include "decide/horizontal/reconcile.h"
+
+enum td_hpa_account_format { TD_HPA_ACCOUNT_TEXT, TD_HPA_ACCOUNT_JSON };
+
+/* How the pods were selected; zeroed when nobody asked. */
+struct td_hpa_account_selection {
+    struct td_hpa_strategy_choice choice;
+    bool is_filtered;
+    bool is_failed; /* the filter failed, so all pods counted */
+    size_t matched_count;
+    size_t owned_count;
+    size_t undetermined_count;
+    td_str culprit; /* the owner that could not be read */
+};
+
+/* The account as a tree in the arena of the pass. */
+struct td_json *td_hpa_account_json(const struct td_hpa_pass *pass,
+                                    const struct td_hpa_account_selection *selection);
+
+/* Text ends with a newline; appends are checked by whoever owns the buffer. */
+void td_hpa_account_write(const struct td_hpa_pass *pass,
+                          const struct td_hpa_account_selection *selection,
+                          enum td_hpa_account_format format, struct td_buf *out);
