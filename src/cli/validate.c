@@ -1,6 +1,7 @@
 #include <getopt.h>
 #include <stdio.h>
 
+#include "api/objects.h"
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -44,10 +45,11 @@ static int validate_read(const char *path, void *context, struct td_error *err)
     return td_manifest_read(&run->arena, name, text, &run->manifest, err);
 }
 
-static int validate_object(struct validate *run, const struct td_manifest_object *object,
+/* One object by itself: what cannot be decoded fails, all else is collected. */
+static int validate_object(const struct td_manifest_object *object, struct td_problems *problems,
                            struct td_error *err)
 {
-    const struct td_schema_type *type = td_schema_find(object->api_version, object->kind);
+    const struct td_schema_type *type = td_objects_schema(object->api_version, object->kind);
     const struct td_schema_type *shape = type ? type : td_schema_any_object();
     struct td_error cause = TD_ERROR_INIT;
     uint32_t line = object->line;
@@ -55,22 +57,46 @@ static int validate_object(struct validate *run, const struct td_manifest_object
         return td_error_set(err, cause.code, "%.*s:%u: %s", TD_STR_ARG(object->file), line,
                             cause.message);
     }
-    struct td_problems problems = {.arena = &run->arena};
-    td_check_object(type, object->tree, &problems);
-    td_str title = td_arena_format(&run->arena, "%.*s %.*s%s%.*s", TD_STR_ARG(object->kind),
+    td_check_object(type, object->tree, problems);
+    td_objects_check(object->api_version, object->kind, object->tree, problems);
+    return TD_OK;
+}
+
+static void validate_report(struct validate *run, const struct td_manifest_object *object,
+                            const struct td_problems *problems)
+{
+    struct td_arena *arena = &run->arena;
+    td_str title = td_arena_format(arena, "%.*s %.*s%s%.*s", TD_STR_ARG(object->kind),
                                    TD_STR_ARG(object->namespace),
                                    object->namespace.len > 0 ? "/" : "", TD_STR_ARG(object->name));
-    for (size_t i = 0; i < problems.count; i++) {
-        struct td_json *row = td_json_new_object(&run->arena);
-        struct td_arena *arena = &run->arena;
+    for (size_t i = 0; i < problems->count; i++) {
+        struct td_json *row = td_json_new_object(arena);
         td_json_set(arena, row, TD_STR("file"), td_json_new_string(arena, object->file));
-        td_json_set(arena, row, TD_STR("line"), td_json_new_int64(arena, problems.items[i].line));
+        td_json_set(arena, row, TD_STR("line"), td_json_new_int64(arena, problems->items[i].line));
         td_json_set(arena, row, TD_STR("object"), td_json_new_string(arena, title));
         td_json_set(arena, row, TD_STR("field"),
-                    td_json_new_string(arena, problems.items[i].field));
+                    td_json_new_string(arena, problems->items[i].field));
         td_json_set(arena, row, TD_STR("message"),
-                    td_json_new_string(arena, problems.items[i].message));
+                    td_json_new_string(arena, problems->items[i].message));
         td_json_append(run->problems, row);
+    }
+}
+
+/* Every object alone, then all together, reported in the order of files. */
+static int validate_objects(struct validate *run, struct td_error *err)
+{
+    const struct td_manifest *manifest = &run->manifest;
+    struct td_problems *problems = td_arena_array(&run->arena, struct td_problems, manifest->count);
+    for (size_t i = 0; i < manifest->count; i++) {
+        problems[i].arena = &run->arena;
+        int code = validate_object(&manifest->items[i], &problems[i], err);
+        if (code < 0) {
+            return code;
+        }
+    }
+    td_objects_check_all(manifest, problems);
+    for (size_t i = 0; i < manifest->count; i++) {
+        validate_report(run, &manifest->items[i], &problems[i]);
     }
     return TD_OK;
 }
@@ -131,10 +157,8 @@ static int validate_files(struct validate *run, int count, char **paths)
             return td_command_fail("%s", err.message);
         }
     }
-    for (size_t i = 0; i < run->manifest.count; i++) {
-        if (validate_object(run, &run->manifest.items[i], &err) < 0) {
-            return td_command_fail("%s", err.message);
-        }
+    if (validate_objects(run, &err) < 0) {
+        return td_command_fail("%s", err.message);
     }
     int status = validate_print(run);
     return status == TD_EXIT_DONE && run->problems->count > 0 ? TD_EXIT_PROBLEMS : status;

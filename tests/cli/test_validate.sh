@@ -75,6 +75,32 @@ sed 's/name: web, namespace/name: web, name: web2, namespace/' "$work/good.yaml"
 printf '{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","name":"b"}}' >"$work/duplicate.json"
 printf 'kind: Pod\n' >"$work/no-version.yaml"
 printf 'apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec:\n  replicas: three\n' >"$work/type.yaml"
+cat >"$work/hpa.yaml" <<'EOF'
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: web, namespace: shop}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  maxReplicas: 5
+EOF
+cat >"$work/hpa-bad.yaml" <<'EOF'
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: web, namespace: shop}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  minReplicas: 6
+  maxReplicas: 5
+  selectionStrategy: OwnerReference
+  metrics:
+  - type: Resource
+    resource:
+      name: cpu
+      target: {type: Utilization, averageUtilization: 0}
+EOF
+sed 's/autoscaling.v2/autoscaling.tandem.dev\/v2/; s/name: web, namespace/name: other, namespace/' "$work/hpa.yaml" >"$work/hpa-second.yaml"
+sed 's/namespace: shop/namespace: other/' "$work/hpa-second.yaml" >"$work/hpa-elsewhere.yaml"
+sed '$a\  selectionStrategy: Owner' "$work/hpa-second.yaml" >"$work/hpa-strategy.yaml"
 mkdir "$work/empty"
 
 check "a good file" 0 '^no problems in 1 object \(1 file\)$' '' validate "$work/good.yaml"
@@ -85,6 +111,15 @@ check "a bad operator is named" 1 'problems.yaml:[0-9]+: .*spec.selector.*Inside
 check "a bad name is named" 1 'problems.yaml:4: .*metadata.name: "Web"' '' validate "$work/problems.yaml"
 check "problems as JSON" 1 '"field": "spec.template.spec.containers\[0\].imagePullpolicy"' '' validate --output json "$work/problems.yaml"
 check "problems as YAML" 1 '^- file: ' '' validate --output yaml "$work/problems.yaml"
+check "a good HPA" 0 '^no problems in 1 object' '' validate "$work/hpa.yaml"
+check "an HPA's bounds" 1 'hpa-bad.yaml:7: HorizontalPodAutoscaler shop/web: spec.maxReplicas: Invalid value: 5: must be .*minReplicas' '' validate "$work/hpa-bad.yaml"
+check "an HPA's metric has its line" 1 'hpa-bad.yaml:13: .*: spec.metrics\[0\].resource.target.averageUtilization: Invalid value: 0: ' '' validate "$work/hpa-bad.yaml"
+check "a field that servers do not know" 1 'hpa-bad.yaml:8: .*: spec.selectionStrategy: unknown field' '' validate "$work/hpa-bad.yaml"
+check "our own kind knows the field" 1 'hpa-strategy.yaml:7: .*: spec.selectionStrategy: Unsupported value: "Owner": supported values: "LabelSelector", "OwnerReference"$' '' validate "$work/hpa-strategy.yaml"
+check "two HPAs on one target, across files" 1 'hpa-second.yaml:5: HorizontalPodAutoscaler shop/other: spec.scaleTargetRef: HorizontalPodAutoscaler web \(.*/hpa.yaml:1\) already' '' validate "$work/hpa.yaml" "$work/hpa-second.yaml"
+check "the elder is not blamed" 1 '^1 problem in 2 objects \(2 files\)$' '' validate "$work/hpa.yaml" "$work/hpa-second.yaml"
+check "the same name in another namespace is another target" 0 '^no problems in 2 objects' '' validate "$work/hpa.yaml" "$work/hpa-elsewhere.yaml"
+check "one HPA in two files is one HPA" 0 '^no problems in 2 objects' '' validate "$work/hpa.yaml" "$work/hpa.yaml"
 check "cut JSON" 2 '' '^tandem: .*cut.json:1:[0-9]+: ' validate "$work/cut.json"
 check "cut YAML" 2 '' '^tandem: .*cut-yaml.yaml:[0-9]+: ' validate "$work/cut-yaml.yaml"
 check "600 deep JSON" 2 '' '^tandem: .*deep.json:1:513: .*512' validate "$work/deep.json"
