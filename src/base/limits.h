@@ -13,8 +13,11 @@
 #define TD_YAML_BYTES_MAX ((size_t)64 << 20) /* one YAML stream */
 #define TD_YAML_DEPTH_MAX 512                /* nested collections */
 #define TD_YAML_ALIAS_NODES_MAX                                                                    \
-    ((size_t)1000000)                        /* nodes made by expanding aliases in one stream */
-#define TD_YAML_ANCHORS_MAX ((size_t)100000) /* anchors of one YAML document */
+    ((size_t)1000000) /* nodes made by expanding aliases in one stream */
+#define TD_YAML_FLOW_STEPS_MAX                                                                     \
+    ((size_t)200000000) /* values between brackets in one stream, each counted once a bracket */
+#define TD_YAML_TAG_DIRECTIVES_MAX 64             /* %TAG directives in one stream */
+#define TD_YAML_ANCHORS_MAX ((size_t)100000)      /* anchors of one YAML document */
 #define TD_TREE_ARENA_BYTES_MAX ((size_t)1 << 30) /* one tree made from one text */
 #define TD_STRICT_PROBLEMS_MAX 100 /* unknown and duplicate fields named in one answer */
 #define TD_STRICT_PATH_BYTES_MAX ((size_t)4096) /* path of one such field; longer ones are cut */

@@ -14,7 +14,10 @@
  *     the strict reader of the library does.
  *  3. Depth. It is checked before libyaml's own stacks can grow, and the height of an anchored
  * value is added to the depth of its alias, so no tree is deeper than the cap.
- *  4. libyaml reads two things that the library's reader does not: "%YAML 1.2" and a '?' inside an
+ *  4. libyaml's own cost. It looks at every open bracket for each token, so the product of the two
+ * is bounded; and it compares each %TAG directive with all others of its document before it gives
+ *     the first event, so they are counted beforehand.
+ *  5. libyaml reads two things that the library's reader does not: "%YAML 1.2" and a '?' inside an
  *     unquoted scalar between brackets. Both are refused.
  */
 #include "base/yaml.h"
@@ -63,8 +66,8 @@ enum yaml_frame_kind {
 
 struct yaml_frame {
     enum yaml_frame_kind kind;
-    bool is_flow;    /* between brackets, as everything inside it */
-    bool is_through; /* writes into the node of a frame below, which then owns it */
+    uint32_t flow_depth; /* brackets around its content; 0 in block style */
+    bool is_through;     /* writes into the node of a frame below, which then owns it */
     struct td_json *node;
     struct yaml_anchor *anchor; /* or NULL */
     td_str key;
@@ -85,6 +88,7 @@ struct yaml_reader {
     size_t decoded;       /* values of the current document, aliases expanded */
     size_t aliased;       /* of those, how many came from aliases */
     size_t copied;        /* nodes copied for aliases in the whole stream */
+    size_t flow_steps;    /* events inside brackets, each counted once a bracket */
     size_t depth;         /* frames in use */
     struct yaml_frame frames[TD_YAML_DEPTH_MAX];
 };
@@ -99,9 +103,16 @@ static struct yaml_frame *yaml_top(struct yaml_reader *reader)
     return reader->depth > 0 ? &reader->frames[reader->depth - 1] : NULL;
 }
 
-static bool yaml_is_flow(const struct yaml_reader *reader)
+static uint32_t yaml_flow_depth(const struct yaml_reader *reader)
 {
-    return reader->depth > 0 && reader->frames[reader->depth - 1].is_flow;
+    return reader->depth > 0 ? reader->frames[reader->depth - 1].flow_depth : 0;
+}
+
+/* Brackets around the content of a collection that begins now; inside one, all have brackets. */
+static uint32_t yaml_flow_depth_inside(const struct yaml_reader *reader, bool is_flow)
+{
+    uint32_t around = yaml_flow_depth(reader);
+    return is_flow || around > 0 ? around + 1 : 0;
 }
 
 /* Counts values, and refuses the document when aliases made too many of them. The checks inside one
@@ -268,7 +279,7 @@ static int yaml_resolve(struct yaml_reader *reader, const yaml_event_t *event,
     td_str text = {.ptr = (const char *)event->data.scalar.value, .len = event->data.scalar.length};
     td_str tag = td_str_from((const char *)event->data.scalar.tag);
     bool is_plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
-    if (is_plain && yaml_is_flow(reader) && td_str_find(text, '?', 0) < text.len) {
+    if (is_plain && yaml_flow_depth(reader) > 0 && td_str_find(text, '?', 0) < text.len) {
         return td_error_set(err, TD_INVALID, "'%.*s' has a '?' between brackets: put it in quotes",
                             TD_STR_ARG(text));
     }
@@ -424,8 +435,8 @@ static int yaml_on_mapping(struct yaml_reader *reader, const yaml_event_t *event
     bool is_through = yaml_expects_merge(reader) && !name;
     struct yaml_frame frame = {
         .kind = FRAME_OBJECT_KEY,
-        .is_flow =
-            yaml_is_flow(reader) || event->data.mapping_start.style == YAML_FLOW_MAPPING_STYLE,
+        .flow_depth = yaml_flow_depth_inside(reader, event->data.mapping_start.style ==
+                                                         YAML_FLOW_MAPPING_STYLE),
         .is_through = is_through,
         .node = is_through ? yaml_top(reader)->node : NULL,
         .line = line,
@@ -444,8 +455,8 @@ static int yaml_on_sequence(struct yaml_reader *reader, const yaml_event_t *even
     bool is_through = yaml_expects_merge(reader) && !name;
     struct yaml_frame frame = {
         .kind = is_through ? FRAME_MERGE_LIST : FRAME_ARRAY,
-        .is_flow =
-            yaml_is_flow(reader) || event->data.sequence_start.style == YAML_FLOW_SEQUENCE_STYLE,
+        .flow_depth = yaml_flow_depth_inside(reader, event->data.sequence_start.style ==
+                                                         YAML_FLOW_SEQUENCE_STYLE),
         .is_through = is_through,
         .node = is_through ? top->node : NULL,
         .line = line,
@@ -509,6 +520,10 @@ static int yaml_on_event(struct yaml_reader *reader, const yaml_event_t *event,
                          struct td_error *err)
 {
     uint32_t line = (uint32_t)event->start_mark.line + 1;
+    reader->flow_steps += yaml_flow_depth(reader);
+    if (reader->flow_steps > TD_YAML_FLOW_STEPS_MAX) {
+        return td_error_set(err, TD_LIMIT, "too much text between deeply nested brackets");
+    }
     switch (event->type) {
     case YAML_DOCUMENT_START_EVENT:
         return yaml_on_document_start(reader, event, err);
@@ -565,6 +580,47 @@ static int yaml_syntax_error(const yaml_parser_t *parser, td_str text, struct td
     return td_error_set(err, TD_INVALID, "line %zu: %s", line, problem);
 }
 
+static size_t yaml_skip_zeros(td_str text, size_t at)
+{
+    while (at < text.len && text.ptr[at] == '\0') {
+        at++;
+    }
+    return at;
+}
+
+/* "%TAG" at `at`; the zero bytes of UTF-16 may stand between the letters. */
+static bool yaml_is_tag_directive(td_str text, size_t at)
+{
+    static const char name[] = {'%', 'T', 'A', 'G'};
+    for (size_t i = 0; i < sizeof(name); i++) {
+        at = yaml_skip_zeros(text, at);
+        if (at >= text.len || text.ptr[at] != name[i]) {
+            return false;
+        }
+        at++;
+    }
+    return true;
+}
+
+/* Directives stand at the start of a line, and YAML knows five line breaks; in UTF-16, where they
+ * look different, every mention counts. */
+static int yaml_check_tag_directives(td_str text, struct td_error *err)
+{
+    bool is_utf16 = td_str_starts_with(text, TD_STR("\xFF\xFE")) ||
+                    td_str_starts_with(text, TD_STR("\xFE\xFF"));
+    size_t count = 0;
+    for (size_t at = td_str_find(text, '%', 0); at < text.len;
+         at = td_str_find(text, '%', at + 1)) {
+        bool is_start = at == 0 || is_utf16 || memchr("\n\r\x85\xA8\xA9\xBF", text.ptr[at - 1], 6);
+        count += is_start && yaml_is_tag_directive(text, at) ? 1 : 0;
+        if (count > TD_YAML_TAG_DIRECTIVES_MAX) {
+            return td_error_set(err, TD_LIMIT, "line %zu: more than %d %%TAG directives",
+                                yaml_count_lines(text, at), TD_YAML_TAG_DIRECTIVES_MAX);
+        }
+    }
+    return TD_OK;
+}
+
 static int yaml_read_stream(struct yaml_reader *reader, yaml_parser_t *parser, td_str text,
                             struct td_error *err)
 {
@@ -604,11 +660,15 @@ int td_yaml_parse(struct td_arena *arena, td_str text, struct td_yaml_documents 
         return td_error_set(err, TD_LIMIT, "line 1: the text is larger than %zu bytes",
                             TD_YAML_BYTES_MAX);
     }
+    td_str input = text.ptr ? text : TD_STR_EMPTY;
+    int code = yaml_check_tag_directives(input, err);
+    if (code < 0) {
+        return code;
+    }
     yaml_parser_t parser;
     if (!yaml_parser_initialize(&parser)) {
         td_out_of_memory();
     }
-    td_str input = text.ptr ? text : TD_STR_EMPTY;
     yaml_parser_set_input_string(&parser, (const unsigned char *)input.ptr, input.len);
 
     struct yaml_reader *reader = td_alloc_zero(1, sizeof(*reader));
@@ -617,7 +677,7 @@ int td_yaml_parse(struct td_arena *arena, td_str text, struct td_yaml_documents 
     td_arena_init(&reader->scratch, TD_TREE_ARENA_BYTES_MAX);
     td_map_init(&reader->anchors, TD_YAML_ANCHORS_MAX);
 
-    int code = yaml_read_stream(reader, &parser, input, err);
+    code = yaml_read_stream(reader, &parser, input, err);
     if (code == TD_OK) {
         yaml_take_documents(reader, ret);
     }

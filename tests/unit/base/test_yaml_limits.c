@@ -181,6 +181,59 @@ static void test_yaml_bounds_anchors(void **state)
     assert_string_equal(err.message, "line 100001: more than 100000 anchors");
 }
 
+/* Deep brackets around little text, and shallow ones around much, are read; much text inside deep
+ * brackets, for which libyaml takes long, is refused. */
+static void test_yaml_bounds_flow_steps(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t depth;
+        size_t items;
+        int code;
+    } rows[] = {{500, 20000, TD_OK}, {1, 500000, TD_OK}, {510, 400000, TD_LIMIT}};
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        td_auto_buf text;
+        struct td_error err = TD_ERROR_INIT;
+        td_buf_init(&text, TD_YAML_BYTES_MAX);
+        repeat(&text, "[", rows[i].depth);
+        repeat(&text, "a,", rows[i].items);
+        repeat(&text, "]", rows[i].depth);
+        assert_int_equal(parse_code(&text, &err), rows[i].code);
+    }
+}
+
+/* Directives, which libyaml compares with each other, are bounded in every encoding and after every
+ * line break; the same text elsewhere is not counted. */
+static void test_yaml_bounds_tag_directives(void **state)
+{
+    (void)state;
+    static const char *const breaks[] = {"\n", "\r", "\302\205", "\342\200\250", "\342\200\251"};
+    for (size_t i = 0; i < COUNT(breaks); i++) {
+        for (int over = 0; over <= 1; over++) {
+            td_auto_buf text;
+            struct td_error err = TD_ERROR_INIT;
+            td_buf_init(&text, 1 << 20);
+            for (int k = 0; k < TD_YAML_TAG_DIRECTIVES_MAX + over; k++) {
+                (void)td_buf_append_format(&text, "%%TAG !t%d! tag:x%s", k, breaks[i]);
+            }
+            repeat(&text, "--- 1\n", 1);
+            assert_int_equal(parse_code(&text, &err), over ? TD_LIMIT : TD_OK);
+        }
+    }
+    td_auto_buf text;
+    struct td_error err = TD_ERROR_INIT;
+    td_buf_init(&text, 1 << 20);
+    repeat(&text, "- a %TAG b\n", 1000);
+    assert_int_equal(parse_code(&text, &err), TD_OK);
+    td_buf_reset(&text);
+    (void)td_buf_append(&text, TD_STR("\377\376"));
+    for (int i = 0; i <= TD_YAML_TAG_DIRECTIVES_MAX; i++) {
+        (void)td_buf_append(&text, TD_STR("%\0T\0A\0G\0\n\0"));
+    }
+    assert_int_equal(parse_code(&text, &err), TD_LIMIT);
+    assert_memory_equal(err.message, "line ", 5);
+}
+
 /* Large inputs that would be slow if anything in the reader were quadratic. */
 static void test_yaml_is_linear(void **state)
 {
@@ -219,6 +272,8 @@ int main(void)
         cmocka_unit_test(test_yaml_bounds_bytes),
         cmocka_unit_test(test_yaml_bounds_memory),
         cmocka_unit_test(test_yaml_bounds_anchors),
+        cmocka_unit_test(test_yaml_bounds_flow_steps),
+        cmocka_unit_test(test_yaml_bounds_tag_directives),
         cmocka_unit_test(test_yaml_is_linear),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
