@@ -1,0 +1,231 @@
+/* clang-format off */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <string.h>
+#include <cmocka.h>
+/* clang-format on */
+
+#include "decide/horizontal/account.h"
+#include "unit/decide/support.h"
+
+#define ROUNDS 3000
+
+static const struct td_hpa_metric cpu_metric = {
+    .type = TD_HPA_RESOURCE,
+    .type_text = TD_STR_INIT("Resource"),
+    .name = TD_STR_INIT("cpu"),
+    .target = {.type = TD_HPA_UTILIZATION,
+               .has_average_utilization = true,
+               .average_utilization = 60},
+};
+static const struct td_hpa_metric queue_metric = {
+    .type = TD_HPA_EXTERNAL,
+    .type_text = TD_STR_INIT("External"),
+    .name = TD_STR_INIT("queue"),
+    .target = {.type = TD_HPA_AVERAGE_VALUE,
+               .has_average_value = true,
+               .average_value_milli = 1000},
+};
+
+/* Two metrics in any state of health: the count stays in bounds, and as soon as one of them is
+ * broken or no pod has a sample it does not fall. */
+static void test_never_scales_in_on_missing_metrics(void **state)
+{
+    (void)state;
+    uint64_t seed = 4;
+    const struct td_hpa_config config = td_hpa_config_default();
+    const struct td_hpa_metric metrics[2] = {cpu_metric, queue_metric};
+    for (int round = 0; round < ROUNDS; round++) {
+        td_auto_arena arena;
+        td_arena_init(&arena, 1 << 20);
+        struct td_hpa_state memory;
+        td_hpa_state_init(&memory);
+        struct td_hpa hpa = test_hpa(1 + test_below(&seed, 3), 10 + test_below(&seed, 30));
+        hpa.metrics = metrics;
+        hpa.metric_count = 2;
+        struct td_hpa_pod pods[8];
+        size_t count = (size_t)test_below(&seed, 8) + 1;
+        bool has_sample = test_below(&seed, 2) > 0;
+        for (size_t i = 0; i < count; i++) {
+            pods[i] = test_pod(TD_STR("p"), 1000, test_below(&seed, 2000));
+            pods[i].has_sample = has_sample;
+        }
+        int64_t value = test_below(&seed, 50) * 1000;
+        struct td_hpa_answer answers[2] = {
+            {.view = {.pods = pods, .count = count}},
+            {.values_milli = &value, .value_count = 1, .error = TD_STR("down")}};
+        answers[1].is_failed = test_below(&seed, 2) > 0;
+        struct td_hpa_scale scale = {.spec_replicas =
+                                         hpa.min_replicas +
+                                         test_below(&seed, hpa.max_replicas - hpa.min_replicas + 1),
+                                     .status_replicas = 1 + test_below(&seed, 10),
+                                     .selector = TD_STR("app=web")};
+        struct td_hpa_pass pass;
+        td_hpa_begin(&pass, &arena, &hpa, &config, &memory, &scale, TEST_NOW);
+        assert_int_equal(pass.path, TD_HPA_PATH_METRICS);
+        td_hpa_decide(&pass, answers, TEST_NOW + TD_HOUR);
+        if (pass.wants_rescale) {
+            assert_in_range(pass.desired, hpa.min_replicas, hpa.max_replicas);
+            td_hpa_rescaled(&pass, true, TD_STR_EMPTY, TEST_NOW + TD_HOUR);
+        }
+        td_hpa_finish(&pass, TEST_NOW + TD_HOUR);
+        if (answers[1].is_failed || !has_sample) {
+            assert_true(!pass.wants_rescale || pass.desired > scale.spec_replicas);
+        }
+        td_hpa_state_done(&memory);
+    }
+}
+
+/* Every way to begin, told by what it leads to. */
+static void test_paths(void **state)
+{
+    (void)state;
+    static const struct {
+        int32_t current;
+        int32_t min;
+        bool can_zero;
+        enum td_hpa_path path;
+        int32_t desired;
+    } rows[] = {
+        {0, 1, false, TD_HPA_PATH_DISABLED, 0},    {0, 0, true, TD_HPA_PATH_DISABLED, 0},
+        {11, 1, false, TD_HPA_PATH_ABOVE_MAX, 10}, {1, 2, false, TD_HPA_PATH_BELOW_MIN, 2},
+        {10, 1, false, TD_HPA_PATH_METRICS, 0},    {2, 2, false, TD_HPA_PATH_METRICS, 0},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        td_auto_arena arena;
+        td_arena_init(&arena, 1 << 20);
+        struct td_hpa_state memory;
+        td_hpa_state_init(&memory);
+        struct td_hpa hpa = test_hpa(rows[i].min, 10);
+        struct td_hpa_config config = td_hpa_config_default();
+        config.can_scale_to_zero = rows[i].can_zero;
+        struct td_hpa_scale scale = {.spec_replicas = rows[i].current};
+        struct td_hpa_pass pass;
+        td_hpa_begin(&pass, &arena, &hpa, &config, &memory, &scale, TEST_NOW);
+        assert_int_equal(pass.path, rows[i].path);
+        assert_int_equal(pass.desired, rows[i].desired);
+        td_hpa_state_done(&memory);
+    }
+}
+
+static struct td_hpa_pass one_pass(struct td_arena *arena, const struct td_hpa *hpa,
+                                   const struct td_hpa_config *config, struct td_hpa_state *memory,
+                                   struct td_hpa_pod *pods, size_t count)
+{
+    struct td_hpa_scale scale = {
+        .spec_replicas = 4, .status_replicas = 4, .selector = TD_STR("app=web")};
+    struct td_hpa_answer answer = {.view = {.pods = pods, .count = count}};
+    struct td_hpa_pass pass;
+    td_hpa_begin(&pass, arena, hpa, config, memory, &scale, TEST_NOW);
+    td_hpa_decide(&pass, &answer, TEST_NOW);
+    return pass;
+}
+
+/* The account says what was wanted, done and held, in both forms from one tree. */
+static void test_account_explains_a_limited_rise(void **state)
+{
+    (void)state;
+    td_auto_arena arena;
+    td_arena_init(&arena, 1 << 20);
+    struct td_hpa_state memory;
+    td_hpa_state_init(&memory);
+    const struct td_hpa_config config = td_hpa_config_default();
+    const struct td_hpa_policy policy = {TD_HPA_POLICY_PODS, 2, 60};
+    struct td_hpa hpa = test_hpa(1, 20);
+    hpa.metrics = &cpu_metric;
+    hpa.metric_count = 1;
+    hpa.has_behavior = true;
+    hpa.scale_up = (struct td_hpa_rules){.policies = &policy, .policy_count = 1};
+    hpa.scale_down = hpa.scale_up;
+    struct td_hpa_pod pods[5];
+    for (size_t i = 0; i < 5; i++) {
+        pods[i] = test_pod(TD_STR("p"), 1000, 1200);
+    }
+    pods[4].ready = TD_CONDITION_FALSE;
+    pods[4].start_time = TEST_NOW - TD_MINUTE;
+    struct td_hpa_pass pass = one_pass(&arena, &hpa, &config, &memory, pods, 5);
+    assert_int_equal(pass.desired, 6);
+    td_auto_buf text;
+    td_buf_init(&text, 1 << 16);
+    td_hpa_account_write(&pass, NULL, TD_HPA_ACCOUNT_TEXT, &text);
+    static const char *const parts[] = {
+        "web (HorizontalPodAutoscaler shop/web of Deployment/web, replicas 1..20) decided at ",
+        "8 replicas: cpu resource utilization (percentage of request) 120% of target 60% over 4 "
+        "ready pods (1 starting); 5 x 1.6 rounded up",
+        "did     4 -> 6 replicas",
+        "6 instead of 8: the desired replica count is increasing faster than the maximum scale "
+        "rate, policy Pods 2 in 60 s",
+        "would change it: cpu resource utilization (percentage of request) above 66% scales out, "
+        "below 54% scales in",
+    };
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        assert_non_null(strstr(text.ptr, parts[i]));
+    }
+    td_buf_reset(&text);
+    td_hpa_account_write(&pass, NULL, TD_HPA_ACCOUNT_JSON, &text);
+    struct td_json *tree = NULL;
+    assert_int_equal(td_json_parse(&arena, td_buf_str(&text), NULL, &tree, NULL), 0);
+    assert_int_equal(td_json_get_int64(tree, TD_STR("desiredReplicas"), 0), 6);
+    assert_int_equal(td_json_get_int64(tree, TD_STR("proposedReplicas"), 0), 8);
+    td_hpa_state_done(&memory);
+}
+
+/* Two HPAs over one pod are both found, by an equality or without one; a third that selects other
+ * pods is not, nor one of another namespace, nor one that was not reconciled yet. */
+static void test_tracker_finds_all_that_select_a_pod(void **state)
+{
+    (void)state;
+    td_auto_arena arena;
+    td_arena_init(&arena, 1 << 20);
+    struct td_hpa_tracker tracker;
+    td_hpa_tracker_init(&tracker);
+    static const struct {
+        td_str namespace;
+        td_str name;
+        const char *selector;
+    } rows[] = {
+        {TD_STR_INIT("shop"), TD_STR_INIT("b"), "app=web"},
+        {TD_STR_INIT("shop"), TD_STR_INIT("a"), "app"},
+        {TD_STR_INIT("shop"), TD_STR_INIT("c"), "app=web,tier=back"},
+        {TD_STR_INIT("shop"), TD_STR_INIT("d"), "app in (web),tier!=front"},
+        {TD_STR_INIT("shop"), TD_STR_INIT("e"), NULL},
+        {TD_STR_INIT("else"), TD_STR_INIT("f"), "app=web"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        assert_int_equal(td_hpa_tracker_add(&tracker, rows[i].namespace, rows[i].name), 0);
+        if (rows[i].selector) {
+            assert_int_equal(td_hpa_tracker_put(&tracker, rows[i].namespace, rows[i].name,
+                                                td_str_from(rows[i].selector), NULL),
+                             0);
+        }
+    }
+    const struct td_label labels[] = {{TD_STR("app"), TD_STR("web")},
+                                      {TD_STR("tier"), TD_STR("front")}};
+    const struct td_pod pod = {.labels = {.items = labels, .count = 2}};
+    const struct td_pod *pods[] = {&pod, &pod};
+    td_str names[TD_HPA_AMBIGUOUS_MAX];
+    assert_int_equal(td_hpa_tracker_find(&tracker, TD_STR("shop"), pods, 2, names), 2);
+    assert_true(td_str_equal(names[0], TD_STR("shop/a")));
+    assert_true(td_str_equal(names[1], TD_STR("shop/b")));
+    td_hpa_tracker_remove(&tracker, TD_STR("shop"), TD_STR("a"));
+    assert_int_equal(
+        td_hpa_tracker_put(&tracker, TD_STR("shop"), TD_STR("b"), TD_STR("app=other"), NULL), 0);
+    assert_int_equal(td_hpa_tracker_find(&tracker, TD_STR("shop"), pods, 2, names), 0);
+    assert_true(td_hpa_tracker_put(&tracker, TD_STR("shop"), TD_STR("b"), TD_STR("=="), NULL) < 0);
+    assert_int_equal(
+        td_hpa_tracker_put(&tracker, TD_STR("shop"), TD_STR("nobody"), TD_STR("app=web"), NULL), 0);
+    td_hpa_tracker_done(&tracker);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_never_scales_in_on_missing_metrics),
+        cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_account_explains_a_limited_rise),
+        cmocka_unit_test(test_tracker_finds_all_that_select_a_pod),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
