@@ -17,8 +17,9 @@
  *  4. libyaml's own cost. It looks at every open bracket for each token, so the product of the two
  * is bounded; and it compares each %TAG directive with all others of its document before it gives
  *     the first event, so they are counted beforehand.
- *  5. libyaml reads two things that the library's reader does not: "%YAML 1.2" and a '?' inside an
- *     unquoted scalar between brackets. Both are refused.
+ *  5. libyaml reads three things that the library's reader does not, or takes for something else:
+ *     "%YAML 1.2", a '?' inside an unquoted scalar between brackets, and a tag before a comma or a
+ *     bracket, which are part of the tag's name to the other. All are refused.
  */
 #include "base/yaml.h"
 
@@ -282,6 +283,10 @@ static int yaml_resolve(struct yaml_reader *reader, const yaml_event_t *event,
     if (is_plain && yaml_flow_depth(reader) > 0 && td_str_find(text, '?', 0) < text.len) {
         return td_error_set(err, TD_INVALID, "'%.*s' has a '?' between brackets: put it in quotes",
                             TD_STR_ARG(text));
+    }
+    if (is_plain && yaml_flow_depth(reader) > 0 && tag.len > 0 && text.len == 0) {
+        return td_error_set(err, TD_INVALID,
+                            "a tag between brackets has no value: put '' after it");
     }
     if (tag.len > 0) {
         return td_yaml_resolve_tagged(reader->arena, tag, text, ret, err);
