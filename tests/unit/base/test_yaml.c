@@ -539,7 +539,7 @@ static void test_yaml_refuses_syntax_errors(void **state)
         {"{a: x?y}", "line 1: 'x?y' has a '?' between brackets: put it in quotes"},
         {"[!a, b]", "line 1: a tag between brackets has no value: put '' after it"},
         {"{a: !!str , b: 1}", "line 1: a tag between brackets has no value: put '' after it"},
-        {"[a, !x]", "line 1: a tag between brackets has no value: put '' after it"},
+        {"[a, !x]", "line 1: did not find expected whitespace or line break"},
         {"%YAML 1.2\n---\na: 1", "line 1: %YAML 1.2 is not supported, only 1.1"},
         {"%YAML 2.0\n---\na: 1", "line 1: found incompatible YAML document"},
         {"%YAML 1.1\n%YAML 1.1\n---\na", "line 2: found duplicate %YAML directive"},
