@@ -1,0 +1,153 @@
+/* CRDs from schema tables: shapes of every kind of value, attached notes and rules, our HPA. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "api/crd.h"
+#include "api/hpa.h"
+#include "base/error.h"
+
+static const struct td_schema_type text_type = {.kind = TD_SCHEMA_STRING};
+static const struct td_schema_type number_type = {.kind = TD_SCHEMA_INT32};
+static const struct td_schema_type any_type = {.kind = TD_SCHEMA_ANY};
+
+static const struct td_schema_field port_fields[] = {
+    {.name = TD_STR_INIT("port"), .type = &number_type},
+    {.name = TD_STR_INIT("protocol"), .type = &text_type},
+};
+static const struct td_schema_type port_type = {
+    .kind = TD_SCHEMA_OBJECT, .fields = port_fields, .field_count = 2};
+static const struct td_schema_key port_keys[] = {
+    {.name = TD_STR_INIT("port")},
+    {.name = TD_STR_INIT("protocol"), .fallback = TD_STR_INIT("\"TCP\"")},
+};
+
+static void assert_schema(const struct td_schema_type *type, const char *expected)
+{
+    td_auto_arena arena;
+    td_arena_init(&arena, 1 << 24);
+    struct td_json *wanted = NULL;
+    assert_int_equal(td_json_parse(&arena, td_str_from(expected), NULL, &wanted, NULL), TD_OK);
+    struct td_json *got = td_crd_schema(&arena, type);
+    if (!td_json_equal(got, wanted)) {
+        td_auto_buf text;
+        td_buf_init(&text, 1 << 20);
+        td_json_write(got, &(struct td_json_format){.indent = 0}, &text);
+        fail_msg("got %.*s, expected %s", TD_STR_ARG(td_buf_str(&text)), expected);
+    }
+}
+
+/* Each kind of value has its structural form. */
+static void test_schema_of_each_kind(void **state)
+{
+    (void)state;
+    assert_schema(&text_type, "{\"type\":\"string\"}");
+    assert_schema(&number_type, "{\"type\":\"integer\",\"format\":\"int32\"}");
+    assert_schema(&any_type, "{\"x-kubernetes-preserve-unknown-fields\":true}");
+    assert_schema(&(struct td_schema_type){.kind = TD_SCHEMA_TIME},
+                  "{\"type\":\"string\",\"format\":\"date-time\"}");
+    assert_schema(&(struct td_schema_type){.kind = TD_SCHEMA_INT_OR_STRING},
+                  "{\"x-kubernetes-int-or-string\":true,"
+                  "\"anyOf\":[{\"type\":\"integer\"},{\"type\":\"string\"}]}");
+    assert_schema(&(struct td_schema_type){.kind = TD_SCHEMA_MAP,
+                                           .topology = TD_SCHEMA_ATOMIC,
+                                           .element = &text_type},
+                  "{\"type\":\"object\",\"x-kubernetes-map-type\":\"atomic\","
+                  "\"additionalProperties\":{\"type\":\"string\"}}");
+    assert_schema(&(struct td_schema_type){.kind = TD_SCHEMA_LIST,
+                                           .topology = TD_SCHEMA_SET,
+                                           .element = &text_type},
+                  "{\"type\":\"array\",\"items\":{\"type\":\"string\"},"
+                  "\"x-kubernetes-list-type\":\"set\"}");
+    assert_schema(&(struct td_schema_type){.kind = TD_SCHEMA_OBJECT, .element = &any_type},
+                  "{\"type\":\"object\",\"properties\":{},"
+                  "\"x-kubernetes-preserve-unknown-fields\":true}");
+}
+
+/* Keys of a keyed list are demanded, or filled in where they have a default. */
+static void test_schema_of_a_keyed_list(void **state)
+{
+    (void)state;
+    assert_schema(&(struct td_schema_type){.kind = TD_SCHEMA_LIST,
+                                           .topology = TD_SCHEMA_KEYED,
+                                           .element = &port_type,
+                                           .list_keys = port_keys,
+                                           .list_key_count = 2},
+                  "{\"type\":\"array\",\"x-kubernetes-list-type\":\"map\","
+                  "\"x-kubernetes-list-map-keys\":[\"port\",\"protocol\"],"
+                  "\"items\":{\"type\":\"object\",\"required\":[\"port\"],\"properties\":{"
+                  "\"port\":{\"type\":\"integer\",\"format\":\"int32\"},"
+                  "\"protocol\":{\"type\":\"string\",\"default\":\"TCP\"}}}}");
+}
+
+struct text_row {
+    const char *path;
+    const char *expected;
+};
+
+static void test_hpa_crd_has_what_servers_ask_for(void **state)
+{
+    (void)state;
+    td_auto_arena arena;
+    td_arena_init(&arena, 1 << 24);
+    struct td_json *crd = td_hpa_crd(&arena);
+    static const struct text_row rows[] = {
+        {"apiVersion", "apiextensions.k8s.io/v1"},
+        {"metadata.name", "horizontalpodautoscalers.autoscaling.tandem.dev"},
+        {"spec.scope", "Namespaced"},
+        {"spec.names.kind", "HorizontalPodAutoscaler"},
+        {"spec.names.listKind", "HorizontalPodAutoscalerList"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct td_json *node = td_json_get_path(crd, rows[i].path);
+        assert_true(td_json_is(node, TD_JSON_TYPE_STRING));
+        assert_true(td_str_equal(node->text, td_str_from(rows[i].expected)));
+    }
+    assert_true(
+        td_str_equal(td_json_get_path(crd, "spec.names.shortNames")->first->text, TD_STR("thpa")));
+    struct td_json *version = td_json_get_path(crd, "spec.versions")->first;
+    assert_non_null(td_json_get_path(version, "subresources.status"));
+    assert_null(td_json_get_path(version, "subresources.scale"));
+    assert_int_equal(td_json_get(version, TD_STR("additionalPrinterColumns"))->count, 5);
+    struct td_json *schema = td_json_get_path(version, "schema.openAPIV3Schema");
+    assert_int_equal(td_crd_schema_at(schema, "metadata")->count, 1);
+    assert_non_null(
+        td_json_get(td_crd_schema_at(schema, "spec.selectionStrategy"), TD_STR("enum")));
+    assert_non_null(td_json_get(td_crd_schema_at(schema, "spec.metrics[]"),
+                                TD_STR("x-kubernetes-validations")));
+    assert_non_null(td_crd_schema_at(
+        schema, "spec.metrics[].pods.metric.selector.matchExpressions[].values[]"));
+    assert_non_null(td_crd_schema_at(schema, "spec.metrics[].pods.metric.selector.matchLabels{}"));
+}
+
+/* Ours is the built-in v2 with one field more, and nothing else changed. */
+static void test_hpa_schema_adds_one_field(void **state)
+{
+    (void)state;
+    const struct td_schema_type *builtin =
+        td_schema_find(TD_STR("autoscaling/v2"), TD_STR("HorizontalPodAutoscaler"));
+    const struct td_schema_type *ours = td_hpa_schema();
+    const struct td_schema_type *spec = td_schema_member(ours, TD_STR("spec"));
+    const struct td_schema_type *builtin_spec = td_schema_member(builtin, TD_STR("spec"));
+    assert_ptr_equal(ours, td_hpa_schema());
+    assert_int_equal(ours->field_count, builtin->field_count);
+    assert_int_equal(spec->field_count, builtin_spec->field_count + 1);
+    assert_non_null(td_schema_field(spec, TD_STR("selectionStrategy")));
+    assert_null(td_schema_field(builtin_spec, TD_STR("selectionStrategy")));
+    assert_ptr_equal(td_schema_member(ours, TD_STR("status")),
+                     td_schema_member(builtin, TD_STR("status")));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_schema_of_each_kind),
+        cmocka_unit_test(test_schema_of_a_keyed_list),
+        cmocka_unit_test(test_hpa_crd_has_what_servers_ask_for),
+        cmocka_unit_test(test_hpa_schema_adds_one_field),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
