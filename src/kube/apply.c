@@ -445,8 +445,7 @@ int td_apply(struct td_arena *arena, const struct td_apply_request *request,
     if (is_kubectl(&a)) {
         td_last_applied_refresh(arena, applied, object);
     }
-    td_managed_encode(arena, &managed, object);
-    r = td_arena_check(arena, err);
+    r = td_managed_encode(arena, &managed, object, err);
     if (r < 0) {
         return r;
     }
@@ -508,8 +507,7 @@ int td_apply_update(struct td_arena *arena, const struct td_apply_request *reque
     if (r < 0) {
         return r;
     }
-    td_managed_encode(arena, &managed, object);
-    r = td_arena_check(arena, err);
+    r = td_managed_encode(arena, &managed, object, err);
     if (r < 0) {
         return r;
     }

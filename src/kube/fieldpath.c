@@ -26,7 +26,7 @@ static int value_rank(const struct td_json *value)
     case TD_JSON_TYPE_NULL:
         return 5;
     }
-    td_assert(!"a node of no known type");
+    td_assert(false); /* a node of no known type */
     return 6;
 }
 
@@ -355,7 +355,7 @@ td_str td_field_step_text(struct td_arena *arena, const struct td_field_step *st
         td_buf_append_int64(&text, step->index);
         break;
     case TD_FIELD_LOST:
-        td_assert(!"a step without a text");
+        td_assert(false); /* it has no text */
         break;
     }
     return td_arena_copy_str(arena, td_buf_str(&text));

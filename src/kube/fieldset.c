@@ -299,3 +299,19 @@ size_t td_fieldset_size(const struct td_fieldset *set)
 {
     return fieldset_size(set, 0);
 }
+
+static size_t fieldset_depth(const struct td_fieldset *set, unsigned level)
+{
+    td_assert(level <= TD_JSON_DEPTH_MAX);
+    size_t deepest = 0;
+    for (size_t i = 0; set && i < set->count; i++) {
+        size_t depth = 1 + fieldset_depth(set->nodes[i].children, level + 1);
+        deepest = depth > deepest ? depth : deepest;
+    }
+    return deepest;
+}
+
+size_t td_fieldset_depth(const struct td_fieldset *set)
+{
+    return fieldset_depth(set, 0);
+}

@@ -49,8 +49,9 @@ const struct td_fieldset_node *td_fieldset_find(const struct td_fieldset *set,
 const struct td_fieldset *td_fieldset_union_all(struct td_arena *arena,
                                                 const struct td_fieldset **sets, size_t count);
 
-/* How many members the set has. */
+/* How many members the set has, and how many steps its longest path. */
 size_t td_fieldset_size(const struct td_fieldset *set);
+size_t td_fieldset_depth(const struct td_fieldset *set);
 
 /* Call `visit` with each member's path text, in upstream's order (the members of a level, then what
  * is below them), until it returns false. The text is only valid during the call. */

@@ -5,6 +5,10 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "kube/fieldpath.h"
+#include "kube/fieldset_types.h"
+
+/* The object, metadata, the list, the entry and fieldsV1 are levels of their own. */
+#define FIELDS_DEPTH_MAX (TD_JSON_DEPTH_MAX - 5)
 
 static int entry_compare(const void *a, const void *b)
 {
@@ -324,19 +328,10 @@ static struct td_json *entry_to_json(struct td_arena *arena, const struct td_man
     return json;
 }
 
-void td_managed_encode(struct td_arena *arena, const struct td_managed *managed,
-                       struct td_json *object)
+/* The entries that are present, in the order in which they are written. */
+static int managed_to_json(struct td_arena *arena, const struct td_managed *managed,
+                           struct td_json *list, struct td_error *err)
 {
-    struct td_json *metadata = td_json_get(object, TD_STR("metadata"));
-    if (metadata && metadata->type != TD_JSON_TYPE_OBJECT) {
-        return; /* as upstream: there is no place for it */
-    }
-    if (td_managed_is_empty(managed)) {
-        if (metadata) {
-            (void)td_json_remove(metadata, TD_STR("managedFields")); /* it may not be there */
-        }
-        return;
-    }
     const struct td_managed_entry **sorted =
         td_arena_array(arena, const struct td_managed_entry *, managed->count);
     size_t count = 0;
@@ -346,10 +341,33 @@ void td_managed_encode(struct td_arena *arena, const struct td_managed *managed,
         }
     }
     qsort(sorted, count, sizeof(sorted[0]), entry_compare_written);
-    struct td_json *list = td_json_new_array(arena);
     for (size_t i = 0; i < count; i++) {
+        if (td_fieldset_depth(sorted[i]->fields) > FIELDS_DEPTH_MAX) {
+            return td_error_set(err, TD_LIMIT,
+                                "metadata.managedFields: the object is nested too deeply");
+        }
         td_json_append(list, entry_to_json(arena, sorted[i]));
+    }
+    return TD_OK;
+}
+
+int td_managed_encode(struct td_arena *arena, const struct td_managed *managed,
+                      struct td_json *object, struct td_error *err)
+{
+    struct td_json *metadata = td_json_get(object, TD_STR("metadata"));
+    if (metadata && metadata->type != TD_JSON_TYPE_OBJECT) {
+        return TD_OK; /* as upstream: there is no place for it */
+    }
+    if (td_managed_is_empty(managed)) {
+        (void)td_json_remove(metadata, TD_STR("managedFields")); /* it may not be there */
+        return TD_OK;
+    }
+    struct td_json *list = td_json_new_array(arena);
+    int r = managed_to_json(arena, managed, list, err);
+    if (r < 0) {
+        return r;
     }
     metadata = td_json_ensure_object(arena, object, TD_STR("metadata"));
     td_json_set(arena, metadata, TD_STR("managedFields"), list);
+    return td_arena_check(arena, err);
 }

@@ -54,9 +54,10 @@ enum td_managed_state td_managed_state(const struct td_json *object);
 int td_managed_decode(struct td_arena *arena, const struct td_json *object, struct td_managed *ret,
                       struct td_error *err);
 
-/* Replace metadata.managedFields of `object`, or remove it when nobody owns anything. */
-void td_managed_encode(struct td_arena *arena, const struct td_managed *managed,
-                       struct td_json *object);
+/* Replace metadata.managedFields of `object`, or remove it when nobody owns anything. TD_LIMIT when
+ * the list would be nested too deeply to be read again. */
+int td_managed_encode(struct td_arena *arena, const struct td_managed *managed,
+                      struct td_json *object, struct td_error *err);
 
 /* The same entries in an array of their own. */
 struct td_managed td_managed_copy(struct td_arena *arena, const struct td_managed *managed);
