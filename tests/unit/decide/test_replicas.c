@@ -139,8 +139,8 @@ static void test_problems_have_words(void **state)
     static const char *const words[] = {
         "no pods returned by selector while calculating replica count",
         "did not receive metrics for targeted pods (pods might be unready)",
-        "unable to calculate ready pods: no pods returned by selector while calculating replica "
-        "count",
+        ("unable to calculate ready pods: no pods returned by selector while calculating replica "
+         "count"),
         "no pods owned by Deployment shop/web among pods matched by selector",
         "no metrics returned matched known pods",
         "missing request for cpu in container app of Pod web-1",
