@@ -131,16 +131,19 @@ static size_t conflict_sort_scalars(struct patch_work *work, struct td_json *arr
     struct patch_list distinct = list;
     distinct.count = td_patch_deduplicate(work, list);
     td_patch_sort_printed(work, distinct, NULL);
-    struct td_json *sorted = td_json_new_array(work->arena);
+    /* Nodes stay in their places and exchange their values; leftovers may be there twice. */
+    struct td_json *values = td_arena_array(work->arena, struct td_json, list.count);
     for (size_t i = 0; i < list.count; i++) {
-        /* Leftovers may be in the list twice, so each place gets a node of its own. */
-        td_json_append(sorted, td_json_copy(work->arena, list.items[i], false));
+        values[i] = *list.items[i];
     }
-    td_str key = array->key;
-    struct td_json *next = array->next;
-    *array = *sorted;
-    array->key = key;
-    array->next = next;
+    size_t place = 0;
+    for (struct td_json *item = array->first; item; item = item->next) {
+        const struct td_json *value = &values[place++];
+        item->type = value->type;
+        item->boolean = value->boolean;
+        item->is_escaped = value->is_escaped;
+        item->text = value->text;
+    }
     return distinct.count;
 }
 
