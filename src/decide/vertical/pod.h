@@ -24,11 +24,13 @@ struct td_vertical_container {
     td_str name;
     struct td_resources spec_requests;
     struct td_resources spec_limits;
-    bool has_spec_requests; /* the map is there and not empty */
+    bool has_spec_requests; /* the map is there, be it empty: a patch need not add it */
     bool has_spec_limits;
     bool has_status_resources; /* containerStatuses[].resources is there */
     struct td_resources status_requests;
     struct td_resources status_limits;
+    bool has_status_requests;
+    bool has_status_limits;
     bool restarts_on_resize; /* some resizePolicy entry is RestartContainer */
     bool has_status;
     int32_t restart_count;
@@ -69,3 +71,7 @@ int td_vertical_pod_decode(struct td_arena *arena, const struct td_json *pod,
  * block is there, else of the spec. */
 const struct td_resources *td_vertical_requests(const struct td_vertical_container *container);
 const struct td_resources *td_vertical_limits(const struct td_vertical_container *container);
+
+/* Are those maps there, be they empty? */
+bool td_vertical_has_requests(const struct td_vertical_container *container);
+bool td_vertical_has_limits(const struct td_vertical_container *container);

@@ -1,0 +1,46 @@
+#include "decide/vertical/names.h"
+
+#include <stdlib.h>
+
+struct td_name_table td_name_table_new(struct td_arena *arena, size_t count_max)
+{
+    return (struct td_name_table){.entries =
+                                      td_arena_array(arena, struct td_name_entry, count_max)};
+}
+
+void td_name_table_add(struct td_name_table *table, td_str name, size_t position)
+{
+    table->entries[table->count++] = (struct td_name_entry){.name = name, .position = position};
+    table->is_sorted = false;
+}
+
+static int entry_compare(const void *a, const void *b)
+{
+    const struct td_name_entry *left = a;
+    const struct td_name_entry *right = b;
+    int order = td_str_compare(left->name, right->name);
+    if (order != 0) {
+        return order;
+    }
+    return (left->position > right->position) - (left->position < right->position);
+}
+
+size_t td_name_table_find(struct td_name_table *table, td_str name)
+{
+    if (!table->is_sorted) {
+        qsort(table->entries, table->count, sizeof(*table->entries), entry_compare);
+        table->is_sorted = true;
+    }
+    size_t low = 0;
+    size_t high = table->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (td_str_compare(table->entries[middle].name, name) < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    bool is_found = low < table->count && td_str_equal(table->entries[low].name, name);
+    return is_found ? table->entries[low].position : TD_NAME_NONE;
+}
