@@ -37,6 +37,12 @@ struct td_checkpoint {
     struct td_histogram_checkpoint memory;
 };
 
+/* One histogram as it lies in a status: refused as below; and written with omitempty. */
+int td_histogram_checkpoint_decode(const struct td_json *object,
+                                   struct td_histogram_checkpoint *ret, struct td_error *err);
+struct td_json *td_histogram_checkpoint_encode(struct td_arena *arena,
+                                               const struct td_histogram_checkpoint *histogram);
+
 /* The status object alone; refuses what upstream's decoder refuses, naming the field. Bucket
  * indices outside 0..175 are kept out with TD_INVALID, as upstream's load does. */
 int td_checkpoint_decode_status(const struct td_json *status, struct td_checkpoint *ret,

@@ -48,3 +48,6 @@ struct td_json *td_recommendation_encode(struct td_arena *arena,
 
 const struct td_container_recommendation *
 td_recommendation_get(const struct td_recommendation *recommendation, td_str container);
+
+/* The same recommendation in meaning: quantities by value, an absent list equal to an empty one. */
+bool td_recommendation_equal(const struct td_recommendation *a, const struct td_recommendation *b);
