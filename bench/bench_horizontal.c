@@ -76,6 +76,18 @@ static void make_pods(struct cluster *cluster, size_t h)
     }
 }
 
+/* A metrics API has an order of its own: every second HPA gets its samples backwards. */
+static void turn_samples(struct cluster *cluster, size_t h)
+{
+    struct td_hpa_sample *samples = &cluster->samples[h * PODS_PER_HPA];
+    size_t count = cluster->sample_counts[h];
+    for (size_t i = 0; h % 2 == 1 && i < count / 2; i++) {
+        struct td_hpa_sample other = samples[i];
+        samples[i] = samples[count - 1 - i];
+        samples[count - 1 - i] = other;
+    }
+}
+
 static bool make_cluster(struct cluster *cluster)
 {
     static const td_str text = TD_STR_INIT(
@@ -103,6 +115,7 @@ static bool make_cluster(struct cluster *cluster)
     for (size_t h = 0; h < HPAS; h++) {
         td_hpa_state_init(&cluster->states[h]);
         make_pods(cluster, h);
+        turn_samples(cluster, h);
     }
     return true;
 }

@@ -1,6 +1,6 @@
 #include "decide/horizontal/evaluate.h"
 
-#include <stdlib.h>
+#include <string.h>
 
 #include "base/assert.h"
 #include "base/error.h"
@@ -32,6 +32,21 @@ void td_hpa_event_add(struct td_hpa_events *events, bool is_warning, td_str reas
     }
     events->items[events->count++] =
         (struct td_hpa_event){.is_warning = is_warning, .reason = reason, .message = message};
+}
+
+/* One text after another. Every pass of every HPA makes a few of these, so they are not worth a
+ * format. */
+static td_str join(struct td_arena *arena, td_str prefix, td_str text)
+{
+    char *bytes = td_arena_alloc(arena, prefix.len + text.len + 1);
+    if (prefix.len > 0) {
+        memcpy(bytes, prefix.ptr, prefix.len);
+    }
+    if (text.len > 0) {
+        memcpy(bytes + prefix.len, text.ptr, text.len);
+    }
+    bytes[prefix.len + text.len] = '\0';
+    return (td_str){.ptr = bytes, .len = prefix.len + text.len};
 }
 
 static void write_match_labels(struct td_arena *arena, const struct td_json *labels,
@@ -112,6 +127,9 @@ static void fail(struct job *job, const char *reason, td_str inner, td_str error
 
 static td_str problem_text(const struct job *job)
 {
+    if (job->result->calculation.problem == TD_HPA_CALC_OK) {
+        return TD_STR_EMPTY;
+    }
     td_auto_buf text;
     td_buf_init(&text, TEXT_BYTES_MAX);
     td_hpa_calc_write_problem(&job->result->calculation, job->metric->name, job->in->hpa, &text);
@@ -188,9 +206,14 @@ static bool check_selector(const struct job *job, td_str *ret_error)
     return false;
 }
 
-static td_str join(struct td_arena *arena, td_str prefix, td_str text)
+static td_str resource_prefix(const struct job *job)
 {
-    return td_arena_format(arena, "%.*s%.*s", TD_STR_ARG(prefix), TD_STR_ARG(text));
+    const struct td_hpa_metric *metric = job->metric;
+    return metric->type == TD_HPA_CONTAINER_RESOURCE
+               ? td_arena_format(job->arena, "failed to get %.*s container metric value: ",
+                                 TD_STR_ARG(metric->container))
+               : td_arena_format(job->arena, "failed to get %.*s resource metric value: ",
+                                 TD_STR_ARG(metric->name));
 }
 
 static void judge_resource(struct job *job)
@@ -200,16 +223,11 @@ static void judge_resource(struct job *job)
     bool is_cpu = td_str_equal(metric->name, TD_STR("cpu"));
     const char *reason =
         is_container ? "FailedGetContainerResourceMetric" : "FailedGetResourceMetric";
-    td_str outer = is_container
-                       ? td_arena_format(job->arena, "failed to get %.*s container metric value: ",
-                                         TD_STR_ARG(metric->container))
-                       : td_arena_format(job->arena, "failed to get %.*s resource metric value: ",
-                                         TD_STR_ARG(metric->name));
     bool is_raw = metric->target.has_average_value;
     if (!is_raw && !metric->target.has_average_utilization) {
         td_str text = TD_STR("invalid resource metric source: neither an average utilization "
                              "target nor an average value (usage) target was set");
-        fail(job, reason, text, join(job->arena, outer, text));
+        fail(job, reason, text, join(job->arena, resource_prefix(job), text));
         return;
     }
     struct td_hpa_calculation *calculation = &job->result->calculation;
@@ -229,13 +247,15 @@ static void judge_resource(struct job *job)
         td_str inner =
             td_arena_format(job->arena, "failed to get %.*s %s: %.*s", TD_STR_ARG(metric->name),
                             is_raw ? "usage" : "utilization", TD_STR_ARG(problem));
-        fail(job, reason, inner, join(job->arena, outer, inner));
+        fail(job, reason, inner, join(job->arena, resource_prefix(job), inner));
         return;
     }
-    job->result->description =
-        td_arena_format(job->arena, "%.*s %sresource%s", TD_STR_ARG(metric->name),
-                        is_container && !is_raw ? "container " : "",
-                        is_raw ? "" : " utilization (percentage of request)");
+    static const td_str kinds[2][2] = {
+        {TD_STR_INIT(" resource utilization (percentage of request)"), TD_STR_INIT(" resource")},
+        {TD_STR_INIT(" container resource utilization (percentage of request)"),
+         TD_STR_INIT(" resource")},
+    };
+    job->result->description = join(job->arena, metric->name, kinds[is_container][is_raw]);
     job->result->timestamp = job->answer->timestamp;
     job->result->is_average = true;
 }
@@ -261,8 +281,7 @@ static void judge_pods(struct job *job)
         fail(job, "FailedGetPodsMetric", problem, join(job->arena, outer, problem));
         return;
     }
-    job->result->description =
-        td_arena_format(job->arena, "pods metric %.*s", TD_STR_ARG(job->metric->name));
+    job->result->description = join(job->arena, TD_STR("pods metric "), job->metric->name);
     job->result->timestamp = job->answer->timestamp;
     job->result->is_average = true;
 }
@@ -464,9 +483,8 @@ static void conclude(struct td_arena *arena, const struct td_hpa_evaluation_inpu
     if (!is_blocked) {
         td_hpa_condition_set(
             conditions, in->now, TD_HPA_SCALING_ACTIVE, true, TD_STR("ValidMetricFound"),
-            td_arena_format(arena,
-                            "the HPA was able to successfully calculate a replica count from %.*s",
-                            TD_STR_ARG(evaluation->metric)));
+            join(arena, TD_STR("the HPA was able to successfully calculate a replica count from "),
+                 evaluation->metric));
         return;
     }
     if (failure) {

@@ -177,10 +177,38 @@ static void take_sample(struct td_hpa_pod *pod, const struct td_hpa_sample *samp
     pod->sample_window = sample->window;
 }
 
+/* Lists that come in one order need no table: every sample is the next pod's, or a later one's. Pod
+ * names are unique, so are then the samples. False when they do not; the pods are as before. */
+static bool join_in_order(struct td_hpa_pod *pods, size_t pod_count,
+                          const struct td_hpa_sample *samples, size_t sample_count)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < pod_count && at < sample_count; i++) {
+        at += td_str_equal(pods[i].name, samples[at].pod);
+    }
+    if (at < sample_count) {
+        return false;
+    }
+    at = 0;
+    for (size_t i = 0; i < pod_count && at < sample_count; i++) {
+        if (td_str_equal(pods[i].name, samples[at].pod)) {
+            take_sample(&pods[i], &samples[at++]);
+        }
+    }
+    return true;
+}
+
 void td_hpa_samples_join(struct td_arena *arena, struct td_hpa_pod *pods, size_t pod_count,
                          const struct td_hpa_sample *samples, size_t sample_count,
                          struct td_hpa_view *view)
 {
+    view->pods = pods;
+    view->count = pod_count;
+    view->extra_count = 0;
+    view->extra_milli = 0;
+    if (join_in_order(pods, pod_count, samples, sample_count)) {
+        return;
+    }
     size_t slot_count = 4;
     while (slot_count < 2 * sample_count) {
         slot_count *= 2;
@@ -208,8 +236,6 @@ void td_hpa_samples_join(struct td_arena *arena, struct td_hpa_pod *pods, size_t
             extra_milli = td_hpa_add(extra_milli, samples[slots[i] - 1].value_milli);
         }
     }
-    view->pods = pods;
-    view->count = pod_count;
     view->extra_count = view->is_owner_filtered ? 0 : left;
     view->extra_milli = view->is_owner_filtered ? 0 : extra_milli;
 }
