@@ -33,3 +33,5 @@ extern const struct golden_topic golden_hpa_replicas[];  /* pod groups, the five
 extern const struct golden_topic golden_hpa_behavior[];  /* tolerance, behaviour, status */
 extern const struct golden_topic golden_hpa_scenario[];  /* several metrics, whole reconciles */
 extern const struct golden_topic golden_hpa_selection[]; /* selectors, selection strategy */
+extern const struct golden_topic golden_vpa_learn[];     /* histograms, aggregates, estimator */
+extern const struct golden_topic golden_vpa_feed[];      /* the recommender's model of a cluster */

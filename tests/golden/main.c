@@ -28,11 +28,13 @@ const struct golden_topic golden_hpa_replicas[] EMPTY;
 const struct golden_topic golden_hpa_behavior[] EMPTY;
 const struct golden_topic golden_hpa_scenario[] EMPTY;
 const struct golden_topic golden_hpa_selection[] EMPTY;
+const struct golden_topic golden_vpa_learn[] EMPTY;
+const struct golden_topic golden_vpa_feed[] EMPTY;
 
 static const struct golden_topic *const topic_tables[] = {
-    golden_kube_values,  golden_kube_selectors, golden_kube_patches,
-    golden_kube_apply,   golden_hpa_api,        golden_hpa_replicas,
-    golden_hpa_behavior, golden_hpa_scenario,   golden_hpa_selection,
+    golden_kube_values,   golden_kube_selectors, golden_kube_patches, golden_kube_apply,
+    golden_hpa_api,       golden_hpa_replicas,   golden_hpa_behavior, golden_hpa_scenario,
+    golden_hpa_selection, golden_vpa_learn,      golden_vpa_feed,
 };
 
 struct run {

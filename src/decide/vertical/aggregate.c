@@ -135,53 +135,76 @@ void td_aggregate_merge(struct td_aggregate *aggregate, const struct td_vertical
     oom_merge(&aggregate->oom, &other->oom);
 }
 
-static void learn_policy_controlled(struct td_learn_policy *learn,
-                                    const struct td_container_policy *policy)
+static void terms_controlled(struct td_learn_terms *terms, const struct td_container_policy *policy)
 {
-    learn->controlled[0] = TD_LEARN_CPU;
-    learn->controlled[1] = TD_LEARN_MEMORY;
-    learn->controlled_count = 2;
+    terms->controlled[0] = TD_LEARN_CPU;
+    terms->controlled[1] = TD_LEARN_MEMORY;
+    terms->controlled_count = 2;
     if (!policy || !policy->has_controlled_resources) {
         return;
     }
-    learn->controlled_count = 0;
-    for (size_t i = 0; i < policy->controlled_resource_count && learn->controlled_count < 2; i++) {
+    terms->controlled_count = 0;
+    for (size_t i = 0; i < policy->controlled_resource_count && terms->controlled_count < 2; i++) {
         bool is_cpu = td_str_equal(policy->controlled_resources[i], TD_STR("cpu"));
         bool is_memory = td_str_equal(policy->controlled_resources[i], TD_STR("memory"));
         uint8_t resource = is_cpu ? TD_LEARN_CPU : TD_LEARN_MEMORY;
-        bool is_repeated = learn->controlled_count == 1 && learn->controlled[0] == resource;
+        bool is_repeated = terms->controlled_count == 1 && terms->controlled[0] == resource;
         if ((is_cpu || is_memory) && !is_repeated) {
-            learn->controlled[learn->controlled_count++] = resource;
+            terms->controlled[terms->controlled_count++] = resource;
         }
     }
 }
 
-void td_learn_policy_set(struct td_learn_policy *learn, const struct td_vertical_config *config,
-                         const struct td_container_policy *policy)
+struct td_learn_terms td_learn_terms_of(const struct td_container_policy *policy)
+{
+    struct td_learn_terms terms = {.is_off = policy && policy->is_off};
+    terms_controlled(&terms, policy);
+    if (!policy) {
+        return terms;
+    }
+    const struct td_quantity *most = td_resources_get(&policy->max_allowed, TD_STR("memory"));
+    terms.memory_bytes_max = most ? td_quantity_value(most) : 0;
+    terms.has_oom_bump_up_ratio = policy->has_oom_bump_up_ratio;
+    if (policy->has_oom_bump_up_ratio) {
+        terms.oom_bump_up_ratio = (double)td_quantity_milli(&policy->oom_bump_up_ratio) / 1000.0;
+    }
+    terms.has_oom_min_bump_up = policy->has_oom_min_bump_up;
+    if (policy->has_oom_min_bump_up) {
+        terms.oom_min_bump_up = (double)td_quantity_milli(&policy->oom_min_bump_up) / 1000.0;
+    }
+    terms.has_memory_interval = policy->has_memory_interval;
+    terms.memory_interval = policy->memory_interval_seconds * TD_SECOND;
+    terms.has_memory_interval_count = policy->has_memory_interval_count;
+    terms.memory_interval_count = policy->memory_interval_count;
+    return terms;
+}
+
+void td_learn_policy_apply(struct td_learn_policy *learn, const struct td_vertical_config *config,
+                           const struct td_learn_terms *terms)
 {
     if (!config->is_upstream_exact) {
         td_learn_policy_init(learn, config);
     }
     learn->is_known = true;
-    learn->is_off = policy && policy->is_off;
-    learn_policy_controlled(learn, policy);
-    const struct td_quantity *most =
-        policy ? td_resources_get(&policy->max_allowed, TD_STR("memory")) : NULL;
-    learn->memory_bytes_max = most ? td_quantity_value(most) : 0;
-    if (!policy || !config->per_vpa_config) {
+    learn->is_off = terms->is_off;
+    learn->controlled[0] = terms->controlled[0];
+    learn->controlled[1] = terms->controlled[1];
+    learn->controlled_count = terms->controlled_count;
+    learn->memory_bytes_max = terms->memory_bytes_max;
+    if (!config->per_vpa_config) {
         return;
     }
-    if (policy->has_oom_bump_up_ratio) {
-        learn->oom_bump_up_ratio = (double)td_quantity_milli(&policy->oom_bump_up_ratio) / 1000.0;
+    if (terms->has_oom_bump_up_ratio) {
+        learn->oom_bump_up_ratio = terms->oom_bump_up_ratio;
     }
-    if (policy->has_oom_min_bump_up) {
-        learn->oom_min_bump_up = (double)td_quantity_milli(&policy->oom_min_bump_up) / 1000.0;
+    if (terms->has_oom_min_bump_up) {
+        learn->oom_min_bump_up = terms->oom_min_bump_up;
     }
-    if (policy->has_memory_interval) {
-        learn->memory_interval = policy->memory_interval_seconds * TD_SECOND;
+    if (terms->has_memory_interval) {
+        learn->memory_interval = terms->memory_interval;
     }
-    if (policy->has_memory_interval_count) {
-        learn->memory_interval_count = policy->memory_interval_count;
+    if (terms->has_memory_interval_count) {
+        learn->memory_interval_count = terms->memory_interval_count;
     }
 }
 
@@ -189,7 +212,8 @@ void td_aggregate_set_policy(struct td_aggregate *aggregate,
                              const struct td_vertical_config *config,
                              const struct td_container_policy *policy)
 {
-    td_learn_policy_set(&aggregate->policy, config, policy);
+    struct td_learn_terms terms = td_learn_terms_of(policy);
+    td_learn_policy_apply(&aggregate->policy, config, &terms);
 }
 
 bool td_learn_controls(const struct td_learn_policy *learn, enum td_learn_resource resource)

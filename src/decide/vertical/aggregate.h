@@ -30,6 +30,23 @@ struct td_learn_policy {
     bool is_known; /* some policy, or the absence of one, was applied */
 };
 
+/* What a VPA says about learning for one container, as plain values; without a policy only the
+ * defaults. The has_ values are those of PerVPAConfig. */
+struct td_learn_terms {
+    double oom_bump_up_ratio;
+    double oom_min_bump_up; /* bytes */
+    td_duration memory_interval;
+    int64_t memory_interval_count;
+    int64_t memory_bytes_max;
+    bool has_oom_bump_up_ratio;
+    bool has_oom_min_bump_up;
+    bool has_memory_interval;
+    bool has_memory_interval_count;
+    bool is_off;
+    uint8_t controlled[2];
+    uint8_t controlled_count;
+};
+
 /* OOMs, kept beside the histograms because those forget and a checkpoint leaves out the window in
  * progress. */
 struct td_oom_knowledge {
@@ -77,8 +94,9 @@ void td_aggregate_set_policy(struct td_aggregate *aggregate,
                              const struct td_vertical_config *config,
                              const struct td_container_policy *policy);
 void td_learn_policy_init(struct td_learn_policy *learn, const struct td_vertical_config *config);
-void td_learn_policy_set(struct td_learn_policy *learn, const struct td_vertical_config *config,
-                         const struct td_container_policy *policy);
+struct td_learn_terms td_learn_terms_of(const struct td_container_policy *policy);
+void td_learn_policy_apply(struct td_learn_policy *learn, const struct td_vertical_config *config,
+                           const struct td_learn_terms *terms);
 bool td_learn_controls(const struct td_learn_policy *learn, enum td_learn_resource resource);
 struct td_oom_rule td_learn_rule(const struct td_learn_policy *learn,
                                  const struct td_vertical_config *config);

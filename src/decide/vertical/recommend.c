@@ -166,7 +166,7 @@ void td_recommend_cap(const struct td_resource_policy *policy,
                       struct td_container_recommendation *container, struct td_account *account)
 {
     const struct td_container_policy *own =
-        td_vpa_container_policy(policy, container->container_name);
+        policy ? td_vpa_container_policy(policy, container->container_name) : NULL;
     const struct caps caps = {.min = own ? &own->min_allowed : NULL,
                               .max = own ? &own->max_allowed : NULL,
                               .global_max = global_max};
