@@ -135,8 +135,8 @@ struct td_hpa_stabilized td_hpa_stabilize(struct td_hpa_history *history,
     td_duration down_window = window_of(&in->hpa->scale_down, in->downscale_stabilization);
     td_time up_cutoff = td_hpa_add(in->now, -up_window);
     td_time down_cutoff = td_hpa_add(in->now, -down_window);
-    int32_t lowest = lowest;
-    int32_t highest = in->proposed;
+    int32_t lowest = in->proposed;
+    int32_t highest = lowest;
     size_t reused = SIZE_MAX;
     for (size_t i = 0; i < list->count; i++) {
         const struct td_hpa_recommendation *each = &list->items[i];
