@@ -176,7 +176,8 @@ static void take_fields(const struct apply *a, struct td_managed *managed,
     }
     for (size_t i = 0; i < managed->count; i++) {
         struct td_managed_entry *entry = &managed->entries[i];
-        if (entry != self) {
+        bool is_self = self && entry == self;
+        if (!is_self) {
             entry->fields = td_fieldset_difference(a->arena, entry->fields, written);
             entry->fields = td_fieldset_difference(a->arena, entry->fields, changes->removed);
         }

@@ -153,6 +153,13 @@ static struct td_json *merge_lists(struct td_arena *arena, const struct td_schem
     return m.out;
 }
 
+/* The node when it is of that type and has content, else NULL. */
+static const struct td_json *with_content(const struct td_json *node, enum td_json_type type)
+{
+    bool has_content = node && node->type == type && node->count > 0;
+    return has_content ? node : NULL;
+}
+
 static struct td_json *merge_value(struct td_arena *arena, const struct td_schema_type *type,
                                    const struct td_json *base, const struct td_json *over,
                                    unsigned depth)
@@ -160,8 +167,8 @@ static struct td_json *merge_value(struct td_arena *arena, const struct td_schem
     td_assert(depth <= TD_JSON_DEPTH_MAX);
     unsigned form = td_typed_first_form(td_typed_forms_of(type, over ? over : base));
     enum td_json_type wanted = form == TD_FORM_MAP ? TD_JSON_TYPE_OBJECT : TD_JSON_TYPE_ARRAY;
-    const struct td_json *from = td_json_is(base, wanted) && base->count > 0 ? base : NULL;
-    const struct td_json *with = td_json_is(over, wanted) && over->count > 0 ? over : NULL;
+    const struct td_json *from = with_content(base, wanted);
+    const struct td_json *with = with_content(over, wanted);
     bool is_leaf = form == 0 || form == TD_FORM_SCALAR || td_typed_is_atomic(type, form);
     if (is_leaf || (!from && !with)) {
         return td_json_copy(arena, over ? over : base, false);

@@ -154,10 +154,10 @@ static int validate_list(const struct validation *v, const struct td_schema_type
         }
     }
     int64_t index = 0;
-    for (const struct td_json *item = value->first; item; item = item->next) {
+    for (const struct td_json *item = value->first; item; item = item->next, index++) {
         const struct place below = {
             .up = place,
-            .step = {.kind = TD_FIELD_INDEX, .index = index++},
+            .step = {.kind = TD_FIELD_INDEX, .index = index},
             .depth = place->depth + 1,
         };
         int r = validate_value(v, td_typed_item(type), item, &below);
