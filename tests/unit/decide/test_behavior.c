@@ -169,6 +169,47 @@ static void test_stabilisation_says_until_when(void **state)
     td_hpa_history_done(&history);
 }
 
+/* Both windows act at once: the count moves only when all recent proposals agree on the direction,
+ * and no further than the nearest of them. */
+static void test_both_windows_hold_the_count(void **state)
+{
+    (void)state;
+    static const struct {
+        int32_t before; /* proposed 10 s earlier */
+        int32_t proposed;
+        int32_t expected;
+        const char *reason;
+    } rows[] = {
+        {5, 9, 5, "ScaleUpStabilized"},
+        {7, 9, 7, "ScaleUpStabilized"},
+        {9, 9, 9, NULL},
+        {12, 9, 9, NULL},
+        {5, 2, 5, "ScaleDownStabilized"},
+        {3, 2, 3, "ScaleDownStabilized"},
+        {1, 2, 2, NULL},
+        {5, 5, 5, NULL},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct td_hpa hpa = test_hpa(1, 20);
+        hpa.has_behavior = true;
+        hpa.scale_up = (struct td_hpa_rules){.has_window = true, .window_seconds = 60};
+        hpa.scale_down = hpa.scale_up;
+        struct td_hpa_history history;
+        td_hpa_history_init(&history);
+        td_hpa_history_seed(&history, rows[i].before, TEST_NOW - 10 * TD_SECOND);
+        struct td_hpa_normalization in = {
+            .hpa = &hpa, .now = TEST_NOW, .current = 5, .proposed = rows[i].proposed};
+        struct td_hpa_stabilized got = td_hpa_stabilize(&history, &in);
+        assert_int_equal(got.replicas, rows[i].expected);
+        assert_int_equal(got.is_held, rows[i].reason != NULL);
+        if (rows[i].reason) {
+            assert_true(td_str_equal(got.reason, td_str_from(rows[i].reason)));
+            assert_true(got.held_until == TEST_NOW + 50 * TD_SECOND);
+        }
+        td_hpa_history_done(&history);
+    }
+}
+
 /* Rounding of doubles is upstream's: 50 and a tenth more is 56, 90 less 30 % is 62. */
 static void test_percent_limits_round_as_doubles_do(void **state)
 {
@@ -200,6 +241,7 @@ int main(void)
         cmocka_unit_test(test_legacy_rules_keep_bounds),
         cmocka_unit_test(test_history_is_bounded),
         cmocka_unit_test(test_stabilisation_says_until_when),
+        cmocka_unit_test(test_both_windows_hold_the_count),
         cmocka_unit_test(test_percent_limits_round_as_doubles_do),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
