@@ -35,3 +35,5 @@ extern const struct golden_topic golden_hpa_scenario[];  /* several metrics, who
 extern const struct golden_topic golden_hpa_selection[]; /* selectors, selection strategy */
 extern const struct golden_topic golden_vpa_learn[];     /* histograms, aggregates, estimator */
 extern const struct golden_topic golden_vpa_feed[];      /* the recommender's model of a cluster */
+extern const struct golden_topic golden_vpa_pods[];      /* LimitRanges, capping */
+extern const struct golden_topic golden_vpa_patches[];   /* patches of pods, pod-level resources */

@@ -1,0 +1,36 @@
+/*
+ * Small edits of resource lists: copies that may be changed, values by name, and the two resources
+ * that vertical scaling is about. Lists stay sorted by name and live in the arena.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/arena.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "kube/podresources.h"
+
+#define TD_CPU TD_STR("cpu")
+#define TD_MEMORY TD_STR("memory")
+
+bool td_resource_is_scaled(td_str name); /* cpu or memory */
+
+/* A copy whose quantities may be changed without touching the original. */
+struct td_resources td_resources_copy(struct td_arena *arena, const struct td_resources *list);
+
+/* The quantity of a resource in a list that may be changed, or NULL. */
+struct td_quantity *td_resources_edit(struct td_resources *list, td_str name);
+
+/* The quantity of a resource; the zero quantity when the list has none. */
+struct td_quantity td_resources_value(const struct td_resources *list, td_str name);
+
+/* Replaces or adds. Adding makes a new array. */
+void td_resources_set(struct td_arena *arena, struct td_resources *list, td_str name,
+                      const struct td_quantity *quantity);
+
+/* Takes out a name, in place. */
+void td_resources_drop(struct td_resources *list, td_str name);
+
+/* As a JSON object of texts. */
+struct td_json *td_resources_json(struct td_arena *arena, const struct td_resources *list);
