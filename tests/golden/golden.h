@@ -37,3 +37,4 @@ extern const struct golden_topic golden_vpa_learn[];     /* histograms, aggregat
 extern const struct golden_topic golden_vpa_feed[];      /* the recommender's model of a cluster */
 extern const struct golden_topic golden_vpa_pods[];      /* LimitRanges, capping */
 extern const struct golden_topic golden_vpa_patches[];   /* patches of pods, pod-level resources */
+extern const struct golden_topic golden_adaptive[];      /* the adaptive estimator */

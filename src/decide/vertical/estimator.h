@@ -62,5 +62,26 @@ struct td_estimator {
 /* Upstream's: percentiles, margin, confidence. */
 extern const struct td_estimator td_estimator_upstream;
 
+/* A quantile of the last day and peaks of the last week (adaptive.h), at three risks. */
+extern const struct td_estimator td_estimator_adaptive;
+extern const struct td_estimator td_estimator_adaptive_careful;
+extern const struct td_estimator td_estimator_adaptive_frugal;
+
 /* By name; NULL when there is none of that name. */
 const struct td_estimator *td_estimator_find(td_str name);
+
+/* Annotations of a VPA. An estimator E that offers a risk R is registered as "E-R"; "balanced" is E
+ * itself. */
+#define TD_ESTIMATOR_ANNOTATION TD_STR("tandem.dev/estimator")
+#define TD_RISK_ANNOTATION TD_STR("tandem.dev/risk")
+
+struct td_estimator_choice {
+    const struct td_estimator *estimator;
+    const struct td_json *unknown; /* the annotation whose value names nothing, for a condition; its
+                                      key and text say which; NULL when all is well */
+};
+
+/* What a VPA's annotations (NULL: none) ask for; `fallback` where they ask for nothing, or for
+ * something unknown. */
+struct td_estimator_choice td_estimator_choose(const struct td_json *annotations,
+                                               const struct td_estimator *fallback);
