@@ -165,6 +165,11 @@ int td_vpa_admit(struct td_arena *arena, const struct td_vpa_admission *admissio
                  struct td_field_errors *errors, struct td_json **ret_patches,
                  struct td_json **ret_warnings, struct td_error *err);
 
+/* The value of a flag that is a quantity, such as --pod-recommendation-max-allowed-cpu: one that
+ * has digits (a quantity alone could be a bare suffix). The message begins with the flag. */
+int td_vpa_parse_flag(struct td_arena *arena, td_str flag, td_str text, struct td_quantity *ret,
+                      struct td_error *err);
+
 /* What the CRD's schema does with a created object: prune unknown fields, drop nulls, check types,
  * enums, patterns, minima and CEL rules. *ret_stored is the object as stored. */
 int td_vpa_apply_crd(struct td_arena *arena, const struct td_json *object,

@@ -29,6 +29,8 @@ extern const struct golden_topic
 extern const struct golden_topic golden_kube_apply[]; /* server-side apply */
 extern const struct golden_topic
     golden_hpa_api[]; /* HorizontalPodAutoscaler: defaults, conversion, validation */
+extern const struct golden_topic
+    golden_vpa_api[]; /* VerticalPodAutoscaler: admission, CRD, siblings */
 extern const struct golden_topic golden_hpa_replicas[];  /* pod groups, the five metric types */
 extern const struct golden_topic golden_hpa_behavior[];  /* tolerance, behaviour, status */
 extern const struct golden_topic golden_hpa_scenario[];  /* several metrics, whole reconciles */

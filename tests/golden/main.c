@@ -25,6 +25,7 @@ const struct golden_topic golden_kube_patches[] EMPTY;
 const struct golden_topic golden_kube_apply[] EMPTY;
 const struct golden_topic golden_hpa_api[] EMPTY;
 const struct golden_topic golden_hpa_replicas[] EMPTY;
+const struct golden_topic golden_vpa_api[] EMPTY;
 const struct golden_topic golden_hpa_behavior[] EMPTY;
 const struct golden_topic golden_hpa_scenario[] EMPTY;
 const struct golden_topic golden_hpa_selection[] EMPTY;
@@ -38,7 +39,7 @@ static const struct golden_topic *const topic_tables[] = {
     golden_kube_values,   golden_kube_selectors, golden_kube_patches, golden_kube_apply,
     golden_hpa_api,       golden_hpa_replicas,   golden_hpa_behavior, golden_hpa_scenario,
     golden_hpa_selection, golden_vpa_learn,      golden_vpa_feed,     golden_vpa_pods,
-    golden_vpa_patches,   golden_adaptive,
+    golden_vpa_patches,   golden_adaptive,       golden_vpa_api,
 };
 
 struct run {
