@@ -34,6 +34,13 @@
 #define TD_PATCH_STEPS_MAX                                                                         \
     ((size_t)100000000) /* nodes that one JSON patch may visit to find and weigh its places */
 
+/* What the vertical recommender tracks. */
+#define TD_RECOMMENDER_PODS_MAX ((size_t)1 << 20)
+#define TD_RECOMMENDER_VPAS_MAX ((size_t)1 << 18)
+#define TD_RECOMMENDER_NAMESPACES_MAX ((size_t)1 << 18)
+#define TD_RECOMMENDER_TEXTS_MAX ((size_t)1 << 21) /* distinct names */
+#define TD_POD_CONTAINERS_MAX 4096                 /* containers of one pod */
+
 /* Program. */
 #define TD_PATH_BYTES_MAX ((size_t)4096)    /* one path of a file */
 #define TD_FOLDER_DEPTH_MAX 32              /* folders below one that is read */
