@@ -40,6 +40,7 @@
 #define TD_RECOMMENDER_NAMESPACES_MAX ((size_t)1 << 18)
 #define TD_RECOMMENDER_TEXTS_MAX ((size_t)1 << 21) /* distinct names */
 #define TD_POD_CONTAINERS_MAX 4096                 /* containers of one pod */
+#define TD_SIBLINGS_MAX ((size_t)1000) /* VPAs of one target compared with each other in files */
 
 /* Program. */
 #define TD_PATH_BYTES_MAX ((size_t)4096)    /* one path of a file */

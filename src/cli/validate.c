@@ -9,6 +9,7 @@
 #include "base/limits.h"
 #include "base/yaml.h"
 #include "cli/command.h"
+#include "decide/vertical/siblings_check.h"
 #include "kube/check.h"
 #include "kube/manifest.h"
 
@@ -95,21 +96,50 @@ static int validate_objects(struct validate *run, struct td_error *err)
         }
     }
     td_objects_check_all(manifest, problems);
+    td_siblings_check_all(manifest, problems);
     for (size_t i = 0; i < manifest->count; i++) {
         validate_report(run, &manifest->items[i], &problems[i]);
     }
     return TD_OK;
 }
 
+/* A message that begins with the field's own name ("selector overlaps ...") needs no path before
+ * it. */
+static bool validate_names_itself(td_str field, td_str message)
+{
+    size_t start = field.len;
+    while (start > 0 && field.ptr[start - 1] != '.') {
+        start--;
+    }
+    td_str name = td_str_slice(field, start, field.len);
+    return field.len == 0 || (td_str_starts_with(message, name) && message.len > name.len &&
+                              message.ptr[name.len] == ' ');
+}
+
+/* One problem: its place, then the message; further lines of that are indented. */
+static void validate_print_row(const struct td_json *row)
+{
+    td_str field = td_json_get_str(row, TD_STR("field"), TD_STR_EMPTY);
+    td_str message = td_json_get_str(row, TD_STR("message"), TD_STR_EMPTY);
+    (void)printf(
+        "%.*s:%lld: %.*s: ", TD_STR_ARG(td_json_get_str(row, TD_STR("file"), TD_STR_EMPTY)),
+        (long long)td_json_get_int64(row, TD_STR("line"), 0),
+        TD_STR_ARG(td_json_get_str(row, TD_STR("object"), TD_STR_EMPTY)));
+    if (!validate_names_itself(field, message)) {
+        (void)printf("%.*s: ", TD_STR_ARG(field));
+    }
+    while (message.len > 0) {
+        size_t end = td_str_find(message, '\n', 0);
+        (void)printf("%.*s\n%s", TD_STR_ARG(td_str_slice(message, 0, end)),
+                     end + 1 < message.len ? "    " : "");
+        message = td_str_slice(message, end + 1, message.len);
+    }
+}
+
 static void validate_print_table(const struct validate *run)
 {
     for (const struct td_json *row = run->problems->first; row; row = row->next) {
-        (void)printf("%.*s:%lld: %.*s: %.*s: %.*s\n",
-                     TD_STR_ARG(td_json_get_str(row, TD_STR("file"), TD_STR_EMPTY)),
-                     (long long)td_json_get_int64(row, TD_STR("line"), 0),
-                     TD_STR_ARG(td_json_get_str(row, TD_STR("object"), TD_STR_EMPTY)),
-                     TD_STR_ARG(td_json_get_str(row, TD_STR("field"), TD_STR_EMPTY)),
-                     TD_STR_ARG(td_json_get_str(row, TD_STR("message"), TD_STR_EMPTY)));
+        validate_print_row(row);
     }
     size_t count = run->problems->count;
     char number[24] = "no";

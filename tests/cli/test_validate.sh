@@ -101,6 +101,35 @@ EOF
 sed 's/autoscaling.v2/autoscaling.tandem.dev\/v2/; s/name: web, namespace/name: other, namespace/' "$work/hpa.yaml" >"$work/hpa-second.yaml"
 sed 's/namespace: shop/namespace: other/' "$work/hpa-second.yaml" >"$work/hpa-elsewhere.yaml"
 sed '$a\  selectionStrategy: Owner' "$work/hpa-second.yaml" >"$work/hpa-strategy.yaml"
+cat >"$work/vpa.yaml" <<'EOF'
+apiVersion: autoscaling.k8s.io/v1
+kind: VerticalPodAutoscaler
+metadata: {name: db-leader, namespace: shop}
+spec:
+  targetRef: {apiVersion: apps/v1, kind: StatefulSet, name: db}
+  selector:
+    matchLabels: {app: db, role: leader}
+EOF
+sed 's/db-leader/db-follower/; s/leader/follower/' "$work/vpa.yaml" >"$work/vpa-follower.yaml"
+sed 's/db-leader/db-all/; s/, role: leader//' "$work/vpa.yaml" >"$work/vpa-all.yaml"
+sed 's/db-leader/db-tier/; s/app: db, role: leader/tier: gold/' "$work/vpa.yaml" >"$work/vpa-tier.yaml"
+sed 's/db-leader/db/; /selector:/,$d' "$work/vpa.yaml" >"$work/vpa-plain.yaml"
+sed 's/name: db}/name: other}/' "$work/vpa-all.yaml" >"$work/vpa-elsewhere.yaml"
+{ sed '/matchLabels/d' "$work/vpa.yaml"; printf '    matchExpressions: [{key: role, operator: Exists}, {key: role, operator: DoesNotExist}]\n'; } >"$work/vpa-never.yaml"
+{
+    cat "$work/vpa-plain.yaml"
+    cat <<'EOF'
+  updatePolicy:
+    updateMode: Sometimes
+    evictionRequirements:
+    - {resources: [cpu], changeRequirement: TargetHigherThanRequests}
+    - {resources: [cpu, memory], changeRequirement: TargetLowerThanRequests}
+  resourcePolicy:
+    podPolicies: {minAllowed: {cpu: 2}, maxAllowed: {cpu: 1}}
+  sellector: {}
+EOF
+} >"$work/vpa-bad.yaml"
+printf 'apiVersion: autoscaling.k8s.io/v1\nkind: VerticalPodAutoscaler\nmetadata: {name: db}\nspec: {}\n' >"$work/vpa-no-target.yaml"
 mkdir "$work/empty"
 
 check "a good file" 0 '^no problems in 1 object \(1 file\)$' '' validate "$work/good.yaml"
@@ -120,6 +149,21 @@ check "two HPAs on one target, across files" 1 'hpa-second.yaml:5: HorizontalPod
 check "the elder is not blamed" 1 '^1 problem in 2 objects \(2 files\)$' '' validate "$work/hpa.yaml" "$work/hpa-second.yaml"
 check "the same name in another namespace is another target" 0 '^no problems in 2 objects' '' validate "$work/hpa.yaml" "$work/hpa-elsewhere.yaml"
 check "one HPA in two files is one HPA" 0 '^no problems in 2 objects' '' validate "$work/hpa.yaml" "$work/hpa.yaml"
+check "VPAs that divide a target" 0 '^no problems in 2 objects' '' validate "$work/vpa.yaml" "$work/vpa-follower.yaml"
+check "VPAs of two targets" 0 '^no problems in 2 objects' '' validate "$work/vpa.yaml" "$work/vpa-elsewhere.yaml"
+check "one VPA in two files is one VPA" 0 '^no problems in 2 objects' '' validate "$work/vpa.yaml" "$work/vpa.yaml"
+check "overlapping VPAs, the later is blamed" 1 'vpa-all.yaml:6: VerticalPodAutoscaler shop/db-all: selector overlaps with shop/db-leader \(.*/vpa.yaml:1\)$' '' validate "$work/vpa.yaml" "$work/vpa-all.yaml"
+check "a pod that both would manage, and the way out" 1 '^    both would manage a pod with labels \{app=db, role=leader\}; add a key that tells them apart, e.g. role NotIn \(leader\)$' '' validate "$work/vpa.yaml" "$work/vpa-all.yaml"
+check "VPAs without a common key" 1 '^    no label key is constrained by both \(tier here, app there\)' '' validate "$work/vpa.yaml" "$work/vpa-tier.yaml"
+check "a VPA without selector beside another" 1 '^    this VPA has no selector and is catch-all' '' validate "$work/vpa.yaml" "$work/vpa-plain.yaml"
+check "a conflict as JSON has its field" 1 '"field": "spec.selector"' '' validate --output json "$work/vpa.yaml" "$work/vpa-all.yaml"
+check "a selector that never matches" 1 'vpa-never.yaml:[0-9]+: .*: selector can never match a pod: .*"role"' '' validate "$work/vpa-never.yaml"
+check "a VPA's update mode" 1 'vpa-bad.yaml:7: VerticalPodAutoscaler shop/db: spec.updatePolicy.updateMode: Unsupported value: "Sometimes"' '' validate "$work/vpa-bad.yaml"
+check "two requirements for a resource" 1 'vpa-bad.yaml:10: .*evictionRequirements\[1\].resources\[0\]: Duplicate value: "cpu": .*evictionRequirements\[0\]' '' validate "$work/vpa-bad.yaml"
+check "a VPA's pod policy" 1 'vpa-bad.yaml:12: .*podPolicies.maxAllowed\[cpu\]: Invalid value: "1": ' '' validate "$work/vpa-bad.yaml"
+check "a VPA's unknown field" 1 'vpa-bad.yaml:13: .*: spec.sellector: unknown field' '' validate "$work/vpa-bad.yaml"
+check "each fault of a VPA once" 1 '^4 problems in 1 object' '' validate "$work/vpa-bad.yaml"
+check "a VPA without target" 1 'vpa-no-target.yaml:4: .*: spec.targetRef: Required value$' '' validate "$work/vpa-no-target.yaml"
 check "cut JSON" 2 '' '^tandem: .*cut.json:1:[0-9]+: ' validate "$work/cut.json"
 check "cut YAML" 2 '' '^tandem: .*cut-yaml.yaml:[0-9]+: ' validate "$work/cut-yaml.yaml"
 check "600 deep JSON" 2 '' '^tandem: .*deep.json:1:513: .*512' validate "$work/deep.json"

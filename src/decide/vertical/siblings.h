@@ -57,8 +57,13 @@ int td_vpa_compare_age(const struct td_vpa *a, const struct td_vpa *b);
 struct td_sibling_conflict {
     const struct td_vpa *sibling;
     struct td_selector_relation relation;
-    td_str message; /* "selector overlaps with NS/NAME: ..." with witness and way out */
+    td_str reason;  /* why, with witness and way out, the sibling not named */
+    td_str message; /* "selector overlaps with NS/NAME: " and the reason */
 };
+
+/* Would `vpa` get into conflict with `sibling`? *ret is set when so. */
+bool td_vpa_find_conflict(struct td_arena *arena, const struct td_vpa *vpa,
+                          const struct td_vpa *sibling, struct td_sibling_conflict *ret);
 
 struct td_sibling_request {
     const struct td_vpa *vpa; /* as submitted */
@@ -80,6 +85,9 @@ struct td_sibling_judgement {
     size_t conflict_count;
     td_str message; /* of the refusal, all conflicts named; empty when allowed */
 };
+
+/* Why a selector with this contradictory key is refused, whoever the siblings are. */
+td_str td_selector_contradiction_text(struct td_arena *arena, td_str key);
 
 struct td_sibling_judgement td_vpa_judge_siblings(struct td_arena *arena,
                                                   const struct td_sibling_request *request);

@@ -138,16 +138,22 @@ static td_str conflict_reason(struct td_arena *arena, const struct td_vpa *vpa,
                            TD_STR_ARG(witness), TD_STR_ARG(way_out));
 }
 
-static struct td_sibling_conflict conflict_new(struct td_arena *arena, const struct td_vpa *vpa,
-                                               const struct td_vpa *sibling,
-                                               const struct td_selector_relation *relation)
+bool td_vpa_find_conflict(struct td_arena *arena, const struct td_vpa *vpa,
+                          const struct td_vpa *sibling, struct td_sibling_conflict *ret)
 {
-    struct td_sibling_conflict made = {.sibling = sibling, .relation = *relation};
-    td_str reason = conflict_reason(arena, vpa, &made);
+    struct td_sibling_conflict made = {
+        .sibling = sibling,
+        .relation = td_selector_disjoint(arena, selector_of(vpa), selector_of(sibling)),
+    };
+    if (made.relation.verdict == TD_SELECTOR_DISJOINT) {
+        return false;
+    }
+    made.reason = conflict_reason(arena, vpa, &made);
     made.message = td_arena_format(arena, "selector overlaps with %.*s/%.*s: %.*s",
                                    TD_STR_ARG(sibling->meta.namespace),
-                                   TD_STR_ARG(sibling->meta.name), TD_STR_ARG(reason));
-    return made;
+                                   TD_STR_ARG(sibling->meta.name), TD_STR_ARG(made.reason));
+    *ret = made;
+    return true;
 }
 
 /* Missing, null and {} are one and the same. */
@@ -208,14 +214,11 @@ static void judge_conflicts(struct td_arena *arena, const struct td_vpa *vpa,
     td_auto_buf message;
     td_buf_init(&message, TD_SELECTOR_BYTES_MAX);
     for (size_t i = 0; i < judgement->sibling_count; i++) {
-        const struct td_vpa *sibling = judgement->siblings[i];
-        struct td_selector_relation relation =
-            td_selector_disjoint(arena, selector_of(vpa), selector_of(sibling));
-        if (relation.verdict == TD_SELECTOR_DISJOINT) {
+        struct td_sibling_conflict *conflict = &conflicts[judgement->conflict_count];
+        if (!td_vpa_find_conflict(arena, vpa, judgement->siblings[i], conflict)) {
             continue;
         }
-        struct td_sibling_conflict *conflict = &conflicts[judgement->conflict_count++];
-        *conflict = conflict_new(arena, vpa, sibling, &relation);
+        judgement->conflict_count++;
         /* A refusal past the cap is cut: it is only shown. */
         (void)td_buf_append(&message, message.len > 0 ? TD_STR("; ") : TD_STR("spec.selector: "));
         (void)td_buf_append(&message, conflict->message);
@@ -223,6 +226,14 @@ static void judge_conflicts(struct td_arena *arena, const struct td_vpa *vpa,
     judgement->conflicts = conflicts;
     judgement->is_allowed = judgement->conflict_count == 0;
     judgement->message = td_arena_copy_str(arena, td_buf_str(&message));
+}
+
+td_str td_selector_contradiction_text(struct td_arena *arena, td_str key)
+{
+    return td_arena_format(arena,
+                           "selector can never match a pod: its requirements on key \"%.*s\" "
+                           "contradict each other",
+                           TD_STR_ARG(key));
 }
 
 struct td_sibling_judgement td_vpa_judge_siblings(struct td_arena *arena,
@@ -246,11 +257,8 @@ struct td_sibling_judgement td_vpa_judge_siblings(struct td_arena *arena,
     judgement.is_allowed = false;
     judgement.is_contradictory = true;
     judgement.contradictory_keys = alone.keys;
-    judgement.message =
-        td_arena_format(arena,
-                        "spec.selector: can never match a pod: its requirements on key \"%.*s\" "
-                        "contradict each other",
-                        TD_STR_ARG(alone.keys.items[0]));
+    td_str reason = td_selector_contradiction_text(arena, alone.keys.items[0]);
+    judgement.message = td_arena_format(arena, "spec.selector: %.*s", TD_STR_ARG(reason));
     return judgement;
 }
 
@@ -279,6 +287,7 @@ bool td_vpa_find_elder(struct td_arena *arena, const struct td_vpa *vpa,
     *ret = (struct td_sibling_conflict){
         .sibling = elder,
         .relation = found,
+        .reason = td_arena_format(arena, "both match a pod with labels %.*s", TD_STR_ARG(witness)),
         .message = td_arena_format(arena,
                                    "selector overlaps with the older VPA %.*s/%.*s, which keeps "
                                    "pods that both match, such as one with labels %.*s",
