@@ -1,44 +1,6 @@
 #include "api/fielderror.h"
 
-#include "base/assert.h"
 #include "base/limits.h"
-
-#define FIELD_PATH_FRAMES_MAX 64 /* deeper than any field that validation reaches */
-
-struct td_field_path td_field_child(const struct td_field_path *parent, td_str name)
-{
-    return (struct td_field_path){.parent = parent, .name = name};
-}
-
-struct td_field_path td_field_item(const struct td_field_path *parent, size_t index)
-{
-    return (struct td_field_path){.parent = parent, .index = index, .is_index = true};
-}
-
-td_str td_field_path_text(struct td_arena *arena, const struct td_field_path *path)
-{
-    const struct td_field_path *frames[FIELD_PATH_FRAMES_MAX];
-    size_t count = 0;
-    for (; path; path = path->parent) {
-        td_assert(count < FIELD_PATH_FRAMES_MAX);
-        frames[count++] = path;
-    }
-    td_auto_buf text;
-    td_buf_init(&text, TD_JSON_BYTES_MAX);
-    while (count > 0) {
-        const struct td_field_path *frame = frames[--count];
-        /* A path past the buffer's cap is cut: it is only shown. */
-        if (frame->is_index) {
-            (void)td_buf_append_format(&text, "[%zu]", frame->index);
-        } else if (frame->is_key) {
-            (void)td_buf_append_format(&text, "[%.*s]", TD_STR_ARG(frame->name));
-        } else {
-            (void)td_buf_append_format(&text, "%s%.*s", text.len > 0 ? "." : "",
-                                       TD_STR_ARG(frame->name));
-        }
-    }
-    return td_arena_copy_str(arena, td_buf_str(&text));
-}
 
 void td_field_error_add(struct td_field_errors *errors, const struct td_field_path *path,
                         enum td_field_error_type type, td_str value, td_str detail)

@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "kube/objectpath.h"
 
 enum td_field_error_type {
     TD_FIELD_REQUIRED,    /* "Required value" */
@@ -37,20 +38,6 @@ struct td_field_errors {
     size_t count;
     size_t cap;
 };
-
-/* A path is built on the way down and written only when something is wrong: a chain of frames on
- * the stack. */
-struct td_field_path {
-    const struct td_field_path *parent; /* NULL at the root */
-    td_str name;                        /* member, or empty for an index or a key */
-    size_t index;                       /* of a list item, when is_index */
-    bool is_index;
-    bool is_key; /* name is a map key: written ["name"] as upstream's Key() */
-};
-
-struct td_field_path td_field_child(const struct td_field_path *parent, td_str name);
-struct td_field_path td_field_item(const struct td_field_path *parent, size_t index);
-td_str td_field_path_text(struct td_arena *arena, const struct td_field_path *path);
 
 void td_field_required(struct td_field_errors *errors, const struct td_field_path *path,
                        const char *detail);

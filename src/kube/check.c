@@ -5,66 +5,22 @@
 #include "base/timefmt.h"
 #include "kube/intstr.h"
 #include "kube/names.h"
+#include "kube/objectpath.h"
 #include "kube/quantity.h"
 #include "kube/selector.h"
 
 #define CHECK_PATH_BYTES_MAX 4096
 #define CHECK_VALUE_BYTES_MAX 60 /* of a wrong value that is shown */
 
-/* Where a walk is: a chain of frames on the stack, written out only when something is wrong there.
- */
-struct check_path {
-    const struct check_path *parent;
-    td_str key;   /* of an object or map member */
-    size_t index; /* of a list item, when is_index */
-    bool is_index;
-    uint32_t depth;
-};
-
-static struct check_path check_member(const struct check_path *parent, td_str key)
-{
-    return (struct check_path){
-        .parent = parent, .key = key, .depth = parent ? parent->depth + 1 : 0};
-}
-
-static struct check_path check_item(const struct check_path *parent, size_t index)
-{
-    return (struct check_path){.parent = parent,
-                               .index = index,
-                               .is_index = true,
-                               .depth = parent ? parent->depth + 1 : 0};
-}
-
-/* The frames from the root down: collected into an array first, since the chain points upwards. */
-static void check_path_write(const struct check_path *path, struct td_buf *out)
-{
-    const struct check_path *frames[TD_JSON_DEPTH_MAX];
-    size_t count = 0;
-    for (; path && count < TD_JSON_DEPTH_MAX; path = path->parent) {
-        frames[count++] = path;
-    }
-    while (count > 0) {
-        const struct check_path *frame = frames[--count];
-        if (frame->is_index) {
-            (void)td_buf_append_format(out, "[%zu]", frame->index); /* a path past the cap is cut */
-        } else {
-            if (out->len > 0) {
-                (void)td_buf_append_char(out, '.');
-            }
-            (void)td_buf_append(out, frame->key);
-        }
-    }
-}
-
 /* "spec.replicas: \"three\": must be an integer", the value cut to a readable length. */
-static int check_fail(const struct check_path *path, const struct td_json *value, const char *rule,
-                      struct td_error *err)
+static int check_fail(const struct td_field_path *path, const struct td_json *value,
+                      const char *rule, struct td_error *err)
 {
     td_auto_buf where;
     td_auto_buf shown;
     td_buf_init(&where, CHECK_PATH_BYTES_MAX);
     td_buf_init(&shown, TD_JSON_BYTES_MAX);
-    check_path_write(path, &where);
+    td_field_path_write(path, &where);
     td_json_write(value, &(struct td_json_format){.indent = 0}, &shown);
     td_str text = td_buf_str(&shown);
     bool is_cut = text.len > CHECK_VALUE_BYTES_MAX;
@@ -163,10 +119,10 @@ struct check_types {
 };
 
 static int check_value(struct check_types *check, const struct td_schema_type *type,
-                       const struct td_json *value, const struct check_path *path);
+                       const struct td_json *value, const struct td_field_path *path);
 
 static int check_children(struct check_types *check, const struct td_schema_type *type,
-                          const struct td_json *value, const struct check_path *path)
+                          const struct td_json *value, const struct td_field_path *path)
 {
     size_t index = 0;
     for (const struct td_json *child = value->first; child; child = child->next, index++) {
@@ -175,8 +131,9 @@ static int check_children(struct check_types *check, const struct td_schema_type
         if (!child_type) {
             continue; /* unknown fields are a problem, not a failure: see td_check_object */
         }
-        struct check_path place =
-            type->kind == TD_SCHEMA_LIST ? check_item(path, index) : check_member(path, child->key);
+        struct td_field_path place = type->kind == TD_SCHEMA_LIST
+                                         ? td_field_item(path, index)
+                                         : td_field_child(path, child->key);
         int code = check_value(check, child_type, child, &place);
         if (code < 0) {
             return code;
@@ -187,7 +144,7 @@ static int check_children(struct check_types *check, const struct td_schema_type
 
 /* Recursion is bounded by the depth of the tree, which every parser caps at TD_JSON_DEPTH_MAX. */
 static int check_value(struct check_types *check, const struct td_schema_type *type,
-                       const struct td_json *value, const struct check_path *path)
+                       const struct td_json *value, const struct td_field_path *path)
 {
     if (value->type == TD_JSON_TYPE_NULL || type->kind == TD_SCHEMA_ANY) {
         return TD_OK;
@@ -271,14 +228,11 @@ static void check_metadata(const struct td_json *object, struct td_problems *pro
     }
 }
 
-static td_str check_field(struct td_problems *problems, const struct check_path *path,
+static td_str check_field(struct td_problems *problems, const struct td_field_path *path,
                           td_str member)
 {
-    td_auto_buf where;
-    td_buf_init(&where, CHECK_PATH_BYTES_MAX);
-    check_path_write(path, &where);
-    return td_arena_format(problems->arena, "%.*s%s%.*s", TD_STR_ARG(td_buf_str(&where)),
-                           where.len > 0 ? "." : "", TD_STR_ARG(member));
+    struct td_field_path field = td_field_child(path, member);
+    return td_field_path_text(problems->arena, &field);
 }
 
 typedef size_t (*check_map_fn)(const struct td_json *map, td_str path, struct td_buf *out);
@@ -286,7 +240,7 @@ typedef size_t (*check_map_fn)(const struct td_json *map, td_str path, struct td
 /* Labels or annotations of one ObjectMeta; each message begins with the path, which the problem
  * already has. */
 static void check_map(struct td_problems *problems, const struct td_json *meta, td_str member,
-                      check_map_fn check, const struct check_path *path)
+                      check_map_fn check, const struct td_field_path *path)
 {
     const struct td_json *map = td_json_get(meta, member);
     if (!td_json_is(map, TD_JSON_TYPE_OBJECT)) {
@@ -309,23 +263,19 @@ static void check_map(struct td_problems *problems, const struct td_json *meta, 
 }
 
 static void check_selector(struct td_problems *problems, const struct td_json *value,
-                           const struct check_path *path)
+                           const struct td_field_path *path)
 {
     struct td_selector selector;
     struct td_error err = TD_ERROR_INIT;
     if (td_selector_from_json(problems->arena, value, &selector, &err) < 0) {
-        td_auto_buf where;
-        td_buf_init(&where, CHECK_PATH_BYTES_MAX);
-        check_path_write(path, &where);
-        td_problems_add(problems, value->line,
-                        td_arena_copy_str(problems->arena, td_buf_str(&where)),
+        td_problems_add(problems, value->line, td_field_path_text(problems->arena, path),
                         td_arena_format(problems->arena, "%s", err.message));
     }
 }
 
 /* One value of a known type, and all below it. Recursion as in check_value. */
 static void check_semantics(struct td_problems *problems, const struct td_schema_type *type,
-                            const struct td_json *value, const struct check_path *path)
+                            const struct td_json *value, const struct td_field_path *path)
 {
     bool is_object = value->type == TD_JSON_TYPE_OBJECT;
     bool is_list = value->type == TD_JSON_TYPE_ARRAY;
@@ -341,8 +291,8 @@ static void check_semantics(struct td_problems *problems, const struct td_schema
     }
     size_t index = 0;
     for (const struct td_json *child = value->first; child; child = child->next, index++) {
-        struct check_path place =
-            is_list ? check_item(path, index) : check_member(path, child->key);
+        struct td_field_path place =
+            is_list ? td_field_item(path, index) : td_field_child(path, child->key);
         const struct td_schema_type *child_type =
             is_list ? type->element : td_schema_member(type, child->key);
         if (child_type) {
