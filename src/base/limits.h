@@ -42,6 +42,14 @@
 #define TD_POD_CONTAINERS_MAX 4096                 /* containers of one pod */
 #define TD_SIBLINGS_MAX ((size_t)1000) /* VPAs of one target compared with each other in files */
 
+/* Workloads. */
+#define TD_CONTROLLER_CHAIN_MAX 32 /* controllers above each other, from a pod's owner upwards */
+#define TD_SCALE_RESOURCES_MAX 16  /* resources of one kind whose scale is asked for */
+#define TD_CONTROLLERS_MAX ((size_t)1 << 20)  /* controllers known at one time */
+#define TD_VPAS_MAX ((size_t)1 << 17)         /* VPAs of one cluster */
+#define TD_SIBLINGS_MAX 256                   /* VPAs of one target; younger ones are left out */
+#define TD_UPDATER_PODS_MAX ((size_t)1 << 20) /* pods that the updater remembers something of */
+
 /* Program. */
 #define TD_PATH_BYTES_MAX ((size_t)4096)    /* one path of a file */
 #define TD_FOLDER_DEPTH_MAX 32              /* folders below one that is read */

@@ -1,0 +1,18 @@
+/*
+ * Eviction requirements (vpa.md 3.6, seeds.md 2): may the updater act on a pod as far as the
+ * direction of the change goes? One container has to meet all requirements. Pure.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "api/recommendation.h"
+#include "api/vpa.h"
+#include "base/arena.h"
+#include "decide/vertical/pod.h"
+
+/* `recommendation` is the one capped for this pod. Containers of mode Off and containers without a
+ * recommendation do not count. */
+bool td_requirements_admit(struct td_arena *arena, const struct td_vpa *vpa,
+                           const struct td_vertical_pod *pod,
+                           const struct td_recommendation *recommendation);
