@@ -51,6 +51,7 @@ struct td_startup_boost {
     int32_t factor;
     bool has_quantity;
     struct td_quantity quantity;
+    bool has_duration; /* durationSeconds is there, be it 0 */
     int32_t duration_seconds;
 };
 

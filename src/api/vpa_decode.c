@@ -110,7 +110,7 @@ static struct td_startup_boost decode_boost(struct td_arena *arena, const struct
     }
     made.has_factor = decode_int32(cpu, TD_STR("factor"), &made.factor);
     made.has_quantity = decode_quantity(arena, cpu, TD_STR("quantity"), &made.quantity);
-    (void)decode_int32(cpu, TD_STR("durationSeconds"), &made.duration_seconds); /* else 0 */
+    made.has_duration = decode_int32(cpu, TD_STR("durationSeconds"), &made.duration_seconds);
     return made;
 }
 
