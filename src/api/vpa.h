@@ -51,7 +51,7 @@ struct td_startup_boost {
     int32_t factor;
     bool has_quantity;
     struct td_quantity quantity;
-    bool has_duration; /* durationSeconds is there, be it 0 */
+    bool has_duration; /* a container's boost without one takes that of the spec */
     int32_t duration_seconds;
 };
 

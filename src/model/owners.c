@@ -221,7 +221,7 @@ static int visit_other(const struct td_workload_source *source,
         (void)td_error_set(&reason, TD_DENIED, "node is not a valid owner");
         return unhandled(controller, &reason, err);
     }
-    struct td_scale_answer scale;
+    struct td_scale_answer scale = {.code = TD_OK};
     code = find_scale(source, group, controller, &scale, &reason);
     if (code == TD_NOT_FOUND) {
         *ret = (struct visit){.counts = false};
@@ -278,7 +278,7 @@ int td_controller_top(const struct td_workload_source *source, const struct td_c
                 return td_error_set(err, TD_INVALID, "cycle detected in ownership chain");
             }
         }
-        struct visit visit;
+        struct visit visit = {.counts = false};
         int code = visit_controller(source, at, &visit, err);
         if (code < 0) {
             return code;
@@ -304,7 +304,7 @@ static int selector_from_scale(struct td_arena *arena, const struct td_workload_
                                const struct td_controller *target, td_str group,
                                struct td_selector *ret, struct td_error *err)
 {
-    struct td_scale_answer scale;
+    struct td_scale_answer scale = {.code = TD_OK};
     int code = find_scale(source, group, target, &scale, err);
     if (code < 0) {
         return code;

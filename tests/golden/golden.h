@@ -40,3 +40,6 @@ extern const struct golden_topic golden_vpa_feed[];      /* the recommender's mo
 extern const struct golden_topic golden_vpa_pods[];      /* LimitRanges, capping */
 extern const struct golden_topic golden_vpa_patches[];   /* patches of pods, pod-level resources */
 extern const struct golden_topic golden_adaptive[];      /* the adaptive estimator */
+extern const struct golden_topic golden_vpa_owners[];    /* controllers, which VPA has a pod */
+extern const struct golden_topic golden_vpa_updater[];   /* priority, restriction, whole passes */
+extern const struct golden_topic golden_vpa_partition[]; /* several VPAs of one target */

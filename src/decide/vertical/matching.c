@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "decide/vertical/siblings.h"
 
 bool td_vpa_has_boost(const struct td_vpa *vpa)
 {
@@ -27,19 +28,6 @@ bool td_match_counts(const struct td_vpa *vpa, enum td_match_user user)
         break;
     }
     return true;
-}
-
-bool td_vpa_is_stronger(const struct td_vpa *a, const struct td_vpa *b)
-{
-    const struct td_instant *at = &a->meta.created;
-    const struct td_instant *bt = &b->meta.created;
-    if (at->unix_seconds != bt->unix_seconds) {
-        return at->unix_seconds < bt->unix_seconds;
-    }
-    if (at->nanos != bt->nanos) {
-        return at->nanos < bt->nanos;
-    }
-    return td_str_compare(a->meta.name, b->meta.name) < 0;
 }
 
 void td_match_index_init(struct td_match_index *index, struct td_arena *arena,
@@ -68,13 +56,13 @@ static int add_one(struct td_match_index *index, struct td_match_vpa *added)
     const struct td_vpa *vpa = added->vpa;
     td_str key = target_key(index->arena, vpa->meta.namespace, vpa->target_kind, vpa->target_name);
     struct td_match_vpa *first = td_map_get(&index->targets, key);
-    if (!first || td_vpa_is_stronger(vpa, first->vpa)) {
+    if (!first || td_vpa_compare_age(vpa, first->vpa) < 0) {
         added->next = first;
         return td_map_put(&index->targets, key, added);
     }
     struct td_match_vpa *before = first;
     size_t count = 1;
-    while (before->next && !td_vpa_is_stronger(vpa, before->next->vpa)) {
+    while (before->next && td_vpa_compare_age(vpa, before->next->vpa) >= 0) {
         before = before->next;
         if (++count >= TD_SIBLINGS_MAX) {
             return TD_LIMIT;

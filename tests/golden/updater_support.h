@@ -1,0 +1,40 @@
+/* What the topics on controllers and the updater share: workloads, kinds and scales of a case as a
+ * source, and its VPAs and pods. Everything is in the arena of the case. */
+#pragma once
+
+#include "api/vpa.h"
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "decide/vertical/matching.h"
+#include "decide/vertical/pod.h"
+#include "model/owners.h"
+
+struct golden_workloads {
+    struct td_arena *arena;
+    struct td_workload *workloads;
+    size_t workload_count;
+    const struct td_json *kinds;
+    const struct td_json *scales;
+};
+
+/* From in.objects, in.kinds and in.scales. */
+int golden_read_workloads(struct td_arena *arena, const struct td_json *in,
+                          struct golden_workloads *ret, struct td_error *err);
+struct td_workload_source golden_source(struct golden_workloads *workloads);
+
+struct golden_vpas {
+    const struct td_vpa **items;
+    size_t count;
+};
+int golden_read_vpas(struct td_arena *arena, const struct td_json *list, struct golden_vpas *ret,
+                     struct td_error *err);
+
+struct golden_vertical_pods {
+    struct td_vertical_pod *items;
+    size_t count;
+};
+int golden_read_vertical_pods(struct td_arena *arena, const struct td_json *list,
+                              struct golden_vertical_pods *ret, struct td_error *err);
+
+struct td_vpa_gates golden_vpa_gates(const struct td_json *gates);
