@@ -50,7 +50,7 @@ static td_str target_key(struct td_arena *arena, td_str namespace, td_str kind, 
 }
 
 /* Into the list of its target, which is kept by age. Lists are short: siblings are refused unless
- * disjoint, and past TD_SIBLINGS_MAX the youngest are left out. */
+ * disjoint, and past TD_TARGET_VPAS_MAX the youngest are left out. */
 static int add_one(struct td_match_index *index, struct td_match_vpa *added)
 {
     const struct td_vpa *vpa = added->vpa;
@@ -64,7 +64,7 @@ static int add_one(struct td_match_index *index, struct td_match_vpa *added)
     size_t count = 1;
     while (before->next && td_vpa_compare_age(vpa, before->next->vpa) >= 0) {
         before = before->next;
-        if (++count >= TD_SIBLINGS_MAX) {
+        if (++count >= TD_TARGET_VPAS_MAX) {
             return TD_LIMIT;
         }
     }
