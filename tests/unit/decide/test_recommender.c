@@ -1,0 +1,407 @@
+/* The recommender where it is better than upstream, each row of docs/deviations.md with a test. */
+/* clang-format off */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+/* clang-format on */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "decide/vertical/oom_annotation.h"
+#include "decide/vertical/recommender.h"
+#include "kube/quantity.h"
+
+#define START ((td_time)1772323200 * TD_SECOND) /* 2026-03-01 */
+#define MIB ((int64_t)1 << 20)
+
+/* One namespace, one VPA, one pod with one container; tests change what they are about. */
+struct stage {
+    struct td_arena arena;
+    struct td_recommender *recommender;
+    struct td_vpa vpa;
+    struct td_container_policy policy;
+    struct td_selector selector;
+    struct td_tracked_pod *pod;
+};
+
+static void stage_link(struct stage *stage, const char *selector, td_time now)
+{
+    assert_int_equal(
+        td_selector_parse(&stage->arena, td_str_from(selector), &stage->selector, NULL), TD_OK);
+    const struct td_vpa_link link = {
+        .vpa = &stage->vpa, .target_selector = &stage->selector, .target = TD_STR_EMPTY};
+    assert_int_equal(td_recommender_set_vpa(stage->recommender, &link, now, NULL), TD_OK);
+}
+
+static struct td_tracked_pod *stage_pod(struct stage *stage, const char *name, const char *role)
+{
+    const struct td_label labels[] = {{TD_STR("app"), TD_STR("a")},
+                                      {TD_STR("role"), td_str_from(role)}};
+    const struct td_pod_sight sight = {.namespace = TD_STR("ns"),
+                                       .name = td_str_from(name),
+                                       .labels = {.items = labels, .count = 2},
+                                       .target = TD_STR_EMPTY,
+                                       .phase = TD_POD_RUNNING};
+    struct td_tracked_pod *pod = NULL;
+    assert_int_equal(td_recommender_set_pod(stage->recommender, &sight, START, &pod, NULL), TD_OK);
+    assert_int_equal(
+        td_recommender_set_container(stage->recommender, pod, TD_STR("app"), 0, START, NULL),
+        TD_OK);
+    return pod;
+}
+
+static void stage_init(struct stage *stage)
+{
+    struct td_vertical_config config = td_vertical_config_default();
+    config.per_vpa_config = true;
+    *stage = (struct stage){.policy = {.container_name = TD_STR("app")}};
+    td_arena_init(&stage->arena, SIZE_MAX);
+    stage->recommender = td_recommender_new(&config);
+    stage->vpa = (struct td_vpa){.meta = {.name = TD_STR("v"),
+                                          .namespace = TD_STR("ns"),
+                                          .created = TD_INSTANT_ZERO,
+                                          .generation = 1},
+                                 .target_kind = TD_STR("Deployment"),
+                                 .target_name = TD_STR("d"),
+                                 .target_api_version = TD_STR("apps/v1"),
+                                 .mode = TD_VPA_RECREATE};
+    stage->vpa.policy = (struct td_resource_policy){
+        .is_set = true, .containers = &stage->policy, .container_count = 1};
+    stage_link(stage, "app=a", START);
+    stage->pod = stage_pod(stage, "p", "follower");
+}
+
+static void stage_done(struct stage *stage)
+{
+    td_recommender_free(stage->recommender);
+    td_arena_done(&stage->arena);
+}
+
+static struct td_vpa_status stage_status(struct stage *stage, td_time now)
+{
+    struct td_vpa_status status;
+    assert_int_equal(td_recommender_status(stage->recommender, &stage->arena, &stage->vpa, NULL,
+                                           now, &status, NULL),
+                     TD_OK);
+    return status;
+}
+
+static int64_t memory_target(struct stage *stage, td_time now)
+{
+    struct td_vpa_status status = stage_status(stage, now);
+    assert_int_equal(status.recommendation.container_count, 1);
+    return td_quantity_value(
+        td_resources_get(&status.recommendation.containers[0].target, TD_STR("memory")));
+}
+
+static enum td_feed memory_sample(struct stage *stage, td_time time, int64_t bytes)
+{
+    return td_recommender_sample(stage->recommender, stage->pod, TD_STR("app"), TD_LEARN_MEMORY,
+                                 time, bytes, time);
+}
+
+/* A first sample of 0 bytes does not close the window to what follows. */
+static void test_zero_first_sample_does_not_block_a_window(void **unused)
+{
+    struct stage stage;
+    (void)unused;
+    stage_init(&stage);
+    assert_int_equal(memory_sample(&stage, START, 0), TD_FEED_TAKEN);
+    assert_int_equal(memory_sample(&stage, START + TD_MINUTE, 900 * MIB), TD_FEED_TAKEN);
+    assert_true(memory_target(&stage, START + TD_HOUR) > 900 * MIB);
+    stage_done(&stage);
+}
+
+/* An OOM in the window that a checkpoint leaves out is back after a restart. */
+static void test_oom_survives_a_restart(void **unused)
+{
+    struct stage before;
+    struct stage after;
+    struct td_stored_checkpoint *stored = NULL;
+    size_t count = 0;
+    (void)unused;
+    stage_init(&before);
+    assert_int_equal(memory_sample(&before, START, 500 * MIB), TD_FEED_TAKEN);
+    assert_int_equal(td_recommender_oom(before.recommender, before.pod, TD_STR("app"),
+                                        START + TD_MINUTE, 800 * MIB, START + TD_MINUTE),
+                     TD_FEED_TAKEN);
+    int64_t target = memory_target(&before, START + 2 * TD_MINUTE);
+    assert_true(target > 960 * MIB);
+    assert_int_equal(td_recommender_store(before.recommender, &before.arena, TD_STR("ns"),
+                                          TD_STR("v"), START + 2 * TD_MINUTE, &stored, &count,
+                                          NULL),
+                     TD_OK);
+    assert_int_equal(count, 1);
+    stage_init(&after);
+    assert_int_equal(td_recommender_load(after.recommender, TD_STR("ns"), &stored[0].checkpoint,
+                                         stored[0].annotations, START + TD_HOUR, NULL),
+                     TD_OK);
+    assert_int_equal(memory_target(&after, START + TD_HOUR), target);
+    struct td_vpa_status status = stage_status(&after, START + TD_HOUR);
+    assert_int_equal(status.accounts[0].ooms, 1);
+    stage_done(&before);
+    stage_done(&after);
+}
+
+/* Knowledge stays when pods and target are gone for weeks, without a single CPU sample. */
+static void test_oom_survives_pods_and_garbage_collection(void **unused)
+{
+    struct stage stage;
+    (void)unused;
+    stage_init(&stage);
+    assert_int_equal(
+        td_recommender_oom(stage.recommender, stage.pod, TD_STR("app"), START, 800 * MIB, START),
+        TD_FEED_TAKEN);
+    int64_t target = memory_target(&stage, START);
+    td_recommender_delete_pod(stage.recommender, TD_STR("ns"), TD_STR("p"));
+    td_recommender_gc(stage.recommender, START + 30 * 24 * TD_HOUR, NULL);
+    assert_int_equal(memory_target(&stage, START + 30 * 24 * TD_HOUR), target);
+    stage_done(&stage);
+}
+
+/* A pod that lived for seconds and is gone when its OOM is read still teaches. */
+static void test_oom_of_an_untracked_pod_is_learnt(void **unused)
+{
+    struct stage stage;
+    const struct td_label labels[] = {{TD_STR("app"), TD_STR("a")}, {TD_STR("job"), TD_STR("7")}};
+    const struct td_pod_sight sight = {.namespace = TD_STR("ns"),
+                                       .name = TD_STR("gone"),
+                                       .labels = {.items = labels, .count = 2},
+                                       .target = TD_STR_EMPTY,
+                                       .phase = TD_POD_FAILED};
+    (void)unused;
+    stage_init(&stage);
+    assert_int_equal(
+        td_recommender_oom_of(stage.recommender, &sight, TD_STR("app"), START, 700 * MIB, START),
+        TD_FEED_TAKEN);
+    assert_true(memory_target(&stage, START) > 800 * MIB);
+    stage_done(&stage);
+}
+
+/* Runs that end before anyone measures them are counted, and their OOMs learnt. */
+static void test_short_runs_are_counted(void **unused)
+{
+    struct stage stage;
+    (void)unused;
+    stage_init(&stage);
+    assert_int_equal(td_recommender_ended(stage.recommender, stage.pod, TD_STR("app"),
+                                          START + 10 * TD_SECOND, false, 0, START),
+                     TD_FEED_TAKEN);
+    assert_int_equal(td_recommender_ended(stage.recommender, stage.pod, TD_STR("app"),
+                                          START + 20 * TD_SECOND, true, 600 * MIB, START),
+                     TD_FEED_TAKEN);
+    struct td_vpa_status status = stage_status(&stage, START + TD_MINUTE);
+    assert_int_equal(status.accounts[0].short_runs, 2);
+    assert_int_equal(status.accounts[0].ooms, 1);
+    stage_done(&stage);
+}
+
+/* A bump stops at maxAllowed and the status says so, until maxAllowed is raised and it OOMs anew.
+ */
+static void test_oom_bump_stops_at_max_allowed(void **unused)
+{
+    struct stage stage;
+    struct td_resource most = {.name = TD_STR("memory")};
+    (void)unused;
+    stage_init(&stage);
+    most.quantity = td_quantity_new(600 * MIB, TD_QUANTITY_BINARY_SI);
+    stage.policy.max_allowed = (struct td_resources){.items = &most, .count = 1};
+    stage_link(&stage, "app=a", START);
+    for (int i = 0; i < 5; i++) {
+        td_time at = START + i * TD_HOUR;
+        assert_int_equal(
+            td_recommender_oom(stage.recommender, stage.pod, TD_STR("app"), at, 580 * MIB, at),
+            TD_FEED_OOM_CAPPED);
+    }
+    struct td_vpa_status status = stage_status(&stage, START + 6 * TD_HOUR);
+    assert_int_equal(status.condition_count, 2);
+    assert_true(td_str_equal(status.conditions[0].type, TD_STR("OOMBumpLimited")));
+    assert_true(td_str_equal(status.conditions[0].status, TD_STR("True")));
+    most.quantity = td_quantity_new(2000 * MIB, TD_QUANTITY_BINARY_SI);
+    stage_link(&stage, "app=a", START);
+    assert_int_equal(td_recommender_oom(stage.recommender, stage.pod, TD_STR("app"),
+                                        START + 7 * TD_HOUR, 600 * MIB, START),
+                     TD_FEED_TAKEN);
+    assert_int_equal(stage_status(&stage, START + 8 * TD_HOUR).condition_count, 1);
+    stage_done(&stage);
+}
+
+/* Editing the selector keeps what was learnt. */
+static void test_history_survives_a_selector_edit(void **unused)
+{
+    struct stage stage;
+    (void)unused;
+    stage_init(&stage);
+    assert_int_equal(memory_sample(&stage, START, 900 * MIB), TD_FEED_TAKEN);
+    int64_t target = memory_target(&stage, START);
+    stage_link(&stage, "app=other", START);
+    assert_int_equal(stage_status(&stage, START).pod_count, 0);
+    assert_int_equal(memory_target(&stage, START), target);
+    stage_link(&stage, "app=a,role=follower", START);
+    assert_int_equal(stage_status(&stage, START).pod_count, 1);
+    assert_int_equal(memory_target(&stage, START), target);
+    stage_done(&stage);
+}
+
+/* Settings of a VPA end with the settings. */
+static void test_per_vpa_settings_do_not_stick(void **unused)
+{
+    struct stage stage;
+    (void)unused;
+    stage_init(&stage);
+    stage.policy.has_oom_bump_up_ratio = true;
+    stage.policy.oom_bump_up_ratio = td_quantity_new(3, TD_QUANTITY_DECIMAL_SI);
+    stage_link(&stage, "app=a", START);
+    stage.policy.has_oom_bump_up_ratio = false;
+    stage_link(&stage, "app=a", START);
+    assert_int_equal(
+        td_recommender_oom(stage.recommender, stage.pod, TD_STR("app"), START, 1000 * MIB, START),
+        TD_FEED_TAKEN);
+    assert_int_equal(stage_status(&stage, START).accounts[0].oom_bytes, 1200 * MIB);
+    stage_done(&stage);
+}
+
+/* A sample belongs to the VPA of the moment; a pod that moves starts a new window there. */
+static void test_samples_follow_the_selector_of_the_moment(void **unused)
+{
+    struct stage stage;
+    (void)unused;
+    stage_init(&stage);
+    stage_link(&stage, "role=follower", START);
+    struct td_vpa leader = stage.vpa;
+    leader.meta.name = TD_STR("w");
+    struct td_selector selector;
+    assert_int_equal(td_selector_parse(&stage.arena, TD_STR("role=leader"), &selector, NULL),
+                     TD_OK);
+    const struct td_vpa_link link = {
+        .vpa = &leader, .target_selector = &selector, .target = TD_STR_EMPTY};
+    assert_int_equal(td_recommender_set_vpa(stage.recommender, &link, START, NULL), TD_OK);
+    assert_int_equal(memory_sample(&stage, START, 300 * MIB), TD_FEED_TAKEN);
+    int64_t before = memory_target(&stage, START);
+    stage.pod = stage_pod(&stage, "p", "leader");
+    assert_true(td_str_equal(td_recommender_vpa_of(stage.recommender, &stage.arena, stage.pod),
+                             TD_STR("ns/w")));
+    assert_int_equal(memory_sample(&stage, START + TD_MINUTE, 2000 * MIB), TD_FEED_TAKEN);
+    assert_int_equal(memory_target(&stage, START + TD_HOUR), before);
+    stage.vpa.meta.name = TD_STR("w");
+    assert_true(memory_target(&stage, START + TD_HOUR) > 2000 * MIB);
+    stage_done(&stage);
+}
+
+/* Rollouts leave nothing behind. */
+static void test_rollouts_do_not_grow_the_model(void **unused)
+{
+    struct stage stage;
+    (void)unused;
+    stage_init(&stage);
+    for (int i = 0; i < 1000; i++) {
+        char role[32];
+        (void)snprintf(role, sizeof(role), "r%d", i);
+        stage.pod = stage_pod(&stage, "p", role);
+        assert_int_equal(memory_sample(&stage, START + i * TD_MINUTE, 300 * MIB), TD_FEED_TAKEN);
+        assert_int_equal(td_recommender_aggregates(stage.recommender), 1);
+        assert_int_equal(stage_status(&stage, START + i * TD_MINUTE).pod_count, 1);
+    }
+    stage_done(&stage);
+}
+
+/* Where nothing acts on it, the upper bound is not inflated on the first day. */
+static void test_upper_bound_is_not_inflated_for_display(void **unused)
+{
+    struct stage stage;
+    (void)unused;
+    stage_init(&stage);
+    stage.vpa.mode = TD_VPA_OFF;
+    for (int i = 0; i < 10; i++) {
+        td_time at = START + i * TD_MINUTE;
+        assert_int_equal(td_recommender_sample(stage.recommender, stage.pod, TD_STR("app"),
+                                               TD_LEARN_CPU, at, 500, at),
+                         TD_FEED_TAKEN);
+    }
+    struct td_vpa_status status = stage_status(&stage, START + TD_HOUR);
+    const struct td_container_recommendation *made = &status.recommendation.containers[0];
+    assert_int_equal(td_quantity_milli(td_resources_get(&made->upper_bound, TD_STR("cpu"))), 587);
+    stage.vpa.mode = TD_VPA_RECREATE;
+    status = stage_status(&stage, START + TD_HOUR);
+    made = &status.recommendation.containers[0];
+    assert_true(td_quantity_milli(td_resources_get(&made->upper_bound, TD_STR("cpu"))) > 50000);
+    stage_done(&stage);
+}
+
+/* A young recommendation waits, unless an OOM speaks for it; and the account explains itself. */
+static void test_confidence_gates_application(void **unused)
+{
+    struct stage stage;
+    (void)unused;
+    stage_init(&stage);
+    for (int i = 0; i < 720; i++) {
+        td_time at = START + i * TD_MINUTE;
+        (void)td_recommender_sample(stage.recommender, stage.pod, TD_STR("app"), TD_LEARN_CPU, at,
+                                    500, at);
+    }
+    struct td_vpa_status status = stage_status(&stage, START + 12 * TD_HOUR);
+    assert_true(td_confidence_allows(&status.accounts[0], 0));
+    assert_true(td_confidence_allows(&status.accounts[0], 0.4));
+    assert_false(td_confidence_allows(&status.accounts[0], 1));
+    (void)td_recommender_oom(stage.recommender, stage.pod, TD_STR("app"), START + 12 * TD_HOUR,
+                             100 * MIB, START);
+    status = stage_status(&stage, START + 12 * TD_HOUR);
+    assert_true(td_confidence_allows(&status.accounts[0], 1));
+    td_auto_buf text;
+    td_buf_init(&text, 8192);
+    td_account_write(&status.accounts[0], &text);
+    assert_non_null(strstr(text.ptr, "720 samples from 2026-03-01T00:00:00Z"));
+    assert_non_null(strstr(text.ptr, "percentile 90 of use is 511m"));
+    assert_non_null(strstr(text.ptr, "would change it: "));
+    assert_non_null(
+        td_json_get_path(td_account_json(&stage.arena, &status.accounts[0]), "memory.target.base"));
+    stage_done(&stage);
+}
+
+/* The annotation reads back what it wrote and refuses the rest. */
+static void test_oom_annotation_round_trip(void **unused)
+{
+    static const char *const bad[] = {
+        "", "{}", "[]", "{\"at\":1}", "null", "{\"bytes\":-1,\"count\":1,\"cappedBytes\":0}"};
+    const struct td_oom_knowledge oom = {.last_at = START,
+                                         .window_end = START + TD_HOUR,
+                                         .bytes = 5,
+                                         .count = 3,
+                                         .capped_bytes = 0,
+                                         .short_runs = 2};
+    struct td_oom_knowledge back;
+    td_auto_arena arena;
+    (void)unused;
+    td_arena_init(&arena, SIZE_MAX);
+    assert_int_equal(td_oom_annotation_decode(td_oom_annotation_encode(&arena, &oom), &back, NULL),
+                     TD_OK);
+    assert_memory_equal(&oom, &back, sizeof(oom));
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct td_error err = TD_ERROR_INIT;
+        assert_int_equal(td_oom_annotation_decode(td_str_from(bad[i]), &back, &err), TD_INVALID);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_zero_first_sample_does_not_block_a_window),
+        cmocka_unit_test(test_oom_survives_a_restart),
+        cmocka_unit_test(test_oom_survives_pods_and_garbage_collection),
+        cmocka_unit_test(test_oom_of_an_untracked_pod_is_learnt),
+        cmocka_unit_test(test_short_runs_are_counted),
+        cmocka_unit_test(test_oom_bump_stops_at_max_allowed),
+        cmocka_unit_test(test_history_survives_a_selector_edit),
+        cmocka_unit_test(test_per_vpa_settings_do_not_stick),
+        cmocka_unit_test(test_samples_follow_the_selector_of_the_moment),
+        cmocka_unit_test(test_rollouts_do_not_grow_the_model),
+        cmocka_unit_test(test_upper_bound_is_not_inflated_for_display),
+        cmocka_unit_test(test_confidence_gates_application),
+        cmocka_unit_test(test_oom_annotation_round_trip),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
