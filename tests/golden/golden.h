@@ -31,15 +31,16 @@ extern const struct golden_topic
     golden_hpa_api[]; /* HorizontalPodAutoscaler: defaults, conversion, validation */
 extern const struct golden_topic
     golden_vpa_api[]; /* VerticalPodAutoscaler: admission, CRD, siblings */
-extern const struct golden_topic golden_hpa_replicas[];  /* pod groups, the five metric types */
-extern const struct golden_topic golden_hpa_behavior[];  /* tolerance, behaviour, status */
-extern const struct golden_topic golden_hpa_scenario[];  /* several metrics, whole reconciles */
-extern const struct golden_topic golden_hpa_selection[]; /* selectors, selection strategy */
-extern const struct golden_topic golden_vpa_learn[];     /* histograms, aggregates, estimator */
-extern const struct golden_topic golden_vpa_feed[];      /* the recommender's model of a cluster */
-extern const struct golden_topic golden_vpa_pods[];      /* LimitRanges, capping */
-extern const struct golden_topic golden_vpa_patches[];   /* patches of pods, pod-level resources */
-extern const struct golden_topic golden_adaptive[];      /* the adaptive estimator */
-extern const struct golden_topic golden_vpa_owners[];    /* controllers, which VPA has a pod */
-extern const struct golden_topic golden_vpa_updater[];   /* priority, restriction, whole passes */
-extern const struct golden_topic golden_vpa_partition[]; /* several VPAs of one target */
+extern const struct golden_topic golden_hpa_replicas[];   /* pod groups, the five metric types */
+extern const struct golden_topic golden_hpa_behavior[];   /* tolerance, behaviour, status */
+extern const struct golden_topic golden_hpa_scenario[];   /* several metrics, whole reconciles */
+extern const struct golden_topic golden_hpa_selection[];  /* selectors, selection strategy */
+extern const struct golden_topic golden_vpa_learn[];      /* histograms, aggregates, estimator */
+extern const struct golden_topic golden_vpa_feed[];       /* the recommender's model of a cluster */
+extern const struct golden_topic golden_vpa_pods[];       /* LimitRanges, capping */
+extern const struct golden_topic golden_vpa_patches[];    /* patches of pods, pod-level resources */
+extern const struct golden_topic golden_adaptive[];       /* the adaptive estimator */
+extern const struct golden_topic golden_vpa_owners[];     /* controllers, which VPA has a pod */
+extern const struct golden_topic golden_vpa_updater[];    /* priority, restriction, whole passes */
+extern const struct golden_topic golden_vpa_partition[];  /* several VPAs of one target */
+extern const struct golden_topic golden_seeds_podlevel[]; /* pod-level resources */

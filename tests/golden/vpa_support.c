@@ -61,3 +61,75 @@ struct td_json *golden_recommendation_json(struct td_arena *arena,
     }
     return array;
 }
+
+struct td_json *golden_sorted_clauses(struct td_arena *arena, td_str text)
+{
+    struct td_json *clauses = td_json_new_array(arena);
+    struct td_json *parts = td_json_new_object(arena);
+    size_t start = 0;
+    for (size_t i = 0; i <= text.len; i++) {
+        bool is_end = i == text.len || text.ptr[i] == ';';
+        if (is_end || text.ptr[i] == ',') {
+            td_str part = td_str_trim(td_str_slice(text, start, i));
+            /* The first part of a clause has the container in front. */
+            td_json_set(arena, parts, part, td_json_new_bool(arena, true));
+            start = i + 1;
+        } else if (text.ptr[i] == ':' && i + 2 < text.len && parts->count == 0) {
+            td_str head = td_str_trim(td_str_slice(text, start, i));
+            td_json_set(arena, parts, head, td_json_new_bool(arena, true));
+            start = i + 1;
+        }
+        if (is_end) {
+            td_json_append(clauses, parts);
+            parts = td_json_new_object(arena);
+        }
+    }
+    return clauses;
+}
+
+static bool is_same_text(td_str a, td_str b)
+{
+    struct td_quantity left;
+    struct td_quantity right;
+    td_auto_arena arena;
+    td_arena_init(&arena, SIZE_MAX);
+    return td_str_equal(a, b) || (td_quantity_parse(&arena, a, &left, NULL) == TD_OK &&
+                                  td_quantity_parse(&arena, b, &right, NULL) == TD_OK &&
+                                  td_quantity_compare(&left, &right) == 0);
+}
+
+static bool is_same_set(const struct td_json *a, const struct td_json *b)
+{
+    for (const struct td_json *item = a->first; item; item = item->next) {
+        bool is_found = false;
+        for (const struct td_json *other = b->first; other && !is_found; other = other->next) {
+            is_found = golden_equal_values(item, other);
+        }
+        if (!is_found) {
+            return false;
+        }
+    }
+    return a->count == b->count;
+}
+
+bool golden_equal_values(const struct td_json *a, const struct td_json *b)
+{
+    if (!a || !b || a->type != b->type) {
+        return a == b;
+    }
+    if (td_json_is(a, TD_JSON_TYPE_STRING)) {
+        return is_same_text(a->text, b->text);
+    }
+    if (td_json_is(a, TD_JSON_TYPE_ARRAY)) {
+        return is_same_set(a, b);
+    }
+    if (!td_json_is(a, TD_JSON_TYPE_OBJECT)) {
+        return td_json_equal(a, b);
+    }
+    for (const struct td_json *item = a->first; item; item = item->next) {
+        if (!golden_equal_values(item, td_json_get(b, item->key))) {
+            return false;
+        }
+    }
+    return a->count == b->count;
+}

@@ -17,3 +17,9 @@ int golden_vpa_of(struct td_arena *arena, const struct td_json *policy,
 /* The list of container recommendations, absent lists as null. */
 struct td_json *golden_recommendation_json(struct td_arena *arena,
                                            const struct td_recommendation *recommendation);
+
+/* The clauses of a vpaUpdates text, each as an object of its parts. */
+struct td_json *golden_sorted_clauses(struct td_arena *arena, td_str text);
+
+/* Equal, where texts that are quantities compare by value and arrays as sets. */
+bool golden_equal_values(const struct td_json *a, const struct td_json *b);

@@ -10,7 +10,9 @@
  *      follow, because they are derived from the requests in proportion.
  *
  * Upstream writes to every entry here, also to one that has no such list (a panic) or does not name
- * the resource (0, or -1 byte). An entry that does not speak of a resource is left alone here.
+ * the resource (0, or -1 byte in case 3). An entry that does not speak of a resource is left alone
+ * here, so that a request which nobody controls is not overwritten; only where there is no request
+ * either it gets upstream's harmless 0.
  */
 #include "decide/vertical/podcaps.h"
 
@@ -118,6 +120,23 @@ static void pass_add_up(struct pass *pass, const struct td_quantity *default_lim
     }
 }
 
+static bool entry_has_list(const struct td_container_recommendation *entry, enum td_cap_value value)
+{
+    return value == TD_CAP_UPPER   ? entry->has_upper_bound
+           : value == TD_CAP_LOWER ? entry->has_lower_bound
+                                   : entry->has_target;
+}
+
+/* Upstream's 0 for an entry that lacks the resource; see the top of the file. */
+static void pass_fill(const struct pass *pass, const struct td_podcaps_pair *pair)
+{
+    const struct td_quantity zero = td_quantity_new(0, TD_QUANTITY_NONE);
+    const struct td_resources *requests = td_vertical_requests(pair->container);
+    if (entry_has_list(pair->entry, pass->value) && !td_resources_get(requests, pass->resource)) {
+        td_resources_set(pass->arena, entry_list(pair->entry, pass->value), pass->resource, &zero);
+    }
+}
+
 static void pass_scale(const struct pass *pass, const struct td_quantity *goal,
                        const struct td_quantity *base, enum td_rounding rounding,
                        enum td_cap_rule rule)
@@ -127,6 +146,11 @@ static void pass_scale(const struct pass *pass, const struct td_quantity *goal,
         struct td_quantity *value =
             entry ? td_resources_edit(entry_list(entry, pass->value), pass->resource) : NULL;
         if (!value) {
+            bool is_filled = rule != TD_CAP_RULE_NODE &&
+                             (base == &pass->sum || td_str_equal(pass->resource, TD_CPU));
+            if (entry && is_filled) {
+                pass_fill(pass, &pass->pairs[i]);
+            }
             continue;
         }
         struct td_quantity scaled =

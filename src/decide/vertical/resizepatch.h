@@ -1,0 +1,41 @@
+/*
+ * The two JSON patches of an in-place update (vpa.md 3.5, 3.7): one to the pod's resize
+ * subresource, one to its annotations afterwards, since resize ignores those. The same call takes
+ * back expired startup boosts. Pure; results are in the arena.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "api/vpa.h"
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "decide/vertical/changes.h"
+#include "decide/vertical/podstanza.h"
+
+struct td_error;
+
+struct td_resize_input {
+    const struct td_vertical_pod *pod;
+    const struct td_vpa *vpa;
+    const struct td_limit_ranges *limits; /* of the pod's namespace */
+    struct td_vpa_gates gates;
+    const struct td_resources *largest_node; /* allocatable; NULL: --cap-to-node is off */
+    td_time now;
+};
+
+/* What upstream says when there is nothing to resize. */
+#define TD_RESIZE_NOTHING "no resource patches were calculated to apply"
+
+struct td_resize_patch {
+    struct td_json *resize; /* to the resize subresource; empty: nothing is to be sent at all */
+    struct td_json *pod;    /* to the pod; empty likewise */
+    struct td_changes changes;
+    bool is_pod_level;
+    struct td_stanza stanza;
+};
+
+/* TD_INVALID for a boost annotation that cannot be read. */
+int td_resize_patch(struct td_arena *arena, const struct td_resize_input *input,
+                    struct td_resize_patch *ret, struct td_error *err);
