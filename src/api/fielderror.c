@@ -1,6 +1,7 @@
 #include "api/fielderror.h"
 
 #include "base/limits.h"
+#include "kube/quote.h"
 
 void td_field_error_add(struct td_field_errors *errors, const struct td_field_path *path,
                         enum td_field_error_type type, td_str value, td_str detail)
@@ -38,7 +39,7 @@ static td_str field_quote(struct td_arena *arena, td_str value)
 {
     td_auto_buf text;
     td_buf_init(&text, TD_JSON_BYTES_MAX);
-    td_json_write_string(value, false, &text);
+    td_quote_write(value, &text);
     return td_arena_copy_str(arena, td_buf_str(&text));
 }
 
@@ -64,7 +65,7 @@ void td_field_unsupported(struct td_field_errors *errors, const struct td_field_
     for (size_t i = 0; i < supported_count; i++) {
         /* The list is ours and short. */
         (void)td_buf_append(&detail, i == 0 ? TD_STR("supported values: ") : TD_STR(", "));
-        td_json_write_string(supported[i], false, &detail);
+        td_quote_write(supported[i], &detail);
     }
     td_field_error_add(errors, path, TD_FIELD_UNSUPPORTED, field_quote(errors->arena, value),
                        td_buf_str(&detail));

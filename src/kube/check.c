@@ -265,9 +265,8 @@ static void check_map(struct td_problems *problems, const struct td_json *meta, 
 static void check_selector(struct td_problems *problems, const struct td_json *value,
                            const struct td_field_path *path)
 {
-    struct td_selector selector;
     struct td_error err = TD_ERROR_INIT;
-    if (td_selector_from_json(problems->arena, value, &selector, &err) < 0) {
+    if (td_selector_check_json(problems->arena, value, &err) < 0) {
         td_problems_add(problems, value->line, td_field_path_text(problems->arena, path),
                         td_arena_format(problems->arena, "%s", err.message));
     }

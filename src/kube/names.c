@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/assert.h"
+#include "kube/quote.h"
 
 #define NAME_LABEL_BYTES_MAX 63      /* DNS label, name part of a key, label value */
 #define NAME_SUBDOMAIN_BYTES_MAX 253 /* DNS name, prefix of a key, key of a config map */
@@ -16,23 +17,31 @@
 #define NAME_ANNOTATIONS_BYTES_MAX ((uint64_t)256 << 10) /* keys and values of one object */
 #define NAME_LOWER_BYTES_MAX 1024                        /* see name_lower */
 
+/* The rules of keys and label values are in upstream's sentences: messages about selectors quote
+ * them, and those are seen by clients. */
 static const char name_rule_subdomain[] =
-    "must be a lower case DNS name (RFC 1123 subdomain): lower case alphanumeric characters, '-' "
-    "or '.', each part starting and ending with an alphanumeric character (e.g. 'example.com')";
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
+    "'.', "
+    "and must start and end with an alphanumeric character (e.g. 'example.com', regex used for "
+    "validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 static const char name_rule_label[] =
     "must be a lower case DNS label (RFC 1123): lower case alphanumeric characters or '-', "
     "starting and ending with an alphanumeric character (e.g. 'my-name' or '123-abc')";
 static const char name_rule_1035[] =
     "must be a DNS label (RFC 1035): lower case alphanumeric characters or '-', starting with a "
     "letter and ending with an alphanumeric character (e.g. 'my-name' or 'abc-123')";
-static const char name_rule_part[] =
-    "must consist of alphanumeric characters, '-', '_' or '.', starting and ending with an "
-    "alphanumeric character (e.g. 'MyName', 'my.name' or '123-abc')";
+#define NAME_RULE_PART                                                                             \
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "    \
+    "alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for "         \
+    "validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+static const char name_rule_part[] = NAME_RULE_PART;
 static const char name_rule_slashes[] =
-    "must be a name with at most one DNS prefix and '/' in front (e.g. 'example.com/MyName')";
+    "a valid label key " NAME_RULE_PART
+    " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')";
 static const char name_rule_value[] =
-    "must be empty or consist of alphanumeric characters, '-', '_' or '.', starting and ending "
-    "with an alphanumeric character (e.g. 'MyValue', 'my_value' or '12345')";
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
+    "and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or "
+    "'12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 static const char name_rule_config[] =
     "must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name' or 'KEY_NAME')";
 static const char name_rule_env[] = "must consist of printable ASCII characters other than '='";
@@ -52,7 +61,7 @@ static void name_report_begin(struct name_report *report)
     if (report->out && report->path.len > 0) {
         (void)td_buf_append(report->out, report->path);
         (void)td_buf_append(report->out, TD_STR(": Invalid value: "));
-        td_json_write_string(report->value, false, report->out);
+        td_quote_write(report->value, report->out);
         (void)td_buf_append(report->out, TD_STR(": "));
     }
     if (report->out) {

@@ -42,14 +42,19 @@ struct td_selector {
     bool matches_nothing; /* from a nil LabelSelector */
 };
 
-/* labels.Parse. */
+/* labels.Parse. What it refuses is said in upstream's words, cut at the size of a message. */
 int td_selector_parse(struct td_arena *arena, td_str text, struct td_selector *ret,
                       struct td_error *err);
 
-/* LabelSelectorAsSelector: NULL or JSON null selects nothing, {} everything. The message begins
- * with the JSON path below the selector ("matchExpressions[1].operator: ..."). */
+/* LabelSelectorAsSelector: NULL or JSON null selects nothing, {} everything. Messages as above; a
+ * member of the wrong type is named by its path ("matchExpressions[1].operator: ..."). */
 int td_selector_from_json(struct td_arena *arena, const struct td_json *selector,
                           struct td_selector *ret, struct td_error *err);
+
+/* Would it be read? The message begins with the place of what is wrong ("matchExpressions[1]: ").
+ */
+int td_selector_check_json(struct td_arena *arena, const struct td_json *selector,
+                           struct td_error *err);
 
 bool td_selector_matches(const struct td_selector *selector, const struct td_labels *labels);
 

@@ -41,6 +41,9 @@ int td_selector_list_push(struct td_arena *arena, struct td_selector_list *list,
 struct td_selector td_selector_list_finish(struct td_arena *arena,
                                            const struct td_selector_list *list);
 
-/* TD_INVALID with the value and the first rule it breaks; the caller wraps it with the place. */
+/* What upstream refuses in one requirement: its key, how many values it has, each value. TD_INVALID
+ * in upstream's words, which HPA conditions quote; several faults stand in brackets. */
+int td_selector_check(const struct td_requirement *requirement, struct td_error *err);
+
+/* The key alone, as the text form checks it before it looks further. */
 int td_selector_check_key(td_str key, struct td_error *err);
-int td_selector_check_value(td_str value, struct td_error *err);

@@ -114,20 +114,11 @@ static void parser_next(struct selector_parser *parser)
     }
 }
 
+/* In upstream's words, which HPA conditions quote. */
 static int parser_expected(const struct selector_parser *parser, const char *what)
 {
-    if (parser->token == TOKEN_END) {
-        return td_error_set(parser->err, TD_INVALID, "label selector ends where %s is expected",
-                            what);
-    }
-    return td_error_set(
-        parser->err, TD_INVALID, "label selector has '%.*s' at byte %zu where %s is expected",
-        TD_STR_ARG(parser->literal), (size_t)(parser->literal.ptr - parser->text.ptr), what);
-}
-
-static int parser_wrap(const struct selector_parser *parser, int code)
-{
-    return parser->err ? td_error_wrap(parser->err, "label selector") : code;
+    return td_error_set(parser->err, TD_INVALID, "found '%.*s', expected: %s",
+                        TD_STR_ARG(parser->literal), what);
 }
 
 static int parser_operator(struct selector_parser *parser, enum td_selector_operator *ret)
@@ -154,7 +145,7 @@ static int parser_operator(struct selector_parser *parser, enum td_selector_oper
         } else if (parser->token == TOKEN_WORD && td_str_equal(parser->literal, TD_STR("notin"))) {
             *ret = TD_SELECTOR_NOT_IN;
         } else {
-            return parser_expected(parser, "one of in, notin, =, ==, !=, >, <");
+            return parser_expected(parser, "in, notin, =, ==, !=, gt, lt");
         }
         break;
     }
@@ -162,8 +153,9 @@ static int parser_operator(struct selector_parser *parser, enum td_selector_oper
     return TD_OK;
 }
 
-/* The inside of a value list. An empty value stands wherever a comma has no word on one side; it is
- * remembered as a flag, so that a run of commas takes no memory. */
+/* The inside of a value list, which begins with a word or one of its signs. An empty value stands
+ * wherever a comma has no word on one side; it is remembered as a flag, so that a run of commas
+ * takes no memory. */
 static int parser_list(struct selector_parser *parser, struct td_selector_values *values)
 {
     bool has_empty = parser->token != TOKEN_WORD;
@@ -178,7 +170,7 @@ static int parser_list(struct selector_parser *parser, struct td_selector_values
             parser_next(parser);
             has_empty |= parser->token == TOKEN_COMMA || parser->token == TOKEN_CLOSE;
         } else {
-            return parser_expected(parser, "a value, ',' or ')'");
+            return parser_expected(parser, "',', or identifier");
         }
     }
     if (has_empty) {
@@ -190,9 +182,14 @@ static int parser_list(struct selector_parser *parser, struct td_selector_values
 static int parser_values(struct selector_parser *parser, struct td_selector_values *values)
 {
     if (parser->token != TOKEN_OPEN) {
-        return parser_expected(parser, "'('");
+        return td_error_set(parser->err, TD_INVALID, "found '%.*s' expected: '('",
+                            TD_STR_ARG(parser->literal)); /* upstream has no comma here */
     }
     parser_next(parser);
+    if (parser->token != TOKEN_WORD && parser->token != TOKEN_COMMA &&
+        parser->token != TOKEN_CLOSE) {
+        return parser_expected(parser, "',', ')' or identifier");
+    }
     int code = parser_list(parser, values);
     if (code != TD_OK) {
         return code;
@@ -209,31 +206,10 @@ static int parser_exact_value(struct selector_parser *parser, struct td_selector
         return TD_OK;
     }
     if (parser->token != TOKEN_WORD) {
-        return parser_expected(parser, "a value");
+        return parser_expected(parser, "identifier");
     }
     td_selector_values_push(parser->arena, values, parser->literal);
     parser_next(parser);
-    return TD_OK;
-}
-
-static int parser_check_values(const struct selector_parser *parser,
-                               enum td_selector_operator operation,
-                               const struct td_selector_values *values)
-{
-    bool is_number = operation == TD_SELECTOR_GREATER || operation == TD_SELECTOR_LESS;
-    for (size_t i = 0; i < values->count; i++) {
-        int64_t number = 0;
-        if (is_number && !td_str_to_int64(values->items[i], &number)) {
-            return td_error_set(parser->err, TD_INVALID,
-                                "label selector: invalid value '%.*s': must be an integer after "
-                                "'>' or '<'",
-                                TD_STR_ARG(values->items[i]));
-        }
-        int code = td_selector_check_value(values->items[i], parser->err);
-        if (code != TD_OK) {
-            return parser_wrap(parser, code);
-        }
-    }
     return TD_OK;
 }
 
@@ -251,15 +227,11 @@ static int parser_condition(struct selector_parser *parser, struct td_requiremen
     if (code != TD_OK) {
         return code;
     }
-    code = parser_check_values(parser, requirement->operation, &values);
-    if (code != TD_OK) {
-        return code;
-    }
     td_selector_values_sort(&values);
     td_selector_values_unique(&values);
     requirement->values = values.items;
     requirement->value_count = values.count;
-    return TD_OK;
+    return td_selector_check(requirement, parser->err);
 }
 
 static int parser_requirement(struct selector_parser *parser, struct td_selector_list *list)
@@ -271,12 +243,12 @@ static int parser_requirement(struct selector_parser *parser, struct td_selector
         parser_next(parser);
     }
     if (parser->token != TOKEN_WORD) {
-        return parser_expected(parser, is_not ? "a key" : "a key or '!'");
+        return parser_expected(parser, "identifier");
     }
     requirement.key = parser->literal;
     int code = td_selector_check_key(requirement.key, parser->err);
     if (code != TD_OK) {
-        return parser_wrap(parser, code);
+        return code;
     }
     parser_next(parser);
     if (!is_not && parser->token != TOKEN_END && parser->token != TOKEN_COMMA) {
@@ -297,18 +269,24 @@ int td_selector_parse(struct td_arena *arena, td_str text, struct td_selector *r
     }
     struct selector_parser parser = {.arena = arena, .text = text, .err = err};
     struct td_selector_list list = {.items = NULL, .count = 0, .cap = 0};
+    const char *expected = "!, identifier, or 'end of string'";
     parser_next(&parser);
     bool is_more = parser.token != TOKEN_END;
     while (is_more) {
+        if (parser.token != TOKEN_WORD && parser.token != TOKEN_NOT) {
+            return parser_expected(&parser, expected);
+        }
         int code = parser_requirement(&parser, &list);
         if (code != TD_OK) {
-            return code;
+            return err && code == TD_INVALID ? td_error_wrap(err, "unable to parse requirement")
+                                             : code;
         }
         is_more = parser.token == TOKEN_COMMA;
         if (!is_more && parser.token != TOKEN_END) {
-            return parser_expected(&parser, "','");
+            return parser_expected(&parser, "',' or 'end of string'");
         }
         parser_next(&parser);
+        expected = "identifier after ','";
     }
     *ret = td_selector_list_finish(arena, &list);
     return TD_OK;

@@ -392,38 +392,3 @@ int golden_answers(struct td_arena *arena, const struct td_json *metrics, const 
     *ret = answers;
     return TD_OK;
 }
-
-#define COMPARE_DEPTH_MAX 32
-
-/* The text up to the words of a selector's fault. */
-static td_str without_fault(td_str text)
-{
-    static const td_str mark = TD_STR_INIT("corresponding internal selector object: ");
-    for (size_t at = 0; at + mark.len <= text.len; at++) {
-        if (td_str_starts_with(td_str_slice(text, at, text.len), mark)) {
-            return td_str_slice(text, 0, at + mark.len);
-        }
-    }
-    return text;
-}
-
-static struct td_json *cut_faults(struct td_json *node, int depth)
-{
-    if (td_json_is(node, TD_JSON_TYPE_STRING)) {
-        node->text = without_fault(node->text);
-    } else if (depth < COMPARE_DEPTH_MAX &&
-               (td_json_is(node, TD_JSON_TYPE_ARRAY) || td_json_is(node, TD_JSON_TYPE_OBJECT))) {
-        for (struct td_json *each = node->first; each; each = each->next) {
-            (void)cut_faults(each, depth + 1);
-        }
-    }
-    return node;
-}
-
-bool golden_same_but_selector_words(const struct td_json *expected, const struct td_json *got)
-{
-    td_auto_arena arena;
-    td_arena_init(&arena, SIZE_MAX);
-    return td_json_equal(cut_faults(td_json_copy(&arena, expected, false), 0),
-                         cut_faults(td_json_copy(&arena, got, false), 0));
-}

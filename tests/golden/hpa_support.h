@@ -53,6 +53,3 @@ int golden_answers(struct td_arena *arena, const struct td_json *metrics, const 
 /* The controller's half of seeds/hpa-selection-validation (in.kind is "effective"). */
 int golden_hpa_effective_strategy(struct td_arena *arena, const struct td_json *in,
                                   struct td_json **ret_out, struct td_error *err);
-
-/* Equal but for why a selector cannot be parsed: those words are ours. */
-bool golden_same_but_selector_words(const struct td_json *expected, const struct td_json *got);

@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/error.h"
+#include "kube/quote.h"
 #include "kube/selector.h"
 
 #define TEXT_BYTES_MAX ((size_t)1 << 20) /* one message; longer ones are cut */
@@ -136,61 +137,6 @@ static td_str problem_text(const struct job *job)
     return td_arena_copy_str(job->arena, td_buf_str(&text));
 }
 
-static void write_values(const struct td_json *values, struct td_buf *out)
-{
-    (void)td_buf_append_char(out, '[');
-    for (const struct td_json *value = values->first; value; value = value->next) {
-        td_json_write_string(value->text, false, out);
-        if (value->next) {
-            (void)td_buf_append_char(out, ',');
-        }
-    }
-    (void)td_buf_append_char(out, ']');
-}
-
-/* Upstream's words for an expression with a wrong operator or a wrong number of values; false when
- * the fault is another one. */
-static bool write_expression_fault(const struct td_json *expression, struct td_buf *out)
-{
-    td_str operation = td_json_get_str(expression, TD_STR("operator"), TD_STR_EMPTY);
-    const struct td_json *values = td_json_get(expression, TD_STR("values"));
-    bool has_values = td_json_is(values, TD_JSON_TYPE_ARRAY) && values->count > 0;
-    if (td_str_equal(operation, TD_STR("In")) || td_str_equal(operation, TD_STR("NotIn"))) {
-        if (!has_values) {
-            (void)td_buf_append(out, TD_STR("values: Invalid value: null: for 'in', 'notin' "
-                                            "operators, values set can't be empty"));
-        }
-    } else if (td_str_equal(operation, TD_STR("Exists")) ||
-               td_str_equal(operation, TD_STR("DoesNotExist"))) {
-        if (has_values) {
-            (void)td_buf_append(out, TD_STR("values: Invalid value: "));
-            write_values(values, out);
-            (void)td_buf_append(out,
-                                TD_STR(": values set must be empty for exists and does not exist"));
-        }
-    } else {
-        td_json_write_string(operation, false, out);
-        (void)td_buf_append(out, TD_STR(" is not a valid label selector operator"));
-    }
-    return out->len > 0;
-}
-
-static td_str selector_fault(struct td_arena *arena, const struct td_json *selector,
-                             const struct td_error *err)
-{
-    td_auto_buf text;
-    td_buf_init(&text, TEXT_BYTES_MAX);
-    const struct td_json *expressions = td_json_get(selector, TD_STR("matchExpressions"));
-    const struct td_json *each =
-        td_json_is(expressions, TD_JSON_TYPE_ARRAY) ? expressions->first : NULL;
-    for (; each; each = each->next) {
-        if (write_expression_fault(each, &text)) {
-            return td_arena_copy_str(arena, td_buf_str(&text));
-        }
-    }
-    return td_arena_copy_str(arena, td_str_from(err->message));
-}
-
 /* The metric's own selector; false when it is no selector, with upstream's words. */
 static bool check_selector(const struct job *job, td_str *ret_error)
 {
@@ -202,7 +148,7 @@ static bool check_selector(const struct job *job, td_str *ret_error)
     if (td_selector_from_json(job->arena, job->metric->metric_selector, &selector, &err) == TD_OK) {
         return true;
     }
-    *ret_error = selector_fault(job->arena, job->metric->metric_selector, &err);
+    *ret_error = td_arena_copy_str(job->arena, td_str_from(err.message));
     return false;
 }
 
@@ -409,7 +355,7 @@ static void judge_unknown(struct job *job)
 {
     td_auto_buf quoted;
     td_buf_init(&quoted, TEXT_BYTES_MAX);
-    td_json_write_string(job->metric->type_text, false, &quoted);
+    td_quote_write(job->metric->type_text, &quoted);
     td_str text = td_arena_format(job->arena, "unknown metric source type %.*s",
                                   TD_STR_ARG(td_buf_str(&quoted)));
     fail(job, "InvalidMetricSourceType", text, text);
