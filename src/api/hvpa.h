@@ -191,9 +191,11 @@ struct td_hvpa {
     struct td_hvpa_ratio ratio;
     struct td_hvpa_mixed mixed;
     bool has_hpa;
-    struct td_hpa hpa; /* defaulted v2; meta and target are the Hvpa's */
+    struct td_hpa hpa;              /* defaulted v2; meta and target are the Hvpa's */
+    const struct td_json *hpa_spec; /* the same as a tree: a v2 spec, or NULL */
     bool has_vpa;
-    struct td_vpa vpa; /* mode is always TD_VPA_OFF; meta and target are the Hvpa's */
+    struct td_vpa vpa;              /* mode is always TD_VPA_OFF; meta and target are the Hvpa's */
+    const struct td_json *vpa_spec; /* the same as a tree: a v1 spec, or NULL */
     bool has_replicas;
     int32_t replicas; /* .spec.replicas, written through scale */
     struct td_hvpa_scale_policy horizontal_up;
@@ -213,7 +215,8 @@ struct td_hvpa {
     const struct td_json *tree;   /* the whole object */
 };
 
-/* What decoding found: every fault with its path, and what was understood but should be changed. */
+/* What decoding found: every fault with its path, and what is accepted but does not do what it
+ * seems to (of a warning only field and detail are set). */
 struct td_hvpa_findings {
     struct td_field_errors errors;
     bool is_target_mismatch; /* the condition's reason is TargetMismatch, else InvalidSpec */
