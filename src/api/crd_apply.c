@@ -328,6 +328,16 @@ static bool apply_matches_quantity(td_str text)
     return exponent > 1 && exponent == suffix.len;
 }
 
+/* "z" or an offset. */
+static bool apply_is_zone(td_str zone)
+{
+    if (zone.len == 1) {
+        return scan_is(zone, 0, "zZ");
+    }
+    return zone.len == 6 && scan_is(zone, 0, "+-") && scan_digits(zone, 1) == 3 &&
+           zone.ptr[3] == ':' && scan_digits(zone, 4) == 6;
+}
+
 /* The part after the first "t" up to the next: a time of day with its offset, both cases. */
 static bool apply_is_time_of_day(td_str text)
 {
@@ -343,16 +353,10 @@ static bool apply_is_time_of_day(td_str text)
         memcmp(text.ptr + 6, "59", 2) > 0) {
         return false;
     }
+    /* The validator lets any character begin a fraction, so "+02" looks like one at first. */
     size_t fraction = scan_digits(text, at + 1);
-    if (fraction > at + 1) {
-        at = fraction;
-    }
-    td_str zone = td_str_slice(text, at, text.len);
-    if (zone.len == 1) {
-        return scan_is(zone, 0, "zZ");
-    }
-    return zone.len == 6 && scan_is(zone, 0, "+-") && scan_digits(zone, 1) == 3 &&
-           zone.ptr[3] == ':' && scan_digits(zone, 4) == 6;
+    return apply_is_zone(td_str_slice(text, at, text.len)) ||
+           (fraction > at + 1 && apply_is_zone(td_str_slice(text, fraction, text.len)));
 }
 
 static bool apply_is_date_time(struct td_arena *arena, td_str text)

@@ -84,12 +84,34 @@ static struct td_key_list group_forbidden(struct td_arena *arena, const struct k
     return (struct td_key_list){.items = values, .count = count};
 }
 
-static bool group_allows(const struct key_group *group, td_str value)
+/* The In requirements of a key. */
+struct in_lists {
+    const struct td_requirement **items;
+    size_t count;
+    const struct td_requirement *shortest; /* NULL: there are none */
+};
+
+static struct in_lists group_in_lists(struct td_arena *arena, const struct key_group *group)
 {
-    for (size_t i = 0; i < group->own_count + group->other_count; i++) {
+    size_t count = group->own_count + group->other_count;
+    struct in_lists lists = {.items = td_arena_array(arena, const struct td_requirement *, count)};
+    for (size_t i = 0; i < count; i++) {
         const struct td_requirement *requirement = group_at(group, i);
-        if (is_in(requirement->operation) &&
-            !has_value(requirement->values, requirement->value_count, value)) {
+        if (!is_in(requirement->operation)) {
+            continue;
+        }
+        lists.items[lists.count++] = requirement;
+        if (!lists.shortest || requirement->value_count < lists.shortest->value_count) {
+            lists.shortest = requirement;
+        }
+    }
+    return lists;
+}
+
+static bool lists_have(const struct in_lists *lists, td_str value)
+{
+    for (size_t i = 0; i < lists->count; i++) {
+        if (!has_value(lists->items[i]->values, lists->items[i]->value_count, value)) {
             return false;
         }
     }
@@ -109,30 +131,26 @@ static td_str free_value(struct td_arena *arena, const struct td_key_list *forbi
 
 static struct key_choice group_choose(struct td_arena *arena, const struct key_group *group)
 {
-    const struct td_requirement *shortest = NULL;
     bool needs_present = false;
     bool needs_absent = false;
     for (size_t i = 0; i < group->own_count + group->other_count; i++) {
-        const struct td_requirement *requirement = group_at(group, i);
-        td_assert(requirement->operation != TD_SELECTOR_GREATER); /* not in a LabelSelector */
-        td_assert(requirement->operation != TD_SELECTOR_LESS);
-        bool is_list = is_in(requirement->operation);
-        needs_present = needs_present || is_list || requirement->operation == TD_SELECTOR_EXISTS;
-        needs_absent = needs_absent || requirement->operation == TD_SELECTOR_NOT_EXISTS;
-        if (is_list && (!shortest || requirement->value_count < shortest->value_count)) {
-            shortest = requirement;
-        }
+        enum td_selector_operator operation = group_at(group, i)->operation;
+        td_assert(operation != TD_SELECTOR_GREATER); /* not in a LabelSelector */
+        td_assert(operation != TD_SELECTOR_LESS);
+        needs_present = needs_present || is_in(operation) || operation == TD_SELECTOR_EXISTS;
+        needs_absent = needs_absent || operation == TD_SELECTOR_NOT_EXISTS;
     }
     if (needs_absent || !needs_present) {
         return (struct key_choice){.is_possible = !(needs_absent && needs_present)};
     }
     struct td_key_list forbidden = group_forbidden(arena, group);
-    if (!shortest) {
+    struct in_lists lists = group_in_lists(arena, group);
+    if (!lists.shortest) {
         return (struct key_choice){true, true, free_value(arena, &forbidden)};
     }
-    for (size_t i = 0; i < shortest->value_count; i++) {
-        td_str value = shortest->values[i];
-        if (!has_value(forbidden.items, forbidden.count, value) && group_allows(group, value)) {
+    for (size_t i = 0; i < lists.shortest->value_count; i++) {
+        td_str value = lists.shortest->values[i];
+        if (!has_value(forbidden.items, forbidden.count, value) && lists_have(&lists, value)) {
             return (struct key_choice){true, true, value};
         }
     }
