@@ -101,6 +101,40 @@ static bool parts_use_percentage(struct td_hvpa_reader *reader, const struct td_
     return percentage && !has_metrics;
 }
 
+static bool parts_has_field(const struct td_field_errors *errors, td_str field)
+{
+    for (size_t i = 0; i < errors->count; i++) {
+        if (td_str_equal(errors->items[i].field, field)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "maxAllowed[cpu]" as "maxAllowed.cpu": inside an Hvpa every path is written with points, and only
+ * items of lists with brackets. */
+static td_str parts_plain_path(struct td_arena *arena, td_str prefix, td_str field)
+{
+    td_auto_buf text;
+    td_buf_init(&text, TD_STRICT_PATH_BYTES_MAX); /* a longer one is cut: it is only shown */
+    (void)td_buf_append(&text, prefix);
+    (void)td_buf_append_char(&text, '.');
+    bool is_key = false;
+    for (size_t i = 0; i < field.len; i++) {
+        char c = field.ptr[i];
+        bool is_digit = i + 1 < field.len && field.ptr[i + 1] >= '0' && field.ptr[i + 1] <= '9';
+        if (c == '[' && !is_digit) {
+            is_key = true;
+            (void)td_buf_append_char(&text, '.');
+        } else if (c == ']' && is_key) {
+            is_key = false;
+        } else {
+            (void)td_buf_append_char(&text, c);
+        }
+    }
+    return td_arena_copy_str(arena, td_buf_str(&text));
+}
+
 /* Faults of the made-up object as faults of the Hvpa: their paths begin where its spec is. */
 static void parts_take_errors(struct td_hvpa_reader *reader, const struct td_hvpa_part *part,
                               const struct td_field_errors *errors, bool has_percentage)
@@ -112,11 +146,13 @@ static void parts_take_errors(struct td_hvpa_reader *reader, const struct td_hvp
             continue; /* of the metadata that we made up */
         }
         td_str field = td_str_slice(error->field, PARTS_SPEC_PREFIX.len, error->field.len);
+        if (error->type == TD_FIELD_FORBIDDEN && td_str_equal(field, TD_STR("metrics"))) {
+            continue; /* advice on scaling to zero, which an Hvpa never does */
+        }
         if (has_percentage && td_str_starts_with(field, TD_STR("metrics["))) {
             field = TD_STR("targetCPUUtilizationPercentage");
         }
-        td_str whole =
-            td_arena_format(reader->arena, "%.*s.%.*s", TD_STR_ARG(prefix), TD_STR_ARG(field));
+        td_str whole = parts_plain_path(reader->arena, prefix, field);
         struct td_field_path path = td_field_child(NULL, whole);
         td_field_error_add(&reader->findings->errors, &path, error->type, error->value,
                            error->detail);
@@ -169,6 +205,23 @@ void td_hvpa_read_hpa(struct td_hvpa_reader *reader, const struct td_hvpa_part *
 
 /* --- VPA --- */
 
+/* A fault, unless the rules of the kind itself have named one at its place. */
+static void parts_invalid(struct td_field_errors *errors, const struct td_field_path *path,
+                          td_str value, const char *detail)
+{
+    if (!parts_has_field(errors, td_field_path_text(errors->arena, path))) {
+        td_field_invalid_str(errors, path, value, detail);
+    }
+}
+
+static void parts_unsupported(struct td_field_errors *errors, const struct td_field_path *path,
+                              td_str value, const td_str *supported, size_t count)
+{
+    if (!parts_has_field(errors, td_field_path_text(errors->arena, path))) {
+        td_field_unsupported(errors, path, value, supported, count);
+    }
+}
+
 /* One bound of one container: not negative. */
 static void parts_check_sign(struct td_hvpa_reader *reader, const struct td_resources *list,
                              const struct td_field_path *policy, td_str key)
@@ -177,9 +230,9 @@ static void parts_check_sign(struct td_hvpa_reader *reader, const struct td_reso
     for (size_t i = 0; i < list->count; i++) {
         if (td_quantity_sign(&list->items[i].quantity) < 0) {
             struct td_field_path path = td_field_child(&parent, list->items[i].name);
-            td_field_invalid_str(&reader->findings->errors, &path,
-                                 td_quantity_text(reader->arena, &list->items[i].quantity),
-                                 "must be greater than or equal to 0");
+            parts_invalid(&reader->findings->errors, &path,
+                          td_quantity_text(reader->arena, &list->items[i].quantity),
+                          "must be greater than or equal to 0");
         }
     }
 }
@@ -198,8 +251,8 @@ static void parts_check_bounds(struct td_hvpa_reader *reader, const struct td_re
             td_str text = td_arena_format(
                 reader->arena, "must be greater than or equal to minAllowed, which is %.*s",
                 TD_STR_ARG(td_quantity_text(reader->arena, lower)));
-            td_field_invalid_str(&reader->findings->errors, &path,
-                                 td_quantity_text(reader->arena, &upper->quantity), text.ptr);
+            parts_invalid(&reader->findings->errors, &path,
+                          td_quantity_text(reader->arena, &upper->quantity), text.ptr);
         }
     }
 }
@@ -215,7 +268,7 @@ static void parts_check_choice(struct td_hvpa_reader *reader, const struct td_js
     }
     if (!is_known) {
         struct td_field_path path = td_field_child(parent, key);
-        td_field_unsupported(&reader->findings->errors, &path, text, supported, count);
+        parts_unsupported(&reader->findings->errors, &path, text, supported, count);
     }
 }
 
@@ -237,7 +290,7 @@ static void parts_check_policy(struct td_hvpa_reader *reader, const struct td_js
             (td_str_equal(item->text, resources[0]) || td_str_equal(item->text, resources[1]));
         if (!is_known) {
             td_str text = td_json_is(item, TD_JSON_TYPE_STRING) ? item->text : TD_STR_EMPTY;
-            td_field_unsupported(&reader->findings->errors, &place, text, resources, 2);
+            parts_unsupported(&reader->findings->errors, &place, text, resources, 2);
         }
     }
 }
@@ -255,10 +308,6 @@ static void parts_check_policies(struct td_hvpa_reader *reader, const struct td_
         const struct td_container_policy *entry = &policy->containers[index++];
         parts_check_policy(reader, item, &path);
         parts_check_bounds(reader, &entry->min_allowed, &entry->max_allowed, &path);
-        if (entry->container_name.len == 0) {
-            struct td_field_path name = td_field_child(&path, TD_STR("containerName"));
-            td_field_required(&reader->findings->errors, &name, "a container, or * for the others");
-        }
     }
     const struct td_json *pod = td_hvpa_member(tree, TD_STR("podPolicies"));
     if (pod) {
@@ -301,6 +350,21 @@ void td_hvpa_read_vpa(struct td_hvpa_reader *reader, const struct td_hvpa_part *
                            td_str_from(err.message), TD_STR_EMPTY);
         return;
     }
+    const struct td_vpa_admission admission = {
+        .object = object,
+        .gates = {.in_place = true,
+                  .per_vpa_config = true,
+                  .cpu_startup_boost = true,
+                  .heterogeneous_workloads = true,
+                  .pod_level_resources = true},
+    };
+    struct td_field_errors errors = {.arena = arena};
+    struct td_json *unused = NULL;
+    if (td_vpa_admit(arena, &admission, &errors, &unused, &unused, &err) < 0) {
+        td_field_invalid_str(&reader->findings->errors, &part->inner, TD_STR_EMPTY, err.message);
+        return;
+    }
+    parts_take_errors(reader, part, &errors, false);
     parts_check_policies(reader, part, &hvpa->vpa.policy);
     hvpa->has_vpa = true;
     hvpa->vpa_spec = copy;

@@ -1,6 +1,7 @@
 #include "api/objects.h"
 
 #include "api/hpa.h"
+#include "api/hvpa.h"
 #include "api/vpa.h"
 #include "base/error.h"
 #include "base/limits.h"
@@ -16,6 +17,7 @@ struct object_kind {
 
 static void check_hpa(const struct td_json *object, struct td_problems *problems);
 static void check_vpa(const struct td_json *object, struct td_problems *problems);
+static void check_hvpa(const struct td_json *object, struct td_problems *problems);
 
 static const struct object_kind object_kinds[] = {
     {TD_STR_INIT("autoscaling.tandem.dev/v2"), TD_STR_INIT("HorizontalPodAutoscaler"),
@@ -26,6 +28,7 @@ static const struct object_kind object_kinds[] = {
      check_vpa},
     {TD_STR_INIT("autoscaling.k8s.io/v1"), TD_STR_INIT("VerticalPodAutoscalerCheckpoint"),
      td_vpa_checkpoint_schema, NULL},
+    {TD_STR_INIT(TD_HVPA_API_VERSION), TD_STR_INIT("Hvpa"), td_hvpa_schema, check_hvpa},
 };
 
 static const struct object_kind *object_kind_find(td_str api_version, td_str kind)
@@ -165,6 +168,20 @@ static void check_vpa(const struct td_json *object, struct td_problems *problems
         }
     }
     td_objects_add_errors(object, &errors, problems);
+}
+
+/* Faults, then what is accepted but has no effect. */
+static void check_hvpa(const struct td_json *object, struct td_problems *problems)
+{
+    struct td_hvpa hvpa;
+    struct td_hvpa_findings findings;
+    (void)td_hvpa_decode(problems->arena, object, &hvpa, &findings, NULL); /* the list says it */
+    td_objects_add_errors(object, &findings.errors, problems);
+    for (size_t i = 0; i < findings.warnings.count; i++) {
+        const struct td_field_error *warning = &findings.warnings.items[i];
+        td_problems_add(problems, td_objects_line(object, warning->field), warning->field,
+                        warning->detail);
+    }
 }
 
 /* --- across objects --- */

@@ -44,3 +44,4 @@ extern const struct golden_topic golden_vpa_owners[];     /* controllers, which 
 extern const struct golden_topic golden_vpa_updater[];    /* priority, restriction, whole passes */
 extern const struct golden_topic golden_vpa_partition[];  /* several VPAs of one target */
 extern const struct golden_topic golden_seeds_podlevel[]; /* pod-level resources */
+extern const struct golden_topic golden_hvpa_api[];       /* Hvpa: decoding, rules, ownership */

@@ -38,13 +38,14 @@ const struct golden_topic golden_vpa_owners[] EMPTY;
 const struct golden_topic golden_vpa_updater[] EMPTY;
 const struct golden_topic golden_vpa_partition[] EMPTY;
 const struct golden_topic golden_seeds_podlevel[] EMPTY;
+const struct golden_topic golden_hvpa_api[] EMPTY;
 
 static const struct golden_topic *const topic_tables[] = {
     golden_kube_values,   golden_kube_selectors, golden_kube_patches,   golden_kube_apply,
     golden_hpa_api,       golden_hpa_replicas,   golden_hpa_behavior,   golden_hpa_scenario,
     golden_hpa_selection, golden_vpa_learn,      golden_vpa_feed,       golden_vpa_pods,
     golden_vpa_patches,   golden_adaptive,       golden_vpa_api,        golden_vpa_owners,
-    golden_vpa_updater,   golden_vpa_partition,  golden_seeds_podlevel,
+    golden_vpa_updater,   golden_vpa_partition,  golden_seeds_podlevel, golden_hvpa_api,
 };
 
 struct run {
