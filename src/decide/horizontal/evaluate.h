@@ -22,6 +22,7 @@ struct td_hpa_config {
     td_duration downscale_stabilization; /* 5 min */
     bool is_tolerance_configurable;      /* gate HPAConfigurableTolerance */
     bool can_scale_to_zero;              /* gate HPAScaleToZero */
+    bool is_ambiguity_owner_scoped;      /* OwnerReference: only a shared target is ambiguous */
 };
 
 /* Upstream's defaults. */

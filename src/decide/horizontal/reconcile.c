@@ -177,14 +177,29 @@ bool td_hpa_select(struct td_hpa_pass *pass, td_time now)
     return true;
 }
 
+/* The HPAs, this one among them, that count the same pods. An HPA that counts only what its target
+ * owns shares them with those of the same target, whatever the labels say, if so configured. */
+static size_t find_rivals(const struct td_hpa_pass *pass, struct td_hpa_tracker *tracker,
+                          const struct td_pod *const *matched, size_t matched_count,
+                          td_str ret[TD_HPA_AMBIGUOUS_MAX])
+{
+    const struct td_meta *meta = &pass->hpa->meta;
+    /* It was parsed before, so only its copy's arena can refuse it; then it selects nothing. */
+    (void)td_hpa_tracker_put(tracker, meta->namespace, meta->name, pass->scale.selector, NULL);
+    if (pass->config->is_ambiguity_owner_scoped) {
+        td_hpa_tracker_put_target(tracker, meta->namespace, meta->name, &pass->hpa->target);
+        if (pass->strategy == TD_HPA_STRATEGY_OWNERS) {
+            return td_hpa_tracker_find_target(tracker, meta->namespace, &pass->hpa->target, ret);
+        }
+    }
+    return td_hpa_tracker_find(tracker, meta->namespace, matched, matched_count, ret);
+}
+
 bool td_hpa_select_alone(struct td_hpa_pass *pass, struct td_hpa_tracker *tracker,
                          const struct td_pod *const *matched, size_t matched_count, td_time now)
 {
-    const struct td_meta *meta = &pass->hpa->meta;
     td_str names[TD_HPA_AMBIGUOUS_MAX];
-    /* It was parsed before, so only the tracker's cap can refuse it; then it selects nothing. */
-    (void)td_hpa_tracker_put(tracker, meta->namespace, meta->name, pass->scale.selector, NULL);
-    size_t count = td_hpa_tracker_find(tracker, meta->namespace, matched, matched_count, names);
+    size_t count = find_rivals(pass, tracker, matched, matched_count, names);
     if (count < 2) {
         return true;
     }

@@ -63,8 +63,9 @@ struct td_hpa_pass {
     struct td_hpa_state *state;
     struct td_hpa_scale scale;
     enum td_hpa_path path;
-    td_time now;             /* of the decision */
-    bool was_scaled_to_zero; /* the stored condition, when the gate is on */
+    enum td_hpa_strategy strategy; /* set after td_hpa_begin by who chose it; LabelSelector */
+    td_time now;                   /* of the decision */
+    bool was_scaled_to_zero;       /* the stored condition, when the gate is on */
     struct td_hpa_status status;
     struct td_hpa_events events;
     struct td_selector selector; /* after td_hpa_select */
@@ -94,8 +95,8 @@ void td_hpa_begin(struct td_hpa_pass *pass, struct td_arena *arena, const struct
  * pass has failed. */
 bool td_hpa_select(struct td_hpa_pass *pass, td_time now);
 
-/* Refuses pods that another HPA selects too; false then, and the pass has failed. Records the
- * selector of this HPA first. */
+/* Refuses pods that another HPA counts too; false then, and the pass has failed. Records the
+ * selector of this HPA first, and its target where those are compared. */
 bool td_hpa_select_alone(struct td_hpa_pass *pass, struct td_hpa_tracker *tracker,
                          const struct td_pod *const *matched, size_t matched_count, td_time now);
 

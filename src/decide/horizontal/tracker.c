@@ -3,17 +3,28 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "kube/meta.h"
 
 #define ENTRY_ARENA_BYTES_MAX ((size_t)16 << 20) /* one selector with its copy */
 #define KEY_BYTES_MAX ((size_t)1 << 20)
 
+/* HPAs that share an equality or a target. */
 struct bucket {
     char *key_bytes; /* owned; the map's key lies in it */
     td_str key;
-    struct tracked *first;
+    struct hook *first;
+};
+
+/* The place of an HPA in a bucket. */
+struct hook {
+    struct tracked *entry;
+    struct bucket *bucket; /* NULL: in none, and the rest means nothing */
+    struct hook *next;
+    struct hook **link; /* what points at this one */
 };
 
 struct tracked {
@@ -21,15 +32,15 @@ struct tracked {
     td_str key;            /* "namespace/name" */
     td_str text;           /* the selector as it was given; empty before the first */
     struct td_selector selector;
-    struct bucket *bucket; /* NULL while it selects nothing */
-    struct tracked *next;  /* in the bucket */
-    struct tracked **link; /* what points at this one */
+    struct hook by_label;  /* in no bucket while it selects nothing */
+    struct hook by_target; /* in no bucket while the target is not known */
 };
 
 void td_hpa_tracker_init(struct td_hpa_tracker *tracker)
 {
     td_map_init(&tracker->entries, TD_HPA_TRACKED_MAX);
-    td_map_init(&tracker->buckets, TD_HPA_TRACKED_MAX);
+    td_map_init(&tracker->labels, TD_HPA_TRACKED_MAX);
+    td_map_init(&tracker->targets, TD_HPA_TRACKED_MAX);
 }
 
 /* "namespace/name", or namespace and equality, in a scratch buffer. */
@@ -48,27 +59,27 @@ static td_str make_key(struct td_buf *out, td_str namespace, td_str key, td_str 
 
 static const td_str no_value = {.ptr = NULL, .len = 0};
 
-static void unlink_entry(struct td_hpa_tracker *tracker, struct tracked *entry)
+static void unhook(struct td_map *buckets, struct hook *hook)
 {
-    struct bucket *bucket = entry->bucket;
+    struct bucket *bucket = hook->bucket;
     if (!bucket) {
         return;
     }
-    *entry->link = entry->next;
-    if (entry->next) {
-        entry->next->link = entry->link;
+    *hook->link = hook->next;
+    if (hook->next) {
+        hook->next->link = hook->link;
     }
-    entry->bucket = NULL;
+    hook->bucket = NULL;
     if (!bucket->first) {
-        (void)td_map_remove(&tracker->buckets, bucket->key); /* it is there */
+        (void)td_map_remove(buckets, bucket->key); /* it is there */
         td_free(bucket->key_bytes);
         td_free(bucket);
     }
 }
 
-static struct bucket *bucket_for(struct td_hpa_tracker *tracker, td_str key)
+static struct bucket *bucket_for(struct td_map *buckets, td_str key)
 {
-    struct bucket *bucket = td_map_get(&tracker->buckets, key);
+    struct bucket *bucket = td_map_get(buckets, key);
     if (bucket) {
         return bucket;
     }
@@ -76,17 +87,30 @@ static struct bucket *bucket_for(struct td_hpa_tracker *tracker, td_str key)
     *bucket = (struct bucket){.key_bytes = td_alloc(key.len + 1)};
     memcpy(bucket->key_bytes, key.ptr, key.len);
     bucket->key = (td_str){.ptr = bucket->key_bytes, .len = key.len};
-    if (td_map_put(&tracker->buckets, bucket->key, bucket) < 0) {
-        td_free(bucket->key_bytes);
-        td_free(bucket);
-        return NULL;
-    }
+    /* An HPA is in one bucket at most and there are no more buckets than HPAs, so it fits. */
+    int code = td_map_put(buckets, bucket->key, bucket);
+    td_assert(code == TD_OK);
     return bucket;
+}
+
+/* Moves the hook from its bucket to that of `key`. */
+static void rehook(struct td_map *buckets, struct hook *hook, td_str key)
+{
+    unhook(buckets, hook);
+    struct bucket *bucket = bucket_for(buckets, key);
+    hook->bucket = bucket;
+    hook->next = bucket->first;
+    hook->link = &bucket->first;
+    if (bucket->first) {
+        bucket->first->link = &hook->next;
+    }
+    bucket->first = hook;
 }
 
 static void free_entry(struct td_hpa_tracker *tracker, struct tracked *entry)
 {
-    unlink_entry(tracker, entry);
+    unhook(&tracker->labels, &entry->by_label);
+    unhook(&tracker->targets, &entry->by_target);
     td_arena_done(&entry->arena);
     td_free(entry);
 }
@@ -99,7 +123,8 @@ void td_hpa_tracker_done(struct td_hpa_tracker *tracker)
         free_entry(tracker, each->value);
     }
     td_map_done(&tracker->entries);
-    td_map_done(&tracker->buckets);
+    td_map_done(&tracker->labels);
+    td_map_done(&tracker->targets);
 }
 
 static struct tracked *find_entry(const struct td_hpa_tracker *tracker, td_str namespace,
@@ -123,7 +148,8 @@ int td_hpa_tracker_add(struct td_hpa_tracker *tracker, td_str namespace, td_str 
     td_auto_buf scratch;
     td_buf_init(&scratch, KEY_BYTES_MAX);
     struct tracked *entry = td_alloc(sizeof(*entry));
-    *entry = (struct tracked){.text = TD_STR_EMPTY};
+    *entry = (struct tracked){
+        .text = TD_STR_EMPTY, .by_label = {.entry = entry}, .by_target = {.entry = entry}};
     td_arena_init(&entry->arena, ENTRY_ARENA_BYTES_MAX);
     entry->key = td_arena_copy_str(&entry->arena, make_key(&scratch, namespace, name, no_value));
     int code = td_map_put(&tracker->entries, entry->key, entry);
@@ -161,7 +187,7 @@ int td_hpa_tracker_put(struct td_hpa_tracker *tracker, td_str namespace, td_str 
                        td_str selector, struct td_error *err)
 {
     struct tracked *entry = find_entry(tracker, namespace, name);
-    if (!entry || (entry->bucket && td_str_equal(entry->text, selector))) {
+    if (!entry || (entry->by_label.bucket && td_str_equal(entry->text, selector))) {
         return TD_OK;
     }
     struct td_arena arena;
@@ -178,12 +204,7 @@ int td_hpa_tracker_put(struct td_hpa_tracker *tracker, td_str namespace, td_str 
     const struct td_requirement *equality = equality_of(&parsed);
     td_str key = equality ? make_key(&scratch, namespace, equality->key, equality->values[0])
                           : make_key(&scratch, namespace, TD_STR_EMPTY, no_value);
-    unlink_entry(tracker, entry);
-    struct bucket *bucket = bucket_for(tracker, key);
-    if (!bucket) {
-        td_arena_done(&arena);
-        return td_error_set(err, TD_LIMIT, "more than %zu selectors", TD_HPA_TRACKED_MAX);
-    }
+    rehook(&tracker->labels, &entry->by_label, key);
     /* The key of the map lies in the old arena: it moves to the new one together with the rest. */
     td_str own_key = td_arena_copy_str(&arena, entry->key);
     (void)td_map_put(&tracker->entries, own_key, entry); /* replaces, so it fits */
@@ -192,14 +213,33 @@ int td_hpa_tracker_put(struct td_hpa_tracker *tracker, td_str namespace, td_str 
     entry->key = own_key;
     entry->text = text;
     entry->selector = parsed;
-    entry->bucket = bucket;
-    entry->next = bucket->first;
-    entry->link = &bucket->first;
-    if (bucket->first) {
-        bucket->first->link = &entry->next;
-    }
-    bucket->first = entry;
     return TD_OK;
+}
+
+/* No part of it can contain a slash. */
+static td_str make_target_key(struct td_buf *out, td_str namespace,
+                              const struct td_object_reference *target)
+{
+    td_buf_reset(out);
+    const td_str parts[] = {namespace, td_group_version_parse(target->api_version).group,
+                            target->kind, target->name};
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        (void)td_buf_append_char(out, '/');
+        (void)td_buf_append(out, parts[i]);
+    }
+    return td_buf_str(out);
+}
+
+void td_hpa_tracker_put_target(struct td_hpa_tracker *tracker, td_str namespace, td_str name,
+                               const struct td_object_reference *target)
+{
+    struct tracked *entry = find_entry(tracker, namespace, name);
+    td_auto_buf scratch;
+    td_buf_init(&scratch, KEY_BYTES_MAX);
+    td_str key = make_target_key(&scratch, namespace, target);
+    if (entry && !(entry->by_target.bucket && td_str_equal(entry->by_target.bucket->key, key))) {
+        rehook(&tracker->targets, &entry->by_target, key);
+    }
 }
 
 static size_t add_name(td_str *names, size_t count, td_str name)
@@ -216,11 +256,11 @@ static size_t add_name(td_str *names, size_t count, td_str name)
 static size_t collect(const struct td_hpa_tracker *tracker, td_str key,
                       const struct td_labels *labels, td_str *names, size_t count)
 {
-    const struct bucket *bucket = td_map_get(&tracker->buckets, key);
-    const struct tracked *entry = bucket ? bucket->first : NULL;
-    for (; entry && count < TD_HPA_AMBIGUOUS_MAX; entry = entry->next) {
-        if (td_selector_matches(&entry->selector, labels)) {
-            count = add_name(names, count, entry->key);
+    const struct bucket *bucket = td_map_get(&tracker->labels, key);
+    const struct hook *hook = bucket ? bucket->first : NULL;
+    for (; hook && count < TD_HPA_AMBIGUOUS_MAX; hook = hook->next) {
+        if (td_selector_matches(&hook->entry->selector, labels)) {
+            count = add_name(names, count, hook->entry->key);
         }
     }
     return count;
@@ -246,6 +286,23 @@ size_t td_hpa_tracker_find(const struct td_hpa_tracker *tracker, td_str namespac
                 make_key(&scratch, namespace, labels->items[l].key, labels->items[l].value);
             count = collect(tracker, key, labels, ret, count);
         }
+    }
+    qsort(ret, count, sizeof(ret[0]), td_str_compare_items);
+    return count;
+}
+
+size_t td_hpa_tracker_find_target(const struct td_hpa_tracker *tracker, td_str namespace,
+                                  const struct td_object_reference *target,
+                                  td_str ret[TD_HPA_AMBIGUOUS_MAX])
+{
+    td_auto_buf scratch;
+    td_buf_init(&scratch, KEY_BYTES_MAX);
+    const struct bucket *bucket =
+        td_map_get(&tracker->targets, make_target_key(&scratch, namespace, target));
+    const struct hook *hook = bucket ? bucket->first : NULL;
+    size_t count = 0;
+    for (; hook && count < TD_HPA_AMBIGUOUS_MAX; hook = hook->next) {
+        ret[count++] = hook->entry->key;
     }
     qsort(ret, count, sizeof(ret[0]), td_str_compare_items);
     return count;

@@ -3,13 +3,15 @@
  * labels, so that two HPAs over the same pods are noticed. Selectors are kept under one equality
  * of theirs ("app=web"); a lookup asks for each label of a pod and for the few selectors that have
  * no equality, and never walks all HPAs. An HPA that is known but not yet reconciled selects
- * nothing. Owns copies of everything; one owner, no locking.
+ * nothing. Targets are kept the same way, for those who ask which HPAs share one. Owns copies of
+ * everything; one owner, no locking.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "api/hpa.h"
 #include "base/arena.h"
 #include "base/map.h"
 #include "base/str.h"
@@ -23,7 +25,8 @@ struct td_error;
 
 struct td_hpa_tracker {
     struct td_map entries; /* "namespace/name" to its entry */
-    struct td_map buckets; /* namespace and equality to a list of entries */
+    struct td_map labels;  /* namespace and equality to a list of entries */
+    struct td_map targets; /* namespace, group, kind and name to a list of entries */
 };
 
 void td_hpa_tracker_init(struct td_hpa_tracker *tracker);
@@ -44,3 +47,13 @@ int td_hpa_tracker_put(struct td_hpa_tracker *tracker, td_str namespace, td_str 
 size_t td_hpa_tracker_find(const struct td_hpa_tracker *tracker, td_str namespace,
                            const struct td_pod *const *pods, size_t pod_count,
                            td_str ret[TD_HPA_AMBIGUOUS_MAX]);
+
+/* The target of a known HPA, as above; to be told as soon as the object is there, since it counts
+ * before the first reconcile. */
+void td_hpa_tracker_put_target(struct td_hpa_tracker *tracker, td_str namespace, td_str name,
+                               const struct td_object_reference *target);
+
+/* The HPAs of the namespace with this target, its version ignored; returns as above. */
+size_t td_hpa_tracker_find_target(const struct td_hpa_tracker *tracker, td_str namespace,
+                                  const struct td_object_reference *target,
+                                  td_str ret[TD_HPA_AMBIGUOUS_MAX]);

@@ -219,6 +219,99 @@ static void test_tracker_finds_all_that_select_a_pod(void **state)
     td_hpa_tracker_done(&tracker);
 }
 
+/* HPAs whose labels overlap: how many of their passes go on, and what the others say. */
+static void test_ambiguity_by_labels_or_by_target(void **state)
+{
+    (void)state;
+    static const struct {
+        bool is_owner_scoped;
+        enum td_hpa_strategy strategies[2];
+        const char *targets[2]; /* name */
+        const char *versions[2];
+        bool is_alone[2];
+    } rows[] = {
+#define OWNERS TD_HPA_STRATEGY_OWNERS
+#define LABELS TD_HPA_STRATEGY_LABELS
+        {false, {LABELS, LABELS}, {"web", "canary"}, {"apps/v1", "apps/v1"}, {false, false}},
+        {false, {OWNERS, OWNERS}, {"web", "canary"}, {"apps/v1", "apps/v1"}, {false, false}},
+        {true, {LABELS, LABELS}, {"web", "canary"}, {"apps/v1", "apps/v1"}, {false, false}},
+        {true, {OWNERS, OWNERS}, {"web", "canary"}, {"apps/v1", "apps/v1"}, {true, true}},
+        {true, {OWNERS, LABELS}, {"web", "canary"}, {"apps/v1", "apps/v1"}, {true, false}},
+        {true, {OWNERS, OWNERS}, {"web", "web"}, {"apps/v1", "apps/v1"}, {false, false}},
+        {true, {OWNERS, LABELS}, {"web", "web"}, {"apps/v1", "apps/v1"}, {false, false}},
+        {true, {OWNERS, OWNERS}, {"web", "web"}, {"apps/v1", "apps/v1beta2"}, {false, false}},
+        {true, {OWNERS, OWNERS}, {"web", "web"}, {"apps/v1", "batch/v1"}, {true, true}},
+    };
+    static const td_str names[] = {TD_STR_INIT("a"), TD_STR_INIT("b")};
+    const struct td_label label = {TD_STR("app"), TD_STR("web")};
+    const struct td_pod pod = {.labels = {.items = &label, .count = 1}};
+    const struct td_pod *pods[] = {&pod};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        td_auto_arena arena;
+        td_arena_init(&arena, 1 << 20);
+        struct td_hpa_config config = td_hpa_config_default();
+        assert_false(config.is_ambiguity_owner_scoped);
+        config.is_ambiguity_owner_scoped = rows[i].is_owner_scoped;
+        struct td_hpa_tracker tracker;
+        td_hpa_tracker_init(&tracker);
+        for (size_t turn = 0; turn < 4; turn++) { /* twice each: the first sees only itself */
+            size_t one = turn % 2;
+            struct td_hpa hpa = test_hpa(1, 10);
+            hpa.meta.name = names[one];
+            hpa.target.name = td_str_from(rows[i].targets[one]);
+            hpa.target.api_version = td_str_from(rows[i].versions[one]);
+            assert_int_equal(td_hpa_tracker_add(&tracker, TD_STR("shop"), names[one]), 0);
+            struct td_hpa_state memory;
+            td_hpa_state_init(&memory);
+            struct td_hpa_scale scale = {.spec_replicas = 4, .selector = TD_STR("app=web")};
+            struct td_hpa_pass pass;
+            td_hpa_begin(&pass, &arena, &hpa, &config, &memory, &scale, TEST_NOW);
+            pass.strategy = rows[i].strategies[one];
+            assert_true(td_hpa_select(&pass, TEST_NOW));
+            bool is_alone = td_hpa_select_alone(&pass, &tracker, pods, 1, TEST_NOW);
+            assert_int_equal(is_alone, turn == 0 || rows[i].is_alone[one]);
+            if (!is_alone) {
+                assert_string_equal(pass.late_event.ptr,
+                                    "pods by selector app=web are controlled by multiple HPAs: "
+                                    "[shop/a shop/b]");
+            }
+            td_hpa_state_done(&memory);
+        }
+        td_hpa_tracker_done(&tracker);
+    }
+}
+
+/* Targets are known before the first reconcile, follow a change, and go with their HPA. */
+static void test_tracker_finds_all_of_a_target(void **state)
+{
+    (void)state;
+    struct td_hpa_tracker tracker;
+    td_hpa_tracker_init(&tracker);
+    const struct td_object_reference web = {
+        .api_version = TD_STR("apps/v1"), .kind = TD_STR("Deployment"), .name = TD_STR("web")};
+    const struct td_object_reference set = {
+        .api_version = TD_STR("apps/v1"), .kind = TD_STR("StatefulSet"), .name = TD_STR("web")};
+    td_str found[TD_HPA_AMBIGUOUS_MAX];
+    td_hpa_tracker_put_target(&tracker, TD_STR("shop"), TD_STR("nobody"), &web);
+    assert_int_equal(td_hpa_tracker_find_target(&tracker, TD_STR("shop"), &web, found), 0);
+    for (char name = 'z'; name >= 'a'; name--) {
+        td_str text = {.ptr = &name, .len = 1};
+        assert_int_equal(td_hpa_tracker_add(&tracker, TD_STR("shop"), text), 0);
+        td_hpa_tracker_put_target(&tracker, TD_STR("shop"), text, name < 'd' ? &web : &set);
+    }
+    assert_int_equal(td_hpa_tracker_find_target(&tracker, TD_STR("shop"), &web, found), 3);
+    assert_true(td_str_equal(found[0], TD_STR("shop/a")));
+    assert_true(td_str_equal(found[2], TD_STR("shop/c")));
+    assert_int_equal(td_hpa_tracker_find_target(&tracker, TD_STR("shop"), &set, found),
+                     TD_HPA_AMBIGUOUS_MAX);
+    assert_int_equal(td_hpa_tracker_find_target(&tracker, TD_STR("else"), &web, found), 0);
+    td_hpa_tracker_put_target(&tracker, TD_STR("shop"), TD_STR("a"), &set);
+    td_hpa_tracker_put_target(&tracker, TD_STR("shop"), TD_STR("b"), &web);
+    td_hpa_tracker_remove(&tracker, TD_STR("shop"), TD_STR("c"));
+    assert_int_equal(td_hpa_tracker_find_target(&tracker, TD_STR("shop"), &web, found), 1);
+    td_hpa_tracker_done(&tracker);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -226,6 +319,8 @@ int main(void)
         cmocka_unit_test(test_paths),
         cmocka_unit_test(test_account_explains_a_limited_rise),
         cmocka_unit_test(test_tracker_finds_all_that_select_a_pod),
+        cmocka_unit_test(test_ambiguity_by_labels_or_by_target),
+        cmocka_unit_test(test_tracker_finds_all_of_a_target),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
