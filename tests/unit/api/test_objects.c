@@ -127,9 +127,10 @@ static void test_objects_check_one_object(void **state)
         {HPA_HEAD HPA_TARGET "  maxReplicas: 5\n", NULL, 0, NULL},
         {HPA_HEAD HPA_TARGET "  minReplicas: 6\n  maxReplicas: 5\n", "spec.maxReplicas", 7,
          "Invalid value: 5: must be"},
-        {HPA_HEAD "  maxReplicas: 5\n  scaleTargetRef: {kind: Deployment}\n",
+        {HPA_HEAD "  maxReplicas: 5\n  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment}\n",
          "spec.scaleTargetRef.name", 6, "Required value"},
-        {HPA_HEAD "  scaleTargetRef: {kind: Deployment, name: ''}\n  maxReplicas: 5\n",
+        {HPA_HEAD
+         "  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: ''}\n  maxReplicas: 5\n",
          "spec.scaleTargetRef.name", 5, "Required value"},
         {"apiVersion: autoscaling/v1\nkind: HorizontalPodAutoscaler\n"
          "metadata: {name: -a, namespace: shop}\nspec:\n" HPA_TARGET "  maxReplicas: 5\n",
