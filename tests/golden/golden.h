@@ -45,3 +45,4 @@ extern const struct golden_topic golden_vpa_updater[];    /* priority, restricti
 extern const struct golden_topic golden_vpa_partition[];  /* several VPAs of one target */
 extern const struct golden_topic golden_seeds_podlevel[]; /* pod-level resources */
 extern const struct golden_topic golden_hvpa_api[];       /* Hvpa: decoding, rules, ownership */
+extern const struct golden_topic golden_hvpa_decide[];    /* the coordinator */

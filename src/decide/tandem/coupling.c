@@ -1,0 +1,186 @@
+#include "decide/tandem/coupling.h"
+
+#include "base/assert.h"
+#include "decide/tandem/amount.h"
+
+#define GAIN_LOW 0.9      /* below it the HPA would leave its tolerance */
+#define CPU_SCALE (-5)    /* percent of milli-cores */
+#define MEMORY_SCALE (-2) /* percent of bytes */
+
+bool td_tandem_controls(const struct td_hvpa *hvpa, td_str container,
+                        enum td_hvpa_resource resource)
+{
+    if (!hvpa->has_vpa) {
+        return false;
+    }
+    const struct td_container_policy *policy =
+        td_vpa_container_policy(&hvpa->vpa.policy, container);
+    return !(policy && policy->is_off) && td_vpa_controls(policy, td_hvpa_resource_name(resource));
+}
+
+/* Does this metric measure the container's resource in percent of its request? */
+static bool is_metric_of(const struct td_hpa_metric *metric, td_str container,
+                         enum td_hvpa_resource resource)
+{
+    bool is_of_container =
+        metric->type == TD_HPA_CONTAINER_RESOURCE && td_str_equal(metric->container, container);
+    return (metric->type == TD_HPA_RESOURCE || is_of_container) &&
+           td_str_equal(metric->name, td_hvpa_resource_name(resource)) &&
+           metric->target.type == TD_HPA_UTILIZATION && metric->target.has_average_utilization &&
+           metric->target.average_utilization > 0;
+}
+
+struct td_tandem_coupling td_tandem_coupling_of(const struct td_hvpa *hvpa, td_str container,
+                                                enum td_hvpa_resource resource)
+{
+    struct td_tandem_coupling coupling = {.is_coupled = false};
+    if (!td_hvpa_scales_horizontally(hvpa) || !td_tandem_controls(hvpa, container, resource)) {
+        return coupling;
+    }
+    for (size_t i = 0; i < hvpa->hpa.metric_count; i++) {
+        const struct td_hpa_metric *metric = &hvpa->hpa.metrics[i];
+        int32_t percent = metric->target.average_utilization;
+        if (is_metric_of(metric, container, resource) &&
+            (!coupling.is_coupled || percent < coupling.utilization)) {
+            coupling.is_coupled = true;
+            coupling.utilization = percent;
+        }
+    }
+    return coupling;
+}
+
+static int64_t cap_by_policy(const struct td_tandem_row *row, int64_t target)
+{
+    if (row->min_allowed.is_set && target < row->min_allowed.amount) {
+        target = row->min_allowed.amount;
+    }
+    if (row->max_allowed.is_set && target > row->max_allowed.amount) {
+        target = row->max_allowed.amount;
+    }
+    return target;
+}
+
+/* The size below which the HPA would ask for replicas because the pods became smaller. Without a
+ * measurement it is the present one: never shrink blind. */
+static int64_t content_size(const struct td_tandem_row *row)
+{
+    const struct td_tandem_coupling *coupling = &row->coupling;
+    if (!coupling->usage.is_set) {
+        return row->request;
+    }
+    td_assert(coupling->utilization > 0);
+    return td_tandem_ceil_quotient((td_wide)coupling->usage.amount * 100, coupling->utilization);
+}
+
+struct td_tandem_wish td_tandem_wish_of(const struct td_hvpa *hvpa, const struct td_tandem_row *row)
+{
+    struct td_tandem_wish wish = {
+        .policy_target = cap_by_policy(row, row->target),
+        .uncapped = row->uncapped,
+    };
+    if (row->coupling.is_coupled && hvpa->coupling == TD_HVPA_RECONCILE) {
+        int64_t size = content_size(row);
+        int64_t raised = cap_by_policy(row, size > wish.policy_target ? size : wish.policy_target);
+        wish.is_raised = raised > wish.policy_target;
+        wish.policy_target = raised;
+        wish.uncapped = size > row->uncapped ? size : row->uncapped;
+    }
+    bool is_over =
+        row->is_requests_only && row->limit.is_set && wish.policy_target > row->limit.amount;
+    wish.target = is_over ? row->limit.amount : wish.policy_target;
+    return wish;
+}
+
+bool td_tandem_gain(const struct td_tandem_row *row, int64_t target, double *ret)
+{
+    const struct td_tandem_coupling *coupling = &row->coupling;
+    if (!coupling->is_coupled || !coupling->usage.is_set || target == 0) {
+        return false;
+    }
+    *ret = (double)coupling->usage.amount * 100 / ((double)coupling->utilization * (double)target);
+    return true;
+}
+
+int64_t td_tandem_measured_against(const struct td_hvpa *hvpa,
+                                   const struct td_tandem_request *request)
+{
+    bool is_reference = hvpa->coupling == TD_HVPA_REFERENCE && request->in_template != 0;
+    return is_reference ? request->in_template : request->live;
+}
+
+bool td_tandem_average_value(const struct td_hvpa *hvpa, size_t metric_index,
+                             const struct td_tandem_request *requests, size_t count,
+                             struct td_quantity *ret)
+{
+    td_assert(metric_index < hvpa->hpa.metric_count);
+    const struct td_hpa_metric *metric = &hvpa->hpa.metrics[metric_index];
+    if (hvpa->coupling != TD_HVPA_REFERENCE) {
+        return false;
+    }
+    td_wide sum = 0;
+    bool is_coupled = false;
+    enum td_hvpa_resource resource = TD_HVPA_CPU;
+    for (size_t i = 0; i < count; i++) {
+        if (is_metric_of(metric, requests[i].container, requests[i].resource)) {
+            resource = requests[i].resource;
+            is_coupled = is_coupled ||
+                         td_tandem_coupling_of(hvpa, requests[i].container, resource).is_coupled;
+            sum += td_tandem_measured_against(hvpa, &requests[i]);
+        }
+    }
+    if (!is_coupled) {
+        return false;
+    }
+    int64_t amount = td_tandem_saturate(sum * metric->target.average_utilization);
+    *ret = td_quantity_new_scaled(amount, resource == TD_HVPA_CPU ? CPU_SCALE : MEMORY_SCALE);
+    return true;
+}
+
+/* How far a gain is from 1, whichever way it drives. */
+static double gain_strength(double gain)
+{
+    return gain > 1 ? gain : 1 / gain;
+}
+
+struct td_tandem_coupled_condition td_tandem_coupled_of(const struct td_hvpa *hvpa,
+                                                        const struct td_tandem_row *rows,
+                                                        const int64_t *in_template, size_t count)
+{
+    struct td_tandem_coupled_condition condition = {.reason = TD_TANDEM_COUPLED_FALSE};
+    for (size_t i = 0; i < count; i++) {
+        double gain = 0;
+        bool has_gain =
+            td_tandem_gain(&rows[i], td_tandem_wish_of(hvpa, &rows[i]).target, &gain) && gain > 0;
+        enum td_tandem_coupled reason = TD_TANDEM_COUPLED_FALSE;
+        if (!rows[i].coupling.is_coupled) {
+            continue;
+        }
+        if (hvpa->coupling == TD_HVPA_COUPLING_NONE) {
+            reason = TD_TANDEM_COUPLED_LOOP_POSSIBLE;
+        } else if (hvpa->coupling == TD_HVPA_REFERENCE && in_template[i] == 0) {
+            reason = TD_TANDEM_COUPLED_NO_REFERENCE;
+        } else if (hvpa->coupling == TD_HVPA_RECONCILE && has_gain && gain < GAIN_LOW) {
+            reason = TD_TANDEM_COUPLED_HEADROOM_CONFLICT;
+        }
+        bool is_first = condition.reason == TD_TANDEM_COUPLED_FALSE;
+        bool is_farther = has_gain && (!condition.has_gain ||
+                                       gain_strength(gain) > gain_strength(condition.gain));
+        if (reason != TD_TANDEM_COUPLED_FALSE && (is_first || is_farther)) {
+            condition = (struct td_tandem_coupled_condition){
+                .reason = reason, .row = i, .has_gain = has_gain, .gain = gain};
+        }
+    }
+    return condition;
+}
+
+td_str td_tandem_coupled_name(enum td_tandem_coupled reason)
+{
+    static const td_str names[] = {
+        [TD_TANDEM_COUPLED_FALSE] = TD_STR_INIT(""),
+        [TD_TANDEM_COUPLED_LOOP_POSSIBLE] = TD_STR_INIT("LoopPossible"),
+        [TD_TANDEM_COUPLED_NO_REFERENCE] = TD_STR_INIT("NoReference"),
+        [TD_TANDEM_COUPLED_HEADROOM_CONFLICT] = TD_STR_INIT("HeadroomConflict"),
+    };
+    td_assert(reason <= TD_TANDEM_COUPLED_HEADROOM_CONFLICT);
+    return names[reason];
+}
