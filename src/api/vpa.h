@@ -32,7 +32,11 @@ enum td_vpa_mode {
     TD_VPA_IN_PLACE,
 };
 
-enum td_change_requirement { TD_TARGET_HIGHER_THAN_REQUESTS, TD_TARGET_LOWER_THAN_REQUESTS };
+enum td_change_requirement {
+    TD_TARGET_HIGHER_THAN_REQUESTS,
+    TD_TARGET_LOWER_THAN_REQUESTS,
+    TD_CHANGE_UNKNOWN, /* never met */
+};
 
 struct td_eviction_requirement {
     const td_str *resources;

@@ -75,9 +75,12 @@ static void decode_requirements(struct td_arena *arena, const struct td_json *li
         made[i].resources = decode_strings(arena, td_vpa_member(item, TD_STR("resources")),
                                            &made[i].resource_count);
         td_str change = decode_text(item, TD_STR("changeRequirement"));
-        made[i].change = td_str_equal(change, TD_STR("TargetLowerThanRequests"))
-                             ? TD_TARGET_LOWER_THAN_REQUESTS
-                             : TD_TARGET_HIGHER_THAN_REQUESTS;
+        made[i].change = TD_CHANGE_UNKNOWN;
+        if (td_str_equal(change, TD_STR("TargetLowerThanRequests"))) {
+            made[i].change = TD_TARGET_LOWER_THAN_REQUESTS;
+        } else if (td_str_equal(change, TD_STR("TargetHigherThanRequests"))) {
+            made[i].change = TD_TARGET_HIGHER_THAN_REQUESTS;
+        }
     }
     vpa->eviction_requirements = made;
     vpa->eviction_requirement_count = count;

@@ -42,6 +42,7 @@ extern const struct golden_topic golden_vpa_patches[];    /* patches of pods, po
 extern const struct golden_topic golden_adaptive[];       /* the adaptive estimator */
 extern const struct golden_topic golden_vpa_owners[];     /* controllers, which VPA has a pod */
 extern const struct golden_topic golden_vpa_updater[];    /* priority, restriction, whole passes */
+extern const struct golden_topic golden_vpa_pass[];       /* whole passes, the proposals */
 extern const struct golden_topic golden_vpa_partition[];  /* several VPAs of one target */
 extern const struct golden_topic golden_seeds_podlevel[]; /* pod-level resources */
 extern const struct golden_topic golden_hvpa_api[];       /* Hvpa: decoding, rules, ownership */

@@ -36,6 +36,7 @@ const struct golden_topic golden_vpa_patches[] EMPTY;
 const struct golden_topic golden_adaptive[] EMPTY;
 const struct golden_topic golden_vpa_owners[] EMPTY;
 const struct golden_topic golden_vpa_updater[] EMPTY;
+const struct golden_topic golden_vpa_pass[] EMPTY;
 const struct golden_topic golden_vpa_partition[] EMPTY;
 const struct golden_topic golden_seeds_podlevel[] EMPTY;
 const struct golden_topic golden_hvpa_api[] EMPTY;
@@ -47,7 +48,7 @@ static const struct golden_topic *const topic_tables[] = {
     golden_hpa_selection, golden_vpa_learn,      golden_vpa_feed,       golden_vpa_pods,
     golden_vpa_patches,   golden_adaptive,       golden_vpa_api,        golden_vpa_owners,
     golden_vpa_updater,   golden_vpa_partition,  golden_seeds_podlevel, golden_hvpa_api,
-    golden_hvpa_decide,
+    golden_hvpa_decide,   golden_vpa_pass,
 };
 
 struct run {

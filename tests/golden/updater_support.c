@@ -137,3 +137,51 @@ struct td_vpa_gates golden_vpa_gates(const struct td_json *gates)
         .cpu_startup_boost = td_json_get_bool(gates, TD_STR("CPUStartupBoost"), false),
     };
 }
+
+struct td_restriction_config golden_restriction_config(const struct td_json *config)
+{
+    return (struct td_restriction_config){
+        .min_replicas = td_json_get_int64(config, TD_STR("minReplicas"), 2),
+        .tolerance = golden_double(config, TD_STR("evictionTolerance"), 0.5),
+        .in_place_skips_budget =
+            td_json_get_bool(config, TD_STR("inPlaceSkipDisruptionBudget"), false),
+    };
+}
+
+int golden_read_state(struct td_arena *arena, const struct td_json *in,
+                      const struct golden_vertical_pods *pods, struct td_updater_state *state,
+                      struct td_error *err)
+{
+    const struct td_json *attempts = td_json_get(in, TD_STR("lastInPlaceAttempt"));
+    const struct td_json *item = td_json_is(attempts, TD_JSON_TYPE_OBJECT) ? attempts->first : NULL;
+    for (; item; item = item->next) {
+        td_updater_state_set_resizing(state, item->key, golden_time(attempts, item->key));
+    }
+    const struct td_json *infeasible = td_json_get(in, TD_STR("infeasibleAttempts"));
+    for (size_t i = 0; i < pods->count; i++) {
+        const struct td_json *found = td_json_get(infeasible, pods->items[i].meta.uid);
+        struct td_recommendation recommendation;
+        if (!found) {
+            continue;
+        }
+        int code = td_recommendation_decode(arena, found, &recommendation, err);
+        if (code < 0) {
+            return code;
+        }
+        td_updater_state_set_failed(td_updater_state_pod(state, &pods->items[i], NULL),
+                                    &recommendation);
+    }
+    return TD_OK;
+}
+
+struct td_json *golden_resizing_json(struct td_arena *arena, const struct td_updater_state *state)
+{
+    struct td_json *object = td_json_new_object(arena);
+    size_t position = 0;
+    td_str key;
+    td_time since;
+    while (td_updater_state_next_resizing(state, &position, &key, &since)) {
+        td_json_set(arena, object, td_arena_copy_str(arena, key), golden_time_json(arena, since));
+    }
+    return object;
+}

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "decide/vertical/matching.h"
+#include "decide/vertical/pass.h"
 #include "decide/vertical/pod.h"
 #include "model/owners.h"
 
@@ -38,3 +39,10 @@ int golden_read_vertical_pods(struct td_arena *arena, const struct td_json *list
                               struct golden_vertical_pods *ret, struct td_error *err);
 
 struct td_vpa_gates golden_vpa_gates(const struct td_json *gates);
+struct td_restriction_config golden_restriction_config(const struct td_json *config);
+
+/* in.lastInPlaceAttempt and in.infeasibleAttempts into the state, and back. */
+int golden_read_state(struct td_arena *arena, const struct td_json *in,
+                      const struct golden_vertical_pods *pods, struct td_updater_state *state,
+                      struct td_error *err);
+struct td_json *golden_resizing_json(struct td_arena *arena, const struct td_updater_state *state);

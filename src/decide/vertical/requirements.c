@@ -15,8 +15,8 @@ static bool holds(const struct td_eviction_requirement *requirement,
     for (size_t i = 0; i < requirement->resource_count; i++) {
         int64_t request = milli_of(requests, requirement->resources[i]);
         int64_t wanted = milli_of(target, requirement->resources[i]);
-        bool is_met = requirement->change == TD_TARGET_HIGHER_THAN_REQUESTS ? wanted > request
-                                                                            : wanted < request;
+        bool is_met = (requirement->change == TD_TARGET_HIGHER_THAN_REQUESTS && wanted > request) ||
+                      (requirement->change == TD_TARGET_LOWER_THAN_REQUESTS && wanted < request);
         if (is_met) {
             return true;
         }
@@ -41,7 +41,7 @@ static bool admit_container(const struct td_vpa *vpa, const struct td_resources 
 
 bool td_requirements_admit(struct td_arena *arena, const struct td_vpa *vpa,
                            const struct td_vertical_pod *pod,
-                           const struct td_recommendation *recommendation)
+                           const struct td_recommendation *recommendation, bool counts_off)
 {
     if (!vpa->has_update_policy) {
         return true;
@@ -55,7 +55,7 @@ bool td_requirements_admit(struct td_arena *arena, const struct td_vpa *vpa,
         size_t found = td_name_table_find(&names, container->name);
         const struct td_container_policy *policy =
             td_vpa_container_policy(&vpa->policy, container->name);
-        if (found == TD_NAME_NONE || (policy && policy->is_off)) {
+        if (found == TD_NAME_NONE || (policy && policy->is_off && !counts_off)) {
             continue;
         }
         if (admit_container(vpa, td_vertical_requests(container),

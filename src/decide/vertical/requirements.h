@@ -11,8 +11,9 @@
 #include "base/arena.h"
 #include "decide/vertical/pod.h"
 
-/* `recommendation` is the one capped for this pod. Containers of mode Off and containers without a
- * recommendation do not count. */
+/* `recommendation` is the one capped for this pod; containers without one do not count. Nor do
+ * containers of mode Off, unless `counts_off`: upstream leaves those to the recommender, which
+ * drops them a little later. */
 bool td_requirements_admit(struct td_arena *arena, const struct td_vpa *vpa,
                            const struct td_vertical_pod *pod,
-                           const struct td_recommendation *recommendation);
+                           const struct td_recommendation *recommendation, bool counts_off);

@@ -1,8 +1,8 @@
 #include "decide/vertical/restriction.h"
 
 #include "base/limits.h"
+#include "decide/vertical/boost.h"
 #include "decide/vertical/priority.h"
-#include "decide/vertical/unboost.h"
 #include "decide/vertical/updater_state.h"
 
 void td_groups_init(struct td_groups *groups, struct td_arena *arena)
@@ -42,7 +42,7 @@ struct td_group *td_groups_add(struct td_groups *groups, const struct td_vertica
     }
     group->all_count++;
     group->all_pending += pod->phase == TD_POD_PENDING;
-    group->has_boosted |= td_boost_is_active(pod);
+    group->has_boosted |= td_boost_is_in_progress(pod);
     return group;
 }
 
@@ -121,7 +121,7 @@ static void add_pod(struct td_restriction *restriction, const struct td_groups *
     }
     view->actual++;
     view->pending += pod->phase == TD_POD_PENDING;
-    view->has_boosted |= td_boost_is_active(pod);
+    view->has_boosted |= td_boost_is_in_progress(pod);
     (void)td_map_put(&restriction->pods, pod_key(restriction->arena, pod), view); /* likewise */
 }
 
@@ -320,11 +320,24 @@ struct td_in_place_answer td_restriction_in_place(struct td_restriction *restric
                      TD_IN_PLACE_BUDGET);
 }
 
+static bool has_expired_boost(const struct td_restriction *restriction,
+                              const struct td_vertical_pod *pod)
+{
+    const struct td_json *annotations = pod->meta.annotations;
+    const struct td_json *item = annotations ? annotations->first : NULL;
+    for (; item; item = item->next) {
+        if (td_boost_is_expired(pod, restriction->vpa, item->key, restriction->now)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool td_restriction_can_unboost(struct td_restriction *restriction,
                                 const struct td_vertical_pod *pod)
 {
     if (!restriction->gates->cpu_startup_boost || pod->phase == TD_POD_PENDING ||
-        td_boost_status_of(restriction->vpa, pod, restriction->now).expired_count == 0) {
+        !has_expired_boost(restriction, pod)) {
         return false;
     }
     const struct td_group_view *view = td_restriction_view(restriction, pod);

@@ -99,6 +99,13 @@ void td_updater_state_done(struct td_updater_state *state)
     disown(&state->resume);
 }
 
+void td_updater_state_set_resume(struct td_updater_state *state, td_str vpa)
+{
+    td_str old = state->resume;
+    state->resume = own(vpa);
+    disown(&old);
+}
+
 void td_updater_state_begin(struct td_updater_state *state)
 {
     state->pass++;

@@ -53,6 +53,9 @@ struct td_updater_state {
 void td_updater_state_init(struct td_updater_state *state);
 void td_updater_state_done(struct td_updater_state *state);
 
+/* Where the next pass begins; empty: with the first VPA. */
+void td_updater_state_set_resume(struct td_updater_state *state, td_str vpa);
+
 void td_updater_state_begin(struct td_updater_state *state);
 
 /* Forgets pods that the pass did not see. */

@@ -1,0 +1,547 @@
+/*
+ * The machine: jobs are VPAs, opened one after the other. A job's resizes come first, then its
+ * evictions, to which resizes that failed or were given up are added. Every action asks its limiter
+ * again just before it is taken, because the actions before it have changed the counts.
+ */
+#include "decide/vertical/pass.h"
+
+#include "base/assert.h"
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "decide/vertical/pass_private.h"
+#include "decide/vertical/resizepatch.h"
+
+#define EVENTS_FIRST 16
+
+struct td_updater_config td_updater_config_default(void)
+{
+    return (struct td_updater_config){
+        .update = {.threshold = TD_UPDATE_THRESHOLD_DEFAULT,
+                   .lifetime = TD_UPDATE_LIFETIME_DEFAULT,
+                   .oom_threshold = TD_UPDATE_OOM_THRESHOLD_DEFAULT},
+        .restriction = {.min_replicas = 2, .tolerance = 0.5},
+        .rate_per_second = -1,
+        .rate_burst = 1,
+    };
+}
+
+void td_updater_event(struct td_updater_pass *pass, const struct td_vertical_pod *pod,
+                      const struct td_vpa *vpa, td_str reason, td_str message)
+{
+    struct td_updater_events *events = &pass->events;
+    if (events->count == events->cap) {
+        size_t cap = events->cap ? events->cap * 2 : EVENTS_FIRST;
+        struct td_updater_event *items =
+            td_arena_array(pass->input.arena, struct td_updater_event, cap);
+        if (events->count > 0) {
+            memcpy(items, events->items, events->count * sizeof(items[0]));
+        }
+        events->items = items;
+        events->cap = cap;
+    }
+    events->items[events->count++] =
+        (struct td_updater_event){.pod = pod, .vpa = vpa, .reason = reason, .message = message};
+}
+
+void td_updater_note(struct td_updater_pass *pass, const struct td_updater_job *job,
+                     const struct td_vertical_pod *pod,
+                     const struct td_updater_candidate *candidate, enum td_updater_rule rule,
+                     td_time until, td_str detail)
+{
+    struct td_updater_note note = {
+        .pod = pod, .vpa = job->match->vpa, .rule = rule, .until = until, .detail = detail};
+    const struct td_group_view *view = pod ? td_restriction_any_view(&job->restriction, pod) : NULL;
+    if (view) {
+        note.has_group = true;
+        note.group = *view;
+        note.evicted = view->group->evicted;
+        note.initiated = view->group->initiated;
+    }
+    if (candidate) {
+        note.has_answer = true;
+        note.answer = candidate->answer;
+        note.threshold = pass->input.config->update.threshold;
+    }
+    td_updater_notes_add(&pass->notes, &note);
+}
+
+static bool is_ignored(const struct td_updater_config *config, td_str namespace)
+{
+    for (size_t i = 0; i < config->ignored_namespace_count; i++) {
+        if (td_str_equal(config->ignored_namespaces[i], namespace)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int build_index(struct td_updater_pass *pass, struct td_error *err)
+{
+    const struct td_updater_input *input = &pass->input;
+    const struct td_vpa **vpas =
+        td_arena_array(input->arena, const struct td_vpa *, input->vpa_count);
+    size_t count = 0;
+    for (size_t i = 0; i < input->vpa_count; i++) {
+        if (!is_ignored(input->config, input->vpas[i]->meta.namespace)) {
+            vpas[count++] = input->vpas[i];
+        }
+    }
+    return td_match_index_add(&pass->index, input->source, vpas, count, TD_MATCH_UPDATER, NULL,
+                              err);
+}
+
+static bool is_live(const struct td_vertical_pod *pod)
+{
+    return pod->meta.deleted.unix_seconds == TD_INSTANT_ZERO.unix_seconds &&
+           pod->meta.deleted.nanos == 0;
+}
+
+/* The VPA of each live pod; NULL where there is none. */
+static int find_masters(struct td_updater_pass *pass, const struct td_match_vpa **masters,
+                        struct td_error *err)
+{
+    const struct td_updater_input *input = &pass->input;
+    for (size_t i = 0; i < input->pod_count; i++) {
+        const struct td_meta *meta = &input->pods[i].meta;
+        if (!is_live(&input->pods[i])) {
+            continue;
+        }
+        const struct td_controller *top;
+        int code = td_top_memo_get(&pass->memo, input->source, meta, &top, NULL, err);
+        if (code < 0) {
+            return code;
+        }
+        masters[i] = td_match_find(&pass->index, top, meta->namespace, &meta->labels);
+    }
+    return TD_OK;
+}
+
+/* What a pod asks for by its spec, to tell whether it came back changed. */
+static void write_requests(const struct td_resources *resources, struct td_buf *out)
+{
+    for (size_t i = 0; i < resources->count; i++) {
+        (void)td_buf_append(out, resources->items[i].name);
+        (void)td_buf_append_char(out, '=');
+        td_quantity_write_canonical(&resources->items[i].quantity, out);
+        (void)td_buf_append_char(out, '\n');
+    }
+}
+
+static uint64_t hash_requests(const struct td_vertical_pod *pod)
+{
+    td_auto_buf text;
+    td_buf_init(&text, TD_JSON_BYTES_MAX);
+    for (size_t i = 0; i < pod->container_count; i++) {
+        (void)td_buf_append_format(&text, "%.*s\n", TD_STR_ARG(pod->containers[i].name));
+        write_requests(&pod->containers[i].spec_requests, &text);
+    }
+    write_requests(&pod->pod_requests, &text);
+    return td_map_hash(td_buf_str(&text));
+}
+
+static uint64_t hash_targets(const struct td_recommendation *recommendation)
+{
+    td_auto_buf text;
+    td_buf_init(&text, TD_JSON_BYTES_MAX);
+    for (size_t i = 0; i < recommendation->container_count; i++) {
+        (void)td_buf_append_format(&text, "%.*s\n",
+                                   TD_STR_ARG(recommendation->containers[i].container_name));
+        write_requests(&recommendation->containers[i].target, &text);
+    }
+    write_requests(&recommendation->pod.target, &text);
+    return td_map_hash(td_buf_str(&text));
+}
+
+/* The group as a replica's history knows it, and the replica's name where that is given again. */
+static td_str rebirth_group(struct td_arena *arena, const struct td_vertical_pod *pod,
+                            td_str *ret_name)
+{
+    const struct td_owner_reference *owner = td_meta_controller(&pod->meta);
+    td_str kind = owner ? owner->kind : TD_STR_EMPTY;
+    td_str name = owner ? owner->name : TD_STR_EMPTY;
+    *ret_name =
+        td_workload_kind_of(kind) == TD_WORKLOAD_STATEFUL_SET ? pod->meta.name : TD_STR_EMPTY;
+    return td_arena_format(arena, "%.*s/%.*s/%.*s", TD_STR_ARG(pod->meta.namespace),
+                           TD_STR_ARG(kind), TD_STR_ARG(name));
+}
+
+static void remember(struct td_updater_pass *pass, const struct td_vertical_pod *pod,
+                     const struct td_match_vpa *master)
+{
+    const struct td_updater_input *input = &pass->input;
+    bool is_new = false;
+    struct td_pod_memory *memory = td_updater_state_pod(input->state, pod, &is_new);
+    if (!memory) {
+        return;
+    }
+    if (is_new) {
+        td_str name;
+        td_str group = rebirth_group(input->arena, pod, &name);
+        td_updater_state_born(input->state, memory, group, pod->meta.name, hash_requests(pod),
+                              input->now);
+    }
+    td_updater_state_see(memory, master ? master->key : TD_STR_EMPTY, is_new);
+}
+
+/* One job a VPA that has pods, in the order of the VPAs, the one to resume at first. */
+static void make_jobs(struct td_updater_pass *pass, const struct td_match_vpa *const *masters)
+{
+    const struct td_updater_input *input = &pass->input;
+    struct td_map jobs;
+    td_map_init(&jobs, TD_VPAS_MAX);
+    struct td_updater_job *made =
+        td_arena_array(input->arena, struct td_updater_job, input->vpa_count);
+    size_t count = 0;
+    for (size_t i = 0; i < input->pod_count; i++) {
+        struct td_updater_job *job = masters[i] ? td_map_get(&jobs, masters[i]->key) : NULL;
+        if (masters[i] && !job) {
+            job = &made[count++];
+            job->match = masters[i];
+            (void)td_map_put(&jobs, masters[i]->key, job); /* as many as VPAs: it has room */
+        }
+        if (job) {
+            job->pod_count++;
+            pass->controlled_count++;
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        made[i].pods =
+            td_arena_array(input->arena, const struct td_vertical_pod *, made[i].pod_count);
+        made[i].pod_count = 0;
+    }
+    for (size_t i = 0; i < input->pod_count; i++) {
+        if (masters[i]) {
+            struct td_updater_job *job = td_map_get(&jobs, masters[i]->key);
+            job->pods[job->pod_count++] = &input->pods[i];
+        }
+    }
+    td_map_done(&jobs);
+    pass->jobs = td_arena_array(input->arena, struct td_updater_job, count);
+    size_t first = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (td_str_equal(made[i].match->key, input->state->resume)) {
+            first = i;
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        pass->jobs[i] = made[(first + i) % count];
+    }
+    pass->job_count = count;
+}
+
+int td_updater_pass_begin(struct td_updater_pass *pass, const struct td_updater_input *input,
+                          struct td_error *err)
+{
+    *pass = (struct td_updater_pass){.input = *input, .notes = {.arena = input->arena}};
+    td_match_index_init(&pass->index, input->arena, input->gates.heterogeneous_workloads);
+    td_top_memo_init(&pass->memo, input->arena);
+    td_groups_init(&pass->groups, input->arena);
+    const struct td_match_vpa **masters =
+        td_arena_array(input->arena, const struct td_match_vpa *, input->pod_count);
+    int code = build_index(pass, err);
+    code = code < 0 ? code : find_masters(pass, masters, err);
+    if (code < 0) {
+        td_groups_done(&pass->groups);
+        td_top_memo_done(&pass->memo);
+        td_match_index_done(&pass->index);
+        return code;
+    }
+    td_updater_state_begin(input->state);
+    for (size_t i = 0; i < input->pod_count; i++) {
+        if (is_live(&input->pods[i])) {
+            (void)td_groups_add(&pass->groups, &input->pods[i]); /* else it is in no group */
+            remember(pass, &input->pods[i], masters[i]);
+        }
+    }
+    make_jobs(pass, masters);
+    td_updater_state_set_resume(input->state, TD_STR_EMPTY);
+    return TD_OK;
+}
+
+static struct td_updater_job *current_job(struct td_updater_pass *pass)
+{
+    return &pass->jobs[pass->job_at];
+}
+
+static void close_job(struct td_updater_pass *pass)
+{
+    td_restriction_done(&current_job(pass)->restriction);
+    pass->is_job_open = false;
+    pass->job_at++;
+}
+
+static void redirect(struct td_updater_job *job, const struct td_updater_candidate *candidate)
+{
+    job->evictions.items[job->evictions.count++] = *candidate;
+}
+
+/* A token of the rate limit; false when the pass has no time to wait for it. */
+static bool take_token(struct td_updater_pass *pass, struct td_token_bucket *bucket,
+                       const struct td_updater_candidate *candidate, td_time now,
+                       td_time *ret_not_before)
+{
+    const struct td_updater_config *config = pass->input.config;
+    td_time at = td_token_bucket_take(bucket, config->rate_per_second, config->rate_burst, now);
+    *ret_not_before = at;
+    if (pass->input.deadline == 0 || at <= pass->input.deadline) {
+        return true;
+    }
+    bucket->tokens += 1; /* not used after all */
+    struct td_updater_job *job = current_job(pass);
+    td_updater_note(pass, job, candidate->pod, candidate, TD_RULE_RATE_LIMIT, at, TD_STR_EMPTY);
+    td_updater_state_set_resume(pass->input.state, job->match->key);
+    close_job(pass);
+    pass->phase = TD_PASS_OVER;
+    return false;
+}
+
+/* A resize that cannot even be asked for. */
+static void fail_resize(struct td_updater_pass *pass, struct td_updater_job *job,
+                        const struct td_updater_candidate *candidate, enum td_updater_rule rule,
+                        td_str detail)
+{
+    if (job->match->vpa->mode == TD_VPA_IN_PLACE) {
+        td_updater_note(pass, job, candidate->pod, candidate, rule, 0, detail);
+    } else {
+        redirect(job, candidate);
+    }
+}
+
+/* Fills the action when the pod is to be resized now. */
+static bool try_resize(struct td_updater_pass *pass, struct td_updater_job *job,
+                       struct td_updater_candidate *candidate, td_time now)
+{
+    const struct td_updater_input *input = &pass->input;
+    const struct td_vpa *vpa = job->match->vpa;
+    const struct td_recommendation *failed =
+        td_updater_state_failed(input->arena, candidate->memory);
+    struct td_in_place_answer answer =
+        td_restriction_in_place(&job->restriction, candidate->pod, failed);
+    if (answer.decision == TD_IN_PLACE_EVICT) {
+        redirect(job, candidate);
+        return false;
+    }
+    if (answer.decision == TD_IN_PLACE_INFEASIBLE_CACHED ||
+        (answer.decision == TD_IN_PLACE_DEFERRED && vpa->mode != TD_VPA_IN_PLACE)) {
+        td_str detail = TD_STR_EMPTY;
+        enum td_updater_rule rule = answer.decision == TD_IN_PLACE_INFEASIBLE_CACHED
+                                        ? TD_RULE_INFEASIBLE
+                                        : td_updater_group_rule(job, candidate->pod, &detail);
+        td_updater_note(pass, job, candidate->pod, candidate, rule, answer.until, detail);
+        return false;
+    }
+    if (answer.decision == TD_IN_PLACE_INFEASIBLE && candidate->memory) {
+        td_updater_state_set_failed(candidate->memory, &vpa->recommendation);
+    }
+    td_time not_before;
+    if (!take_token(pass, &input->state->resizes, candidate, now, &not_before)) {
+        return false;
+    }
+    if (!td_restriction_view(&job->restriction, candidate->pod)) {
+        td_str detail = TD_STR_EMPTY;
+        enum td_updater_rule rule = td_updater_group_rule(job, candidate->pod, &detail);
+        fail_resize(pass, job, candidate, rule, detail);
+        return false;
+    }
+    static const struct td_limit_ranges no_limits;
+    const struct td_limit_ranges *limits =
+        input->get_limits(input->context, candidate->pod->meta.namespace);
+    const struct td_resize_input resize = {
+        .pod = candidate->pod,
+        .vpa = vpa,
+        .limits = limits ? limits : &no_limits,
+        .gates = input->gates,
+        .largest_node = input->largest_node,
+        .now = input->now,
+    };
+    struct td_resize_patch patch;
+    struct td_error err = TD_ERROR_INIT;
+    if (td_resize_patch(input->arena, &resize, &patch, &err) < 0) {
+        fail_resize(pass, job, candidate, TD_RULE_RESIZE_IMPOSSIBLE,
+                    td_arena_copy_str(input->arena, td_str_from(err.message)));
+        return false;
+    }
+    pass->annotations = patch.pod;
+    pass->action = (struct td_updater_action){.call = TD_UPDATER_RESIZE,
+                                              .vpa = vpa,
+                                              .pod = candidate->pod,
+                                              .patch = patch.resize,
+                                              .not_before = not_before};
+    return true;
+}
+
+static bool try_evict(struct td_updater_pass *pass, struct td_updater_job *job,
+                      struct td_updater_candidate *candidate, td_time now)
+{
+    struct td_updater_state *state = pass->input.state;
+    td_time until = 0;
+    td_str detail = TD_STR_EMPTY;
+    enum td_evict_verdict verdict =
+        td_restriction_can_evict(&job->restriction, candidate->pod, &until);
+    if (verdict != TD_EVICT_YES) {
+        enum td_updater_rule rule = verdict == TD_EVICT_RESIZING
+                                        ? TD_RULE_RESIZING
+                                        : td_updater_group_rule(job, candidate->pod, &detail);
+        td_updater_note(pass, job, candidate->pod, candidate, rule, until, detail);
+        return false;
+    }
+    if (!candidate->is_admitted) { /* the requirements were waived for a resize only */
+        td_updater_note(pass, job, candidate->pod, candidate, TD_RULE_REQUIREMENTS, 0, detail);
+        return false;
+    }
+    if (candidate->memory &&
+        td_updater_state_is_left_alone(candidate->memory, hash_targets(candidate->recommendation),
+                                       pass->input.now)) {
+        td_updater_note(pass, job, candidate->pod, candidate, TD_RULE_LEFT_ALONE,
+                        candidate->memory->left_alone_until, detail);
+        return false;
+    }
+    td_time not_before;
+    if (!take_token(pass, &state->evictions, candidate, now, &not_before)) {
+        return false;
+    }
+    pass->action = (struct td_updater_action){.call = TD_UPDATER_EVICT,
+                                              .vpa = job->match->vpa,
+                                              .pod = candidate->pod,
+                                              .not_before = not_before};
+    return true;
+}
+
+/* The next action of the open job; false when it has no more, or the pass is over. */
+static bool next_of_job(struct td_updater_pass *pass, td_time now)
+{
+    struct td_updater_job *job = current_job(pass);
+    while (pass->phase == TD_PASS_READY && job->in_place_at < job->in_place.count) {
+        pass->candidate = &job->in_place.items[job->in_place_at++];
+        if (try_resize(pass, job, pass->candidate, now)) {
+            return true;
+        }
+    }
+    while (pass->phase == TD_PASS_READY && job->eviction_at < job->evictions.count) {
+        pass->candidate = &job->evictions.items[job->eviction_at++];
+        if (try_evict(pass, job, pass->candidate, now)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool td_updater_pass_next(struct td_updater_pass *pass, td_time now, struct td_updater_action *ret)
+{
+    td_assert(pass->phase != TD_PASS_WAITING);
+    if (pass->phase == TD_PASS_ANNOTATING) {
+        pass->action.call = TD_UPDATER_ANNOTATE;
+        pass->action.patch = pass->annotations;
+        pass->action.not_before = now;
+        pass->phase = TD_PASS_WAITING;
+        *ret = pass->action;
+        return true;
+    }
+    while (pass->phase == TD_PASS_READY && pass->job_at < pass->job_count) {
+        if (!pass->is_job_open) {
+            pass->is_job_open = true;
+            td_updater_select(pass, current_job(pass));
+        }
+        if (next_of_job(pass, now)) {
+            pass->phase = TD_PASS_WAITING;
+            *ret = pass->action;
+            return true;
+        }
+        if (pass->phase == TD_PASS_READY) {
+            close_job(pass);
+        }
+    }
+    pass->phase = TD_PASS_OVER;
+    return false;
+}
+
+static void take_eviction(struct td_updater_pass *pass, struct td_updater_job *job,
+                          enum td_updater_result result, td_str message)
+{
+    struct td_updater_candidate *candidate = pass->candidate;
+    const struct td_vertical_pod *pod = candidate->pod;
+    struct td_arena *arena = pass->input.arena;
+    if (result != TD_UPDATER_DONE) {
+        td_updater_note(pass, job, pod, candidate, TD_RULE_EVICTION_FAILED, 0,
+                        td_arena_copy_str(arena, message));
+        return;
+    }
+    td_updater_note(pass, job, pod, candidate, TD_RULE_EVICTED, 0, TD_STR_EMPTY);
+    td_updater_event(pass, pod, job->match->vpa, TD_STR("EvictedByVPA"),
+                     TD_STR("Pod was evicted by VPA Updater to apply resource recommendation."));
+    td_updater_event(
+        pass, NULL, job->match->vpa, TD_STR("EvictedPod"),
+        td_arena_format(arena, "VPA Updater evicted Pod %.*s to apply resource recommendation.",
+                        TD_STR_ARG(pod->meta.name)));
+    td_restriction_evicted(&job->restriction, pod);
+    struct td_rebirth rebirth = {
+        .requests = hash_requests(pod),
+        .recommendation = hash_targets(candidate->recommendation),
+        .fruitless = candidate->memory ? candidate->memory->fruitless : 0,
+        .at = pass->input.now,
+    };
+    rebirth.group = rebirth_group(arena, pod, &rebirth.name);
+    td_updater_state_evicted(pass->input.state, &rebirth);
+    if (candidate->memory) {
+        td_updater_state_settled(candidate->memory);
+    }
+}
+
+static void take_resize(struct td_updater_pass *pass, struct td_updater_job *job,
+                        enum td_updater_result result, td_str message)
+{
+    struct td_updater_candidate *candidate = pass->candidate;
+    if (result == TD_UPDATER_DONE) {
+        pass->phase = TD_PASS_ANNOTATING;
+        return;
+    }
+    const struct td_vpa *vpa = job->match->vpa;
+    bool is_infeasible = result == TD_UPDATER_INFEASIBLE;
+    if (vpa->mode == TD_VPA_IN_PLACE && is_infeasible && candidate->memory) {
+        td_updater_state_set_failed(candidate->memory, &vpa->recommendation);
+    }
+    td_updater_note(pass, job, candidate->pod, candidate,
+                    is_infeasible ? TD_RULE_RESIZE_IMPOSSIBLE : TD_RULE_RESIZE_FAILED, 0,
+                    td_arena_copy_str(pass->input.arena, message));
+    if (vpa->mode != TD_VPA_IN_PLACE) {
+        redirect(job, candidate);
+    }
+}
+
+void td_updater_pass_result(struct td_updater_pass *pass, enum td_updater_result result,
+                            td_str message)
+{
+    td_assert(pass->phase == TD_PASS_WAITING);
+    struct td_updater_job *job = current_job(pass);
+    pass->phase = TD_PASS_READY;
+    switch (pass->action.call) {
+    case TD_UPDATER_EVICT:
+        take_eviction(pass, job, result, message);
+        break;
+    case TD_UPDATER_RESIZE:
+        take_resize(pass, job, result, message);
+        break;
+    case TD_UPDATER_ANNOTATE: /* the resize stands, whatever became of its annotation */
+        td_updater_note(pass, job, pass->action.pod, pass->candidate, TD_RULE_RESIZED, 0,
+                        TD_STR_EMPTY);
+        td_updater_event(pass, pass->action.pod, pass->action.vpa, TD_STR("InPlaceResizedByVPA"),
+                         TD_STR("Pod was resized in place by VPA Updater."));
+        td_restriction_resized(&job->restriction, pass->action.pod);
+        if (pass->candidate->memory) {
+            td_updater_state_settled(pass->candidate->memory);
+        }
+        break;
+    }
+}
+
+void td_updater_pass_end(struct td_updater_pass *pass)
+{
+    if (pass->is_job_open) {
+        close_job(pass);
+    }
+    td_groups_done(&pass->groups);
+    td_top_memo_done(&pass->memo);
+    td_match_index_done(&pass->index);
+    td_updater_state_end(pass->input.state, pass->input.now);
+}

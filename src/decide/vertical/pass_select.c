@@ -1,0 +1,289 @@
+/*
+ * Which pods of a VPA are candidates, and in which order (vpa.md 3.1, 3.3, 3.5 filter). The order
+ * of the questions is upstream's: whether a pod may be touched is asked before whether it should
+ * be, since the first question also remembers when a resize was first seen.
+ */
+#include "decide/vertical/pass_private.h"
+
+#include <stdlib.h>
+
+#include "decide/vertical/boost.h"
+#include "decide/vertical/capping.h"
+#include "decide/vertical/podlevel.h"
+#include "decide/vertical/requirements.h"
+
+enum td_updater_rule td_updater_group_rule(const struct td_updater_job *job,
+                                           const struct td_vertical_pod *pod, td_str *ret_detail)
+{
+    const struct td_group_view *view = td_restriction_any_view(&job->restriction, pod);
+    if (view && view->fate == TD_GROUP_NO_REPLICAS) {
+        *ret_detail = td_str_from(view->why);
+        return TD_RULE_UNKNOWN_REPLICAS;
+    }
+    bool is_kept = view && view->fate == TD_GROUP_KEPT;
+    return is_kept ? TD_RULE_BUDGET : TD_RULE_TOO_FEW_REPLICAS;
+}
+
+static enum td_updater_rule evict_rule(const struct td_updater_job *job,
+                                       const struct td_vertical_pod *pod,
+                                       enum td_evict_verdict verdict, td_str *ret_detail)
+{
+    return verdict == TD_EVICT_RESIZING ? TD_RULE_RESIZING
+                                        : td_updater_group_rule(job, pod, ret_detail);
+}
+
+/* The pod may be evicted, or a note says why not. */
+static bool filter_eviction(struct td_updater_pass *pass, struct td_updater_job *job,
+                            const struct td_vertical_pod *pod)
+{
+    td_time until = 0;
+    td_str detail = TD_STR_EMPTY;
+    enum td_evict_verdict verdict = td_restriction_can_evict(&job->restriction, pod, &until);
+    if (verdict == TD_EVICT_YES) {
+        return true;
+    }
+    enum td_updater_rule rule = evict_rule(job, pod, verdict, &detail);
+    td_updater_note(pass, job, pod, NULL, rule, until, detail);
+    return false;
+}
+
+static void note_deferred(struct td_updater_pass *pass, const struct td_updater_job *job,
+                          const struct td_vertical_pod *pod,
+                          const struct td_in_place_answer *answer)
+{
+    static const enum td_updater_rule rules[] = {
+        [TD_IN_PLACE_GATE_OFF] = TD_RULE_GATE_OFF,
+        [TD_IN_PLACE_NO_GROUP] = TD_RULE_TOO_FEW_REPLICAS,
+        [TD_IN_PLACE_PENDING] = TD_RULE_PENDING,
+        [TD_IN_PLACE_NO_RECOMMENDATION] = TD_RULE_NO_RECOMMENDATION,
+        [TD_IN_PLACE_FAILED_BEFORE] = TD_RULE_INFEASIBLE,
+        [TD_IN_PLACE_RESIZING] = TD_RULE_RESIZING,
+        [TD_IN_PLACE_NO_RESTART] = TD_RULE_BUDGET,
+        [TD_IN_PLACE_BUDGET] = TD_RULE_BUDGET,
+    };
+    td_str detail = TD_STR_EMPTY;
+    enum td_updater_rule rule = answer->cause == TD_IN_PLACE_NO_GROUP
+                                    ? td_updater_group_rule(job, pod, &detail)
+                                    : rules[answer->cause];
+    td_updater_note(pass, job, pod, NULL, rule, answer->until, detail);
+}
+
+static bool filter_in_place(struct td_updater_pass *pass, struct td_updater_job *job,
+                            const struct td_vertical_pod *pod)
+{
+    const struct td_vpa *vpa = job->match->vpa;
+    const struct td_recommendation *failed =
+        td_updater_state_failed(pass->input.arena, td_updater_state_find(pass->input.state, pod));
+    struct td_in_place_answer answer = td_restriction_in_place(&job->restriction, pod, failed);
+    switch (answer.decision) {
+    case TD_IN_PLACE_APPROVED:
+        return true;
+    case TD_IN_PLACE_EVICT:
+        return vpa->mode == TD_VPA_IN_PLACE_OR_RECREATE;
+    case TD_IN_PLACE_INFEASIBLE_CACHED:
+        td_updater_event(pass, pod, vpa, TD_STR("InPlaceResizeSkipped"),
+                         TD_STR("Previously recorded in-place update was infeasible, current "
+                                "recommendation is not lower than previous, skipping resize"));
+        break;
+    case TD_IN_PLACE_DEFERRED:
+    case TD_IN_PLACE_INFEASIBLE:
+        if (vpa->mode == TD_VPA_IN_PLACE) {
+            return true; /* upstream resizes all the same */
+        }
+        break;
+    }
+    note_deferred(pass, job, pod, &answer);
+    return false;
+}
+
+/* The recommendation as it may be applied to this pod. */
+static const struct td_recommendation *cap_for(const struct td_updater_pass *pass,
+                                               const struct td_vpa *vpa,
+                                               const struct td_vertical_pod *pod)
+{
+    const struct td_updater_input *input = &pass->input;
+    const struct td_limit_ranges *limits = input->get_limits(input->context, pod->meta.namespace);
+    bool is_pod_level = input->gates.pod_level_resources && pod->has_pod_level;
+    const struct td_capping capping = {
+        .pod = pod,
+        .recommendation = vpa->has_recommendation ? &vpa->recommendation : NULL,
+        .policy = &vpa->policy,
+        .container_limits =
+            limits && !is_pod_level ? td_limit_summary_or_null(&limits->container) : NULL,
+        .pod_limits = limits ? td_limit_summary_or_null(&limits->pod) : NULL,
+        .largest_node = input->largest_node,
+    };
+    struct td_capped capped = {.is_set = false};
+    td_cap_for_pod(input->arena, &capping, &capped);
+    struct td_recommendation *made = td_arena_new(input->arena, struct td_recommendation);
+    *made = capped.recommendation;
+    if (is_pod_level && vpa->has_recommendation) {
+        made->pod = td_pod_level_cap(input->arena, &vpa->recommendation.pod, capping.pod_limits,
+                                     input->largest_node, NULL);
+    }
+    return made;
+}
+
+static void note_verdict(struct td_updater_pass *pass, const struct td_updater_job *job,
+                         const struct td_updater_candidate *candidate)
+{
+    static const enum td_updater_rule rules[] = {
+        [TD_UPDATE_ACCEPTED] = TD_RULE_SMALL_CHANGE,
+        [TD_UPDATE_INFEASIBLE] = TD_RULE_INFEASIBLE,
+        [TD_UPDATE_NO_START_TIME] = TD_RULE_NO_START_TIME,
+        [TD_UPDATE_YOUNG] = TD_RULE_YOUNG,
+        [TD_UPDATE_SMALL_CHANGE] = TD_RULE_SMALL_CHANGE,
+        [TD_UPDATE_OOM_NO_CHANGE] = TD_RULE_OOM_NO_CHANGE,
+    };
+    enum td_updater_rule rule = job->match->vpa->has_recommendation
+                                    ? rules[candidate->answer.verdict]
+                                    : TD_RULE_NO_RECOMMENDATION;
+    td_updater_note(pass, job, candidate->pod, candidate, rule, candidate->answer.until,
+                    TD_STR_EMPTY);
+}
+
+/* Is the pod far enough from its recommendation, and do the requirements let it through? */
+static bool judge(struct td_updater_pass *pass, struct td_updater_job *job,
+                  struct td_updater_candidate *candidate)
+{
+    const struct td_updater_input *input = &pass->input;
+    const struct td_vpa *vpa = job->match->vpa;
+    const struct td_vertical_pod *pod = candidate->pod;
+    candidate->recommendation = cap_for(pass, vpa, pod);
+    const struct td_update_question question = {
+        .vpa = vpa,
+        .pod = pod,
+        .recommendation = candidate->recommendation,
+        .failed = td_updater_state_failed(input->arena, candidate->memory),
+        .config = &input->config->update,
+        .gates = &input->gates,
+        .now = input->now,
+        .is_moved = candidate->memory && candidate->memory->is_moved,
+    };
+    candidate->answer = td_update_judge(input->arena, &question);
+    if (question.is_moved && !candidate->answer.is_moved) {
+        td_updater_state_settled(candidate->memory); /* close enough to its new VPA */
+    }
+    if (candidate->answer.verdict != TD_UPDATE_ACCEPTED) {
+        note_verdict(pass, job, candidate);
+        return false;
+    }
+    candidate->is_admitted = td_requirements_admit(
+        input->arena, vpa, pod, candidate->recommendation, input->config->requirements_count_off);
+    bool is_ignored = input->config->in_place_ignores_requirements && vpa->mode != TD_VPA_RECREATE;
+    if (!candidate->is_admitted && !is_ignored) {
+        td_updater_note(pass, job, pod, candidate, TD_RULE_REQUIREMENTS, 0, TD_STR_EMPTY);
+        return false;
+    }
+    return true;
+}
+
+static int compare_candidates(const void *a, const void *b)
+{
+    const struct td_updater_candidate *left = a;
+    const struct td_updater_candidate *right = b;
+    int order = td_update_priority_compare(&left->answer.priority, &right->answer.priority);
+    if (order != 0) {
+        return order;
+    }
+    return left->position < right->position ? -1 : left->position > right->position;
+}
+
+/* Filter first, then judge and order: as upstream, all filters run before the first judgement. */
+static void choose(struct td_updater_pass *pass, struct td_updater_job *job,
+                   const struct td_vertical_pod **pods, size_t count,
+                   struct td_updater_candidates *ret)
+{
+    bool is_in_place = job->match->vpa->mode != TD_VPA_RECREATE;
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (is_in_place ? filter_in_place(pass, job, pods[i])
+                        : filter_eviction(pass, job, pods[i])) {
+            pods[kept++] = pods[i];
+        }
+    }
+    ret->items = td_arena_array(pass->input.arena, struct td_updater_candidate, kept);
+    for (size_t i = 0; i < kept; i++) {
+        struct td_updater_candidate *candidate = &ret->items[ret->count];
+        *candidate = (struct td_updater_candidate){
+            .pod = pods[i],
+            .memory = td_updater_state_find(pass->input.state, pods[i]),
+            .position = i,
+        };
+        if (judge(pass, job, candidate)) {
+            ret->count++;
+        }
+    }
+    qsort(ret->items, ret->count, sizeof(ret->items[0]), compare_candidates);
+}
+
+/* Pods whose boost lasts are left to the unboosting queue. */
+static size_t drop_boosted(struct td_updater_pass *pass, const struct td_updater_job *job,
+                           const struct td_vertical_pod **pods)
+{
+    bool is_boosting = pass->input.gates.cpu_startup_boost && td_vpa_has_boost(job->match->vpa);
+    size_t count = 0;
+    for (size_t i = 0; i < job->pod_count; i++) {
+        if (is_boosting && td_boost_is_in_progress(job->pods[i])) {
+            td_updater_note(pass, job, job->pods[i], NULL, TD_RULE_BOOSTED, 0, TD_STR_EMPTY);
+        } else {
+            pods[count++] = job->pods[i];
+        }
+    }
+    return count;
+}
+
+static bool is_unsure(const struct td_updater_pass *pass, const struct td_vpa *vpa,
+                      double *ret_confidence)
+{
+    const struct td_updater_input *input = &pass->input;
+    if (input->config->min_confidence <= 0 || !input->get_confidence) {
+        return false;
+    }
+    *ret_confidence = input->get_confidence(input->context, vpa);
+    return *ret_confidence >= 0 && *ret_confidence < input->config->min_confidence;
+}
+
+void td_updater_select(struct td_updater_pass *pass, struct td_updater_job *job)
+{
+    const struct td_vpa *vpa = job->match->vpa;
+    const struct td_updater_input *input = &pass->input;
+    const struct td_restriction_input restriction = {
+        .arena = input->arena,
+        .groups = &pass->groups,
+        .source = input->source,
+        .vpa = vpa,
+        .pods = job->pods,
+        .pod_count = job->pod_count,
+        .config = &input->config->restriction,
+        .gates = &input->gates,
+        .state = input->state,
+        .now = input->now,
+    };
+    td_restriction_init(&job->restriction, &restriction);
+    double confidence = 0;
+    if (vpa->mode == TD_VPA_OFF || vpa->mode == TD_VPA_INITIAL) {
+        td_updater_note(pass, job, NULL, NULL, TD_RULE_MODE, 0, TD_STR_EMPTY);
+        return;
+    }
+    if (vpa->mode == TD_VPA_IN_PLACE && !input->gates.in_place) {
+        td_updater_note(pass, job, NULL, NULL, TD_RULE_GATE_OFF, 0, TD_STR_EMPTY);
+        return;
+    }
+    if (is_unsure(pass, vpa, &confidence)) {
+        td_updater_notes_add(&pass->notes, &(struct td_updater_note){.vpa = vpa,
+                                                                     .rule = TD_RULE_LOW_CONFIDENCE,
+                                                                     .confidence = confidence});
+        return;
+    }
+    const struct td_vertical_pod **pods =
+        td_arena_array(input->arena, const struct td_vertical_pod *, job->pod_count);
+    size_t count = drop_boosted(pass, job, pods);
+    if (vpa->mode == TD_VPA_RECREATE) {
+        choose(pass, job, pods, count, &job->evictions);
+    } else {
+        choose(pass, job, pods, count, &job->in_place);
+        job->evictions.items =
+            td_arena_array(input->arena, struct td_updater_candidate, job->in_place.count);
+    }
+}
