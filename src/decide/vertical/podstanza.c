@@ -213,8 +213,8 @@ static int init_limit(const struct stanza *stanza, td_str resource, struct td_qu
 }
 
 static void raise_to(const struct stanza *stanza, struct td_resources *list, td_str resource,
-                  const struct td_quantity *from, const struct td_quantity *to,
-                  enum td_cap_rule rule)
+                     const struct td_quantity *from, const struct td_quantity *to,
+                     enum td_cap_rule rule)
 {
     bool is_request = rule == TD_CAP_RULE_CONTAINER_SUM;
     td_cap_steps_add(stanza->arena, stanza->steps,
