@@ -226,7 +226,330 @@ static bool is_same_pass(const struct td_json *expected, const struct td_json *g
     return td_json_equal(with_sorted_patches(&arena, expected), with_sorted_patches(&arena, got));
 }
 
+/* One pod under one VPA, as the proposals' topics describe them. */
+struct seed_case {
+    struct td_arena *arena;
+    const struct td_json *in;
+    struct td_vpa vpa;
+    struct td_vertical_pod pod;
+    struct td_updater_config config;
+    struct td_vpa_gates gates;
+    struct td_updater_state state;
+    struct td_workload workload;
+    td_time now;
+};
+
+static const struct td_workload *seed_workload(void *context, td_str kind, td_str namespace,
+                                               td_str name)
+{
+    const struct td_workload *workload = context;
+    bool is_it = td_str_equal(kind, workload->kind) &&
+                 td_str_equal(namespace, workload->namespace) && td_str_equal(name, workload->name);
+    return is_it ? workload : NULL;
+}
+
+static bool seed_resource(void *context, td_str group, td_str kind, size_t index,
+                          td_str *ret_resource)
+{
+    (void)context, (void)group, (void)kind, (void)index, (void)ret_resource;
+    return false;
+}
+
+static struct td_scale_answer seed_scale(void *context, td_str group, td_str resource,
+                                         td_str namespace, td_str name)
+{
+    (void)context, (void)group, (void)resource, (void)namespace, (void)name;
+    return (struct td_scale_answer){.code = TD_NOT_FOUND};
+}
+
+static const struct td_limit_ranges *seed_limits(void *context, td_str namespace)
+{
+    (void)context, (void)namespace;
+    return NULL;
+}
+
+static void set_copy(struct td_arena *arena, struct td_json *object, td_str key,
+                     const struct td_json *value)
+{
+    if (value && value->type != TD_JSON_TYPE_NULL) {
+        td_json_set(arena, object, key, td_json_copy(arena, value, false));
+    }
+}
+
+static struct td_json *seed_object(struct td_arena *arena, td_str name)
+{
+    struct td_json *object = td_json_new_object(arena);
+    struct td_json *meta = td_json_ensure_object(arena, object, TD_STR("metadata"));
+    golden_set_text(arena, meta, TD_STR("name"), name);
+    golden_set_text(arena, meta, TD_STR("namespace"), TD_STR("default"));
+    return object;
+}
+
+/* The recommendation is a list of containers, or a whole one. */
+static int make_vpa(struct seed_case *run, td_str name, td_str mode,
+                    const struct td_json *requirements, const struct td_json *recommendation,
+                    struct td_error *err)
+{
+    struct td_arena *arena = run->arena;
+    struct td_json *object = seed_object(arena, name);
+    struct td_json *spec = td_json_ensure_object(arena, object, TD_STR("spec"));
+    struct td_json *target = td_json_ensure_object(arena, spec, TD_STR("targetRef"));
+    golden_set_text(arena, target, TD_STR("apiVersion"), TD_STR("apps/v1"));
+    golden_set_text(arena, target, TD_STR("kind"), TD_STR("ReplicaSet"));
+    golden_set_text(arena, target, TD_STR("name"), TD_STR("web"));
+    struct td_json *policy = td_json_ensure_object(arena, spec, TD_STR("updatePolicy"));
+    golden_set_text(arena, policy, TD_STR("updateMode"), mode);
+    set_copy(arena, policy, TD_STR("evictionRequirements"), requirements);
+    struct td_json *status = td_json_ensure_object(arena, object, TD_STR("status"));
+    if (td_json_is(recommendation, TD_JSON_TYPE_ARRAY)) {
+        set_copy(arena, td_json_ensure_object(arena, status, TD_STR("recommendation")),
+                 TD_STR("containerRecommendations"), recommendation);
+    } else {
+        set_copy(arena, status, TD_STR("recommendation"), recommendation);
+    }
+    return td_vpa_decode(arena, object, &run->vpa, err);
+}
+
+/* A container of the pod was killed for its memory two minutes ago, one minute after its start. */
+static void add_quick_oom(struct seed_case *run, struct td_json *status, td_str container)
+{
+    struct td_arena *arena = run->arena;
+    struct td_json *list = td_json_new_array(arena);
+    struct td_json *item = td_json_new_object(arena);
+    golden_set_text(arena, item, TD_STR("name"), container);
+    struct td_json *last = td_json_ensure_object(arena, item, TD_STR("lastState"));
+    struct td_json *end = td_json_ensure_object(arena, last, TD_STR("terminated"));
+    golden_set_text(arena, end, TD_STR("reason"), TD_STR("OOMKilled"));
+    td_json_set(arena, end, TD_STR("startedAt"), golden_time_json(arena, run->now - 3 * TD_MINUTE));
+    td_json_set(arena, end, TD_STR("finishedAt"),
+                golden_time_json(arena, run->now - 2 * TD_MINUTE));
+    td_json_append(list, item);
+    td_json_set(arena, status, TD_STR("containerStatuses"), list);
+}
+
+static int make_pod(struct seed_case *run, const struct td_json *pod, struct td_error *err)
+{
+    struct td_arena *arena = run->arena;
+    struct td_json *object = seed_object(arena, TD_STR("p"));
+    struct td_json *meta = td_json_get(object, TD_STR("metadata"));
+    golden_set_text(arena, meta, TD_STR("uid"), TD_STR("uid-p"));
+    struct td_json *owner = td_json_new_object(arena);
+    golden_set_text(arena, owner, TD_STR("apiVersion"), TD_STR("apps/v1"));
+    golden_set_text(arena, owner, TD_STR("kind"), TD_STR("ReplicaSet"));
+    golden_set_text(arena, owner, TD_STR("name"), TD_STR("web"));
+    golden_set_text(arena, owner, TD_STR("uid"), TD_STR("uid-web"));
+    td_json_set(arena, owner, TD_STR("controller"), td_json_new_bool(arena, true));
+    struct td_json *owners = td_json_new_array(arena);
+    td_json_append(owners, owner);
+    td_json_set(arena, meta, TD_STR("ownerReferences"), owners);
+    struct td_json *spec = td_json_ensure_object(arena, object, TD_STR("spec"));
+    const struct td_json *containers = td_json_get(pod, TD_STR("containers"));
+    set_copy(arena, spec, TD_STR("containers"), containers);
+    set_copy(arena, spec, TD_STR("resources"), td_json_get(pod, TD_STR("resources")));
+    struct td_json *status = td_json_ensure_object(arena, object, TD_STR("status"));
+    golden_set_text(arena, status, TD_STR("phase"), TD_STR("Running"));
+    set_copy(arena, status, TD_STR("startTime"), td_json_get(pod, TD_STR("startTime")));
+    if (td_json_get_bool(pod, TD_STR("quickOOM"), false)) {
+        add_quick_oom(run, status, golden_text(containers->first, TD_STR("name")));
+    }
+    return td_vertical_pod_decode(arena, object, &run->pod, err);
+}
+
+static void seed_init(struct seed_case *run, struct td_arena *arena, const struct td_json *in)
+{
+    *run = (struct seed_case){.arena = arena, .in = in, .now = golden_time(in, TD_STR("now"))};
+    run->config = td_updater_config_default();
+    run->config.update.threshold = golden_double(in, TD_STR("threshold"), 0.1);
+    run->config.update.lifetime = golden_duration(in, TD_STR("lifetime"), 12 * TD_HOUR);
+    run->config.restriction.min_replicas = 1;
+    run->config.in_place_ignores_requirements =
+        td_json_get_bool(in, TD_STR("inPlaceIgnoresEvictionRequirements"), false);
+    run->gates.in_place = true;
+    run->workload = (struct td_workload){
+        .namespace = TD_STR("default"),
+        .kind = TD_STR("ReplicaSet"),
+        .name = TD_STR("web"),
+        .has_replicas = true,
+        .replicas = 1,
+    };
+    td_updater_state_init(&run->state);
+}
+
+static struct td_update_answer seed_judge(struct seed_case *run, bool is_moved)
+{
+    const struct td_update_question question = {
+        .vpa = &run->vpa,
+        .pod = &run->pod,
+        .recommendation = &run->vpa.recommendation,
+        .config = &run->config.update,
+        .gates = &run->gates,
+        .now = run->now,
+        .is_moved = is_moved,
+    };
+    return td_update_judge(run->arena, &question);
+}
+
+/* What a pass does with the pod, in order. */
+static int seed_actions(struct seed_case *run, struct td_json **ret, struct td_error *err)
+{
+    const struct td_vpa *vpas[] = {&run->vpa};
+    struct td_workload_source source = {.context = &run->workload,
+                                        .get_workload = seed_workload,
+                                        .get_resource = seed_resource,
+                                        .get_scale = seed_scale};
+    const struct td_updater_input input = {
+        .arena = run->arena,
+        .now = run->now,
+        .config = &run->config,
+        .gates = run->gates,
+        .vpas = vpas,
+        .vpa_count = 1,
+        .pods = &run->pod,
+        .pod_count = 1,
+        .source = &source,
+        .state = &run->state,
+        .get_limits = seed_limits,
+    };
+    struct td_updater_pass pass;
+    int code = td_updater_pass_begin(&pass, &input, err);
+    if (code < 0) {
+        return code;
+    }
+    bool is_refused = td_str_equal(golden_text(run->in, TD_STR("resize")), TD_STR("refused"));
+    struct td_json *actions = td_json_new_array(run->arena);
+    struct td_updater_action action;
+    while (td_updater_pass_next(&pass, run->now, &action)) {
+        if (action.call != TD_UPDATER_ANNOTATE) {
+            td_json_append(actions, td_json_new_string(run->arena, action.call == TD_UPDATER_EVICT
+                                                                       ? TD_STR("evict")
+                                                                       : TD_STR("inplace")));
+        }
+        bool is_ok = !(is_refused && action.call == TD_UPDATER_RESIZE);
+        td_updater_pass_result(&pass, is_ok ? TD_UPDATER_DONE : TD_UPDATER_FAILED, TD_STR("no"));
+    }
+    td_updater_pass_end(&pass);
+    *ret = actions;
+    return TD_OK;
+}
+
+static void set_bool(struct td_arena *arena, struct td_json *object, const char *key, bool value)
+{
+    td_json_set(arena, object, td_str_from(key), td_json_new_bool(arena, value));
+}
+
+static void set_double(struct td_arena *arena, struct td_json *object, const char *key,
+                       double value)
+{
+    td_json_set(arena, object, td_str_from(key), td_json_new_double(arena, value));
+}
+
+static int role_change(struct seed_case *run, struct td_json **ret_out, struct td_error *err)
+{
+    struct td_arena *arena = run->arena;
+    const struct td_json *previous = td_json_get(run->in, TD_STR("previous"));
+    bool is_moved = false;
+    if (td_json_get_bool(previous, TD_STR("seen"), false)) {
+        td_str old = golden_text(previous, TD_STR("vpa"));
+        struct td_pod_memory *memory = td_updater_state_pod(&run->state, &run->pod, NULL);
+        td_updater_state_see(
+            memory, old.len ? td_arena_format(arena, "default/%.*s", TD_STR_ARG(old)) : old, true);
+        is_moved = run->gates.heterogeneous_workloads && !td_str_equal(old, run->vpa.meta.name);
+    }
+    struct td_update_answer answer = seed_judge(run, is_moved);
+    struct td_json *actions;
+    int code = seed_actions(run, &actions, err);
+    if (code < 0) {
+        return code;
+    }
+    struct td_json *out = td_json_new_object(arena);
+    set_bool(arena, out, "moved", is_moved);
+    set_bool(arena, out, "outside", answer.container.is_outside);
+    set_double(arena, out, "resourceDiff", answer.container.resource_diff);
+    set_bool(arena, out, "scaleUp", answer.container.is_scale_up);
+    set_bool(arena, out, "accepted", answer.verdict == TD_UPDATE_ACCEPTED);
+    set_bool(arena, out, "admitted",
+             td_requirements_admit(arena, &run->vpa, &run->pod, &run->vpa.recommendation, false));
+    golden_set_text(arena, out, TD_STR("action"),
+                    actions->count > 0 ? actions->first->text : TD_STR("none"));
+    *ret_out = out;
+    return TD_OK;
+}
+
+static int run_role_change(struct td_arena *arena, const struct td_json *in,
+                           struct td_json **ret_out, struct td_error *err)
+{
+    struct seed_case run;
+    seed_init(&run, arena, in);
+    run.gates.heterogeneous_workloads = td_json_get_bool(in, TD_STR("gate"), false);
+    const struct td_json *vpa = td_json_get(in, TD_STR("vpa"));
+    int code =
+        make_vpa(&run, golden_text(vpa, TD_STR("name")), golden_text(vpa, TD_STR("updateMode")),
+                 td_json_get(vpa, TD_STR("evictionRequirements")),
+                 td_json_get(vpa, TD_STR("recommendation")), err);
+    code = code < 0 ? code : make_pod(&run, td_json_get(in, TD_STR("pod")), err);
+    code = code < 0 ? code : role_change(&run, ret_out, err);
+    td_updater_state_done(&run.state);
+    return code;
+}
+
+static int pod_level(struct seed_case *run, struct td_json **ret_out, struct td_error *err)
+{
+    struct td_arena *arena = run->arena;
+    struct td_update_answer answer = seed_judge(run, false);
+    struct td_json *actions;
+    int code = seed_actions(run, &actions, err);
+    if (code < 0) {
+        return code;
+    }
+    struct td_json *out = td_json_new_object(arena);
+    set_bool(arena, out, "containerOutside", answer.container.is_outside);
+    set_double(arena, out, "containerDiff", answer.container.resource_diff);
+    set_bool(arena, out, "podChecked", answer.is_pod_checked);
+    if (answer.is_pod_checked) {
+        set_bool(arena, out, "podOutside", answer.pod.is_outside);
+        set_double(arena, out, "podDiff", answer.pod.resource_diff);
+    }
+    set_bool(arena, out, "accepted", answer.verdict == TD_UPDATE_ACCEPTED);
+    td_json_set(arena, out, TD_STR("actions"), actions);
+    *ret_out = out;
+    return TD_OK;
+}
+
+static int run_pod_level(struct td_arena *arena, const struct td_json *in, struct td_json **ret_out,
+                         struct td_error *err)
+{
+    struct seed_case run;
+    seed_init(&run, arena, in);
+    run.gates.pod_level_resources = td_json_get_bool(in, TD_STR("gate"), false);
+    int code = make_vpa(&run, TD_STR("v"), golden_text(in, TD_STR("updateMode")), NULL,
+                        td_json_get(in, TD_STR("recommendation")), err);
+    code = code < 0 ? code : make_pod(&run, td_json_get(in, TD_STR("pod")), err);
+    code = code < 0 ? code : pod_level(&run, ret_out, err);
+    td_updater_state_done(&run.state);
+    return code;
+}
+
+/* Members are equal; numbers within 1e-12. */
+static bool is_same_judgement(const struct td_json *expected, const struct td_json *got)
+{
+    if (expected->count != got->count) {
+        return false;
+    }
+    for (const struct td_json *item = expected->first; item; item = item->next) {
+        double a = golden_double(expected, item->key, 0);
+        double b = golden_double(got, item->key, 0);
+        bool is_number = td_json_is(item, TD_JSON_TYPE_NUMBER);
+        if (is_number ? fabs(a - b) > 1e-12 * fmax(1, fabs(a))
+                      : !td_json_equal(item, td_json_get(got, item->key))) {
+            return false;
+        }
+    }
+    return true;
+}
+
 const struct golden_topic golden_vpa_pass[] = {
     {.name = "vpa/updater-pass", .run = run_pass, .is_same = is_same_pass},
+    {.name = "seeds/role-change", .run = run_role_change, .is_same = is_same_judgement},
+    {.name = "seeds/pod-level-updater", .run = run_pod_level, .is_same = is_same_judgement},
     {.name = NULL},
 };
