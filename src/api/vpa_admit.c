@@ -212,10 +212,9 @@ static void check_update_policy(struct td_vpa_check *check, const struct td_fiel
 /* The text of a selector's error begins with the path below the selector. */
 static void check_selector(struct td_vpa_check *check, const struct td_field_path *spec_path)
 {
-    struct td_selector selector;
     struct td_error err = TD_ERROR_INIT;
     const struct td_json *tree = check->vpa->selector_tree;
-    if (!tree || td_selector_from_json(check->arena, tree, &selector, &err) == TD_OK) {
+    if (!tree || td_selector_check_json(check->arena, tree, &err) == TD_OK) {
         return;
     }
     td_str text = td_str_from(err.message);

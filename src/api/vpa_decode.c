@@ -200,11 +200,12 @@ static int decode_selector(struct td_arena *arena, const struct td_json *tree, b
     if (!tree) {
         return TD_OK;
     }
-    int code = td_selector_from_json(arena, tree, &vpa->pod_selector, is_lax ? NULL : err);
+    int code = td_selector_from_json(arena, tree, &vpa->pod_selector, NULL);
+    if (code < 0 && is_lax) {
+        return TD_OK;
+    }
     if (code < 0) {
-        if (is_lax) {
-            return TD_OK;
-        }
+        (void)td_selector_check_json(arena, tree, err); /* fails alike, and says where */
         return err ? td_error_wrap(err, "spec.selector") : code;
     }
     vpa->has_selector = !td_selector_is_empty(&vpa->pod_selector);
