@@ -50,6 +50,12 @@
 #define TD_TARGET_VPAS_MAX 256                /* VPAs of one target; younger ones are left out */
 #define TD_UPDATER_PODS_MAX ((size_t)1 << 20) /* pods that the updater remembers something of */
 
+/* Usage traces. */
+#define TD_TRACE_BYTES_MAX ((size_t)256 << 20) /* one file */
+#define TD_TRACES_MAX 100000                   /* containers in one replay */
+#define TD_TRACE_WINDOWS_MAX ((size_t)8000000) /* windows of all of them */
+#define TD_TRACE_POINTS_MAX ((size_t)20000000) /* points of Prometheus series, before windows */
+
 /* Program. */
 #define TD_PATH_BYTES_MAX ((size_t)4096)    /* one path of a file */
 #define TD_FOLDER_DEPTH_MAX 32              /* folders below one that is read */

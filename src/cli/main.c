@@ -9,6 +9,9 @@ static const struct td_command main_commands[] = {
     {.name = "validate",
      .summary = "check manifests offline: fields, types, names, quantities, selectors",
      .run = td_command_validate},
+    {.name = "replay",
+     .summary = "back-test policies for requests on recorded use: slack, shortage, OOMs, changes",
+     .run = td_command_replay},
 };
 
 #define MAIN_COMMAND_COUNT (sizeof(main_commands) / sizeof(main_commands[0]))

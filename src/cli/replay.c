@@ -1,0 +1,387 @@
+#include <getopt.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/limits.h"
+#include "cli/command.h"
+#include "sim/replay.h"
+
+#define REPLAY_POLICIES_MAX 16
+#define REPLAY_DEFAULT "as-was,upstream,krr,adaptive,oracle"
+#define REPLAY_BAR_AFTER (2 * TD_SECOND)
+#define REPLAY_BAR_EVERY (200 * TD_MILLISECOND)
+#define REPLAY_BAR_WIDTH 20
+
+static const char replay_help[] =
+    "back-test policies for requests on recorded use, side by side\n\n"
+    "  tandem replay traces/*.csv                     for example: all policies over CSV files\n"
+    "  tandem replay cpu.json memory.json --policy upstream,adaptive --per-container\n\n"
+    "usage: tandem replay [OPTIONS] TRACE...\n\n"
+    "  --policy A,B,...      of as-was, upstream, krr, adaptive, adaptive-careful, "
+    "adaptive-frugal,\n"
+    "                        oracle (" REPLAY_DEFAULT ")\n"
+    "  --per-container       the figures of each container too\n"
+    "  -o, --output FORMAT   table or json\n"
+    "  -q, --quiet           no progress bar\n\n"
+    "Reads CSV files, dumps of Prometheus range queries (JSON) and folders of both; '-' is "
+    "standard\n"
+    "input. The first day of each trace is for learning only. Guide: docs/replay.md\n";
+
+struct replay {
+    const struct td_replay_policy *policies[REPLAY_POLICIES_MAX];
+    size_t policy_count;
+    bool is_json;
+    bool is_per_container;
+    bool is_quiet;
+    struct td_trace_set set;
+    struct td_replay_score
+        *scores; /* a row for as-was, then one for each policy; a column a trace */
+    struct td_replay_score *totals; /* of each row */
+    int64_t windows;
+    int64_t censored;
+    struct td_clock clock;
+    td_duration started;
+    td_duration shown; /* when the bar was last drawn; 0: never */
+};
+
+static int replay_read(const char *path, void *context, struct td_error *err)
+{
+    struct replay *run = context;
+    td_auto_arena arena;
+    td_str text;
+    td_arena_init(&arena, 2 * TD_TRACE_BYTES_MAX);
+    int code = td_file_read(path, &arena, TD_TRACE_BYTES_MAX, &text, err);
+    return code < 0 ? code : td_trace_read(&run->set, td_str_from(path), text, err);
+}
+
+/* Long work only, on a terminal only. */
+static void replay_progress(struct replay *run, size_t done, size_t total)
+{
+    td_duration now = td_clock_steady(&run->clock);
+    td_duration passed = now - run->started;
+    if (run->is_quiet || passed < REPLAY_BAR_AFTER || now - run->shown < REPLAY_BAR_EVERY ||
+        done == 0) {
+        return;
+    }
+    double share = (double)done / (double)total;
+    int full = (int)(share * REPLAY_BAR_WIDTH);
+    double left = (double)passed / (double)TD_SECOND * (1 - share) / share;
+    run->shown = now;
+    (void)fputs("\rreplaying ", stderr); /* a bar that cannot be drawn is no failure */
+    for (int i = 0; i < REPLAY_BAR_WIDTH; i++) {
+        (void)fputs(i < full ? "█" : "░", stderr);
+    }
+    (void)fprintf(stderr, " %3.0f%%  %.0f s left \033[K", share * 100, left);
+}
+
+static struct td_replay_score *replay_score(struct replay *run, size_t row, size_t trace)
+{
+    return &run->scores[row * run->set.traces.count + trace];
+}
+
+/* Row 0 is as-was, which every cost is measured by. */
+static void replay_run(struct replay *run)
+{
+    size_t traces = run->set.traces.count;
+    size_t rows = run->policy_count + 1;
+    size_t done = 0;
+    run->scores = td_alloc_zero(rows * traces, sizeof(run->scores[0]));
+    run->totals = td_alloc_zero(rows, sizeof(run->totals[0]));
+    for (size_t t = 0; t < traces; t++) {
+        const struct td_trace *trace = &run->set.traces.items[t];
+        int64_t windows;
+        int64_t censored;
+        td_replay_count(trace, &windows, &censored);
+        run->windows += windows;
+        run->censored += censored;
+        for (size_t row = 0; row < rows; row++) {
+            const struct td_replay_policy *policy =
+                row == 0 ? td_replay_policy_find(TD_STR("as-was")) : run->policies[row - 1];
+            td_replay_run(policy, trace, replay_score(run, row, t));
+            td_replay_score_add(&run->totals[row], replay_score(run, row, t));
+            done += trace->count;
+            replay_progress(run, done, run->set.window_count * rows);
+        }
+    }
+    if (run->shown > 0) {
+        (void)fputs("\r\033[K", stderr); /* the same */
+    }
+}
+
+/* A cell of at least `width` columns; "-" where there is no figure. */
+static void print_cell(double value, double factor, int decimals, const char *unit, int width)
+{
+    char text[64];
+    if (isnan(value)) {
+        (void)snprintf(text, sizeof(text), "-");
+    } else {
+        (void)snprintf(text, sizeof(text), "%.*f%s", decimals, value * factor, unit);
+    }
+    (void)printf("%*s", width, text);
+}
+
+static void print_figures(const struct td_replay_score *score, const struct td_replay_score *as_was)
+{
+    struct td_replay_figures figures = td_replay_figures(score, as_was);
+    print_cell(figures.cpu_slack, 100, 1, "%", 11);
+    print_cell(figures.cpu_overrun, 100, 2, "%", 9);
+    print_cell(figures.cpu_excess, 100, 2, "%", 8);
+    print_cell(figures.throttled, 100, 1, "%", 11);
+    print_cell(figures.memory_slack, 100, 1, "%", 12);
+    print_cell(figures.memory_overrun, 100, 2, "%", 9);
+    print_cell(figures.ooms_per_day, 1, 3, "", 10);
+    (void)printf("%10lld", (long long)score->containers_oom);
+    print_cell(figures.changes_per_day, 1, 2, "", 13);
+    print_cell(figures.cost, 100, 0, "%", 7);
+    (void)putchar('\n'); /* main looks at the stream's state */
+}
+
+static void print_header(const char *first, int width)
+{
+    (void)printf("%-*s%11s%9s%8s%11s%12s%9s%10s%10s%13s%7s\n", width, first, "CPU slack", "overrun",
+                 "excess", "throttled", "MEM slack", "overrun", "OOMs/day", "with OOM",
+                 "changes/day", "cost");
+}
+
+/* Bytes of a name that fit the column, from its end: that is where names differ. */
+static const char *shortened(td_str name, char *out, size_t size)
+{
+    td_str end = name.len < size - 4 ? name : td_str_slice(name, name.len - (size - 8), name.len);
+    (void)snprintf(out, size, "%s%.*s", end.len < name.len ? "..." : "", TD_STR_ARG(end));
+    return out;
+}
+
+static void print_containers(struct replay *run)
+{
+    for (size_t t = 0; t < run->set.traces.count; t++) {
+        char name[100];
+        (void)printf("\n%s\n", shortened(run->set.traces.items[t].name, name, sizeof(name)));
+        for (size_t row = 1; row <= run->policy_count; row++) {
+            (void)printf("  %-19s", td_replay_policy_title(run->policies[row - 1]));
+            print_figures(replay_score(run, row, t), replay_score(run, 0, t));
+        }
+    }
+    (void)putchar('\n'); /* main looks at the stream's state */
+}
+
+static void print_table(struct replay *run)
+{
+    print_header("", 21);
+    if (run->is_per_container) {
+        print_containers(run);
+        (void)puts("all"); /* main looks at the stream's state */
+    }
+    for (size_t row = 1; row <= run->policy_count; row++) {
+        (void)printf(" %-20s", td_replay_policy_title(run->policies[row - 1]));
+        print_figures(&run->totals[row], &run->totals[0]);
+    }
+    (void)printf(
+        "%zu container%s, %.1f container-days after the first day of each. overrun = share "
+        "of windows with use above the request.\n%lld of %lld windows touch their limit "
+        "(censored): demand may have been higher.\n",
+        run->set.traces.count, run->set.traces.count == 1 ? "" : "s",
+        td_replay_figures(&run->totals[0], &run->totals[0]).container_days,
+        (long long)run->censored, (long long)run->windows);
+}
+
+static void set_share(struct td_arena *arena, struct td_json *object, const char *key, double value)
+{
+    td_json_set(arena, object, td_str_from(key),
+                isnan(value) ? td_json_new_null(arena) : td_json_new_double(arena, value));
+}
+
+static void set_count(struct td_arena *arena, struct td_json *object, const char *key,
+                      int64_t value)
+{
+    td_json_set(arena, object, td_str_from(key), td_json_new_int64(arena, value));
+}
+
+static void fill_figures(struct td_arena *arena, struct td_json *object,
+                         const struct td_replay_score *score, const struct td_replay_score *as_was)
+{
+    struct td_replay_figures figures = td_replay_figures(score, as_was);
+    set_share(arena, object, "cpuSlack", figures.cpu_slack);
+    set_share(arena, object, "cpuOverrun", figures.cpu_overrun);
+    set_share(arena, object, "cpuExcess", figures.cpu_excess);
+    set_share(arena, object, "throttled", figures.throttled);
+    set_share(arena, object, "memorySlack", figures.memory_slack);
+    set_share(arena, object, "memoryOverrun", figures.memory_overrun);
+    set_share(arena, object, "oomsPerDay", figures.ooms_per_day);
+    set_count(arena, object, "ooms", score->ooms);
+    set_count(arena, object, "tasksWithOom", score->containers_oom);
+    set_share(arena, object, "changesPerDay", figures.changes_per_day);
+    set_count(arena, object, "changes", score->changes);
+    set_share(arena, object, "cost", figures.cost);
+    set_share(arena, object, "containerDays", figures.container_days);
+    set_count(arena, object, "windows", score->windows);
+}
+
+static struct td_json *policy_json(struct td_arena *arena, struct replay *run, size_t row)
+{
+    struct td_json *object = td_json_new_object(arena);
+    const char *name = td_replay_policy_name(run->policies[row - 1]);
+    td_json_set(arena, object, TD_STR("policy"), td_json_new_string(arena, td_str_from(name)));
+    fill_figures(arena, object, &run->totals[row], &run->totals[0]);
+    if (run->is_per_container) {
+        struct td_json *list = td_json_new_array(arena);
+        for (size_t t = 0; t < run->set.traces.count; t++) {
+            struct td_json *item = td_json_new_object(arena);
+            td_json_set(arena, item, TD_STR("container"),
+                        td_json_new_string(arena, run->set.traces.items[t].name));
+            fill_figures(arena, item, replay_score(run, row, t), replay_score(run, 0, t));
+            td_json_append(list, item);
+        }
+        td_json_set(arena, object, TD_STR("containers"), list);
+    }
+    return object;
+}
+
+static int print_json(struct replay *run)
+{
+    td_auto_arena arena;
+    td_auto_buf text;
+    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_buf_init(&text, TD_TREE_ARENA_BYTES_MAX);
+    struct td_json *report = td_json_new_object(&arena);
+    struct td_json *list = td_json_new_array(&arena);
+    set_count(&arena, report, "containers", (int64_t)run->set.traces.count);
+    set_count(&arena, report, "windows", run->windows);
+    set_count(&arena, report, "censoredWindows", run->censored);
+    for (size_t row = 1; row <= run->policy_count; row++) {
+        td_json_append(list, policy_json(&arena, run, row));
+    }
+    td_json_set(&arena, report, TD_STR("policies"), list);
+    td_json_write(report, &(struct td_json_format){.indent = 2}, &text);
+    (void)td_buf_append_char(&text, '\n'); /* checked just below */
+    struct td_error err = TD_ERROR_INIT;
+    if (td_buf_check(&text, "the report", &err) < 0) {
+        return td_command_fail("%s", err.message);
+    }
+    (void)fwrite(text.ptr, 1, text.len, stdout); /* main looks at the stream's state */
+    return TD_EXIT_DONE;
+}
+
+static int replay_files(struct replay *run, int count, char **paths)
+{
+    struct td_error err = TD_ERROR_INIT;
+    for (int i = 0; i < count; i++) {
+        if (td_file_each(paths[i], ".csv,.json", replay_read, run, &err) < 0) {
+            return td_command_fail("%s", err.message);
+        }
+    }
+    if (td_trace_set_finish(&run->set, &err) < 0) {
+        return td_command_fail("%s", err.message);
+    }
+    replay_run(run);
+    if (run->windows == 0) {
+        return td_command_fail("replay: every trace ends within its first day, which is for "
+                               "learning only: nothing to compare");
+    }
+    if (run->is_json) {
+        return print_json(run);
+    }
+    print_table(run);
+    return TD_EXIT_DONE;
+}
+
+/* "as-was,krr" */
+static int replay_parse_policies(struct replay *run, const char *words)
+{
+    td_str rest = td_str_from(words);
+    run->policy_count = 0;
+    bool is_more = true;
+    while (is_more) {
+        size_t end = td_str_find(rest, ',', 0);
+        td_str word = td_str_trim(td_str_slice(rest, 0, end));
+        const struct td_replay_policy *policy = td_replay_policy_find(word);
+        if (!policy) {
+            return td_command_fail("replay: --policy: '%.*s': use %s", TD_STR_ARG(word),
+                                   td_replay_policy_names());
+        }
+        if (run->policy_count == REPLAY_POLICIES_MAX) {
+            return td_command_fail("replay: --policy: '%s': more than %d", words,
+                                   REPLAY_POLICIES_MAX);
+        }
+        run->policies[run->policy_count++] = policy;
+        is_more = end < rest.len;
+        rest = td_str_slice(rest, end + 1, rest.len);
+    }
+    return TD_EXIT_DONE;
+}
+
+static int replay_parse_output(struct replay *run, const char *word)
+{
+    run->is_json = strcmp(word, "json") == 0;
+    if (!run->is_json && strcmp(word, "table") != 0) {
+        return td_command_fail("replay: --output: '%s': use table or json", word);
+    }
+    return TD_EXIT_DONE;
+}
+
+/* TD_EXIT_PROBLEMS stands for "help was shown". */
+static int replay_options(struct replay *run, int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"policy", required_argument, NULL, 'p'}, {"per-container", no_argument, NULL, 'c'},
+        {"output", required_argument, NULL, 'o'}, {"quiet", no_argument, NULL, 'q'},
+        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
+    };
+    int status = replay_parse_policies(run, REPLAY_DEFAULT);
+    opterr = 0;
+    for (int option; status == TD_EXIT_DONE &&
+                     (option = getopt_long(argc, argv, ":o:qh", options, NULL)) != -1;) {
+        switch (option) {
+        case 'p':
+            status = replay_parse_policies(run, optarg);
+            break;
+        case 'c':
+            run->is_per_container = true;
+            break;
+        case 'o':
+            status = replay_parse_output(run, optarg);
+            break;
+        case 'q':
+            run->is_quiet = true;
+            break;
+        case 'h':
+            (void)fputs(replay_help, stdout); /* main looks at the stream's state */
+            return TD_EXIT_PROBLEMS;
+        default:
+            return td_command_fail(
+                "replay: %s: unknown option or missing value; see 'tandem replay --help'",
+                argv[optind - 1]);
+        }
+    }
+    return status;
+}
+
+int td_command_replay(int argc, char **argv)
+{
+    struct replay run = {.is_quiet = !isatty(STDERR_FILENO)};
+    int status = replay_options(&run, argc, argv);
+    if (status == TD_EXIT_PROBLEMS) {
+        return TD_EXIT_DONE;
+    }
+    if (status != TD_EXIT_DONE) {
+        return status;
+    }
+    if (optind == argc) {
+        return td_command_fail("replay: no traces; for example 'tandem replay traces/*.csv'");
+    }
+    run.clock = td_clock_real();
+    run.started = td_clock_steady(&run.clock);
+    td_trace_set_init(&run.set);
+    status = replay_files(&run, argc - optind, argv + optind);
+    td_trace_set_done(&run.set);
+    td_free(run.scores);
+    td_free(run.totals);
+    return status;
+}
