@@ -9,6 +9,7 @@
 #include "base/limits.h"
 #include "base/yaml.h"
 #include "cli/command.h"
+#include "decide/manifests.h"
 #include "decide/vertical/siblings_check.h"
 #include "kube/check.h"
 #include "kube/manifest.h"
@@ -97,6 +98,7 @@ static int validate_objects(struct validate *run, struct td_error *err)
     }
     td_objects_check_all(manifest, problems);
     td_siblings_check_all(manifest, problems);
+    td_manifests_check_all(manifest, problems);
     for (size_t i = 0; i < manifest->count; i++) {
         validate_report(run, &manifest->items[i], &problems[i]);
     }
@@ -121,11 +123,13 @@ static void validate_print_row(const struct td_json *row)
 {
     td_str field = td_json_get_str(row, TD_STR("field"), TD_STR_EMPTY);
     td_str message = td_json_get_str(row, TD_STR("message"), TD_STR_EMPTY);
+    /* "A and B both act on ...": the message goes on where the object's name ends. */
+    bool goes_on = td_str_starts_with(message, TD_STR("and "));
     (void)printf(
-        "%.*s:%lld: %.*s: ", TD_STR_ARG(td_json_get_str(row, TD_STR("file"), TD_STR_EMPTY)),
+        "%.*s:%lld: %.*s%s", TD_STR_ARG(td_json_get_str(row, TD_STR("file"), TD_STR_EMPTY)),
         (long long)td_json_get_int64(row, TD_STR("line"), 0),
-        TD_STR_ARG(td_json_get_str(row, TD_STR("object"), TD_STR_EMPTY)));
-    if (!validate_names_itself(field, message)) {
+        TD_STR_ARG(td_json_get_str(row, TD_STR("object"), TD_STR_EMPTY)), goes_on ? " " : ": ");
+    if (!goes_on && !validate_names_itself(field, message)) {
         (void)printf("%.*s: ", TD_STR_ARG(field));
     }
     while (message.len > 0) {

@@ -1,0 +1,465 @@
+#include "decide/manifests.h"
+
+#include "api/objects.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "decide/tandem/loopgain.h"
+#include "kube/meta.h"
+
+#define MANIFESTS_CPU_MIN_MILLI 25 /* the recommender's least pod */
+#define MANIFESTS_MEMORY_MIN_BYTES ((int64_t)250 * 1024 * 1024)
+#define MANIFESTS_PERCENT 100
+#define MANIFESTS_AMOUNT_MAX (INT64_MAX / 1000000) /* sums and shares of it cannot overflow */
+
+/* --- grouping --- */
+
+/* Where a reference leaves the group out, that of the well-known workloads. */
+static td_str group_of(td_str api_version, td_str kind)
+{
+    static const td_str known[] = {TD_STR_INIT("Deployment"), TD_STR_INIT("StatefulSet"),
+                                   TD_STR_INIT("ReplicaSet"), TD_STR_INIT("DaemonSet")};
+    if (api_version.len > 0) {
+        return td_group_version_parse(api_version).group;
+    }
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (td_str_equal(kind, known[i])) {
+            return TD_STR("apps");
+        }
+    }
+    return TD_STR_EMPTY;
+}
+
+/* Fields joined so that no two targets share a key: NUL is in no name. */
+static td_str group_key(struct td_arena *arena, td_str namespace, td_str api_version, td_str kind,
+                        td_str name)
+{
+    td_str group = group_of(api_version, kind);
+    return td_arena_format(arena, "%.*s%c%.*s%c%.*s%c%.*s", TD_STR_ARG(namespace), 0,
+                           TD_STR_ARG(group), 0, TD_STR_ARG(kind), 0, TD_STR_ARG(name));
+}
+
+static td_str group_namespace(const struct td_manifest_object *item)
+{
+    return item->namespace.len > 0 ? item->namespace : TD_STR("default");
+}
+
+static void group_add(struct td_arena *arena, struct td_autoscaled *group, size_t item)
+{
+    if (group->count == group->cap) {
+        size_t cap = group->cap > 0 ? group->cap * 2 : 4;
+        size_t *items = td_arena_array(arena, size_t, cap);
+        if (group->count > 0) {
+            memcpy(items, group->items, group->count * sizeof(*items));
+        }
+        group->items = items;
+        group->cap = cap;
+    }
+    group->items[group->count++] = item;
+}
+
+/* A number kept under a key, or `fallback` put there. */
+static int64_t group_number(struct td_arena *arena, struct td_json *map, td_str key,
+                            int64_t fallback)
+{
+    int64_t number = td_json_get_int64(map, key, -1);
+    if (number < 0) {
+        td_json_set(arena, map, key, td_json_new_int64(arena, fallback));
+    }
+    return number < 0 ? fallback : number;
+}
+
+static void group_find_workloads(struct td_arena *arena, const struct td_manifest *manifest,
+                                 const struct td_json *numbers, struct td_autoscaled_list *list)
+{
+    for (size_t i = 0; i < manifest->count; i++) {
+        const struct td_manifest_object *item = &manifest->items[i];
+        td_str key =
+            group_key(arena, group_namespace(item), item->api_version, item->kind, item->name);
+        int64_t number = td_json_get_int64(numbers, key, -1);
+        if (number >= 0 && list->items[number].workload == TD_OWNERSHIP_NONE) {
+            list->items[number].workload = i;
+        }
+    }
+}
+
+void td_manifests_group(struct td_arena *arena, const struct td_manifest *manifest,
+                        struct td_autoscaled_list *ret)
+{
+    struct td_autoscaled_list made = {
+        .items = td_arena_array(arena, struct td_autoscaled, manifest->count),
+        .objects = td_arena_array(arena, struct td_ownership_object, manifest->count),
+        .is_autoscaler = td_arena_array(arena, bool, manifest->count),
+    };
+    struct td_json *numbers = td_json_new_object(arena); /* target to group */
+    struct td_json *seen = td_json_new_object(arena);    /* identity to first item */
+    for (size_t i = 0; i < manifest->count; i++) {
+        const struct td_manifest_object *item = &manifest->items[i];
+        struct td_ownership_object *object = &made.objects[i];
+        made.is_autoscaler[i] = td_ownership_read(item->tree, object);
+        if (!made.is_autoscaler[i]) {
+            continue;
+        }
+        object->target.namespace = group_namespace(item);
+        td_str identity =
+            group_key(arena, group_namespace(item), item->api_version, item->kind, item->name);
+        if (group_number(arena, seen, identity, (int64_t)i) != (int64_t)i) {
+            continue; /* a base and its copy */
+        }
+        td_str key = group_key(arena, object->target.namespace, object->target.api_version,
+                               object->target.kind, object->target.name);
+        size_t number = (size_t)group_number(arena, numbers, key, (int64_t)made.count);
+        if (number == made.count) {
+            made.count++;
+            made.items[number].target = object->target;
+            made.items[number].workload = TD_OWNERSHIP_NONE;
+        }
+        group_add(arena, &made.items[number], i);
+    }
+    group_find_workloads(arena, manifest, numbers, &made);
+    *ret = made;
+}
+
+/* --- which resources both act on --- */
+
+int td_manifests_hpa(struct td_arena *arena, const struct td_json *tree, struct td_hpa *ret,
+                     struct td_error *err)
+{
+    struct td_field_errors errors = {.arena = arena};
+    struct td_json *stored = NULL;
+    /* A file need not say the namespace, which a server would demand. */
+    struct td_json *copy = td_json_copy(arena, tree, false);
+    struct td_json *metadata = td_json_ensure_object(arena, copy, TD_STR("metadata"));
+    if (td_json_get_str(metadata, TD_STR("namespace"), TD_STR_EMPTY).len == 0) {
+        td_json_set(arena, metadata, TD_STR("namespace"),
+                    td_json_new_string(arena, TD_STR("default")));
+    }
+    const struct td_hpa_admission admission = {
+        .operation = TD_HPA_CREATE,
+        .object = copy,
+        .gates = {.selection_strategy = true},
+    };
+    int code = td_hpa_admit(arena, &admission, &errors, &stored, err);
+    if (code < 0) {
+        return code;
+    }
+    if (!stored) {
+        return td_error_set(err, TD_INVALID, "the HorizontalPodAutoscaler is not valid");
+    }
+    return td_hpa_decode(arena, stored, ret, err);
+}
+
+static bool shares_controls(const struct td_container_policy *policy, td_str resource)
+{
+    return !(policy && policy->is_off) && td_vpa_controls(policy, resource);
+}
+
+/* In some container: named entries, and the rule for all others. */
+static bool shares_controls_any(const struct td_resource_policy *policy, td_str resource)
+{
+    for (size_t i = 0; i < policy->container_count; i++) {
+        if (shares_controls(&policy->containers[i], resource)) {
+            return true;
+        }
+    }
+    return policy->container_count == 0;
+}
+
+static bool shares_metric(const struct td_hpa_metric *metric, const struct td_vpa *vpa,
+                          td_str resource)
+{
+    bool is_resource = metric->type == TD_HPA_RESOURCE || metric->type == TD_HPA_CONTAINER_RESOURCE;
+    if (!is_resource || metric->target.type != TD_HPA_UTILIZATION ||
+        metric->target.average_utilization <= 0 || !td_str_equal(metric->name, resource)) {
+        return false;
+    }
+    return metric->type == TD_HPA_RESOURCE
+               ? shares_controls_any(&vpa->policy, resource)
+               : shares_controls(td_vpa_container_policy(&vpa->policy, metric->container),
+                                 resource);
+}
+
+bool td_manifests_shares(const struct td_hpa *hpa, const struct td_vpa *vpa, td_str resource,
+                         struct td_shared_metric *ret)
+{
+    bool is_found = false;
+    for (size_t i = 0; i < hpa->metric_count; i++) {
+        const struct td_hpa_metric *metric = &hpa->metrics[i];
+        bool is_smaller =
+            !is_found || metric->target.average_utilization < ret->utilization_percent;
+        if (shares_metric(metric, vpa, resource) && is_smaller) {
+            is_found = true;
+            ret->metric = i;
+            ret->utilization_percent = metric->target.average_utilization;
+        }
+    }
+    return is_found;
+}
+
+/* --- where the loop ends --- */
+
+/* One pair on one resource. */
+struct loop_pair {
+    struct td_arena *arena; /* scratch */
+    const struct td_hpa *hpa;
+    const struct td_vpa *vpa;
+    const struct td_json *workload; /* or NULL */
+    td_str resource;
+    struct td_shared_metric shared;
+};
+
+static bool loop_amount(const struct loop_pair *pair, const struct td_quantity *quantity,
+                        int64_t *ret)
+{
+    bool is_cpu = td_str_equal(pair->resource, TD_STR("cpu"));
+    *ret = is_cpu ? td_quantity_milli(quantity) : td_quantity_value(quantity);
+    return *ret > 0 && *ret < MANIFESTS_AMOUNT_MAX;
+}
+
+/* A container's request, or its limit, which then is the request too. */
+static bool loop_request(const struct loop_pair *pair, const struct td_json *container,
+                         int64_t *ret)
+{
+    static const char *const places[] = {"resources.requests", "resources.limits"};
+    for (size_t i = 0; i < 2; i++) {
+        const struct td_json *node =
+            td_json_get(td_json_get_path(container, places[i]), pair->resource);
+        struct td_quantity quantity;
+        if (node && td_quantity_from_json(pair->arena, node, &quantity, NULL) == TD_OK) {
+            return loop_amount(pair, &quantity, ret);
+        }
+    }
+    return false;
+}
+
+/* Add one container to the pod; false when its part in the loop is not known. */
+static bool loop_add_container(const struct loop_pair *pair, const struct td_json *container,
+                               size_t container_count, struct td_loop *loop)
+{
+    td_str name = td_json_get_str(container, TD_STR("name"), TD_STR_EMPTY);
+    const struct td_container_policy *policy = td_vpa_container_policy(&pair->vpa->policy, name);
+    int64_t request = 0;
+    if (!shares_controls(policy, pair->resource) || !loop_request(pair, container, &request)) {
+        return false;
+    }
+    const struct td_quantity *min =
+        policy ? td_resources_get(&policy->min_allowed, pair->resource) : NULL;
+    const struct td_quantity *max =
+        policy ? td_resources_get(&policy->max_allowed, pair->resource) : NULL;
+    bool is_cpu = td_str_equal(pair->resource, TD_STR("cpu"));
+    int64_t least =
+        (is_cpu ? MANIFESTS_CPU_MIN_MILLI : MANIFESTS_MEMORY_MIN_BYTES) / (int64_t)container_count;
+    int64_t lower = least > 0 ? least : 1;
+    int64_t upper = MANIFESTS_AMOUNT_MAX;
+    if ((min && !loop_amount(pair, min, &lower)) || (max && !loop_amount(pair, max, &upper))) {
+        return false;
+    }
+    loop->request += request;
+    loop->request_min += lower < upper ? lower : upper;
+    loop->request_max += upper;
+    return loop->request_max < INT64_MAX - MANIFESTS_AMOUNT_MAX;
+}
+
+/* The pod as the metric sees it: all containers, or the one. */
+static bool loop_add_pod(const struct loop_pair *pair, struct td_loop *loop)
+{
+    const struct td_hpa_metric *metric = &pair->hpa->metrics[pair->shared.metric];
+    const struct td_json *containers =
+        td_json_get_path(pair->workload, "spec.template.spec.containers");
+    size_t count = td_json_is(containers, TD_JSON_TYPE_ARRAY) ? containers->count : 0;
+    size_t used = 0;
+    for (const struct td_json *item = count > 0 ? containers->first : NULL; item;
+         item = item->next) {
+        td_str name = td_json_get_str(item, TD_STR("name"), TD_STR_EMPTY);
+        if (metric->type == TD_HPA_CONTAINER_RESOURCE && !td_str_equal(name, metric->container)) {
+            continue;
+        }
+        if (!loop_add_container(pair, item, count, loop)) {
+            return false;
+        }
+        used++;
+    }
+    return used > 0 && used < MANIFESTS_PERCENT;
+}
+
+/* From where the files start it, at the HPA's own target, under a load that does not change. */
+static bool loop_from_files(const struct loop_pair *pair, struct td_loop *ret)
+{
+    struct td_loop loop = {
+        .utilization_percent = pair->shared.utilization_percent,
+        .replicas_min = pair->hpa->min_replicas > 0 ? pair->hpa->min_replicas : 1,
+        .replicas_max = pair->hpa->max_replicas,
+    };
+    if (!loop_add_pod(pair, &loop) || loop.replicas_min > loop.replicas_max) {
+        return false;
+    }
+    int64_t replicas =
+        td_json_get_int64(td_json_get(pair->workload, TD_STR("spec")), TD_STR("replicas"), 1);
+    loop.replicas = replicas < loop.replicas_min ? loop.replicas_min : replicas;
+    loop.replicas = loop.replicas > loop.replicas_max ? loop.replicas_max : loop.replicas;
+    if (loop.request > INT64_MAX / MANIFESTS_PERCENT / loop.replicas / loop.utilization_percent) {
+        return false;
+    }
+    loop.usage_total = loop.request * loop.replicas * loop.utilization_percent / MANIFESTS_PERCENT;
+    *ret = loop;
+    return true;
+}
+
+/* --- saying so --- */
+
+struct check_files {
+    struct td_arena *arena; /* scratch */
+    const struct td_manifest *manifest;
+    struct td_problems *problems;
+    struct td_autoscaled_list list;
+};
+
+static td_str check_title(struct td_arena *arena, const struct td_manifest_object *item)
+{
+    return td_arena_format(arena, "%.*s %.*s%s%.*s", TD_STR_ARG(item->kind),
+                           TD_STR_ARG(item->namespace), item->namespace.len > 0 ? "/" : "",
+                           TD_STR_ARG(item->name));
+}
+
+/* "averageValue: 300m": the target that means the same while requests are as the files say. */
+static td_str check_absolute(const struct loop_pair *pair, const struct td_loop *loop)
+{
+    int64_t amount = loop->request * loop->utilization_percent / MANIFESTS_PERCENT;
+    bool is_cpu = td_str_equal(pair->resource, TD_STR("cpu"));
+    struct td_quantity quantity = is_cpu ? td_quantity_new_milli(amount, TD_QUANTITY_DECIMAL_SI)
+                                         : td_quantity_new(amount, TD_QUANTITY_BINARY_SI);
+    return td_arena_format(pair->arena, "averageValue: %.*s",
+                           TD_STR_ARG(td_quantity_text(pair->arena, &quantity)));
+}
+
+static void check_pair(const struct check_files *files, const struct loop_pair *pair,
+                       size_t hpa_item, size_t vpa_item)
+{
+    double gain = 0;
+    struct td_loop loop;
+    struct td_arena *arena = files->problems[hpa_item].arena;
+    if (!td_loop_gain_of_target(pair->shared.utilization_percent, &gain) ||
+        td_loop_gain_is_quiet(gain)) {
+        return;
+    }
+    td_str drift = TD_STR_EMPTY;
+    td_str absolute = TD_STR("averageValue");
+    if (loop_from_files(pair, &loop)) {
+        struct td_loop_end end = td_loop_run(&loop);
+        absolute = check_absolute(pair, &loop);
+        if (end.replicas != loop.replicas) {
+            drift = td_arena_format(arena, ", replicas drift to %lld", (long long)end.replicas);
+        }
+    }
+    const struct td_manifest_object *item = &files->manifest->items[hpa_item];
+    td_str other = check_title(arena, &files->manifest->items[vpa_item]);
+    td_str resource = pair->resource;
+    td_str message = td_arena_format(
+        arena,
+        "and %.*s both act on %.*s: loop gain %.2f%.*s\n"
+        "use an Hvpa (tandem validate --migrate), an absolute HPA target (%.*s), or take %.*s out "
+        "of the VPA",
+        TD_STR_ARG(other), TD_STR_ARG(resource), gain, TD_STR_ARG(drift), TD_STR_ARG(absolute),
+        TD_STR_ARG(resource));
+    td_str field = td_arena_format(arena, "spec.metrics[%zu]", pair->shared.metric);
+    td_problems_add(&files->problems[hpa_item], td_objects_line(item->tree, field), field, message);
+}
+
+static void check_loop(const struct check_files *files, const struct td_autoscaled *group,
+                       size_t hpa_item, size_t vpa_item)
+{
+    static const td_str resources[] = {TD_STR_INIT("cpu"), TD_STR_INIT("memory")};
+    struct td_hpa hpa;
+    struct td_vpa vpa;
+    const struct td_manifest_object *items = files->manifest->items;
+    if (td_manifests_hpa(files->arena, items[hpa_item].tree, &hpa, NULL) < 0 ||
+        td_vpa_decode(files->arena, items[vpa_item].tree, &vpa, NULL) < 0) {
+        return;
+    }
+    for (size_t i = 0; i < 2; i++) {
+        struct loop_pair pair = {
+            .arena = files->arena,
+            .hpa = &hpa,
+            .vpa = &vpa,
+            .workload = group->workload == TD_OWNERSHIP_NONE ? NULL : items[group->workload].tree,
+            .resource = resources[i],
+        };
+        if (td_manifests_shares(&hpa, &vpa, resources[i], &pair.shared)) {
+            check_pair(files, &pair, hpa_item, vpa_item);
+        }
+    }
+}
+
+/* An Hvpa beside another autoscaler. */
+static void check_conflict(const struct check_files *files, size_t item, size_t other,
+                           const char *what)
+{
+    const struct td_manifest_object *mine = &files->manifest->items[item];
+    const struct td_manifest_object *theirs = &files->manifest->items[other];
+    struct td_problems *problems = &files->problems[item];
+    td_str field = TD_STR("spec.targetRef");
+    td_str message = td_arena_format(problems->arena, "%.*s (%.*s:%u) %s",
+                                     TD_STR_ARG(check_title(problems->arena, theirs)),
+                                     TD_STR_ARG(theirs->file), theirs->line, what);
+    td_problems_add(problems, td_objects_line(mine->tree, field), field, message);
+}
+
+/* The first of each kind in a group; a loop of one pair says enough about a target. */
+struct check_firsts {
+    size_t hvpa;
+    size_t hpa;
+    size_t vpa; /* one that acts */
+    size_t foreign;
+};
+
+static struct check_firsts check_first_of(const struct check_files *files,
+                                          const struct td_autoscaled *group)
+{
+    struct check_firsts made = {TD_OWNERSHIP_NONE, TD_OWNERSHIP_NONE, TD_OWNERSHIP_NONE,
+                                TD_OWNERSHIP_NONE};
+    for (size_t i = group->count; i > 0; i--) {
+        size_t item = group->items[i - 1];
+        const struct td_ownership_object *object = &files->list.objects[item];
+        if (object->kind == TD_OWNERSHIP_HVPA) {
+            made.hvpa = item;
+            continue;
+        }
+        made.foreign = object->is_off ? made.foreign : item;
+        if (object->kind == TD_OWNERSHIP_HPA) {
+            made.hpa = item;
+        } else if (object->kind == TD_OWNERSHIP_VPA && !object->is_off) {
+            made.vpa = item;
+        }
+    }
+    return made;
+}
+
+static void check_group(const struct check_files *files, const struct td_autoscaled *group)
+{
+    struct check_firsts first = check_first_of(files, group);
+    if (first.hpa != TD_OWNERSHIP_NONE && first.vpa != TD_OWNERSHIP_NONE) {
+        check_loop(files, group, first.hpa, first.vpa);
+    }
+    for (size_t i = 0; i < group->count; i++) {
+        size_t item = group->items[i];
+        if (files->list.objects[item].kind != TD_OWNERSHIP_HVPA) {
+            continue;
+        }
+        if (first.foreign != TD_OWNERSHIP_NONE) {
+            check_conflict(files, item, first.foreign,
+                           "acts on the same target; the Hvpa would refuse to act");
+        } else if (item != first.hvpa) {
+            check_conflict(files, item, first.hvpa, "already scales this target");
+        }
+    }
+}
+
+void td_manifests_check_all(const struct td_manifest *manifest, struct td_problems *problems)
+{
+    td_auto_arena arena;
+    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    struct check_files files = {.arena = &arena, .manifest = manifest, .problems = problems};
+    td_manifests_group(&arena, manifest, &files.list);
+    for (size_t i = 0; i < files.list.count; i++) {
+        check_group(&files, &files.list.items[i]);
+    }
+}
