@@ -9,6 +9,7 @@
 #include "base/limits.h"
 #include "base/yaml.h"
 #include "cli/command.h"
+#include "cli/validate_migrate.h"
 #include "decide/manifests.h"
 #include "decide/vertical/siblings_check.h"
 #include "kube/check.h"
@@ -18,7 +19,10 @@ static const char validate_help[] =
     "check manifests offline, as the API server and our webhooks would\n\n"
     "  tandem validate k8s/ db.yaml      for example: a folder and a file; '-' reads standard "
     "input\n\n"
-    "usage: tandem validate [--output table|json|yaml] FILE...\n\n"
+    "usage: tandem validate [--output table|json|yaml] [--migrate] FILE...\n\n"
+    "--migrate prints instead the Hvpa that each HPA and VPA on one workload could become, and "
+    "each\n"
+    "Hvpa of gardener's, as YAML with notes; exit status 1 when one cannot be expressed.\n\n"
     "Reads YAML and JSON (.json), folders too. Exit status: 0 no problems, 1 problems, 2 a file "
     "cannot be\n"
     "read or decoded. Guide: docs/validate.md\n";
@@ -31,6 +35,7 @@ struct validate {
     size_t file_count;
     struct td_json *problems; /* array of objects: file, line, object, field, message */
     enum validate_output output;
+    bool migrates;
 };
 
 /* One file; failures are already complete sentences with the file's name. */
@@ -191,6 +196,9 @@ static int validate_files(struct validate *run, int count, char **paths)
             return td_command_fail("%s", err.message);
         }
     }
+    if (run->migrates) {
+        return td_validate_migrate(&run->arena, &run->manifest, run->output == VALIDATE_JSON);
+    }
     if (validate_objects(run, &err) < 0) {
         return td_command_fail("%s", err.message);
     }
@@ -214,29 +222,33 @@ int td_command_validate(int argc, char **argv)
 {
     static const struct option options[] = {
         {"output", required_argument, NULL, 'o'},
+        {"migrate", no_argument, NULL, 'm'},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
-    enum validate_output output = VALIDATE_TABLE;
+    struct validate run = {.output = VALIDATE_TABLE};
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, "+:o:h", options, NULL)) != -1;) {
         if (option == 'h') {
             (void)fputs(validate_help, stdout); /* main looks at the stream's state */
             return TD_EXIT_DONE;
         }
+        if (option == 'm') {
+            run.migrates = true;
+            continue;
+        }
         if (option != 'o') {
             return td_command_fail(
                 "validate: %s: unknown option or missing value; see 'tandem validate --help'",
                 argv[optind - 1]);
         }
-        if (validate_parse_output(optarg, &output) < 0) {
+        if (validate_parse_output(optarg, &run.output) < 0) {
             return td_command_fail("validate: --output: '%s': use table, json or yaml", optarg);
         }
     }
     if (optind == argc) {
         return td_command_fail("validate: no files; for example 'tandem validate k8s/'");
     }
-    struct validate run = {.output = output};
     td_arena_init(&run.arena, TD_TREE_ARENA_BYTES_MAX);
     run.problems = td_json_new_array(&run.arena);
     int status = validate_files(&run, argc - optind, argv + optind);
