@@ -178,6 +178,16 @@ bool td_json_remove(struct td_json *object, td_str key)
     return true;
 }
 
+void td_json_set_str(struct td_arena *arena, struct td_json *object, td_str key, td_str text)
+{
+    td_json_set(arena, object, key, td_json_new_string(arena, text));
+}
+
+void td_json_set_int64(struct td_arena *arena, struct td_json *object, td_str key, int64_t value)
+{
+    td_json_set(arena, object, key, td_json_new_int64(arena, value));
+}
+
 struct td_json *td_json_ensure_object(struct td_arena *arena, struct td_json *object, td_str key)
 {
     struct td_json *found = td_json_get(object, key);

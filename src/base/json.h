@@ -97,6 +97,8 @@ struct td_json *td_json_get_path(const struct td_json *object,
                                  const char *dotted); /* "spec.template.spec" */
 void td_json_set(struct td_arena *arena, struct td_json *object, td_str key,
                  struct td_json *value); /* add or replace in place */
+void td_json_set_str(struct td_arena *arena, struct td_json *object, td_str key, td_str text);
+void td_json_set_int64(struct td_arena *arena, struct td_json *object, td_str key, int64_t value);
 bool td_json_remove(struct td_json *object, td_str key);
 
 /* The object under `key`, made when it is missing or not an object. */

@@ -291,8 +291,8 @@ static void test_json_members_are_edited_in_place(void **state)
     assert_null(td_json_get_path(root, "a.b"));
     assert_null(td_json_get_path(NULL, "a"));
     assert_null(td_json_get_path(root, ""));
-    td_json_set(&arena, root, TD_STR("a"), td_json_new_string(&arena, TD_STR("new")));
-    td_json_set(&arena, root, TD_STR("e"), td_json_new_int64(&arena, INT64_MIN));
+    td_json_set_str(&arena, root, TD_STR("a"), TD_STR("new"));
+    td_json_set_int64(&arena, root, TD_STR("e"), INT64_MIN);
     td_json_set(&arena, root, TD_STR("f"), td_json_new_double(&arena, 0.5));
     td_json_set(&arena, root, TD_STR("f"), td_json_get(root, TD_STR("f")));
     td_json_set(&arena, td_json_ensure_object(&arena, root, TD_STR("b")), TD_STR("n"),
