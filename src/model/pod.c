@@ -72,17 +72,25 @@ static int decode_quantity(struct td_arena *arena, const struct td_json *value, 
     return code;
 }
 
-static int decode_amounts(struct td_arena *arena, const struct td_json *list, const char *path,
-                          struct td_amounts *ret, struct td_error *err)
+/* The list `key` of an object that may be missing: resources.requests, spec.overhead. */
+static int decode_amounts(struct td_arena *arena, const struct td_json *object, td_str key,
+                          const char *path, struct td_amounts *ret, struct td_error *err)
 {
+    const struct td_json *list = NULL;
+    int code = get_typed(object, key, TD_JSON_TYPE_OBJECT, path, &list, err);
+    if (code < 0) {
+        return code;
+    }
     size_t count = list ? list->count : 0;
     struct td_amount *items = td_arena_array(arena, struct td_amount, count);
     size_t i = 0;
     for (const struct td_json *entry = list ? list->first : NULL; entry; entry = entry->next) {
         items[i].resource = entry->key;
-        int code = decode_quantity(arena, entry, &items[i].milli, err);
+        code = decode_quantity(arena, entry, &items[i].milli, err);
         if (code < 0) {
-            return err ? td_error_wrap(err, "%s.%.*s", path, TD_STR_ARG(entry->key)) : code;
+            return err ? td_error_wrap(err, "%s.%.*s.%.*s", path, TD_STR_ARG(key),
+                                       TD_STR_ARG(entry->key))
+                       : code;
         }
         i++;
     }
@@ -93,29 +101,14 @@ static int decode_amounts(struct td_arena *arena, const struct td_json *list, co
     return TD_OK;
 }
 
-/* The list `key` of an object that may be missing: resources.requests, spec.overhead. */
-static int decode_amounts_of(struct td_arena *arena, const struct td_json *object, td_str key,
-                             const char *path, struct td_amounts *ret, struct td_error *err)
+/* `path` is that of the resources. */
+static int decode_resources(struct td_arena *arena, const struct td_json *resources,
+                            const char *path, struct td_amounts *ret_requests,
+                            struct td_amounts *ret_limits, struct td_error *err)
 {
-    const struct td_json *list = NULL;
-    int code = get_typed(object, key, TD_JSON_TYPE_OBJECT, path, &list, err);
-    if (code < 0) {
-        return code;
-    }
-    return decode_amounts(arena, list, path, ret, err);
-}
-
-static int decode_resources(struct td_arena *arena, const struct td_json *object, const char *path,
-                            struct td_amounts *ret_requests, struct td_amounts *ret_limits,
-                            struct td_error *err)
-{
-    const struct td_json *resources = NULL;
-    int code = get_typed(object, TD_STR("resources"), TD_JSON_TYPE_OBJECT, path, &resources, err);
+    int code = decode_amounts(arena, resources, TD_STR("requests"), path, ret_requests, err);
     if (code == TD_OK) {
-        code = decode_amounts_of(arena, resources, TD_STR("requests"), path, ret_requests, err);
-    }
-    if (code == TD_OK) {
-        code = decode_amounts_of(arena, resources, TD_STR("limits"), path, ret_limits, err);
+        code = decode_amounts(arena, resources, TD_STR("limits"), path, ret_limits, err);
     }
     return code;
 }
@@ -128,9 +121,13 @@ static int decode_container(struct td_arena *arena, const struct td_json *object
         return td_error_set(err, TD_INVALID, "%s: has the wrong JSON type", path);
     }
     td_str restart_policy = TD_STR_EMPTY;
+    const struct td_json *resources = NULL;
     int code = get_text(object, TD_STR("name"), path, &ret->name, err);
     if (code == TD_OK) {
         code = get_text(object, TD_STR("restartPolicy"), path, &restart_policy, err);
+    }
+    if (code == TD_OK) {
+        code = get_typed(object, TD_STR("resources"), TD_JSON_TYPE_OBJECT, path, &resources, err);
     }
     if (code < 0) {
         return code;
@@ -140,7 +137,10 @@ static int decode_container(struct td_arena *arena, const struct td_json *object
         ret->kind = td_str_equal(restart_policy, TD_STR("Always")) ? TD_CONTAINER_SIDECAR
                                                                    : TD_CONTAINER_INIT;
     }
-    return decode_resources(arena, object, path, &ret->requests, &ret->limits, err);
+    return decode_resources(arena, resources,
+                            is_init ? "spec.initContainers[].resources"
+                                    : "spec.containers[].resources",
+                            &ret->requests, &ret->limits, err);
 }
 
 static int decode_containers(struct td_arena *arena, const struct td_json *spec, struct td_pod *ret,
@@ -259,16 +259,20 @@ static int decode_spec(struct td_arena *arena, const struct td_json *pod, struct
                        struct td_error *err)
 {
     const struct td_json *spec = NULL;
+    const struct td_json *resources = NULL;
     int code = get_typed(pod, TD_STR("spec"), TD_JSON_TYPE_OBJECT, "pod", &spec, err);
     if (code == TD_OK) {
         code = decode_containers(arena, spec, ret, err);
     }
     if (code == TD_OK) {
-        code = decode_resources(arena, spec, "spec", &ret->pod_requests, &ret->pod_limits, err);
+        code = get_typed(spec, TD_STR("resources"), TD_JSON_TYPE_OBJECT, "spec", &resources, err);
     }
     if (code == TD_OK) {
-        code = decode_amounts_of(arena, spec, TD_STR("overhead"), "spec.overhead", &ret->overhead,
-                                 err);
+        code = decode_resources(arena, resources, "spec.resources", &ret->pod_requests,
+                                &ret->pod_limits, err);
+    }
+    if (code == TD_OK) {
+        code = decode_amounts(arena, spec, TD_STR("overhead"), "spec", &ret->overhead, err);
     }
     return code;
 }

@@ -1,8 +1,7 @@
 /*
  * A pod as an autoscaler sees it: a few dozen fields of the hundreds that a pod has, decoded once
- * when it changes. Texts are slices of the tree or of wherever the caller's copy function puts them
- * (an intern table for a cache that lives on); arrays are in the arena. Quantities are thousandths
- * (milli-cores, milli-bytes), rounded away from zero and saturated.
+ * when it changes. Texts are slices of the tree; arrays are in the arena. Quantities are
+ * thousandths (milli-cores, milli-bytes), rounded away from zero and saturated.
  */
 #pragma once
 
