@@ -19,16 +19,6 @@ static void say(struct account *account, struct td_json *list, td_str sentence)
     td_json_append(list, td_json_new_string(account->arena, sentence));
 }
 
-static void set_text(struct td_arena *arena, struct td_json *object, td_str key, td_str text)
-{
-    td_json_set(arena, object, key, td_json_new_string(arena, text));
-}
-
-static void set_int(struct td_arena *arena, struct td_json *object, td_str key, int64_t value)
-{
-    td_json_set(arena, object, key, td_json_new_int64(arena, value));
-}
-
 /* A ratio may be infinite, which JSON cannot say. */
 static void set_ratio(struct td_arena *arena, struct td_json *object, td_str key, double ratio)
 {
@@ -49,8 +39,7 @@ static td_str amount_text(const struct account *account, const struct td_hpa_met
     if (calculation->has_utilization) {
         return td_arena_format(account->arena, "%lld%%", (long long)amount);
     }
-    bool is_resource = metric->type == TD_HPA_RESOURCE || metric->type == TD_HPA_CONTAINER_RESOURCE;
-    return td_hpa_quantity_text(account->arena, is_resource ? metric->name : TD_STR_EMPTY, amount);
+    return td_hpa_metric_amount(account->arena, metric, amount);
 }
 
 static td_str usage_text(const struct account *account, const struct td_hpa_metric *metric,
@@ -61,7 +50,7 @@ static td_str usage_text(const struct account *account, const struct td_hpa_metr
                                                     : calculation->usage_milli);
 }
 
-/* "(1 starting, 2 without a sample counted as 0; 3 of other owners not counted)" */
+/* " (1 starting, 2 without a sample, 3 that the target does not own, not counted)", or nothing */
 static td_str others_text(const struct account *account,
                           const struct td_hpa_calculation *calculation)
 {
@@ -149,12 +138,12 @@ static struct td_json *pods_json(struct td_arena *arena,
     struct td_json *pods = td_json_new_object(arena);
     for (size_t why = 0; why < TD_HPA_WHY_COUNT; why++) {
         if (calculation->why_count[why] > 0) {
-            set_int(arena, pods, td_hpa_why_name((enum td_hpa_why)why),
-                    (int64_t)calculation->why_count[why]);
+            td_json_set_int64(arena, pods, td_hpa_why_name((enum td_hpa_why)why),
+                              (int64_t)calculation->why_count[why]);
         }
     }
     if (calculation->unowned_count > 0) {
-        set_int(arena, pods, TD_STR("not owned"), (int64_t)calculation->unowned_count);
+        td_json_set_int64(arena, pods, TD_STR("not owned"), (int64_t)calculation->unowned_count);
     }
     return pods;
 }
@@ -166,23 +155,23 @@ static struct td_json *metric_json(const struct account *account, size_t index)
     const struct td_hpa_metric_result *result = &account->pass->evaluation.results[index];
     const struct td_hpa_calculation *calculation = &result->calculation;
     struct td_json *object = td_json_new_object(arena);
-    set_text(arena, object, TD_STR("type"), metric->type_text);
-    set_text(arena, object, TD_STR("name"), metric->name);
+    td_json_set_str(arena, object, TD_STR("type"), metric->type_text);
+    td_json_set_str(arena, object, TD_STR("name"), metric->name);
     if (result->is_failed) {
-        set_text(arena, object, TD_STR("error"), result->error);
+        td_json_set_str(arena, object, TD_STR("error"), result->error);
         return object;
     }
-    set_text(arena, object, TD_STR("description"), result->description);
-    set_int(arena, object, TD_STR("replicas"), calculation->replicas);
-    set_text(arena, object, TD_STR("usage"), usage_text(account, metric, calculation));
-    set_text(arena, object, TD_STR("target"),
-             amount_text(account, metric, calculation, calculation->target_milli));
+    td_json_set_str(arena, object, TD_STR("description"), result->description);
+    td_json_set_int64(arena, object, TD_STR("replicas"), calculation->replicas);
+    td_json_set_str(arena, object, TD_STR("usage"), usage_text(account, metric, calculation));
+    td_json_set_str(arena, object, TD_STR("target"),
+                    amount_text(account, metric, calculation, calculation->target_milli));
     set_ratio(arena, object, TD_STR("ratio"), calculation->ratio);
     if (calculation->is_filled_in) {
         set_ratio(arena, object, TD_STR("ratioFilledIn"), calculation->ratio_again);
     }
-    set_int(arena, object, TD_STR("factor"), (int64_t)calculation->factor);
-    set_text(arena, object, TD_STR("arithmetic"), arithmetic_text(account, calculation));
+    td_json_set_int64(arena, object, TD_STR("factor"), (int64_t)calculation->factor);
+    td_json_set_str(arena, object, TD_STR("arithmetic"), arithmetic_text(account, calculation));
     td_json_set(arena, object, TD_STR("pods"), pods_json(arena, calculation));
     return object;
 }
@@ -199,8 +188,8 @@ static void say_threshold(struct account *account)
     struct td_hpa_tolerance tolerance = td_hpa_tolerance_of(
         pass->hpa, pass->config->tolerance, pass->config->is_tolerance_configurable);
     double target = (double)result->calculation.target_milli;
-    int64_t out_above = (int64_t)fmin(floor(target * (1.0 + tolerance.up)), 9e18);
-    int64_t in_below = (int64_t)fmax(ceil(target * (1.0 - tolerance.down)), 0);
+    int64_t out_above = td_hpa_to_int64(floor(target * (1.0 + tolerance.up)));
+    int64_t in_below = td_hpa_to_int64(fmax(ceil(target * (1.0 - tolerance.down)), 0));
     say(account, account->changes,
         td_arena_format(account->arena, "%.*s above %.*s scales out, below %.*s scales in",
                         TD_STR_ARG(result->description),
@@ -325,20 +314,20 @@ static void set_head(const struct account *account, struct td_json *object)
     struct td_arena *arena = account->arena;
     const struct td_hpa_pass *pass = account->pass;
     const struct td_hpa *hpa = pass->hpa;
-    set_text(arena, object, TD_STR("namespace"), hpa->meta.namespace);
-    set_text(arena, object, TD_STR("name"), hpa->meta.name);
-    set_text(arena, object, TD_STR("target"),
-             td_arena_format(arena, "%.*s/%.*s", TD_STR_ARG(hpa->target.kind),
-                             TD_STR_ARG(hpa->target.name)));
-    set_text(arena, object, TD_STR("at"), time_text(arena, pass->now));
-    set_int(arena, object, TD_STR("minReplicas"), hpa->min_replicas);
-    set_int(arena, object, TD_STR("maxReplicas"), hpa->max_replicas);
-    set_int(arena, object, TD_STR("currentReplicas"), pass->scale.spec_replicas);
-    set_int(arena, object, TD_STR("desiredReplicas"),
-            pass->wants_rescale ? pass->desired : pass->scale.spec_replicas);
+    td_json_set_str(arena, object, TD_STR("namespace"), hpa->meta.namespace);
+    td_json_set_str(arena, object, TD_STR("name"), hpa->meta.name);
+    td_json_set_str(arena, object, TD_STR("target"),
+                    td_arena_format(arena, "%.*s/%.*s", TD_STR_ARG(hpa->target.kind),
+                                    TD_STR_ARG(hpa->target.name)));
+    td_json_set_str(arena, object, TD_STR("at"), time_text(arena, pass->now));
+    td_json_set_int64(arena, object, TD_STR("minReplicas"), hpa->min_replicas);
+    td_json_set_int64(arena, object, TD_STR("maxReplicas"), hpa->max_replicas);
+    td_json_set_int64(arena, object, TD_STR("currentReplicas"), pass->scale.spec_replicas);
+    td_json_set_int64(arena, object, TD_STR("desiredReplicas"),
+                      pass->wants_rescale ? pass->desired : pass->scale.spec_replicas);
     if (account->selection) {
-        set_text(arena, object, TD_STR("selectionStrategy"),
-                 td_hpa_strategy_name(account->selection->choice.strategy));
+        td_json_set_str(arena, object, TD_STR("selectionStrategy"),
+                        td_hpa_strategy_name(account->selection->choice.strategy));
     }
 }
 
@@ -366,7 +355,7 @@ struct td_json *td_hpa_account_json(const struct td_hpa_pass *pass,
     say_selection(&account);
     say_done(&account);
     if (pass->is_normalized) {
-        set_int(arena, object, TD_STR("proposedReplicas"), pass->proposed);
+        td_json_set_int64(arena, object, TD_STR("proposedReplicas"), pass->proposed);
         say_stabilized(&account);
         say_limited(&account);
     }

@@ -13,14 +13,13 @@
 
 enum td_hpa_account_format { TD_HPA_ACCOUNT_TEXT, TD_HPA_ACCOUNT_JSON };
 
-/* How the pods were selected; zeroed when nobody asked. */
+/* How the pods were selected; calls below take NULL for it when nobody asked. */
 struct td_hpa_account_selection {
     struct td_hpa_strategy_choice choice;
     bool is_filtered;
     bool is_failed; /* the filter failed, so all pods counted */
     size_t matched_count;
     size_t owned_count;
-    size_t undetermined_count;
     td_str culprit; /* the owner that could not be read */
 };
 

@@ -331,8 +331,6 @@ struct td_hpa_normalized td_hpa_normalize(struct td_hpa_history *history,
         result.stabilized = td_hpa_stabilize_legacy(history, in);
         result.limited = td_hpa_limit_legacy(in, result.stabilized.replicas);
     }
-    /* What upstream calls limited is a result that differs from the stabilised count. */
-    result.limited.is_limited = result.limited.replicas != result.stabilized.replicas;
     result.replicas = result.limited.replicas;
     return result;
 }

@@ -76,7 +76,7 @@ struct td_hpa_limited {
     td_str reason; /* DesiredWithinRange, TooFewReplicas, ... */
     td_str message;
     struct td_hpa_limit limit; /* when a rate policy was asked */
-    bool is_limited;
+    bool is_limited;           /* the result is not what was wanted */
     bool has_limit;
 };
 

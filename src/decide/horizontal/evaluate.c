@@ -483,22 +483,26 @@ struct td_hpa_evaluation td_hpa_evaluate(struct td_arena *arena,
     return evaluation;
 }
 
-static void set_text(struct td_arena *arena, struct td_json *object, td_str key, td_str text)
+static bool is_resource(const struct td_hpa_metric *metric)
 {
-    td_json_set(arena, object, key, td_json_new_string(arena, text));
+    return metric->type == TD_HPA_RESOURCE || metric->type == TD_HPA_CONTAINER_RESOURCE;
+}
+
+td_str td_hpa_metric_amount(struct td_arena *arena, const struct td_hpa_metric *metric,
+                            int64_t milli)
+{
+    return td_hpa_quantity_text(arena, is_resource(metric) ? metric->name : TD_STR_EMPTY, milli);
 }
 
 static struct td_json *current_json(struct td_arena *arena, const struct td_hpa_metric *metric,
                                     const struct td_hpa_metric_result *result)
 {
     struct td_json *current = td_json_new_object(arena);
-    bool is_resource = metric->type == TD_HPA_RESOURCE || metric->type == TD_HPA_CONTAINER_RESOURCE;
-    set_text(arena, current, result->is_average ? TD_STR("averageValue") : TD_STR("value"),
-             td_hpa_quantity_text(arena, is_resource ? metric->name : TD_STR_EMPTY,
-                                  result->calculation.usage_milli));
+    td_json_set_str(arena, current, result->is_average ? TD_STR("averageValue") : TD_STR("value"),
+                    td_hpa_metric_amount(arena, metric, result->calculation.usage_milli));
     if (result->calculation.has_utilization) {
-        td_json_set(arena, current, TD_STR("averageUtilization"),
-                    td_json_new_int64(arena, result->calculation.utilization));
+        td_json_set_int64(arena, current, TD_STR("averageUtilization"),
+                          result->calculation.utilization);
     }
     return current;
 }
@@ -507,10 +511,10 @@ static struct td_json *reference_json(struct td_arena *arena,
                                       const struct td_object_reference *reference)
 {
     struct td_json *object = td_json_new_object(arena);
-    set_text(arena, object, TD_STR("kind"), reference->kind);
-    set_text(arena, object, TD_STR("name"), reference->name);
+    td_json_set_str(arena, object, TD_STR("kind"), reference->kind);
+    td_json_set_str(arena, object, TD_STR("name"), reference->name);
     if (reference->api_version.len > 0) {
-        set_text(arena, object, TD_STR("apiVersion"), reference->api_version);
+        td_json_set_str(arena, object, TD_STR("apiVersion"), reference->api_version);
     }
     return object;
 }
@@ -518,7 +522,7 @@ static struct td_json *reference_json(struct td_arena *arena,
 static struct td_json *identifier_json(struct td_arena *arena, const struct td_hpa_metric *metric)
 {
     struct td_json *object = td_json_new_object(arena);
-    set_text(arena, object, TD_STR("name"), metric->name);
+    td_json_set_str(arena, object, TD_STR("name"), metric->name);
     if (td_json_is(metric->metric_selector, TD_JSON_TYPE_OBJECT)) {
         td_json_set(arena, object, TD_STR("selector"),
                     td_json_copy(arena, metric->metric_selector, false));
@@ -530,15 +534,14 @@ static struct td_json *source_json(struct td_arena *arena, const struct td_hpa_m
                                    const struct td_hpa_metric_result *result)
 {
     struct td_json *source = td_json_new_object(arena);
-    bool is_resource = metric->type == TD_HPA_RESOURCE || metric->type == TD_HPA_CONTAINER_RESOURCE;
-    if (is_resource) {
-        set_text(arena, source, TD_STR("name"), metric->name);
+    if (is_resource(metric)) {
+        td_json_set_str(arena, source, TD_STR("name"), metric->name);
     } else {
         td_json_set(arena, source, TD_STR("metric"), identifier_json(arena, metric));
     }
     td_json_set(arena, source, TD_STR("current"), current_json(arena, metric, result));
     if (metric->type == TD_HPA_CONTAINER_RESOURCE) {
-        set_text(arena, source, TD_STR("container"), metric->container);
+        td_json_set_str(arena, source, TD_STR("container"), metric->container);
     }
     if (metric->type == TD_HPA_OBJECT) {
         td_json_set(arena, source, TD_STR("describedObject"),
@@ -568,9 +571,9 @@ struct td_json *td_hpa_current_metrics_json(struct td_arena *arena, const struct
         const struct td_hpa_metric_result *result = &evaluation->results[i];
         struct td_json *entry = td_json_new_object(arena);
         if (result->is_failed) {
-            set_text(arena, entry, TD_STR("type"), TD_STR_EMPTY);
+            td_json_set_str(arena, entry, TD_STR("type"), TD_STR_EMPTY);
         } else {
-            set_text(arena, entry, TD_STR("type"), names[metric->type].type);
+            td_json_set_str(arena, entry, TD_STR("type"), names[metric->type].type);
             td_json_set(arena, entry, names[metric->type].member,
                         source_json(arena, metric, result));
         }

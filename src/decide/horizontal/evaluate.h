@@ -97,5 +97,9 @@ struct td_hpa_evaluation td_hpa_evaluate(struct td_arena *arena,
 struct td_json *td_hpa_current_metrics_json(struct td_arena *arena, const struct td_hpa *hpa,
                                             const struct td_hpa_evaluation *evaluation);
 
+/* An amount of the metric's own unit as status shows it. */
+td_str td_hpa_metric_amount(struct td_arena *arena, const struct td_hpa_metric *metric,
+                            int64_t milli);
+
 /* A LabelSelector as Go prints a pointer to one: "nil", "&LabelSelector{MatchLabels:...}". */
 td_str td_hpa_selector_go_text(struct td_arena *arena, const struct td_json *selector);

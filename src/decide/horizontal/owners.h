@@ -100,7 +100,7 @@ struct td_owner_filter {
     size_t step_count;
 };
 
-/* The pods must be few enough to be worth a look: any number, but at least one. */
+/* `pods` are those that the selector matches; they and the cache must outlive the filter. */
 void td_owner_filter_begin(struct td_owner_filter *filter, struct td_arena *arena,
                            struct td_owner_cache *cache, const struct td_owner_target *target,
                            const struct td_pod *const *pods, size_t pod_count, td_time now);

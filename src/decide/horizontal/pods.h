@@ -100,7 +100,7 @@ void td_hpa_pod_fill_request(struct td_hpa_pod *item, const struct td_pod *pod, 
                              td_str container);
 
 /* Gives every pod its sample (names of pods are unique); a name that comes twice counts with its
- * last one. What is left over goes to *ret_view's extras, unless the view is owner-filtered. Table
+ * last one. What is left over goes to the view's extras, unless the view is owner-filtered. Table
  * memory is from the arena. */
 void td_hpa_samples_join(struct td_arena *arena, struct td_hpa_pod *pods, size_t pod_count,
                          const struct td_hpa_sample *samples, size_t sample_count,

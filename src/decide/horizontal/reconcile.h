@@ -1,12 +1,13 @@
 /*
  * One reconcile of one HPA, as pure steps with the world in between:
  *
- *     td_hpa_begin      given the scale, or why there is none
- *     td_hpa_select     when metrics are wanted: which pods, and are they ours alone
- *     td_hpa_decide     given the answers of the metrics APIs
- *     td_hpa_rescaled   when a rescale is wanted: how the PUT went
- *     td_hpa_finish     the status to write, if it differs
- *     td_hpa_end        how that write went: the last events and the error
+ *     td_hpa_begin          given the scale, or why there is none
+ *     td_hpa_select         when metrics are wanted: which pods
+ *     td_hpa_select_alone   given those: does no other HPA count them
+ *     td_hpa_decide         given the answers of the metrics APIs
+ *     td_hpa_rescaled       when a rescale is wanted: how the PUT went
+ *     td_hpa_finish         the status to write, if it differs
+ *     td_hpa_end            how that write went: the last events and the error
  *
  * The pass holds what was decided and why (account.h writes it); only the state outlives it. A
  * caller that stops after any step has changed nothing but the history.

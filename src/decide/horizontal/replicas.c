@@ -42,7 +42,7 @@ int32_t td_hpa_to_int32(double value)
     return value <= (double)INT32_MIN ? INT32_MIN : (int32_t)value;
 }
 
-static int64_t to_int64(double value)
+int64_t td_hpa_to_int64(double value)
 {
     if (isnan(value)) {
         return 0;
@@ -60,7 +60,7 @@ static int64_t scale_amount(int64_t a, int64_t b, int64_t c)
     if (!__builtin_mul_overflow(a, b, &product)) {
         return product / c;
     }
-    return to_int64((double)a * ((double)b / (double)c));
+    return td_hpa_to_int64((double)a * ((double)b / (double)c));
 }
 
 /* What one pass over the pods collects. */
@@ -314,7 +314,7 @@ struct td_hpa_calculation td_hpa_calc_per_pod(const struct td_hpa_calc_options *
      * sum at the cap is reported as the cap. */
     calculation.usage_milli = options->replicas == 0 || usage_milli == INT64_MAX
                                   ? usage_milli
-                                  : to_int64(ceil((double)usage_milli / replicas));
+                                  : td_hpa_to_int64(ceil((double)usage_milli / replicas));
     return calculation;
 }
 

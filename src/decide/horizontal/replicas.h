@@ -95,5 +95,6 @@ int64_t td_hpa_sum_averages(const int64_t *values_milli, size_t count);
 void td_hpa_calc_write_problem(const struct td_hpa_calculation *calculation, td_str resource,
                                const struct td_hpa *hpa, struct td_buf *out);
 
-/* To int32, the nearest one when outside; not a number is 0. */
+/* To whole numbers, the nearest one when outside; not a number is 0. */
 int32_t td_hpa_to_int32(double value);
+int64_t td_hpa_to_int64(double value);

@@ -130,11 +130,6 @@ static struct td_json *time_json(struct td_arena *arena, struct td_instant insta
     return td_json_new_string(arena, td_arena_copy_str(arena, (td_str){.ptr = text, .len = len}));
 }
 
-static void set_text(struct td_arena *arena, struct td_json *object, td_str key, td_str text)
-{
-    td_json_set(arena, object, key, td_json_new_string(arena, text));
-}
-
 struct td_json *td_hpa_conditions_json(struct td_arena *arena,
                                        const struct td_hpa_conditions *conditions)
 {
@@ -142,14 +137,14 @@ struct td_json *td_hpa_conditions_json(struct td_arena *arena,
     for (size_t i = 0; i < conditions->count; i++) {
         const struct td_hpa_condition *condition = &conditions->items[i];
         struct td_json *item = td_json_new_object(arena);
-        set_text(arena, item, TD_STR("type"), condition->type);
-        set_text(arena, item, TD_STR("status"), condition->status);
+        td_json_set_str(arena, item, TD_STR("type"), condition->type);
+        td_json_set_str(arena, item, TD_STR("status"), condition->status);
         td_json_set(arena, item, TD_STR("lastTransitionTime"), time_json(arena, condition->since));
         if (condition->reason.len > 0) {
-            set_text(arena, item, TD_STR("reason"), condition->reason);
+            td_json_set_str(arena, item, TD_STR("reason"), condition->reason);
         }
         if (condition->message.len > 0) {
-            set_text(arena, item, TD_STR("message"), condition->message);
+            td_json_set_str(arena, item, TD_STR("message"), condition->message);
         }
         td_json_append(list, item);
     }
@@ -181,19 +176,16 @@ struct td_json *td_hpa_status_json(struct td_arena *arena, const struct td_hpa_s
 {
     struct td_json *object = td_json_new_object(arena);
     if (status->observed_generation != 0) {
-        td_json_set(arena, object, TD_STR("observedGeneration"),
-                    td_json_new_int64(arena, status->observed_generation));
+        td_json_set_int64(arena, object, TD_STR("observedGeneration"), status->observed_generation);
     }
     if (status->has_last_scale_time) {
         td_json_set(arena, object, TD_STR("lastScaleTime"),
                     time_json(arena, status->last_scale_time));
     }
     if (status->current_replicas != 0) {
-        td_json_set(arena, object, TD_STR("currentReplicas"),
-                    td_json_new_int64(arena, status->current_replicas));
+        td_json_set_int64(arena, object, TD_STR("currentReplicas"), status->current_replicas);
     }
-    td_json_set(arena, object, TD_STR("desiredReplicas"),
-                td_json_new_int64(arena, status->desired_replicas));
+    td_json_set_int64(arena, object, TD_STR("desiredReplicas"), status->desired_replicas);
     td_json_set(arena, object, TD_STR("currentMetrics"),
                 status->current_metrics ? td_json_copy(arena, status->current_metrics, false)
                                         : td_json_new_null(arena));

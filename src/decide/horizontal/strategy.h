@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "api/hpa.h"
+#include "base/assert.h"
 #include "base/str.h"
 #include "decide/horizontal/evaluate.h"
 
@@ -68,6 +69,8 @@ struct td_hpa_strategy_memory {
 #define TD_HPA_STRATEGY_MEMORY_INIT                                                                \
     ((struct td_hpa_strategy_memory){                                                              \
         .told_at = {TD_TIME_NONE, TD_TIME_NONE, TD_TIME_NONE, TD_TIME_NONE, TD_TIME_NONE}})
+
+static_assert(TD_HPA_FILTER_CAUSES == 5, "one time for each cause above");
 
 /* Events for a first sight or a change. */
 void td_hpa_strategy_observe(struct td_hpa_strategy_memory *memory,

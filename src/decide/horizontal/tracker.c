@@ -43,21 +43,25 @@ void td_hpa_tracker_init(struct td_hpa_tracker *tracker)
     td_map_init(&tracker->targets, TD_HPA_TRACKED_MAX);
 }
 
-/* "namespace/name", or namespace and equality, in a scratch buffer. */
-static td_str make_key(struct td_buf *out, td_str namespace, td_str key, td_str value)
+/* "namespace/name" in a scratch buffer. Without a name: the bucket of selectors that have no
+ * equality. */
+static td_str make_key(struct td_buf *out, td_str namespace, td_str name)
 {
     td_buf_reset(out);
     (void)td_buf_append(out, namespace);
     (void)td_buf_append_char(out, '/');
-    (void)td_buf_append(out, key);
-    if (value.ptr) {
-        (void)td_buf_append_char(out, '=');
-        (void)td_buf_append(out, value);
-    }
+    (void)td_buf_append(out, name);
     return td_buf_str(out);
 }
 
-static const td_str no_value = {.ptr = NULL, .len = 0};
+/* "namespace/label=value" */
+static td_str make_label_key(struct td_buf *out, td_str namespace, td_str label, td_str value)
+{
+    (void)make_key(out, namespace, label);
+    (void)td_buf_append_char(out, '=');
+    (void)td_buf_append(out, value);
+    return td_buf_str(out);
+}
 
 static void unhook(struct td_map *buckets, struct hook *hook)
 {
@@ -132,7 +136,7 @@ static struct tracked *find_entry(const struct td_hpa_tracker *tracker, td_str n
 {
     td_auto_buf scratch;
     td_buf_init(&scratch, KEY_BYTES_MAX);
-    return td_map_get(&tracker->entries, make_key(&scratch, namespace, name, no_value));
+    return td_map_get(&tracker->entries, make_key(&scratch, namespace, name));
 }
 
 bool td_hpa_tracker_has(const struct td_hpa_tracker *tracker, td_str namespace, td_str name)
@@ -151,7 +155,7 @@ int td_hpa_tracker_add(struct td_hpa_tracker *tracker, td_str namespace, td_str 
     *entry = (struct tracked){
         .text = TD_STR_EMPTY, .by_label = {.entry = entry}, .by_target = {.entry = entry}};
     td_arena_init(&entry->arena, ENTRY_ARENA_BYTES_MAX);
-    entry->key = td_arena_copy_str(&entry->arena, make_key(&scratch, namespace, name, no_value));
+    entry->key = td_arena_copy_str(&entry->arena, make_key(&scratch, namespace, name));
     int code = td_map_put(&tracker->entries, entry->key, entry);
     if (code < 0) {
         free_entry(tracker, entry);
@@ -202,8 +206,8 @@ int td_hpa_tracker_put(struct td_hpa_tracker *tracker, td_str namespace, td_str 
     td_auto_buf scratch;
     td_buf_init(&scratch, KEY_BYTES_MAX);
     const struct td_requirement *equality = equality_of(&parsed);
-    td_str key = equality ? make_key(&scratch, namespace, equality->key, equality->values[0])
-                          : make_key(&scratch, namespace, TD_STR_EMPTY, no_value);
+    td_str key = equality ? make_label_key(&scratch, namespace, equality->key, equality->values[0])
+                          : make_key(&scratch, namespace, TD_STR_EMPTY);
     rehook(&tracker->labels, &entry->by_label, key);
     /* The key of the map lies in the old arena: it moves to the new one together with the rest. */
     td_str own_key = td_arena_copy_str(&arena, entry->key);
@@ -279,11 +283,10 @@ size_t td_hpa_tracker_find(const struct td_hpa_tracker *tracker, td_str namespac
         if (i > 0 && td_labels_equal(labels, &pods[i - 1]->labels)) {
             continue;
         }
-        count = collect(tracker, make_key(&scratch, namespace, TD_STR_EMPTY, no_value), labels, ret,
-                        count);
+        count = collect(tracker, make_key(&scratch, namespace, TD_STR_EMPTY), labels, ret, count);
         for (size_t l = 0; l < labels->count && count < TD_HPA_AMBIGUOUS_MAX; l++) {
             td_str key =
-                make_key(&scratch, namespace, labels->items[l].key, labels->items[l].value);
+                make_label_key(&scratch, namespace, labels->items[l].key, labels->items[l].value);
             count = collect(tracker, key, labels, ret, count);
         }
     }

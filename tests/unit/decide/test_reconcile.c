@@ -172,6 +172,35 @@ static void test_account_explains_a_limited_rise(void **state)
     td_hpa_state_done(&memory);
 }
 
+/* Where the count would begin to move stays a number, however large the target. */
+static void test_account_thresholds_of_a_target_at_the_cap(void **state)
+{
+    (void)state;
+    td_auto_arena arena;
+    td_arena_init(&arena, 1 << 20);
+    struct td_hpa_state memory;
+    td_hpa_state_init(&memory);
+    struct td_hpa_config config = td_hpa_config_default();
+    config.tolerance = 0;
+    const struct td_hpa_metric metric = {
+        .type = TD_HPA_PODS,
+        .name = TD_STR("load"),
+        .target = {.has_average_value = true, .average_value_milli = INT64_MAX},
+    };
+    struct td_hpa hpa = test_hpa(1, 20);
+    hpa.metrics = &metric;
+    hpa.metric_count = 1;
+    struct td_hpa_pod pod = test_pod(TD_STR("p"), 0, 1000);
+    struct td_hpa_pass pass = one_pass(&arena, &hpa, &config, &memory, &pod, 1);
+    td_auto_buf text;
+    td_buf_init(&text, 1 << 16);
+    td_hpa_account_write(&pass, NULL, TD_HPA_ACCOUNT_TEXT, &text);
+    assert_non_null(strstr(text.ptr,
+                           "pods metric load above 9223372036854775807m scales out, below "
+                           "9223372036854775807m scales in"));
+    td_hpa_state_done(&memory);
+}
+
 /* Two HPAs over one pod are both found, by an equality or without one; a third that selects other
  * pods is not, nor one of another namespace, nor one that was not reconciled yet. */
 static void test_tracker_finds_all_that_select_a_pod(void **state)
@@ -318,6 +347,7 @@ int main(void)
         cmocka_unit_test(test_never_scales_in_on_missing_metrics),
         cmocka_unit_test(test_paths),
         cmocka_unit_test(test_account_explains_a_limited_rise),
+        cmocka_unit_test(test_account_thresholds_of_a_target_at_the_cap),
         cmocka_unit_test(test_tracker_finds_all_that_select_a_pod),
         cmocka_unit_test(test_ambiguity_by_labels_or_by_target),
         cmocka_unit_test(test_tracker_finds_all_of_a_target),
