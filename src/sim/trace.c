@@ -99,8 +99,9 @@ bool trace_parse_number(td_str text, double max, double *ret)
 
 int64_t trace_milli(double cores)
 {
+    double bounded = cores < TRACE_CPU_CORES_MAX ? cores : TRACE_CPU_CORES_MAX;
     /* By way of whole microcores, so that 1.139 cores are 1139 and not 1138.9999. */
-    return (int64_t)(cores * 1e6 + 0.5) / 1000;
+    return (int64_t)(bounded * 1e6 + 0.5) / 1000;
 }
 
 int td_trace_read(struct td_trace_set *set, td_str path, td_str text, struct td_error *err)

@@ -43,5 +43,5 @@ int trace_add_window(struct td_trace_set *set, struct td_trace *trace,
 /* A JSON number from 0 to max. */
 bool trace_parse_number(td_str text, double max, double *ret);
 
-/* Whole millicores of cores, the fraction dropped. */
+/* Whole millicores of cores, the fraction dropped; more than a million cores count as that. */
 int64_t trace_milli(double cores);
