@@ -213,7 +213,9 @@ static void blend_requests(struct tandem_work *work, const struct stages *stages
         if (outcome->target == row->request || (only_uncoupled && row->coupling.is_coupled)) {
             continue;
         }
-        double exponent = exponent_of_row(work, stages, outcome->target > row->request);
+        bool is_max = only_uncoupled && !work->decision->blend.is_hold;
+        double exponent = is_max ? stages->shares[TD_TANDEM_RATIO].vertical
+                                 : exponent_of_row(work, stages, outcome->target > row->request);
         outcome->exponent = exponent;
         if (exponent == 0 && !tandem_is_emergency(work, i)) {
             outcome->block = TD_TANDEM_BLOCK_STAGE;
@@ -314,6 +316,30 @@ static void max_requests(struct tandem_work *work, double factor, bool is_up)
     }
 }
 
+/* Max also moves replicas that the HPA did not ask to move; what holds that axis holds them too. */
+static bool is_horizontal_held(const struct tandem_work *work, bool is_up)
+{
+    const struct td_hvpa_scale_policy *policy =
+        is_up ? &work->hvpa->horizontal_up : &work->hvpa->horizontal_down;
+    return td_tandem_policy_block(work->in, policy) != TD_TANDEM_BLOCK_NONE ||
+           td_tandem_horizontal_gate(work->in, is_up) != TD_TANDEM_BLOCK_NONE;
+}
+
+/* The most replicas that any coupled row needs at its request. */
+static int64_t most_needed(const struct tandem_work *work, double ratio)
+{
+    int64_t needed = work->decision->replicas;
+    for (size_t i = 0; i < work->in->row_count; i++) {
+        const struct td_tandem_row *row = &work->in->rows[i];
+        double capacity = (double)work->current * (double)row->request * ratio;
+        int64_t of_row = row->coupling.is_coupled
+                             ? replicas_needed(work, work->outcomes[i].request, capacity)
+                             : 0;
+        needed = of_row > needed ? of_row : needed;
+    }
+    return needed;
+}
+
 /* capacityPolicy Max in the ratio stage: false when Blend is to decide. */
 static bool run_max(struct tandem_work *work, const struct stages *stages)
 {
@@ -330,24 +356,19 @@ static bool run_max(struct tandem_work *work, const struct stages *stages)
     if (stage_of(work, stages, is_up) != TD_TANDEM_RATIO) {
         return false;
     }
+    double ratio = (double)factor.to / (double)factor.from;
     blend->is_max = true;
     blend->exponent = stages->shares[TD_TANDEM_RATIO].horizontal;
-    double ratio = (double)factor.to / (double)factor.from;
-    blend->replicas_exact =
-        ratio > 0 ? work->current * td_tandem_power(ratio, blend->exponent) : work->min;
-    int32_t replicas = round_replicas(blend->replicas_exact, is_up);
-    work->decision->replicas = clamp_to_range(work, cut_at_border(work, stages, is_up, replicas));
-    max_requests(work, ratio, is_up);
-    int64_t needed = work->decision->replicas;
-    for (size_t i = 0; is_up && i < work->in->row_count; i++) {
-        const struct td_tandem_row *row = &work->in->rows[i];
-        double capacity = (double)work->current * (double)row->request * ratio;
-        int64_t of_row = row->coupling.is_coupled
-                             ? replicas_needed(work, work->outcomes[i].request, capacity)
-                             : 0;
-        needed = of_row > needed ? of_row : needed;
+    blend->replicas_exact = work->current * td_tandem_power(ratio, blend->exponent);
+    bool is_fixed = is_horizontal_held(work, is_up);
+    if (!is_fixed) {
+        int32_t replicas = round_replicas(blend->replicas_exact, is_up);
+        replicas = cut_at_border(work, stages, is_up, replicas);
+        work->decision->replicas = clamp_to_range(work, replicas);
     }
+    max_requests(work, ratio, is_up);
     int32_t most = stages->finish < work->max ? stages->finish : work->max;
+    int64_t needed = is_up && !is_fixed ? most_needed(work, ratio) : work->decision->replicas;
     if (needed > work->decision->replicas && work->decision->replicas < most) {
         work->decision->replicas = needed > most ? most : (int32_t)needed;
         max_requests(work, ratio, is_up);
