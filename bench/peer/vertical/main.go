@@ -80,9 +80,18 @@ func makeVpa(cluster model.ClusterState, v int) *vpa_types.VerticalPodAutoscaler
 }
 
 func makePods(cluster model.ClusterState, v int, ids []model.PodID) {
-	set := labels.Set{"app": fmt.Sprintf("vpa-%d", v), "pod-template-hash": "5d9c7b8f6d"}
+	rollOut(cluster, v, ids, 0)
+}
+
+// Pods of a new template take the place of those before.
+func rollOut(cluster model.ClusterState, v int, ids []model.PodID, rollout int) {
+	hash := fmt.Sprintf("5d9c7b8f%02x", rollout)
+	set := labels.Set{"app": fmt.Sprintf("vpa-%d", v), "pod-template-hash": hash}
 	for p := v * podsPerVpa; p < (v+1)*podsPerVpa; p++ {
-		ids[p] = model.PodID{Namespace: namespace(v), PodName: fmt.Sprintf("vpa-%d-5d9c7b8f6d-%05x", v, p)}
+		if rollout > 0 {
+			cluster.DeletePod(ids[p])
+		}
+		ids[p] = model.PodID{Namespace: namespace(v), PodName: fmt.Sprintf("vpa-%d-%s-%05x", v, hash, p)}
 		cluster.AddOrUpdatePod(ids[p], set, corev1.PodRunning)
 		for _, name := range containerNames {
 			if err := cluster.AddOrUpdateContainer(model.ContainerID{PodID: ids[p], ContainerName: name}, nil); err != nil {
@@ -184,6 +193,24 @@ func main() {
 	fmt.Printf("bench vertical.peer.memory %.1f MiB\n", memory)
 	fmt.Printf("bench vertical.peer.feed.cpu %.4f s\n", feed)
 	fmt.Printf("bench vertical.peer.recommend.cpu %.4f s\n", recommend)
+	// A rollout a day for a week: upstream keeps an aggregate for every template of the last eight days, ours does not grow
+	// (vertical.rollout.growth).
+	for rollout := 1; rollout < 8; rollout++ {
+		for v := range objects {
+			rollOut(cluster, v, ids, rollout)
+		}
+		feedRound(cluster, ids, round, now)
+		round++
+		now = now.Add(day)
+	}
+	rolled := (liveMib() - before) * scale
+	fmt.Printf("bench vertical.peer.memory_rollouts %.1f MiB\n", rolled)
+	if mine := ours(*path, "vertical.memory"); mine > 0 {
+		fmt.Printf("bench vertical.vs_upstream.memory_rollouts %.1f x\n", rolled/mine)
+	}
+	runtime.KeepAlive(ids)
+	runtime.KeepAlive(objects)
+	runtime.KeepAlive(cluster)
 	if mine := ours(*path, "vertical.feed.cpu") + ours(*path, "vertical.recommend.cpu"); mine > 0 {
 		fmt.Printf("bench vertical.vs_upstream.cpu %.1f x\n", (feed+recommend)/mine)
 	}
