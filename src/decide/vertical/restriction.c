@@ -26,13 +26,13 @@ static td_str group_key(struct td_arena *arena, const struct td_vertical_pod *po
                            TD_STR_ARG(kind), TD_STR_ARG(name));
 }
 
-struct td_group *td_groups_add(struct td_groups *groups, const struct td_vertical_pod *pod)
+struct td_replica_group *td_groups_add(struct td_groups *groups, const struct td_vertical_pod *pod)
 {
     td_str key = group_key(groups->arena, pod);
-    struct td_group *group = td_map_get(&groups->by_key, key);
+    struct td_replica_group *group = td_map_get(&groups->by_key, key);
     if (!group) {
         const struct td_owner_reference *owner = td_meta_controller(&pod->meta);
-        group = td_arena_new(groups->arena, struct td_group);
+        group = td_arena_new(groups->arena, struct td_replica_group);
         group->namespace = pod->meta.namespace;
         group->kind = owner ? owner->kind : TD_STR_EMPTY;
         group->name = owner ? owner->name : TD_STR_EMPTY;
@@ -50,7 +50,7 @@ struct td_group *td_groups_add(struct td_groups *groups, const struct td_vertica
 static const char *read_configured(const struct td_workload_source *source,
                                    struct td_group_view *view)
 {
-    const struct td_group *group = view->group;
+    const struct td_replica_group *group = view->group;
     enum td_workload_kind kind = td_workload_kind_of(group->kind);
     if (kind == TD_WORKLOAD_JOB) {
         view->configured = view->actual;
@@ -176,7 +176,7 @@ const struct td_group_view *td_restriction_view(const struct td_restriction *res
 
 bool td_group_is_disruptable(const struct td_group_view *view)
 {
-    const struct td_group *group = view->group;
+    const struct td_replica_group *group = view->group;
     int64_t lost = group->evicted + group->initiated;
     return view->running - lost > view->configured - view->tolerance ||
            (view->configured == view->running && view->tolerance == 0 && lost == 0);

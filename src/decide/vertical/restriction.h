@@ -32,7 +32,7 @@ struct td_restriction_config {
 };
 
 /* Losses of one group in this pass. */
-struct td_group {
+struct td_replica_group {
     td_str namespace;
     td_str kind; /* empty: pods without a controller */
     td_str name;
@@ -54,7 +54,7 @@ void td_groups_done(struct td_groups *groups);
 
 /* Counts a live pod; every live pod of a workload must be counted before a VPA is judged. NULL when
  * there are too many groups. */
-struct td_group *td_groups_add(struct td_groups *groups, const struct td_vertical_pod *pod);
+struct td_replica_group *td_groups_add(struct td_groups *groups, const struct td_vertical_pod *pod);
 
 enum td_group_fate {
     TD_GROUP_KEPT,
@@ -65,7 +65,7 @@ enum td_group_fate {
 
 /* A group as one VPA sees it. */
 struct td_group_view {
-    struct td_group *group;
+    struct td_replica_group *group;
     enum td_group_fate fate;
     int64_t actual;     /* live pods that count */
     int64_t required;   /* minReplicas */
