@@ -233,7 +233,7 @@ static bool loop_request(const struct loop_pair *pair, const struct td_json *con
 
 /* Add one container to the pod; false when its part in the loop is not known. */
 static bool loop_add_container(const struct loop_pair *pair, const struct td_json *container,
-                               size_t container_count, struct td_loop *loop)
+                               size_t container_count, struct td_loop_pair *loop)
 {
     td_str name = td_json_get_str(container, TD_STR("name"), TD_STR_EMPTY);
     const struct td_container_policy *policy = td_vpa_container_policy(&pair->vpa->policy, name);
@@ -260,7 +260,7 @@ static bool loop_add_container(const struct loop_pair *pair, const struct td_jso
 }
 
 /* The pod as the metric sees it: all containers, or the one. */
-static bool loop_add_pod(const struct loop_pair *pair, struct td_loop *loop)
+static bool loop_add_pod(const struct loop_pair *pair, struct td_loop_pair *loop)
 {
     const struct td_hpa_metric *metric = &pair->hpa->metrics[pair->shared.metric];
     const struct td_json *containers =
@@ -282,9 +282,9 @@ static bool loop_add_pod(const struct loop_pair *pair, struct td_loop *loop)
 }
 
 /* From where the files start it, at the HPA's own target, under a load that does not change. */
-static bool loop_from_files(const struct loop_pair *pair, struct td_loop *ret)
+static bool loop_from_files(const struct loop_pair *pair, struct td_loop_pair *ret)
 {
-    struct td_loop loop = {
+    struct td_loop_pair loop = {
         .utilization_percent = pair->shared.utilization_percent,
         .replicas_min = pair->hpa->min_replicas > 0 ? pair->hpa->min_replicas : 1,
         .replicas_max = pair->hpa->max_replicas,
@@ -321,7 +321,7 @@ static td_str check_title(struct td_arena *arena, const struct td_manifest_objec
 }
 
 /* "averageValue: 300m": the target that means the same while requests are as the files say. */
-static td_str check_absolute(const struct loop_pair *pair, const struct td_loop *loop)
+static td_str check_absolute(const struct loop_pair *pair, const struct td_loop_pair *loop)
 {
     int64_t amount = loop->request * loop->utilization_percent / MANIFESTS_PERCENT;
     bool is_cpu = td_str_equal(pair->resource, TD_STR("cpu"));
@@ -335,7 +335,7 @@ static void check_pair(const struct check_files *files, const struct loop_pair *
                        size_t hpa_item, size_t vpa_item)
 {
     double gain = 0;
-    struct td_loop loop;
+    struct td_loop_pair loop;
     struct td_arena *arena = files->problems[hpa_item].arena;
     if (!td_loop_gain_of_target(pair->shared.utilization_percent, &gain) ||
         td_loop_gain_is_quiet(gain)) {
@@ -344,7 +344,7 @@ static void check_pair(const struct check_files *files, const struct loop_pair *
     td_str drift = TD_STR_EMPTY;
     td_str absolute = TD_STR("averageValue");
     if (loop_from_files(pair, &loop)) {
-        struct td_loop_end end = td_loop_run(&loop);
+        struct td_loop_end end = td_loop_pair_run(&loop);
         absolute = check_absolute(pair, &loop);
         if (end.replicas != loop.replicas) {
             drift = td_arena_format(arena, ", replicas drift to %lld", (long long)end.replicas);

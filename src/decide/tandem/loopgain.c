@@ -41,7 +41,7 @@ static loop_wide loop_div_ceil(loop_wide a, loop_wide b)
 }
 
 /* What the VPA asks for: the usage of one pod and a margin. */
-static int64_t loop_request(const struct td_loop *loop, int64_t replicas)
+static int64_t loop_request(const struct td_loop_pair *loop, int64_t replicas)
 {
     loop_wide usage = (loop_wide)loop->usage_total * (LOOP_PERCENT + TD_LOOP_MARGIN_PERCENT);
     loop_wide request = loop_div_ceil(usage, (loop_wide)replicas * LOOP_PERCENT);
@@ -49,7 +49,7 @@ static int64_t loop_request(const struct td_loop *loop, int64_t replicas)
 }
 
 /* What the HPA asks for. Its utilisation is a whole percentage, cut, as upstream's is. */
-static int64_t loop_replicas(const struct td_loop *loop, int64_t replicas, int64_t request)
+static int64_t loop_replicas(const struct td_loop_pair *loop, int64_t replicas, int64_t request)
 {
     loop_wide requested = (loop_wide)replicas * (loop_wide)request;
     loop_wide percent = (loop_wide)loop->usage_total * LOOP_PERCENT / requested;
@@ -64,7 +64,7 @@ static int64_t loop_replicas(const struct td_loop *loop, int64_t replicas, int64
                       loop->replicas_max);
 }
 
-struct td_loop_end td_loop_run(const struct td_loop *loop)
+struct td_loop_end td_loop_pair_run(const struct td_loop_pair *loop)
 {
     td_assert(loop->replicas >= 1);
     td_assert(loop->request >= 1);

@@ -26,7 +26,7 @@ bool td_loop_gain_is_quiet(double gain);
 
 /* An uncoordinated pair under a constant load: requests and usage in one unit (milli cpu, bytes).
  */
-struct td_loop {
+struct td_loop_pair {
     int64_t replicas;
     int64_t request;
     int64_t utilization_percent; /* of the HPA's target; above 0 */
@@ -46,4 +46,4 @@ struct td_loop_end {
 };
 #define TD_LOOP_ROUNDS_MAX 1000
 
-struct td_loop_end td_loop_run(const struct td_loop *loop);
+struct td_loop_end td_loop_pair_run(const struct td_loop_pair *loop);
