@@ -5,7 +5,7 @@
  * 1. A value of the wrong type is reported under the format where there is one ("must be of type
  *    int32"), unless it is a string or a list: then under the type.
  * 2. A number written with a point or an exponent is a float; a float that is a whole number
- *    passes as an integer, but only from 0 to 2^53 - 1.
+ *    passes as an integer, up to 2^53 - 1 either way.
  * 3. A number outside its format, and a value that fits no branch of anyOf, are reported without a
  *    path in front ("<nil>"), the path in the text.
  * 4. The other checks of a value go on after one failed, so one value can have several errors.
@@ -139,12 +139,12 @@ static bool apply_is_whole_float(const struct td_json *value)
 {
     double number;
     if (!td_json_is(value, TD_JSON_TYPE_NUMBER) || !td_json_to_double(value, &number) ||
-        number < 0 || number > APPLY_FLOAT_INTEGER_MAX) {
+        fabs(number) > APPLY_FLOAT_INTEGER_MAX) {
         return false;
     }
     double whole = trunc(number);
     return number == whole ||
-           (whole > 0 && (number - whole) / (number + whole) < APPLY_FLOAT_EPSILON);
+           (whole != 0 && (number - whole) / (number + whole) < APPLY_FLOAT_EPSILON);
 }
 
 static td_str apply_path_text(const struct apply_place *place)
@@ -177,6 +177,11 @@ static void apply_wrong_type(const struct apply_place *place, const char *wanted
 
 static td_str apply_shown(struct td_arena *arena, const struct td_json *value)
 {
+    double number;
+    if (td_json_is(value, TD_JSON_TYPE_NUMBER) && !apply_is_integer_text(value) &&
+        td_json_to_double(value, &number)) {
+        return td_field_double_text(arena, number);
+    }
     td_auto_buf text;
     td_buf_init(&text, TD_JSON_BYTES_MAX);
     td_json_write(value, &(struct td_json_format){.indent = 0}, &text);
@@ -258,27 +263,33 @@ static void check_number(const struct apply_place *place, const struct td_json *
             continue;
         }
         td_str path = apply_path_text(place);
-        apply_add(place, TD_FIELD_INVALID, value->text,
+        apply_add(place, TD_FIELD_INVALID, apply_shown(place->errors->arena, value),
                   td_arena_format(place->errors->arena, "%.*s in body %s %.*s", TD_STR_ARG(path),
                                   bounds[i].words, TD_STR_ARG(node->text)));
     }
 }
 
-/* A value that may be an integer or a string, and is neither. */
+/* A value that may be an integer or a string, and is neither. One that is only nearly whole passes
+ * the test of types but not that of the integer's range. */
 static void check_any_of(const struct apply_place *place, const struct td_json *value)
 {
-    bool is_number = value->type == TD_JSON_TYPE_NUMBER;
+    double number = 0;
     bool is_whole = apply_is_integer_text(value) || apply_is_whole_float(value);
+    bool is_exact = is_whole && (apply_is_integer_text(value) ||
+                                 (td_json_to_double(value, &number) && trunc(number) == number));
     if (!td_json_get(place->schema, TD_STR("anyOf")) || value->type == TD_JSON_TYPE_STRING ||
-        value->type == TD_JSON_TYPE_NULL || is_whole) {
+        value->type == TD_JSON_TYPE_NULL || is_exact) {
         return;
     }
     td_str path = apply_path_text(place);
     apply_add_bare(place, td_arena_format(place->errors->arena,
                                           "\"%.*s\" must validate at least one schema (anyOf)",
                                           TD_STR_ARG(path)));
-    apply_wrong_type(place, "integer", apply_kind_of(value).type);
-    if (is_number) {
+    if (!is_whole) {
+        apply_wrong_type(place, "integer", apply_kind_of(value).type);
+        apply_wrong_type(place, "integer,string", apply_kind_of(value).type);
+    }
+    if (value->type == TD_JSON_TYPE_NUMBER) {
         check_range(place, TD_STR("integer"), TD_STR_EMPTY, value);
     }
 }
@@ -462,11 +473,8 @@ static void check_value(const struct apply_place *place, const struct td_json *v
         return; /* nobody reads more, and a hostile object could have millions */
     }
     (void)check_type(place, value); /* the other checks are made all the same (rule 4) */
-    if (value->type == TD_JSON_TYPE_NULL) {
-        return;
-    }
-    check_any_of(place, value);
     check_enum(place, value);
+    check_any_of(place, value);
     if (value->type == TD_JSON_TYPE_STRING) {
         check_string(place, value);
     } else if (value->type == TD_JSON_TYPE_NUMBER) {

@@ -57,6 +57,45 @@ void td_field_invalid_int(struct td_field_errors *errors, const struct td_field_
     td_field_error_add(errors, path, TD_FIELD_INVALID, text, td_str_from(detail));
 }
 
+/* The shortest digits come from the writer of JSON, which lays them out differently: they are
+ * gathered without leading and trailing zeros, with the place of the point. */
+td_str td_field_double_text(struct td_arena *arena, double value)
+{
+    char storage[TD_JSON_DOUBLE_BYTES];
+    size_t count = 0;
+    int64_t point = 0; /* digits before it; negative: zeros after it */
+    bool has_point = false;
+    td_auto_buf json;
+    td_buf_init(&json, TD_JSON_DOUBLE_BYTES);
+    td_json_write_double(value, &json);
+    td_str text = td_buf_str(&json);
+    size_t mark = td_str_find(text, 'e', 0);
+    for (size_t i = 0; i < mark; i++) {
+        char c = text.ptr[i];
+        has_point = has_point || c == '.';
+        bool is_digit = c >= '0' && c <= '9' && (c != '0' || count > 0);
+        if (is_digit) {
+            storage[count++] = c;
+        }
+        point += !has_point && is_digit ? 1 : 0;
+        point -= has_point && c == '0' && count == 0 ? 1 : 0;
+    }
+    while (count > 0 && storage[count - 1] == '0') {
+        count--;
+    }
+    td_str power = td_str_slice(text, mark + 1, text.len);
+    int64_t exponent = 0;
+    (void)td_str_to_int64(power, &exponent); /* none: 0 */
+    exponent += point - 1;
+    if (count == 0 || (exponent >= -4 && exponent < 6)) {
+        return td_arena_copy_str(arena, text);
+    }
+    return td_arena_format(arena, "%s%c%s%.*se%c%02lld", text.ptr[0] == '-' ? "-" : "", storage[0],
+                           count > 1 ? "." : "", (int)(count - 1), storage + 1,
+                           exponent < 0 ? '-' : '+',
+                           (long long)(exponent < 0 ? -exponent : exponent));
+}
+
 void td_field_unsupported(struct td_field_errors *errors, const struct td_field_path *path,
                           td_str value, const td_str *supported, size_t supported_count)
 {

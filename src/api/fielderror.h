@@ -50,6 +50,10 @@ void td_field_invalid_str(struct td_field_errors *errors, const struct td_field_
 void td_field_invalid_int(struct td_field_errors *errors, const struct td_field_path *path,
                           int64_t value, const char *detail);
 
+/* A finite float as upstream prints it: shortest digits, with an exponent below 1e-04 and from
+ * 1e+06 on (Go's %v). */
+td_str td_field_double_text(struct td_arena *arena, double value);
+
 /* detail becomes `supported values: "a", "b"`. */
 void td_field_unsupported(struct td_field_errors *errors, const struct td_field_path *path,
                           td_str value, const td_str *supported, size_t supported_count);

@@ -96,11 +96,9 @@ static void check_oom(struct td_vpa_check *check, const struct td_container_poli
     struct td_field_path bump_path = td_field_child(path, TD_STR("oomMinBumpUp"));
     if (policy->has_oom_bump_up_ratio && check_config(check, &ratio_path)) {
         double ratio = (double)td_quantity_milli(&policy->oom_bump_up_ratio) / 1000.0;
-        td_auto_buf text;
-        td_buf_init(&text, TD_JSON_DOUBLE_BYTES);
-        td_json_write_double(ratio, &text);
         if (ratio < 1.0) {
-            td_field_error_add(check->errors, &ratio_path, TD_FIELD_INVALID, td_buf_str(&text),
+            td_field_error_add(check->errors, &ratio_path, TD_FIELD_INVALID,
+                               td_field_double_text(check->arena, ratio),
                                TD_STR("must be greater than or equal to 1.0"));
         }
     }

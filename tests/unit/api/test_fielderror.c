@@ -109,9 +109,33 @@ static void test_every_class_has_a_name(void **state)
     }
 }
 
+struct double_row {
+    double value;
+    const char *expected;
+};
+
+/* Floats look as upstream prints them. */
+static void test_double_text(void **state)
+{
+    (void)state;
+    static const struct double_row rows[] = {
+        {0, "0"},           {0.5, "0.5"},       {-1, "-1"},
+        {999999, "999999"}, {1e6, "1e+06"},     {-1234567.5, "-1.2345675e+06"},
+        {0.0001, "0.0001"}, {0.00001, "1e-05"}, {1.5e-7, "1.5e-07"},
+        {1e21, "1e+21"},    {1e300, "1e+300"},  {9223372036854775808.0, "9.223372036854776e+18"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        td_auto_arena arena;
+        td_arena_init(&arena, 1 << 16);
+        td_str got = td_field_double_text(&arena, rows[i].value);
+        assert_string_equal(got.ptr, rows[i].expected);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_double_text),
         cmocka_unit_test(test_path_is_written_from_the_root),
         cmocka_unit_test(test_lines_name_field_class_value_and_detail),
         cmocka_unit_test(test_many_errors_keep_their_order),
