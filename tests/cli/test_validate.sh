@@ -130,6 +130,70 @@ sed 's/name: db}/name: other}/' "$work/vpa-all.yaml" >"$work/vpa-elsewhere.yaml"
 EOF
 } >"$work/vpa-bad.yaml"
 printf 'apiVersion: autoscaling.k8s.io/v1\nkind: VerticalPodAutoscaler\nmetadata: {name: db}\nspec: {}\n' >"$work/vpa-no-target.yaml"
+cat >"$work/pair.yaml" <<'EOF'
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - {name: web, image: web, resources: {requests: {cpu: 1}}}
+---
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: web, namespace: shop}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  maxReplicas: 100
+  metrics:
+  - type: Resource
+    resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}
+---
+apiVersion: autoscaling.k8s.io/v1
+kind: VerticalPodAutoscaler
+metadata: {name: web, namespace: shop}
+spec:
+  targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  resourcePolicy: {containerPolicies: [{containerName: web, minAllowed: {cpu: 25m}}]}
+EOF
+sed '1,/^---/d' "$work/pair.yaml" >"$work/pair-alone.yaml"
+sed 's/averageUtilization: 50/averageUtilization: 80/' "$work/pair.yaml" >"$work/pair-quiet.yaml"
+sed 's/type: Utilization, averageUtilization: 50/type: AverageValue, averageValue: 300m/' "$work/pair.yaml" >"$work/pair-absolute.yaml"
+sed 's/minAllowed: {cpu: 25m}/controlledResources: [memory]/' "$work/pair.yaml" >"$work/pair-apart.yaml"
+sed 's/resourcePolicy: .*/updatePolicy: {updateMode: "Off"}/' "$work/pair.yaml" >"$work/pair-off.yaml"
+cat >"$work/hvpa.yaml" <<'EOF'
+apiVersion: autoscaling.k8s.io/v1alpha1
+kind: Hvpa
+metadata: {name: web, namespace: shop}
+spec:
+  targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  hpaSpec: {maxReplicas: 10}
+  vpaSpec: {}
+EOF
+sed 's/{name: web, namespace/{name: other, namespace/' "$work/hvpa.yaml" >"$work/hvpa-second.yaml"
+sed 's/maxReplicas: 10/minReplicas: 3, maxReplicas: 2/; s/vpaSpec: {}/mode: Half/' "$work/hvpa.yaml" >"$work/hvpa-bad.yaml"
+sed 's/vpaSpec: {}/vpaSpec: {targetRef: {kind: StatefulSet, name: web}}/' "$work/hvpa.yaml" >"$work/hvpa-mismatch.yaml"
+sed 's/maxReplicas: 10/maxReplicas: ten/' "$work/hvpa.yaml" >"$work/hvpa-type.yaml"
+{ cat "$work/hvpa.yaml"; printf '  ratio: 1\n'; } >"$work/hvpa-unknown.yaml"
+cat >"$work/gardener.yaml" <<'EOF'
+apiVersion: autoscaling.k8s.io/v1alpha1
+kind: Hvpa
+metadata: {name: api, namespace: shoot}
+spec:
+  targetRef: {apiVersion: apps/v1, kind: Deployment, name: api}
+  hpa:
+    deploy: true
+    template: {spec: {maxReplicas: 4, metrics: [{type: Resource, resource: {name: cpu, targetAverageUtilization: 80}}]}}
+  vpa: {deploy: true, template: {spec: {}}}
+  weightBasedScalingIntervals:
+  - {vpaWeight: 0, startReplicaCount: 1, lastReplicaCount: 3}
+  - {vpaWeight: 100, startReplicaCount: 4}
+EOF
+sed 's/vpaWeight: 0,/vpaWeight: 10,/; s/vpaWeight: 100/vpaWeight: 20/' "$work/gardener.yaml" >"$work/gardener-odd.yaml"
 mkdir "$work/empty"
 
 check "a good file" 0 '^no problems in 1 object \(1 file\)$' '' validate "$work/good.yaml"
@@ -164,6 +228,32 @@ check "a VPA's pod policy" 1 'vpa-bad.yaml:12: .*podPolicies.maxAllowed\[cpu\]: 
 check "a VPA's unknown field" 1 'vpa-bad.yaml:13: .*: spec.sellector: unknown field' '' validate "$work/vpa-bad.yaml"
 check "each fault of a VPA once" 1 '^4 problems in 1 object' '' validate "$work/vpa-bad.yaml"
 check "a VPA without target" 1 'vpa-no-target.yaml:4: .*: spec.targetRef: Required value$' '' validate "$work/vpa-no-target.yaml"
+check "an HPA and a VPA that drive each other" 1 'pair.yaml:20: HorizontalPodAutoscaler shop/web and VerticalPodAutoscaler shop/web both act on cpu: loop gain 1.74, replicas drift to 79$' '' validate "$work/pair.yaml"
+check "three ways out of the loop" 1 '^    use an Hvpa \(tandem validate --migrate\), an absolute HPA target \(averageValue: 500m\), or take cpu out of the VPA$' '' validate "$work/pair.yaml"
+check "a loop without its workload has only a gain" 1 'both act on cpu: loop gain 1.74$' '' validate "$work/pair-alone.yaml"
+check "a loop as JSON has its field" 1 '"field": "spec.metrics\[0\]"' '' validate --output json "$work/pair.yaml"
+check "a target inside the tolerance is quiet" 0 '^no problems in 3 objects' '' validate "$work/pair-quiet.yaml"
+check "an absolute target is no loop" 0 '^no problems in 3 objects' '' validate "$work/pair-absolute.yaml"
+check "other resources are no loop" 0 '^no problems in 3 objects' '' validate "$work/pair-apart.yaml"
+check "a VPA that is Off is no loop" 0 '^no problems in 3 objects' '' validate "$work/pair-off.yaml"
+check "a good Hvpa" 0 '^no problems in 1 object ' '' validate "$work/hvpa.yaml"
+check "the example of an Hvpa" 0 '^no problems in 2 objects ' '' validate "$top/examples/hvpa.yaml"
+check "an Hvpa's mode" 1 'hvpa-bad.yaml:7: Hvpa shop/web: spec.mode: Unsupported value: "Half"' '' validate "$work/hvpa-bad.yaml"
+check "the HPA inside an Hvpa" 1 'hvpa-bad.yaml:6: Hvpa shop/web: spec.hpaSpec.maxReplicas: Invalid value: 2: ' '' validate "$work/hvpa-bad.yaml"
+check "two targets of an Hvpa" 1 'hvpa-mismatch.yaml:7: .*: spec.vpaSpec.targetRef.kind: Invalid value: "StatefulSet": differs from spec.targetRef' '' validate "$work/hvpa-mismatch.yaml"
+check "an Hvpa that does not decode" 2 '' '^tandem: .*hvpa-type.yaml:6: spec.hpaSpec.maxReplicas: "ten": must be a 32-bit integer$' validate "$work/hvpa-type.yaml"
+check "an Hvpa's unknown field" 1 'hvpa-unknown.yaml:8: .*: spec.ratio: unknown field' '' validate "$work/hvpa-unknown.yaml"
+check "two Hvpas on one target" 1 'hvpa-second.yaml:5: Hvpa shop/other: spec.targetRef: Hvpa shop/web \(.*/hvpa.yaml:1\) already scales this target' '' validate "$work/hvpa.yaml" "$work/hvpa-second.yaml"
+check "an Hvpa beside an HPA" 1 'hvpa.yaml:5: Hvpa shop/web: spec.targetRef: HorizontalPodAutoscaler shop/web \(.*/pair-quiet.yaml:13\) acts on the same target; the Hvpa would refuse to act' '' validate "$work/pair-quiet.yaml" "$work/hvpa.yaml"
+check "gardener's fields" 1 'gardener.yaml:[0-9]+: Hvpa shoot/api: spec.weightBasedScalingIntervals: is a field of gardener' '' validate "$work/gardener.yaml"
+check "a pair as an Hvpa" 0 '^  mode: RatioBased$' '' validate --migrate "$work/pair.yaml"
+check "a migration says where it comes from" 0 '^# From HorizontalPodAutoscaler web \(.*/pair.yaml:13\) and VerticalPodAutoscaler web \(' '' validate --migrate "$work/pair.yaml"
+check "a migration as JSON" 0 '"mode": "HPABiased"' '' validate --migrate --output json "$work/pair-absolute.yaml"
+check "gardener's Hvpa in our form" 0 '^  mode: HPAPreferred$' '' validate --migrate "$work/gardener.yaml"
+check "weights that cannot be expressed" 1 '^# Not migrated: the weights have more stages' '' validate --migrate "$work/gardener-odd.yaml"
+check "nothing to migrate" 0 '^# nothing to migrate' '' validate --migrate "$work/good.yaml"
+"$tandem" validate --migrate "$work/pair.yaml" "$work/gardener.yaml" >"$work/migrated.yaml"
+check "what a migration prints is valid" 0 '^no problems in 2 objects ' '' validate "$work/migrated.yaml"
 check "cut JSON" 2 '' '^tandem: .*cut.json:1:[0-9]+: ' validate "$work/cut.json"
 check "cut YAML" 2 '' '^tandem: .*cut-yaml.yaml:[0-9]+: ' validate "$work/cut-yaml.yaml"
 check "600 deep JSON" 2 '' '^tandem: .*deep.json:1:513: .*512' validate "$work/deep.json"
