@@ -10,6 +10,7 @@
 
 #define ARENA_BYTES_MAX ((size_t)1 << 20) /* of one decision */
 #define CONTAINER TD_STR("container")
+#define WINDOW_SAMPLES 5 /* one a minute: confidence counts them */
 
 struct upstream {
     struct td_vertical_config config;
@@ -49,7 +50,8 @@ static void upstream_learn(struct upstream *upstream, const struct replay_sample
 {
     td_time now = sample->time * TD_SECOND;
     const struct td_oom_rule rule = td_learn_rule(&upstream->aggregate.policy, &upstream->config);
-    if (td_container_cpu(&upstream->container, now, sample->cpu_milli)) {
+    bool is_accepted = td_container_cpu(&upstream->container, now, sample->cpu_milli);
+    for (int i = 0; is_accepted && i < WINDOW_SAMPLES; i++) {
         td_aggregate_add_cpu(&upstream->aggregate, &upstream->config, now, sample->cpu_milli);
     }
     struct td_peak_change change =

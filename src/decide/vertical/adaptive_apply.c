@@ -24,9 +24,12 @@ const char *td_adaptive_apply_reason_name(enum td_adaptive_apply_reason reason)
     return names[reason];
 }
 
-/* Amounts far past the maxima would overflow a product; capped ones decide alike. */
+/* Amounts far outside what there is would overflow a product; capped ones decide alike. */
 static int64_t bounded(int64_t amount)
 {
+    if (amount < 0) {
+        return 0;
+    }
     return amount < 2 * TD_ADAPTIVE_MAX ? amount : 2 * TD_ADAPTIVE_MAX;
 }
 
