@@ -59,7 +59,7 @@ static void test_gain_of_a_target(void **state)
 }
 
 struct end_row {
-    struct td_loop loop;
+    struct td_loop_pair loop;
     int64_t replicas;
     int64_t request;
     int64_t rounds;
@@ -79,7 +79,7 @@ static void test_where_it_ends(void **state)
         {{2, 1000, 50, 0, 1, 100, 25, INT64_MAX}, 1, 25, 1},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct td_loop_end end = td_loop_run(&rows[i].loop);
+        struct td_loop_end end = td_loop_pair_run(&rows[i].loop);
         assert_true(end.is_settled);
         assert_int_equal(end.replicas, rows[i].replicas);
         assert_int_equal(end.request, rows[i].request);
@@ -91,15 +91,15 @@ static void test_where_it_ends(void **state)
 static void test_largest_amounts(void **state)
 {
     (void)state;
-    const struct td_loop loop = {.replicas = INT32_MAX,
-                                 .request = INT64_MAX,
-                                 .utilization_percent = 1,
-                                 .usage_total = INT64_MAX,
-                                 .replicas_min = 1,
-                                 .replicas_max = INT32_MAX,
-                                 .request_min = 1,
-                                 .request_max = INT64_MAX};
-    struct td_loop_end end = td_loop_run(&loop);
+    const struct td_loop_pair loop = {.replicas = INT32_MAX,
+                                      .request = INT64_MAX,
+                                      .utilization_percent = 1,
+                                      .usage_total = INT64_MAX,
+                                      .replicas_min = 1,
+                                      .replicas_max = INT32_MAX,
+                                      .request_min = 1,
+                                      .request_max = INT64_MAX};
+    struct td_loop_end end = td_loop_pair_run(&loop);
     assert_in_range(end.replicas, 1, INT32_MAX);
     assert_true(end.request >= 1);
 }
