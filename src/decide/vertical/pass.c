@@ -87,9 +87,19 @@ static int build_index(struct td_updater_pass *pass, struct td_error *err)
             vpas[count++] = input->vpas[i];
         }
     }
-    return td_match_index_add(&pass->index, input->source, vpas, count, TD_MATCH_UPDATER, NULL,
-                              err);
+    int code =
+        td_match_index_add(&pass->index, input->source, vpas, count, TD_MATCH_UPDATER, NULL, err);
+    return code < 0 ? code
+                    : td_match_index_add(&pass->roles, input->source, input->vpas, input->vpa_count,
+                                         TD_MATCH_ANY, NULL, err);
 }
+
+/* What is known of one live pod. */
+struct sight {
+    const struct td_match_vpa *master; /* the VPA that may act on it, or NULL */
+    const struct td_match_vpa *role;   /* the VPA whose pod it is, whatever its mode, or NULL */
+    bool is_unclear;                   /* its controllers could not be read just now */
+};
 
 static bool is_live(const struct td_vertical_pod *pod)
 {
@@ -97,9 +107,7 @@ static bool is_live(const struct td_vertical_pod *pod)
            pod->meta.deleted.nanos == 0;
 }
 
-/* The VPA of each live pod; NULL where there is none. */
-static int find_masters(struct td_updater_pass *pass, const struct td_match_vpa **masters,
-                        struct td_error *err)
+static int look_at_pods(struct td_updater_pass *pass, struct sight *sights, struct td_error *err)
 {
     const struct td_updater_input *input = &pass->input;
     for (size_t i = 0; i < input->pod_count; i++) {
@@ -108,11 +116,16 @@ static int find_masters(struct td_updater_pass *pass, const struct td_match_vpa 
             continue;
         }
         const struct td_controller *top;
-        int code = td_top_memo_get(&pass->memo, input->source, meta, &top, NULL, err);
+        td_str why;
+        int code = td_top_memo_get(&pass->memo, input->source, meta, &top, &why, err);
         if (code < 0) {
             return code;
         }
-        masters[i] = td_match_find(&pass->index, top, meta->namespace, &meta->labels);
+        sights[i].is_unclear = why.len > 0;
+        sights[i].master = td_match_find(&pass->index, top, meta->namespace, &meta->labels);
+        sights[i].role = sights[i].master
+                             ? sights[i].master
+                             : td_match_find(&pass->roles, top, meta->namespace, &meta->labels);
     }
     return TD_OK;
 }
@@ -167,7 +180,7 @@ static td_str rebirth_group(struct td_arena *arena, const struct td_vertical_pod
 }
 
 static void remember(struct td_updater_pass *pass, const struct td_vertical_pod *pod,
-                     const struct td_match_vpa *master)
+                     const struct sight *sight)
 {
     const struct td_updater_input *input = &pass->input;
     bool is_new = false;
@@ -181,11 +194,13 @@ static void remember(struct td_updater_pass *pass, const struct td_vertical_pod 
         td_updater_state_born(input->state, memory, group, pod->meta.name, hash_requests(pod),
                               input->now);
     }
-    td_updater_state_see(memory, master ? master->key : TD_STR_EMPTY, is_new);
+    if (!sight->is_unclear) {
+        td_updater_state_see(memory, sight->role ? sight->role->key : TD_STR_EMPTY, is_new);
+    }
 }
 
 /* One job a VPA that has pods, in the order of the VPAs, the one to resume at first. */
-static void make_jobs(struct td_updater_pass *pass, const struct td_match_vpa *const *masters)
+static void make_jobs(struct td_updater_pass *pass, const struct sight *sights)
 {
     const struct td_updater_input *input = &pass->input;
     struct td_map jobs;
@@ -194,11 +209,12 @@ static void make_jobs(struct td_updater_pass *pass, const struct td_match_vpa *c
         td_arena_array(input->arena, struct td_updater_job, input->vpa_count);
     size_t count = 0;
     for (size_t i = 0; i < input->pod_count; i++) {
-        struct td_updater_job *job = masters[i] ? td_map_get(&jobs, masters[i]->key) : NULL;
-        if (masters[i] && !job) {
+        const struct td_match_vpa *master = sights[i].master;
+        struct td_updater_job *job = master ? td_map_get(&jobs, master->key) : NULL;
+        if (master && !job) {
             job = &made[count++];
-            job->match = masters[i];
-            (void)td_map_put(&jobs, masters[i]->key, job); /* as many as VPAs: it has room */
+            job->match = master;
+            (void)td_map_put(&jobs, master->key, job); /* as many as VPAs: it has room */
         }
         if (job) {
             job->pod_count++;
@@ -211,8 +227,8 @@ static void make_jobs(struct td_updater_pass *pass, const struct td_match_vpa *c
         made[i].pod_count = 0;
     }
     for (size_t i = 0; i < input->pod_count; i++) {
-        if (masters[i]) {
-            struct td_updater_job *job = td_map_get(&jobs, masters[i]->key);
+        if (sights[i].master) {
+            struct td_updater_job *job = td_map_get(&jobs, sights[i].master->key);
             job->pods[job->pod_count++] = &input->pods[i];
         }
     }
@@ -235,15 +251,16 @@ int td_updater_pass_begin(struct td_updater_pass *pass, const struct td_updater_
 {
     *pass = (struct td_updater_pass){.input = *input, .notes = {.arena = input->arena}};
     td_match_index_init(&pass->index, input->arena, input->gates.heterogeneous_workloads);
+    td_match_index_init(&pass->roles, input->arena, input->gates.heterogeneous_workloads);
     td_top_memo_init(&pass->memo, input->arena);
     td_groups_init(&pass->groups, input->arena);
-    const struct td_match_vpa **masters =
-        td_arena_array(input->arena, const struct td_match_vpa *, input->pod_count);
+    struct sight *sights = td_arena_array(input->arena, struct sight, input->pod_count);
     int code = build_index(pass, err);
-    code = code < 0 ? code : find_masters(pass, masters, err);
+    code = code < 0 ? code : look_at_pods(pass, sights, err);
     if (code < 0) {
         td_groups_done(&pass->groups);
         td_top_memo_done(&pass->memo);
+        td_match_index_done(&pass->roles);
         td_match_index_done(&pass->index);
         return code;
     }
@@ -251,10 +268,10 @@ int td_updater_pass_begin(struct td_updater_pass *pass, const struct td_updater_
     for (size_t i = 0; i < input->pod_count; i++) {
         if (is_live(&input->pods[i])) {
             (void)td_groups_add(&pass->groups, &input->pods[i]); /* else it is in no group */
-            remember(pass, &input->pods[i], masters[i]);
+            remember(pass, &input->pods[i], &sights[i]);
         }
     }
-    make_jobs(pass, masters);
+    make_jobs(pass, sights);
     td_updater_state_set_resume(input->state, TD_STR_EMPTY);
     return TD_OK;
 }
@@ -542,6 +559,7 @@ void td_updater_pass_end(struct td_updater_pass *pass)
     }
     td_groups_done(&pass->groups);
     td_top_memo_done(&pass->memo);
+    td_match_index_done(&pass->roles);
     td_match_index_done(&pass->index);
     td_updater_state_end(pass->input.state, pass->input.now);
 }

@@ -133,7 +133,8 @@ enum td_updater_phase { TD_PASS_READY, TD_PASS_WAITING, TD_PASS_ANNOTATING, TD_P
 
 struct td_updater_pass {
     struct td_updater_input input;
-    struct td_match_index index;
+    struct td_match_index index; /* VPAs that may act */
+    struct td_match_index roles; /* all VPAs: a mode switched off is not a change of role */
     struct td_top_memo memo;
     struct td_groups groups;
     struct td_updater_job *jobs;

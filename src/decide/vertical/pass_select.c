@@ -9,8 +9,10 @@
 
 #include "decide/vertical/boost.h"
 #include "decide/vertical/capping.h"
+#include "decide/vertical/podcaps.h"
 #include "decide/vertical/podlevel.h"
 #include "decide/vertical/requirements.h"
+#include "decide/vertical/resourcelist.h"
 
 enum td_updater_rule td_updater_group_rule(const struct td_updater_job *job,
                                            const struct td_vertical_pod *pod, td_str *ret_detail)
@@ -96,6 +98,51 @@ static bool filter_in_place(struct td_updater_pass *pass, struct td_updater_job 
     return false;
 }
 
+/* What the containers will ask for together once the recommendation is applied. */
+static struct td_quantity sum_containers(struct td_arena *arena, const struct td_vertical_pod *pod,
+                                         const struct td_recommendation *recommendation,
+                                         td_str resource)
+{
+    const struct td_podcaps_pair *pairs = td_podcaps_pair(arena, pod, recommendation);
+    struct td_quantity sum = td_quantity_new(0, TD_QUANTITY_DECIMAL_SI);
+    for (size_t i = 0; i < pod->container_count; i++) {
+        const struct td_quantity *asked =
+            td_resources_get(&pod->containers[i].spec_requests, resource);
+        const struct td_container_recommendation *entry = pairs[i].entry;
+        const struct td_quantity *wanted =
+            entry ? td_resources_get(&entry->target, resource) : NULL;
+        if (asked) { /* a request that is not there is not written */
+            td_quantity_add(arena, &sum, wanted ? wanted : asked);
+        }
+    }
+    return sum;
+}
+
+/* A pod's own request is never written below those of its containers. Where it was raised to just
+ * that, it has what it can get: judged by the lower target it would be written the same again and
+ * again. */
+static void take_raised(struct td_arena *arena, const struct td_vertical_pod *pod,
+                        struct td_recommendation *recommendation)
+{
+    struct td_pod_recommendation *level = &recommendation->pod;
+    level->target = td_resources_copy(arena, &level->target);
+    level->upper_bound = td_resources_copy(arena, &level->upper_bound);
+    for (size_t i = 0; i < level->target.count; i++) {
+        struct td_resource *target = &level->target.items[i];
+        const struct td_quantity *request = td_resources_get(&pod->pod_requests, target->name);
+        struct td_quantity sum = sum_containers(arena, pod, recommendation, target->name);
+        if (!request || td_quantity_compare(request, &sum) != 0 ||
+            td_quantity_compare(&sum, &target->quantity) <= 0) {
+            continue;
+        }
+        target->quantity = sum;
+        const struct td_quantity *upper = td_resources_get(&level->upper_bound, target->name);
+        if (upper && td_quantity_compare(upper, &sum) < 0) {
+            td_resources_set(arena, &level->upper_bound, target->name, &sum);
+        }
+    }
+}
+
 /* The recommendation as it may be applied to this pod. */
 static const struct td_recommendation *cap_for(const struct td_updater_pass *pass,
                                                const struct td_vpa *vpa,
@@ -120,6 +167,7 @@ static const struct td_recommendation *cap_for(const struct td_updater_pass *pas
     if (is_pod_level && vpa->has_recommendation) {
         made->pod = td_pod_level_cap(input->arena, &vpa->recommendation.pod, capping.pod_limits,
                                      input->largest_node, NULL);
+        take_raised(input->arena, pod, made);
     }
     return made;
 }

@@ -265,6 +265,36 @@ static void test_pass_acts_on_a_role_change(void **unused)
     stage_done(&stage);
 }
 
+/* A VPA that is switched off and on again has not changed anyone's role. */
+static void test_pass_takes_a_mode_for_no_role(void **unused)
+{
+    (void)unused;
+    struct stage stage;
+    stage_init(&stage);
+    stage_add_workload(&stage, "ReplicaSet", "web", 2);
+    struct td_vpa *vpa = stage_add_vpa(&stage, "v", OLD, "ReplicaSet", "web", RECREATE);
+    for (int i = 0; i < 2; i++) {
+        stage_add_pod(&stage, &(struct stage_pod){.name = i ? "b" : "a",
+                                                  .owner_kind = "ReplicaSet",
+                                                  .owner = "web",
+                                                  .cpu = "200m",
+                                                  .memory = "200Mi"});
+    }
+    const enum td_vpa_mode modes[] = {TD_VPA_OFF, TD_VPA_RECREATE, TD_VPA_INITIAL, TD_VPA_RECREATE};
+    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+        vpa->mode = modes[i];
+        assert_int_equal(stage_pass(&stage), 0);
+        assert_int_equal(stage_rule(&stage, "a"), modes[i] == TD_VPA_RECREATE ? TD_RULE_YOUNG : -1);
+    }
+    size_t count = stage.workload_count;
+    stage.workload_count = 0; /* the controllers cannot be read for a moment */
+    assert_int_equal(stage_pass(&stage), 0);
+    stage.workload_count = count;
+    assert_int_equal(stage_pass(&stage), 0);
+    assert_int_equal(stage_rule(&stage, "a"), TD_RULE_YOUNG);
+    stage_done(&stage);
+}
+
 /* The same pod without a move waits for its age. */
 static void test_pass_waits_for_age_inside_the_range(void **unused)
 {
@@ -401,6 +431,46 @@ static void test_pass_resumes_where_the_rate_limit_stopped_it(void **unused)
     stage_done(&stage);
 }
 
+/* A pod-level request that had to be raised to its containers' sum is not written for ever. */
+static void test_pass_rests_at_a_raised_pod_request(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *cpu; /* of the pod itself */
+        size_t done;
+    } rows[] = {{"300m", 0}, {"400m", 1}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct stage stage;
+        stage_init(&stage);
+        stage.now += 24 * TD_HOUR;
+        stage_add_workload(&stage, "ReplicaSet", "web", 2);
+        struct td_vpa *vpa =
+            stage_add_vpa(&stage, "v", OLD, "ReplicaSet", "web",
+                          "\"updatePolicy\":{\"updateMode\":\"InPlaceOrRecreate\"}");
+        struct td_resource pod_target = {
+            .name = TD_STR("cpu"), .quantity = td_quantity_new_milli(200, TD_QUANTITY_DECIMAL_SI)};
+        struct td_resources level = {.items = &pod_target, .count = 1};
+        vpa->recommendation.pod = (struct td_pod_recommendation){
+            .is_set = true, .target = level, .lower_bound = level, .upper_bound = level};
+        struct td_resource request = {.name = TD_STR("cpu")};
+        assert_int_equal(
+            td_quantity_parse(&stage.arena, td_str_from(rows[i].cpu), &request.quantity, NULL),
+            TD_OK);
+        for (int p = 0; p < 2; p++) {
+            struct td_vertical_pod *pod =
+                stage_add_pod(&stage, &(struct stage_pod){.name = p ? "b" : "a",
+                                                          .owner_kind = "ReplicaSet",
+                                                          .owner = "web",
+                                                          .cpu = "300m",
+                                                          .memory = "300Mi"});
+            pod->has_pod_level = true;
+            pod->pod_requests = (struct td_resources){.items = &request, .count = 1};
+        }
+        assert_int_equal(stage_pass(&stage), rows[i].done);
+        stage_done(&stage);
+    }
+}
+
 /* Every note reads as a sentence and as JSON with who, rule and numbers. */
 static void test_pass_accounts_for_every_pod(void **unused)
 {
@@ -451,11 +521,13 @@ int main(void)
         cmocka_unit_test(test_pass_leaves_alone_what_comes_back_unchanged),
         cmocka_unit_test(test_pass_forgets_evictions_that_helped),
         cmocka_unit_test(test_pass_acts_on_a_role_change),
+        cmocka_unit_test(test_pass_takes_a_mode_for_no_role),
         cmocka_unit_test(test_pass_waits_for_age_inside_the_range),
         cmocka_unit_test(test_pass_falls_back_to_eviction),
         cmocka_unit_test(test_pass_checks_requirements_before_the_fallback),
         cmocka_unit_test(test_pass_waits_for_confidence),
         cmocka_unit_test(test_pass_resumes_where_the_rate_limit_stopped_it),
+        cmocka_unit_test(test_pass_rests_at_a_raised_pod_request),
         cmocka_unit_test(test_pass_accounts_for_every_pod),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

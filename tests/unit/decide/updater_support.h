@@ -2,6 +2,14 @@
  * server that accepts or refuses, and the calls that were made. */
 #pragma once
 
+/* clang-format off */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+/* clang-format on */
+
 #include <stdio.h>
 #include <string.h>
 
