@@ -81,12 +81,17 @@ static struct td_tandem_time opens_at(struct td_tandem_time since, struct td_ins
     };
 }
 
-struct td_tandem_openings td_tandem_decrease_opens(const struct td_tandem_input *in)
+struct td_tandem_openings td_tandem_openings_of(const struct td_tandem_input *in)
 {
+    const struct td_hvpa *hvpa = in->hvpa;
     return (struct td_tandem_openings){
-        .stabilization = opens_at(last_for_decrease(in, in->last_vertical), in->now,
-                                  in->hvpa->vertical_down.stabilization),
+        .horizontal_up = opens_at(in->last_horizontal, in->now, hvpa->horizontal_up.stabilization),
+        .horizontal_down =
+            opens_at(in->last_horizontal, in->now, hvpa->horizontal_down.stabilization),
+        .vertical_up = opens_at(in->last_vertical, in->now, hvpa->vertical_up.stabilization),
+        .vertical_down = opens_at(last_for_decrease(in, in->last_vertical), in->now,
+                                  hvpa->vertical_down.stabilization),
         .settling = opens_at(last_for_decrease(in, in->last_horizontal), in->now,
-                             (td_wide)in->hvpa->settle_seconds * TD_SECOND),
+                             (td_wide)hvpa->settle_seconds * TD_SECOND),
     };
 }

@@ -16,12 +16,15 @@ enum td_tandem_block td_tandem_horizontal_gate(const struct td_tandem_input *in,
 /* Stabilization and, for decreases, settling. */
 enum td_tandem_block td_tandem_vertical_gate(const struct td_tandem_input *in, bool is_up);
 
-/* When the two gates of a decrease open, by the timestamps given; for the account. */
+/* When each gate opens that is closed now, by the timestamps given; for the account. */
 struct td_tandem_openings {
-    struct td_tandem_time stabilization;
+    struct td_tandem_time horizontal_up;
+    struct td_tandem_time horizontal_down;
+    struct td_tandem_time vertical_up;
+    struct td_tandem_time vertical_down; /* its stabilization */
     struct td_tandem_time settling;
 };
-struct td_tandem_openings td_tandem_decrease_opens(const struct td_tandem_input *in);
+struct td_tandem_openings td_tandem_openings_of(const struct td_tandem_input *in);
 
 /* Has at least `seconds` passed since `since`? A clock that went back counts as no time. */
 bool td_tandem_has_passed(struct td_instant since, struct td_instant now, int64_t seconds);
