@@ -16,7 +16,7 @@ static void parts_check_word(struct td_hvpa_reader *reader, const struct td_hvpa
 {
     td_str text = td_json_get_str(outer, key, TD_STR_EMPTY);
     const struct td_json *node = td_hvpa_member(outer, key);
-    bool is_known = !node;
+    bool is_known = !node || (td_json_is(node, TD_JSON_TYPE_STRING) && text.len == 0);
     for (size_t i = 0; i < count; i++) {
         is_known = is_known || td_str_equal(text, supported[i]);
     }
@@ -101,8 +101,14 @@ static bool parts_use_percentage(struct td_hvpa_reader *reader, const struct td_
     return percentage && !has_metrics;
 }
 
-static bool parts_has_field(const struct td_field_errors *errors, td_str field)
+/* Has a fault been named at this place, or so many elsewhere that one more helps nobody (and
+ * looking through them would cost)? */
+static bool parts_is_named(const struct td_field_errors *errors, const struct td_field_path *path)
 {
+    if (errors->count >= TD_STRICT_PROBLEMS_MAX) {
+        return true;
+    }
+    td_str field = td_field_path_text(errors->arena, path);
     for (size_t i = 0; i < errors->count; i++) {
         if (td_str_equal(errors->items[i].field, field)) {
             return true;
@@ -195,6 +201,13 @@ void td_hvpa_read_hpa(struct td_hvpa_reader *reader, const struct td_hvpa_part *
     if (code < 0 || !stored) {
         return;
     }
+    if (hvpa->hpa.metric_count > TD_HVPA_METRICS_MAX) {
+        struct td_field_path path = td_field_child(&part->inner, TD_STR("metrics"));
+        td_str detail = td_arena_format(arena, "must have at most %d items", TD_HVPA_METRICS_MAX);
+        td_field_error_add(&reader->findings->errors, &path, TD_FIELD_TOO_MANY,
+                           td_arena_format(arena, "%zu", hvpa->hpa.metric_count), detail);
+        return;
+    }
     struct td_json *kept = td_json_get(stored, TD_STR("spec"));
     parts_set_target(arena, kept, TD_STR("scaleTargetRef"), &hvpa->target);
     hvpa->has_hpa = true;
@@ -209,7 +222,7 @@ void td_hvpa_read_hpa(struct td_hvpa_reader *reader, const struct td_hvpa_part *
 static void parts_invalid(struct td_field_errors *errors, const struct td_field_path *path,
                           td_str value, const char *detail)
 {
-    if (!parts_has_field(errors, td_field_path_text(errors->arena, path))) {
+    if (!parts_is_named(errors, path)) {
         td_field_invalid_str(errors, path, value, detail);
     }
 }
@@ -217,7 +230,7 @@ static void parts_invalid(struct td_field_errors *errors, const struct td_field_
 static void parts_unsupported(struct td_field_errors *errors, const struct td_field_path *path,
                               td_str value, const td_str *supported, size_t count)
 {
-    if (!parts_has_field(errors, td_field_path_text(errors->arena, path))) {
+    if (!parts_is_named(errors, path)) {
         td_field_unsupported(errors, path, value, supported, count);
     }
 }

@@ -56,6 +56,9 @@
 #define TD_TRACE_WINDOWS_MAX ((size_t)8000000) /* windows of all of them */
 #define TD_TRACE_POINTS_MAX ((size_t)20000000) /* points of Prometheus series, before windows */
 
+#define TD_HVPA_METRICS_MAX 100    /* metrics of one Hvpa */
+#define TD_LOOP_CONTAINERS_MAX 100 /* containers of a pod whose autoscalers are held together */
+
 /* Program. */
 #define TD_PATH_BYTES_MAX ((size_t)4096)    /* one path of a file */
 #define TD_FOLDER_DEPTH_MAX 32              /* folders below one that is read */

@@ -182,7 +182,7 @@ bool td_manifests_shares(const struct td_hpa *hpa, const struct td_vpa *vpa, td_
                          struct td_shared_metric *ret)
 {
     bool is_found = false;
-    for (size_t i = 0; i < hpa->metric_count; i++) {
+    for (size_t i = 0; i < hpa->metric_count && i < TD_HVPA_METRICS_MAX; i++) {
         const struct td_hpa_metric *metric = &hpa->metrics[i];
         bool is_smaller =
             !is_found || metric->target.average_utilization < ret->utilization_percent;
@@ -267,6 +267,9 @@ static bool loop_add_pod(const struct loop_pair *pair, struct td_loop_pair *loop
         td_json_get_path(pair->workload, "spec.template.spec.containers");
     size_t count = td_json_is(containers, TD_JSON_TYPE_ARRAY) ? containers->count : 0;
     size_t used = 0;
+    if (count > TD_LOOP_CONTAINERS_MAX) {
+        return false;
+    }
     for (const struct td_json *item = count > 0 ? containers->first : NULL; item;
          item = item->next) {
         td_str name = td_json_get_str(item, TD_STR("name"), TD_STR_EMPTY);
@@ -278,7 +281,7 @@ static bool loop_add_pod(const struct loop_pair *pair, struct td_loop_pair *loop
         }
         used++;
     }
-    return used > 0 && used < MANIFESTS_PERCENT;
+    return used > 0;
 }
 
 /* From where the files start it, at the HPA's own target, under a load that does not change. */

@@ -378,6 +378,43 @@ static void test_all_faults_are_collected(void **state)
     assert_false(findings.is_target_mismatch);
 }
 
+/* Metrics are bounded, and a flood of faults in policies costs no more than a list of them. */
+static void test_floods_are_bounded(void **state)
+{
+    (void)state;
+    td_auto_arena arena;
+    td_arena_init(&arena, ARENA_BYTES);
+    td_auto_buf text;
+    td_buf_init(&text, 1 << 24);
+    for (int i = 0; i < 101; i++) {
+        (void)td_buf_append_format(&text,
+                                   "%s{'type':'Pods','pods':{'metric':{'name':'m%d'},'target':"
+                                   "{'type':'AverageValue','averageValue':'1'}}}",
+                                   i > 0 ? "," : "", i);
+    }
+    td_str spec = td_arena_format(
+        &arena, "'targetRef':" TARGET ",'hpaSpec':{'maxReplicas':3,'metrics':[%s]}", text.ptr);
+    struct td_hvpa hvpa;
+    struct td_hvpa_findings findings;
+    struct td_error err = TD_ERROR_INIT;
+    assert_int_equal(td_hvpa_decode(&arena, object_of(&arena, spec.ptr), &hvpa, NULL, &err),
+                     TD_INVALID);
+    assert_string_equal(err.message,
+                        "spec.hpaSpec.metrics: Too many: 101: must have at most 100 items");
+    td_buf_reset(&text);
+    for (int i = 0; i < 20000; i++) {
+        (void)td_buf_append_format(&text, "%s{'containerName':'c%d','mode':'x'}", i > 0 ? "," : "",
+                                   i);
+    }
+    spec = td_arena_format(&arena,
+                           BASE_HPA ",'targetRef':" TARGET
+                                    ",'vpaSpec':{'resourcePolicy':{'containerPolicies':[%s]}}",
+                           text.ptr);
+    assert_int_equal(td_hvpa_decode(&arena, object_of(&arena, spec.ptr), &hvpa, &findings, &err),
+                     TD_INVALID);
+    assert_in_range(findings.errors.count, 1, 2 * TD_STRICT_PROBLEMS_MAX);
+}
+
 /* --- what is accepted --- */
 
 /* The proposal's own example of ratio based scaling, in the object form that its types ask for. */
@@ -690,6 +727,7 @@ int main(void)
         cmocka_unit_test(test_every_field_of_a_wrong_type_is_named),
         cmocka_unit_test(test_each_rule_names_path_and_value),
         cmocka_unit_test(test_all_faults_are_collected),
+        cmocka_unit_test(test_floods_are_bounded),
         cmocka_unit_test(test_proposal_example),
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_units_and_zeros),
