@@ -12,6 +12,32 @@
 #define HPA_TOLERANCE 0.1
 #define LONG_AGO_UNIX 1767225600 /* 2026-01-01T00:00:00Z */
 
+/* The behaviour that an HPA gets when it names one and leaves everything out. The older rules, of
+ * an HPA without any, would scale out to a wish of minutes ago, which was measured by another size.
+ */
+static const struct td_hpa_policy up_policies[] = {
+    {.type = TD_HPA_POLICY_PODS, .value = 4, .period_seconds = 15},
+    {.type = TD_HPA_POLICY_PERCENT, .value = 100, .period_seconds = 15},
+};
+static const struct td_hpa_policy down_policies[] = {
+    {.type = TD_HPA_POLICY_PERCENT, .value = 100, .period_seconds = 15},
+};
+
+static struct td_hpa default_hpa(const struct td_closed_loop *options)
+{
+    return (struct td_hpa){
+        .has_min_replicas = true,
+        .min_replicas = options->min_replicas,
+        .max_replicas = options->max_replicas,
+        .has_behavior = true,
+        .scale_up = {.has_window = true, .policies = up_policies, .policy_count = 2},
+        .scale_down = {.has_window = true,
+                       .window_seconds = (int32_t)options->scale_in_stabilization_seconds,
+                       .policies = down_policies,
+                       .policy_count = 1},
+    };
+}
+
 /* What a run carries from tick to tick. */
 struct run {
     const struct td_closed_loop *options;
@@ -252,16 +278,14 @@ void td_closed_loop_run(struct td_arena *arena, const struct td_closed_loop *opt
     td_assert(options->utilization > 0);
     td_assert(options->min_replicas > 0);
     td_assert(options->min_allowed_milli > 0);
-    struct td_hpa plain = {.has_min_replicas = true,
-                           .min_replicas = options->min_replicas,
-                           .max_replicas = options->max_replicas};
+    struct td_hpa hpa = default_hpa(options);
     int32_t most =
         options->max_replicas > options->replicas ? options->max_replicas : options->replicas;
     struct td_tandem_time long_ago = {.is_set = true, .at = {.unix_seconds = LONG_AGO_UNIX}};
     size_t count = options->ticks > 0 ? (size_t)options->ticks : 0;
     struct run run = {
         .options = options,
-        .hpa = &plain,
+        .hpa = &hpa,
         .pods = td_arena_array(arena, struct td_hpa_pod, (size_t)most),
         .raw = td_arena_array(arena, int32_t, count),
         .demands = td_arena_array(arena, int64_t, count),
