@@ -556,7 +556,7 @@ static int decode_fail(struct td_hvpa_reader *reader, struct td_error *err)
 int td_hvpa_decode(struct td_arena *arena, const struct td_json *object, struct td_hvpa *ret,
                    struct td_hvpa_findings *findings, struct td_error *err)
 {
-    struct td_hvpa_findings unread;
+    struct td_hvpa_findings unread = {.is_target_mismatch = false};
     struct td_hvpa_reader reader = {.arena = arena, .findings = findings ? findings : &unread};
     *reader.findings =
         (struct td_hvpa_findings){.errors = {.arena = arena}, .warnings = {.arena = arena}};
