@@ -257,6 +257,7 @@ static void merge_emergency(struct tandem_work *work, struct tandem_action *acti
         struct td_tandem_outcome *outcome = &work->outcomes[i];
         if (tandem_is_emergency(work, i)) {
             outcome->request = outcome->target;
+            outcome->block = TD_TANDEM_BLOCK_NONE;
             outcome->is_emergency = true;
             work->decision->is_emergency = true;
         } else if (row->is_emergency && row->resource == TD_HVPA_MEMORY) {

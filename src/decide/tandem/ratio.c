@@ -257,8 +257,9 @@ static struct factor common_factor(const struct tandem_work *work)
 /* Max moves rows that the VPA did not ask to move; what holds the axis holds them too. */
 static enum td_tandem_block max_block(const struct tandem_work *work, bool is_up)
 {
-    if (work->in->resize == TD_TANDEM_RESIZE_IN_PROGRESS) {
-        return TD_TANDEM_BLOCK_RESIZE_IN_PROGRESS;
+    if (work->in->resize != TD_TANDEM_RESIZE_NONE) {
+        return work->in->resize == TD_TANDEM_RESIZE_IN_PROGRESS ? TD_TANDEM_BLOCK_RESIZE_IN_PROGRESS
+                                                                : TD_TANDEM_BLOCK_RESIZE_INFEASIBLE;
     }
     enum td_tandem_block block = td_tandem_policy_block(
         work->in, is_up ? &work->hvpa->vertical_up : &work->hvpa->vertical_down);
@@ -274,17 +275,16 @@ static int64_t clamp_allowed(const struct td_tandem_row *row, int64_t amount)
                                                                        : amount;
 }
 
-/* The request that gives one coupled row its part of the capacity at the decided replicas. */
-static int64_t max_request(const struct tandem_work *work, size_t i, double capacity, bool is_up)
+/* The request that gives one coupled row its part of the capacity at the decided replicas. It may
+ * be smaller than before where replicas were rounded up: the product counts. */
+static int64_t max_request(const struct tandem_work *work, size_t i, double capacity)
 {
     const struct td_tandem_row *row = &work->in->rows[i];
     if (row->request == 0) {
         return work->has_vertical ? work->outcomes[i].target : 0;
     }
-    int64_t amount =
-        clamp_allowed(row, td_tandem_round_up(row->resource, capacity / work->decision->replicas));
-    /* A clamp must not turn the direction around. */
-    return (is_up ? amount < row->request : amount > row->request) ? row->request : amount;
+    return clamp_allowed(row,
+                         td_tandem_round_up(row->resource, capacity / work->decision->replicas));
 }
 
 /* Growing, and a clamped request leaves capacity short: replicas make up for it. */
@@ -296,23 +296,23 @@ static int64_t replicas_needed(const struct tandem_work *work, int64_t request, 
                : work->decision->replicas;
 }
 
-static void max_requests(struct tandem_work *work, double factor, bool is_up)
+static void max_requests(struct tandem_work *work, double factor)
 {
-    bool is_held = max_block(work, is_up) != TD_TANDEM_BLOCK_NONE || !work->is_vertical_valid ||
-                   work->in->resize != TD_TANDEM_RESIZE_NONE;
-    for (size_t i = 0; i < work->in->row_count; i++) {
+    for (size_t i = 0; work->is_vertical_valid && i < work->in->row_count; i++) {
         const struct td_tandem_row *row = &work->in->rows[i];
         struct td_tandem_outcome *outcome = &work->outcomes[i];
         if (!row->coupling.is_coupled) {
             continue;
         }
         double capacity = (double)work->current * (double)row->request * factor;
-        int64_t request = is_held ? row->request : max_request(work, i, capacity, is_up);
-        if (is_held && outcome->block == TD_TANDEM_BLOCK_NONE && work->is_vertical_valid &&
-            max_request(work, i, capacity, is_up) != row->request) {
-            outcome->block = max_block(work, is_up);
+        int64_t request = max_request(work, i, capacity);
+        enum td_tandem_block block = request != row->request
+                                         ? max_block(work, request > row->request)
+                                         : TD_TANDEM_BLOCK_NONE;
+        outcome->request = block == TD_TANDEM_BLOCK_NONE ? request : row->request;
+        if (outcome->block == TD_TANDEM_BLOCK_NONE) {
+            outcome->block = block;
         }
-        outcome->request = request;
     }
 }
 
@@ -366,12 +366,12 @@ static bool run_max(struct tandem_work *work, const struct stages *stages)
         replicas = cut_at_border(work, stages, is_up, replicas);
         work->decision->replicas = clamp_to_range(work, replicas);
     }
-    max_requests(work, ratio, is_up);
+    max_requests(work, ratio);
     int32_t most = stages->finish < work->max ? stages->finish : work->max;
     int64_t needed = is_up && !is_fixed ? most_needed(work, ratio) : work->decision->replicas;
     if (needed > work->decision->replicas && work->decision->replicas < most) {
         work->decision->replicas = needed > most ? most : (int32_t)needed;
-        max_requests(work, ratio, is_up);
+        max_requests(work, ratio);
     }
     blend_requests(work, stages, true);
     return true;
