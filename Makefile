@@ -1,7 +1,7 @@
 # A thin front for people. Everything is built by CMake and Ninja; presets are in CMakePresets.json.
 #   make           build/tandem                 make test      install what is missing, build, all fast tests
 #   make run       build and show it at work    make check     format, lint, room order, banned calls
-#   make golden VECTORS=DIR    make fuzz SECONDS=60 [FUZZ=json]    make bench [BENCH=json]
+#   make golden VECTORS=DIR    make e2e (a real control plane)    make fuzz SECONDS=60 [FUZZ=json]    make bench [BENCH=json]
 #   make SAN=address|undefined|thread test      make install PREFIX=/usr/local DESTDIR=
 
 PREFIX ?= /usr/local
@@ -39,8 +39,9 @@ bench:
 	@scripts/deps build test bench
 	@scripts/bench $(BENCH)
 
-e2e:
-	@echo "tandem: there is nothing to run against a cluster yet" >&2; exit 2
+e2e: deps-test configure
+	@cmake --build $(BUILD)
+	@tests/e2e/run $(BUILD)
 
 install: all
 	@DESTDIR='$(DESTDIR)' cmake --install $(BUILD) --prefix '$(PREFIX)'

@@ -17,31 +17,6 @@
 #define PATHS_MAX 4096
 #define SHOWN_FAILURES_MAX 5
 
-/* Areas whose topics are still on their way count as unknown. */
-#define EMPTY __attribute__((weak)) = {{.name = NULL}}
-const struct golden_topic golden_kube_values[] EMPTY;
-const struct golden_topic golden_kube_selectors[] EMPTY;
-const struct golden_topic golden_kube_patches[] EMPTY;
-const struct golden_topic golden_kube_apply[] EMPTY;
-const struct golden_topic golden_hpa_api[] EMPTY;
-const struct golden_topic golden_hpa_replicas[] EMPTY;
-const struct golden_topic golden_vpa_api[] EMPTY;
-const struct golden_topic golden_hpa_behavior[] EMPTY;
-const struct golden_topic golden_hpa_scenario[] EMPTY;
-const struct golden_topic golden_hpa_selection[] EMPTY;
-const struct golden_topic golden_vpa_learn[] EMPTY;
-const struct golden_topic golden_vpa_feed[] EMPTY;
-const struct golden_topic golden_vpa_pods[] EMPTY;
-const struct golden_topic golden_vpa_patches[] EMPTY;
-const struct golden_topic golden_adaptive[] EMPTY;
-const struct golden_topic golden_vpa_owners[] EMPTY;
-const struct golden_topic golden_vpa_updater[] EMPTY;
-const struct golden_topic golden_vpa_pass[] EMPTY;
-const struct golden_topic golden_vpa_partition[] EMPTY;
-const struct golden_topic golden_seeds_podlevel[] EMPTY;
-const struct golden_topic golden_hvpa_api[] EMPTY;
-const struct golden_topic golden_hvpa_decide[] EMPTY;
-
 static const struct golden_topic *const topic_tables[] = {
     golden_kube_values,   golden_kube_selectors, golden_kube_patches,   golden_kube_apply,
     golden_hpa_api,       golden_hpa_replicas,   golden_hpa_behavior,   golden_hpa_scenario,
