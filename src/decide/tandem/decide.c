@@ -335,7 +335,7 @@ static struct tandem_action run_mode(struct tandem_work *work)
     case TD_HVPA_RATIO_BASED:
         return tandem_ratio_based(work);
     }
-    td_assert(false && "a mode without a rule");
+    td_assert(false); /* a mode without a rule */
     return (struct tandem_action){.reason = TD_TANDEM_NO_RECOMMENDATION};
 }
 
