@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "api/hpa.h"
+#include "api/hvpa.h"
 #include "api/vpa.h"
 #include "base/arena.h"
 #include "base/limits.h"
@@ -15,6 +16,7 @@ int main(void)
         td_hpa_crd(&arena),
         td_vpa_crd(&arena),
         td_vpa_checkpoint_crd(&arena),
+        td_hvpa_crd(&arena),
     };
     td_auto_buf text;
     td_buf_init(&text, TD_JSON_BYTES_MAX);
