@@ -59,7 +59,7 @@ static struct td_json *on_pod(struct cluster *cluster, const struct td_json *eve
     const struct td_json *containers = td_json_get(event, TD_STR("containers"));
     for (const struct td_json *item = containers ? containers->first : NULL; item && code == TD_OK;
          item = item->next) {
-        code = td_recommender_set_container(cluster->recommender, pod,
+        code = td_recommender_set_container(cluster->recommender, &pod,
                                             golden_text(item, TD_STR("name")), 0, now, &err);
     }
     return failure(cluster->arena, code, &err);
@@ -86,7 +86,7 @@ static struct td_json *on_container(struct cluster *cluster, const struct td_jso
     if (!pod) {
         return text_json(cluster->arena, unknown_pod(cluster->arena, event));
     }
-    int code = td_recommender_set_container(cluster->recommender, pod,
+    int code = td_recommender_set_container(cluster->recommender, &pod,
                                             golden_text(event, TD_STR("container")), 0, now, &err);
     return failure(cluster->arena, code, &err);
 }

@@ -15,7 +15,6 @@
 #include "decide/vertical/gomath.h"
 
 #define CHECKPOINT_WEIGHT_MAX 10000
-#define STRETCH_STEP 4 /* the stored stretch begins and ends at multiples of it */
 
 static int bucketing_count(double count, struct td_bucketing *scheme, struct td_error *err)
 {
@@ -118,8 +117,7 @@ size_t td_histogram_bytes(const struct td_histogram *histogram)
 }
 
 /* Makes the stored stretch cover [low, high]. */
-static void histogram_cover(struct td_histogram *histogram, const struct td_bucketing *scheme,
-                            int32_t low, int32_t high)
+static void histogram_cover(struct td_histogram *histogram, int32_t low, int32_t high)
 {
     int32_t old_low = histogram->low;
     int32_t old_end = old_low + histogram->stored;
@@ -128,11 +126,6 @@ static void histogram_cover(struct td_histogram *histogram, const struct td_buck
     }
     int32_t new_low = histogram->stored > 0 && old_low < low ? old_low : low;
     int32_t new_end = histogram->stored > 0 && old_end > high + 1 ? old_end : high + 1;
-    new_low -= new_low % STRETCH_STEP;
-    new_end += (STRETCH_STEP - new_end % STRETCH_STEP) % STRETCH_STEP;
-    if (new_end > scheme->count) {
-        new_end = scheme->count;
-    }
     double *weights = td_alloc_zero((size_t)(new_end - new_low), sizeof(double));
     if (histogram->stored > 0) {
         memcpy(weights + (old_low - new_low), histogram->weights,
@@ -144,11 +137,10 @@ static void histogram_cover(struct td_histogram *histogram, const struct td_buck
     histogram->stored = (uint16_t)(new_end - new_low);
 }
 
-static double *histogram_at(struct td_histogram *histogram, const struct td_bucketing *scheme,
-                            int32_t bucket)
+static double *histogram_at(struct td_histogram *histogram, int32_t bucket)
 {
     if (bucket < histogram->low || bucket >= histogram->low + histogram->stored) {
-        histogram_cover(histogram, scheme, bucket, bucket);
+        histogram_cover(histogram, bucket, bucket);
     }
     return &histogram->weights[bucket - histogram->low];
 }
@@ -173,7 +165,7 @@ void td_histogram_add(struct td_histogram *histogram, const struct td_bucketing 
 {
     td_assert(weight >= 0);
     int32_t bucket = td_bucketing_find(scheme, value);
-    double *place = histogram_at(histogram, scheme, bucket);
+    double *place = histogram_at(histogram, bucket);
     *place += weight;
     histogram->total += weight;
     if (bucket < histogram->min && *place >= scheme->epsilon) {
@@ -207,8 +199,9 @@ void td_histogram_subtract(struct td_histogram *histogram, const struct td_bucke
 void td_histogram_merge(struct td_histogram *histogram, const struct td_bucketing *scheme,
                         const struct td_histogram *other)
 {
+    td_assert(other->max < scheme->count); /* both are of one scheme */
     if (other->min <= other->max) {
-        histogram_cover(histogram, scheme, other->min, other->max);
+        histogram_cover(histogram, other->min, other->max);
         for (int32_t bucket = other->min; bucket <= other->max; bucket++) {
             histogram->weights[bucket - histogram->low] += td_histogram_weight(other, bucket);
         }
@@ -304,7 +297,7 @@ int td_histogram_load(struct td_histogram *histogram, const struct td_bucketing 
         if (bucket > histogram->max) {
             histogram->max = (uint16_t)bucket;
         }
-        *histogram_at(histogram, scheme, bucket) += (double)checkpoint->weights[bucket] * ratio;
+        *histogram_at(histogram, bucket) += (double)checkpoint->weights[bucket] * ratio;
     }
     histogram->total += checkpoint->total_weight;
     histogram_shrink(histogram, scheme);

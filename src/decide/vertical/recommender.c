@@ -14,9 +14,7 @@
 #include "base/limits.h"
 #include "decide/vertical/recommender_private.h"
 
-#define KEY_BYTES 640 /* longer names are refused by every API server */
-
-static td_str copy_text(td_str text)
+td_str td_text_copy(td_str text)
 {
     char *copy = td_alloc(text.len + 1);
     if (text.len > 0) {
@@ -26,15 +24,14 @@ static td_str copy_text(td_str text)
     return (td_str){.ptr = copy, .len = text.len};
 }
 
-static void free_text(td_str text)
+void td_text_free(td_str text)
 {
     td_free((void *)(uintptr_t)text.ptr);
 }
 
-/* "namespace/name" in place; the empty slice when it does not fit. */
-static td_str object_key(char buffer[KEY_BYTES], td_str namespace, td_str name)
+td_str td_object_key(char buffer[TD_OBJECT_KEY_BYTES], td_str namespace, td_str name)
 {
-    if (namespace.len + 1 + name.len > KEY_BYTES) {
+    if (namespace.len + 1 + name.len > TD_OBJECT_KEY_BYTES) {
         return TD_STR_EMPTY;
     }
     if (namespace.len > 0) {
@@ -47,13 +44,29 @@ static td_str object_key(char buffer[KEY_BYTES], td_str namespace, td_str name)
     return (td_str){.ptr = buffer, .len = namespace.len + 1 + name.len};
 }
 
+void td_links_add(struct td_links *links, void *item)
+{
+    if (links->count == links->cap) {
+        links->cap = links->cap > 0 ? links->cap * 2 : 1;
+        links->items = td_realloc(links->items, links->cap * sizeof(void *));
+    }
+    links->items[links->count++] = item;
+}
+
+void td_links_done(struct td_links *links)
+{
+    td_free(links->items);
+    *links = (struct td_links){.items = NULL};
+}
+
 struct td_recommender *td_recommender_new(const struct td_vertical_config *config)
 {
     struct td_recommender *recommender = td_alloc_zero(1, sizeof(*recommender));
     recommender->config = *config;
     recommender->texts = td_intern_new(TD_RECOMMENDER_TEXTS_MAX);
     recommender->last_gc = TD_CONTAINER_TIME_NONE;
-    td_map_init(&recommender->pods, TD_RECOMMENDER_PODS_MAX);
+    recommender->names.places.count_max = TD_RECOMMENDER_TEXTS_MAX;
+    td_map_init(&recommender->names.numbers, TD_RECOMMENDER_TEXTS_MAX);
     td_map_init(&recommender->vpas, TD_RECOMMENDER_VPAS_MAX);
     td_map_init(&recommender->namespaces, TD_RECOMMENDER_NAMESPACES_MAX);
     return recommender;
@@ -189,22 +202,29 @@ static void group_key(const struct td_pod_sight *sight, struct td_buf *out)
     }
 }
 
-/* The labels again, as parts of the group's own key. */
-static void group_own_labels(struct td_group *group, const struct td_pod_sight *sight)
+/* A group with the labels as parts of its own key. */
+static struct td_group *group_new(const struct td_pod_sight *sight, td_str key)
 {
-    struct td_label *items =
-        sight->labels.count > 0 ? td_alloc(sight->labels.count * sizeof(*items)) : NULL;
+    size_t labels = sight->labels.count;
+    struct td_group *group =
+        td_alloc_zero(1, sizeof(*group) + labels * sizeof(struct td_label) + key.len);
+    char *text = (char *)(group->label_items + labels);
+    if (key.len > 0) {
+        memcpy(text, key.ptr, key.len);
+    }
     size_t at = sight->target.len;
+    group->key = (td_str){.ptr = text, .len = key.len};
     group->target = td_str_slice(group->key, 0, at);
-    for (size_t i = 0; i < sight->labels.count; i++) {
+    for (size_t i = 0; i < labels; i++) {
         size_t key_len = sight->labels.items[i].key.len;
         size_t value_len = sight->labels.items[i].value.len;
-        items[i].key = td_str_slice(group->key, at + 1, at + 1 + key_len);
+        group->label_items[i].key = td_str_slice(group->key, at + 1, at + 1 + key_len);
         at += 2 + key_len;
-        items[i].value = td_str_slice(group->key, at, at + value_len);
+        group->label_items[i].value = td_str_slice(group->key, at, at + value_len);
         at += value_len;
     }
-    group->labels = (struct td_labels){.items = items, .count = sight->labels.count};
+    group->labels = (struct td_labels){.items = group->label_items, .count = labels};
+    return group;
 }
 
 struct td_group *td_group_ensure(struct td_recommender *recommender,
@@ -221,11 +241,8 @@ struct td_group *td_group_ensure(struct td_recommender *recommender,
     if (group) {
         return group;
     }
-    group = td_alloc_zero(1, sizeof(*group));
-    group->key = copy_text(td_buf_str(&key));
+    group = group_new(sight, td_buf_str(&key));
     group->namespace = namespace;
-    group->vpas.count_max = TD_RECOMMENDER_VPAS_MAX;
-    group_own_labels(group, sight);
     if (td_map_put(&namespace->groups, group->key, group) < 0) {
         td_group_free(recommender, group);
         return NULL;
@@ -238,16 +255,15 @@ void td_group_free(struct td_recommender *recommender, struct td_group *group)
 {
     td_unlink_group(group);
     td_slots_done(recommender, &group->slots);
-    td_vec_done(&group->vpas);
-    td_free((void *)(uintptr_t)group->labels.items);
-    free_text(group->key);
+    td_links_done(&group->vpas);
+    td_links_done(&group->pods);
     td_free(group);
 }
 
 void td_group_free_if_unused(struct td_recommender *recommender, struct td_group *group)
 {
     struct td_namespace *namespace = group->namespace;
-    if (group->pod_count > 0 || group->slots.count > 0) {
+    if (group->pods.count > 0 || group->slots.count > 0) {
         return;
     }
     td_map_remove(&namespace->groups, group->key);
@@ -258,11 +274,16 @@ void td_group_free_if_unused(struct td_recommender *recommender, struct td_group
     }
 }
 
+struct td_model_vpa *td_group_owner(const struct td_group *group)
+{
+    return group->vpas.count > 0 ? group->vpas.items[0] : NULL;
+}
+
 struct td_slot *td_group_slot(struct td_recommender *recommender, struct td_group *group,
                               td_str container, td_time now)
 {
     bool is_exact = recommender->config.is_upstream_exact;
-    struct td_model_vpa *owner = group->vpas.count > 0 ? group->vpas.items[0] : NULL;
+    struct td_model_vpa *owner = td_group_owner(group);
     if (!is_exact && !owner) {
         return NULL;
     }
@@ -278,157 +299,11 @@ struct td_slot *td_group_slot(struct td_recommender *recommender, struct td_grou
     return slot;
 }
 
-static void group_attach(struct td_group *group, struct td_tracked_pod *pod)
-{
-    pod->group = group;
-    pod->previous = NULL;
-    pod->next = group->pods;
-    if (group->pods) {
-        group->pods->previous = pod;
-    }
-    group->pods = pod;
-    group->pod_count++;
-    for (size_t i = 0; i < group->vpas.count; i++) {
-        group->vpas.items[i]->pod_count++;
-    }
-}
-
-static void group_detach(struct td_tracked_pod *pod)
-{
-    struct td_group *group = pod->group;
-    *(pod->previous ? &pod->previous->next : &group->pods) = pod->next;
-    if (pod->next) {
-        pod->next->previous = pod->previous;
-    }
-    group->pod_count--;
-    for (size_t i = 0; i < group->vpas.count; i++) {
-        group->vpas.items[i]->pod_count--;
-    }
-}
-
-void td_pod_restart_windows(struct td_tracked_pod *pod)
-{
-    for (uint16_t i = 0; i < pod->container_count; i++) {
-        td_time last_cpu = pod->containers[i].state.last_cpu;
-        td_time last_memory = pod->containers[i].state.last_memory;
-        td_container_state_init(&pod->containers[i].state);
-        /* A sample counts once, wherever the pod has been. */
-        pod->containers[i].state.last_cpu = last_cpu;
-        pod->containers[i].state.last_memory = last_memory;
-    }
-}
-
-/* A known pod with other labels or another target. */
-static void pod_move(struct td_recommender *recommender, struct td_tracked_pod *pod,
-                     struct td_group *group, td_time now)
-{
-    struct td_group *left = pod->group;
-    bool has_same_owner = left->vpas.count > 0 && group->vpas.count > 0 &&
-                          left->vpas.items[0] == group->vpas.items[0];
-    group_detach(pod);
-    group_attach(group, pod);
-    if (!recommender->config.is_upstream_exact && !has_same_owner) {
-        td_pod_restart_windows(pod);
-    }
-    for (uint16_t i = 0; i < pod->container_count; i++) {
-        (void)td_group_slot(recommender, group, pod->containers[i].name, now);
-    }
-    td_group_free_if_unused(recommender, left);
-}
-
-int td_recommender_set_pod(struct td_recommender *recommender, const struct td_pod_sight *sight,
-                           td_time now, struct td_tracked_pod **ret, struct td_error *err)
-{
-    char buffer[KEY_BYTES];
-    td_str key = object_key(buffer, sight->namespace, sight->name);
-    if (key.len == 0) {
-        return td_error_set(err, TD_INVALID, "pod '%.*s': name is too long",
-                            TD_STR_ARG(sight->name));
-    }
-    struct td_tracked_pod *pod = td_map_get(&recommender->pods, key);
-    if (!pod && recommender->pods.count >= TD_RECOMMENDER_PODS_MAX) {
-        return td_error_set(err, TD_LIMIT, "more than %zu pods", TD_RECOMMENDER_PODS_MAX);
-    }
-    struct td_group *group = td_group_ensure(recommender, sight);
-    if (!group) {
-        return td_error_set(err, TD_LIMIT, "pod '%.*s': too many names or labels", TD_STR_ARG(key));
-    }
-    if (!pod) {
-        pod = td_alloc_zero(1, sizeof(*pod));
-        pod->key = copy_text(key);
-        group_attach(group, pod);
-        int code = td_map_put(&recommender->pods, pod->key, pod);
-        td_assert(code == 0); /* the count was looked at above */
-    } else if (pod->group != group) {
-        pod_move(recommender, pod, group, now);
-    }
-    pod->phase = (uint8_t)sight->phase;
-    if (ret) {
-        *ret = pod;
-    }
-    return TD_OK;
-}
-
-static void pod_free(struct td_recommender *recommender, struct td_tracked_pod *pod)
-{
-    for (uint16_t i = 0; i < pod->container_count; i++) {
-        td_intern_unref(recommender->texts, pod->containers[i].name);
-    }
-    td_free(pod->containers);
-    free_text(pod->key);
-    td_free(pod);
-}
-
-void td_recommender_delete_pod(struct td_recommender *recommender, td_str namespace, td_str name)
-{
-    char buffer[KEY_BYTES];
-    td_str key = object_key(buffer, namespace, name);
-    struct td_tracked_pod *pod = td_map_remove(&recommender->pods, key);
-    if (!pod) {
-        return;
-    }
-    struct td_group *group = pod->group;
-    group_detach(pod);
-    pod_free(recommender, pod);
-    td_group_free_if_unused(recommender, group);
-}
-
-struct td_tracked_pod *td_recommender_find_pod(const struct td_recommender *recommender,
-                                               td_str namespace, td_str name)
-{
-    char buffer[KEY_BYTES];
-    return td_map_get(&recommender->pods, object_key(buffer, namespace, name));
-}
-
 struct td_model_vpa *td_recommender_find_vpa(const struct td_recommender *recommender,
                                              td_str namespace, td_str name)
 {
-    char buffer[KEY_BYTES];
-    return td_map_get(&recommender->vpas, object_key(buffer, namespace, name));
-}
-
-int td_recommender_set_container(struct td_recommender *recommender, struct td_tracked_pod *pod,
-                                 td_str container, int64_t cpu_limit_milli, td_time now,
-                                 struct td_error *err)
-{
-    for (uint16_t i = 0; i < pod->container_count; i++) {
-        if (td_str_equal(pod->containers[i].name, container)) {
-            pod->containers[i].cpu_limit_milli = cpu_limit_milli;
-            return TD_OK;
-        }
-    }
-    td_str name = td_intern_ref(recommender->texts, container);
-    if (!name.ptr || pod->container_count == TD_POD_CONTAINERS_MAX) {
-        td_intern_unref(recommender->texts, name);
-        return td_error_set(err, TD_LIMIT, "pod '%.*s': too many containers", TD_STR_ARG(pod->key));
-    }
-    size_t count = (size_t)pod->container_count + 1;
-    pod->containers = td_realloc(pod->containers, count * sizeof(*pod->containers));
-    struct td_tracked_container *added = &pod->containers[pod->container_count++];
-    *added = (struct td_tracked_container){.name = name, .cpu_limit_milli = cpu_limit_milli};
-    td_container_state_init(&added->state);
-    (void)td_group_slot(recommender, pod->group, name, now);
-    return TD_OK;
+    char buffer[TD_OBJECT_KEY_BYTES];
+    return td_map_get(&recommender->vpas, td_object_key(buffer, namespace, name));
 }
 
 void td_recommender_free(struct td_recommender *recommender)
@@ -442,10 +317,7 @@ void td_recommender_free(struct td_recommender *recommender)
         const struct td_model_vpa *vpa = entry->value;
         td_recommender_delete_vpa(recommender, vpa->namespace->name, vpa->name);
     }
-    for (at = 0; (entry = td_map_next(&recommender->pods, &at)) != NULL;) {
-        group_detach(entry->value);
-        pod_free(recommender, entry->value);
-    }
+    td_pods_free(recommender);
     for (at = 0; (entry = td_map_next(&recommender->namespaces, &at)) != NULL;) {
         struct td_namespace *namespace = entry->value;
         size_t within = 0;
@@ -455,7 +327,6 @@ void td_recommender_free(struct td_recommender *recommender)
         }
         namespace_free(recommender, namespace);
     }
-    td_map_done(&recommender->pods);
     td_map_done(&recommender->vpas);
     td_map_done(&recommender->namespaces);
     td_intern_free(recommender->texts);

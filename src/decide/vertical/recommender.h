@@ -29,7 +29,7 @@
 
 struct td_error;
 struct td_recommender;
-struct td_tracked_pod; /* valid until its pod is deleted */
+struct td_tracked_pod; /* valid until its pod is deleted or gets a container */
 
 struct td_recommender *td_recommender_new(const struct td_vertical_config *config);
 void td_recommender_free(struct td_recommender *recommender);
@@ -51,8 +51,9 @@ void td_recommender_delete_pod(struct td_recommender *recommender, td_str namesp
 struct td_tracked_pod *td_recommender_find_pod(const struct td_recommender *recommender,
                                                td_str namespace, td_str name);
 
-/* A container of spec.containers; the limit is for estimators that look at throttling. */
-int td_recommender_set_container(struct td_recommender *recommender, struct td_tracked_pod *pod,
+/* A container of spec.containers; the limit is for estimators that look at throttling. A new one
+ * moves the pod: *pod is then where it is now. */
+int td_recommender_set_container(struct td_recommender *recommender, struct td_tracked_pod **pod,
                                  td_str container, int64_t cpu_limit_milli, td_time now,
                                  struct td_error *err);
 

@@ -2,23 +2,12 @@
 #include "base/error.h"
 #include "decide/vertical/recommender_private.h"
 
-static struct td_tracked_container *pod_container(struct td_tracked_pod *pod, td_str container)
-{
-    for (uint16_t i = 0; i < pod->container_count; i++) {
-        if (td_str_equal(pod->containers[i].name, container)) {
-            return &pod->containers[i];
-        }
-    }
-    return NULL;
-}
-
 /* The estimator that wants its own samples of this group's containers, or NULL. */
 static const struct td_estimator *own_estimator(const struct td_group *group,
                                                 const struct td_slot *slot)
 {
-    const struct td_estimator *estimator =
-        group->vpas.count > 0 ? group->vpas.items[0]->estimator : NULL;
-    return estimator && slot->estimator_state ? estimator : NULL;
+    const struct td_model_vpa *owner = td_group_owner(group);
+    return owner && slot->estimator_state ? owner->estimator : NULL;
 }
 
 enum td_feed td_recommender_sample(struct td_recommender *recommender, struct td_tracked_pod *pod,
@@ -26,11 +15,11 @@ enum td_feed td_recommender_sample(struct td_recommender *recommender, struct td
                                    int64_t amount, td_time now)
 {
     const struct td_vertical_config *config = &recommender->config;
-    struct td_tracked_container *tracked = pod_container(pod, container);
+    struct td_tracked_container *tracked = td_pod_container(recommender, pod, container);
     if (!tracked) {
         return TD_FEED_NO_CONTAINER;
     }
-    struct td_slot *slot = td_group_slot(recommender, pod->group, tracked->name, now);
+    struct td_slot *slot = td_group_slot(recommender, pod->group, container, now);
     if (!slot) {
         return TD_FEED_UNMANAGED;
     }
@@ -86,11 +75,11 @@ enum td_feed td_recommender_oom(struct td_recommender *recommender, struct td_tr
                                 td_str container, td_time time, int64_t requested_bytes,
                                 td_time now)
 {
-    struct td_tracked_container *tracked = pod_container(pod, container);
+    struct td_tracked_container *tracked = td_pod_container(recommender, pod, container);
     if (!tracked) {
         return TD_FEED_NO_CONTAINER;
     }
-    struct td_slot *slot = td_group_slot(recommender, pod->group, tracked->name, now);
+    struct td_slot *slot = td_group_slot(recommender, pod->group, container, now);
     if (!slot) {
         return TD_FEED_UNMANAGED;
     }
@@ -101,11 +90,11 @@ enum td_feed td_recommender_ended(struct td_recommender *recommender, struct td_
                                   td_str container, td_time finished, bool is_oom,
                                   int64_t requested_bytes, td_time now)
 {
-    struct td_tracked_container *tracked = pod_container(pod, container);
+    struct td_tracked_container *tracked = td_pod_container(recommender, pod, container);
     if (!tracked) {
         return TD_FEED_NO_CONTAINER;
     }
-    struct td_slot *slot = td_group_slot(recommender, pod->group, tracked->name, now);
+    struct td_slot *slot = td_group_slot(recommender, pod->group, container, now);
     if (!slot) {
         return TD_FEED_UNMANAGED;
     }

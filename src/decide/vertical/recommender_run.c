@@ -61,16 +61,18 @@ void td_view_init(struct td_recommender *recommender, struct td_arena *arena,
     }
     size_t cap = vpa->slots.count;
     for (size_t i = 0; i < vpa->groups.count; i++) {
-        cap += vpa->groups.items[i]->slots.count;
+        const struct td_group *group = vpa->groups.items[i];
+        cap += group->slots.count;
     }
     *ret = (struct td_vpa_view){.items = td_arena_array(arena, struct td_slot *, cap),
                                 .is_owned = true};
     /* A fixed order, because sums of doubles depend on it; upstream's is random. */
     if (vpa->groups.count > 1) {
-        qsort(vpa->groups.items, vpa->groups.count, sizeof(struct td_group *), compare_groups);
+        qsort(vpa->groups.items, vpa->groups.count, sizeof(void *), compare_groups);
     }
     for (size_t i = 0; i < vpa->groups.count; i++) {
-        view_merge(recommender, arena, ret, cap, &vpa->groups.items[i]->slots, now);
+        struct td_group *group = vpa->groups.items[i];
+        view_merge(recommender, arena, ret, cap, &group->slots, now);
     }
     view_merge(recommender, arena, ret, cap, &vpa->slots, now);
 }
@@ -292,15 +294,15 @@ struct td_json *td_vpa_status_json(struct td_arena *arena, const struct td_vpa_s
 static void subtract_windows(struct td_recommender *recommender, const struct td_group *group,
                              td_str container, struct td_aggregate *copy, td_time now)
 {
-    for (const struct td_tracked_pod *pod = group->pods; pod; pod = pod->next) {
-        for (uint16_t i = 0; i < pod->container_count; i++) {
-            const struct td_container_state *state = &pod->containers[i].state;
-            if (now < state->window_end && td_str_equal(pod->containers[i].name, container)) {
-                const struct td_peak_change change = {.has_subtract = true,
-                                                      .subtract_bytes = td_container_peak(state),
-                                                      .at = state->window_end};
-                td_aggregate_apply(copy, &recommender->config, &change);
-            }
+    for (uint32_t i = 0; i < group->pods.count; i++) {
+        const struct td_tracked_container *tracked =
+            td_pod_container(recommender, group->pods.items[i], container);
+        if (tracked && now < tracked->state.window_end) {
+            const struct td_peak_change change = {.has_subtract = true,
+                                                  .subtract_bytes =
+                                                      td_container_peak(&tracked->state),
+                                                  .at = tracked->state.window_end};
+            td_aggregate_apply(copy, &recommender->config, &change);
         }
     }
 }
@@ -431,23 +433,28 @@ int td_recommender_load(struct td_recommender *recommender, td_str namespace,
 
 static bool vpa_target_exists(const struct td_target_lookup *lookup, const struct td_group *group)
 {
-    if (!lookup || !lookup->target_exists || group->vpas.count == 0) {
+    const struct td_model_vpa *vpa = td_group_owner(group);
+    if (!lookup || !lookup->target_exists || !vpa) {
         return false;
     }
-    const struct td_model_vpa *vpa = group->vpas.items[0];
-    return lookup->target_exists(lookup->context, vpa->namespace->name, vpa->target_kind,
-                                 vpa->target_name);
+    size_t slash = 0;
+    while (slash < vpa->reference.len && vpa->reference.ptr[slash] != '/') {
+        slash++; /* a kind has none */
+    }
+    return lookup->target_exists(lookup->context, vpa->namespace->name,
+                                 td_str_slice(vpa->reference, 0, slash),
+                                 td_str_slice(vpa->reference, slash + 1, vpa->reference.len));
 }
 
 /* Does some pod of the group keep this container's empty aggregate alive? */
-static bool is_contributive(const struct td_group *group, td_str container, bool has_target)
+static bool is_contributive(const struct td_recommender *recommender, const struct td_group *group,
+                            td_str container, bool has_target)
 {
-    for (const struct td_tracked_pod *pod = group->pods; pod; pod = pod->next) {
+    for (uint32_t i = 0; i < group->pods.count; i++) {
+        struct td_tracked_pod *pod = group->pods.items[i];
         bool is_active = pod->phase != TD_POD_SUCCEEDED && pod->phase != TD_POD_FAILED;
-        for (uint16_t i = 0; (is_active || has_target) && i < pod->container_count; i++) {
-            if (td_str_equal(pod->containers[i].name, container)) {
-                return true;
-            }
+        if ((is_active || has_target) && td_pod_container(recommender, pod, container)) {
+            return true;
         }
     }
     return false;
@@ -460,7 +467,7 @@ static void gc_group(struct td_recommender *recommender, struct td_group *group,
     for (uint32_t i = group->slots.count; i > 0; i--) {
         struct td_slot *slot = group->slots.items[i - 1];
         bool is_useless = td_aggregate_is_empty(&slot->aggregate) &&
-                          !is_contributive(group, slot->container, has_target);
+                          !is_contributive(recommender, group, slot->container, has_target);
         if (is_useless || td_aggregate_is_expired(&slot->aggregate, now)) {
             td_slots_remove(recommender, &group->slots, i - 1);
         }
@@ -476,7 +483,7 @@ static void gc_vpa(struct td_recommender *recommender, struct td_model_vpa *vpa,
         struct td_slot *slot = vpa->slots.items[i - 1];
         bool is_in_use = false;
         for (size_t g = 0; g < vpa->groups.count && !is_in_use; g++) {
-            is_in_use = is_contributive(vpa->groups.items[g], slot->container, true);
+            is_in_use = is_contributive(recommender, vpa->groups.items[g], slot->container, true);
         }
         if (!is_in_use && td_aggregate_is_expired(&slot->aggregate, now)) {
             td_slots_remove(recommender, &vpa->slots, i - 1);
@@ -492,7 +499,7 @@ static void gc_groups(struct td_recommender *recommender, struct td_namespace *n
     while ((entry = td_map_next(&namespace->groups, &at)) != NULL) {
         struct td_group *group = entry->value;
         gc_group(recommender, group, now, lookup);
-        if (group->pod_count == 0 && group->slots.count == 0) {
+        if (group->pods.count == 0 && group->slots.count == 0) {
             (void)td_map_remove(&namespace->groups, group->key);
             td_group_free(recommender, group);
         }

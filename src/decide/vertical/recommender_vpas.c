@@ -108,12 +108,9 @@ void td_link_group(struct td_recommender *recommender, struct td_group *group)
         if (!td_vpa_selects(vpa, &group->labels, group->target)) {
             continue;
         }
-        struct td_model_vpa **place = td_vec_push(&group->vpas);
-        struct td_group **back = td_vec_push(&vpa->groups);
-        td_assert(place && back); /* both are capped by the number of VPAs and pods */
-        *place = vpa;
-        *back = group;
-        vpa->pod_count += group->pod_count;
+        td_links_add(&group->vpas, vpa);
+        td_links_add(&vpa->groups, group);
+        vpa->pod_count += group->pods.count;
         apply_to_slots(recommender, vpa, &group->slots);
         if (!recommender->config.is_upstream_exact) {
             break; /* the oldest has them */
@@ -123,9 +120,9 @@ void td_link_group(struct td_recommender *recommender, struct td_group *group)
 
 void td_unlink_group(struct td_group *group)
 {
-    for (size_t i = 0; i < group->vpas.count; i++) {
+    for (uint32_t i = 0; i < group->vpas.count; i++) {
         struct td_model_vpa *vpa = group->vpas.items[i];
-        size_t at = 0;
+        uint32_t at = 0;
         while (at < vpa->groups.count && vpa->groups.items[at] != group) {
             at++;
         }
@@ -133,25 +130,26 @@ void td_unlink_group(struct td_group *group)
         /* Order does not matter: swap the last one in. */
         vpa->groups.items[at] = vpa->groups.items[vpa->groups.count - 1];
         vpa->groups.count--;
-        vpa->pod_count -= group->pod_count;
+        vpa->pod_count -= group->pods.count;
     }
-    td_vec_reset(&group->vpas);
+    group->vpas.count = 0;
 }
 
 /* Finds a group's VPAs anew; where the one that learns from it changed, windows start anew. */
 static void relink_group(struct td_recommender *recommender, struct td_group *group, td_time now)
 {
-    const struct td_model_vpa *before = group->vpas.count > 0 ? group->vpas.items[0] : NULL;
+    const struct td_model_vpa *before = td_group_owner(group);
     td_unlink_group(group);
     td_link_group(recommender, group);
-    const struct td_model_vpa *after = group->vpas.count > 0 ? group->vpas.items[0] : NULL;
-    if (before == after || recommender->config.is_upstream_exact) {
+    if (before == td_group_owner(group) || recommender->config.is_upstream_exact) {
         return;
     }
-    for (struct td_tracked_pod *pod = group->pods; pod; pod = pod->next) {
+    for (uint32_t p = 0; p < group->pods.count; p++) {
+        struct td_tracked_pod *pod = group->pods.items[p];
         td_pod_restart_windows(pod);
-        for (uint16_t i = 0; i < pod->container_count; i++) {
-            (void)td_group_slot(recommender, group, pod->containers[i].name, now);
+        for (size_t i = 0; i < pod->container_count; i++) {
+            td_str container = td_pod_container_name(recommender, pod, i);
+            (void)td_group_slot(recommender, group, container, now);
         }
     }
 }
@@ -218,14 +216,11 @@ static void vpa_free(struct td_recommender *recommender, struct td_model_vpa *vp
 {
     td_slots_done(recommender, &vpa->slots);
     vpa_release_terms(recommender, vpa);
-    td_vec_done(&vpa->groups);
+    td_links_done(&vpa->groups);
     td_free(vpa->target_selector);
     td_free(vpa->pod_selector);
-    td_free((void *)(uintptr_t)vpa->selector_text.ptr);
-    td_free((void *)(uintptr_t)vpa->key.ptr);
+    td_text_free(vpa->reference);
     td_intern_unref(recommender->texts, vpa->target);
-    td_intern_unref(recommender->texts, vpa->target_kind);
-    td_intern_unref(recommender->texts, vpa->target_name);
     td_free(vpa);
 }
 
@@ -262,42 +257,23 @@ static void link_text(const struct td_vpa_link *link, struct td_buf *out)
     (void)td_buf_append(out, link->target);
 }
 
-static td_str text_copy(td_str text)
-{
-    char *copy = td_alloc(text.len + 1);
-    if (text.len > 0) {
-        memcpy(copy, text.ptr, text.len);
-    }
-    copy[text.len] = '\0';
-    return (td_str){.ptr = copy, .len = text.len};
-}
-
-static void replace_text(struct td_recommender *recommender, td_str *place, td_str text)
-{
-    td_str made = td_intern_ref(recommender->texts, text);
-    td_intern_unref(recommender->texts, *place);
-    *place = made;
-}
-
 static struct td_model_vpa *vpa_new(struct td_recommender *recommender, const struct td_vpa *object,
                                     td_time now)
 {
     struct td_namespace *home = td_namespace_ensure(recommender, object->meta.namespace);
-    if (!home || recommender->vpas.count >= TD_RECOMMENDER_VPAS_MAX) {
+    char buffer[TD_OBJECT_KEY_BYTES];
+    td_str key = td_object_key(buffer, object->meta.namespace, object->meta.name);
+    if (!home || key.len == 0 || recommender->vpas.count >= TD_RECOMMENDER_VPAS_MAX) {
         return NULL;
     }
-    struct td_model_vpa *vpa = td_alloc_zero(1, sizeof(*vpa));
-    td_auto_buf key;
-    td_buf_init(&key, TD_JSON_BYTES_MAX);
-    (void)td_buf_append_format(&key, "%.*s/%.*s", TD_STR_ARG(object->meta.namespace),
-                               TD_STR_ARG(object->meta.name));
-    vpa->key = text_copy(td_buf_str(&key));
+    struct td_model_vpa *vpa = td_alloc_zero(1, sizeof(*vpa) + key.len);
+    memcpy(vpa->text, key.ptr, key.len);
+    vpa->key = (td_str){.ptr = vpa->text, .len = key.len};
     vpa->name = td_str_slice(vpa->key, object->meta.namespace.len + 1, vpa->key.len);
     vpa->namespace = home;
     vpa->created =
         td_instant_is_zero(object->meta.created) ? td_time_to_instant(now) : object->meta.created;
     vpa->estimator = &td_estimator_upstream;
-    vpa->groups.count_max = TD_RECOMMENDER_PODS_MAX;
     int code = td_map_put(&recommender->vpas, vpa->key, vpa);
     bool is_in = namespace_insert(home, vpa);
     td_assert(code == 0 && is_in); /* the count was looked at above */
@@ -305,15 +281,49 @@ static struct td_model_vpa *vpa_new(struct td_recommender *recommender, const st
 }
 
 static void vpa_set_selectors(struct td_recommender *recommender, struct td_model_vpa *vpa,
-                              const struct td_vpa_link *link, td_str text)
+                              const struct td_vpa_link *link)
 {
     td_free(vpa->target_selector);
     td_free(vpa->pod_selector);
-    td_free((void *)(uintptr_t)vpa->selector_text.ptr);
+    td_intern_unref(recommender->texts, vpa->target);
     vpa->target_selector = clone_selector(link->target_selector);
     vpa->pod_selector = link->pod_selector ? clone_selector(link->pod_selector) : NULL;
-    vpa->selector_text = text_copy(text);
-    replace_text(recommender, &vpa->target, link->target);
+    vpa->target = td_intern_ref(recommender->texts, link->target);
+}
+
+static void vpa_set_reference(struct td_model_vpa *vpa, const struct td_vpa *object)
+{
+    td_auto_buf text;
+    td_buf_init(&text, TD_JSON_BYTES_MAX);
+    (void)td_buf_append(&text, object->target_kind);
+    (void)td_buf_append_char(&text, '/');
+    (void)td_buf_append(&text, object->target_name);
+    if (!td_str_equal(vpa->reference, td_buf_str(&text))) {
+        td_text_free(vpa->reference);
+        vpa->reference = td_text_copy(td_buf_str(&text));
+    }
+}
+
+/* Does the link select other pods than the VPA did so far? */
+static int link_differs(const struct td_model_vpa *vpa, const struct td_vpa_link *link,
+                        bool *ret_differs, struct td_error *err)
+{
+    td_auto_buf wanted;
+    td_auto_buf held;
+    td_buf_init(&wanted, TD_JSON_BYTES_MAX);
+    td_buf_init(&held, TD_JSON_BYTES_MAX);
+    link_text(link, &wanted);
+    if (td_buf_check(&wanted, "selector", err) < 0) {
+        return TD_LIMIT;
+    }
+    if (vpa) {
+        const struct td_vpa_link before = {.target_selector = vpa->target_selector,
+                                           .pod_selector = vpa->pod_selector,
+                                           .target = vpa->target};
+        link_text(&before, &held);
+    }
+    *ret_differs = !vpa || !td_str_equal(td_buf_str(&held), td_buf_str(&wanted));
+    return TD_OK;
 }
 
 static void vpa_set_estimator(struct td_model_vpa *vpa, const struct td_estimator *estimator)
@@ -333,15 +343,12 @@ int td_recommender_set_vpa(struct td_recommender *recommender, const struct td_v
                            td_time now, struct td_error *err)
 {
     const struct td_vpa *object = link->vpa;
-    td_auto_buf text;
-    td_buf_init(&text, TD_JSON_BYTES_MAX);
-    link_text(link, &text);
-    if (td_buf_check(&text, "selector", err) < 0) {
-        return TD_LIMIT;
-    }
     struct td_model_vpa *vpa =
         td_recommender_find_vpa(recommender, object->meta.namespace, object->meta.name);
-    bool is_changed = !vpa || !td_str_equal(vpa->selector_text, td_buf_str(&text));
+    bool is_changed = false;
+    if (link_differs(vpa, link, &is_changed, err) < 0) {
+        return TD_LIMIT;
+    }
     if (vpa && is_changed && recommender->config.is_upstream_exact) {
         td_recommender_delete_vpa(recommender, object->meta.namespace, object->meta.name);
         vpa = NULL;
@@ -355,15 +362,15 @@ int td_recommender_set_vpa(struct td_recommender *recommender, const struct td_v
     }
     vpa_set_terms(recommender, vpa, &object->policy);
     vpa_set_estimator(vpa, link->estimator);
-    replace_text(recommender, &vpa->target_kind, object->target_kind);
-    replace_text(recommender, &vpa->target_name, object->target_name);
+    vpa_set_reference(vpa, object);
     if (is_changed) {
-        vpa_set_selectors(recommender, vpa, link, td_buf_str(&text));
+        vpa_set_selectors(recommender, vpa, link);
         relink_namespace(recommender, vpa->namespace, now);
     }
     apply_to_slots(recommender, vpa, &vpa->slots);
-    for (size_t i = 0; i < vpa->groups.count; i++) {
-        apply_to_slots(recommender, vpa, &vpa->groups.items[i]->slots);
+    for (uint32_t i = 0; i < vpa->groups.count; i++) {
+        struct td_group *group = vpa->groups.items[i];
+        apply_to_slots(recommender, vpa, &group->slots);
     }
     return TD_OK;
 }
@@ -372,7 +379,6 @@ td_str td_recommender_vpa_of(const struct td_recommender *recommender, struct td
                              const struct td_tracked_pod *pod)
 {
     (void)recommender;
-    const struct td_group *group = pod->group;
-    return group->vpas.count > 0 ? td_arena_copy_str(arena, group->vpas.items[0]->key)
-                                 : TD_STR_EMPTY;
+    const struct td_model_vpa *owner = td_group_owner(pod->group);
+    return owner ? td_arena_copy_str(arena, owner->key) : TD_STR_EMPTY;
 }

@@ -49,7 +49,7 @@ static struct td_tracked_pod *stage_pod(struct stage *stage, const char *name, c
     struct td_tracked_pod *pod = NULL;
     assert_int_equal(td_recommender_set_pod(stage->recommender, &sight, START, &pod, NULL), TD_OK);
     assert_int_equal(
-        td_recommender_set_container(stage->recommender, pod, TD_STR("app"), 0, START, NULL),
+        td_recommender_set_container(stage->recommender, &pod, TD_STR("app"), 0, START, NULL),
         TD_OK);
     return pod;
 }
