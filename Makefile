@@ -17,7 +17,7 @@ all: configure
 	@cmake --build $(BUILD) --target tandem
 
 run: deps-build all
-	@build/tandem validate examples
+	@scripts/demo
 
 test: deps-test configure
 	@cmake --build $(BUILD)

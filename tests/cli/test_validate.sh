@@ -197,6 +197,7 @@ sed 's/vpaWeight: 0,/vpaWeight: 10,/; s/vpaWeight: 100/vpaWeight: 20/' "$work/ga
 mkdir "$work/empty"
 
 check "a good file" 0 '^no problems in 1 object \(1 file\)$' '' validate "$work/good.yaml"
+check "mistakes across objects" 1 "^2 problems in 5 objects" "" validate "$top/tests/data/manifests/mistakes.yaml"
 check "the examples" 0 '^no problems in' '' validate "$top/examples"
 check "problems are counted" 1 '^4 problems in 1 object \(1 file\)$' '' validate "$work/problems.yaml"
 check "an unknown field has its line" 1 'problems.yaml:15: Deployment Web: spec.template.spec.containers\[0\].imagePullpolicy: unknown field' '' validate "$work/problems.yaml"
