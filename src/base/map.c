@@ -25,6 +25,7 @@
 #define MAP_SLOTS_FIRST ((size_t)8)
 #define MAP_SLOTS_KEPT ((size_t)64)            /* an empty map of at most this many keeps them */
 #define MAP_COUNT_MAX ((size_t)UINT32_MAX / 4) /* so that indexes and slot counts fit */
+#define MAP_LIVE ((uint64_t)1 << 63)           /* in the hash of every entry that was not removed */
 
 static struct {
     uint64_t k0;
@@ -127,6 +128,12 @@ uint64_t td_map_hash(td_str key)
     return s.v0 ^ s.v1 ^ s.v2 ^ s.v3;
 }
 
+/* Places come from the low bits, so the top one is free to say that an entry is there. */
+static uint64_t map_live_hash(td_str key)
+{
+    return td_map_hash(key) | MAP_LIVE;
+}
+
 static size_t map_entry_cap(const struct td_map *map)
 {
     return map->slot_count / 4 * 3;
@@ -162,7 +169,7 @@ static struct td_map_entry *map_find(const struct td_map *map, td_str key, uint6
     size_t mask = map->slot_count - 1;
     for (size_t at = hash & mask; map->slots[at] != 0; at = (at + 1) & mask) {
         struct td_map_entry *entry = &map->entries[map->slots[at] - 1];
-        if (entry->hash == hash && entry->is_live && td_str_equal(entry->key, key)) {
+        if (entry->hash == hash && td_str_equal(entry->key, key)) {
             return entry;
         }
     }
@@ -192,7 +199,7 @@ static void map_rebuild(struct td_map *map)
     map->slots = td_alloc_zero(slot_count, sizeof(*map->slots));
     map->entry_count = 0;
     for (size_t i = 0; i < old.entry_count; i++) {
-        if (old.entries[i].is_live) {
+        if (old.entries[i].hash != 0) {
             map_place(map, old.entries[i].hash, map->entry_count);
             map->entries[map->entry_count++] = old.entries[i];
         }
@@ -204,18 +211,18 @@ static void map_rebuild(struct td_map *map)
 
 void *td_map_get(const struct td_map *map, td_str key)
 {
-    const struct td_map_entry *entry = map_find(map, key, td_map_hash(key));
+    const struct td_map_entry *entry = map_find(map, key, map_live_hash(key));
     return entry ? entry->value : NULL;
 }
 
 bool td_map_has(const struct td_map *map, td_str key)
 {
-    return map_find(map, key, td_map_hash(key)) != NULL;
+    return map_find(map, key, map_live_hash(key)) != NULL;
 }
 
 int td_map_put(struct td_map *map, td_str key, void *value)
 {
-    uint64_t hash = td_map_hash(key);
+    uint64_t hash = map_live_hash(key);
     struct td_map_entry *entry = map_find(map, key, hash);
     if (entry) {
         entry->key = key;
@@ -231,19 +238,19 @@ int td_map_put(struct td_map *map, td_str key, void *value)
     }
     map_place(map, hash, map->entry_count);
     map->entries[map->entry_count++] =
-        (struct td_map_entry){.key = key, .value = value, .hash = hash, .is_live = true};
+        (struct td_map_entry){.key = key, .value = value, .hash = hash};
     map->count++;
     return TD_OK;
 }
 
 void *td_map_remove(struct td_map *map, td_str key)
 {
-    struct td_map_entry *entry = map_find(map, key, td_map_hash(key));
+    struct td_map_entry *entry = map_find(map, key, map_live_hash(key));
     if (!entry) {
         return NULL;
     }
     void *value = entry->value;
-    *entry = (struct td_map_entry){.is_live = false};
+    *entry = (struct td_map_entry){.hash = 0};
     map->count--;
     if (map->count == 0 && map->slot_count > MAP_SLOTS_KEPT) {
         td_map_done(map);
@@ -257,7 +264,7 @@ const struct td_map_entry *td_map_next(const struct td_map *map, size_t *positio
 {
     while (*position < map->entry_count) {
         const struct td_map_entry *entry = &map->entries[(*position)++];
-        if (entry->is_live) {
+        if (entry->hash != 0) {
             return entry;
         }
     }

@@ -16,8 +16,7 @@
 struct td_map_entry {
     td_str key;
     void *value;
-    uint64_t hash;
-    bool is_live; /* false for an entry that was removed */
+    uint64_t hash; /* its top bit is set; 0 in an entry that was removed */
 };
 
 struct td_map {
