@@ -305,7 +305,7 @@ static int entry_compare_written(const void *a, const void *b)
 static void set_text(struct td_arena *arena, struct td_json *object, td_str key, td_str text)
 {
     if (text.len > 0) {
-        td_json_set(arena, object, key, td_json_new_string(arena, text));
+        td_json_set_str(arena, object, key, text);
     }
 }
 

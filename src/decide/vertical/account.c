@@ -155,11 +155,6 @@ void td_account_write(const struct td_account *account, struct td_buf *out)
     (void)td_buf_append_char(out, '\n');
 }
 
-static void set_int(struct td_arena *arena, struct td_json *object, td_str key, int64_t value)
-{
-    td_json_set(arena, object, key, td_json_new_int64(arena, value));
-}
-
 static void set_double(struct td_arena *arena, struct td_json *object, td_str key, double value)
 {
     bool is_finite = value - value == 0;
@@ -172,10 +167,10 @@ static struct td_json *bound_json(struct td_arena *arena, const struct td_bound_
 {
     struct td_json *object = td_json_new_object(arena);
     set_double(arena, object, TD_STR("percentile"), bound->percentile);
-    set_int(arena, object, TD_STR("base"), bound->base);
-    set_int(arena, object, TD_STR("withMargin"), bound->with_margin);
+    td_json_set_int64(arena, object, TD_STR("base"), bound->base);
+    td_json_set_int64(arena, object, TD_STR("withMargin"), bound->with_margin);
     set_double(arena, object, TD_STR("confidenceFactor"), bound->confidence_factor);
-    set_int(arena, object, TD_STR("estimate"), bound->estimate);
+    td_json_set_int64(arena, object, TD_STR("estimate"), bound->estimate);
     td_json_set(arena, object, TD_STR("isFloor"), td_json_new_bool(arena, bound->is_floor));
     td_json_set(arena, object, TD_STR("cap"),
                 td_json_new_string(arena, td_str_from(cap_name(bound->cap))));
@@ -190,8 +185,8 @@ static struct td_json *resource_json(struct td_arena *arena,
                 td_json_new_bool(arena, resource->is_controlled));
     set_double(arena, object, TD_STR("margin"), resource->margin_fraction);
     set_double(arena, object, TD_STR("confidence"), resource->confidence);
-    set_int(arena, object, TD_STR("floor"), resource->floor);
-    set_int(arena, object, TD_STR("roundedTo"), resource->rounded_to);
+    td_json_set_int64(arena, object, TD_STR("floor"), resource->floor);
+    td_json_set_int64(arena, object, TD_STR("roundedTo"), resource->rounded_to);
     td_json_set(arena, object, TD_STR("wholeCpu"), td_json_new_bool(arena, resource->is_whole_cpu));
     td_json_set(arena, object, TD_STR("displayOnly"),
                 td_json_new_bool(arena, resource->is_display_only));
@@ -220,18 +215,18 @@ struct td_json *td_account_json(struct td_arena *arena, const struct td_account 
     td_json_set(arena, object, TD_STR("container"), td_json_new_string(arena, account->container));
     td_json_set(arena, object, TD_STR("estimator"),
                 td_json_new_string(arena, td_str_from(account->estimator)));
-    set_int(arena, object, TD_STR("samples"), account->samples);
+    td_json_set_int64(arena, object, TD_STR("samples"), account->samples);
     if (account->samples > 0) {
         set_time(arena, object, TD_STR("firstSample"), account->first_sample);
         set_time(arena, object, TD_STR("lastSample"), account->last_sample);
     }
-    set_int(arena, object, TD_STR("ooms"), account->ooms);
+    td_json_set_int64(arena, object, TD_STR("ooms"), account->ooms);
     if (account->ooms > 0) {
         set_time(arena, object, TD_STR("lastOom"), td_time_to_instant(account->last_oom));
-        set_int(arena, object, TD_STR("oomBytes"), account->oom_bytes);
-        set_int(arena, object, TD_STR("oomCappedBytes"), account->oom_capped_bytes);
+        td_json_set_int64(arena, object, TD_STR("oomBytes"), account->oom_bytes);
+        td_json_set_int64(arena, object, TD_STR("oomCappedBytes"), account->oom_capped_bytes);
     }
-    set_int(arena, object, TD_STR("shortRuns"), account->short_runs);
+    td_json_set_int64(arena, object, TD_STR("shortRuns"), account->short_runs);
     td_json_set(arena, object, TD_STR("cpu"), resource_json(arena, &account->cpu));
     td_json_set(arena, object, TD_STR("memory"), resource_json(arena, &account->memory));
     return object;

@@ -229,8 +229,8 @@ void td_recommend(struct td_arena *arena, const struct td_recommend_terms *terms
     ret->containers = td_arena_array(arena, struct td_container_recommendation, count);
     struct td_account *accounts =
         ret_accounts ? td_arena_array(arena, struct td_account, count) : NULL;
+    struct td_account scratch = {.container = TD_STR_EMPTY};
     for (size_t i = 0; i < count; i++) {
-        struct td_account scratch;
         struct td_account *account = accounts ? &accounts[i] : &scratch;
         struct td_estimate estimate;
         td_recommend_estimate(terms, &subjects[i], count, &estimate, account);

@@ -253,11 +253,6 @@ int td_recommender_status(struct td_recommender *recommender, struct td_arena *a
     return TD_OK;
 }
 
-static void set_text(struct td_arena *arena, struct td_json *object, td_str key, td_str text)
-{
-    td_json_set(arena, object, key, td_json_new_string(arena, text));
-}
-
 struct td_json *td_vpa_status_json(struct td_arena *arena, const struct td_vpa_status *status)
 {
     struct td_json *object = td_json_new_object(arena);
@@ -269,15 +264,15 @@ struct td_json *td_vpa_status_json(struct td_arena *arena, const struct td_vpa_s
         struct td_json *item = td_json_new_object(arena);
         char text[TD_TIME_TEXT_BYTES];
         size_t len = td_time_format(from->last_transition, 0, text);
-        set_text(arena, item, TD_STR("type"), from->type);
-        set_text(arena, item, TD_STR("status"), from->status);
-        set_text(arena, item, TD_STR("lastTransitionTime"),
-                 td_arena_copy_str(arena, (td_str){.ptr = text, .len = len}));
+        td_json_set_str(arena, item, TD_STR("type"), from->type);
+        td_json_set_str(arena, item, TD_STR("status"), from->status);
+        td_json_set_str(arena, item, TD_STR("lastTransitionTime"),
+                        td_arena_copy_str(arena, (td_str){.ptr = text, .len = len}));
         if (from->reason.len > 0) {
-            set_text(arena, item, TD_STR("reason"), from->reason);
+            td_json_set_str(arena, item, TD_STR("reason"), from->reason);
         }
         if (from->message.len > 0) {
-            set_text(arena, item, TD_STR("message"), from->message);
+            td_json_set_str(arena, item, TD_STR("message"), from->message);
         }
         td_json_append(conditions, item);
     }
@@ -329,16 +324,16 @@ static void store_slot(struct td_recommender *recommender, struct td_arena *aren
     ret->annotations = td_json_new_object(arena);
     if (slot->aggregate.oom.count > 0) {
         td_str text = td_oom_annotation_encode(arena, &slot->aggregate.oom);
-        set_text(arena, ret->annotations, TD_STR(TD_OOM_ANNOTATION), text);
+        td_json_set_str(arena, ret->annotations, TD_STR(TD_OOM_ANNOTATION), text);
     }
     if (slot->estimator_state) {
         td_auto_buf text;
         td_buf_init(&text, TD_JSON_BYTES_MAX);
         td_json_write(vpa->estimator->save(arena, slot->estimator_state),
                       &(struct td_json_format){.indent = 0}, &text);
-        set_text(arena, ret->annotations,
-                 td_arena_format(arena, "tandem.dev/%s", vpa->estimator->name),
-                 td_arena_copy_str(arena, td_buf_str(&text)));
+        td_json_set_str(arena, ret->annotations,
+                        td_arena_format(arena, "tandem.dev/%s", vpa->estimator->name),
+                        td_arena_copy_str(arena, td_buf_str(&text)));
     }
 }
 

@@ -386,6 +386,128 @@ static void test_oom_annotation_round_trip(void **unused)
     }
 }
 
+/* A resource that the metrics do not have is no call: the other one is learnt, this one is not. */
+static void test_missing_resource_gives_no_sample(void **unused)
+{
+    const struct {
+        enum td_learn_resource fed;
+        int64_t amount;
+        int64_t cpu_samples;
+    } rows[] = {
+        {TD_LEARN_CPU, 300, 3},
+        {TD_LEARN_MEMORY, 300 * MIB, 0},
+    };
+    (void)unused;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct stage stage;
+        struct td_stored_checkpoint *stored = NULL;
+        size_t count = 0;
+        td_time now = START;
+        stage_init(&stage);
+        /* A window a day, so that all but the last are in the checkpoint. */
+        for (int day = 0; day < 3; day++, now += 24 * TD_HOUR) {
+            assert_int_equal(td_recommender_sample(stage.recommender, stage.pod, TD_STR("app"),
+                                                   rows[i].fed, now, rows[i].amount, now),
+                             TD_FEED_TAKEN);
+        }
+        assert_int_equal(td_recommender_store(stage.recommender, &stage.arena, TD_STR("ns"),
+                                              TD_STR("v"), now, &stored, &count, NULL),
+                         TD_OK);
+        assert_int_equal(count, 1);
+        bool is_cpu = rows[i].fed == TD_LEARN_CPU;
+        assert_int_equal(stored[0].checkpoint.total_samples, rows[i].cpu_samples);
+        assert_true((stored[0].checkpoint.cpu.total_weight > 0) == is_cpu);
+        assert_true((stored[0].checkpoint.memory.total_weight > 0) == !is_cpu);
+        stage_done(&stage);
+    }
+}
+
+static bool has_container(struct stage *stage, td_time now, const char *name)
+{
+    struct td_vpa_status status = stage_status(stage, now);
+    for (size_t i = 0; i < status.recommendation.container_count; i++) {
+        if (td_str_equal(status.recommendation.containers[i].container_name, td_str_from(name))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A container that left the template is forgotten when what it taught is eight days old, and not
+ * before; the one that stayed is kept though nobody measures it. */
+static void test_gc_forgets_a_container_removed_from_its_template(void **unused)
+{
+    const td_time day = 24 * TD_HOUR;
+    struct stage stage;
+    (void)unused;
+    stage_init(&stage);
+    assert_int_equal(td_recommender_set_container(stage.recommender, &stage.pod, TD_STR("sidecar"),
+                                                  0, START, NULL),
+                     TD_OK);
+    const td_str names[] = {TD_STR_INIT("app"), TD_STR_INIT("sidecar")};
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(td_recommender_sample(stage.recommender, stage.pod, names[i], TD_LEARN_CPU,
+                                               START, 100, START),
+                         TD_FEED_TAKEN);
+    }
+    td_recommender_delete_pod(stage.recommender, TD_STR("ns"), TD_STR("p"));
+    (void)stage_pod(&stage, "q", "follower"); /* app only */
+    td_recommender_gc(stage.recommender, START + 8 * day - TD_HOUR, NULL);
+    assert_true(has_container(&stage, START + 8 * day, "sidecar"));
+    td_recommender_gc(stage.recommender, START + 8 * day, NULL);
+    assert_false(has_container(&stage, START + 8 * day, "sidecar"));
+    assert_true(has_container(&stage, START + 8 * day, "app"));
+    assert_int_equal(td_recommender_aggregates(stage.recommender), 1);
+    stage_done(&stage);
+}
+
+/* However pods come and go, exactly those that are there are found, with their own containers. */
+static void test_pods_are_found_while_they_are_there(void **unused)
+{
+    enum { PODS = 600, STEPS = 20000 };
+    static bool is_there[PODS];
+    struct stage stage;
+    char name[32];
+    char container[32];
+    uint32_t random = 1;
+    (void)unused;
+    stage_init(&stage);
+    memset(is_there, 0, sizeof(is_there));
+    for (int step = 0; step < STEPS; step++) {
+        random = random * 1664525U + 1013904223U;
+        /* The first half adds more than it deletes, the second deletes more: both ways of
+         * changing the size of the table. */
+        size_t p = (random >> 8) % PODS;
+        bool is_added = (random >> 28) < (step < STEPS / 2 ? 12U : 2U);
+        (void)snprintf(name, sizeof(name), "pod-%zu", p);
+        (void)snprintf(container, sizeof(container), "c-%zu", p);
+        struct td_tracked_pod *pod =
+            td_recommender_find_pod(stage.recommender, TD_STR("ns"), td_str_from(name));
+        assert_true((pod != NULL) == is_there[p]);
+        if (is_added) {
+            pod = stage_pod(&stage, name, "follower");
+            assert_int_equal(td_recommender_set_container(stage.recommender, &pod,
+                                                          td_str_from(container), 0, START, NULL),
+                             TD_OK);
+        } else {
+            td_recommender_delete_pod(stage.recommender, TD_STR("ns"), td_str_from(name));
+        }
+        is_there[p] = is_added;
+        if (pod && is_added) {
+            td_time now = START + step * TD_SECOND;
+            assert_int_equal(td_recommender_sample(stage.recommender, pod, td_str_from(container),
+                                                   TD_LEARN_CPU, now, 10, now),
+                             TD_FEED_TAKEN);
+            assert_int_equal(td_recommender_sample(stage.recommender, pod, TD_STR("c"),
+                                                   TD_LEARN_CPU, now, 10, now),
+                             TD_FEED_NO_CONTAINER);
+        }
+    }
+    assert_null(td_recommender_find_pod(stage.recommender, TD_STR("other"), TD_STR("p")));
+    assert_non_null(td_recommender_find_pod(stage.recommender, TD_STR("ns"), TD_STR("p")));
+    stage_done(&stage);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -402,6 +524,9 @@ int main(void)
         cmocka_unit_test(test_upper_bound_is_not_inflated_for_display),
         cmocka_unit_test(test_confidence_gates_application),
         cmocka_unit_test(test_oom_annotation_round_trip),
+        cmocka_unit_test(test_missing_resource_gives_no_sample),
+        cmocka_unit_test(test_gc_forgets_a_container_removed_from_its_template),
+        cmocka_unit_test(test_pods_are_found_while_they_are_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
