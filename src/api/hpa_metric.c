@@ -7,6 +7,7 @@
 #include "api/hpa_metric.h"
 
 #include "api/hpa_private.h"
+#include "api/schema_rows.h"
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/limits.h"
@@ -17,35 +18,15 @@
 
 /* --- v1's shapes, for reading annotations --- */
 
-static const struct td_schema_type type_string = {.kind = TD_SCHEMA_STRING};
-static const struct td_schema_type type_int32 = {.kind = TD_SCHEMA_INT32};
-static const struct td_schema_type type_quantity = {.kind = TD_SCHEMA_QUANTITY};
-static const struct td_schema_type type_time = {.kind = TD_SCHEMA_TIME};
-static const struct td_schema_type type_strings = {.kind = TD_SCHEMA_LIST, .element = &type_string};
 static const struct td_schema_type type_labels = {.kind = TD_SCHEMA_MAP, .element = &type_string};
 
-#define FIELD(json_name, field_type)                                                               \
-    {                                                                                              \
-        .name = TD_STR_INIT(json_name), .type = &(field_type)                                      \
-    }
-#define OBJECT(members)                                                                            \
-    {                                                                                              \
-        .kind = TD_SCHEMA_OBJECT, .fields = (members),                                             \
-        .field_count = sizeof(members) / sizeof((members)[0])                                      \
-    }
-
-/* Fields are sorted by name, as td_schema_field wants them. */
 static const struct td_schema_field requirement_fields[] = {
     FIELD("key", type_string), FIELD("operator", type_string), FIELD("values", type_strings)};
-static const struct td_schema_type type_requirement = OBJECT(requirement_fields);
-static const struct td_schema_type type_requirements = {.kind = TD_SCHEMA_LIST,
-                                                        .element = &type_requirement};
+static const struct td_schema_type type_requirement = OBJECT("", requirement_fields);
+static const struct td_schema_type type_requirements = LIST(type_requirement);
 static const struct td_schema_field selector_fields[] = {
     FIELD("matchExpressions", type_requirements), FIELD("matchLabels", type_labels)};
-static const struct td_schema_type type_selector = OBJECT(selector_fields);
-static const struct td_schema_field reference_fields[] = {
-    FIELD("apiVersion", type_string), FIELD("kind", type_string), FIELD("name", type_string)};
-static const struct td_schema_type type_reference = OBJECT(reference_fields);
+static const struct td_schema_type type_selector = OBJECT("", selector_fields);
 
 /* The fields of a metric's source and of its status are few, and no name means two things, so one
  * table serves each kind in both. */
@@ -57,7 +38,7 @@ static const struct td_schema_field resource_fields[] = {
     FIELD("targetAverageUtilization", type_int32),
     FIELD("targetAverageValue", type_quantity),
 };
-static const struct td_schema_type type_resource = OBJECT(resource_fields);
+static const struct td_schema_type type_resource = OBJECT("", resource_fields);
 static const struct td_schema_field metric_fields[] = {
     FIELD("averageValue", type_quantity),   FIELD("currentAverageValue", type_quantity),
     FIELD("currentValue", type_quantity),   FIELD("metricName", type_string),
@@ -65,7 +46,7 @@ static const struct td_schema_field metric_fields[] = {
     FIELD("target", type_reference),        FIELD("targetAverageValue", type_quantity),
     FIELD("targetValue", type_quantity),
 };
-static const struct td_schema_type type_metric = OBJECT(metric_fields);
+static const struct td_schema_type type_metric = OBJECT("", metric_fields);
 static const struct td_schema_field any_metric_fields[] = {
     FIELD("containerResource", type_resource),
     FIELD("external", type_metric),
@@ -74,9 +55,8 @@ static const struct td_schema_field any_metric_fields[] = {
     FIELD("resource", type_resource),
     FIELD("type", type_string),
 };
-static const struct td_schema_type type_any_metric = OBJECT(any_metric_fields);
-static const struct td_schema_type type_metrics = {.kind = TD_SCHEMA_LIST,
-                                                   .element = &type_any_metric};
+static const struct td_schema_type type_any_metric = OBJECT("", any_metric_fields);
+static const struct td_schema_type type_metrics = LIST(type_any_metric);
 static const struct td_schema_field condition_fields[] = {
     FIELD("lastTransitionTime", type_time),
     FIELD("message", type_string),
@@ -84,24 +64,22 @@ static const struct td_schema_field condition_fields[] = {
     FIELD("status", type_string),
     FIELD("type", type_string),
 };
-static const struct td_schema_type type_condition = OBJECT(condition_fields);
-static const struct td_schema_type type_conditions = {.kind = TD_SCHEMA_LIST,
-                                                      .element = &type_condition};
+static const struct td_schema_type type_condition = OBJECT("", condition_fields);
+static const struct td_schema_type type_conditions = LIST(type_condition);
 static const struct td_schema_field policy_fields[] = {
     FIELD("periodSeconds", type_int32), FIELD("type", type_string), FIELD("value", type_int32)};
-static const struct td_schema_type type_policy = OBJECT(policy_fields);
-static const struct td_schema_type type_policies = {.kind = TD_SCHEMA_LIST,
-                                                    .element = &type_policy};
+static const struct td_schema_type type_policy = OBJECT("", policy_fields);
+static const struct td_schema_type type_policies = LIST(type_policy);
 static const struct td_schema_field rules_fields[] = {
     FIELD("policies", type_policies),
     FIELD("selectPolicy", type_string),
     FIELD("stabilizationWindowSeconds", type_int32),
     FIELD("tolerance", type_quantity),
 };
-static const struct td_schema_type type_rules = OBJECT(rules_fields);
+static const struct td_schema_type type_rules = OBJECT("", rules_fields);
 static const struct td_schema_field behavior_fields[] = {FIELD("scaleDown", type_rules),
                                                          FIELD("scaleUp", type_rules)};
-static const struct td_schema_type type_behavior = OBJECT(behavior_fields);
+static const struct td_schema_type type_behavior = OBJECT("", behavior_fields);
 
 /* --- where values stand --- */
 
