@@ -1,42 +1,7 @@
 #!/bin/sh
 # `tandem replay` from outside: the table, the same as JSON, and input that cannot be read: one line, exit 2, no other output.
-set -u
-tandem=$1
-top=$2
+. "$(dirname "$0")/lib.sh"
 traces=$top/tests/data/traces
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-count=0
-failed=0
-
-# check NAME STATUS STDOUT-PATTERN STDERR-PATTERN ARGS...: patterns are extended regular expressions over the whole text, the
-# empty one asks for no output at all.
-check() {
-    name=$1 status=$2 out_pattern=$3 err_pattern=$4
-    shift 4
-    count=$((count + 1))
-    "$tandem" "$@" >"$work/out" 2>"$work/err" </dev/null
-    got=$?
-    why=
-    [ "$got" -eq "$status" ] || why="exit status $got, expected $status"
-    if [ -z "$out_pattern" ]; then
-        [ ! -s "$work/out" ] || why="$why; output: $(head -c 300 "$work/out")"
-    else
-        grep -qE "$out_pattern" "$work/out" || why="$why; output: $(head -c 300 "$work/out")"
-    fi
-    if [ -z "$err_pattern" ]; then
-        [ ! -s "$work/err" ] || why="$why; errors: $(head -c 300 "$work/err")"
-    else
-        grep -qE "$err_pattern" "$work/err" || why="$why; errors: $(head -c 300 "$work/err")"
-        [ "$(wc -l <"$work/err")" -eq 1 ] || why="$why; more than one line of errors"
-    fi
-    if [ -z "$why" ]; then
-        echo "ok $count - $name"
-    else
-        echo "not ok $count - $name: $why"
-        failed=$((failed + 1))
-    fi
-}
 
 header='time_s,cpu_avg_cores,memory_max_bytes'
 printf '%s\n0,1,1000\n300,one,1000\n' "$header" >"$work/word.csv"
@@ -82,5 +47,4 @@ check "help of the program" 0 '^  replay ' '' --help
 check "the same bytes every time" 0 . '' replay --output json --per-container "$traces"
 cp "$work/out" "$work/first"
 "$tandem" replay --output json --per-container "$traces" | cmp -s - "$work/first" || { echo "not ok - the same bytes every time"; failed=$((failed + 1)); }
-printf '%s\n' "1..$count"
-[ "$failed" -eq 0 ]
+finish

@@ -1,41 +1,6 @@
 #!/bin/sh
 # `tandem validate` from outside: good files, problems, and input that cannot be decoded: one line, exit 2, no other output.
-set -u
-tandem=$1
-top=$2
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-count=0
-failed=0
-
-# check NAME STATUS STDOUT-PATTERN STDERR-PATTERN ARGS...: patterns are extended regular expressions over the whole text, the
-# empty one asks for no output at all.
-check() {
-    name=$1 status=$2 out_pattern=$3 err_pattern=$4
-    shift 4
-    count=$((count + 1))
-    "$tandem" "$@" >"$work/out" 2>"$work/err" </dev/null
-    got=$?
-    why=
-    [ "$got" -eq "$status" ] || why="exit status $got, expected $status"
-    if [ -z "$out_pattern" ]; then
-        [ ! -s "$work/out" ] || why="$why; output: $(head -c 300 "$work/out")"
-    else
-        grep -qE "$out_pattern" "$work/out" || why="$why; output: $(head -c 300 "$work/out")"
-    fi
-    if [ -z "$err_pattern" ]; then
-        [ ! -s "$work/err" ] || why="$why; errors: $(head -c 300 "$work/err")"
-    else
-        grep -qE "$err_pattern" "$work/err" || why="$why; errors: $(head -c 300 "$work/err")"
-        [ "$(wc -l <"$work/err")" -eq 1 ] || why="$why; more than one line of errors"
-    fi
-    if [ -z "$why" ]; then
-        echo "ok $count - $name"
-    else
-        echo "not ok $count - $name: $why"
-        failed=$((failed + 1))
-    fi
-}
+. "$(dirname "$0")/lib.sh"
 
 cat >"$work/good.yaml" <<'EOF'
 apiVersion: v1
@@ -275,5 +240,4 @@ check "an unknown command" 2 '' "^tandem: 'fly' is not a command" fly
 check "help of the command" 0 '^usage: tandem validate ' '' validate --help
 check "help of the program" 0 '^  validate ' '' --help
 check "the version names the libraries" 0 '^libevent .*libcurl .*OpenSSL .*libyaml ' '' --version
-printf '%s\n' "1..$count"
-[ "$failed" -eq 0 ]
+finish
