@@ -11,20 +11,12 @@
 #include "api/hpa.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "support/quoted_json.h"
+#include "support/wrong_values.h"
 
 #define ARENA_BYTES ((size_t)256 << 20)
 #define V1 TD_STR("autoscaling/v1")
 #define V2 TD_STR("autoscaling/v2")
-
-static struct td_json *parse(struct td_arena *arena, td_str text)
-{
-    struct td_json *tree = NULL;
-    struct td_error err = TD_ERROR_INIT;
-    if (td_json_parse(arena, text, NULL, &tree, &err) < 0) {
-        fail_msg("%s in %.*s", err.message, TD_STR_ARG(text));
-    }
-    return tree;
-}
 
 /* A v2 object with the given spec (single quotes stand for double ones). */
 static struct td_json *object_of(struct td_arena *arena, const char *version, const char *spec)
@@ -34,82 +26,24 @@ static struct td_json *object_of(struct td_arena *arena, const char *version, co
                                   "\"metadata\":{\"name\":\"hpa\",\"namespace\":\"ns\","
                                   "\"resourceVersion\":\"7\"},\"spec\":%s}",
                                   version, spec);
-    char *bytes = td_arena_alloc(arena, text.len + 1);
-    for (size_t i = 0; i <= text.len; i++) {
-        bytes[i] = text.ptr[i] == '\'' ? '"' : text.ptr[i];
-    }
-    return parse(arena, (td_str){.ptr = bytes, .len = text.len});
+    return quoted_json(arena, text.ptr);
 }
 
 #define TARGET "'scaleTargetRef':{'apiVersion':'apps/v1','kind':'Deployment','name':'web'}"
 
 /* --- every field wrong in turn --- */
 
-#define STEPS_MAX 32
-
-/* The way to a value: what opens and closes JSON around it, and its path. */
-struct way {
-    char open[1024];
-    char close[256];
-    char path[1024];
-};
-
-struct walk {
-    const char *version;
-    size_t tried;
-};
-
-static void way_extend(const struct way *from, struct way *to, const char *open, const char *close,
-                       const char *path)
-{
-    (void)snprintf(to->open, sizeof(to->open), "%.700s%.200s", from->open, open);
-    (void)snprintf(to->close, sizeof(to->close), "%.8s%.200s", close, from->close);
-    (void)snprintf(to->path, sizeof(to->path), "%.700s%s%.200s", from->path,
-                   from->path[0] != '\0' && path[0] != '[' ? "." : "", path);
-}
-
-static const char *const *wrong_values(enum td_schema_kind kind)
-{
-    static const char *const texts[] = {"1", "true", "[]", "{}", NULL};
-    static const char *const integers[] = {
-        "\"x\"", "1.5", "9223372036854775808", "1e3", "\"1\"", "true", "[1]", "{}", NULL};
-    static const char *const quantities[] = {"\"1x\"", "\"\"",        "true", "[]",
-                                             "{}",     "\"1.5.5Gi\"", NULL};
-    static const char *const times[] = {"\"yesterday\"", "1", "\"\"", "[]", NULL};
-    static const char *const booleans[] = {"\"true\"", "1", "[]", "{}", NULL};
-    static const char *const lists[] = {"\"x\"", "1", "{}", "true", NULL};
-    static const char *const objects[] = {"\"x\"", "1", "[]", "true", NULL};
-    static const char *const none[] = {NULL};
-    switch (kind) {
-    case TD_SCHEMA_STRING:
-        return texts;
-    case TD_SCHEMA_INT32:
-    case TD_SCHEMA_INT64:
-        return integers;
-    case TD_SCHEMA_QUANTITY:
-        return quantities;
-    case TD_SCHEMA_TIME:
-        return times;
-    case TD_SCHEMA_BOOL:
-        return booleans;
-    case TD_SCHEMA_LIST:
-        return lists;
-    case TD_SCHEMA_OBJECT:
-    case TD_SCHEMA_MAP:
-        return objects;
-    default:
-        return none;
-    }
-}
-
-static void expect_refused(const char *text, const char *path, const char *value)
+static void expect_refused(const char *version, const struct wrong_way *way, const char *value)
 {
     td_auto_arena arena;
     td_arena_init(&arena, ARENA_BYTES);
-    struct td_json *tree = parse(&arena, td_str_from(text));
+    td_str text = td_arena_format(
+        &arena, "{\"apiVersion\":\"%s\",\"kind\":\"HorizontalPodAutoscaler\",%s%s%s}", version,
+        way->open, value, way->close);
+    struct td_json *tree = quoted_json(&arena, text.ptr);
     struct td_error err = TD_ERROR_INIT;
     char expected[1200];
-    (void)snprintf(expected, sizeof(expected), "%s: %s: ", path, value);
+    (void)snprintf(expected, sizeof(expected), "%s: %s: ", way->path, value);
     assert_int_equal(td_hpa_check_types(tree, &err), TD_INVALID);
     if (strncmp(err.message, expected, strlen(expected)) != 0) {
         fail_msg("'%s' does not begin with '%s'", err.message, expected);
@@ -125,46 +59,6 @@ static void expect_refused(const char *text, const char *path, const char *value
     assert_null(made);
 }
 
-static void try_wrong(struct walk *walk, const struct td_schema_type *type, const struct way *way)
-{
-    for (const char *const *value = wrong_values(type->kind); *value; value++) {
-        char text[2048];
-        (void)snprintf(text, sizeof(text),
-                       "{\"apiVersion\":\"%s\",\"kind\":\"HorizontalPodAutoscaler\",%s%s%s}",
-                       walk->version, way->open, *value, way->close);
-        expect_refused(text, way->path, *value);
-        walk->tried++;
-    }
-}
-
-static void walk_type(struct walk *walk, const struct td_schema_type *type, const struct way *way,
-                      size_t depth)
-{
-    assert_true(depth < STEPS_MAX);
-    struct way next;
-    if (depth > 0) {
-        try_wrong(walk, type, way);
-    }
-    if (type->kind == TD_SCHEMA_LIST) {
-        way_extend(way, &next, "[", "]", "[0]");
-        walk_type(walk, type->element, &next, depth + 1);
-    } else if (type->kind == TD_SCHEMA_MAP) {
-        way_extend(way, &next, "{\"some-key\":", "}", "some-key");
-        walk_type(walk, type->element, &next, depth + 1);
-    }
-    for (size_t i = 0; type->kind == TD_SCHEMA_OBJECT && i < type->field_count; i++) {
-        char open[128];
-        char name[64];
-        (void)snprintf(name, sizeof(name), "%.*s", TD_STR_ARG(type->fields[i].name));
-        bool is_identity = strcmp(name, "apiVersion") == 0 || strcmp(name, "kind") == 0;
-        (void)snprintf(open, sizeof(open), "%s\"%s\":", depth > 0 ? "{" : "", name);
-        way_extend(way, &next, open, depth > 0 ? "}" : "", name);
-        if (depth > 0 || !is_identity) {
-            walk_type(walk, type->fields[i].type, &next, depth + 1);
-        }
-    }
-}
-
 /* A value of the wrong type anywhere in the object is refused by every entry point, and the message
  * begins with its path and shows it. */
 static void test_every_field_of_the_wrong_type_is_named(void **state)
@@ -173,11 +67,11 @@ static void test_every_field_of_the_wrong_type_is_named(void **state)
     static const char *const versions[] = {"autoscaling/v1", "autoscaling/v2",
                                            "autoscaling.tandem.dev/v2"};
     for (size_t i = 0; i < 3; i++) {
-        struct walk walk = {.version = versions[i]};
-        struct way root = {.open = ""};
+        struct wrong_walk walk = {.context = versions[i], .refuse = expect_refused};
+        struct wrong_way root = {.open = ""};
         const struct td_schema_type *type =
             i == 0 ? td_schema_find(V1, TD_STR("HorizontalPodAutoscaler")) : td_hpa_schema();
-        walk_type(&walk, type, &root, 0);
+        wrong_walk_type(&walk, type, &root, 0);
         assert_true(walk.tried > 100);
     }
 }
@@ -323,7 +217,7 @@ static void test_other_objects_are_refused(void **state)
         td_arena_init(&arena, ARENA_BYTES);
         struct td_error err = TD_ERROR_INIT;
         struct td_hpa hpa;
-        struct td_json *tree = parse(&arena, td_str_from(rows[i]));
+        struct td_json *tree = quoted_json(&arena, rows[i]);
         assert_int_equal(td_hpa_default(&arena, tree, &err), TD_INVALID);
         assert_true(err.message[0] != '\0');
         assert_int_equal(td_hpa_decode(&arena, tree, &hpa, NULL), TD_INVALID);
@@ -484,15 +378,15 @@ static void test_round_trip_through_v1_keeps_everything(void **state)
         &arena, "autoscaling/v2",
         "{" TARGET ",'minReplicas':2,'maxReplicas':9,'selectionStrategy':'OwnerReference',"
         "'behavior':{'scaleUp':{'tolerance':'50m'}}," ALL_METRICS "}");
-    struct td_json *status = parse(
+    struct td_json *status = quoted_json(
         &arena,
-        TD_STR("{\"observedGeneration\":3,\"currentReplicas\":4,\"desiredReplicas\":5,"
-               "\"lastScaleTime\":\"2026-03-01T11:00:00Z\",\"currentMetrics\":[{\"type\":"
-               "\"Resource\",\"resource\":{\"name\":\"cpu\",\"current\":{\"averageUtilization\":63,"
-               "\"averageValue\":\"630m\"}}},{\"type\":\"\"},{\"type\":\"External\",\"external\":{"
-               "\"metric\":{\"name\":\"lag\"},\"current\":{\"value\":\"7\"}}}],\"conditions\":[{"
-               "\"type\":\"AbleToScale\",\"status\":\"True\",\"reason\":\"<&>\","
-               "\"lastTransitionTime\":\"2026-03-01T10:00:00Z\"}]}"));
+        "{\"observedGeneration\":3,\"currentReplicas\":4,\"desiredReplicas\":5,"
+        "\"lastScaleTime\":\"2026-03-01T11:00:00Z\",\"currentMetrics\":[{\"type\":"
+        "\"Resource\",\"resource\":{\"name\":\"cpu\",\"current\":{\"averageUtilization\":63,"
+        "\"averageValue\":\"630m\"}}},{\"type\":\"\"},{\"type\":\"External\",\"external\":{"
+        "\"metric\":{\"name\":\"lag\"},\"current\":{\"value\":\"7\"}}}],\"conditions\":[{"
+        "\"type\":\"AbleToScale\",\"status\":\"True\",\"reason\":\"<&>\","
+        "\"lastTransitionTime\":\"2026-03-01T10:00:00Z\"}]}");
     td_json_set(&arena, object, TD_STR("status"), status);
     struct td_json *v2 = convert(&arena, object, V2);
     struct td_json *v1 = convert(&arena, object, V1);
@@ -568,11 +462,11 @@ static void test_admit_keeps_what_the_writer_may_not_change(void **state)
     struct td_json *old =
         object_of(&arena, "autoscaling.tandem.dev/v2", "{" TARGET ",'maxReplicas':3}");
     td_json_set(&arena, old, TD_STR("status"),
-                parse(&arena, TD_STR("{\"desiredReplicas\":2,\"currentReplicas\":2}")));
+                quoted_json(&arena, "{\"desiredReplicas\":2,\"currentReplicas\":2}"));
     struct td_json *object =
         object_of(&arena, "autoscaling.tandem.dev/v2", "{" TARGET ",'maxReplicas':-9}");
     td_json_set(&arena, object, TD_STR("status"),
-                parse(&arena, TD_STR("{\"desiredReplicas\":4,\"currentReplicas\":2}")));
+                quoted_json(&arena, "{\"desiredReplicas\":4,\"currentReplicas\":2}"));
     struct td_field_errors errors = {.arena = &arena};
     struct td_json *stored = NULL;
     const struct td_hpa_admission admission = {

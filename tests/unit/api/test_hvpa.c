@@ -11,24 +11,10 @@
 #include "api/hvpa.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "support/quoted_json.h"
+#include "support/wrong_values.h"
 
 #define ARENA_BYTES ((size_t)256 << 20)
-
-/* Single quotes stand for double ones. */
-static struct td_json *parse(struct td_arena *arena, const char *text)
-{
-    size_t len = strlen(text);
-    char *bytes = td_arena_alloc(arena, len + 1);
-    for (size_t i = 0; i <= len; i++) {
-        bytes[i] = text[i] == '\'' ? '"' : text[i];
-    }
-    struct td_json *tree = NULL;
-    struct td_error err = TD_ERROR_INIT;
-    if (td_json_parse(arena, (td_str){.ptr = bytes, .len = len}, NULL, &tree, &err) < 0) {
-        fail_msg("%s in %s", err.message, text);
-    }
-    return tree;
-}
 
 #define TARGET "{'apiVersion':'apps/v1','kind':'Deployment','name':'web'}"
 #define BASE_HPA "'hpaSpec':{'minReplicas':2,'maxReplicas':10}"
@@ -42,7 +28,7 @@ static struct td_json *object_of(struct td_arena *arena, const char *spec)
                                   "'metadata':{'name':'web','namespace':'shop','generation':3},"
                                   "'spec':{%s}}",
                                   spec);
-    return parse(arena, text.ptr);
+    return quoted_json(arena, text.ptr);
 }
 
 static struct td_hvpa decode(struct td_arena *arena, const char *spec)
@@ -58,43 +44,6 @@ static struct td_hvpa decode(struct td_arena *arena, const char *spec)
 /* --- every field wrong in turn --- */
 
 #define PATH_BYTES 512
-#define DEPTH_MAX 16
-
-static const char *const *wrong_values(enum td_schema_kind kind)
-{
-    static const char *const texts[] = {"1", "true", "[]", "{}", NULL};
-    static const char *const integers[] = {"'x'", "1.5", "9223372036854775808", "true", "[1]",
-                                           "{}",  NULL};
-    static const char *const numbers[] = {"'0.5'", "true", "[]", "{}", NULL};
-    static const char *const quantities[] = {"'1x'", "''", "true", "[]", "'1.5.5Gi'", NULL};
-    static const char *const durations[] = {"'1d'", "5", "''", "'5 minutes'", "[]", NULL};
-    static const char *const booleans[] = {"'true'", "1", "[]", "{}", NULL};
-    static const char *const lists[] = {"'x'", "1", "{}", "true", NULL};
-    static const char *const objects[] = {"'x'", "1", "[]", "true", NULL};
-    static const char *const none[] = {NULL};
-    switch (kind) {
-    case TD_SCHEMA_STRING:
-        return texts;
-    case TD_SCHEMA_INT32:
-    case TD_SCHEMA_INT64:
-        return integers;
-    case TD_SCHEMA_NUMBER:
-        return numbers;
-    case TD_SCHEMA_QUANTITY:
-        return quantities;
-    case TD_SCHEMA_DURATION:
-        return durations;
-    case TD_SCHEMA_BOOL:
-        return booleans;
-    case TD_SCHEMA_LIST:
-        return lists;
-    case TD_SCHEMA_OBJECT:
-    case TD_SCHEMA_MAP:
-        return objects;
-    default:
-        return none;
-    }
-}
 
 /* Put a value at a path such as "spec.hpaSpec.metrics[0].type"; what is missing on the way is
  * made. */
@@ -124,12 +73,23 @@ static void put(struct td_arena *arena, struct td_json *object, const char *path
     }
 }
 
-static void expect_refused(const char *path, const char *value)
+/* A spec inside a part that is no object leaves the flat form. */
+static bool is_form(const char *path)
 {
+    return strcmp(path, "spec.hpaSpec.spec") == 0 || strcmp(path, "spec.vpaSpec.spec") == 0;
+}
+
+static void expect_refused(const char *unused, const struct wrong_way *way, const char *value)
+{
+    (void)unused;
+    const char *path = way->path;
+    if (is_form(path)) {
+        return;
+    }
     td_auto_arena arena;
     td_arena_init(&arena, ARENA_BYTES);
     struct td_json *object = object_of(&arena, BASE);
-    struct td_json *wrong = parse(&arena, value);
+    struct td_json *wrong = quoted_json(&arena, value);
     put(&arena, object, path, wrong);
     struct td_hvpa hvpa = {.replicas = 77};
     struct td_hvpa_findings findings;
@@ -149,13 +109,14 @@ static void expect_refused(const char *path, const char *value)
 }
 
 /* What an object form holds beside its spec is not a matter of types. */
-static bool is_beside(const char *path, td_str name)
+static bool is_beside(const char *path)
 {
-    static const char *const parts[] = {"spec.hpaSpec", "spec.vpaSpec"};
+    static const char *const parts[] = {"spec.hpaSpec.", "spec.vpaSpec."};
     static const char *const names[] = {"apiVersion", "kind", "metadata", "status"};
     for (size_t i = 0; i < 2; i++) {
-        for (size_t j = 0; strcmp(path, parts[i]) == 0 && j < 4; j++) {
-            if (td_str_equal(name, td_str_from(names[j]))) {
+        size_t len = strlen(parts[i]);
+        for (size_t j = 0; strncmp(path, parts[i], len) == 0 && j < 4; j++) {
+            if (strcmp(path + len, names[j]) == 0) {
                 return true;
             }
         }
@@ -163,38 +124,15 @@ static bool is_beside(const char *path, td_str name)
     return false;
 }
 
-static size_t walk(const struct td_schema_type *type, const char *path, int depth)
-{
-    size_t tried = 0;
-    assert_true(depth < DEPTH_MAX);
-    const char *const *values = wrong_values(type->kind);
-    /* A spec inside a part that is no object leaves the flat form. */
-    bool is_form = strcmp(path, "spec.hpaSpec.spec") == 0 || strcmp(path, "spec.vpaSpec.spec") == 0;
-    for (; *values && !is_form; values++) {
-        expect_refused(path, *values);
-        tried++;
-    }
-    for (size_t i = 0; i < type->field_count; i++) {
-        char child[PATH_BYTES];
-        td_str name = type->fields[i].name;
-        (void)snprintf(child, sizeof(child), "%.400s.%.*s", path, TD_STR_ARG(name));
-        tried += is_beside(path, name) ? 0 : walk(type->fields[i].type, child, depth + 1);
-    }
-    if (type->element && (type->kind == TD_SCHEMA_LIST || type->kind == TD_SCHEMA_MAP)) {
-        char child[PATH_BYTES];
-        (void)snprintf(child, sizeof(child), "%.400s%s", path,
-                       type->kind == TD_SCHEMA_LIST ? "[0]" : ".cpu");
-        tried += walk(type->element, child, depth + 1);
-    }
-    return tried;
-}
-
 /* Every field of the spec, both autoscalers in both forms included, with values of other types. */
 static void test_every_field_of_a_wrong_type_is_named(void **state)
 {
     (void)state;
     const struct td_schema_type *spec = td_schema_member(td_hvpa_schema(), TD_STR("spec"));
-    assert_true(walk(spec, "spec", 0) > 1000);
+    struct wrong_walk walk = {.refuse = expect_refused, .passes_over = is_beside};
+    struct wrong_way way = {.path = "spec"};
+    wrong_walk_type(&walk, spec, &way, 0);
+    assert_true(walk.tried > 1000);
 }
 
 /* --- rules --- */
@@ -643,7 +581,7 @@ static void test_status_round_trip(void **state)
     (void)state;
     td_auto_arena arena;
     td_arena_init(&arena, ARENA_BYTES);
-    struct td_json *tree = parse(&arena, STATUS);
+    struct td_json *tree = quoted_json(&arena, STATUS);
     struct td_hvpa_status status;
     assert_int_equal(td_hvpa_status_decode(&arena, tree, &status, NULL), TD_OK);
     assert_int_equal(status.desired_replicas, 8);
@@ -657,8 +595,8 @@ static void test_status_round_trip(void **state)
     assert_null(td_hvpa_requests_get(&status.decision.requests, TD_STR("db"), TD_STR("cpu")));
     assert_true(td_json_equal(tree, td_hvpa_status_encode(&arena, &status)));
     assert_int_equal(td_hvpa_status_decode(&arena, NULL, &status, NULL), TD_OK);
-    assert_true(
-        td_json_equal(parse(&arena, "{'blocked':[]}"), td_hvpa_status_encode(&arena, &status)));
+    assert_true(td_json_equal(quoted_json(&arena, "{'blocked':[]}"),
+                              td_hvpa_status_encode(&arena, &status)));
 }
 
 /* A status that somebody broke costs its memory, not the object. */
@@ -669,7 +607,7 @@ static void test_unreadable_status_is_dropped(void **state)
     td_arena_init(&arena, ARENA_BYTES);
     struct td_json *object = object_of(&arena, BASE);
     td_json_set(&arena, object, TD_STR("status"),
-                parse(&arena, "{'observedGeneration':3,'decision':{'time':'soon'}}"));
+                quoted_json(&arena, "{'observedGeneration':3,'decision':{'time':'soon'}}"));
     struct td_hvpa hvpa;
     struct td_hvpa_findings findings;
     assert_int_equal(td_hvpa_decode(&arena, object, &hvpa, &findings, NULL), TD_OK);
@@ -688,10 +626,11 @@ static void test_crd(void **state)
     td_str approved = td_json_get_str(td_json_get_path(crd, "metadata.annotations"),
                                       TD_STR("api-approved.kubernetes.io"), TD_STR_EMPTY);
     assert_true(td_str_starts_with(approved, TD_STR("unapproved, ")));
-    assert_true(td_json_equal(td_json_get_path(version, "subresources.scale"),
-                              parse(&arena, "{'specReplicasPath':'.spec.replicas',"
-                                            "'statusReplicasPath':'.status.replicas',"
-                                            "'labelSelectorPath':'.status.targetSelector'}")));
+    assert_true(
+        td_json_equal(td_json_get_path(version, "subresources.scale"),
+                      quoted_json(&arena, "{'specReplicasPath':'.spec.replicas',"
+                                          "'statusReplicasPath':'.status.replicas',"
+                                          "'labelSelectorPath':'.status.targetSelector'}")));
     static const char *const names[] = {"Mode", "Replicas", "Desired", "Axis", "Reason", "Age"};
     const struct td_json *columns = td_json_get(version, TD_STR("additionalPrinterColumns"));
     assert_int_equal(columns->count, 6);
@@ -715,7 +654,7 @@ static void test_no_object_is_refused(void **state)
         td_arena_init(&arena, ARENA_BYTES);
         struct td_hvpa hvpa;
         struct td_error err = TD_ERROR_INIT;
-        assert_int_equal(td_hvpa_decode(&arena, parse(&arena, rows[i]), &hvpa, NULL, &err),
+        assert_int_equal(td_hvpa_decode(&arena, quoted_json(&arena, rows[i]), &hvpa, NULL, &err),
                          TD_INVALID);
         assert_true(err.message[0] != '\0');
     }

@@ -11,6 +11,8 @@
 #include "api/vpa.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "support/quoted_json.h"
+#include "support/wrong_values.h"
 
 #define ARENA_BYTES ((size_t)1 << 30)
 #define ALL_GATES                                                                                  \
@@ -18,26 +20,6 @@
         .in_place = true, .per_vpa_config = true, .cpu_startup_boost = true,                       \
         .heterogeneous_workloads = true, .pod_level_resources = true                               \
     }
-
-static struct td_json *parse(struct td_arena *arena, td_str text)
-{
-    struct td_json *tree = NULL;
-    struct td_error err = TD_ERROR_INIT;
-    if (td_json_parse(arena, text, NULL, &tree, &err) < 0) {
-        fail_msg("%s in %.*s", err.message, TD_STR_ARG(text));
-    }
-    return tree;
-}
-
-/* JSON in which single quotes stand for double ones. */
-static struct td_json *quoted(struct td_arena *arena, td_str text)
-{
-    char *bytes = td_arena_alloc(arena, text.len + 1);
-    for (size_t i = 0; i < text.len; i++) {
-        bytes[i] = text.ptr[i] == '\'' ? '"' : text.ptr[i];
-    }
-    return parse(arena, (td_str){.ptr = bytes, .len = text.len});
-}
 
 #define TARGET "'targetRef':{'apiVersion':'apps/v1','kind':'Deployment','name':'web'}"
 
@@ -49,7 +31,7 @@ static struct td_json *object_of(struct td_arena *arena, const char *members)
                         "{'apiVersion':'autoscaling.k8s.io/v1','kind':'VerticalPodAutoscaler',"
                         "'metadata':{'name':'v','namespace':'ns'},'spec':{" TARGET "%s%s}}",
                         members[0] != '\0' ? "," : "", members);
-    return quoted(arena, text);
+    return quoted_json(arena, text.ptr);
 }
 
 struct admitted {
@@ -84,67 +66,17 @@ static bool has_line(const struct td_field_errors *errors, const char *field, co
 
 /* --- every field wrong in turn --- */
 
-#define STEPS_MAX 32
-
-/* The way to a value: what opens and closes JSON around it, and its path. */
-struct way {
-    char open[1024];
-    char close[256];
-    char path[1024];
-};
-
-static void way_extend(const struct way *from, struct way *to, const char *open, const char *close,
-                       const char *path)
+static void expect_refused(const char *unused, const struct wrong_way *way, const char *value)
 {
-    (void)snprintf(to->open, sizeof(to->open), "%.700s%.200s", from->open, open);
-    (void)snprintf(to->close, sizeof(to->close), "%.8s%.200s", close, from->close);
-    (void)snprintf(to->path, sizeof(to->path), "%.700s%s%.200s", from->path,
-                   from->path[0] != '\0' && path[0] != '[' ? "." : "", path);
-}
-
-static const char *const *wrong_values(enum td_schema_kind kind)
-{
-    static const char *const texts[] = {"1", "true", "[]", "{}", NULL};
-    static const char *const integers[] = {
-        "\"x\"", "1.5", "9223372036854775808", "-1e300", "\"1\"", "true", "[1]", "{}", NULL};
-    static const char *const quantities[] = {"\"1x\"", "\"\"",        "true", "[]",
-                                             "{}",     "\"1.5.5Gi\"", NULL};
-    static const char *const times[] = {"\"yesterday\"", "1", "\"\"", "[]", NULL};
-    static const char *const booleans[] = {"\"true\"", "1", "[]", "{}", NULL};
-    static const char *const lists[] = {"\"x\"", "1", "{}", "true", NULL};
-    static const char *const objects[] = {"\"x\"", "1", "[]", "true", NULL};
-    static const char *const none[] = {NULL};
-    switch (kind) {
-    case TD_SCHEMA_STRING:
-        return texts;
-    case TD_SCHEMA_INT32:
-    case TD_SCHEMA_INT64:
-        return integers;
-    case TD_SCHEMA_QUANTITY:
-        return quantities;
-    case TD_SCHEMA_TIME:
-        return times;
-    case TD_SCHEMA_BOOL:
-        return booleans;
-    case TD_SCHEMA_LIST:
-        return lists;
-    case TD_SCHEMA_OBJECT:
-    case TD_SCHEMA_MAP:
-        return objects;
-    default:
-        return none;
-    }
-}
-
-static void expect_refused(const char *text, const char *path, const char *value)
-{
+    (void)unused;
     td_auto_arena arena;
     td_arena_init(&arena, ARENA_BYTES);
-    struct td_json *tree = parse(&arena, td_str_from(text));
+    td_str text = td_arena_format(&arena, "{%s%s%s}", way->open, value, way->close);
+    struct td_json *tree = quoted_json(&arena, text.ptr);
     struct td_error err = TD_ERROR_INIT;
     struct td_vpa vpa;
     char expected[1200];
-    (void)snprintf(expected, sizeof(expected), "%s: %s: ", path, value);
+    (void)snprintf(expected, sizeof(expected), "%s: %s: ", way->path, value);
     assert_int_equal(td_vpa_decode(&arena, tree, &vpa, &err), TD_INVALID);
     if (strncmp(err.message, expected, strlen(expected)) != 0) {
         fail_msg("'%s' does not begin with '%s'", err.message, expected);
@@ -154,41 +86,9 @@ static void expect_refused(const char *text, const char *path, const char *value
     struct td_field_errors errors = {.arena = &arena};
     struct td_json *stored = NULL;
     assert_int_equal(td_vpa_apply_crd(&arena, tree, &errors, &stored, NULL), TD_OK);
-    if (strncmp(path, "metadata", 8) != 0 && errors.count == 0) {
-        fail_msg("%s: the CRD accepts %s", path, value);
+    if (strncmp(way->path, "metadata", 8) != 0 && errors.count == 0) {
+        fail_msg("%s: the CRD accepts %s", way->path, value);
     }
-}
-
-static size_t walk_type(const struct td_schema_type *type, const struct way *way, size_t depth)
-{
-    assert_true(depth < STEPS_MAX);
-    struct way next;
-    size_t tried = 0;
-    for (const char *const *value = wrong_values(type->kind); depth > 0 && *value; value++) {
-        char text[2048];
-        (void)snprintf(text, sizeof(text), "{%s%s%s}", way->open, *value, way->close);
-        expect_refused(text, way->path, *value);
-        tried++;
-    }
-    if (type->kind == TD_SCHEMA_LIST) {
-        way_extend(way, &next, "[", "]", "[0]");
-        tried += walk_type(type->element, &next, depth + 1);
-    } else if (type->kind == TD_SCHEMA_MAP) {
-        way_extend(way, &next, "{\"some-key\":", "}", "some-key");
-        tried += walk_type(type->element, &next, depth + 1);
-    }
-    for (size_t i = 0; type->kind == TD_SCHEMA_OBJECT && i < type->field_count; i++) {
-        char open[128];
-        char name[64];
-        (void)snprintf(name, sizeof(name), "%.*s", TD_STR_ARG(type->fields[i].name));
-        bool is_identity = strcmp(name, "apiVersion") == 0 || strcmp(name, "kind") == 0;
-        (void)snprintf(open, sizeof(open), "%s\"%s\":", depth > 0 ? "{" : "", name);
-        way_extend(way, &next, open, depth > 0 ? "}" : "", name);
-        if (depth > 0 || !is_identity) {
-            tried += walk_type(type->fields[i].type, &next, depth + 1);
-        }
-    }
-    return tried;
 }
 
 /* A value of the wrong type anywhere in the object is refused by every entry point; decoding names
@@ -196,8 +96,10 @@ static size_t walk_type(const struct td_schema_type *type, const struct way *way
 static void test_every_field_of_the_wrong_type_is_named(void **state)
 {
     (void)state;
-    struct way root = {.open = ""};
-    assert_true(walk_type(td_vpa_schema(), &root, 0) > 300);
+    struct wrong_walk walk = {.refuse = expect_refused};
+    struct wrong_way root = {.open = ""};
+    wrong_walk_type(&walk, td_vpa_schema(), &root, 0);
+    assert_true(walk.tried > 300);
 }
 
 /* --- values out of range --- */
@@ -390,9 +292,9 @@ static void test_defaults_and_warnings(void **state)
     td_arena_init(&arena, ARENA_BYTES);
     struct td_vpa_gates gates = ALL_GATES;
     struct admitted got = admit(&arena, object_of(&arena, ""), NULL, gates);
-    assert_true(td_json_equal(got.patches, quoted(&arena, TD_STR("[{'op':'add','path':"
-                                                                 "'/spec/updatePolicy','value':"
-                                                                 "{'updateMode':'Recreate'}}]"))));
+    assert_true(td_json_equal(got.patches, quoted_json(&arena, "[{'op':'add','path':"
+                                                               "'/spec/updatePolicy','value':"
+                                                               "{'updateMode':'Recreate'}}]")));
     assert_int_equal(got.warnings->count, 0);
     got = admit(&arena, object_of(&arena, UPDATE("'updateMode':'Auto'")), NULL, gates);
     assert_int_equal(got.patches->count, 0);
@@ -518,9 +420,9 @@ static void test_decode_reads_every_field(void **state)
                         "maxAllowed':"
                         "{'cpu':2}}}");
     td_json_set(&arena, object, TD_STR("status"),
-                quoted(&arena, TD_STR("{'conditions':[{'type':'T','status':'True','reason':'R',"
-                                      "'message':'M','lastTransitionTime':'2026-01-01T00:00:00Z'}],"
-                                      "'recommendation':{},'observedGeneration':4}")));
+                quoted_json(&arena, "{'conditions':[{'type':'T','status':'True','reason':'R',"
+                                    "'message':'M','lastTransitionTime':'2026-01-01T00:00:00Z'}],"
+                                    "'recommendation':{},'observedGeneration':4}"));
     struct td_vpa vpa;
     assert_int_equal(td_vpa_decode(&arena, object, &vpa, NULL), TD_OK);
     assert_true(vpa.has_target && vpa.has_selector && vpa.has_update_policy);
@@ -659,7 +561,7 @@ static void test_flags_are_quantities_with_digits(void **state)
 /* Every node of a structural schema has a type, or is an integer or string, or is open. */
 static void check_structural(const struct td_json *schema, size_t depth)
 {
-    assert_true(depth < STEPS_MAX);
+    assert_true(depth < WRONG_STEPS_MAX);
     const struct td_json *properties = td_json_get(schema, TD_STR("properties"));
     assert_true(td_json_get(schema, TD_STR("type")) ||
                 td_json_get_bool(schema, TD_STR("x-kubernetes-int-or-string"), false) ||
@@ -817,7 +719,7 @@ static void test_crd_accepts_what_servers_accept(void **state)
         td_str status = td_arena_format(
             &arena, "{'conditions':[{'type':'a','status':'b','lastTransitionTime':'%s'}]}",
             i < 3 ? times[i] : bad_times[i - 3]);
-        td_json_set(&arena, object, TD_STR("status"), quoted(&arena, status));
+        td_json_set(&arena, object, TD_STR("status"), quoted_json(&arena, status.ptr));
         assert_int_equal(td_vpa_apply_crd(&arena, object, &errors, &stored, NULL), TD_OK);
         assert_int_equal(errors.count, i < 3 ? 0 : 1);
     }

@@ -9,29 +9,9 @@
 
 #include "base/error.h"
 #include "decide/tandem/migrate.h"
+#include "support/quoted_json.h"
 
 #define ARENA_BYTES ((size_t)64 << 20)
-
-/* Single quotes stand for double ones. */
-static td_str quoted(struct td_arena *arena, const char *text)
-{
-    size_t len = strlen(text);
-    char *bytes = td_arena_alloc(arena, len + 1);
-    for (size_t i = 0; i <= len; i++) {
-        bytes[i] = text[i] == '\'' ? '"' : text[i];
-    }
-    return (td_str){.ptr = bytes, .len = len};
-}
-
-static struct td_json *parse(struct td_arena *arena, const char *text)
-{
-    struct td_json *tree = NULL;
-    struct td_error err = TD_ERROR_INIT;
-    if (td_json_parse(arena, quoted(arena, text), NULL, &tree, &err) < 0) {
-        fail_msg("%s in %s", err.message, text);
-    }
-    return tree;
-}
 
 #define TARGET "{'apiVersion':'apps/v1','kind':'Deployment','name':'web'}"
 
@@ -45,7 +25,7 @@ static struct td_migration gardener(struct td_arena *arena, const char *bounds,
         "'vpa':{'deploy':true,'template':{'spec':{}}},'weightBasedScalingIntervals':[%s]}}",
         bounds, intervals);
     struct td_migration migration = {.object = NULL};
-    td_migrate_gardener(arena, parse(arena, text.ptr), &migration);
+    td_migrate_gardener(arena, quoted_json(arena, text.ptr), &migration);
     return migration;
 }
 
@@ -112,7 +92,8 @@ static void test_weights(void **state)
         td_str mode = td_json_get_str(spec, TD_STR("mode"), TD_STR_EMPTY);
         assert_true(td_str_equal(mode, td_str_from(rows[i].mode)));
         const struct td_json *ratio = td_json_get(spec, TD_STR("ratioBasedScalingSpec"));
-        assert_true(td_json_equal(ratio, rows[i].ratio ? parse(&arena, rows[i].ratio) : NULL));
+        assert_true(
+            td_json_equal(ratio, rows[i].ratio ? quoted_json(&arena, rows[i].ratio) : NULL));
         td_str initial = td_json_get_str(spec, TD_STR("initialScaling"), TD_STR_EMPTY);
         td_str final = td_json_get_str(spec, TD_STR("finalScaling"), TD_STR_EMPTY);
         assert_true(td_str_equal(initial, td_str_from(rows[i].initial)));
@@ -158,18 +139,19 @@ static void test_old_metrics(void **state)
     const struct td_json *metrics = td_json_get_path(got.object, "spec.hpaSpec.metrics");
     assert_true(td_json_equal(
         metrics,
-        parse(&arena,
-              "[{'type':'Resource','resource':{'name':'cpu','target':{'type':'Utilization',"
-              "'averageUtilization':80}}},"
-              "{'type':'ContainerResource','containerResource':{'name':'memory','container':'a',"
-              "'target':{'type':'AverageValue','averageValue':'1Gi'}}},"
-              "{'type':'Pods','pods':{'metric':{'name':'rps'},'target':{'type':'AverageValue',"
-              "'averageValue':'30'}}},"
-              "{'type':'Object','object':{'metric':{'name':'q'},'describedObject':"
-              "{'apiVersion':'v1','kind':'Service','name':'s'},'target':{'type':'Value',"
-              "'value':'5'}}},"
-              "{'type':'External','external':{'metric':{'name':'e','selector':{'matchLabels':"
-              "{'a':'b'}}},'target':{'type':'AverageValue','averageValue':'7'}}}]")));
+        quoted_json(
+            &arena,
+            "[{'type':'Resource','resource':{'name':'cpu','target':{'type':'Utilization',"
+            "'averageUtilization':80}}},"
+            "{'type':'ContainerResource','containerResource':{'name':'memory','container':'a',"
+            "'target':{'type':'AverageValue','averageValue':'1Gi'}}},"
+            "{'type':'Pods','pods':{'metric':{'name':'rps'},'target':{'type':'AverageValue',"
+            "'averageValue':'30'}}},"
+            "{'type':'Object','object':{'metric':{'name':'q'},'describedObject':"
+            "{'apiVersion':'v1','kind':'Service','name':'s'},'target':{'type':'Value',"
+            "'value':'5'}}},"
+            "{'type':'External','external':{'metric':{'name':'e','selector':{'matchLabels':"
+            "{'a':'b'}}},'target':{'type':'AverageValue','averageValue':'7'}}}]")));
 }
 
 struct pair_row {
@@ -213,8 +195,8 @@ static void test_pairs(void **state)
         struct td_manifest manifest = {.count = 0};
         struct td_migrations got;
         struct td_error err = TD_ERROR_INIT;
-        if (td_manifest_read(&arena, TD_STR("a.json"), quoted(&arena, text.ptr), &manifest, &err) <
-            0) {
+        if (td_manifest_read(&arena, TD_STR("a.json"), quoted_text(&arena, text.ptr), &manifest,
+                             &err) < 0) {
             fail_msg("%s", err.message);
         }
         td_migrate_all(&arena, &manifest, &got);

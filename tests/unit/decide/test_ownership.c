@@ -9,24 +9,9 @@
 
 #include "base/error.h"
 #include "decide/tandem/ownership.h"
+#include "support/quoted_json.h"
 
 #define ARENA_BYTES ((size_t)64 << 20)
-
-/* Single quotes stand for double ones. */
-static struct td_json *parse(struct td_arena *arena, const char *text)
-{
-    size_t len = strlen(text);
-    char *bytes = td_arena_alloc(arena, len + 1);
-    for (size_t i = 0; i <= len; i++) {
-        bytes[i] = text[i] == '\'' ? '"' : text[i];
-    }
-    struct td_json *tree = NULL;
-    struct td_error err = TD_ERROR_INIT;
-    if (td_json_parse(arena, (td_str){.ptr = bytes, .len = len}, NULL, &tree, &err) < 0) {
-        fail_msg("%s in %s", err.message, text);
-    }
-    return tree;
-}
 
 struct read_row {
     const char *object;
@@ -75,7 +60,7 @@ static void test_reading_targets(void **state)
         td_auto_arena arena;
         td_arena_init(&arena, ARENA_BYTES);
         struct td_ownership_object object;
-        bool is_owner = td_ownership_read(parse(&arena, rows[i].object), &object);
+        bool is_owner = td_ownership_read(quoted_json(&arena, rows[i].object), &object);
         assert_int_equal(is_owner, rows[i].kind >= 0);
         if (is_owner) {
             assert_int_equal(object.kind, rows[i].kind);

@@ -12,25 +12,10 @@
 #include "base/limits.h"
 #include "decide/vertical/siblings.h"
 #include "kube/names.h"
+#include "support/quoted_json.h"
 
 #define ARENA_BYTES ((size_t)1 << 30)
 #define RANDOM_PAIRS 20000
-
-/* JSON in which single quotes stand for double ones. */
-static struct td_json *quoted(struct td_arena *arena, const char *text)
-{
-    size_t len = strlen(text);
-    char *bytes = td_arena_alloc(arena, len + 1);
-    for (size_t i = 0; i < len; i++) {
-        bytes[i] = text[i] == '\'' ? '"' : text[i];
-    }
-    struct td_json *tree = NULL;
-    struct td_error err = TD_ERROR_INIT;
-    if (td_json_parse(arena, (td_str){bytes, len}, NULL, &tree, &err) < 0) {
-        fail_msg("%s in %s", err.message, text);
-    }
-    return tree;
-}
 
 static struct td_selector selector_of(struct td_arena *arena, const struct td_json *tree)
 {
@@ -111,8 +96,8 @@ static void test_disjoint_cases(void **state)
         td_auto_arena arena;
         td_arena_init(&arena, ARENA_BYTES);
         const struct relate_row *row = &relate_rows[i];
-        struct td_selector own = selector_of(&arena, quoted(&arena, row->own));
-        struct td_selector other = selector_of(&arena, quoted(&arena, row->other));
+        struct td_selector own = selector_of(&arena, quoted_json(&arena, row->own));
+        struct td_selector other = selector_of(&arena, quoted_json(&arena, row->other));
         struct td_selector_relation got = td_selector_disjoint(&arena, &own, &other);
         if (got.verdict != row->verdict || got.is_disjoint != row->is_disjoint) {
             fail_msg("%s beside %s: verdict %d, disjoint %d", row->own, row->other, got.verdict,
@@ -173,7 +158,7 @@ static struct td_selector random_selector(struct td_arena *arena, uint64_t *seed
         random_expression(&text, seed);
     }
     (void)td_buf_append(&text, TD_STR("]}"));
-    return selector_of(arena, quoted(arena, text.ptr));
+    return selector_of(arena, quoted_json(arena, text.ptr));
 }
 
 /* Some label set of the universe that satisfies both: each key is absent or has one of five
@@ -244,7 +229,7 @@ static void test_disjoint_of_huge_selectors(void **state)
         (void)td_buf_append_format(&text, ",{'key':'r','operator':'NotIn','values':['v%zu']}", i);
     }
     (void)td_buf_append(&text, TD_STR("]}"));
-    struct td_selector selector = selector_of(&arena, quoted(&arena, text.ptr));
+    struct td_selector selector = selector_of(&arena, quoted_json(&arena, text.ptr));
     struct td_selector_relation got = td_selector_disjoint(&arena, &selector, &selector);
     assert_true(got.is_contradictory);
     assert_int_equal(got.verdict, TD_SELECTOR_CONTRADICTORY);
@@ -271,7 +256,7 @@ static void test_disjoint_of_long_lists(void **state)
                                        i);
         }
         (void)td_buf_append(&text, TD_STR("]}"));
-        made[s] = selector_of(&arena, quoted(&arena, text.ptr));
+        made[s] = selector_of(&arena, quoted_json(&arena, text.ptr));
     }
     struct td_selector_relation got = td_selector_disjoint(&arena, &made[0], &made[1]);
     assert_int_equal(got.verdict, TD_SELECTOR_DISJOINT);
@@ -290,7 +275,7 @@ static struct td_vpa vpa_of(struct td_arena *arena, const char *name, const char
                                   name, created, api_version, selector);
     struct td_vpa vpa;
     struct td_error err = TD_ERROR_INIT;
-    if (td_vpa_decode(arena, quoted(arena, text.ptr), &vpa, &err) < 0) {
+    if (td_vpa_decode(arena, quoted_json(arena, text.ptr), &vpa, &err) < 0) {
         fail_msg("%s", err.message);
     }
     return vpa;
@@ -344,8 +329,8 @@ static void test_way_out_of_each_operator(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         td_auto_arena arena;
         td_arena_init(&arena, ARENA_BYTES);
-        struct td_selector own = selector_of(&arena, quoted(&arena, rows[i].own));
-        struct td_selector other = selector_of(&arena, quoted(&arena, rows[i].other));
+        struct td_selector own = selector_of(&arena, quoted_json(&arena, rows[i].own));
+        struct td_selector other = selector_of(&arena, quoted_json(&arena, rows[i].other));
         td_str got = td_selector_way_out(&arena, &own, &other);
         assert_true(td_str_equal(got, td_str_from(rows[i].expected)));
     }

@@ -14,23 +14,14 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "support/quoted_json.h"
 
 #define ARENA_BYTES ((size_t)64 << 20)
 #define TEXT_BYTES ((size_t)16 << 20)
 
 static inline struct td_json *json(struct td_arena *arena, const char *text)
 {
-    size_t len = strlen(text);
-    char *quoted = td_arena_alloc(arena, len + 1);
-    for (size_t i = 0; i <= len; i++) {
-        quoted[i] = text[i] == '\'' ? '"' : text[i];
-    }
-    struct td_json *tree = NULL;
-    struct td_error err = TD_ERROR_INIT;
-    if (td_json_parse(arena, (td_str){.ptr = quoted, .len = len}, NULL, &tree, &err) < 0) {
-        fail_msg("%s: %s", text, err.message);
-    }
-    return tree;
+    return quoted_json(arena, text);
 }
 
 /* Members sorted, single quotes; NUL-terminated. */
