@@ -169,7 +169,7 @@ static int decode_containers(struct td_arena *arena, const struct td_json *spec,
     return code;
 }
 
-static enum td_pod_phase phase_of(td_str text)
+enum td_pod_phase td_pod_phase_from(td_str text)
 {
     static const struct {
         td_str name;
@@ -188,7 +188,29 @@ static enum td_pod_phase phase_of(td_str text)
     return text.len == 0 ? TD_POD_PHASE_NONE : TD_POD_PHASE_UNKNOWN;
 }
 
-/* A time that is set never becomes TD_TIME_NONE, however long ago it was. */
+enum td_condition_status td_condition_status_from(td_str text)
+{
+    return td_str_equal(text, TD_STR("True"))    ? TD_CONDITION_TRUE
+           : td_str_equal(text, TD_STR("False")) ? TD_CONDITION_FALSE
+                                                 : TD_CONDITION_UNKNOWN;
+}
+
+int td_pod_time_parse(td_str text, td_time *ret, struct td_error *err)
+{
+    if (text.len == 0) {
+        *ret = TD_TIME_NONE;
+        return TD_OK;
+    }
+    struct td_instant instant;
+    int code = td_time_parse(text, &instant, err);
+    if (code < 0) {
+        return code;
+    }
+    td_time time = td_time_from_instant(instant);
+    *ret = time == TD_TIME_NONE ? TD_TIME_NONE + 1 : time;
+    return TD_OK;
+}
+
 static int decode_time(const struct td_json *object, td_str key, const char *path, td_time *ret,
                        struct td_error *err)
 {
@@ -197,18 +219,8 @@ static int decode_time(const struct td_json *object, td_str key, const char *pat
     if (code < 0) {
         return code;
     }
-    if (text.len == 0) {
-        *ret = TD_TIME_NONE;
-        return TD_OK;
-    }
-    struct td_instant instant;
-    code = td_time_parse(text, &instant, err);
-    if (code < 0) {
-        return err ? td_error_wrap(err, "%s.%.*s", path, TD_STR_ARG(key)) : code;
-    }
-    td_time time = td_time_from_instant(instant);
-    *ret = time == TD_TIME_NONE ? TD_TIME_NONE + 1 : time;
-    return TD_OK;
+    code = td_pod_time_parse(text, ret, err);
+    return code < 0 && err ? td_error_wrap(err, "%s.%.*s", path, TD_STR_ARG(key)) : code;
 }
 
 static int decode_ready(const struct td_json *status, struct td_pod *ret, struct td_error *err)
@@ -228,9 +240,7 @@ static int decode_ready(const struct td_json *status, struct td_pod *ret, struct
         if (code < 0) {
             return code;
         }
-        ret->ready = td_str_equal(value, TD_STR("True"))    ? TD_CONDITION_TRUE
-                     : td_str_equal(value, TD_STR("False")) ? TD_CONDITION_FALSE
-                                                            : TD_CONDITION_UNKNOWN;
+        ret->ready = td_condition_status_from(value);
         return decode_time(item, TD_STR("lastTransitionTime"), "status.conditions[]",
                            &ret->ready_since, err);
     }
@@ -251,7 +261,7 @@ static int decode_status(const struct td_json *pod, struct td_pod *ret, struct t
     if (code == TD_OK) {
         code = decode_ready(status, ret, err);
     }
-    ret->phase = phase_of(phase);
+    ret->phase = td_pod_phase_from(phase);
     return code;
 }
 

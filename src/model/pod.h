@@ -85,5 +85,14 @@ struct td_pod {
 int td_pod_decode(struct td_arena *arena, const struct td_json *pod, struct td_pod *ret,
                   struct td_error *err);
 
+/* status.phase; a name that is none of Kubernetes' is TD_POD_PHASE_UNKNOWN. */
+enum td_pod_phase td_pod_phase_from(td_str text);
+
+/* The status of a condition that is there; all but True and False is TD_CONDITION_UNKNOWN. */
+enum td_condition_status td_condition_status_from(td_str text);
+
+/* A time of a pod: TD_TIME_NONE for an empty text, and for no other however long ago it was. */
+int td_pod_time_parse(td_str text, td_time *ret, struct td_error *err);
+
 /* The amount of a resource, or NULL. */
 const int64_t *td_amounts_get(const struct td_amounts *amounts, td_str resource);

@@ -1,27 +1,7 @@
 #include "decide/vertical/pod.h"
 
 #include "base/error.h"
-#include "base/timefmt.h"
 #include "decide/vertical/names.h"
-
-static const struct {
-    td_str name;
-    enum td_pod_phase phase;
-} phase_names[] = {
-    {TD_STR_INIT(""), TD_POD_PHASE_NONE},         {TD_STR_INIT("Pending"), TD_POD_PENDING},
-    {TD_STR_INIT("Running"), TD_POD_RUNNING},     {TD_STR_INIT("Failed"), TD_POD_FAILED},
-    {TD_STR_INIT("Succeeded"), TD_POD_SUCCEEDED},
-};
-
-static enum td_pod_phase phase_of(td_str text)
-{
-    for (size_t i = 0; i < sizeof(phase_names) / sizeof(phase_names[0]); i++) {
-        if (td_str_equal(text, phase_names[i].name)) {
-            return phase_names[i].phase;
-        }
-    }
-    return TD_POD_PHASE_UNKNOWN;
-}
 
 /* A member that has to be of one type when it is there; null counts as absent. */
 static int get_typed(const struct td_json *object, td_str key, enum td_json_type type,
@@ -52,7 +32,6 @@ static int get_text(const struct td_json *object, td_str key, td_str *ret, struc
     return code;
 }
 
-/* A time that is set never becomes TD_TIME_NONE, however long ago it was. */
 static int get_time(const struct td_json *object, td_str key, td_time *ret, struct td_error *err)
 {
     td_str text;
@@ -60,18 +39,8 @@ static int get_time(const struct td_json *object, td_str key, td_time *ret, stru
     if (code < 0) {
         return code;
     }
-    if (text.len == 0) {
-        *ret = TD_TIME_NONE;
-        return TD_OK;
-    }
-    struct td_instant instant;
-    code = td_time_parse(text, &instant, err);
-    if (code < 0) {
-        return err ? td_error_wrap(err, "%.*s", TD_STR_ARG(key)) : code;
-    }
-    td_time time = td_time_from_instant(instant);
-    *ret = time == TD_TIME_NONE ? TD_TIME_NONE + 1 : time;
-    return TD_OK;
+    code = td_pod_time_parse(text, ret, err);
+    return code < 0 && err ? td_error_wrap(err, "%.*s", TD_STR_ARG(key)) : code;
 }
 
 static int get_resources(struct td_arena *arena, const struct td_json *object, td_str key,
@@ -229,9 +198,7 @@ static int decode_ready(const struct td_json *item, struct td_vertical_pod *ret,
     if (code == TD_OK) {
         code = get_time(item, TD_STR("lastTransitionTime"), &ret->ready_since, err);
     }
-    ret->ready = td_str_equal(status, TD_STR("True"))    ? TD_CONDITION_TRUE
-                 : td_str_equal(status, TD_STR("False")) ? TD_CONDITION_FALSE
-                                                         : TD_CONDITION_UNKNOWN;
+    ret->ready = td_condition_status_from(status);
     return code;
 }
 
@@ -280,7 +247,7 @@ static int decode_status(struct td_arena *arena, const struct td_json *pod,
     if (code < 0) {
         return err ? td_error_wrap(err, "status") : code;
     }
-    ret->phase = phase_of(phase);
+    ret->phase = td_pod_phase_from(phase);
     return decode_container_statuses(arena, statuses, containers, ret->container_count, err);
 }
 
