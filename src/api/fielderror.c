@@ -50,6 +50,17 @@ void td_field_invalid_str(struct td_field_errors *errors, const struct td_field_
                        td_str_from(detail));
 }
 
+void td_field_invalid_lines(struct td_field_errors *errors, const struct td_field_path *path,
+                            td_str value, td_str details)
+{
+    while (details.len > 0) {
+        size_t end = td_str_find(details, '\n', 0);
+        td_field_error_add(errors, path, TD_FIELD_INVALID, field_quote(errors->arena, value),
+                           td_str_slice(details, 0, end));
+        details = td_str_slice(details, end + 1, details.len);
+    }
+}
+
 void td_field_invalid_int(struct td_field_errors *errors, const struct td_field_path *path,
                           int64_t value, const char *detail)
 {

@@ -47,6 +47,9 @@ void td_field_forbidden(struct td_field_errors *errors, const struct td_field_pa
 /* `value` as upstream prints it: strings quoted, numbers and booleans bare. */
 void td_field_invalid_str(struct td_field_errors *errors, const struct td_field_path *path,
                           td_str value, const char *detail);
+/* The same for each line of `details`, as the td_name_check_ functions write them. */
+void td_field_invalid_lines(struct td_field_errors *errors, const struct td_field_path *path,
+                            td_str value, td_str details);
 void td_field_invalid_int(struct td_field_errors *errors, const struct td_field_path *path,
                           int64_t value, const char *detail);
 

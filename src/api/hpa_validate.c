@@ -165,17 +165,6 @@ static const struct target_choice external_choice = {
     .surplus_detail = "may not set both a target value for metric and a per-pod target",
 };
 
-static void validate_lines(struct td_field_errors *errors, const struct td_field_path *path,
-                           td_str value, td_str lines)
-{
-    while (lines.len > 0) {
-        size_t end = td_str_find(lines, '\n', 0);
-        td_str line = td_arena_copy_str(errors->arena, td_str_slice(lines, 0, end));
-        td_field_invalid_str(errors, path, value, line.ptr);
-        lines = td_str_slice(lines, end + 1, lines.len);
-    }
-}
-
 static bool validate_contains(td_str text, td_str part)
 {
     for (size_t i = 0; i + part.len <= text.len; i++) {
@@ -196,7 +185,7 @@ static void validate_resource_name(struct td_field_errors *errors, const struct 
     td_auto_buf lines;
     td_buf_init(&lines, TD_JSON_BYTES_MAX);
     (void)td_name_check_qualified(name, &lines); /* the lines say how many */
-    validate_lines(errors, path, name, td_buf_str(&lines));
+    td_field_invalid_lines(errors, path, name, td_buf_str(&lines));
     if (td_str_find(name, '/', 0) == name.len) {
         bool is_standard = td_str_starts_with(name, TD_STR("hugepages-"));
         for (size_t i = 0; i < sizeof(standard) / sizeof(standard[0]); i++) {
@@ -235,7 +224,7 @@ static void validate_container_resource(struct td_field_errors *errors,
     td_auto_buf lines;
     td_buf_init(&lines, TD_JSON_BYTES_MAX);
     (void)td_name_check_dns1123_label(container, &lines); /* the lines say how many */
-    validate_lines(errors, &container_path, container, td_buf_str(&lines));
+    td_field_invalid_lines(errors, &container_path, container, td_buf_str(&lines));
 }
 
 enum validate_source {

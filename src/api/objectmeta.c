@@ -11,18 +11,6 @@ static td_str meta_text(const struct td_json *object, td_str key)
     return td_json_get_str(object, key, TD_STR_EMPTY);
 }
 
-/* td_name_check_* write a line for each finding. */
-static void meta_add_lines(struct td_field_errors *errors, const struct td_field_path *path,
-                           td_str value, td_str lines)
-{
-    while (lines.len > 0) {
-        size_t end = td_str_find(lines, '\n', 0);
-        td_str line = td_arena_copy_str(errors->arena, td_str_slice(lines, 0, end));
-        td_field_invalid_str(errors, path, value, line.ptr);
-        lines = td_str_slice(lines, end + 1, lines.len);
-    }
-}
-
 typedef size_t (*meta_name_fn)(td_str name, struct td_buf *out);
 
 static void meta_check_name(struct td_field_errors *errors, const struct td_field_path *path,
@@ -31,7 +19,7 @@ static void meta_check_name(struct td_field_errors *errors, const struct td_fiel
     td_auto_buf lines;
     td_buf_init(&lines, TD_JSON_BYTES_MAX);
     (void)check(name, &lines); /* the lines say how many */
-    meta_add_lines(errors, path, name, td_buf_str(&lines));
+    td_field_invalid_lines(errors, path, name, td_buf_str(&lines));
 }
 
 typedef size_t (*meta_map_fn)(const struct td_json *map, td_str path, struct td_buf *out);
