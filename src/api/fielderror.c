@@ -6,15 +6,8 @@
 void td_field_error_add(struct td_field_errors *errors, const struct td_field_path *path,
                         enum td_field_error_type type, td_str value, td_str detail)
 {
-    if (errors->count == errors->cap) {
-        size_t cap = errors->cap > 0 ? errors->cap * 2 : 8;
-        struct td_field_error *items = td_arena_array(errors->arena, struct td_field_error, cap);
-        if (errors->count > 0) {
-            memcpy(items, errors->items, errors->count * sizeof(*items));
-        }
-        errors->items = items;
-        errors->cap = cap;
-    }
+    errors->items = td_arena_grow(errors->arena, errors->items, errors->count, &errors->cap,
+                                  sizeof(*errors->items));
     errors->items[errors->count++] = (struct td_field_error){
         .field = td_field_path_text(errors->arena, path),
         .type = type,

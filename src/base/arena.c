@@ -12,6 +12,7 @@
 #define ARENA_ALIGN _Alignof(max_align_t)
 #define ARENA_BLOCK_FIRST ((size_t)4096)
 #define ARENA_BLOCK_MAX ((size_t)1 << 20)
+#define ARENA_ITEMS_FIRST ((size_t)8) /* of a growing array */
 
 #ifndef TD_ARENA_DEBUG
 #define TD_ARENA_DEBUG 0
@@ -123,6 +124,22 @@ void *td_arena_alloc_zero(struct td_arena *arena, size_t count, size_t size)
     void *piece = td_arena_alloc(arena, bytes);
     memset(piece, 0, bytes);
     return piece;
+}
+
+void *td_arena_grow(struct td_arena *arena, void *items, size_t count, size_t *cap,
+                    size_t item_size)
+{
+    td_assert(count <= *cap);
+    if (count < *cap) {
+        return items;
+    }
+    size_t wanted = *cap > 0 ? *cap * 2 : ARENA_ITEMS_FIRST;
+    void *grown = td_arena_alloc_zero(arena, wanted, item_size);
+    if (count > 0) {
+        memcpy(grown, items, count * item_size);
+    }
+    *cap = wanted;
+    return grown;
 }
 
 td_str td_arena_copy_str(struct td_arena *arena, td_str s)

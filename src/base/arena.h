@@ -40,6 +40,12 @@ void *td_arena_alloc_zero(struct td_arena *arena, size_t count, size_t size)
 #define td_arena_new(arena, type) ((type *)td_arena_alloc_zero(arena, 1, sizeof(type)))
 #define td_arena_array(arena, type, count) ((type *)td_arena_alloc_zero(arena, count, sizeof(type)))
 
+/* Room for one more behind `count` items: the array itself, or when `*cap` are used, a copy of
+ * twice the size, zeroed behind the items. What the copies leave behind is less than the last
+ * array. */
+void *td_arena_grow(struct td_arena *arena, void *items, size_t count, size_t *cap,
+                    size_t item_size) __attribute__((warn_unused_result));
+
 /* A copy followed by a NUL (not counted), so its ptr also serves as a C string when it holds no NUL
  * itself. */
 td_str td_arena_copy_str(struct td_arena *arena, td_str s);

@@ -45,15 +45,8 @@ static td_str group_namespace(const struct td_manifest_object *item)
 
 static void group_add(struct td_arena *arena, struct td_autoscaled *group, size_t item)
 {
-    if (group->count == group->cap) {
-        size_t cap = group->cap > 0 ? group->cap * 2 : 4;
-        size_t *items = td_arena_array(arena, size_t, cap);
-        if (group->count > 0) {
-            memcpy(items, group->items, group->count * sizeof(*items));
-        }
-        group->items = items;
-        group->cap = cap;
-    }
+    group->items =
+        td_arena_grow(arena, group->items, group->count, &group->cap, sizeof(*group->items));
     group->items[group->count++] = item;
 }
 

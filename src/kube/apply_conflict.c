@@ -4,23 +4,14 @@
 #include "base/limits.h"
 #include "kube/fieldset_types.h"
 
-#define CONFLICTS_CAP_FIRST ((size_t)4)
-
 void td_conflicts_add(struct td_arena *arena, struct td_conflicts *conflicts,
                       const struct td_manager *manager, const struct td_fieldset *fields)
 {
     if (!fields) {
         return;
     }
-    if (conflicts->count == conflicts->cap) {
-        size_t cap = conflicts->cap > 0 ? conflicts->cap * 2 : CONFLICTS_CAP_FIRST;
-        struct td_conflict *items = td_arena_array(arena, struct td_conflict, cap);
-        for (size_t i = 0; i < conflicts->count; i++) {
-            items[i] = conflicts->items[i];
-        }
-        conflicts->items = items;
-        conflicts->cap = cap;
-    }
+    conflicts->items = td_arena_grow(arena, conflicts->items, conflicts->count, &conflicts->cap,
+                                     sizeof(*conflicts->items));
     conflicts->items[conflicts->count++] =
         (struct td_conflict){.manager = *manager, .fields = fields};
 }

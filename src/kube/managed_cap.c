@@ -70,15 +70,8 @@ static struct bucket *bucket_new(struct td_arena *arena, const struct td_managed
 static void bucket_collect(struct td_arena *arena, struct bucket *bucket,
                            const struct td_fieldset *set)
 {
-    if (bucket->set_count == bucket->set_cap) {
-        size_t cap = bucket->set_cap > 0 ? bucket->set_cap * 2 : UPDATERS_MAX;
-        const struct td_fieldset **sets = td_arena_array(arena, const struct td_fieldset *, cap);
-        for (size_t i = 0; i < bucket->set_count; i++) {
-            sets[i] = bucket->sets[i];
-        }
-        bucket->sets = sets;
-        bucket->set_cap = cap;
-    }
+    bucket->sets = td_arena_grow(arena, bucket->sets, bucket->set_count, &bucket->set_cap,
+                                 sizeof(*bucket->sets));
     bucket->sets[bucket->set_count++] = set;
 }
 

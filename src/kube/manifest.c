@@ -7,15 +7,8 @@
 static struct td_manifest_object *manifest_push(struct td_arena *arena,
                                                 struct td_manifest *manifest)
 {
-    if (manifest->count == manifest->cap) {
-        size_t cap = manifest->cap > 0 ? manifest->cap * 2 : 16;
-        struct td_manifest_object *items = td_arena_array(arena, struct td_manifest_object, cap);
-        if (manifest->count > 0) {
-            memcpy(items, manifest->items, manifest->count * sizeof(*items));
-        }
-        manifest->items = items;
-        manifest->cap = cap;
-    }
+    manifest->items = td_arena_grow(arena, manifest->items, manifest->count, &manifest->cap,
+                                    sizeof(*manifest->items));
     return &manifest->items[manifest->count++];
 }
 

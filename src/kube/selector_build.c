@@ -9,30 +9,13 @@
 #include "kube/names.h"
 #include "kube/quote.h"
 
-#define SELECTOR_LIST_FIRST 8                        /* items of a list before it grows */
 #define SELECTOR_RULES_BYTES_MAX 2048                /* the words of all rules one text can break */
 #define SELECTOR_FAULTS_BYTES_MAX ((size_t)32 << 10) /* far more than a message keeps */
-
-/* Room for one more item: the list moved to twice its place when it is full. What the moves leave
- * behind in the arena is less than the final list. */
-static void *selector_grow(struct td_arena *arena, void *items, size_t count, size_t *cap,
-                           size_t item_size)
-{
-    if (count < *cap) {
-        return items;
-    }
-    *cap = *cap == 0 ? SELECTOR_LIST_FIRST : *cap * 2;
-    void *moved = td_arena_alloc_zero(arena, *cap, item_size);
-    if (count > 0) {
-        memcpy(moved, items, count * item_size);
-    }
-    return moved;
-}
 
 void td_selector_values_push(struct td_arena *arena, struct td_selector_values *values, td_str text)
 {
     values->items =
-        selector_grow(arena, values->items, values->count, &values->cap, sizeof(*values->items));
+        td_arena_grow(arena, values->items, values->count, &values->cap, sizeof(*values->items));
     values->items[values->count++] = text;
 }
 
@@ -57,7 +40,7 @@ void td_selector_values_unique(struct td_selector_values *values)
 int td_selector_list_push(struct td_arena *arena, struct td_selector_list *list,
                           const struct td_requirement *requirement, struct td_error *err)
 {
-    list->items = selector_grow(arena, list->items, list->count, &list->cap, sizeof(*list->items));
+    list->items = td_arena_grow(arena, list->items, list->count, &list->cap, sizeof(*list->items));
     list->items[list->count++] = *requirement;
     return td_arena_check(arena, err);
 }

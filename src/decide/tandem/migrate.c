@@ -10,15 +10,8 @@
 
 void td_migration_note(struct td_arena *arena, struct td_migration *migration, td_str note)
 {
-    if (migration->note_count == migration->note_cap) {
-        size_t cap = migration->note_cap > 0 ? migration->note_cap * 2 : 4;
-        td_str *notes = td_arena_array(arena, td_str, cap);
-        if (migration->note_count > 0) {
-            memcpy(notes, migration->notes, migration->note_count * sizeof(*notes));
-        }
-        migration->notes = notes;
-        migration->note_cap = cap;
-    }
+    migration->notes = td_arena_grow(arena, migration->notes, migration->note_count,
+                                     &migration->note_cap, sizeof(*migration->notes));
     migration->notes[migration->note_count++] = note;
 }
 

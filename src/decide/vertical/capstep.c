@@ -1,35 +1,20 @@
 #include "decide/vertical/capstep.h"
 
-#include <string.h>
-
-/* Room for one more of `count` items of an array in the arena; doubles when full. */
-static void *grow(struct td_arena *arena, void *items, size_t count, size_t *cap, size_t size)
-{
-    if (count < *cap) {
-        return items;
-    }
-    size_t wanted = *cap == 0 ? 8 : *cap * 2;
-    char *made = td_arena_alloc_zero(arena, wanted, size);
-    if (count > 0) {
-        memcpy(made, items, count * size);
-    }
-    *cap = wanted;
-    return made;
-}
-
 void td_cap_steps_add(struct td_arena *arena, struct td_cap_steps *steps,
                       const struct td_cap_step *step)
 {
     if (!steps || td_quantity_compare(&step->before, &step->after) == 0) {
         return;
     }
-    steps->items = grow(arena, steps->items, steps->count, &steps->cap, sizeof(*steps->items));
+    steps->items =
+        td_arena_grow(arena, steps->items, steps->count, &steps->cap, sizeof(*steps->items));
     steps->items[steps->count++] = *step;
 }
 
 void td_notes_add(struct td_arena *arena, struct td_notes *notes, td_str note)
 {
-    notes->items = grow(arena, notes->items, notes->count, &notes->cap, sizeof(*notes->items));
+    notes->items =
+        td_arena_grow(arena, notes->items, notes->count, &notes->cap, sizeof(*notes->items));
     notes->items[notes->count++] = note;
 }
 

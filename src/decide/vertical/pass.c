@@ -12,8 +12,6 @@
 #include "decide/vertical/pass_private.h"
 #include "decide/vertical/resizepatch.h"
 
-#define EVENTS_FIRST 16
-
 struct td_updater_config td_updater_config_default(void)
 {
     return (struct td_updater_config){
@@ -30,16 +28,8 @@ void td_updater_event(struct td_updater_pass *pass, const struct td_vertical_pod
                       const struct td_vpa *vpa, td_str reason, td_str message)
 {
     struct td_updater_events *events = &pass->events;
-    if (events->count == events->cap) {
-        size_t cap = events->cap ? events->cap * 2 : EVENTS_FIRST;
-        struct td_updater_event *items =
-            td_arena_array(pass->input.arena, struct td_updater_event, cap);
-        if (events->count > 0) {
-            memcpy(items, events->items, events->count * sizeof(items[0]));
-        }
-        events->items = items;
-        events->cap = cap;
-    }
+    events->items = td_arena_grow(pass->input.arena, events->items, events->count, &events->cap,
+                                  sizeof(*events->items));
     events->items[events->count++] =
         (struct td_updater_event){.pod = pod, .vpa = vpa, .reason = reason, .message = message};
 }

@@ -37,15 +37,8 @@ static void stanza_note(const struct stanza *stanza, enum td_stanza_note_kind ki
                         td_str container)
 {
     struct td_stanza *made = stanza->made;
-    if (made->note_count == made->note_cap) {
-        size_t cap = made->note_cap == 0 ? 16 : made->note_cap * 2;
-        struct td_stanza_note *notes = td_arena_array(stanza->arena, struct td_stanza_note, cap);
-        for (size_t i = 0; i < made->note_count; i++) {
-            notes[i] = made->notes[i];
-        }
-        made->notes = notes;
-        made->note_cap = cap;
-    }
+    made->notes = td_arena_grow(stanza->arena, made->notes, made->note_count, &made->note_cap,
+                                sizeof(*made->notes));
     made->notes[made->note_count++] =
         (struct td_stanza_note){.kind = kind, .resource = resource, .container = container};
 }

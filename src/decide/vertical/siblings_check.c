@@ -46,15 +46,8 @@ static struct sibling_group *files_group(struct sibling_files *files, const stru
 
 static void group_add(struct td_arena *arena, struct sibling_group *group, size_t item)
 {
-    if (group->count == group->cap) {
-        size_t cap = group->cap > 0 ? group->cap * 2 : 4;
-        size_t *items = td_arena_array(arena, size_t, cap);
-        if (group->count > 0) {
-            memcpy(items, group->items, group->count * sizeof(*items));
-        }
-        group->items = items;
-        group->cap = cap;
-    }
+    group->items =
+        td_arena_grow(arena, group->items, group->count, &group->cap, sizeof(*group->items));
     group->items[group->count++] = item;
 }
 

@@ -2,8 +2,6 @@
 
 #include "base/timefmt.h"
 
-#define NOTES_FIRST 16
-
 static const struct rule_text {
     const char *name;
     const char *text;
@@ -38,15 +36,8 @@ static const struct rule_text {
 
 void td_updater_notes_add(struct td_updater_notes *notes, const struct td_updater_note *note)
 {
-    if (notes->count == notes->cap) {
-        size_t cap = notes->cap ? notes->cap * 2 : NOTES_FIRST;
-        struct td_updater_note *items = td_arena_array(notes->arena, struct td_updater_note, cap);
-        if (notes->count > 0) {
-            memcpy(items, notes->items, notes->count * sizeof(items[0]));
-        }
-        notes->items = items;
-        notes->cap = cap;
-    }
+    notes->items =
+        td_arena_grow(notes->arena, notes->items, notes->count, &notes->cap, sizeof(*notes->items));
     notes->items[notes->count++] = *note;
 }
 

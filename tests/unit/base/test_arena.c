@@ -49,6 +49,33 @@ static void test_arena_pieces_are_aligned_and_apart(void **state)
     }
 }
 
+/* A growing array keeps its items wherever it moves, is zero behind them and doubles only when it
+ * is full, so that its copies cost a constant for each item. */
+static void test_arena_growing_array_keeps_its_items(void **state)
+{
+    (void)state;
+    td_auto_arena arena;
+    td_arena_init(&arena, SIZE_MAX);
+    uint32_t *items = NULL;
+    size_t cap = 0;
+    size_t moves = 0;
+    for (uint32_t count = 0; count < 5000; count++) {
+        size_t before = cap;
+        items = td_arena_grow(&arena, items, count, &cap, sizeof(*items));
+        assert_true(cap > count);
+        assert_true(cap == before || count == before);
+        moves += cap != before;
+        for (size_t i = count; cap != before && i < cap; i++) {
+            assert_int_equal(items[i], 0);
+        }
+        items[count] = count + 1;
+    }
+    for (uint32_t i = 0; i < 5000; i++) {
+        assert_int_equal(items[i], i + 1);
+    }
+    assert_true(moves < 16);
+}
+
 /* Zeroed pieces are zero also where memory of the last turn is used again. */
 static void test_arena_zero_is_zero_after_reset(void **state)
 {
@@ -148,6 +175,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_arena_pieces_are_aligned_and_apart),
+        cmocka_unit_test(test_arena_growing_array_keeps_its_items),
         cmocka_unit_test(test_arena_zero_is_zero_after_reset),
         cmocka_unit_test(test_arena_texts_are_terminated_copies),
         cmocka_unit_test(test_arena_check_reports_the_cap),
