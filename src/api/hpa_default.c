@@ -55,7 +55,8 @@ static void default_rules(struct td_arena *arena, struct td_json *rules,
     }
 }
 
-void td_hpa_default_behavior(struct td_arena *arena, struct td_json *behavior)
+/* spec.behavior's missing members (hpa.md 1.2), of a v2 tree. */
+static void default_behavior(struct td_arena *arena, struct td_json *behavior)
 {
     struct td_json *up = td_json_ensure_object(arena, behavior, TD_STR("scaleUp"));
     if (!td_hpa_member(up, TD_STR("stabilizationWindowSeconds"))) {
@@ -89,7 +90,7 @@ int td_hpa_default(struct td_arena *arena, struct td_json *object, struct td_err
         }
         struct td_json *behavior = td_hpa_member(spec, TD_STR("behavior"));
         if (behavior) {
-            td_hpa_default_behavior(arena, behavior);
+            default_behavior(arena, behavior);
         }
     }
     td_hpa_to_wire(arena, td_hpa_schema_of(version), object);

@@ -26,9 +26,6 @@ void td_hpa_to_wire(struct td_arena *arena, const struct td_schema_type *type,
 /* {"type":"Resource","resource":{"name":"cpu","target":{...}}} */
 struct td_json *td_hpa_new_cpu_metric(struct td_arena *arena, int64_t percent);
 
-/* spec.behavior's missing members (hpa.md 1.2), of a v2 tree. */
-void td_hpa_default_behavior(struct td_arena *arena, struct td_json *behavior);
-
 /* A member that is there and not null, or NULL. */
 static inline struct td_json *td_hpa_member(const struct td_json *object, td_str key)
 {

@@ -245,10 +245,6 @@ int td_hvpa_status_decode(struct td_arena *arena, const struct td_json *status,
                           struct td_hvpa_status *ret, struct td_error *err);
 struct td_json *td_hvpa_status_encode(struct td_arena *arena, const struct td_hvpa_status *status);
 
-/* The request of a container's resource in a list, or NULL. */
-const struct td_quantity *td_hvpa_requests_get(const struct td_hvpa_requests *requests,
-                                               td_str container, td_str resource);
-
 /* Texts as they are written: "RatioBased", "horizontal", "cpu", "Reconcile", ... */
 td_str td_hvpa_mode_name(enum td_hvpa_mode mode);
 td_str td_hvpa_axis_name(enum td_hvpa_axis axis);

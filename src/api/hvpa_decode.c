@@ -32,8 +32,9 @@ static void decode_add_text(struct td_hvpa_reader *reader, const struct td_field
                        TD_FIELD_TYPE_INVALID, rest, TD_STR_EMPTY);
 }
 
-bool td_hvpa_check_types(struct td_hvpa_reader *reader, const struct td_schema_type *type,
-                         const struct td_json *value, const struct td_field_path *path)
+/* Check types below `path`; the first wrong one becomes a fault. */
+static bool decode_check_types(struct td_hvpa_reader *reader, const struct td_schema_type *type,
+                               const struct td_json *value, const struct td_field_path *path)
 {
     struct td_error cause = TD_ERROR_INIT;
     if (td_check_types(type, value, NULL, &cause) == TD_OK) {
@@ -441,7 +442,7 @@ static bool decode_part(struct td_hvpa_reader *reader, const struct td_json *spe
         return true;
     }
     if (node->type != TD_JSON_TYPE_OBJECT) {
-        return td_hvpa_check_types(reader, type, node, &ret->outer);
+        return decode_check_types(reader, type, node, &ret->outer);
     }
     const struct td_json *inner = td_hvpa_member(node, TD_STR("spec"));
     ret->is_object_form = td_json_is(inner, TD_JSON_TYPE_OBJECT);
@@ -451,7 +452,7 @@ static bool decode_part(struct td_hvpa_reader *reader, const struct td_json *spe
         ret->spec = NULL;
         return true;
     }
-    return td_hvpa_check_types(reader, type, ret->spec, &ret->inner);
+    return decode_check_types(reader, type, ret->spec, &ret->inner);
 }
 
 static void decode_choices(struct td_hvpa_reader *reader, const struct td_json *spec,
@@ -566,7 +567,7 @@ int td_hvpa_decode(struct td_arena *arena, const struct td_json *object, struct 
         td_field_required(&reader.findings->errors, &kind, "an Hvpa must be an object");
         return decode_fail(&reader, err);
     }
-    if (!td_hvpa_check_types(&reader, td_hvpa_reading_type(), object, NULL)) {
+    if (!decode_check_types(&reader, td_hvpa_reading_type(), object, NULL)) {
         return decode_fail(&reader, err);
     }
     struct td_error cause = TD_ERROR_INIT;

@@ -79,14 +79,3 @@ bool td_hvpa_window_contains(const struct td_hvpa_window *window, struct td_inst
     }
     return second >= window->begin_second || second <= window->end_second;
 }
-
-const struct td_quantity *td_hvpa_requests_get(const struct td_hvpa_requests *requests,
-                                               td_str container, td_str resource)
-{
-    for (size_t i = 0; i < requests->count; i++) {
-        if (td_str_equal(requests->items[i].container, container)) {
-            return td_resources_get(&requests->items[i].resources, resource);
-        }
-    }
-    return NULL;
-}

@@ -39,10 +39,6 @@ static inline const struct td_json *td_hvpa_member(const struct td_json *object,
 void td_hvpa_warn(struct td_hvpa_reader *reader, const struct td_field_path *path,
                   const char *detail);
 
-/* Check types below `path`; the first wrong one becomes a fault. */
-bool td_hvpa_check_types(struct td_hvpa_reader *reader, const struct td_schema_type *type,
-                         const struct td_json *value, const struct td_field_path *path);
-
 /* A quantity in the unit that amounts of a resource have: milli cpu, bytes. */
 int64_t td_hvpa_amount(const struct td_quantity *quantity, enum td_hvpa_resource resource);
 

@@ -91,8 +91,9 @@ uint32_t td_objects_line(const struct td_json *object, td_str path)
     return line;
 }
 
-void td_objects_add_errors(const struct td_json *object, const struct td_field_errors *errors,
-                           struct td_problems *problems)
+/* Field errors as problems of `object`; those at or below metadata are left out. */
+static void objects_add_errors(const struct td_json *object, const struct td_field_errors *errors,
+                               struct td_problems *problems)
 {
     for (size_t i = 0; i < errors->count && !problems->is_cut; i++) {
         const struct td_field_error *error = &errors->items[i];
@@ -124,7 +125,7 @@ static void check_hpa(const struct td_json *object, struct td_problems *problems
                         td_arena_format(problems->arena, "%s", err.message));
         return;
     }
-    td_objects_add_errors(object, &errors, problems);
+    objects_add_errors(object, &errors, problems);
 }
 
 static bool has_field(const struct td_field_errors *errors, td_str field)
@@ -167,7 +168,7 @@ static void check_vpa(const struct td_json *object, struct td_problems *problems
             td_field_error_add(&errors, &path, error->type, error->value, error->detail);
         }
     }
-    td_objects_add_errors(object, &errors, problems);
+    objects_add_errors(object, &errors, problems);
 }
 
 /* Faults, then what is accepted but has no effect. */
@@ -176,7 +177,7 @@ static void check_hvpa(const struct td_json *object, struct td_problems *problem
     struct td_hvpa hvpa;
     struct td_hvpa_findings findings;
     (void)td_hvpa_decode(problems->arena, object, &hvpa, &findings, NULL); /* the list says it */
-    td_objects_add_errors(object, &findings.errors, problems);
+    objects_add_errors(object, &findings.errors, problems);
     for (size_t i = 0; i < findings.warnings.count; i++) {
         const struct td_field_error *warning = &findings.warnings.items[i];
         td_problems_add(problems, td_objects_line(object, warning->field), warning->field,

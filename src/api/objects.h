@@ -28,10 +28,6 @@ void td_objects_check(td_str api_version, td_str kind, const struct td_json *obj
  * added to; the later object is blamed, in the order of files. */
 void td_objects_check_all(const struct td_manifest *manifest, struct td_problems *problems);
 
-/* Field errors as problems of `object`; those at or below metadata are left out. */
-void td_objects_add_errors(const struct td_json *object, const struct td_field_errors *errors,
-                           struct td_problems *problems);
-
 /* The line of the value at a path ("spec.metrics[0].type"), or of the deepest parent that exists.
  */
 uint32_t td_objects_line(const struct td_json *object, td_str path);

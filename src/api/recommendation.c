@@ -153,17 +153,6 @@ struct td_json *td_recommendation_encode(struct td_arena *arena,
     return object;
 }
 
-const struct td_container_recommendation *
-td_recommendation_get(const struct td_recommendation *recommendation, td_str container)
-{
-    for (size_t i = 0; i < recommendation->container_count; i++) {
-        if (td_str_equal(recommendation->containers[i].container_name, container)) {
-            return &recommendation->containers[i];
-        }
-    }
-    return NULL;
-}
-
 static bool recommendation_lists_equal(const struct td_resources *a, const struct td_resources *b)
 {
     if (a->count != b->count) {

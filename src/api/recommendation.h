@@ -46,8 +46,5 @@ int td_recommendation_decode(struct td_arena *arena, const struct td_json *objec
 struct td_json *td_recommendation_encode(struct td_arena *arena,
                                          const struct td_recommendation *recommendation);
 
-const struct td_container_recommendation *
-td_recommendation_get(const struct td_recommendation *recommendation, td_str container);
-
 /* The same recommendation in meaning: quantities by value, an absent list equal to an empty one. */
 bool td_recommendation_equal(const struct td_recommendation *a, const struct td_recommendation *b);

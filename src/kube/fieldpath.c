@@ -55,6 +55,7 @@ static int number_compare(const struct td_json *a, const struct td_json *b)
     return (da > db) - (da < db);
 }
 
+/* A total order of values of any types: numbers, strings, booleans, lists, objects, null. */
 static int value_compare(const struct td_json *a, const struct td_json *b, unsigned depth);
 
 static int children_compare(const struct td_json *a, const struct td_json *b, unsigned depth)
@@ -95,11 +96,6 @@ static int value_compare(const struct td_json *a, const struct td_json *b, unsig
         break;
     }
     return 0;
-}
-
-int td_field_value_compare(const struct td_json *a, const struct td_json *b)
-{
-    return value_compare(a, b, 0);
 }
 
 static bool value_equal(const struct td_json *a, const struct td_json *b, unsigned depth);
@@ -166,7 +162,7 @@ static int keys_compare(const struct td_field_step *a, const struct td_field_ste
     for (size_t i = 0; i < a->key_count && i < b->key_count; i++) {
         int order = td_str_compare(a->keys[i].name, b->keys[i].name);
         if (order == 0) {
-            order = td_field_value_compare(a->keys[i].value, b->keys[i].value);
+            order = value_compare(a->keys[i].value, b->keys[i].value, 0);
         }
         if (order != 0) {
             return order;
@@ -186,7 +182,7 @@ int td_field_step_compare(const struct td_field_step *a, const struct td_field_s
     case TD_FIELD_KEY:
         return keys_compare(a, b);
     case TD_FIELD_VALUE:
-        return td_field_value_compare(a->value, b->value);
+        return value_compare(a->value, b->value, 0);
     case TD_FIELD_INDEX:
         return (a->index > b->index) - (a->index < b->index);
     case TD_FIELD_LOST:

@@ -63,9 +63,6 @@ void td_field_step_write(const struct td_field_step *step, struct td_buf *out);
  * others as float64. NULL pointers are not allowed. */
 bool td_field_value_equal(const struct td_json *a, const struct td_json *b);
 
-/* A total order of values of any types: numbers, strings, booleans, lists, objects, null. */
-int td_field_value_compare(const struct td_json *a, const struct td_json *b);
-
 /* Text in double quotes as Go's %q writes it. Code points that Unicode has not assigned count as
  * printable here. */
 void td_field_write_quoted(td_str text, struct td_buf *out);

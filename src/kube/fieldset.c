@@ -19,11 +19,6 @@
 #define BUILDER_CAP_FIRST 4
 #define SEARCH_FACTOR 16 /* from this ratio of lengths on, search instead of walking */
 
-bool td_fieldset_is_empty(const struct td_fieldset *set)
-{
-    return !set;
-}
-
 /* Building. */
 
 static struct td_fieldset *fieldset_alloc(struct td_arena *arena, size_t cap)

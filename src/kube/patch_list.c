@@ -196,8 +196,10 @@ size_t td_patch_index_next(const struct patch_index *index, size_t position)
                             : list_scan(index, index->values[position], position + 1);
 }
 
-int td_patch_index_find_object(struct patch_work *work, const struct patch_index *index,
-                               struct patch_value value, size_t *ret)
+/* td_patch_index_find, but an element that is no object in front of what is looked for is refused.
+ */
+static int index_find_object(struct patch_work *work, const struct patch_index *index,
+                             struct patch_value value, size_t *ret)
 {
     int code = td_patch_index_find(work, index, value, ret);
     if (code == TD_OK && *ret >= index->foreign && index->foreign != PATCH_NONE) {
@@ -365,7 +367,7 @@ static int list_partition(struct patch_work *work, struct patch_list merged,
         if (!key && !list_is_scalar(value.kind)) {
             code = td_error_set(work->err, TD_INVALID, "element %zu is no scalar", i);
         } else {
-            code = td_patch_index_find_object(work, &index, value, &found);
+            code = index_find_object(work, &index, value, &found);
         }
         struct patch_list *side = found != PATCH_NONE ? ret_in : ret_out;
         side->items[side->count++] = item;

@@ -125,10 +125,6 @@ int td_patch_index_find(struct patch_work *work, const struct patch_index *index
                         struct patch_value value, size_t *ret);
 size_t td_patch_index_next(const struct patch_index *index, size_t position);
 
-/* The same, but an element that is no object in front of what is looked for is refused. */
-int td_patch_index_find_object(struct patch_work *work, const struct patch_index *index,
-                               struct patch_value value, size_t *ret);
-
 /* How a list is ordered: `order` by merge key when the kind is PATCH_OBJECT. */
 struct patch_order {
     struct patch_list order;

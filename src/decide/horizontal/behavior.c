@@ -76,7 +76,7 @@ void td_hpa_history_seed(struct td_hpa_history *history, int32_t current, td_tim
     }
 }
 
-struct td_hpa_stabilized td_hpa_stabilize_legacy(struct td_hpa_history *history,
+static struct td_hpa_stabilized stabilize_legacy(struct td_hpa_history *history,
                                                  const struct td_hpa_normalization *in)
 {
     struct td_hpa_stabilized result = {
@@ -328,7 +328,7 @@ struct td_hpa_normalized td_hpa_normalize(struct td_hpa_history *history,
         result.stabilized = td_hpa_stabilize(history, in);
         result.limited = td_hpa_limit(history, in, result.stabilized.replicas);
     } else {
-        result.stabilized = td_hpa_stabilize_legacy(history, in);
+        result.stabilized = stabilize_legacy(history, in);
         result.limited = td_hpa_limit_legacy(in, result.stabilized.replicas);
     }
     result.replicas = result.limited.replicas;

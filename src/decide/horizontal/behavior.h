@@ -91,8 +91,6 @@ struct td_hpa_normalized td_hpa_normalize(struct td_hpa_history *history,
                                           const struct td_hpa_normalization *in);
 
 /* The steps one by one. Stabilising records the proposal. */
-struct td_hpa_stabilized td_hpa_stabilize_legacy(struct td_hpa_history *history,
-                                                 const struct td_hpa_normalization *in);
 struct td_hpa_stabilized td_hpa_stabilize(struct td_hpa_history *history,
                                           const struct td_hpa_normalization *in);
 struct td_hpa_limited td_hpa_limit_legacy(const struct td_hpa_normalization *in, int32_t wanted);

@@ -139,14 +139,9 @@ static struct tracked *find_entry(const struct td_hpa_tracker *tracker, td_str n
     return td_map_get(&tracker->entries, make_key(&scratch, namespace, name));
 }
 
-bool td_hpa_tracker_has(const struct td_hpa_tracker *tracker, td_str namespace, td_str name)
-{
-    return find_entry(tracker, namespace, name) != NULL;
-}
-
 int td_hpa_tracker_add(struct td_hpa_tracker *tracker, td_str namespace, td_str name)
 {
-    if (td_hpa_tracker_has(tracker, namespace, name)) {
+    if (find_entry(tracker, namespace, name)) {
         return TD_OK;
     }
     td_auto_buf scratch;

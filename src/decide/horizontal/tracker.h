@@ -35,7 +35,6 @@ void td_hpa_tracker_done(struct td_hpa_tracker *tracker);
 /* Known from now on; keeps what there is. TD_LIMIT past TD_HPA_TRACKED_MAX. */
 int td_hpa_tracker_add(struct td_hpa_tracker *tracker, td_str namespace, td_str name);
 void td_hpa_tracker_remove(struct td_hpa_tracker *tracker, td_str namespace, td_str name);
-bool td_hpa_tracker_has(const struct td_hpa_tracker *tracker, td_str namespace, td_str name);
 
 /* The selector of a known HPA, as text; one that is not known is left alone. The same text again
  * costs a comparison. */

@@ -63,7 +63,8 @@ static struct td_json *metric_new_source(struct td_arena *arena, const struct td
     return made;
 }
 
-struct td_json *td_migrate_metrics(struct td_arena *arena, const struct td_json *metrics)
+/* metrics of autoscaling/v2beta1, which gardener's template has, as v2. */
+static struct td_json *migrate_metrics(struct td_arena *arena, const struct td_json *metrics)
 {
     static const td_str sources[] = {
         TD_STR_INIT("resource"), TD_STR_INIT("containerResource"), TD_STR_INIT("pods"),
@@ -97,7 +98,7 @@ static void gardener_add_hpa(struct td_arena *arena, const struct td_json *hpa,
     td_migrate_copy(arena, made, TD_STR("maxReplicas"), given, TD_STR("maxReplicas"));
     td_migrate_copy(arena, made, TD_STR("behavior"), given, TD_STR("behavior"));
     if (td_json_is(metrics, TD_JSON_TYPE_ARRAY) && metrics->count > 0) {
-        td_json_set(arena, made, TD_STR("metrics"), td_migrate_metrics(arena, metrics));
+        td_json_set(arena, made, TD_STR("metrics"), migrate_metrics(arena, metrics));
     }
     td_json_set(arena, spec, TD_STR("hpaSpec"), made);
 }

@@ -28,9 +28,6 @@ void td_migrate_switch_off(struct td_arena *arena, struct td_json *spec, td_str 
 /* Decode what was made; where it is refused the object is taken back and the fault noted. */
 void td_migrate_verify(struct td_arena *arena, struct td_migration *migration);
 
-/* metrics of autoscaling/v2beta1, which gardener's template has, as v2. */
-struct td_json *td_migrate_metrics(struct td_arena *arena, const struct td_json *metrics);
-
 /* mode, initialScaling, finalScaling and ratioBasedScalingSpec from gardener's weights; false when
  * they cannot be expressed (noted). */
 bool td_migrate_weights(struct td_arena *arena, const struct td_json *intervals,

@@ -40,12 +40,6 @@ static const struct td_adaptive_params adaptive_params[] = {
     [TD_RISK_FRUGAL] = {.arms = {920, 900, 850}, .arm_count = 3, CONSTANT_PARAMS},
 };
 
-static const char *const risk_words[] = {
-    [TD_RISK_BALANCED] = "balanced",
-    [TD_RISK_CAREFUL] = "careful",
-    [TD_RISK_FRUGAL] = "frugal",
-};
-
 static int64_t largest(int64_t a, int64_t b)
 {
     return a > b ? a : b;
@@ -64,17 +58,6 @@ static int64_t clamp(int64_t value, int64_t max)
 const struct td_adaptive_params *td_adaptive_params_of(enum td_adaptive_risk risk)
 {
     return &adaptive_params[risk];
-}
-
-bool td_adaptive_risk_find(td_str word, enum td_adaptive_risk *ret)
-{
-    for (size_t i = 0; i < sizeof(risk_words) / sizeof(risk_words[0]); i++) {
-        if (td_str_equal(td_str_from(risk_words[i]), word)) {
-            *ret = (enum td_adaptive_risk)i;
-            return true;
-        }
-    }
-    return false;
 }
 
 const char *td_adaptive_reason_name(enum td_adaptive_reason reason)

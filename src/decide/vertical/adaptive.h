@@ -94,9 +94,6 @@ enum td_adaptive_risk { TD_RISK_BALANCED, TD_RISK_CAREFUL, TD_RISK_FRUGAL };
 
 const struct td_adaptive_params *td_adaptive_params_of(enum td_adaptive_risk risk);
 
-/* False for a word that is none of careful, balanced and frugal; then *ret is untouched. */
-bool td_adaptive_risk_find(td_str word, enum td_adaptive_risk *ret);
-
 void td_adaptive_init(struct td_adaptive *state);
 
 /* limit: the CPU limit in force, 0 without one. Negative amounts and samples of a closed slot or

@@ -242,12 +242,6 @@ bool td_aggregate_is_expired(const struct td_aggregate *aggregate, td_time now)
     return td_instant_since(td_time_to_instant(now), since) >= kept;
 }
 
-size_t td_aggregate_bytes(const struct td_aggregate *aggregate)
-{
-    return sizeof(*aggregate) + td_histogram_bytes(&aggregate->cpu.plain) +
-           td_histogram_bytes(&aggregate->memory.plain);
-}
-
 void td_aggregate_save(const struct td_aggregate *aggregate, struct td_checkpoint *ret)
 {
     ret->version = TD_STR("v3");

@@ -104,7 +104,6 @@ struct td_oom_rule td_learn_rule(const struct td_learn_policy *learn,
 /* Without CPU samples; memory does not count, as upstream has it. */
 bool td_aggregate_is_empty(const struct td_aggregate *aggregate);
 bool td_aggregate_is_expired(const struct td_aggregate *aggregate, td_time now);
-size_t td_aggregate_bytes(const struct td_aggregate *aggregate); /* with its histograms */
 
 /* Status fields and histograms; names and last_update are the caller's. */
 void td_aggregate_save(const struct td_aggregate *aggregate, struct td_checkpoint *ret);

@@ -11,7 +11,8 @@ td_str td_boost_annotation(struct td_arena *arena, td_str container)
                            TD_STR_ARG(container));
 }
 
-const struct td_startup_boost *td_boost_of(const struct td_vpa *vpa, td_str container)
+/* The boost that holds for a container, or NULL: its own before that of the spec. */
+static const struct td_startup_boost *boost_of(const struct td_vpa *vpa, td_str container)
 {
     const struct td_container_policy *policy = td_vpa_container_policy(&vpa->policy, container);
     const struct td_startup_boost *boost =
@@ -97,7 +98,7 @@ int td_boost_apply(struct td_arena *arena, const struct td_vpa *vpa,
                    const struct td_quantity *max_boost, struct td_container_change *change,
                    td_str *ret_original, struct td_error *err)
 {
-    const struct td_startup_boost *boost = td_boost_of(vpa, container->name);
+    const struct td_startup_boost *boost = boost_of(vpa, container->name);
     const struct td_container_policy *policy =
         td_vpa_container_policy(&vpa->policy, container->name);
     if (!boost) {

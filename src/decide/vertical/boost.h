@@ -20,9 +20,6 @@ struct td_error;
 /* "vpaCpuStartupBoost/<container>" */
 td_str td_boost_annotation(struct td_arena *arena, td_str container);
 
-/* The boost that holds for a container, or NULL: its own before that of the spec. */
-const struct td_startup_boost *td_boost_of(const struct td_vpa *vpa, td_str container);
-
 /* Raises the cpu request (and limit) in `change`. *ret_original is the value of the annotation,
  * empty when there is no boost. TD_INVALID with upstream's text for a boost without a usable
  * amount. */

@@ -17,7 +17,8 @@ bool td_vpa_has_boost(const struct td_vpa *vpa)
     return false;
 }
 
-bool td_match_counts(const struct td_vpa *vpa, enum td_match_user user)
+/* Does this VPA take part for that user? */
+static bool match_counts(const struct td_vpa *vpa, enum td_match_user user)
 {
     switch (user) {
     case TD_MATCH_ADMISSION:
@@ -90,7 +91,7 @@ int td_match_index_add(struct td_match_index *index, const struct td_workload_so
     struct td_match_vpa *added = td_arena_array(index->arena, struct td_match_vpa, count);
     size_t skipped = 0;
     for (size_t i = 0; i < count; i++) {
-        if (!vpas[i]->has_target || !td_match_counts(vpas[i], user)) {
+        if (!vpas[i]->has_target || !match_counts(vpas[i], user)) {
             continue;
         }
         struct td_controller target = target_of(vpas[i]);

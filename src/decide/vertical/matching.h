@@ -38,9 +38,6 @@ struct td_match_index {
 
 bool td_vpa_has_boost(const struct td_vpa *vpa);
 
-/* Does this VPA take part for that user? */
-bool td_match_counts(const struct td_vpa *vpa, enum td_match_user user);
-
 void td_match_index_init(struct td_match_index *index, struct td_arena *arena,
                          bool heterogeneous_workloads);
 void td_match_index_done(struct td_match_index *index);

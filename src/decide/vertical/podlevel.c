@@ -11,7 +11,6 @@
 #include "decide/vertical/proportional.h"
 #include "decide/vertical/recommend.h"
 #include "decide/vertical/resourcelist.h"
-#include "model/pod.h"
 
 void td_pod_level_use_add(struct td_pod_level_use *use, const struct td_vertical_pod *pod)
 {
@@ -19,14 +18,6 @@ void td_pod_level_use_add(struct td_pod_level_use *use, const struct td_vertical
                    td_resources_get(&pod->pod_limits, TD_CPU);
     use->has_memory = use->has_memory || td_resources_get(&pod->pod_requests, TD_MEMORY) ||
                       td_resources_get(&pod->pod_limits, TD_MEMORY);
-}
-
-void td_pod_level_use_add_pod(struct td_pod_level_use *use, const struct td_pod *pod)
-{
-    use->has_cpu = use->has_cpu || td_amounts_get(&pod->pod_requests, TD_CPU) ||
-                   td_amounts_get(&pod->pod_limits, TD_CPU);
-    use->has_memory = use->has_memory || td_amounts_get(&pod->pod_requests, TD_MEMORY) ||
-                      td_amounts_get(&pod->pod_limits, TD_MEMORY);
 }
 
 static bool pod_controls(const struct td_resource_policy *policy, td_str resource)

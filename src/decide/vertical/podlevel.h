@@ -15,8 +15,6 @@
 #include "decide/vertical/pod.h"
 #include "kube/podresources.h"
 
-struct td_pod;
-
 /* Which resources the live pods of a VPA state at pod level; one pod suffices. Ask for running pods
  * that the VPA manages. A limit counts as a request, as the API server fills it in. */
 struct td_pod_level_use {
@@ -24,7 +22,6 @@ struct td_pod_level_use {
     bool has_memory;
 };
 void td_pod_level_use_add(struct td_pod_level_use *use, const struct td_vertical_pod *pod);
-void td_pod_level_use_add_pod(struct td_pod_level_use *use, const struct td_pod *pod);
 
 struct td_pod_level_terms {
     struct td_pod_level_use use;             /* nothing: the feature is off, or nobody uses it */

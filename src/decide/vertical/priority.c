@@ -203,8 +203,9 @@ static bool is_early_kill(const struct td_vertical_container *container, td_dura
     return lived < threshold && since < threshold;
 }
 
-bool td_update_is_quick_oom(struct td_arena *arena, const struct td_vpa *vpa,
-                            const struct td_vertical_pod *pod, td_duration threshold, td_time now)
+/* Was a container that counts killed early for its memory, and lately? */
+static bool is_quick_oom(struct td_arena *arena, const struct td_vpa *vpa,
+                         const struct td_vertical_pod *pod, td_duration threshold, td_time now)
 {
     struct td_name_table observed;
     bool has_observed = read_observed(arena, pod, &observed);
@@ -281,8 +282,8 @@ struct td_update_answer td_update_judge(struct td_arena *arena,
     bool has_pod_level = question->gates->pod_level_resources && pod->has_pod_level;
     struct td_update_answer answer = {
         .container = td_update_priority(arena, pod, question->recommendation, has_pod_level),
-        .is_quick_oom = td_update_is_quick_oom(arena, question->vpa, pod, oom_threshold(question),
-                                               question->now),
+        .is_quick_oom =
+            is_quick_oom(arena, question->vpa, pod, oom_threshold(question), question->now),
     };
     answer.priority = answer.container;
     answer.is_moved = question->is_moved && question->gates->heterogeneous_workloads &&

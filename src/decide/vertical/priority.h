@@ -68,10 +68,6 @@ struct td_update_priority td_update_priority(struct td_arena *arena,
                                              const struct td_recommendation *recommendation,
                                              bool skip_absent);
 
-/* Was a container that counts killed early for its memory, and lately? */
-bool td_update_is_quick_oom(struct td_arena *arena, const struct td_vpa *vpa,
-                            const struct td_vertical_pod *pod, td_duration threshold, td_time now);
-
 struct td_update_answer td_update_judge(struct td_arena *arena,
                                         const struct td_update_question *question);
 

@@ -174,7 +174,8 @@ const struct td_group_view *td_restriction_view(const struct td_restriction *res
     return is_kept ? view : NULL;
 }
 
-bool td_group_is_disruptable(const struct td_group_view *view)
+/* May one more pod of the group be disturbed? */
+static bool group_is_disruptable(const struct td_group_view *view)
 {
     const struct td_replica_group *group = view->group;
     int64_t lost = group->evicted + group->initiated;
@@ -212,7 +213,7 @@ static enum td_evict_verdict evict_while_resizing(struct td_restriction *restric
 {
     td_time since = td_updater_state_resizing_since(restriction->state, pod->meta.namespace,
                                                     pod->meta.name, restriction->now);
-    if (!td_group_is_disruptable(view)) {
+    if (!group_is_disruptable(view)) {
         return TD_EVICT_BUDGET;
     }
     enum td_resize_status status = td_resize_status_of(pod);
@@ -244,7 +245,7 @@ enum td_evict_verdict td_restriction_can_evict(struct td_restriction *restrictio
         return TD_EVICT_BELOW_MIN;
     }
     if (td_resize_status_of(pod) == TD_RESIZE_NONE) {
-        return td_group_is_disruptable(view) ? TD_EVICT_YES : TD_EVICT_BUDGET;
+        return group_is_disruptable(view) ? TD_EVICT_YES : TD_EVICT_BUDGET;
     }
     enum td_evict_verdict verdict = evict_while_resizing(restriction, view, pod, &until);
     if (ret_until && verdict == TD_EVICT_RESIZING) {
@@ -316,7 +317,7 @@ struct td_in_place_answer td_restriction_in_place(struct td_restriction *restric
     if (restriction->config->in_place_skips_budget && !restarts_on_resize(pod)) {
         return answer_of(TD_IN_PLACE_APPROVED, TD_IN_PLACE_NO_RESTART);
     }
-    return answer_of(td_group_is_disruptable(view) ? TD_IN_PLACE_APPROVED : TD_IN_PLACE_DEFERRED,
+    return answer_of(group_is_disruptable(view) ? TD_IN_PLACE_APPROVED : TD_IN_PLACE_DEFERRED,
                      TD_IN_PLACE_BUDGET);
 }
 
@@ -341,7 +342,7 @@ bool td_restriction_can_unboost(struct td_restriction *restriction,
         return false;
     }
     const struct td_group_view *view = td_restriction_view(restriction, pod);
-    return view && td_resize_status_of(pod) == TD_RESIZE_NONE && td_group_is_disruptable(view);
+    return view && td_resize_status_of(pod) == TD_RESIZE_NONE && group_is_disruptable(view);
 }
 
 void td_restriction_evicted(struct td_restriction *restriction, const struct td_vertical_pod *pod)

@@ -113,9 +113,6 @@ const struct td_group_view *td_restriction_view(const struct td_restriction *res
 const struct td_group_view *td_restriction_any_view(const struct td_restriction *restriction,
                                                     const struct td_vertical_pod *pod);
 
-/* May one more pod of the group be disturbed? */
-bool td_group_is_disruptable(const struct td_group_view *view);
-
 enum td_resize_status {
     TD_RESIZE_NONE,
     TD_RESIZE_DEFERRED,

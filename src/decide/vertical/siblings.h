@@ -99,9 +99,6 @@ bool td_vpa_find_elder(struct td_arena *arena, const struct td_vpa *vpa,
                        const struct td_vpa *const *existing, size_t existing_count,
                        struct td_sibling_conflict *ret);
 
-/* "{app=db, role=leader}". */
-td_str td_witness_text(struct td_arena *arena, const struct td_labels *witness);
-
 /* One requirement that would tell `own` apart from `other` ("role NotIn (leader)"), or empty. */
 td_str td_selector_way_out(struct td_arena *arena, const struct td_selector *own,
                            const struct td_selector *other);

@@ -30,7 +30,8 @@ int td_vpa_compare_age(const struct td_vpa *a, const struct td_vpa *b)
     return (order > 0) - (order < 0);
 }
 
-td_str td_witness_text(struct td_arena *arena, const struct td_labels *witness)
+/* "{app=db, role=leader}". */
+static td_str witness_text(struct td_arena *arena, const struct td_labels *witness)
 {
     td_auto_buf text;
     td_buf_init(&text, TD_SELECTOR_BYTES_MAX);
@@ -110,7 +111,7 @@ static td_str conflict_reason(struct td_arena *arena, const struct td_vpa *vpa,
                               const struct td_sibling_conflict *conflict)
 {
     const struct td_selector_relation *relation = &conflict->relation;
-    td_str witness = td_witness_text(arena, &relation->witness);
+    td_str witness = witness_text(arena, &relation->witness);
     if (relation->verdict == TD_SELECTOR_CATCH_ALL) {
         bool is_own = !vpa->has_selector;
         bool is_other = !conflict->sibling->has_selector;
@@ -283,7 +284,7 @@ bool td_vpa_find_elder(struct td_arena *arena, const struct td_vpa *vpa,
     if (!elder) {
         return false;
     }
-    td_str witness = td_witness_text(arena, &found.witness);
+    td_str witness = witness_text(arena, &found.witness);
     *ret = (struct td_sibling_conflict){
         .sibling = elder,
         .relation = found,

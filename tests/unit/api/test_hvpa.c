@@ -588,11 +588,12 @@ static void test_status_round_trip(void **state)
     assert_int_equal(status.blocked_count, 2);
     assert_int_equal(status.horizontal_time.unix_seconds, 1735689600);
     assert_int_equal(status.emergency[0].usable_seconds, 60);
-    const struct td_quantity *request =
-        td_hvpa_requests_get(&status.decision.requests, TD_STR("app"), TD_STR("cpu"));
+    assert_int_equal(status.decision.requests.count, 1);
+    const struct td_hvpa_container_resources *app = &status.decision.requests.items[0];
+    assert_true(td_str_equal(app->container, TD_STR("app")));
+    const struct td_quantity *request = td_resources_get(&app->resources, TD_STR("cpu"));
     assert_non_null(request);
     assert_int_equal(td_quantity_milli(request), 667);
-    assert_null(td_hvpa_requests_get(&status.decision.requests, TD_STR("db"), TD_STR("cpu")));
     assert_true(td_json_equal(tree, td_hvpa_status_encode(&arena, &status)));
     assert_int_equal(td_hvpa_status_decode(&arena, NULL, &status, NULL), TD_OK);
     assert_true(td_json_equal(quoted_json(&arena, "{'blocked':[]}"),
