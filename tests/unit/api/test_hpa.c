@@ -11,6 +11,7 @@
 #include "api/hpa.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "support/field_lines.h"
 #include "support/quoted_json.h"
 #include "support/wrong_values.h"
 
@@ -161,19 +162,6 @@ static int admit(struct td_arena *arena, struct td_json *object, const struct td
     };
     *errors = (struct td_field_errors){.arena = arena};
     return td_hpa_admit(arena, &admission, errors, ret, NULL);
-}
-
-static bool has_line(const struct td_field_errors *errors, const char *field, const char *shown)
-{
-    for (size_t i = 0; i < errors->count; i++) {
-        td_auto_buf text;
-        td_buf_init(&text, 1 << 16);
-        td_field_error_write(&errors->items[i], &text);
-        if (td_str_equal(errors->items[i].field, td_str_from(field)) && strstr(text.ptr, shown)) {
-            return true;
-        }
-    }
-    return false;
 }
 
 static void test_values_out_of_range_are_named(void **state)

@@ -11,6 +11,7 @@
 #include "api/vpa.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "support/field_lines.h"
 #include "support/quoted_json.h"
 #include "support/wrong_values.h"
 
@@ -49,19 +50,6 @@ static struct admitted admit(struct td_arena *arena, const struct td_json *objec
     struct admitted made = {.errors = {.arena = arena}};
     made.code = td_vpa_admit(arena, &admission, &made.errors, &made.patches, &made.warnings, NULL);
     return made;
-}
-
-static bool has_line(const struct td_field_errors *errors, const char *field, const char *shown)
-{
-    for (size_t i = 0; i < errors->count; i++) {
-        td_auto_buf text;
-        td_buf_init(&text, 1 << 16);
-        td_field_error_write(&errors->items[i], &text);
-        if (td_str_equal(errors->items[i].field, td_str_from(field)) && strstr(text.ptr, shown)) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* --- every field wrong in turn --- */

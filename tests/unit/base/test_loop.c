@@ -16,18 +16,9 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/loop.h"
+#include "support/random.h"
 
 #define COUNT(rows) (sizeof(rows) / sizeof((rows)[0]))
-
-static uint64_t random_state = 0x9e3779b97f4a7c15;
-
-static size_t random_below(size_t bound)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return (size_t)(random_state % bound);
-}
 
 static struct td_loop *loop_new(struct td_clock *clock)
 {

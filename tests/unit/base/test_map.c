@@ -10,18 +10,9 @@
 
 #include "base/error.h"
 #include "base/map.h"
+#include "support/random.h"
 
 #define MODEL_KEYS 600
-
-static uint64_t random_state = 0x9e3779b97f4a7c15;
-
-static size_t random_below(size_t bound)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return (size_t)(random_state % bound);
-}
 
 /* SipHash-1-3 of the bytes 0, 1, 2, ... under the key 00 01 .. 0f, as OpenSSL computes it
  * (openssl mac -macopt c-rounds:1 -macopt d-rounds:3 -macopt size:8 SIPHASH). */

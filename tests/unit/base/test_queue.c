@@ -12,20 +12,11 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/loop.h"
+#include "support/random.h"
 
 #define KEYS 40
 #define MODEL_COUNT_MAX 25
 #define MODEL_STEPS 30000
-
-static uint64_t random_state = 0x2545f4914f6cdd1d;
-
-static size_t random_below(size_t bound)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return (size_t)(random_state % bound);
-}
 
 struct bench {
     struct td_clock clock;

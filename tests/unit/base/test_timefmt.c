@@ -9,20 +9,10 @@
 
 #include "base/error.h"
 #include "base/timefmt.h"
+#include "support/random.h"
 
 #define COUNT(rows) (sizeof(rows) / sizeof((rows)[0]))
 #define ROUNDS 20000
-
-/* xorshift64: the same numbers in every run. */
-static uint64_t random_state = UINT64_C(0x9e3779b97f4a7c15);
-
-static uint64_t random_next(void)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state;
-}
 
 /* Every liberty of Go's parser is taken and gives the instant that Go gives. */
 static void test_time_parse_reads_what_go_reads(void **state)

@@ -10,8 +10,6 @@
 #include "decide/vertical/matching.h"
 #include "updater_support.h"
 
-#define RECREATE "\"updatePolicy\":{\"updateMode\":\"Recreate\"}"
-
 /* The VPA of a pod with this role, or "". */
 static const char *master_of(struct stage *stage, const char *role, enum td_match_user user)
 {
@@ -88,12 +86,7 @@ static void test_matching_partitions_by_selector(void **unused)
     for (int gate = 0; gate < 2; gate++) {
         struct stage stage;
         stage_init(&stage);
-        stage.gates.heterogeneous_workloads = gate;
-        stage_add_workload(&stage, "StatefulSet", "db", 3);
-        stage_add_vpa(&stage, "leader", "2026-01-01T00:00:00Z", "StatefulSet", "db",
-                      RECREATE ",\"selector\":{\"matchLabels\":{\"role\":\"leader\"}}");
-        stage_add_vpa(&stage, "follower", "2026-01-02T00:00:00Z", "StatefulSet", "db",
-                      RECREATE ",\"selector\":{\"matchLabels\":{\"role\":\"follower\"}}");
+        stage_add_roles(&stage, gate, "2026-01-02T00:00:00Z");
         assert_string_equal(master_of(&stage, "leader", TD_MATCH_UPDATER), "leader");
         assert_string_equal(master_of(&stage, "follower", TD_MATCH_UPDATER),
                             gate ? "follower" : "leader");

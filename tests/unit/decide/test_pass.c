@@ -9,10 +9,6 @@
 
 #include "updater_support.h"
 
-#define OLD "2026-01-01T00:00:00Z"
-#define NEW "2026-02-01T00:00:00Z"
-#define RECREATE "\"updatePolicy\":{\"updateMode\":\"Recreate\"}"
-
 static void add_replicas(struct stage *stage, const char *kind, const char *owner, size_t count)
 {
     static const char *const names[] = {"p0", "p1", "p2", "p3", "p4", "p5"};
@@ -33,8 +29,7 @@ static void test_pass_keeps_to_the_budget(void **unused)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct stage stage;
         stage_init(&stage);
-        stage_add_workload(&stage, "ReplicaSet", "web", rows[i].replicas);
-        stage_add_vpa(&stage, "v", OLD, "ReplicaSet", "web", RECREATE);
+        stage_add_web(&stage, rows[i].replicas);
         add_replicas(&stage, "ReplicaSet", "web", (size_t)rows[i].replicas);
         assert_int_equal(stage_pass(&stage), rows[i].evicted);
         assert_int_equal(stage.event_count, 2 * rows[i].evicted);
@@ -52,10 +47,9 @@ static void test_pass_never_lets_two_vpas_act_on_a_pod(void **unused)
     (void)unused;
     static const char *const specs[][2] = {
         {RECREATE, RECREATE},
-        {RECREATE ",\"selector\":{\"matchLabels\":{\"role\":\"leader\"}}", RECREATE},
+        {RECREATE OF_ROLE("leader"), RECREATE},
         {RECREATE, RECREATE ",\"selector\":{\"matchLabels\":{\"app\":\"a\"}}"},
-        {RECREATE ",\"selector\":{\"matchLabels\":{\"app\":\"a\"}}",
-         RECREATE ",\"selector\":{\"matchLabels\":{\"role\":\"leader\"}}"},
+        {RECREATE ",\"selector\":{\"matchLabels\":{\"app\":\"a\"}}", RECREATE OF_ROLE("leader")},
     };
     for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++) {
         for (int swap = 0; swap < 2; swap++) {
@@ -92,12 +86,7 @@ static void test_pass_counts_the_whole_workload_of_a_selector(void **unused)
     for (int gate = 0; gate < 2; gate++) {
         struct stage stage;
         stage_init(&stage);
-        stage.gates.heterogeneous_workloads = gate;
-        stage_add_workload(&stage, "StatefulSet", "db", 3);
-        stage_add_vpa(&stage, "leader", OLD, "StatefulSet", "db",
-                      RECREATE ",\"selector\":{\"matchLabels\":{\"role\":\"leader\"}}");
-        stage_add_vpa(&stage, "follower", OLD, "StatefulSet", "db",
-                      RECREATE ",\"selector\":{\"matchLabels\":{\"role\":\"follower\"}}");
+        stage_add_roles(&stage, gate, OLD);
         const char *roles[] = {"leader", "follower", "follower"};
         const char *names[] = {"db-0", "db-1", "db-2"};
         for (size_t i = 0; i < 3; i++) {
@@ -119,8 +108,7 @@ static void test_pass_passes_over_pods_being_deleted(void **unused)
     (void)unused;
     struct stage stage;
     stage_init(&stage);
-    stage_add_workload(&stage, "ReplicaSet", "web", 2);
-    stage_add_vpa(&stage, "v", OLD, "ReplicaSet", "web", RECREATE);
+    stage_add_web(&stage, 2);
     add_replicas(&stage, "ReplicaSet", "web", 1);
     stage_add_pod(&stage, &(struct stage_pod){.name = "going",
                                               .owner_kind = "ReplicaSet",
@@ -138,8 +126,7 @@ static void test_pass_survives_an_owner_without_controller_field(void **unused)
     (void)unused;
     struct stage stage;
     stage_init(&stage);
-    stage_add_workload(&stage, "ReplicaSet", "web", 2);
-    stage_add_vpa(&stage, "v", OLD, "ReplicaSet", "web", RECREATE);
+    stage_add_web(&stage, 2);
     add_replicas(&stage, "ReplicaSet", "web", 2);
     stage_add_pod(&stage, &(struct stage_pod){.name = "odd",
                                               .owner_kind = "ReplicaSet",
@@ -232,8 +219,7 @@ static void test_pass_acts_on_a_role_change(void **unused)
     struct stage stage;
     stage_init(&stage);
     stage_add_workload(&stage, "StatefulSet", "db", 2);
-    stage_add_vpa(&stage, "leader", OLD, "StatefulSet", "db",
-                  RECREATE ",\"selector\":{\"matchLabels\":{\"role\":\"leader\"}}");
+    stage_add_vpa(&stage, "leader", OLD, "StatefulSet", "db", RECREATE OF_ROLE("leader"));
     stage_add_pod(&stage, &(struct stage_pod){.name = "db-0",
                                               .owner_kind = "StatefulSet",
                                               .owner = "db",
@@ -271,8 +257,7 @@ static void test_pass_takes_a_mode_for_no_role(void **unused)
     (void)unused;
     struct stage stage;
     stage_init(&stage);
-    stage_add_workload(&stage, "ReplicaSet", "web", 2);
-    struct td_vpa *vpa = stage_add_vpa(&stage, "v", OLD, "ReplicaSet", "web", RECREATE);
+    struct td_vpa *vpa = stage_add_web(&stage, 2);
     for (int i = 0; i < 2; i++) {
         stage_add_pod(&stage, &(struct stage_pod){.name = i ? "b" : "a",
                                                   .owner_kind = "ReplicaSet",
@@ -301,8 +286,7 @@ static void test_pass_waits_for_age_inside_the_range(void **unused)
     (void)unused;
     struct stage stage;
     stage_init(&stage);
-    stage_add_workload(&stage, "ReplicaSet", "web", 2);
-    stage_add_vpa(&stage, "v", OLD, "ReplicaSet", "web", RECREATE);
+    stage_add_web(&stage, 2);
     for (int i = 0; i < 2; i++) {
         stage_add_pod(&stage, &(struct stage_pod){.name = i ? "b" : "a",
                                                   .owner_kind = "ReplicaSet",
@@ -394,8 +378,7 @@ static void test_pass_waits_for_confidence(void **unused)
         stage_init(&stage);
         stage.config.min_confidence = rows[i].least;
         stage.confidence = rows[i].confidence;
-        stage_add_workload(&stage, "ReplicaSet", "web", 2);
-        stage_add_vpa(&stage, "v", OLD, "ReplicaSet", "web", RECREATE);
+        stage_add_web(&stage, 2);
         add_replicas(&stage, "ReplicaSet", "web", 2);
         assert_int_equal(stage_pass(&stage), rows[i].done);
         assert_int_equal(stage_rule(&stage, NULL), rows[i].done ? -1 : TD_RULE_LOW_CONFIDENCE);
@@ -477,8 +460,7 @@ static void test_pass_accounts_for_every_pod(void **unused)
     (void)unused;
     struct stage stage;
     stage_init(&stage);
-    stage_add_workload(&stage, "ReplicaSet", "web", 3);
-    stage_add_vpa(&stage, "v", OLD, "ReplicaSet", "web", RECREATE);
+    stage_add_web(&stage, 3);
     add_replicas(&stage, "ReplicaSet", "web", 3);
     assert_int_equal(stage_pass(&stage), 1);
     assert_int_equal(stage.note_count, 3);

@@ -10,9 +10,6 @@
 #include "decide/vertical/requirements.h"
 #include "updater_support.h"
 
-#define OLD "2026-01-01T00:00:00Z"
-#define RECREATE "\"updatePolicy\":{\"updateMode\":\"Recreate\"}"
-
 static struct td_update_answer judge(struct stage *stage, bool is_moved)
 {
     const struct td_update_question question = {

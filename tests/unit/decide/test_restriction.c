@@ -9,9 +9,6 @@
 
 #include "updater_support.h"
 
-#define RECREATE "\"updatePolicy\":{\"updateMode\":\"Recreate\"}"
-#define OLD "2026-01-01T00:00:00Z"
-
 struct rig {
     struct td_groups groups;
     struct td_restriction restriction;
@@ -78,8 +75,7 @@ static void test_restriction_never_passes_the_budget(void **unused)
         struct stage stage;
         stage_init(&stage);
         stage.config.restriction = (struct td_restriction_config){.tolerance = tolerance};
-        stage_add_workload(&stage, "ReplicaSet", "web", configured);
-        stage_add_vpa(&stage, "v", OLD, "ReplicaSet", "web", RECREATE);
+        stage_add_web(&stage, configured);
         for (int i = 0; i < live; i++) {
             td_str name = td_arena_format(&stage.arena, "p%d", i);
             stage_add_pod(&stage, &(struct stage_pod){.name = name.ptr,

@@ -18,6 +18,10 @@
 #include "decide/vertical/pass.h"
 
 #define STAGE_MAX 64
+#define RECREATE "\"updatePolicy\":{\"updateMode\":\"Recreate\"}"
+#define OF_ROLE(role) ",\"selector\":{\"matchLabels\":{\"role\":\"" role "\"}}"
+#define OLD "2026-01-01T00:00:00Z"
+#define NEW "2026-02-01T00:00:00Z"
 #define STAGE_NOW ((td_time)1772366400 * TD_SECOND) /* 2026-03-01T12:00:00Z */
 
 struct stage_call {
@@ -112,6 +116,24 @@ static inline struct td_vpa *stage_add_vpa(struct stage *stage, const char *name
     }
     stage->vpas[stage->vpa_count++] = vpa;
     return vpa;
+}
+
+/* ReplicaSet "web" under VPA "v" in mode Recreate. */
+static inline struct td_vpa *stage_add_web(struct stage *stage, int replicas)
+{
+    stage_add_workload(stage, "ReplicaSet", "web", replicas);
+    return stage_add_vpa(stage, "v", OLD, "ReplicaSet", "web", RECREATE);
+}
+
+/* StatefulSet "db" of three under VPAs "leader" and "follower", the first made at OLD; with the
+ * gate each has the pods of its role, without it their selectors are ignored. */
+static inline void stage_add_roles(struct stage *stage, bool gate, const char *follower_created)
+{
+    stage->gates.heterogeneous_workloads = gate;
+    stage_add_workload(stage, "StatefulSet", "db", 3);
+    stage_add_vpa(stage, "leader", OLD, "StatefulSet", "db", RECREATE OF_ROLE("leader"));
+    stage_add_vpa(stage, "follower", follower_created, "StatefulSet", "db",
+                  RECREATE OF_ROLE("follower"));
 }
 
 struct stage_pod {

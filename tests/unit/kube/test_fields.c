@@ -11,21 +11,12 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "kube/fields.h"
+#include "support/random.h"
 
 #define ARENA_BYTES ((size_t)256 << 20)
 #define TEXT_BYTES ((size_t)8 << 20)
 #define ROUNDS 20000
 #define RANDOM_BYTES 16
-
-static uint64_t random_state = 0x853c49e6748fea9b;
-
-static size_t random_below(size_t bound)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return (size_t)(random_state % bound);
-}
 
 static td_str written(struct td_arena *arena, const struct td_field_selector *selector)
 {

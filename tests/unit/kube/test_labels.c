@@ -8,21 +8,12 @@
 #include <cmocka.h>
 
 #include "kube/labels.h"
+#include "support/random.h"
 
 #define ARENA_BYTES ((size_t)64 << 20)
 #define ROUNDS 300
 #define PAIRS_MAX 40
 #define MANY_PAIRS 200000
-
-static uint64_t random_state = 0x2545f4914f6cdd1d;
-
-static size_t random_below(size_t bound)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return (size_t)(random_state % bound);
-}
 
 static void assert_is_set(const struct td_labels *labels)
 {

@@ -12,23 +12,13 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "kube/quantity.h"
+#include "support/random.h"
 
 #define COUNT(rows) (sizeof(rows) / sizeof((rows)[0]))
 #define ARENA_BYTES ((size_t)64 << 20)
 #define TEXT_BYTES 8192
 #define ROUNDS 20000
 #define NANO INT64_C(1000000000)
-
-/* xorshift64: the same numbers in every run. */
-static uint64_t random_state = UINT64_C(0x9e3779b97f4a7c15);
-
-static uint64_t random_next(void)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state;
-}
 
 static struct td_quantity parsed(struct td_arena *arena, const char *text)
 {

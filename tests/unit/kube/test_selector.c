@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "kube/selector.h"
+#include "support/random.h"
 
 #define ARENA_BYTES ((size_t)256 << 20)
 #define TEXT_BYTES ((size_t)4 << 20)
@@ -23,16 +24,6 @@ static const char *const words[] = {"a",  "b",  "app",   "in", "notin", "example
                                     "x1", "10", "9",     "07", "web",   "x.y",
                                     "Z",  "zz", "a-b_c", "5",  "m",     "k8s.io/name"};
 #define WORD_COUNT (sizeof(words) / sizeof(words[0]))
-
-static uint64_t random_state = 0x9e3779b97f4a7c15;
-
-static size_t random_below(size_t bound)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return (size_t)(random_state % bound);
-}
 
 static td_str random_word(void)
 {
