@@ -128,11 +128,16 @@ static int validate(const struct apply *a, const struct td_json *object, bool al
     return r;
 }
 
-/* Bring owners to today's schema. Owners of another version make upstream convert the object, which
- * refuses list items of one key and versions that cannot be read. */
+/* Check the live object and bring its owners to today's schema. Owners of another version make
+ * upstream convert the object, which refuses list items of one key and versions that cannot be
+ * read. */
 static int reconcile_owners(const struct apply *a, struct td_managed *managed,
                             const struct td_json *live, bool *ret_is_mixed)
 {
+    int r = validate(a, live, true, "live object");
+    if (r < 0) {
+        return r;
+    }
     *ret_is_mixed = false;
     for (size_t i = 0; i < managed->count; i++) {
         struct td_managed_entry *entry = &managed->entries[i];
@@ -190,10 +195,6 @@ static int update_owners(const struct apply *a, const struct td_json *live,
                          const struct td_json *next, struct td_managed *managed, td_str manager)
 {
     int r = validate(a, next, true, "new object");
-    if (r < 0) {
-        return r;
-    }
-    r = validate(a, live, true, "live object");
     if (r < 0) {
         return r;
     }
@@ -336,10 +337,6 @@ static int apply_once(const struct apply *a, const struct td_json *live,
     if (td_managed_is_empty(managed)) {
         r = update_owners(a, empty_object(a, applied), live, managed, TD_STR("before-first-apply"));
     }
-    if (r < 0) {
-        return r;
-    }
-    r = validate(a, live, true, "live object");
     if (r < 0) {
         return r;
     }
