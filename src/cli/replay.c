@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "cli/command.h"
+#include "cli/output.h"
 #include "sim/replay.h"
 
 #define REPLAY_POLICIES_MAX 16
@@ -29,7 +30,7 @@ static const char replay_help[] =
     "adaptive-frugal,\n"
     "                        oracle (" REPLAY_DEFAULT ")\n"
     "  --per-container       the figures of each container too\n"
-    "  -o, --output FORMAT   table or json\n"
+    "  -o, --output FORMAT   table, json or yaml\n"
     "  -q, --quiet           no progress bar\n\n"
     "Reads CSV files, dumps of Prometheus range queries (JSON) and folders of both; '-' is "
     "standard\n"
@@ -38,7 +39,7 @@ static const char replay_help[] =
 struct replay {
     const struct td_replay_policy *policies[REPLAY_POLICIES_MAX];
     size_t policy_count;
-    bool is_json;
+    enum td_output output;
     bool is_per_container;
     bool is_quiet;
     struct td_trace_set set;
@@ -244,12 +245,10 @@ static struct td_json *policy_json(struct td_arena *arena, struct replay *run, s
     return object;
 }
 
-static int print_json(struct replay *run)
+static int print_report(struct replay *run)
 {
     td_auto_arena arena;
-    td_auto_buf text;
     td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    td_buf_init(&text, TD_TREE_ARENA_BYTES_MAX);
     struct td_json *report = td_json_new_object(&arena);
     struct td_json *list = td_json_new_array(&arena);
     set_count(&arena, report, "containers", (int64_t)run->set.traces.count);
@@ -259,14 +258,7 @@ static int print_json(struct replay *run)
         td_json_append(list, policy_json(&arena, run, row));
     }
     td_json_set(&arena, report, TD_STR("policies"), list);
-    td_json_write(report, &(struct td_json_format){.indent = 2}, &text);
-    (void)td_buf_append_char(&text, '\n'); /* checked just below */
-    struct td_error err = TD_ERROR_INIT;
-    if (td_buf_check(&text, "the report", &err) < 0) {
-        return td_command_fail("%s", err.message);
-    }
-    (void)fwrite(text.ptr, 1, text.len, stdout); /* main looks at the stream's state */
-    return TD_EXIT_DONE;
+    return td_output_print(report, run->output);
 }
 
 static int replay_files(struct replay *run, int count, char **paths)
@@ -285,8 +277,8 @@ static int replay_files(struct replay *run, int count, char **paths)
         return td_command_fail("replay: every trace ends within its first day, which is for "
                                "learning only: nothing to compare");
     }
-    if (run->is_json) {
-        return print_json(run);
+    if (run->output != TD_OUTPUT_TABLE) {
+        return print_report(run);
     }
     print_table(run);
     return TD_EXIT_DONE;
@@ -317,15 +309,6 @@ static int replay_parse_policies(struct replay *run, const char *words)
     return TD_EXIT_DONE;
 }
 
-static int replay_parse_output(struct replay *run, const char *word)
-{
-    run->is_json = strcmp(word, "json") == 0;
-    if (!run->is_json && strcmp(word, "table") != 0) {
-        return td_command_fail("replay: --output: '%s': use table or json", word);
-    }
-    return TD_EXIT_DONE;
-}
-
 /* TD_EXIT_PROBLEMS stands for "help was shown". */
 static int replay_options(struct replay *run, int argc, char **argv)
 {
@@ -346,7 +329,7 @@ static int replay_options(struct replay *run, int argc, char **argv)
             run->is_per_container = true;
             break;
         case 'o':
-            status = replay_parse_output(run, optarg);
+            status = td_output_parse("replay", optarg, &run->output);
             break;
         case 'q':
             run->is_quiet = true;

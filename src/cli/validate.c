@@ -7,8 +7,8 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/limits.h"
-#include "base/yaml.h"
 #include "cli/command.h"
+#include "cli/output.h"
 #include "cli/validate_migrate.h"
 #include "decide/manifests.h"
 #include "decide/vertical/siblings_check.h"
@@ -27,14 +27,12 @@ static const char validate_help[] =
     "cannot be\n"
     "read or decoded. Guide: docs/validate.md\n";
 
-enum validate_output { VALIDATE_TABLE, VALIDATE_JSON, VALIDATE_YAML };
-
 struct validate {
     struct td_arena arena;
     struct td_manifest manifest;
     size_t file_count;
     struct td_json *problems; /* array of objects: file, line, object, field, message */
-    enum validate_output output;
+    enum td_output output;
     bool migrates;
 };
 
@@ -162,7 +160,7 @@ static void validate_print_table(const struct validate *run)
 
 static int validate_print(struct validate *run)
 {
-    if (run->output == VALIDATE_TABLE) {
+    if (run->output == TD_OUTPUT_TABLE) {
         validate_print_table(run);
         return TD_EXIT_DONE;
     }
@@ -172,20 +170,7 @@ static int validate_print(struct validate *run)
     td_json_set(arena, report, TD_STR("objects"),
                 td_json_new_int64(arena, (int64_t)run->manifest.count));
     td_json_set(arena, report, TD_STR("files"), td_json_new_int64(arena, (int64_t)run->file_count));
-    td_auto_buf text;
-    td_buf_init(&text, TD_JSON_BYTES_MAX);
-    if (run->output == VALIDATE_JSON) {
-        td_json_write(report, &(struct td_json_format){.indent = 2}, &text);
-        (void)td_buf_append_char(&text, '\n'); /* checked just below */
-    } else {
-        td_yaml_write(report, &text);
-    }
-    struct td_error err = TD_ERROR_INIT;
-    if (td_buf_check(&text, "the report", &err) < 0) {
-        return td_command_fail("%s", err.message);
-    }
-    (void)fwrite(text.ptr, 1, text.len, stdout); /* main looks at the stream's state */
-    return TD_EXIT_DONE;
+    return td_output_print(report, run->output);
 }
 
 static int validate_files(struct validate *run, int count, char **paths)
@@ -197,25 +182,13 @@ static int validate_files(struct validate *run, int count, char **paths)
         }
     }
     if (run->migrates) {
-        return td_validate_migrate(&run->arena, &run->manifest, run->output == VALIDATE_JSON);
+        return td_validate_migrate(&run->arena, &run->manifest, run->output == TD_OUTPUT_JSON);
     }
     if (validate_objects(run, &err) < 0) {
         return td_command_fail("%s", err.message);
     }
     int status = validate_print(run);
     return status == TD_EXIT_DONE && run->problems->count > 0 ? TD_EXIT_PROBLEMS : status;
-}
-
-static int validate_parse_output(const char *word, enum validate_output *ret)
-{
-    static const char *const words[] = {"table", "json", "yaml"};
-    for (size_t i = 0; i < 3; i++) {
-        if (strcmp(word, words[i]) == 0) {
-            *ret = (enum validate_output)i;
-            return TD_OK;
-        }
-    }
-    return TD_INVALID;
 }
 
 int td_command_validate(int argc, char **argv)
@@ -226,9 +199,9 @@ int td_command_validate(int argc, char **argv)
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
-    struct validate run = {.output = VALIDATE_TABLE};
+    struct validate run = {.output = TD_OUTPUT_TABLE};
     opterr = 0;
-    for (int option; (option = getopt_long(argc, argv, "+:o:h", options, NULL)) != -1;) {
+    for (int option; (option = getopt_long(argc, argv, ":o:h", options, NULL)) != -1;) {
         if (option == 'h') {
             (void)fputs(validate_help, stdout); /* main looks at the stream's state */
             return TD_EXIT_DONE;
@@ -242,8 +215,8 @@ int td_command_validate(int argc, char **argv)
                 "validate: %s: unknown option or missing value; see 'tandem validate --help'",
                 argv[optind - 1]);
         }
-        if (validate_parse_output(optarg, &run.output) < 0) {
-            return td_command_fail("validate: --output: '%s': use table, json or yaml", optarg);
+        if (td_output_parse("validate", optarg, &run.output) != TD_EXIT_DONE) {
+            return TD_EXIT_FAILED;
         }
     }
     if (optind == argc) {

@@ -169,6 +169,7 @@ check "an unknown field has its line" 1 'problems.yaml:15: Deployment Web: spec.
 check "a bad operator is named" 1 'problems.yaml:[0-9]+: .*spec.selector.*Inside' '' validate "$work/problems.yaml"
 check "a bad name is named" 1 'problems.yaml:4: .*metadata.name: "Web"' '' validate "$work/problems.yaml"
 check "problems as JSON" 1 '"field": "spec.template.spec.containers\[0\].imagePullpolicy"' '' validate --output json "$work/problems.yaml"
+check "options after files" 1 "\"objects\": 1" "" validate "$work/problems.yaml" -o json
 check "problems as YAML" 1 '^- file: ' '' validate --output yaml "$work/problems.yaml"
 check "a good HPA" 0 '^no problems in 1 object' '' validate "$work/hpa.yaml"
 check "an HPA's bounds" 1 'hpa-bad.yaml:7: HorizontalPodAutoscaler shop/web: spec.maxReplicas: Invalid value: 5: must be .*minReplicas' '' validate "$work/hpa-bad.yaml"
