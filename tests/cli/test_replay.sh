@@ -39,7 +39,7 @@ check "shorter than a day" 2 '' '^tandem: replay: every trace ends within its fi
 check "a missing file" 2 '' '^tandem: .*absent.csv: No such file or directory$' replay "$work/absent.csv"
 check "a folder without traces" 2 '' '^tandem: .*none: no file here ends in ' replay "$work/none"
 check "an unknown policy" 2 '' "^tandem: replay: --policy: 'magic': use as-was, " replay --policy krr,magic "$traces/web.csv"
-check "an unknown output" 2 '' "^tandem: replay: --output: 'yaml': use table, json or yaml$" replay --output yaml "$traces/web.csv"
+check "an unknown output" 2 '' "^tandem: replay: --output: 'xml': use table, json or yaml$" replay --output xml "$traces/web.csv"
 check "an unknown option" 2 '' '^tandem: replay: --nope: ' replay --nope "$traces/web.csv"
 check "no traces" 2 '' '^tandem: replay: no traces' replay
 check "help of the command" 0 '^usage: tandem replay ' '' replay --help
