@@ -75,11 +75,13 @@ void td_adaptive_init(struct td_adaptive *state)
     *state = (struct td_adaptive){.first = -1, .slot = -1, .hour = -1, .day = -1};
 }
 
-/* Half way between the mean and the highest sample of the open slot, rounded up. */
+/* Half way between the mean and the highest sample of the open slot, rounded up. A loaded state may
+ * hold a sum that no samples can have; bounded, what comes of it can be saved and loaded again. */
 static int64_t slot_value(const struct td_adaptive *state)
 {
     int64_t samples = state->slot_samples;
-    return (state->slot_sum + state->slot_top * samples + 2 * samples - 1) / (2 * samples);
+    int64_t value = (state->slot_sum + state->slot_top * samples + 2 * samples - 1) / (2 * samples);
+    return smallest(value, TD_ADAPTIVE_CPU_MAX);
 }
 
 static void slot_close(struct td_adaptive *state)

@@ -262,6 +262,28 @@ static void test_adaptive_slot_has_a_bound(void **context)
     assert_int_equal(td_adaptive_load(&loaded, td_adaptive_save(&arena, &state), NULL), TD_OK);
 }
 
+/* A stored sum that its samples cannot have is taken for the most there is, and does no harm to
+ * what is saved later. */
+static void test_adaptive_bounds_a_sum_from_outside(void **context)
+{
+    (void)context;
+    td_auto_arena arena;
+    td_arena_init(&arena, ARENA_BYTES);
+    struct td_adaptive state;
+    struct td_adaptive_answer answer;
+    struct td_error err = TD_ERROR_INIT;
+    td_adaptive_init(&state);
+    td_adaptive_cpu(&state, balanced(), START, 500, 0);
+    struct td_json *saved = td_adaptive_save(&arena, &state);
+    td_json_set(&arena, saved, TD_STR("slotSum"), td_json_new_int64(&arena, 1000000000000000));
+    assert_int_equal(td_adaptive_load(&state, saved, &err), TD_OK);
+    td_adaptive_recommend(&state, balanced(), START, &answer);
+    assert_int_equal(answer.cpu.peak, TD_ADAPTIVE_CPU_MAX);
+    td_adaptive_cpu(&state, balanced(), START + DAY, 500, 0);
+    saved = td_adaptive_save(&arena, &state);
+    assert_int_equal(td_adaptive_load(&state, saved, &err), TD_OK);
+}
+
 /* The texts that people read. */
 static void test_adaptive_explains_itself(void **context)
 {
@@ -418,6 +440,7 @@ int main(void)
         cmocka_unit_test(test_adaptive_floor_decays),
         cmocka_unit_test(test_adaptive_takes_extremes),
         cmocka_unit_test(test_adaptive_slot_has_a_bound),
+        cmocka_unit_test(test_adaptive_bounds_a_sum_from_outside),
         cmocka_unit_test(test_adaptive_explains_itself),
         cmocka_unit_test(test_adaptive_decision_tells_when_it_ends),
         cmocka_unit_test(test_estimator_is_chosen_by_annotation),
