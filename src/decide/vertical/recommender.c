@@ -72,11 +72,6 @@ struct td_recommender *td_recommender_new(const struct td_vertical_config *confi
     return recommender;
 }
 
-const struct td_vertical_config *td_recommender_config(const struct td_recommender *recommender)
-{
-    return &recommender->config;
-}
-
 size_t td_recommender_aggregates(const struct td_recommender *recommender)
 {
     return recommender->slot_count;

@@ -33,7 +33,6 @@ struct td_tracked_pod; /* valid until its pod is deleted or gets a container */
 
 struct td_recommender *td_recommender_new(const struct td_vertical_config *config);
 void td_recommender_free(struct td_recommender *recommender);
-const struct td_vertical_config *td_recommender_config(const struct td_recommender *recommender);
 
 /* A pod as the recommender needs it. */
 struct td_pod_sight {
