@@ -37,6 +37,12 @@ void td_aggregate_done(struct td_aggregate *aggregate)
     td_decaying_done(&aggregate->memory);
 }
 
+/* The count comes from checkpoints, which hold anything. Go's sum wraps. */
+static void count_samples(struct td_aggregate *aggregate, int64_t more)
+{
+    aggregate->total_samples = (int64_t)((uint64_t)aggregate->total_samples + (uint64_t)more);
+}
+
 void td_aggregate_add_cpu(struct td_aggregate *aggregate, const struct td_vertical_config *config,
                           td_time time, int64_t milli)
 {
@@ -49,7 +55,7 @@ void td_aggregate_add_cpu(struct td_aggregate *aggregate, const struct td_vertic
         td_instant_before(at, aggregate->first_sample)) {
         aggregate->first_sample = at;
     }
-    aggregate->total_samples++;
+    count_samples(aggregate, 1);
 }
 
 void td_aggregate_apply(struct td_aggregate *aggregate, const struct td_vertical_config *config,
@@ -131,7 +137,7 @@ void td_aggregate_merge(struct td_aggregate *aggregate, const struct td_vertical
     if (td_instant_before(aggregate->last_sample, other->last_sample)) {
         aggregate->last_sample = other->last_sample;
     }
-    aggregate->total_samples += other->total_samples;
+    count_samples(aggregate, other->total_samples);
     oom_merge(&aggregate->oom, &other->oom);
 }
 

@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "decide/vertical/config.h"
 
 #define ANNOTATION_BYTES_MAX ((size_t)4096)
 
@@ -77,6 +78,9 @@ int td_oom_annotation_decode(td_str text, struct td_oom_knowledge *ret, struct t
         code = read_time(object, TD_STR("windowEnd"), &made.window_end, err);
     }
     if (code == TD_OK) {
+        /* Counts of many containers are added up: none may be near the end of its type. */
+        made.count = made.count < TD_AMOUNT_MAX ? made.count : TD_AMOUNT_MAX;
+        made.short_runs = made.short_runs < TD_AMOUNT_MAX ? made.short_runs : TD_AMOUNT_MAX;
         *ret = made;
     }
     return code;
