@@ -308,6 +308,37 @@ static void test_overlap_names_witness_and_way_out(void **state)
     assert_true(has_text(got.message, "spec.selector: selector overlaps with shop/db-leader: "));
 }
 
+/* The three cases of the proposal "selector beside targetRef", and its pair that would fight over
+ * the leader: VPA A without a selector beside VPA B with role=leader. */
+static void test_proposal_selector_cases(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *created;
+        const char *existing;
+        bool is_allowed;
+        const char *message; /* has this part */
+    } rows[] = {
+        {ROLE("leader"), "null", false, "catch-all"},                     /* case 1 */
+        {"null", ROLE("leader"), false, "catch-all"},                     /* case 1 */
+        {ROLE("leader"), "{'matchLabels':{'env':'prod'}}", false, "env"}, /* case 2 */
+        {ROLE("leader"), ROLE("follower"), true, ""},                     /* case 3 */
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        td_auto_arena arena;
+        td_arena_init(&arena, ARENA_BYTES);
+        struct td_vpa old = vpa_of(&arena, "vpa-existing", "apps/v1", "null", rows[i].existing);
+        struct td_vpa new = vpa_of(&arena, "vpa-new", "apps/v1", "null", rows[i].created);
+        const struct td_vpa *existing[] = {&old};
+        const struct td_sibling_request request = {
+            .vpa = &new, .existing = existing, .existing_count = 1, .gate = true};
+        struct td_sibling_judgement got = td_vpa_judge_siblings(&arena, &request);
+        assert_int_equal(got.is_allowed, rows[i].is_allowed);
+        assert_true(rows[i].is_allowed || has_text(got.message, "vpa-existing"));
+        assert_true(rows[i].is_allowed || has_text(got.message, rows[i].message));
+    }
+}
+
 struct way_row {
     const char *own;
     const char *other;
@@ -406,6 +437,7 @@ int main(void)
         cmocka_unit_test(test_disjoint_of_huge_selectors),
         cmocka_unit_test(test_disjoint_of_long_lists),
         cmocka_unit_test(test_overlap_names_witness_and_way_out),
+        cmocka_unit_test(test_proposal_selector_cases),
         cmocka_unit_test(test_way_out_of_each_operator),
         cmocka_unit_test(test_siblings_are_of_one_group_kind_and_name),
         cmocka_unit_test(test_unchanged_updates_are_not_checked),
