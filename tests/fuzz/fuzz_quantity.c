@@ -40,6 +40,19 @@ static bool canonical_is_faithful(const struct td_quantity *quantity)
     return is_near;
 }
 
+/* The text of a number is that of the number read back from it. One without a suffix reads back as
+ * decimal, though, so a binary number that 1024 does not divide comes back as 2k for 2000. */
+static void check_stable(struct td_arena *arena, const struct td_quantity *quantity, td_str text,
+                         const struct td_quantity *again)
+{
+    if (td_str_equal(canonical(arena, again), text)) {
+        return;
+    }
+    td_assert(quantity->format == TD_QUANTITY_BINARY_SI);
+    td_assert(again->format == TD_QUANTITY_DECIMAL_SI);
+    td_assert(!td_str_ends_with(text, TD_STR("i")));
+}
+
 static void check_text(struct td_arena *arena, const struct td_quantity *quantity)
 {
     struct td_quantity again;
@@ -53,7 +66,7 @@ static void check_text(struct td_arena *arena, const struct td_quantity *quantit
     }
     td_assert(td_quantity_parse(arena, text, &again, NULL) == TD_OK);
     td_assert(td_quantity_compare(quantity, &again) == 0);
-    td_assert(td_str_equal(canonical(arena, &again), text));
+    check_stable(arena, quantity, text, &again);
     td_assert(td_quantity_sign(&again) == td_quantity_sign(quantity));
     td_assert(td_quantity_value(&again) == td_quantity_value(quantity));
     td_assert(td_quantity_milli(&again) == td_quantity_milli(quantity));
