@@ -40,6 +40,8 @@ static struct td_json *parts_wrap(struct td_arena *arena, td_str api_version, td
     struct td_json *metadata = td_json_new_object(arena);
     struct td_json *copy = td_json_copy(arena, spec, false);
     struct td_json *target = td_json_new_object(arena);
+    /* Neither kind has such a field, and in the flat form it would be read as the spec itself. */
+    (void)td_json_remove(copy, TD_STR("spec"));
     parts_set_text(arena, metadata, TD_STR("name"), TD_STR("hvpa"));
     parts_set_text(arena, metadata, TD_STR("namespace"), TD_STR("default"));
     parts_set_text(arena, target, TD_STR("apiVersion"), TD_STR("apps/v1"));
