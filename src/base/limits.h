@@ -34,6 +34,24 @@
 #define TD_PATCH_STEPS_MAX                                                                         \
     ((size_t)100000000) /* nodes that one JSON patch may visit to find and weigh its places */
 
+/* How we find and prove ourselves to a cluster. */
+#define TD_KUBECONFIG_BYTES_MAX ((size_t)8 << 20)  /* one kubeconfig file */
+#define TD_KUBECONFIG_FILES_MAX 64                 /* files of $KUBECONFIG */
+#define TD_KUBECONFIG_ENTRIES_MAX 10000            /* clusters, users or contexts of one file */
+#define TD_PEM_BYTES_MAX ((size_t)4 << 20)         /* one certificate or key file */
+#define TD_PKI_NAMES_MAX 256                       /* SANs or groups of one certificate */
+#define TD_PKI_BACKDATE_SECONDS 60                 /* our certificates begin this long before now */
+#define TD_TOKEN_BYTES 32                          /* random bytes of a token we make */
+#define TD_TOKEN_FILE_BYTES_MAX ((size_t)1 << 20)  /* one bearer token */
+#define TD_TOKEN_FILE_AGE_MS 60000                 /* a token file is read again after this long */
+#define TD_PEM_FILE_AGE_MS 5000                    /* a certificate file is looked at again */
+#define TD_EXEC_OUTPUT_BYTES_MAX ((size_t)1 << 20) /* what a credential plugin may print */
+#define TD_EXEC_INFO_BYTES_MAX ((size_t)1 << 20)   /* what it is told in its environment */
+#define TD_EXEC_DEADLINE_MS 60000                  /* for one run of it */
+#define TD_EXEC_INTERVAL_MIN_MS 5000               /* between two starts of it */
+#define TD_CREDENTIALS_WAITS_MAX ((size_t)1 << 16) /* requests that wait for one run */
+#define TD_PROCESS_ARGS_MAX 4096                   /* arguments, or variables, of one process */
+
 /* What the vertical recommender tracks. */
 #define TD_RECOMMENDER_PODS_MAX ((size_t)1 << 20)
 #define TD_RECOMMENDER_VPAS_MAX ((size_t)1 << 18)
