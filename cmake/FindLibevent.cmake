@@ -1,4 +1,4 @@
-# Libevent::event, from pkg-config: the core loop and evhttp with OpenSSL.
+# Libevent::event, from pkg-config: the core loop, buffered sockets, and those over OpenSSL.
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(Libevent REQUIRED IMPORTED_TARGET libevent libevent_openssl)
 if(NOT TARGET Libevent::event)

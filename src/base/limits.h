@@ -77,6 +77,32 @@
 #define TD_HVPA_METRICS_MAX 100    /* metrics of one Hvpa */
 #define TD_LOOP_CONTAINERS_MAX 100 /* containers of a pod whose autoscalers are held together */
 
+/* HTTP, as a server. Times are milliseconds of real time. */
+#define TD_HTTP_LINE_BYTES_MAX ((size_t)16 << 10)   /* one request line */
+#define TD_HTTP_HEADER_BYTES_MAX ((size_t)64 << 10) /* all header lines of one request */
+#define TD_HTTP_HEADERS_MAX 128                     /* headers of one request */
+#define TD_HTTP_BODY_BYTES_MAX ((size_t)4 << 20)    /* one request body */
+#define TD_HTTP_BODIES_BYTES_MAX                                                                   \
+    ((size_t)256 << 20) /* request bodies of all connections at one time */
+#define TD_HTTP_CHUNK_LINE_BYTES_MAX ((size_t)256)           /* size and extensions of one chunk */
+#define TD_HTTP_CHUNK_EXTENSION_BYTES_MAX ((size_t)16 << 10) /* extensions of all its chunks */
+#define TD_HTTP_CONNECTIONS_MAX ((size_t)4096)               /* more are accepted and closed */
+#define TD_HTTP_PEER_ORGANIZATIONS_MAX 64 /* organizations read of one certificate */
+#define TD_HTTP_READ_AHEAD_BYTES                                                                   \
+    ((size_t)64 << 10) /* read before the request in hand is answered */
+#define TD_HTTP_WRITE_HIGH_BYTES                                                                   \
+    ((size_t)256 << 10) /* a stream's writer pauses at so many unsent bytes */
+#define TD_HTTP_WRITE_LOW_BYTES ((size_t)64 << 10) /* and is called back at so few */
+#define TD_HTTP_HANDSHAKE_MS 10000                 /* TLS handshake */
+#define TD_HTTP_HEAD_MS 10000                      /* request line and headers */
+#define TD_HTTP_BODY_MS 60000                      /* request body */
+#define TD_HTTP_BODY_PERIOD_MS 10000               /* in each, unless the body ends in it, */
+#define TD_HTTP_BODY_PERIOD_BYTES ((size_t)4096)   /* so much of the body arrives */
+#define TD_HTTP_IDLE_MS 120000 /* between two requests; common clients give up after 90 s */
+#define TD_HTTP_WRITE_MS 60000 /* an answer of which the client takes nothing */
+#define TD_HTTP_LINGER_MS 5000 /* reading on behind the last answer, so that it is seen */
+#define TD_HTTP_LINGER_BYTES_MAX ((size_t)64 << 20) /* read and thrown away in that time */
+
 /* Program. */
 #define TD_PATH_BYTES_MAX ((size_t)4096)    /* one path of a file */
 #define TD_FOLDER_DEPTH_MAX 32              /* folders below one that is read */
@@ -96,3 +122,7 @@ static_assert(TD_QUANTITY_TEXT_BYTES_MAX < TD_QUANTITY_DIGITS_MAX,
 static_assert(TD_PATCH_COPY_BYTES_MAX < TD_JSON_BYTES_MAX, "a patched document stays readable");
 static_assert(TD_JSON_BYTES_MAX < TD_TREE_ARENA_BYTES_MAX,
               "a text at its cap still has room for its tree");
+static_assert(TD_HTTP_WRITE_LOW_BYTES < TD_HTTP_WRITE_HIGH_BYTES, "a paused writer is called back");
+static_assert(TD_HTTP_BODY_BYTES_MAX < TD_HTTP_BODIES_BYTES_MAX, "one body at its cap fits");
+static_assert(TD_HTTP_BODY_BYTES_MAX < TD_HTTP_LINGER_BYTES_MAX,
+              "a client whose body is refused can send it to its end");
