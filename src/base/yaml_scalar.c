@@ -22,6 +22,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/base64.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/yaml_text.h"
@@ -322,7 +323,7 @@ int td_yaml_resolve_tagged(struct td_arena *arena, td_str tag, td_str text,
     }
     if (td_str_equal(name, TD_STR("binary"))) {
         td_str decoded;
-        if (!td_yaml_decode_base64(arena, text, &decoded)) {
+        if (!td_base64_read(arena, text, TD_BASE64_STANDARD, &decoded)) {
             return td_error_set(err, TD_INVALID, "!!binary value is not valid base64");
         }
         *ret = scalar_string(td_yaml_valid_utf8(arena, decoded));

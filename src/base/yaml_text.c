@@ -115,64 +115,6 @@ bool td_yaml_is_timestamp(td_str text)
     return text_read_clock(text, &at) && at == text.len;
 }
 
-static int text_base64_value(char c)
-{
-    if (c >= 'A' && c <= 'Z') {
-        return c - 'A';
-    }
-    if (c >= 'a' && c <= 'z') {
-        return c - 'a' + 26;
-    }
-    if (c >= '0' && c <= '9') {
-        return c - '0' + 52;
-    }
-    return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
-
-bool td_yaml_decode_base64(struct td_arena *arena, td_str text, td_str *ret)
-{
-    char *out = td_arena_alloc(arena, text.len / 4 * 3 + 3);
-    size_t len = 0;
-    uint32_t group = 0;
-    size_t digits = 0; /* of the current group of four */
-    size_t pads = 0;
-    for (size_t i = 0; i < text.len; i++) {
-        char c = text.ptr[i];
-        if (c == '\n' || c == '\r') {
-            continue;
-        }
-        int value = text_base64_value(c);
-        bool is_pad = c == '=' && digits + pads >= 2 && digits + pads < 4;
-        if (is_pad) {
-            pads++;
-        } else if (value < 0 || pads > 0) {
-            return false;
-        } else {
-            group = group << 6 | (uint32_t)value;
-            digits++;
-        }
-        if (digits == 4) {
-            out[len++] = (char)(group >> 16 & 0xFF);
-            out[len++] = (char)(group >> 8 & 0xFF);
-            out[len++] = (char)(group & 0xFF);
-            group = 0;
-            digits = 0;
-        }
-    }
-    if (digits + pads != 0 && digits + pads != 4) {
-        return false;
-    }
-    if (pads > 0) {
-        group <<= 6 * pads;
-        out[len++] = (char)(group >> 16 & 0xFF);
-        if (pads == 1) {
-            out[len++] = (char)(group >> 8 & 0xFF);
-        }
-    }
-    *ret = (td_str){.ptr = out, .len = len};
-    return true;
-}
-
 /* Length of the well-formed character at the start of `bytes`, or 0. */
 static size_t text_char_len(td_str bytes)
 {
