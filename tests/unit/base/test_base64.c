@@ -1,8 +1,10 @@
-#include <cmocka.h>
-#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include <setjmp.h>
+
+#include <cmocka.h>
 
 #include "base/base64.h"
 
