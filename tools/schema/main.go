@@ -15,16 +15,24 @@ import (
 	"sort"
 	"strings"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensionsopenapi "k8s.io/apiextensions-apiserver/pkg/generated/openapi"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -33,8 +41,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/applyconfigurations"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	aggregatoropenapi "k8s.io/kube-aggregator/pkg/generated/openapi"
+	"k8s.io/kube-openapi/pkg/common"
 	"k8s.io/kube-openapi/pkg/schemaconv"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+	custommetricsv1beta1 "k8s.io/metrics/pkg/apis/custom_metrics/v1beta1"
+	custommetricsv1beta2 "k8s.io/metrics/pkg/apis/custom_metrics/v1beta2"
+	externalmetricsv1beta1 "k8s.io/metrics/pkg/apis/external_metrics/v1beta1"
+	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 	smd "sigs.k8s.io/structured-merge-diff/v6/schema"
 )
 
@@ -44,11 +59,15 @@ type kind struct {
 }
 
 var kinds = []kind{
+	{"v1", "Binding", corev1.Binding{}},
 	{"v1", "ConfigMap", corev1.ConfigMap{}},
+	{"v1", "DeleteOptions", metav1.DeleteOptions{}},
+	{"v1", "Endpoints", corev1.Endpoints{}},
 	{"v1", "Event", corev1.Event{}},
 	{"v1", "LimitRange", corev1.LimitRange{}},
 	{"v1", "Namespace", corev1.Namespace{}},
 	{"v1", "Node", corev1.Node{}},
+	{"v1", "PersistentVolume", corev1.PersistentVolume{}},
 	{"v1", "PersistentVolumeClaim", corev1.PersistentVolumeClaim{}},
 	{"v1", "Pod", corev1.Pod{}},
 	{"v1", "PodTemplate", corev1.PodTemplate{}},
@@ -57,6 +76,7 @@ var kinds = []kind{
 	{"v1", "Secret", corev1.Secret{}},
 	{"v1", "Service", corev1.Service{}},
 	{"v1", "ServiceAccount", corev1.ServiceAccount{}},
+	{"v1", "Status", metav1.Status{}},
 	{"apps/v1", "ControllerRevision", appsv1.ControllerRevision{}},
 	{"apps/v1", "DaemonSet", appsv1.DaemonSet{}},
 	{"apps/v1", "Deployment", appsv1.Deployment{}},
@@ -73,6 +93,10 @@ var kinds = []kind{
 	{"apiextensions.k8s.io/v1", "CustomResourceDefinition", apiextensionsv1.CustomResourceDefinition{}},
 	{"admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration",
 		admissionregistrationv1.MutatingWebhookConfiguration{}},
+	{"admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy",
+		admissionregistrationv1.ValidatingAdmissionPolicy{}},
+	{"admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding",
+		admissionregistrationv1.ValidatingAdmissionPolicyBinding{}},
 	{"admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration",
 		admissionregistrationv1.ValidatingWebhookConfiguration{}},
 	{"rbac.authorization.k8s.io/v1", "ClusterRole", rbacv1.ClusterRole{}},
@@ -80,6 +104,29 @@ var kinds = []kind{
 	{"rbac.authorization.k8s.io/v1", "Role", rbacv1.Role{}},
 	{"rbac.authorization.k8s.io/v1", "RoleBinding", rbacv1.RoleBinding{}},
 	{"events.k8s.io/v1", "Event", eventsv1.Event{}},
+	{"admission.k8s.io/v1", "AdmissionReview", admissionv1.AdmissionReview{}},
+	{"authentication.k8s.io/v1", "SelfSubjectReview", authenticationv1.SelfSubjectReview{}},
+	{"authentication.k8s.io/v1", "TokenRequest", authenticationv1.TokenRequest{}},
+	{"authentication.k8s.io/v1", "TokenReview", authenticationv1.TokenReview{}},
+	{"authorization.k8s.io/v1", "LocalSubjectAccessReview", authorizationv1.LocalSubjectAccessReview{}},
+	{"authorization.k8s.io/v1", "SelfSubjectAccessReview", authorizationv1.SelfSubjectAccessReview{}},
+	{"authorization.k8s.io/v1", "SelfSubjectRulesReview", authorizationv1.SelfSubjectRulesReview{}},
+	{"authorization.k8s.io/v1", "SubjectAccessReview", authorizationv1.SubjectAccessReview{}},
+	{"discovery.k8s.io/v1", "EndpointSlice", discoveryv1.EndpointSlice{}},
+	{"networking.k8s.io/v1", "Ingress", networkingv1.Ingress{}},
+	{"networking.k8s.io/v1", "IngressClass", networkingv1.IngressClass{}},
+	{"networking.k8s.io/v1", "NetworkPolicy", networkingv1.NetworkPolicy{}},
+	{"node.k8s.io/v1", "RuntimeClass", nodev1.RuntimeClass{}},
+	{"scheduling.k8s.io/v1", "PriorityClass", schedulingv1.PriorityClass{}},
+	{"storage.k8s.io/v1", "CSINode", storagev1.CSINode{}},
+	{"storage.k8s.io/v1", "StorageClass", storagev1.StorageClass{}},
+	{"apiregistration.k8s.io/v1", "APIService", apiregistrationv1.APIService{}},
+	{"metrics.k8s.io/v1beta1", "NodeMetrics", metricsv1beta1.NodeMetrics{}},
+	{"metrics.k8s.io/v1beta1", "PodMetrics", metricsv1beta1.PodMetrics{}},
+	{"custom.metrics.k8s.io/v1beta1", "MetricValueList", custommetricsv1beta1.MetricValueList{}},
+	{"custom.metrics.k8s.io/v1beta2", "MetricValueList", custommetricsv1beta2.MetricValueList{}},
+	{"external.metrics.k8s.io/v1beta1", "ExternalMetricValueList",
+		externalmetricsv1beta1.ExternalMetricValueList{}},
 }
 
 // Types that write themselves, so that reflection would show the wrong shape.
@@ -444,10 +491,10 @@ func coreTopology() *smd.Schema {
 	return typed.Schema()
 }
 
-// The client has no apply configuration for custom resource definitions; their own OpenAPI is converted as the API
-// server does.
-func extensionsTopology() *smd.Schema {
-	definitions := apiextensionsopenapi.GetOpenAPIDefinitions(func(name string) spec.Ref {
+// The client has no apply configuration for custom resource definitions and API services; their own OpenAPI is
+// converted as the API server does.
+func openAPITopology(get common.GetOpenAPIDefinitions) *smd.Schema {
+	definitions := get(func(name string) spec.Ref {
 		return spec.MustCreateRef("#/components/schemas/" + name)
 	})
 	models := map[string]*spec.Schema{}
@@ -465,10 +512,14 @@ func extensionsTopology() *smd.Schema {
 func main() {
 	log.SetFlags(0)
 	t := &table{
-		rows:     map[string]*row{},
-		owner:    map[string]reflect.Type{},
-		keys:     map[string]string{},
-		topology: []*smd.Schema{coreTopology(), extensionsTopology()},
+		rows:  map[string]*row{},
+		owner: map[string]reflect.Type{},
+		keys:  map[string]string{},
+		topology: []*smd.Schema{
+			coreTopology(),
+			openAPITopology(apiextensionsopenapi.GetOpenAPIDefinitions),
+			openAPITopology(aggregatoropenapi.GetOpenAPIDefinitions),
+		},
 	}
 	sort.SliceStable(kinds, func(i, j int) bool {
 		if kinds[i].name != kinds[j].name {
