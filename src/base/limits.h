@@ -103,6 +103,17 @@
 #define TD_HTTP_LINGER_MS 5000 /* reading on behind the last answer, so that it is seen */
 #define TD_HTTP_LINGER_BYTES_MAX ((size_t)64 << 20) /* read and thrown away in that time */
 
+/* Storage of the local cluster. */
+#define TD_STORED_NAME_BYTES_MAX ((size_t)1024)      /* one namespace or name */
+#define TD_STORED_JSON_BYTES_MAX ((size_t)4 << 20)   /* one object as text */
+#define TD_COLLECTIONS_MAX ((size_t)1024)            /* kinds that have objects, users' included */
+#define TD_COLLECTION_KEY_BYTES_MAX ((size_t)512)    /* "deployments.apps" */
+#define TD_COLLECTION_OBJECTS_MAX ((size_t)1 << 18)  /* objects of one kind */
+#define TD_STORE_BYTES_MAX ((size_t)2 << 30)         /* all objects' newest revisions */
+#define TD_CHANGE_LOG_COUNT_MAX ((size_t)1 << 16)    /* changes that one kind remembers */
+#define TD_CHANGE_LOG_BYTES_MAX ((size_t)32 << 20)   /* old revisions that one kind's log keeps */
+#define TD_CHANGE_LOGS_BYTES_MAX ((size_t)256 << 20) /* old revisions that all logs keep */
+
 /* Program. */
 #define TD_PATH_BYTES_MAX ((size_t)4096)    /* one path of a file */
 #define TD_FOLDER_DEPTH_MAX 32              /* folders below one that is read */
@@ -120,6 +131,8 @@ static_assert(TD_LOG_VALUE_BYTES_MAX * 6 + 1024 < TD_LOG_LINE_BYTES_MAX,
 static_assert(TD_QUANTITY_TEXT_BYTES_MAX < TD_QUANTITY_DIGITS_MAX,
               "every digit of a quantity's text is kept");
 static_assert(TD_PATCH_COPY_BYTES_MAX < TD_JSON_BYTES_MAX, "a patched document stays readable");
+static_assert(TD_STORED_JSON_BYTES_MAX < TD_CHANGE_LOG_BYTES_MAX,
+              "the log of a kind has room for its largest object");
 static_assert(TD_JSON_BYTES_MAX < TD_TREE_ARENA_BYTES_MAX,
               "a text at its cap still has room for its tree");
 static_assert(TD_HTTP_WRITE_LOW_BYTES < TD_HTTP_WRITE_HIGH_BYTES, "a paused writer is called back");
