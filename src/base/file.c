@@ -67,6 +67,64 @@ int td_file_read(const char *path, struct td_arena *arena, size_t bytes_max, td_
     return code;
 }
 
+static bool file_write_fd(int fd, td_str content)
+{
+    for (size_t done = 0; done < content.len;) {
+        ssize_t put = write(fd, content.ptr + done, content.len - done);
+        if (put < 0 && errno != EINTR) {
+            return false;
+        }
+        done += put > 0 ? (size_t)put : 0;
+    }
+    return true;
+}
+
+/* The rename itself lasts only once its folder is on the disk. */
+static bool file_sync_folder(const char *path)
+{
+    td_auto_buf folder;
+    td_buf_init(&folder, TD_PATH_BYTES_MAX);
+    const char *slash = strrchr(path, '/');
+    td_str name = slash ? (td_str){.ptr = path, .len = (size_t)(slash - path) + 1} : TD_STR(".");
+    if (td_buf_append(&folder, name) < 0) {
+        return false;
+    }
+    int fd = open(folder.ptr, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) {
+        return false;
+    }
+    bool is_done = fsync(fd) == 0 || errno == EINVAL; /* some file systems have nothing to do */
+    (void)close(fd);                                  /* only synced */
+    return is_done;
+}
+
+int td_file_write(const char *path, unsigned mode, td_str content, struct td_error *err)
+{
+    td_auto_buf temporary;
+    td_buf_init(&temporary, TD_PATH_BYTES_MAX);
+    if (td_buf_append_format(&temporary, "%s.XXXXXX", path) < 0) {
+        return td_error_set(err, TD_LIMIT, "%s: the path is too long", path);
+    }
+    int fd = mkostemp(temporary.ptr, O_CLOEXEC); /* of mode 0600 */
+    if (fd < 0) {
+        int code = errno == ENOENT ? TD_NOT_FOUND : errno == EACCES ? TD_DENIED : TD_IO;
+        return td_error_set(err, code, "%s: %s", path, strerror(errno));
+    }
+    bool is_written = file_write_fd(fd, content) && fchmod(fd, (mode_t)mode) == 0 && fsync(fd) == 0;
+    int reason = errno;
+    bool is_closed = close(fd) == 0;
+    reason = is_written ? errno : reason;
+    if (!is_written || !is_closed || rename(temporary.ptr, path) != 0) {
+        reason = is_written && is_closed ? errno : reason;
+        (void)unlink(temporary.ptr); /* the failure above is the one to report */
+        return td_error_set(err, TD_IO, "%s: %s", path, strerror(reason));
+    }
+    if (!file_sync_folder(path)) {
+        return td_error_set(err, TD_IO, "%s: its folder: %s", path, strerror(errno));
+    }
+    return TD_OK;
+}
+
 struct file_walk {
     const char *endings;
     td_file_fn fn;

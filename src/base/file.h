@@ -1,5 +1,6 @@
 /*
- * Whole files and folders of files, read under a cap. "-" is standard input. Messages name the file
+ * Whole files and folders of files, read under a cap, and files replaced in one step. "-" is
+ * standard input when reading. Messages name the file
  * and the system's reason. Nothing is kept open.
  */
 #pragma once
@@ -15,6 +16,11 @@ struct td_error;
  * the cap is read). */
 int td_file_read(const char *path, struct td_arena *arena, size_t bytes_max, td_str *ret,
                  struct td_error *err);
+
+/* Make or replace a file in one step: a reader, also after a crash, finds the old content or the
+ * new one. `mode` (0600) is the new file's, whatever the umask and the old one's. The folder must
+ * exist. */
+int td_file_write(const char *path, unsigned mode, td_str content, struct td_error *err);
 
 /* Called with each file's path; a negative return ends the walk and is passed on. */
 typedef int (*td_file_fn)(const char *path, void *context, struct td_error *err);

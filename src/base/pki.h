@@ -17,7 +17,7 @@
 struct ssl_ctx_st; /* OpenSSL's SSL_CTX */
 struct td_error;
 
-/* Caller's storage; both buffers are made by td_pki_pair_init and emptied by each call below. */
+/* Caller's storage, empty after td_pki_pair_init; a call that succeeds replaces the content. */
 struct td_pki_pair {
     struct td_buf certificate_pem;
     struct td_buf key_pem; /* a secret: PKCS #8, not encrypted; wiped by done */
@@ -28,8 +28,7 @@ struct td_pki_pair {
 void td_pki_pair_init(struct td_pki_pair *pair);
 void td_pki_pair_done(struct td_pki_pair *pair);
 
-/* A new authority that signs itself, for ten years. On failure of this and the calls below the pair
- * is left empty. */
+/* A new authority that signs itself, for ten years. */
 int td_pki_make_ca(td_str common_name, struct td_instant now, struct td_pki_pair *ret,
                    struct td_error *err);
 

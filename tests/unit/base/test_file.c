@@ -231,6 +231,53 @@ static void test_file_bounds_folder_depth(void **state)
     td_buf_done(&visits.names);
 }
 
+static mode_t mode_of(const char *path)
+{
+    struct stat status;
+    assert_int_equal(stat(path, &status), 0);
+    return status.st_mode & 07777;
+}
+
+/* A written file has the content and mode asked for, also over an older one, and leaves nothing
+ * else behind. */
+static void test_file_writes_in_one_step(void **state)
+{
+    struct place *place = *state;
+    struct td_error err = TD_ERROR_INIT;
+    const char *path = path_of(place, "small");
+    td_str content;
+    make_file(place, "small", TD_STR("an older and longer content"));
+    assert_int_equal(chmod(path, 0644), 0);
+    assert_int_equal(td_file_write(path, 0600, TD_STR("new"), &err), TD_OK);
+    assert_int_equal(mode_of(path), 0600);
+    assert_int_equal(td_file_read(path, &place->arena, 100, &content, &err), TD_OK);
+    assert_true(td_str_equal(content, TD_STR("new")));
+    assert_int_equal(td_file_write(path, 0644, TD_STR_EMPTY, &err), TD_OK);
+    assert_int_equal(mode_of(path), 0644);
+    assert_int_equal(td_file_read(path, &place->arena, 100, &content, &err), TD_OK);
+    assert_int_equal(content.len, 0);
+    assert_int_equal(err.code, TD_OK);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(place->folder), 0); /* no temporary file is left */
+    assert_int_equal(mkdir(place->folder, 0700), 0);
+}
+
+/* What cannot be written is named, and the old file stays. */
+static void test_file_write_failure_keeps_the_old(void **state)
+{
+    struct place *place = *state;
+    struct td_error err = TD_ERROR_INIT;
+    const char *missing = path_of(place, "no/such");
+    assert_int_equal(td_file_write(missing, 0600, TD_STR("x"), &err), TD_NOT_FOUND);
+    assert_non_null(strstr(err.message, "no/such: No such file"));
+    make_folder(place, "x");
+    err = TD_ERROR_INIT;
+    assert_int_equal(td_file_write(path_of(place, "x"), 0600, TD_STR("y"), &err), TD_IO);
+    assert_int_equal(rmdir(path_of(place, "x")), 0);
+    assert_int_equal(rmdir(place->folder), 0);
+    assert_int_equal(mkdir(place->folder, 0700), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -240,6 +287,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_file_reads_standard_input, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_file_walks_folders, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_file_bounds_folder_depth, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_file_writes_in_one_step, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_file_write_failure_keeps_the_old, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
