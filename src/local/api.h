@@ -14,6 +14,7 @@
 #include "base/loop.h"
 #include "base/str.h"
 
+struct td_admission;
 struct td_api;
 struct td_api_call;
 struct td_resources;
@@ -70,4 +71,5 @@ void td_api_resume(struct td_api_call *call); /* the sink has room again */
 void td_api_cancel(struct td_api_call *call); /* the client is gone; the sink is not called */
 
 struct td_resources *td_api_resources(struct td_api *api);
+struct td_admission *td_api_admission(struct td_api *api);
 struct td_store *td_api_store(struct td_api *api);
