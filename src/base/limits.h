@@ -52,6 +52,9 @@
 #define TD_CREDENTIALS_WAITS_MAX ((size_t)1 << 16) /* requests that wait for one run */
 #define TD_PROCESS_ARGS_MAX 4096                   /* arguments, or variables, of one process */
 
+/* The local cluster. */
+#define TD_TOKEN_TEXT_BYTES_MAX ((size_t)16 << 10) /* one bearer token */
+
 /* What the vertical recommender tracks. */
 #define TD_RECOMMENDER_PODS_MAX ((size_t)1 << 20)
 #define TD_RECOMMENDER_VPAS_MAX ((size_t)1 << 18)

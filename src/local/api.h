@@ -17,6 +17,8 @@
 struct td_admission;
 struct td_api;
 struct td_api_call;
+struct td_auth;
+struct td_error;
 struct td_resources;
 struct td_store;
 
@@ -56,6 +58,7 @@ struct td_api_sink {
 struct td_api_options {
     struct td_loop *loop;
     struct td_store *store; /* borrowed */
+    struct td_auth *auth;   /* borrowed; NULL: everybody may do everything */
     uint64_t seed;          /* of uids and generated names */
     td_str server_url;      /* for discovery's answers that name it; may be empty */
 };
@@ -73,3 +76,5 @@ void td_api_cancel(struct td_api_call *call); /* the client is gone; the sink is
 struct td_resources *td_api_resources(struct td_api *api);
 struct td_admission *td_api_admission(struct td_api *api);
 struct td_store *td_api_store(struct td_api *api);
+struct td_auth *td_api_auth(struct td_api *api); /* NULL: there is none */
+struct td_loop *td_api_loop(struct td_api *api);
