@@ -11,24 +11,23 @@ struct schema_root {
 };
 
 /* The words the table is written in. */
-#define FIELD(json_name, id)                                                                       \
+#define SOME_FIELD(json_name, id, pointer, written)                                                \
     {                                                                                              \
-        .name = TD_STR_INIT(json_name), .type = &schema_types[id]                                  \
+        .name = TD_STR_INIT(json_name), .type = &schema_types[id], .is_pointer = (pointer),        \
+        .is_written = (written)                                                                    \
     }
-#define POINTER_FIELD(json_name, id)                                                               \
+#define FIELD(json_name, id) SOME_FIELD(json_name, id, false, false)
+#define WRITTEN_FIELD(json_name, id) SOME_FIELD(json_name, id, false, true)
+#define POINTER_FIELD(json_name, id) SOME_FIELD(json_name, id, true, false)
+#define POINTER_WRITTEN_FIELD(json_name, id) SOME_FIELD(json_name, id, true, true)
+#define SOME_PATCHED(json_name, id, how, key, pointer, written)                                    \
     {                                                                                              \
-        .name = TD_STR_INIT(json_name), .type = &schema_types[id], .is_pointer = true              \
+        .name = TD_STR_INIT(json_name), .type = &schema_types[id], .is_pointer = (pointer),        \
+        .is_written = (written), .patch = TD_SCHEMA_PATCH_##how, .patch_key = TD_STR_INIT(key)     \
     }
-#define PATCHED(json_name, id, how, key)                                                           \
-    {                                                                                              \
-        .name = TD_STR_INIT(json_name), .type = &schema_types[id], .patch = TD_SCHEMA_PATCH_##how, \
-        .patch_key = TD_STR_INIT(key)                                                              \
-    }
-#define POINTER_PATCHED(json_name, id, how, key)                                                   \
-    {                                                                                              \
-        .name = TD_STR_INIT(json_name), .type = &schema_types[id], .is_pointer = true,             \
-        .patch = TD_SCHEMA_PATCH_##how, .patch_key = TD_STR_INIT(key)                              \
-    }
+#define PATCHED(json_name, id, how, key) SOME_PATCHED(json_name, id, how, key, false, false)
+#define WRITTEN_PATCHED(json_name, id, how, key) SOME_PATCHED(json_name, id, how, key, false, true)
+#define POINTER_PATCHED(json_name, id, how, key) SOME_PATCHED(json_name, id, how, key, true, false)
 #define KEY(json_name, default_text)                                                               \
     {                                                                                              \
         .name = TD_STR_INIT(json_name), .fallback = TD_STR_INIT(default_text)                      \

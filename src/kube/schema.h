@@ -73,6 +73,7 @@ struct td_schema_field {
     td_str name; /* JSON name */
     const struct td_schema_type *type;
     bool is_pointer; /* in Go, so that absent and zero differ */
+    bool is_written; /* by a server even when it is zero (or null, a pointer that is nil) */
     enum td_schema_patch patch;
     td_str patch_key;
 };

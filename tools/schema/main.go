@@ -148,6 +148,7 @@ type field struct {
 	name      string
 	typ       *row
 	isPointer bool
+	isWritten bool // even when it is zero
 	strategy  string
 	key       string
 }
@@ -376,6 +377,13 @@ func (t *table) object(typ reflect.Type, p place) *row {
 	return r
 }
 
+// Whether the encoder writes a field that holds its zero value. A struct is never empty for omitempty.
+func isWritten(f reflect.StructField) bool {
+	_, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+	omitted := strings.Contains(options, "omitempty") && f.Type.Kind() != reflect.Struct
+	return !omitted && !strings.Contains(options, "omitzero")
+}
+
 func (t *table) fields(r *row, typ reflect.Type, p place) {
 	for i := 0; i < typ.NumField(); i++ {
 		f := typ.Field(i)
@@ -397,6 +405,7 @@ func (t *table) fields(r *row, typ reflect.Type, p place) {
 			name:      name,
 			typ:       t.build(f.Type, p.field(name)),
 			isPointer: f.Type.Kind() == reflect.Pointer,
+			isWritten: isWritten(f),
 			strategy:  f.Tag.Get("patchStrategy"),
 			key:       f.Tag.Get("patchMergeKey"),
 		})
@@ -440,6 +449,9 @@ func (t *table) write(out *bufio.Writer, roots []*row) {
 			word := ""
 			if f.isPointer {
 				word = "POINTER_"
+			}
+			if f.isWritten {
+				word += "WRITTEN_"
 			}
 			if f.strategy == "" && f.key == "" {
 				fmt.Fprintf(out, "    %sFIELD(%q, T_%s),\n", word, f.name, f.typ.id)
