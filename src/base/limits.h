@@ -53,6 +53,7 @@
 #define TD_PROCESS_ARGS_MAX 4096                   /* arguments, or variables, of one process */
 
 /* The local cluster. */
+#define TD_API_HEADERS_MAX 64                      /* of one answer, warnings included */
 #define TD_TOKEN_TEXT_BYTES_MAX ((size_t)16 << 10) /* one bearer token */
 
 /* What the vertical recommender tracks. */

@@ -1,0 +1,223 @@
+#include "local/serve.h"
+
+#include <strings.h>
+
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/http_server.h"
+#include "base/json.h"
+#include "base/limits.h"
+#include "base/str.h"
+#include "local/api.h"
+#include "local/auth.h"
+
+struct td_serve {
+    struct td_http_server *server;
+    struct td_api *api;
+    struct td_auth *auth;
+};
+
+/* One exchange with its call; freed when both are over. */
+struct serve_call {
+    struct td_http_exchange *exchange; /* NULL: the answer is complete, or the client gone */
+    struct td_api_call *call;          /* NULL: ended, or not yet known */
+    bool is_starting;                  /* td_api_start has not returned */
+    bool has_ended;
+};
+
+static void serve_head(void *context, int status, const struct td_api_header *headers, size_t count)
+{
+    struct serve_call *call = context;
+    struct td_http_header copies[TD_API_HEADERS_MAX];
+    size_t copied = count < TD_API_HEADERS_MAX ? count : TD_API_HEADERS_MAX;
+    for (size_t i = 0; i < copied; i++) {
+        copies[i] = (struct td_http_header){.name = headers[i].name, .value = headers[i].value};
+    }
+    if (call->exchange) {
+        td_http_reply_begin(call->exchange, status, copies, copied);
+    }
+}
+
+static void serve_body(void *context, td_str bytes, void (*release)(void *owner), void *owner)
+{
+    struct serve_call *call = context;
+    if (!call->exchange) {
+        if (release) {
+            release(owner);
+        }
+    } else if (release) {
+        td_http_reply_write_ref(call->exchange, bytes, release, owner);
+    } else {
+        td_http_reply_write(call->exchange, bytes);
+    }
+}
+
+static bool serve_is_full(void *context)
+{
+    const struct serve_call *call = context;
+    return call->exchange &&
+           td_http_exchange_pending_bytes(call->exchange) >= TD_HTTP_WRITE_HIGH_BYTES;
+}
+
+static void serve_end(void *context)
+{
+    struct serve_call *call = context;
+    if (call->exchange) {
+        td_http_reply_end(call->exchange);
+    }
+    call->exchange = NULL;
+    call->has_ended = true;
+    if (!call->is_starting) {
+        td_free(call);
+    }
+}
+
+static const struct td_api_sink serve_sink = {
+    .head = serve_head, .body = serve_body, .is_full = serve_is_full, .end = serve_end};
+
+static void serve_drained(struct td_http_exchange *exchange, void *context)
+{
+    struct serve_call *call = context;
+    (void)exchange;
+    if (call->call) {
+        td_api_resume(call->call);
+    }
+}
+
+static void serve_closed(struct td_http_exchange *exchange, void *context)
+{
+    struct serve_call *call = context;
+    (void)exchange;
+    if (call->call) {
+        td_api_cancel(call->call);
+    }
+    td_free(call);
+}
+
+static td_str serve_header(const struct td_http_request *request, const char *name)
+{
+    const struct td_http_header *header =
+        td_http_header_get(request->headers, request->header_count, td_str_from(name));
+    return header ? header->value : TD_STR_EMPTY;
+}
+
+static bool serve_is_named(td_str name, const char *wanted)
+{
+    td_str other = td_str_from(wanted);
+    return name.len == other.len && strncasecmp(name.ptr, other.ptr, other.len) == 0;
+}
+
+static void serve_evidence(struct td_arena *arena, const struct td_http_request *request,
+                           struct td_auth_evidence *ret)
+{
+    td_str *groups = td_arena_array(arena, td_str, request->header_count);
+    *ret = (struct td_auth_evidence){
+        .has_certificate = request->has_peer,
+        .certificate_name = request->peer_name,
+        .certificate_groups = request->peer_organizations,
+        .certificate_group_count = request->peer_organization_count,
+        .authorization = serve_header(request, "Authorization"),
+        .impersonate_user = serve_header(request, "Impersonate-User"),
+        .impersonate_uid = serve_header(request, "Impersonate-Uid"),
+        .impersonate_groups = groups,
+    };
+    for (size_t i = 0; i < request->header_count; i++) {
+        if (serve_is_named(request->headers[i].name, "Impersonate-Group")) {
+            groups[ret->impersonate_group_count++] = request->headers[i].value;
+        }
+    }
+}
+
+/* The answer to somebody who cannot be identified: a Status like any other refusal. */
+static void serve_refuse(struct td_http_exchange *exchange, struct td_arena *arena,
+                         const struct td_error *err)
+{
+    bool is_unknown = err->code != TD_DENIED;
+    struct td_json *status = td_json_new_object(arena);
+    td_json_set_str(arena, status, TD_STR("kind"), TD_STR("Status"));
+    td_json_set_str(arena, status, TD_STR("apiVersion"), TD_STR("v1"));
+    td_json_set(arena, status, TD_STR("metadata"), td_json_new_object(arena));
+    td_json_set_str(arena, status, TD_STR("status"), TD_STR("Failure"));
+    td_json_set_str(arena, status, TD_STR("message"),
+                    is_unknown ? TD_STR("Unauthorized") : td_str_from(err->message));
+    td_json_set_str(arena, status, TD_STR("reason"),
+                    is_unknown ? TD_STR("Unauthorized") : TD_STR("Forbidden"));
+    td_json_set_int64(arena, status, TD_STR("code"), is_unknown ? 401 : 403);
+    td_auto_buf body;
+    td_buf_init(&body, TD_JSON_BYTES_MAX);
+    td_json_write(status, &(struct td_json_format){0}, &body);
+    const struct td_http_header headers[] = {
+        {.name = TD_STR("Content-Type"), .value = TD_STR("application/json")},
+    };
+    td_http_reply(exchange, is_unknown ? 401 : 403, headers, 1, td_buf_str(&body));
+}
+
+static void serve_request(struct td_http_exchange *exchange, const struct td_http_request *request,
+                          void *context)
+{
+    struct td_serve *serve = context;
+    td_auto_arena arena;
+    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    struct td_auth_evidence evidence;
+    serve_evidence(&arena, request, &evidence);
+    struct td_api_request ask = {
+        .method = request->method,
+        .target = request->target,
+        .accept = serve_header(request, "Accept"),
+        .content_type = serve_header(request, "Content-Type"),
+        .user_agent = serve_header(request, "User-Agent"),
+        .body = request->body,
+        .wants_upgrade = serve_header(request, "Upgrade").len > 0,
+    };
+    struct td_error err = TD_ERROR_INIT;
+    if (td_auth_identify(serve->auth, &arena, &evidence, &ask.user, &err) != TD_OK) {
+        serve_refuse(exchange, &arena, &err);
+        return;
+    }
+    struct serve_call *call = td_alloc_zero(1, sizeof(*call));
+    *call = (struct serve_call){.exchange = exchange, .is_starting = true};
+    call->call = td_api_start(serve->api, &ask, &serve_sink, call);
+    call->is_starting = false;
+    if (call->has_ended) {
+        td_free(call);
+        return;
+    }
+    td_http_exchange_set_callbacks(exchange, serve_drained, serve_closed, call);
+}
+
+int td_serve_new(const struct td_serve_options *options, struct td_serve **ret,
+                 struct td_error *err)
+{
+    struct td_serve *serve = td_alloc_zero(1, sizeof(*serve));
+    serve->api = options->api;
+    serve->auth = options->auth;
+    const struct td_http_server_options http = {
+        .loop = options->loop,
+        .address = options->address,
+        .tls = options->tls,
+        .handler = serve_request,
+        .context = serve,
+    };
+    int code = td_http_server_new(&http, &serve->server, err);
+    if (code != TD_OK) {
+        td_free(serve);
+        return code;
+    }
+    *ret = serve;
+    return TD_OK;
+}
+
+void td_serve_free(struct td_serve *serve)
+{
+    if (!serve) {
+        return;
+    }
+    td_http_server_free(serve->server);
+    td_free(serve);
+}
+
+uint16_t td_serve_port(const struct td_serve *serve)
+{
+    return td_http_server_port(serve->server);
+}
