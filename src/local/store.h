@@ -200,6 +200,7 @@ struct td_watch_cursor {
     struct td_watch_cursor *previous; /* private */
     struct td_watch_cursor *next;
     uint64_t order; /* private: which open it was */
+    uint64_t after; /* private: the version it was opened at */
 };
 
 /* The changes after `version`, a later one than the newest included: then those after that. TD_GONE

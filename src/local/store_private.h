@@ -1,0 +1,51 @@
+/*
+ * What the files of the store share (store.c, collection.c, watch.c); nobody else includes it.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/map.h"
+#include "local/changelog.h"
+#include "local/ordered.h"
+#include "local/store.h"
+
+struct td_timer;
+
+struct td_collection {
+    struct td_store *store;
+    td_str key;                /* lies behind the structure */
+    struct td_ordered objects; /* newest revisions; holds a reference to each */
+    struct td_changelog log;
+    uint64_t floor;     /* changes up to this version may be missing in the log */
+    uint64_t version;   /* of the last change */
+    uint64_t published; /* position behind the last change that is on disk */
+    uint64_t announced; /* position behind the last change that cursors were woken for */
+    struct td_watch_cursor cursors; /* head of the ring of open ones, in order */
+};
+
+struct td_store {
+    struct td_loop *loop;               /* borrowed */
+    struct td_timer *flush;             /* set while something waits for the next turn */
+    struct td_map by_key;               /* key to collection */
+    struct td_collection **collections; /* in order of their making; owned */
+    size_t collection_count;
+    uint64_t version;                  /* of the last commit */
+    uint64_t durable_version;          /* of the last commit that is on disk */
+    uint64_t floor;                    /* of collections that are made from now on */
+    size_t live_bytes;                 /* newest revisions */
+    size_t log_bytes;                  /* of all change logs */
+    struct td_durable_wait waits;      /* head of the ring of waiting ones */
+    uint64_t cursor_order;             /* of the next td_watch_open */
+    size_t wake_index;                 /* the collection whose cursors are being woken */
+    struct td_watch_cursor *wake_next; /* the next of them; NULL: the collection was not begun */
+    uint64_t wake_order_end;           /* cursors opened since are not woken */
+};
+
+/* Wake the cursors of all collections with news; false when the slice ended before all were. */
+bool td_watch_wake(struct td_store *store);
+
+/* Drop the oldest change, which must be published. */
+void td_collection_drop_first(struct td_collection *collection);
