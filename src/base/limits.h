@@ -56,6 +56,33 @@
 #define TD_API_HEADERS_MAX 64                      /* of one answer, warnings included */
 #define TD_TOKEN_TEXT_BYTES_MAX ((size_t)16 << 10) /* one bearer token */
 
+/* The client of an API server. */
+#define TD_API_PATH_BYTES_MAX ((size_t)64 << 10)      /* one request path with its query */
+#define TD_CLIENT_ANSWER_BYTES_MAX TD_JSON_BYTES_MAX  /* body of one whole answer */
+#define TD_CLIENT_ERROR_BYTES_MAX ((size_t)256 << 10) /* kept of a stream's refusal */
+#define TD_CLIENT_QUEUE_MAX ((size_t)1 << 16)         /* calls of one flow that wait or run */
+#define TD_CLIENT_IN_FLIGHT_MAX                                                                    \
+    ((size_t)128)                   /* calls at the server at one time, streams not counted */
+#define TD_CLIENT_TRIES_MAX 8       /* of one call */
+#define TD_CLIENT_DEADLINE_MS 30000 /* of one call, when it names none */
+#define TD_CLIENT_PAUSE_MIN_MS 200  /* before the second try; doubles */
+#define TD_CLIENT_PAUSE_MAX_MS 10000
+#define TD_TRANSPORT_CONNECTIONS_MAX 256L  /* to one server; more calls wait */
+#define TD_TRANSPORT_CONNECT_MS 10000L     /* for TCP and TLS of one connection */
+#define TD_TRANSPORT_KEEPALIVE_SECONDS 30L /* of silence before the peer is asked */
+#define TD_TRANSPORT_DEAD_PEER_MS 45000    /* without an acknowledgement: the connection is lost */
+#define TD_TRANSPORT_CALLS_MAX ((size_t)1 << 16) /* calls and streams of one transport */
+#define TD_TRANSPORT_ANSWER_BYTES_MAX                                                              \
+    ((size_t)1 << 30)                      /* decoded bytes of an answer with a deadline           \
+                                            */
+#define TD_TRANSPORT_RETIRE_MS 30000       /* then calls under an old certificate are cut */
+#define TD_EVENTS_CACHE_MAX ((size_t)4096) /* remembered by each of the correlator's caches */
+#define TD_EVENTS_QUEUE_MAX ((size_t)1000) /* events that wait to be written */
+#define TD_EVENTS_SIMILAR_MAX 10           /* distinct messages before they are combined */
+#define TD_EVENT_MESSAGE_BYTES_MAX ((size_t)1024) /* as the API server's */
+#define TD_LEASE_BYTES_MAX ((size_t)1 << 20)      /* one Lease object */
+#define TD_ACCESS_RULES_MAX ((size_t)1024)        /* permissions asked for in one preflight */
+
 /* What the vertical recommender tracks. */
 #define TD_RECOMMENDER_PODS_MAX ((size_t)1 << 20)
 #define TD_RECOMMENDER_VPAS_MAX ((size_t)1 << 18)

@@ -31,21 +31,24 @@ struct td_client_options {
 };
 
 struct td_client *td_client_new(const struct td_client_options *options);
-/* Calls in progress are cancelled without their callbacks. */
+/* Calls in progress are cancelled without their callbacks, flows are freed; not from inside a
+ * callback of the client. */
 void td_client_free(struct td_client *client);
 
 struct td_client_flow *td_client_flow_new(struct td_client *client, td_str name);
 void td_client_flow_free(struct td_client_flow *flow); /* its calls are cancelled */
 
 struct td_client_request {
-    struct td_client_flow *flow;
+    struct td_client_flow *flow; /* NULL: one that all such calls share */
     td_str method;
     td_str path; /* see kube/paths.h */
     td_str accept;
     td_str content_type; /* empty with a body: "application/json" */
     td_str body;
-    td_duration deadline; /* of everything, waiting and retries included; 0: 30 s */
+    td_duration deadline; /* of everything, waiting and retries included, in real time unless the
+                             clock is virtual; 0: 30 s, for a stream none */
     bool is_idempotent;   /* GETs always are; say so for a write that may be sent twice */
+    td_duration idle;     /* a stream's: real time without a byte after which it is cut; 0: none */
 };
 
 struct td_client_reply {
@@ -61,14 +64,16 @@ struct td_client_reply {
 
 typedef void (*td_client_done_fn)(void *context, const struct td_client_reply *reply);
 
-/* `done` is called once from the loop. */
+/* `done` is called once from the loop; the call is gone by then. Texts are copied. TD_LIMIT when
+ * TD_CLIENT_QUEUE_MAX calls of the flow wait already. */
 struct td_client_call *td_client_send(struct td_client *client,
                                       const struct td_client_request *request,
                                       td_client_done_fn done, void *context);
 void td_client_cancel(struct td_client_call *call); /* no callback any more */
 
 /* A stream (watch): waits its turn, is not repeated; the answer's pieces go to `events`. An answer
- * that is not 2xx ends with its code and the server's message, its body is not handed on. */
+ * that is not 2xx ends with its code and the server's message, its head and body are not handed
+ * on. After a 401 it is sent once more with new credentials, as calls are. */
 struct td_client_call *td_client_stream(struct td_client *client,
                                         const struct td_client_request *request,
                                         const struct td_call_events *events, void *context);

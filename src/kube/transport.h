@@ -2,9 +2,9 @@
  * How a request reaches an API server: over HTTPS (kube/transport_http.h) or straight into the
  * embedded server in this process (local/transport.h). One call is one request and its answer,
  * which arrives in pieces: head once, body any number of times, end exactly once. Callbacks come
- * from the loop, never from inside start; after cancel none comes any more. Request texts are
- * copied by start. A transport does not retry, limit or interpret: that is kube/client.h. One
- * thread, the loop's.
+ * from the loop, never from inside start; after cancel none comes any more, and cancel may be
+ * called from inside a callback. Request texts are copied by start. A transport does not retry,
+ * limit or interpret: that is kube/client.h. One thread, the loop's.
  */
 #pragma once
 
@@ -36,7 +36,8 @@ struct td_call_events {
     void (*head)(void *context, const struct td_call_head *head); /* may be NULL */
     void (*body)(void *context, td_str bytes);                    /* decoded of any coding */
     /* TD_OK when the whole answer came, whatever its status; else TD_IO, TD_TIMEOUT, TD_DENIED (no
-     * credentials), TD_INVALID (broken answer) with the reason in err. The call is gone. */
+     * credentials), TD_INVALID (broken answer), TD_LIMIT (answer too large), TD_BUSY (no
+     * connection, so nothing was sent) with the reason in err. The call is gone. */
     void (*end)(void *context, int code, const struct td_error *err);
 };
 
