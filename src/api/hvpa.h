@@ -96,7 +96,7 @@ struct td_hvpa_window {
 /* container -> resources, as in status.current.requests. */
 struct td_hvpa_container_resources {
     td_str container;
-    struct td_resources resources;
+    struct td_resource_list resources;
 };
 struct td_hvpa_requests {
     const struct td_hvpa_container_resources *items;

@@ -238,7 +238,7 @@ static void parts_unsupported(struct td_field_errors *errors, const struct td_fi
 }
 
 /* One bound of one container: not negative. */
-static void parts_check_sign(struct td_hvpa_reader *reader, const struct td_resources *list,
+static void parts_check_sign(struct td_hvpa_reader *reader, const struct td_resource_list *list,
                              const struct td_field_path *policy, td_str key)
 {
     struct td_field_path parent = td_field_child(policy, key);
@@ -252,15 +252,16 @@ static void parts_check_sign(struct td_hvpa_reader *reader, const struct td_reso
     }
 }
 
-static void parts_check_bounds(struct td_hvpa_reader *reader, const struct td_resources *min,
-                               const struct td_resources *max, const struct td_field_path *policy)
+static void parts_check_bounds(struct td_hvpa_reader *reader, const struct td_resource_list *min,
+                               const struct td_resource_list *max,
+                               const struct td_field_path *policy)
 {
     parts_check_sign(reader, min, policy, TD_STR("minAllowed"));
     parts_check_sign(reader, max, policy, TD_STR("maxAllowed"));
     struct td_field_path parent = td_field_child(policy, TD_STR("maxAllowed"));
     for (size_t i = 0; i < max->count; i++) {
-        const struct td_resource *upper = &max->items[i];
-        const struct td_quantity *lower = td_resources_get(min, upper->name);
+        const struct td_resource_amount *upper = &max->items[i];
+        const struct td_quantity *lower = td_resource_list_get(min, upper->name);
         if (lower && td_quantity_compare(lower, &upper->quantity) > 0) {
             struct td_field_path path = td_field_child(&parent, upper->name);
             td_str text = td_arena_format(

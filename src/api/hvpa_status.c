@@ -38,16 +38,16 @@ static struct td_hvpa_requests status_requests(struct td_arena *arena, const str
     for (const struct td_json *item = status_items(map); item; item = item->next, i++) {
         made[i].container = item->key;
         const struct td_json *list = item->type == TD_JSON_TYPE_OBJECT ? item : NULL;
-        (void)td_resources_decode(arena, list, &made[i].resources, NULL); /* quantities are */
+        (void)td_resource_list_decode(arena, list, &made[i].resources, NULL); /* quantities are */
     }
     return (struct td_hvpa_requests){.items = made, .count = count};
 }
 
 static bool status_resources(struct td_arena *arena, const struct td_json *object, td_str key,
-                             struct td_resources *ret)
+                             struct td_resource_list *ret)
 {
     const struct td_json *list = td_hvpa_member(object, key);
-    return list && td_resources_decode(arena, list, ret, NULL) == TD_OK;
+    return list && td_resource_list_decode(arena, list, ret, NULL) == TD_OK;
 }
 
 static struct td_recommendation status_containers(struct td_arena *arena,
@@ -232,7 +232,7 @@ static void put_time(struct td_arena *arena, struct td_json *object, td_str key,
     put_text(arena, object, key, td_arena_copy_str(arena, made));
 }
 
-static struct td_json *resources_json(struct td_arena *arena, const struct td_resources *list)
+static struct td_json *resources_json(struct td_arena *arena, const struct td_resource_list *list)
 {
     struct td_json *object = td_json_new_object(arena);
     for (size_t i = 0; i < list->count; i++) {
@@ -266,7 +266,7 @@ static struct td_json *containers_json(struct td_arena *arena,
         put_text(arena, item, TD_STR("name"), from->container_name);
         const struct {
             td_str key;
-            const struct td_resources *list;
+            const struct td_resource_list *list;
             bool has;
         } rows[] = {
             {TD_STR("target"), &from->target, from->has_target},

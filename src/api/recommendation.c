@@ -4,10 +4,10 @@
 
 /* An absent list and null leave has_list false; {} is a list without entries. */
 static int recommendation_list(struct td_arena *arena, const struct td_json *object, td_str key,
-                               struct td_resources *ret, bool *ret_has, struct td_error *err)
+                               struct td_resource_list *ret, bool *ret_has, struct td_error *err)
 {
     const struct td_json *list = td_json_get(object, key);
-    *ret = (struct td_resources){.items = NULL, .count = 0};
+    *ret = (struct td_resource_list){.items = NULL, .count = 0};
     *ret_has = list && list->type != TD_JSON_TYPE_NULL;
     if (!*ret_has) {
         return TD_OK;
@@ -15,7 +15,7 @@ static int recommendation_list(struct td_arena *arena, const struct td_json *obj
     if (list->type != TD_JSON_TYPE_OBJECT) {
         return td_error_set(err, TD_INVALID, "%.*s: not an object", TD_STR_ARG(key));
     }
-    if (td_resources_decode(arena, list, ret, err) < 0) {
+    if (td_resource_list_decode(arena, list, ret, err) < 0) {
         return td_error_wrap(err, "%.*s", TD_STR_ARG(key));
     }
     return TD_OK;
@@ -30,7 +30,7 @@ static int recommendation_container(struct td_arena *arena, const struct td_json
     ret->container_name = td_json_get_str(object, TD_STR("containerName"), TD_STR_EMPTY);
     const struct {
         td_str key;
-        struct td_resources *list;
+        struct td_resource_list *list;
         bool *has;
     } lists[] = {
         {TD_STR("target"), &ret->target, &ret->has_target},
@@ -98,7 +98,7 @@ int td_recommendation_decode(struct td_arena *arena, const struct td_json *objec
 }
 
 static struct td_json *recommendation_list_json(struct td_arena *arena,
-                                                const struct td_resources *list)
+                                                const struct td_resource_list *list)
 {
     struct td_json *object = td_json_new_object(arena);
     for (size_t i = 0; i < list->count; i++) {
@@ -120,7 +120,7 @@ struct td_json *td_recommendation_encode(struct td_arena *arena,
                     td_json_new_string(arena, from->container_name));
         const struct {
             td_str key;
-            const struct td_resources *list;
+            const struct td_resource_list *list;
             bool has;
         } lists[] = {
             {TD_STR("target"), &from->target, from->has_target},
@@ -153,7 +153,8 @@ struct td_json *td_recommendation_encode(struct td_arena *arena,
     return object;
 }
 
-static bool recommendation_lists_equal(const struct td_resources *a, const struct td_resources *b)
+static bool recommendation_lists_equal(const struct td_resource_list *a,
+                                       const struct td_resource_list *b)
 {
     if (a->count != b->count) {
         return false;

@@ -17,10 +17,10 @@ struct td_error;
 
 struct td_container_recommendation {
     td_str container_name;
-    struct td_resources target;
-    struct td_resources lower_bound;
-    struct td_resources upper_bound;
-    struct td_resources uncapped_target;
+    struct td_resource_list target;
+    struct td_resource_list lower_bound;
+    struct td_resource_list upper_bound;
+    struct td_resource_list uncapped_target;
     /* An absent list is not an empty one: upstream tells nil from {}. */
     bool has_target;
     bool has_lower_bound;
@@ -30,9 +30,9 @@ struct td_container_recommendation {
 
 struct td_pod_recommendation {
     bool is_set;
-    struct td_resources target;
-    struct td_resources lower_bound;
-    struct td_resources upper_bound;
+    struct td_resource_list target;
+    struct td_resource_list lower_bound;
+    struct td_resource_list upper_bound;
 };
 
 struct td_recommendation {

@@ -63,8 +63,8 @@ struct td_startup_boost {
 struct td_container_policy {
     td_str container_name;
     bool is_off; /* mode Off */
-    struct td_resources min_allowed;
-    struct td_resources max_allowed;
+    struct td_resource_list min_allowed;
+    struct td_resource_list max_allowed;
     bool has_controlled_resources; /* else cpu and memory */
     const td_str *controlled_resources;
     size_t controlled_resource_count;
@@ -83,8 +83,8 @@ struct td_container_policy {
 /* resourcePolicy.podPolicies of the pod-level proposal. */
 struct td_pod_policy {
     bool is_set;
-    struct td_resources min_allowed;
-    struct td_resources max_allowed;
+    struct td_resource_list min_allowed;
+    struct td_resource_list max_allowed;
     bool has_controlled_resources;
     const td_str *controlled_resources;
     size_t controlled_resource_count;

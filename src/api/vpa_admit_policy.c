@@ -34,8 +34,8 @@ static void check_bounds(struct td_vpa_check *check, const struct td_container_p
     struct td_field_path min_path = td_field_child(path, TD_STR("minAllowed"));
     struct td_field_path max_path = td_field_child(path, TD_STR("maxAllowed"));
     for (size_t i = 0; i < policy->min_allowed.count && !td_vpa_check_is_full(check); i++) {
-        const struct td_resource *min = &policy->min_allowed.items[i];
-        const struct td_quantity *max = td_resources_get(&policy->max_allowed, min->name);
+        const struct td_resource_amount *min = &policy->min_allowed.items[i];
+        const struct td_quantity *max = td_resource_list_get(&policy->max_allowed, min->name);
         struct td_field_path min_key = policy_key(&min_path, min->name);
         struct td_field_path max_key = policy_key(&max_path, min->name);
         td_vpa_check_resolution(check, &min_key, min->name, &min->quantity);
@@ -49,7 +49,7 @@ static void check_bounds(struct td_vpa_check *check, const struct td_container_p
         }
     }
     for (size_t i = 0; i < policy->max_allowed.count && !td_vpa_check_is_full(check); i++) {
-        const struct td_resource *max = &policy->max_allowed.items[i];
+        const struct td_resource_amount *max = &policy->max_allowed.items[i];
         struct td_field_path max_key = policy_key(&max_path, max->name);
         td_vpa_check_resolution(check, &max_key, max->name, &max->quantity);
     }
@@ -193,7 +193,7 @@ struct td_json *td_vpa_check_pod_quantities(struct td_vpa_check *check,
 }
 
 /* Is a value fit for comparisons? Not below zero, no fraction of the smallest unit. */
-static bool pod_is_sound(struct td_arena *arena, const struct td_resource *resource)
+static bool pod_is_sound(struct td_arena *arena, const struct td_resource_amount *resource)
 {
     struct td_quantity rounded = resource->quantity;
     size_t r = policy_resource(resource->name);
@@ -202,7 +202,7 @@ static bool pod_is_sound(struct td_arena *arena, const struct td_resource *resou
             td_quantity_round_up(arena, &rounded, r == POLICY_CPU ? -3 : 0));
 }
 
-static void check_pod_values(struct td_vpa_check *check, const struct td_resources *list,
+static void check_pod_values(struct td_vpa_check *check, const struct td_resource_list *list,
                              const struct td_field_path *path)
 {
     for (size_t i = 0; i < list->count && !td_vpa_check_is_full(check); i++) {
@@ -223,9 +223,9 @@ static void check_pod_order(struct td_vpa_check *check, const struct td_field_pa
     struct td_field_path min_path = td_field_child(path, TD_STR("minAllowed"));
     struct td_field_path max_path = td_field_child(path, TD_STR("maxAllowed"));
     for (size_t i = 0; i < pod->max_allowed.count && !td_vpa_check_is_full(check); i++) {
-        const struct td_resource *max = &pod->max_allowed.items[i];
-        const struct td_quantity *lowest = td_resources_get(&pod->min_allowed, max->name);
-        struct td_resource min = {.name = max->name};
+        const struct td_resource_amount *max = &pod->max_allowed.items[i];
+        const struct td_quantity *lowest = td_resource_list_get(&pod->min_allowed, max->name);
+        struct td_resource_amount min = {.name = max->name};
         if (!lowest) {
             continue;
         }
@@ -248,18 +248,18 @@ static void check_pod_order(struct td_vpa_check *check, const struct td_field_pa
 
 static int policy_compare(const void *key, const void *item)
 {
-    const struct td_resource *left = key;
-    const struct td_resource *right = item;
+    const struct td_resource_amount *left = key;
+    const struct td_resource_amount *right = item;
     return td_str_compare(left->name, right->name);
 }
 
 /* Adds a container's bounds to the sums of the resources that the pod's list names. */
-static void pod_add(struct td_arena *arena, const struct td_resources *bounds,
-                    const struct td_resources *named, struct td_quantity *sums)
+static void pod_add(struct td_arena *arena, const struct td_resource_list *bounds,
+                    const struct td_resource_list *named, struct td_quantity *sums)
 {
     for (size_t i = 0; i < bounds->count; i++) {
-        const struct td_resource *bound = &bounds->items[i];
-        const struct td_resource *found =
+        const struct td_resource_amount *bound = &bounds->items[i];
+        const struct td_resource_amount *found =
             named->count > 0
                 ? bsearch(bound, named->items, named->count, sizeof(*bound), policy_compare)
                 : NULL;
@@ -275,7 +275,8 @@ static void check_pod_sums(struct td_vpa_check *check, const struct td_field_pat
                            bool is_min)
 {
     const struct td_resource_policy *policy = &check->vpa->policy;
-    const struct td_resources *named = is_min ? &policy->pod.min_allowed : &policy->pod.max_allowed;
+    const struct td_resource_list *named =
+        is_min ? &policy->pod.min_allowed : &policy->pod.max_allowed;
     struct td_quantity *sums = td_arena_array(check->arena, struct td_quantity, named->count);
     struct td_json *counted = td_json_new_object(check->arena);
     for (size_t i = 0; i < policy->container_count; i++) {
@@ -293,7 +294,7 @@ static void check_pod_sums(struct td_vpa_check *check, const struct td_field_pat
     struct td_field_path list =
         td_field_child(path, is_min ? TD_STR("minAllowed") : TD_STR("maxAllowed"));
     for (size_t i = 0; i < named->count && !td_vpa_check_is_full(check); i++) {
-        const struct td_resource *bound = &named->items[i];
+        const struct td_resource_amount *bound = &named->items[i];
         if (!pod_is_sound(check->arena, bound) ||
             td_quantity_compare(&bound->quantity, &sums[i]) >= 0) {
             continue;

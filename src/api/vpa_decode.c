@@ -118,9 +118,9 @@ static struct td_startup_boost decode_boost(struct td_arena *arena, const struct
 }
 
 static int decode_resources(struct td_arena *arena, const struct td_json *object, td_str key,
-                            struct td_resources *ret, struct td_error *err)
+                            struct td_resource_list *ret, struct td_error *err)
 {
-    return td_resources_decode(arena, td_vpa_member(object, key), ret, err);
+    return td_resource_list_decode(arena, td_vpa_member(object, key), ret, err);
 }
 
 static bool decode_is_requests_only(const struct td_json *policy)

@@ -235,9 +235,9 @@ static bool loop_add_container(const struct loop_pair *pair, const struct td_jso
         return false;
     }
     const struct td_quantity *min =
-        policy ? td_resources_get(&policy->min_allowed, pair->resource) : NULL;
+        policy ? td_resource_list_get(&policy->min_allowed, pair->resource) : NULL;
     const struct td_quantity *max =
-        policy ? td_resources_get(&policy->max_allowed, pair->resource) : NULL;
+        policy ? td_resource_list_get(&policy->max_allowed, pair->resource) : NULL;
     bool is_cpu = td_str_equal(pair->resource, TD_STR("cpu"));
     int64_t least =
         (is_cpu ? MANIFESTS_CPU_MIN_MILLI : MANIFESTS_MEMORY_MIN_BYTES) / (int64_t)container_count;

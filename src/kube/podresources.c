@@ -24,7 +24,7 @@
 enum list_kind { LIST_REQUESTS, LIST_LIMITS };
 
 struct pod_part {
-    struct td_resources list; /* effective */
+    struct td_resource_list list; /* effective */
     bool is_init;
     bool is_sidecar; /* an init container that keeps running */
 };
@@ -41,7 +41,7 @@ struct pod_view {
     const struct td_pod_resource_options *options;
     enum list_kind kind;
     bool is_resize_infeasible;
-    struct td_resources non_missing;
+    struct td_resource_list non_missing;
     struct status_entry *statuses; /* sorted by name, later ones first */
     size_t status_count;
 };
@@ -67,22 +67,23 @@ struct slots {
 
 static int resource_compare(const void *a, const void *b)
 {
-    const struct td_resource *left = a;
-    const struct td_resource *right = b;
+    const struct td_resource_amount *left = a;
+    const struct td_resource_amount *right = b;
     return td_str_compare(left->name, right->name);
 }
 
-int td_resources_decode(struct td_arena *arena, const struct td_json *object,
-                        struct td_resources *ret, struct td_error *err)
+int td_resource_list_decode(struct td_arena *arena, const struct td_json *object,
+                            struct td_resource_list *ret, struct td_error *err)
 {
     if (!object || object->type == TD_JSON_TYPE_NULL) {
-        *ret = (struct td_resources){.items = NULL, .count = 0};
+        *ret = (struct td_resource_list){.items = NULL, .count = 0};
         return TD_OK;
     }
     if (object->type != TD_JSON_TYPE_OBJECT) {
         return td_error_set(err, TD_INVALID, "a list of resources must be an object");
     }
-    struct td_resource *items = td_arena_array(arena, struct td_resource, object->count);
+    struct td_resource_amount *items =
+        td_arena_array(arena, struct td_resource_amount, object->count);
     size_t count = 0;
     for (const struct td_json *member = object->first; member; member = member->next) {
         items[count].name = member->key;
@@ -93,11 +94,12 @@ int td_resources_decode(struct td_arena *arena, const struct td_json *object,
         count++;
     }
     qsort(items, count, sizeof(*items), resource_compare);
-    *ret = (struct td_resources){.items = items, .count = count};
+    *ret = (struct td_resource_list){.items = items, .count = count};
     return td_arena_check(arena, err);
 }
 
-const struct td_quantity *td_resources_get(const struct td_resources *resources, td_str name)
+const struct td_quantity *td_resource_list_get(const struct td_resource_list *resources,
+                                               td_str name)
 {
     size_t low = 0;
     size_t high = resources->count;
@@ -117,10 +119,12 @@ const struct td_quantity *td_resources_get(const struct td_resources *resources,
 }
 
 /* The larger quantity of each name that either list has; a's on a tie. */
-static struct td_resources resources_max(struct td_arena *arena, const struct td_resources *a,
-                                         const struct td_resources *b)
+static struct td_resource_list resources_max(struct td_arena *arena,
+                                             const struct td_resource_list *a,
+                                             const struct td_resource_list *b)
 {
-    struct td_resource *items = td_arena_array(arena, struct td_resource, a->count + b->count);
+    struct td_resource_amount *items =
+        td_arena_array(arena, struct td_resource_amount, a->count + b->count);
     size_t count = 0;
     size_t i = 0;
     size_t j = 0;
@@ -137,28 +141,29 @@ static struct td_resources resources_max(struct td_arena *arena, const struct td
         i += order <= 0;
         j += order >= 0;
     }
-    return (struct td_resources){.items = items, .count = count};
+    return (struct td_resource_list){.items = items, .count = count};
 }
 
 /* The list with those defaults whose names it lacks. A default counts as added to zero: it does not
  * keep its text. */
-static struct td_resources resources_fill(struct td_arena *arena, const struct td_resources *list,
-                                          const struct td_resources *defaults)
+static struct td_resource_list resources_fill(struct td_arena *arena,
+                                              const struct td_resource_list *list,
+                                              const struct td_resource_list *defaults)
 {
-    struct td_resource *items =
-        td_arena_array(arena, struct td_resource, list->count + defaults->count);
+    struct td_resource_amount *items =
+        td_arena_array(arena, struct td_resource_amount, list->count + defaults->count);
     size_t count = 0;
     for (size_t i = 0; i < list->count; i++) {
         items[count++] = list->items[i];
     }
     for (size_t i = 0; i < defaults->count; i++) {
-        if (!td_resources_get(list, defaults->items[i].name)) {
+        if (!td_resource_list_get(list, defaults->items[i].name)) {
             items[count] = defaults->items[i];
             items[count++].quantity.text = TD_STR_EMPTY;
         }
     }
     qsort(items, count, sizeof(*items), resource_compare);
-    return (struct td_resources){.items = items, .count = count};
+    return (struct td_resource_list){.items = items, .count = count};
 }
 
 /* Reading the pod. */
@@ -170,10 +175,10 @@ static td_str list_name(enum list_kind kind)
 
 /* The requests or limits below a "resources" object. */
 static int resources_of(struct td_arena *arena, const struct td_json *resources,
-                        enum list_kind kind, struct td_resources *ret, struct td_error *err)
+                        enum list_kind kind, struct td_resource_list *ret, struct td_error *err)
 {
     td_str name = list_name(kind);
-    int code = td_resources_decode(arena, td_json_get(resources, name), ret, err);
+    int code = td_resource_list_decode(arena, td_json_get(resources, name), ret, err);
     if (code != TD_OK && err) {
         return td_error_wrap(err, "resources.%.*s", TD_STR_ARG(name));
     }
@@ -183,10 +188,10 @@ static int resources_of(struct td_arena *arena, const struct td_json *resources,
 /* The amounts that count while a resize is under way: the most of what is wished, actuated and (for
  * requests) allocated; a wish that cannot be met does not count. */
 static int effective_list(struct td_arena *arena, const struct pod_view *pod,
-                          const struct td_resources *wished, const struct td_json *owner,
-                          struct td_resources *ret, struct td_error *err)
+                          const struct td_resource_list *wished, const struct td_json *owner,
+                          struct td_resource_list *ret, struct td_error *err)
 {
-    struct td_resources list;
+    struct td_resource_list list;
     int code = resources_of(arena, td_json_get(owner, TD_STR("resources")), pod->kind, &list, err);
     if (code != TD_OK) {
         return code;
@@ -195,9 +200,9 @@ static int effective_list(struct td_arena *arena, const struct pod_view *pod,
         list = resources_max(arena, wished, &list);
     }
     if (pod->kind == LIST_REQUESTS) {
-        struct td_resources allocated;
-        code = td_resources_decode(arena, td_json_get(owner, TD_STR("allocatedResources")),
-                                   &allocated, err);
+        struct td_resource_list allocated;
+        code = td_resource_list_decode(arena, td_json_get(owner, TD_STR("allocatedResources")),
+                                       &allocated, err);
         if (code != TD_OK) {
             return err ? td_error_wrap(err, "allocatedResources") : code;
         }
@@ -333,7 +338,7 @@ static int slot_compare(const void *a, const void *b)
     return td_str_compare(left->name, right->name);
 }
 
-static size_t slots_name_list(struct slot *items, const struct td_resources *list)
+static size_t slots_name_list(struct slot *items, const struct td_resource_list *list)
 {
     for (size_t i = 0; i < list->count; i++) {
         items[i].name = list->items[i].name;
@@ -343,8 +348,8 @@ static size_t slots_name_list(struct slot *items, const struct td_resources *lis
 
 /* One empty slot for each name of the parts and of the two lists of the pod itself. */
 static struct slots slots_new(struct td_arena *arena, const struct pod_part *parts, size_t count,
-                              const struct td_resources *pod_level,
-                              const struct td_resources *overhead)
+                              const struct td_resource_list *pod_level,
+                              const struct td_resource_list *overhead)
 {
     size_t name_count = pod_level->count + overhead->count;
     for (size_t i = 0; i < count; i++) {
@@ -413,7 +418,7 @@ static void slots_fold(struct td_arena *arena, const struct slots *slots,
                        const struct pod_part *parts, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        const struct td_resources *list = &parts[i].list;
+        const struct td_resource_list *list = &parts[i].list;
         for (size_t r = 0; r < list->count; r++) {
             struct slot *slot = slots_find(slots, list->items[r].name);
             slot_fold(arena, slot, &parts[i], &list->items[r].quantity);
@@ -434,13 +439,13 @@ static bool is_pod_level_resource(td_str name)
 
 /* The part of spec.resources that replaces the containers' sums, as it counts during a resize. */
 static int pod_level_read(struct td_arena *arena, const struct pod_view *pod,
-                          struct td_resources *ret, struct td_error *err)
+                          struct td_resource_list *ret, struct td_error *err)
 {
-    *ret = (struct td_resources){.items = NULL, .count = 0};
+    *ret = (struct td_resource_list){.items = NULL, .count = 0};
     if (pod->options->skip_pod_level_resources) {
         return TD_OK;
     }
-    struct td_resources wished;
+    struct td_resource_list wished;
     int code =
         resources_of(arena, td_json_get(pod->spec, TD_STR("resources")), pod->kind, &wished, err);
     if (code != TD_OK) {
@@ -455,31 +460,32 @@ static int pod_level_read(struct td_arena *arena, const struct pod_view *pod,
         !td_json_is(td_json_get(actuated, TD_STR("limits")), TD_JSON_TYPE_OBJECT)) {
         has_effective = false;
     }
-    struct td_resources effective = wished;
+    struct td_resource_list effective = wished;
     if (has_effective) {
         code = effective_list(arena, pod, &wished, pod->status, &effective, err);
         if (code != TD_OK) {
             return err ? td_error_wrap(err, "status") : code;
         }
     }
-    struct td_resource *items = td_arena_array(arena, struct td_resource, wished.count);
+    struct td_resource_amount *items =
+        td_arena_array(arena, struct td_resource_amount, wished.count);
     size_t count = 0;
     for (size_t i = 0; i < wished.count; i++) {
         td_str name = wished.items[i].name;
         if (is_pod_level_resource(name)) {
             /* A name that the effective list lacks counts as the zero quantity. */
-            const struct td_quantity *quantity = td_resources_get(&effective, name);
+            const struct td_quantity *quantity = td_resource_list_get(&effective, name);
             struct td_quantity zero = td_quantity_new(0, TD_QUANTITY_NONE);
             items[count++] =
-                (struct td_resource){.name = name, .quantity = quantity ? *quantity : zero};
+                (struct td_resource_amount){.name = name, .quantity = quantity ? *quantity : zero};
         }
     }
-    *ret = (struct td_resources){.items = items, .count = count};
+    *ret = (struct td_resource_list){.items = items, .count = count};
     return TD_OK;
 }
 
 static void slots_add_overhead(struct td_arena *arena, const struct slots *slots,
-                               const struct td_resources *overhead, enum list_kind kind)
+                               const struct td_resource_list *overhead, enum list_kind kind)
 {
     for (size_t i = 0; i < overhead->count; i++) {
         struct amount *total = &slots_find(slots, overhead->items[i].name)->total;
@@ -493,19 +499,20 @@ static void slots_add_overhead(struct td_arena *arena, const struct slots *slots
 }
 
 static void slots_result(struct td_arena *arena, const struct slots *slots,
-                         struct td_resources *ret)
+                         struct td_resource_list *ret)
 {
-    struct td_resource *items = td_arena_array(arena, struct td_resource, slots->count);
+    struct td_resource_amount *items =
+        td_arena_array(arena, struct td_resource_amount, slots->count);
     size_t count = 0;
     for (size_t i = 0; i < slots->count; i++) {
         if (slots->items[i].total.is_set) {
-            items[count++] = (struct td_resource){
+            items[count++] = (struct td_resource_amount){
                 .name = slots->items[i].name,
                 .quantity = slots->items[i].total.quantity,
             };
         }
     }
-    *ret = (struct td_resources){.items = items, .count = count};
+    *ret = (struct td_resource_list){.items = items, .count = count};
 }
 
 static int containers_read(struct td_arena *arena, const struct pod_view *pod,
@@ -533,7 +540,7 @@ static int containers_read(struct td_arena *arena, const struct pod_view *pod,
     return TD_OK;
 }
 
-static int pod_sum(struct td_arena *arena, struct pod_view *pod, struct td_resources *ret,
+static int pod_sum(struct td_arena *arena, struct pod_view *pod, struct td_resource_list *ret,
                    struct td_error *err)
 {
     struct pod_part *parts = NULL;
@@ -542,15 +549,15 @@ static int pod_sum(struct td_arena *arena, struct pod_view *pod, struct td_resou
     if (code != TD_OK) {
         return code;
     }
-    struct td_resources pod_level;
+    struct td_resource_list pod_level;
     code = pod_level_read(arena, pod, &pod_level, err);
     if (code != TD_OK) {
         return code;
     }
-    struct td_resources overhead = {.items = NULL, .count = 0};
+    struct td_resource_list overhead = {.items = NULL, .count = 0};
     if (!pod->options->exclude_overhead) {
-        code =
-            td_resources_decode(arena, td_json_get(pod->spec, TD_STR("overhead")), &overhead, err);
+        code = td_resource_list_decode(arena, td_json_get(pod->spec, TD_STR("overhead")), &overhead,
+                                       err);
         if (code != TD_OK) {
             return err ? td_error_wrap(err, "spec.overhead") : code;
         }
@@ -572,7 +579,7 @@ static int pod_sum(struct td_arena *arena, struct pod_view *pod, struct td_resou
 
 static int pod_resources(struct td_arena *arena, const struct td_json *pod,
                          const struct td_pod_resource_options *options, enum list_kind kind,
-                         struct td_resources *ret, struct td_error *err)
+                         struct td_resource_list *ret, struct td_error *err)
 {
     static const struct td_pod_resource_options defaults = {.use_status_resources = false};
     struct pod_view view = {
@@ -584,8 +591,8 @@ static int pod_resources(struct td_arena *arena, const struct td_json *pod,
     view.is_resize_infeasible = resize_is_infeasible(view.status);
     statuses_collect(arena, &view);
     if (kind == LIST_REQUESTS) {
-        int code = td_resources_decode(arena, view.options->non_missing_container_requests,
-                                       &view.non_missing, err);
+        int code = td_resource_list_decode(arena, view.options->non_missing_container_requests,
+                                           &view.non_missing, err);
         if (code != TD_OK) {
             return err ? td_error_wrap(err, "non-missing container requests") : code;
         }
@@ -594,14 +601,14 @@ static int pod_resources(struct td_arena *arena, const struct td_json *pod,
 }
 
 int td_pod_requests(struct td_arena *arena, const struct td_json *pod,
-                    const struct td_pod_resource_options *options, struct td_resources *ret,
+                    const struct td_pod_resource_options *options, struct td_resource_list *ret,
                     struct td_error *err)
 {
     return pod_resources(arena, pod, options, LIST_REQUESTS, ret, err);
 }
 
 int td_pod_limits(struct td_arena *arena, const struct td_json *pod,
-                  const struct td_pod_resource_options *options, struct td_resources *ret,
+                  const struct td_pod_resource_options *options, struct td_resource_list *ret,
                   struct td_error *err)
 {
     return pod_resources(arena, pod, options, LIST_LIMITS, ret, err);

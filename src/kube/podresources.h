@@ -15,13 +15,13 @@
 
 struct td_error;
 
-struct td_resource {
+struct td_resource_amount {
     td_str name; /* "cpu", "memory", "example.com/gpu" */
     struct td_quantity quantity;
 };
 
-struct td_resources {
-    struct td_resource *items; /* sorted by name; in the arena */
+struct td_resource_list {
+    struct td_resource_amount *items; /* sorted by name; in the arena */
     size_t count;
 };
 
@@ -37,13 +37,14 @@ struct td_pod_resource_options {
 
 /* A resource list such as resources.requests; NULL gives the empty list. Errors name the member and
  * its value. */
-int td_resources_decode(struct td_arena *arena, const struct td_json *object,
-                        struct td_resources *ret, struct td_error *err);
-const struct td_quantity *td_resources_get(const struct td_resources *resources, td_str name);
+int td_resource_list_decode(struct td_arena *arena, const struct td_json *object,
+                            struct td_resource_list *ret, struct td_error *err);
+const struct td_quantity *td_resource_list_get(const struct td_resource_list *resources,
+                                               td_str name);
 
 int td_pod_requests(struct td_arena *arena, const struct td_json *pod,
-                    const struct td_pod_resource_options *options, struct td_resources *ret,
+                    const struct td_pod_resource_options *options, struct td_resource_list *ret,
                     struct td_error *err);
 int td_pod_limits(struct td_arena *arena, const struct td_json *pod,
-                  const struct td_pod_resource_options *options, struct td_resources *ret,
+                  const struct td_pod_resource_options *options, struct td_resource_list *ret,
                   struct td_error *err);

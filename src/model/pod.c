@@ -294,7 +294,7 @@ static int decode_whole_requests(struct td_arena *arena, const struct td_json *p
     if (ret->pod_requests.count == 0) {
         return TD_OK;
     }
-    struct td_resources resources;
+    struct td_resource_list resources;
     const struct td_pod_resource_options options = {.use_status_resources = false};
     int code = td_pod_requests(arena, pod, &options, &resources, err);
     if (code < 0) {

@@ -67,17 +67,17 @@ static void upstream_learn(struct upstream *upstream, const struct replay_sample
     }
 }
 
-static struct td_resources request_list(struct td_arena *arena,
-                                        const struct replay_request *request)
+static struct td_resource_list request_list(struct td_arena *arena,
+                                            const struct replay_request *request)
 {
-    struct td_resources list = {.items = td_arena_array(arena, struct td_resource, 2)};
+    struct td_resource_list list = {.items = td_arena_array(arena, struct td_resource_amount, 2)};
     if (request->cpu_milli > 0) {
-        list.items[list.count++] = (struct td_resource){
+        list.items[list.count++] = (struct td_resource_amount){
             .name = TD_STR("cpu"),
             .quantity = td_quantity_new_milli(request->cpu_milli, TD_QUANTITY_DECIMAL_SI)};
     }
     if (request->memory_bytes > 0) {
-        list.items[list.count++] = (struct td_resource){
+        list.items[list.count++] = (struct td_resource_amount){
             .name = TD_STR("memory"),
             .quantity = td_quantity_new(request->memory_bytes, TD_QUANTITY_BINARY_SI)};
     }
@@ -128,10 +128,10 @@ static void upstream_after(void *state, const struct replay_sample *sample,
     const struct td_subject subject = {.container = CONTAINER, .aggregate = &upstream->aggregate};
     struct td_recommendation recommendation;
     td_recommend(&upstream->arena, &terms, &subject, 1, &recommendation, NULL);
-    const struct td_resources *target = &recommendation.containers[0].target;
+    const struct td_resource_list *target = &recommendation.containers[0].target;
     struct replay_request wanted = {
-        .cpu_milli = td_quantity_milli(td_resources_get(target, TD_STR("cpu"))),
-        .memory_bytes = td_quantity_value(td_resources_get(target, TD_STR("memory"))),
+        .cpu_milli = td_quantity_milli(td_resource_list_get(target, TD_STR("cpu"))),
+        .memory_bytes = td_quantity_value(td_resource_list_get(target, TD_STR("memory"))),
     };
     bool is_different =
         wanted.cpu_milli != request->cpu_milli || wanted.memory_bytes != request->memory_bytes;

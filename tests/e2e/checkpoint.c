@@ -59,7 +59,8 @@ static int make(struct td_arena *arena)
     return fwrite(text.ptr, 1, text.len, stdout) == text.len ? 0 : 1;
 }
 
-static void print_list(struct td_arena *arena, const char *name, const struct td_resources *list)
+static void print_list(struct td_arena *arena, const char *name,
+                       const struct td_resource_list *list)
 {
     for (size_t i = 0; i < list->count; i++) {
         (void)printf("%s %.*s %.*s\n", name, TD_STR_ARG(list->items[i].name),

@@ -22,7 +22,7 @@ static void set_optional(struct td_arena *arena, struct td_json *object, td_str 
                 has ? td_json_new_int64(arena, value) : td_json_new_null(arena));
 }
 
-static struct td_json *resources_json(struct td_arena *arena, const struct td_resources *list)
+static struct td_json *resources_json(struct td_arena *arena, const struct td_resource_list *list)
 {
     struct td_json *object = td_json_new_object(arena);
     for (size_t i = 0; i < list->count; i++) {

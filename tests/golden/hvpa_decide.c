@@ -330,11 +330,11 @@ struct coupled_case {
     size_t request_count;
 };
 
-static struct td_tandem_bound policy_bound(const struct td_resources *resources,
+static struct td_tandem_bound policy_bound(const struct td_resource_list *resources,
                                            enum td_hvpa_resource resource)
 {
     const struct td_quantity *quantity =
-        td_resources_get(resources, td_hvpa_resource_name(resource));
+        td_resource_list_get(resources, td_hvpa_resource_name(resource));
     if (!quantity) {
         return (struct td_tandem_bound){.is_set = false};
     }

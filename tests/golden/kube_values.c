@@ -310,7 +310,8 @@ static int time_run(struct td_arena *arena, const struct td_json *in, struct td_
     return TD_OK;
 }
 
-static struct td_json *resources_to_json(struct td_arena *arena, const struct td_resources *list)
+static struct td_json *resources_to_json(struct td_arena *arena,
+                                         const struct td_resource_list *list)
 {
     struct td_json *object = td_json_new_object(arena);
     for (size_t i = 0; i < list->count; i++) {
@@ -337,12 +338,12 @@ static int pod_requests_run(struct td_arena *arena, const struct td_json *in,
             td_json_get(options, TD_STR("nonMissingContainerRequests")),
     };
     const struct td_json *pod = td_json_get(in, TD_STR("pod"));
-    struct td_resources requests;
+    struct td_resource_list requests;
     int code = td_pod_requests(arena, pod, &wanted, &requests, err);
     if (code != TD_OK) {
         return code;
     }
-    struct td_resources limits;
+    struct td_resource_list limits;
     code = td_pod_limits(arena, pod, &wanted, &limits, err);
     if (code != TD_OK) {
         return code;

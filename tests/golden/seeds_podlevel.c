@@ -10,12 +10,13 @@
 #include "decide/vertical/resourcelist.h"
 #include "kube/patch.h"
 
-static void drop_uncontrolled(struct td_resources *list, const struct td_container_policy *policy)
+static void drop_uncontrolled(struct td_resource_list *list,
+                              const struct td_container_policy *policy)
 {
     const td_str names[] = {TD_CPU, TD_MEMORY};
     for (size_t i = 0; i < 2; i++) {
         if (!td_vpa_controls(policy, names[i])) {
-            td_resources_drop(list, names[i]);
+            td_resource_list_drop(list, names[i]);
         }
     }
 }
@@ -64,15 +65,15 @@ static struct td_pod_level_use read_use(struct td_arena *arena, const struct td_
     return use;
 }
 
-static int read_flags(struct td_arena *arena, const struct td_json *in, struct td_resources *ret,
-                      struct td_error *err)
+static int read_flags(struct td_arena *arena, const struct td_json *in,
+                      struct td_resource_list *ret, struct td_error *err)
 {
     const struct td_json *flags = td_json_get(in, TD_STR("flags"));
     const struct {
         td_str flag;
         td_str resource;
     } rows[] = {{TD_STR("podMaxAllowedCpu"), TD_CPU}, {TD_STR("podMaxAllowedMemory"), TD_MEMORY}};
-    *ret = (struct td_resources){.items = NULL, .count = 0};
+    *ret = (struct td_resource_list){.items = NULL, .count = 0};
     for (size_t i = 0; i < 2; i++) {
         const struct td_json *flag = td_json_get(flags, rows[i].flag);
         struct td_quantity quantity;
@@ -83,7 +84,7 @@ static int read_flags(struct td_arena *arena, const struct td_json *in, struct t
         if (code < 0) {
             return code;
         }
-        td_resources_set(arena, ret, rows[i].resource, &quantity);
+        td_resource_list_set(arena, ret, rows[i].resource, &quantity);
     }
     return TD_OK;
 }
@@ -91,9 +92,11 @@ static int read_flags(struct td_arena *arena, const struct td_json *in, struct t
 static struct td_json *pod_json(struct td_arena *arena, const struct td_pod_recommendation *pod)
 {
     struct td_json *object = td_json_new_object(arena);
-    td_json_set(arena, object, TD_STR("target"), td_resources_json(arena, &pod->target));
-    td_json_set(arena, object, TD_STR("lowerBound"), td_resources_json(arena, &pod->lower_bound));
-    td_json_set(arena, object, TD_STR("upperBound"), td_resources_json(arena, &pod->upper_bound));
+    td_json_set(arena, object, TD_STR("target"), td_resource_list_json(arena, &pod->target));
+    td_json_set(arena, object, TD_STR("lowerBound"),
+                td_resource_list_json(arena, &pod->lower_bound));
+    td_json_set(arena, object, TD_STR("upperBound"),
+                td_resource_list_json(arena, &pod->upper_bound));
     return object;
 }
 
@@ -101,7 +104,7 @@ static int run_recommendation(struct td_arena *arena, const struct td_json *in,
                               struct td_json **ret_out, struct td_error *err)
 {
     struct td_vpa vpa;
-    struct td_resources pod_max;
+    struct td_resource_list pod_max;
     int code = golden_vpa_of(arena, td_json_get(in, TD_STR("resourcePolicy")),
                              td_json_get(in, TD_STR("containerRecommendations")), &vpa, err);
     if (code == TD_OK) {
@@ -319,7 +322,7 @@ static void report_account(struct td_arena *arena, const struct td_vertical_pod 
     }
     for (size_t i = 0; i < capped->container_count; i++) {
         td_json_set(arena, targets, capped->containers[i].container_name,
-                    td_resources_json(arena, &capped->containers[i].target));
+                    td_resource_list_json(arena, &capped->containers[i].target));
     }
     td_json_set(arena, out, TD_STR("warning"), td_json_new_bool(arena, outcome->is_warned));
     td_json_set(arena, out, TD_STR("podRecommendation"),

@@ -6,7 +6,7 @@
 struct cluster {
     struct td_arena *arena;
     struct td_recommender *recommender;
-    struct td_resources global_max;
+    struct td_resource_list global_max;
     struct td_json *objects;   /* VPA objects as they lie in the API */
     struct td_json *selectors; /* their selectors as text */
 };
@@ -375,8 +375,8 @@ static int run_feed(struct td_arena *arena, const struct td_json *in, struct td_
                               .selectors = td_json_new_object(arena)};
     int code = golden_learn_config(in, &config, err);
     if (code == TD_OK) {
-        code = td_resources_decode(arena, td_json_get(in, TD_STR("globalMaxAllowed")),
-                                   &cluster.global_max, err);
+        code = td_resource_list_decode(arena, td_json_get(in, TD_STR("globalMaxAllowed")),
+                                       &cluster.global_max, err);
     }
     if (code < 0) {
         return code;

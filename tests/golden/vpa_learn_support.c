@@ -303,11 +303,11 @@ int golden_container_policy(struct td_arena *arena, const struct td_json *json,
         td_json_get(json, TD_STR("memoryAggregationIntervalCount")) != NULL;
     ret->memory_interval_count =
         td_json_get_int64(json, TD_STR("memoryAggregationIntervalCount"), 0);
-    int code =
-        td_resources_decode(arena, td_json_get(json, TD_STR("minAllowed")), &ret->min_allowed, err);
+    int code = td_resource_list_decode(arena, td_json_get(json, TD_STR("minAllowed")),
+                                       &ret->min_allowed, err);
     if (code == TD_OK) {
-        code = td_resources_decode(arena, td_json_get(json, TD_STR("maxAllowed")),
-                                   &ret->max_allowed, err);
+        code = td_resource_list_decode(arena, td_json_get(json, TD_STR("maxAllowed")),
+                                       &ret->max_allowed, err);
     }
     if (code == TD_OK) {
         code = optional_quantity(arena, json, TD_STR("oomBumpUpRatio"), &ret->has_oom_bump_up_ratio,

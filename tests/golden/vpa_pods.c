@@ -16,14 +16,14 @@ static struct td_json *summary_json(struct td_arena *arena, const struct td_limi
     }
     struct td_json *object = td_json_new_object(arena);
     if (summary->has_min) {
-        td_json_set(arena, object, TD_STR("min"), td_resources_json(arena, &summary->min));
+        td_json_set(arena, object, TD_STR("min"), td_resource_list_json(arena, &summary->min));
     }
     if (summary->has_max) {
-        td_json_set(arena, object, TD_STR("max"), td_resources_json(arena, &summary->max));
+        td_json_set(arena, object, TD_STR("max"), td_resource_list_json(arena, &summary->max));
     }
     if (summary->has_default) {
         td_json_set(arena, object, TD_STR("default"),
-                    td_resources_json(arena, &summary->default_limit));
+                    td_resource_list_json(arena, &summary->default_limit));
     }
     return object;
 }
@@ -80,9 +80,9 @@ static int run_proportional(struct td_arena *arena, const struct td_json *in,
     }
     const td_str keys[] = {TD_STR("limit"), TD_STR("request"), TD_STR("recommended"),
                            TD_STR("default")};
-    struct td_resources lists[4];
+    struct td_resource_list lists[4];
     for (size_t i = 0; i < 4; i++) {
-        int code = td_resources_decode(arena, td_json_get(in, keys[i]), &lists[i], err);
+        int code = td_resource_list_decode(arena, td_json_get(in, keys[i]), &lists[i], err);
         if (code < 0) {
             return code;
         }
@@ -98,7 +98,7 @@ static int run_proportional(struct td_arena *arena, const struct td_json *in,
     }
     *ret_out = td_json_new_object(arena);
     td_json_set(arena, *ret_out, TD_STR("limit"),
-                made.limits.count > 0 ? td_resources_json(arena, &made.limits)
+                made.limits.count > 0 ? td_resource_list_json(arena, &made.limits)
                                       : td_json_new_null(arena));
     td_json_set(arena, *ret_out, TD_STR("annotations"), notes);
     return TD_OK;
@@ -169,12 +169,12 @@ static int run_capping(struct td_arena *arena, const struct td_json *in, struct 
                        struct td_error *err)
 {
     struct td_vpa vpa;
-    struct td_resources global_max;
+    struct td_resource_list global_max;
     int code = golden_vpa_of(arena, td_json_get(in, TD_STR("resourcePolicy")),
                              td_json_get(in, TD_STR("recommendation")), &vpa, err);
     if (code == TD_OK) {
-        code = td_resources_decode(arena, td_json_get(in, TD_STR("globalMaxAllowed")), &global_max,
-                                   err);
+        code = td_resource_list_decode(arena, td_json_get(in, TD_STR("globalMaxAllowed")),
+                                       &global_max, err);
     }
     if (code < 0) {
         return code;

@@ -41,7 +41,7 @@ struct td_json *golden_recommendation_json(struct td_arena *arena,
         const struct td_container_recommendation *entry = &recommendation->containers[i];
         const struct {
             td_str key;
-            const struct td_resources *list;
+            const struct td_resource_list *list;
             bool has;
         } lists[] = {
             {TD_STR("target"), &entry->target, entry->has_target},
@@ -54,7 +54,7 @@ struct td_json *golden_recommendation_json(struct td_arena *arena,
                     td_json_new_string(arena, entry->container_name));
         for (size_t l = 0; l < 4; l++) {
             td_json_set(arena, object, lists[l].key,
-                        lists[l].has ? td_resources_json(arena, lists[l].list)
+                        lists[l].has ? td_resource_list_json(arena, lists[l].list)
                                      : td_json_new_null(arena));
         }
         td_json_append(array, object);

@@ -168,7 +168,7 @@ struct td_learn_terms td_learn_terms_of(const struct td_container_policy *policy
     if (!policy) {
         return terms;
     }
-    const struct td_quantity *most = td_resources_get(&policy->max_allowed, TD_STR("memory"));
+    const struct td_quantity *most = td_resource_list_get(&policy->max_allowed, TD_STR("memory"));
     terms.memory_bytes_max = most ? td_quantity_value(most) : 0;
     terms.has_oom_bump_up_ratio = policy->has_oom_bump_up_ratio;
     if (policy->has_oom_bump_up_ratio) {

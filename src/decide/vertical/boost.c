@@ -71,18 +71,18 @@ static struct td_quantity below_limit(struct td_arena *arena, const struct td_qu
 /* {"requests":{...},"limits":{...}} with cpu and memory of the spec. */
 static td_str original_text(struct td_arena *arena, const struct td_vertical_container *container)
 {
-    const struct td_resources *lists[] = {&container->spec_requests, &container->spec_limits};
+    const struct td_resource_list *lists[] = {&container->spec_requests, &container->spec_limits};
     const td_str names[] = {TD_CPU, TD_MEMORY};
     struct td_json *objects[2];
     for (size_t l = 0; l < 2; l++) {
-        struct td_resources kept = {.items = NULL, .count = 0};
+        struct td_resource_list kept = {.items = NULL, .count = 0};
         for (size_t n = 0; n < 2; n++) {
-            const struct td_quantity *found = td_resources_get(lists[l], names[n]);
+            const struct td_quantity *found = td_resource_list_get(lists[l], names[n]);
             if (found) {
-                td_resources_set(arena, &kept, names[n], found);
+                td_resource_list_set(arena, &kept, names[n], found);
             }
         }
-        objects[l] = td_resources_json(arena, &kept);
+        objects[l] = td_resource_list_json(arena, &kept);
     }
     struct td_json *original = td_json_new_object(arena);
     td_json_set(arena, original, TD_STR("requests"), objects[0]);
@@ -105,9 +105,9 @@ int td_boost_apply(struct td_arena *arena, const struct td_vpa *vpa,
         *ret_original = TD_STR_EMPTY;
         return TD_OK;
     }
-    struct td_quantity base = td_resources_value(&change->requests, TD_CPU);
+    struct td_quantity base = td_resource_list_value(&change->requests, TD_CPU);
     if (td_quantity_sign(&base) == 0) {
-        base = td_resources_value(&container->spec_requests, TD_CPU);
+        base = td_resource_list_value(&container->spec_requests, TD_CPU);
     }
     struct td_quantity boosted;
     int code = boost_amount(boost, &base, &boosted, err);
@@ -118,21 +118,21 @@ int td_boost_apply(struct td_arena *arena, const struct td_vpa *vpa,
         td_quantity_compare(&boosted, max_boost) > 0) {
         boosted = *max_boost;
     }
-    const struct td_quantity *limit = td_resources_get(&container->spec_limits, TD_CPU);
+    const struct td_quantity *limit = td_resource_list_get(&container->spec_limits, TD_CPU);
     if (policy && policy->is_requests_only) {
         boosted = below_limit(arena, &boosted, limit);
     } else {
         const struct td_proportion proportion = {
             .limit = limit,
-            .request = td_resources_get(&container->spec_requests, TD_CPU),
+            .request = td_resource_list_get(&container->spec_requests, TD_CPU),
             .recommended = &boosted,
         };
         struct td_proportional_limit made = td_proportional_limit(TD_CPU, &proportion);
         if (made.is_set) {
-            td_resources_set(arena, &change->limits, TD_CPU, &made.limit);
+            td_resource_list_set(arena, &change->limits, TD_CPU, &made.limit);
         }
     }
-    td_resources_set(arena, &change->requests, TD_CPU, &boosted);
+    td_resource_list_set(arena, &change->requests, TD_CPU, &boosted);
     *ret_original = original_text(arena, container);
     return TD_OK;
 }
@@ -207,24 +207,25 @@ td_duration td_boost_remaining(const struct td_vertical_pod *pod, const struct t
 }
 
 int td_boost_original(struct td_arena *arena, const struct td_vertical_pod *pod, td_str container,
-                      struct td_resources *ret_requests, struct td_resources *ret_limits,
+                      struct td_resource_list *ret_requests, struct td_resource_list *ret_limits,
                       struct td_error *err)
 {
     td_str name = td_boost_annotation(arena, container);
     td_str text = td_json_get_str(pod->meta.annotations, name, TD_STR_EMPTY);
     struct td_json *tree = NULL;
-    struct td_resources requests = {.items = NULL, .count = 0};
-    struct td_resources limits = {.items = NULL, .count = 0};
+    struct td_resource_list requests = {.items = NULL, .count = 0};
+    struct td_resource_list limits = {.items = NULL, .count = 0};
     int code = td_json_parse(arena, text, NULL, &tree, err);
     bool is_object = code == TD_OK && td_json_is(tree, TD_JSON_TYPE_OBJECT);
     if (code == TD_OK && !is_object && !td_json_is(tree, TD_JSON_TYPE_NULL)) {
         code = td_error_set(err, TD_INVALID, "must be an object");
     }
     if (is_object) {
-        code = td_resources_decode(arena, td_json_get(tree, TD_STR("requests")), &requests, err);
+        code =
+            td_resource_list_decode(arena, td_json_get(tree, TD_STR("requests")), &requests, err);
     }
     if (is_object && code == TD_OK) {
-        code = td_resources_decode(arena, td_json_get(tree, TD_STR("limits")), &limits, err);
+        code = td_resource_list_decode(arena, td_json_get(tree, TD_STR("limits")), &limits, err);
     }
     if (code < 0) {
         return err ? td_error_wrap(err, "annotation '%.*s'", TD_STR_ARG(name)) : code;

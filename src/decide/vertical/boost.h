@@ -41,5 +41,5 @@ td_duration td_boost_remaining(const struct td_vertical_pod *pod, const struct t
 
 /* Reads the annotation of a container; TD_INVALID when it is no JSON of resource lists. */
 int td_boost_original(struct td_arena *arena, const struct td_vertical_pod *pod, td_str container,
-                      struct td_resources *ret_requests, struct td_resources *ret_limits,
+                      struct td_resource_list *ret_requests, struct td_resource_list *ret_limits,
                       struct td_error *err);

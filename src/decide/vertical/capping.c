@@ -15,9 +15,9 @@ struct td_recommendation td_recommendation_copy(struct td_arena *arena,
     for (size_t i = 0; i < copy.container_count; i++) {
         struct td_container_recommendation *entry = &copy.containers[i];
         *entry = recommendation->containers[i];
-        entry->target = td_resources_copy(arena, &entry->target);
-        entry->lower_bound = td_resources_copy(arena, &entry->lower_bound);
-        entry->upper_bound = td_resources_copy(arena, &entry->upper_bound);
+        entry->target = td_resource_list_copy(arena, &entry->target);
+        entry->lower_bound = td_resource_list_copy(arena, &entry->lower_bound);
+        entry->upper_bound = td_resource_list_copy(arena, &entry->upper_bound);
     }
     return copy;
 }
@@ -25,7 +25,7 @@ struct td_recommendation td_recommendation_copy(struct td_arena *arena,
 struct td_recommendation td_cap_by_policy(struct td_arena *arena,
                                           const struct td_recommendation *recommendation,
                                           const struct td_resource_policy *policy,
-                                          const struct td_resources *global_max)
+                                          const struct td_resource_list *global_max)
 {
     struct td_recommendation capped = td_recommendation_copy(arena, recommendation);
     for (size_t i = 0; i < capped.container_count; i++) {
@@ -45,7 +45,7 @@ struct cap {
     struct td_notes *notes; /* NULL: none are taken of this list */
 };
 
-static void cap_move(const struct cap *cap, struct td_resource *resource,
+static void cap_move(const struct cap *cap, struct td_resource_amount *resource,
                      const struct td_quantity *to, enum td_cap_rule rule)
 {
     td_cap_steps_add(cap->arena, cap->steps,
@@ -64,7 +64,7 @@ static void cap_move(const struct cap *cap, struct td_resource *resource,
 }
 
 /* Bounds that are absent or zero do not bound. */
-static void cap_to_min(const struct cap *cap, struct td_resource *resource,
+static void cap_to_min(const struct cap *cap, struct td_resource_amount *resource,
                        const struct td_quantity *min, enum td_cap_rule rule)
 {
     if (min && td_quantity_sign(min) != 0 && td_quantity_compare(&resource->quantity, min) < 0) {
@@ -72,7 +72,7 @@ static void cap_to_min(const struct cap *cap, struct td_resource *resource,
     }
 }
 
-static void cap_to_max(const struct cap *cap, struct td_resource *resource,
+static void cap_to_max(const struct cap *cap, struct td_resource_amount *resource,
                        const struct td_quantity *max, enum td_cap_rule rule)
 {
     if (max && td_quantity_sign(max) != 0 && td_quantity_compare(&resource->quantity, max) > 0) {
@@ -82,20 +82,20 @@ static void cap_to_max(const struct cap *cap, struct td_resource *resource,
 
 /* The LimitRange bounds limits; a request is bounded where the limit that follows from it would
  * reach the bound. The minimum holds for the request itself too. */
-static void cap_to_container_range(const struct cap *cap, struct td_resource *resource)
+static void cap_to_container_range(const struct cap *cap, struct td_resource_amount *resource)
 {
     if (!td_resource_is_scaled(resource->name)) {
         return;
     }
     const struct td_proportion proportion = {
-        .limit = td_resources_get(td_vertical_limits(cap->container), resource->name),
-        .request = td_resources_get(td_vertical_requests(cap->container), resource->name),
-        .default_limit = td_resources_get(&cap->limits->default_limit, resource->name),
+        .limit = td_resource_list_get(td_vertical_limits(cap->container), resource->name),
+        .request = td_resource_list_get(td_vertical_requests(cap->container), resource->name),
+        .default_limit = td_resource_list_get(&cap->limits->default_limit, resource->name),
     };
-    const struct td_quantity *min = td_resources_get(&cap->limits->min, resource->name);
+    const struct td_quantity *min = td_resource_list_get(&cap->limits->min, resource->name);
     struct td_quantity for_min = td_boundary_request(resource->name, &proportion, min);
     struct td_quantity for_max = td_boundary_request(
-        resource->name, &proportion, td_resources_get(&cap->limits->max, resource->name));
+        resource->name, &proportion, td_resource_list_get(&cap->limits->max, resource->name));
     if (min && td_quantity_compare(min, &for_min) > 0) {
         for_min = *min;
     }
@@ -103,23 +103,23 @@ static void cap_to_container_range(const struct cap *cap, struct td_resource *re
     cap_to_max(cap, resource, &for_max, TD_CAP_RULE_CONTAINER_RANGE_MAX);
 }
 
-static void cap_list(const struct cap *cap, struct td_resources *list)
+static void cap_list(const struct cap *cap, struct td_resource_list *list)
 {
     for (size_t i = 0; cap->limits && i < list->count; i++) {
         cap_to_container_range(cap, &list->items[i]);
     }
     for (size_t i = 0; cap->policy && i < list->count; i++) {
-        struct td_resource *resource = &list->items[i];
-        cap_to_min(cap, resource, td_resources_get(&cap->policy->min_allowed, resource->name),
+        struct td_resource_amount *resource = &list->items[i];
+        cap_to_min(cap, resource, td_resource_list_get(&cap->policy->min_allowed, resource->name),
                    TD_CAP_RULE_MIN_ALLOWED);
-        cap_to_max(cap, resource, td_resources_get(&cap->policy->max_allowed, resource->name),
+        cap_to_max(cap, resource, td_resource_list_get(&cap->policy->max_allowed, resource->name),
                    TD_CAP_RULE_MAX_ALLOWED);
     }
     bool is_requests_only = cap->policy && cap->policy->is_requests_only;
     for (size_t i = 0; is_requests_only && i < list->count; i++) {
-        struct td_resource *resource = &list->items[i];
+        struct td_resource_amount *resource = &list->items[i];
         const struct td_quantity *limit =
-            td_resources_get(td_vertical_limits(cap->container), resource->name);
+            td_resource_list_get(td_vertical_limits(cap->container), resource->name);
         if (limit && td_quantity_milli(&resource->quantity) > td_quantity_milli(limit)) {
             cap_move(cap, resource, limit, TD_CAP_RULE_OWN_LIMIT);
         }

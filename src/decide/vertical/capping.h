@@ -30,7 +30,7 @@ struct td_recommendation td_recommendation_copy(struct td_arena *arena,
 struct td_recommendation td_cap_by_policy(struct td_arena *arena,
                                           const struct td_recommendation *recommendation,
                                           const struct td_resource_policy *policy,
-                                          const struct td_resources *global_max);
+                                          const struct td_resource_list *global_max);
 
 struct td_capping {
     const struct td_vertical_pod *pod;
@@ -38,7 +38,7 @@ struct td_capping {
     const struct td_resource_policy *policy;
     const struct td_limit_summary *container_limits; /* NULL: none, or not to be used */
     const struct td_limit_summary *pod_limits;       /* NULL: none */
-    const struct td_resources *largest_node;         /* allocatable; NULL: --cap-to-node is off */
+    const struct td_resource_list *largest_node;     /* allocatable; NULL: --cap-to-node is off */
 };
 
 struct td_capped {

@@ -30,31 +30,32 @@ static void change_limits(struct td_arena *arena, const struct td_changes_input 
 /* Only requests that the pod states are overwritten, and limits beside them. */
 static void change_present(struct td_arena *arena, const struct td_changes_input *input,
                            const struct td_vertical_container *container,
-                           const struct td_resources *target, struct td_container_change *change)
+                           const struct td_resource_list *target,
+                           struct td_container_change *change)
 {
     const struct td_container_policy *policy =
         td_vpa_container_policy(&input->vpa->policy, container->name);
     for (size_t i = 0; i < container->spec_requests.count; i++) {
         td_str name = container->spec_requests.items[i].name;
-        const struct td_quantity *wanted = target ? td_resources_get(target, name) : NULL;
+        const struct td_quantity *wanted = target ? td_resource_list_get(target, name) : NULL;
         if (!wanted) {
             change->lacks_recommendation =
                 change->lacks_recommendation || td_resource_is_scaled(name);
             continue;
         }
-        td_resources_set(arena, &change->requests, name, wanted);
+        td_resource_list_set(arena, &change->requests, name, wanted);
         if ((policy && policy->is_requests_only) ||
-            !td_resources_get(&container->spec_limits, name)) {
+            !td_resource_list_get(&container->spec_limits, name)) {
             continue;
         }
         const struct td_proportion proportion = {
-            .limit = td_resources_get(td_vertical_limits(container), name),
-            .request = td_resources_get(td_vertical_requests(container), name),
+            .limit = td_resource_list_get(td_vertical_limits(container), name),
+            .request = td_resource_list_get(td_vertical_requests(container), name),
             .recommended = wanted,
         };
         struct td_proportional_limit limit = td_proportional_limit(name, &proportion);
         if (limit.is_set) {
-            td_resources_set(arena, &change->limits, name, &limit.limit);
+            td_resource_list_set(arena, &change->limits, name, &limit.limit);
         }
     }
 }
@@ -94,9 +95,9 @@ void td_changes_make(struct td_arena *arena, const struct td_changes_input *inpu
             change_present(arena, input, &pod->containers[i], entry ? &entry->target : NULL,
                            change);
         } else if (entry) {
-            change->requests = td_resources_copy(arena, &entry->target);
+            change->requests = td_resource_list_copy(arena, &entry->target);
             change_limits(arena, input, &pod->containers[i], change);
-            td_resources_drop(&change->requests, TD_STR_EMPTY);
+            td_resource_list_drop(&change->requests, TD_STR_EMPTY);
         }
     }
 }

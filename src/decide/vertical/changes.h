@@ -15,8 +15,8 @@
 #include "decide/vertical/pod.h"
 
 struct td_container_change {
-    struct td_resources requests; /* to be written; empty: none */
-    struct td_resources limits;
+    struct td_resource_list requests; /* to be written; empty: none */
+    struct td_resource_list limits;
     struct td_notes notes;
     bool lacks_recommendation; /* pods with a stanza of their own: a request without one */
 };
@@ -24,8 +24,8 @@ struct td_container_change {
 struct td_changes_input {
     const struct td_vertical_pod *pod;
     const struct td_vpa *vpa;
-    const struct td_limit_ranges *limits;    /* of the pod's namespace */
-    const struct td_resources *largest_node; /* allocatable; NULL: --cap-to-node is off */
+    const struct td_limit_ranges *limits;        /* of the pod's namespace */
+    const struct td_resource_list *largest_node; /* allocatable; NULL: --cap-to-node is off */
     bool is_pod_level; /* the pod has resources of its own and the gate is on: only what is there is
                           overwritten, and LimitRanges for containers do not count */
 };

@@ -5,11 +5,11 @@
 
 enum pick { PICK_LOWER, PICK_HIGHER };
 
-static void merge_resource(struct td_arena *arena, struct td_resources *into,
-                           const struct td_resources *item, td_str name, enum pick pick)
+static void merge_resource(struct td_arena *arena, struct td_resource_list *into,
+                           const struct td_resource_list *item, td_str name, enum pick pick)
 {
-    const struct td_quantity *offered = td_resources_get(item, name);
-    const struct td_quantity *held = td_resources_get(into, name);
+    const struct td_quantity *offered = td_resource_list_get(item, name);
+    const struct td_quantity *held = td_resource_list_get(into, name);
     if (!offered) {
         return;
     }
@@ -18,18 +18,19 @@ static void merge_resource(struct td_arena *arena, struct td_resources *into,
     if (held && (pick == PICK_LOWER ? order < 0 : order > 0)) {
         return;
     }
-    td_resources_set(arena, into, name, offered);
+    td_resource_list_set(arena, into, name, offered);
 }
 
 static int merge_list(struct td_arena *arena, const struct td_json *item, td_str key,
-                      enum pick pick, bool *has, struct td_resources *into, struct td_error *err)
+                      enum pick pick, bool *has, struct td_resource_list *into,
+                      struct td_error *err)
 {
     const struct td_json *object = td_json_get(item, key);
     if (!object || td_json_is(object, TD_JSON_TYPE_NULL)) {
         return TD_OK;
     }
-    struct td_resources list;
-    int code = td_resources_decode(arena, object, &list, err);
+    struct td_resource_list list;
+    int code = td_resource_list_decode(arena, object, &list, err);
     if (code < 0) {
         return err ? td_error_wrap(err, "%.*s", TD_STR_ARG(key)) : code;
     }
@@ -51,7 +52,7 @@ static int merge_default(struct td_arena *arena, const struct td_json *item,
         return TD_OK;
     }
     into->has_default = true;
-    int code = td_resources_decode(arena, object, &into->default_limit, err);
+    int code = td_resource_list_decode(arena, object, &into->default_limit, err);
     return code < 0 && err ? td_error_wrap(err, "default") : code;
 }
 

@@ -22,9 +22,9 @@ struct td_limit_summary {
     bool has_min; /* an absent map is not an empty one */
     bool has_max;
     bool has_default;
-    struct td_resources min;
-    struct td_resources max;
-    struct td_resources default_limit;
+    struct td_resource_list min;
+    struct td_resource_list max;
+    struct td_resource_list default_limit;
 };
 
 struct td_limit_ranges {

@@ -121,7 +121,7 @@ static int look_at_pods(struct td_updater_pass *pass, struct sight *sights, stru
 }
 
 /* What a pod asks for by its spec, to tell whether it came back changed. */
-static void write_requests(const struct td_resources *resources, struct td_buf *out)
+static void write_requests(const struct td_resource_list *resources, struct td_buf *out)
 {
     for (size_t i = 0; i < resources->count; i++) {
         (void)td_buf_append(out, resources->items[i].name);

@@ -69,7 +69,7 @@ struct td_updater_input {
      * back. NULL: nobody knows. An OOM is reason enough to act (td_confidence_allows); whoever
      * knows of one answers INFINITY. */
     double (*get_confidence)(void *context, const struct td_vpa *vpa);
-    const struct td_resources *largest_node; /* allocatable; NULL: --cap-to-node is off */
+    const struct td_resource_list *largest_node; /* allocatable; NULL: --cap-to-node is off */
 };
 
 enum td_updater_call { TD_UPDATER_EVICT, TD_UPDATER_RESIZE, TD_UPDATER_ANNOTATE };

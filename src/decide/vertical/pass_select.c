@@ -107,10 +107,10 @@ static struct td_quantity sum_containers(struct td_arena *arena, const struct td
     struct td_quantity sum = td_quantity_new(0, TD_QUANTITY_DECIMAL_SI);
     for (size_t i = 0; i < pod->container_count; i++) {
         const struct td_quantity *asked =
-            td_resources_get(&pod->containers[i].spec_requests, resource);
+            td_resource_list_get(&pod->containers[i].spec_requests, resource);
         const struct td_container_recommendation *entry = pairs[i].entry;
         const struct td_quantity *wanted =
-            entry ? td_resources_get(&entry->target, resource) : NULL;
+            entry ? td_resource_list_get(&entry->target, resource) : NULL;
         if (asked) { /* a request that is not there is not written */
             td_quantity_add(arena, &sum, wanted ? wanted : asked);
         }
@@ -125,20 +125,20 @@ static void take_raised(struct td_arena *arena, const struct td_vertical_pod *po
                         struct td_recommendation *recommendation)
 {
     struct td_pod_recommendation *level = &recommendation->pod;
-    level->target = td_resources_copy(arena, &level->target);
-    level->upper_bound = td_resources_copy(arena, &level->upper_bound);
+    level->target = td_resource_list_copy(arena, &level->target);
+    level->upper_bound = td_resource_list_copy(arena, &level->upper_bound);
     for (size_t i = 0; i < level->target.count; i++) {
-        struct td_resource *target = &level->target.items[i];
-        const struct td_quantity *request = td_resources_get(&pod->pod_requests, target->name);
+        struct td_resource_amount *target = &level->target.items[i];
+        const struct td_quantity *request = td_resource_list_get(&pod->pod_requests, target->name);
         struct td_quantity sum = sum_containers(arena, pod, recommendation, target->name);
         if (!request || td_quantity_compare(request, &sum) != 0 ||
             td_quantity_compare(&sum, &target->quantity) <= 0) {
             continue;
         }
         target->quantity = sum;
-        const struct td_quantity *upper = td_resources_get(&level->upper_bound, target->name);
+        const struct td_quantity *upper = td_resource_list_get(&level->upper_bound, target->name);
         if (upper && td_quantity_compare(upper, &sum) < 0) {
-            td_resources_set(arena, &level->upper_bound, target->name, &sum);
+            td_resource_list_set(arena, &level->upper_bound, target->name, &sum);
         }
     }
 }

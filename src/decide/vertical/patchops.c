@@ -50,7 +50,7 @@ td_str td_patchops_container_path(struct td_arena *arena, size_t index)
 }
 
 static void set_list(struct td_arena *arena, struct td_json *patches, td_str path, bool is_there,
-                     const struct td_resources *list)
+                     const struct td_resource_list *list)
 {
     if (!is_there && list->count > 0) {
         td_patchops_add(arena, patches, "add", path, td_json_new_object(arena));
@@ -66,8 +66,8 @@ static void set_list(struct td_arena *arena, struct td_json *patches, td_str pat
 
 void td_patchops_set_resources(struct td_arena *arena, struct td_json *patches,
                                const struct td_patch_place *place,
-                               const struct td_resources *requests,
-                               const struct td_resources *limits)
+                               const struct td_resource_list *requests,
+                               const struct td_resource_list *limits)
 {
     if (!place->has_requests && !place->has_limits) {
         td_patchops_add(arena, patches, "add", place->path, td_json_new_object(arena));

@@ -32,5 +32,5 @@ td_str td_patchops_container_path(struct td_arena *arena, size_t index);
 /* Adds what is missing of the stanza, then every request and limit. */
 void td_patchops_set_resources(struct td_arena *arena, struct td_json *patches,
                                const struct td_patch_place *place,
-                               const struct td_resources *requests,
-                               const struct td_resources *limits);
+                               const struct td_resource_list *requests,
+                               const struct td_resource_list *limits);

@@ -44,19 +44,19 @@ static int get_time(const struct td_json *object, td_str key, td_time *ret, stru
 }
 
 static int get_resources(struct td_arena *arena, const struct td_json *object, td_str key,
-                         struct td_resources *ret, bool *ret_has, struct td_error *err)
+                         struct td_resource_list *ret, bool *ret_has, struct td_error *err)
 {
     const struct td_json *list = NULL;
     int code = get_object(object, key, &list, err);
     if (code == TD_OK) {
         *ret_has = list != NULL;
-        code = td_resources_decode(arena, list, ret, err);
+        code = td_resource_list_decode(arena, list, ret, err);
     }
     return code < 0 && err ? td_error_wrap(err, "resources.%.*s", TD_STR_ARG(key)) : code;
 }
 
 static int decode_lists(struct td_arena *arena, const struct td_json *resources,
-                        struct td_resources *ret_requests, struct td_resources *ret_limits,
+                        struct td_resource_list *ret_requests, struct td_resource_list *ret_limits,
                         bool *ret_has_requests, bool *ret_has_limits, struct td_error *err)
 {
     int code =
@@ -313,13 +313,13 @@ int td_vertical_pod_decode(struct td_arena *arena, const struct td_json *pod,
     return code;
 }
 
-const struct td_resources *td_vertical_requests(const struct td_vertical_container *container)
+const struct td_resource_list *td_vertical_requests(const struct td_vertical_container *container)
 {
     return container->has_status_resources ? &container->status_requests
                                            : &container->spec_requests;
 }
 
-const struct td_resources *td_vertical_limits(const struct td_vertical_container *container)
+const struct td_resource_list *td_vertical_limits(const struct td_vertical_container *container)
 {
     return container->has_status_resources ? &container->status_limits : &container->spec_limits;
 }

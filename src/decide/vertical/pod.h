@@ -22,13 +22,13 @@ struct td_error;
 
 struct td_vertical_container {
     td_str name;
-    struct td_resources spec_requests;
-    struct td_resources spec_limits;
+    struct td_resource_list spec_requests;
+    struct td_resource_list spec_limits;
     bool has_spec_requests; /* the map is there, be it empty: a patch need not add it */
     bool has_spec_limits;
     bool has_status_resources; /* containerStatuses[].resources is there */
-    struct td_resources status_requests;
-    struct td_resources status_limits;
+    struct td_resource_list status_requests;
+    struct td_resource_list status_limits;
     bool has_status_requests;
     bool has_status_limits;
     bool restarts_on_resize; /* some resizePolicy entry is RestartContainer */
@@ -56,8 +56,8 @@ struct td_vertical_pod {
     const struct td_vertical_container *containers; /* spec.containers, in order */
     size_t container_count;
     bool has_pod_level; /* spec.resources has requests or limits */
-    struct td_resources pod_requests;
-    struct td_resources pod_limits;
+    struct td_resource_list pod_requests;
+    struct td_resource_list pod_limits;
     struct td_resize_condition resize_pending;     /* PodResizePending */
     struct td_resize_condition resize_in_progress; /* PodResizeInProgress */
     bool is_pending_first; /* of the two conditions, Pending stands first in the list */
@@ -69,8 +69,8 @@ int td_vertical_pod_decode(struct td_arena *arena, const struct td_json *pod,
 
 /* What upstream calls the container's requests and limits: those of containerStatuses when that
  * block is there, else of the spec. */
-const struct td_resources *td_vertical_requests(const struct td_vertical_container *container);
-const struct td_resources *td_vertical_limits(const struct td_vertical_container *container);
+const struct td_resource_list *td_vertical_requests(const struct td_vertical_container *container);
+const struct td_resource_list *td_vertical_limits(const struct td_vertical_container *container);
 
 /* Are those maps there, be they empty? */
 bool td_vertical_has_requests(const struct td_vertical_container *container);

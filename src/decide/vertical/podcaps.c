@@ -43,13 +43,13 @@ void td_podcaps_insert_requests(struct td_arena *arena, const struct td_vertical
     }
     for (size_t i = 0; i < pod->container_count; i++) {
         const struct td_vertical_container *container = &pod->containers[i];
-        const struct td_resources *requests = td_vertical_requests(container);
+        const struct td_resource_list *requests = td_vertical_requests(container);
         if (requests->count == 0 || td_name_table_find(&table, container->name) != TD_NAME_NONE) {
             continue;
         }
         entries[count++] = (struct td_container_recommendation){
             .container_name = container->name,
-            .target = td_resources_copy(arena, requests),
+            .target = td_resource_list_copy(arena, requests),
             .has_target = true,
         };
     }
@@ -73,8 +73,8 @@ struct td_podcaps_pair *td_podcaps_pair(struct td_arena *arena, const struct td_
     return pairs;
 }
 
-static struct td_resources *entry_list(struct td_container_recommendation *entry,
-                                       enum td_cap_value value)
+static struct td_resource_list *entry_list(struct td_container_recommendation *entry,
+                                           enum td_cap_value value)
 {
     return value == TD_CAP_UPPER   ? &entry->upper_bound
            : value == TD_CAP_LOWER ? &entry->lower_bound
@@ -100,12 +100,12 @@ static void pass_add_up(struct pass *pass, const struct td_quantity *default_lim
     for (size_t i = 0; i < pass->count; i++) {
         const struct td_podcaps_pair *pair = &pass->pairs[i];
         const struct td_quantity *request =
-            td_resources_get(td_vertical_requests(pair->container), pass->resource);
+            td_resource_list_get(td_vertical_requests(pair->container), pass->resource);
         const struct td_quantity *value =
-            pair->entry ? td_resources_get(entry_list(pair->entry, pass->value), pass->resource)
+            pair->entry ? td_resource_list_get(entry_list(pair->entry, pass->value), pass->resource)
                         : request;
         const struct td_proportion proportion = {
-            .limit = td_resources_get(td_vertical_limits(pair->container), pass->resource),
+            .limit = td_resource_list_get(td_vertical_limits(pair->container), pass->resource),
             .request = request,
             .recommended = value,
             .default_limit = default_limit,
@@ -131,9 +131,11 @@ static bool entry_has_list(const struct td_container_recommendation *entry, enum
 static void pass_fill(const struct pass *pass, const struct td_podcaps_pair *pair)
 {
     const struct td_quantity zero = td_quantity_new(0, TD_QUANTITY_NONE);
-    const struct td_resources *requests = td_vertical_requests(pair->container);
-    if (entry_has_list(pair->entry, pass->value) && !td_resources_get(requests, pass->resource)) {
-        td_resources_set(pass->arena, entry_list(pair->entry, pass->value), pass->resource, &zero);
+    const struct td_resource_list *requests = td_vertical_requests(pair->container);
+    if (entry_has_list(pair->entry, pass->value) &&
+        !td_resource_list_get(requests, pass->resource)) {
+        td_resource_list_set(pass->arena, entry_list(pair->entry, pass->value), pass->resource,
+                             &zero);
     }
 }
 
@@ -144,7 +146,7 @@ static void pass_scale(const struct pass *pass, const struct td_quantity *goal,
     for (size_t i = 0; i < pass->count; i++) {
         struct td_container_recommendation *entry = pass->pairs[i].entry;
         struct td_quantity *value =
-            entry ? td_resources_edit(entry_list(entry, pass->value), pass->resource) : NULL;
+            entry ? td_resource_list_edit(entry_list(entry, pass->value), pass->resource) : NULL;
         if (!value) {
             bool is_filled = rule != TD_CAP_RULE_NODE &&
                              (base == &pass->sum || td_str_equal(pass->resource, TD_CPU));
@@ -168,9 +170,9 @@ static void pass_scale(const struct pass *pass, const struct td_quantity *goal,
 
 static void pass_run(struct pass *pass, const struct td_limit_summary *limits)
 {
-    struct td_quantity min = td_resources_value(&limits->min, pass->resource);
-    struct td_quantity max = td_resources_value(&limits->max, pass->resource);
-    pass_add_up(pass, td_resources_get(&limits->default_limit, pass->resource));
+    struct td_quantity min = td_resource_list_value(&limits->min, pass->resource);
+    struct td_quantity max = td_resource_list_value(&limits->max, pass->resource);
+    pass_add_up(pass, td_resource_list_get(&limits->default_limit, pass->resource));
     bool is_limited = td_quantity_sign(&pass->limit_sum) != 0;
     bool is_above_max =
         td_quantity_sign(&max) != 0 && td_quantity_compare(&max, &pass->limit_sum) < 0;
@@ -215,9 +217,9 @@ static void node_add_up(struct td_arena *arena, const struct td_podcaps_pair *pa
     *ret_others = *ret_targets;
     for (size_t i = 0; i < count; i++) {
         const struct td_quantity *target =
-            pairs[i].entry ? td_resources_get(&pairs[i].entry->target, resource) : NULL;
+            pairs[i].entry ? td_resource_list_get(&pairs[i].entry->target, resource) : NULL;
         const struct td_quantity *request =
-            td_resources_get(td_vertical_requests(pairs[i].container), resource);
+            td_resource_list_get(td_vertical_requests(pairs[i].container), resource);
         if (target) {
             td_quantity_add(arena, ret_targets, target);
         } else if (request) {
@@ -230,8 +232,8 @@ static void node_add_up(struct td_arena *arena, const struct td_podcaps_pair *pa
 static void node_hold_lower(struct td_arena *arena, struct td_container_recommendation *entry,
                             td_str resource, struct td_cap_steps *steps)
 {
-    struct td_quantity *lower = td_resources_edit(&entry->lower_bound, resource);
-    const struct td_quantity *target = td_resources_get(&entry->target, resource);
+    struct td_quantity *lower = td_resource_list_edit(&entry->lower_bound, resource);
+    const struct td_quantity *target = td_resource_list_get(&entry->target, resource);
     if (!lower || !target || td_quantity_compare(lower, target) <= 0) {
         return;
     }
@@ -246,13 +248,13 @@ static void node_hold_lower(struct td_arena *arena, struct td_container_recommen
 }
 
 void td_podcaps_to_node(struct td_arena *arena, const struct td_podcaps_pair *pairs, size_t count,
-                        const struct td_resources *node,
+                        const struct td_resource_list *node,
                         const struct td_recommendation *recommendation, struct td_notes *notes,
                         struct td_cap_steps *steps)
 {
     const td_str resources[] = {TD_CPU, TD_MEMORY};
     for (size_t r = 0; r < 2; r++) {
-        const struct td_quantity *allocatable = td_resources_get(node, resources[r]);
+        const struct td_quantity *allocatable = td_resource_list_get(node, resources[r]);
         struct pass pass = {.arena = arena,
                             .pairs = pairs,
                             .count = count,
@@ -270,7 +272,7 @@ void td_podcaps_to_node(struct td_arena *arena, const struct td_podcaps_pair *pa
         pass_scale(&pass, &room, &pass.sum, TD_ROUND_DOWN, TD_CAP_RULE_NODE);
         for (size_t i = 0; i < count; i++) {
             struct td_container_recommendation *entry = pairs[i].entry;
-            if (!entry || !td_resources_get(&entry->target, resources[r])) {
+            if (!entry || !td_resource_list_get(&entry->target, resources[r])) {
                 continue;
             }
             node_hold_lower(arena, entry, resources[r], steps);

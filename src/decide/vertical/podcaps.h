@@ -35,6 +35,6 @@ void td_podcaps_to_limits(struct td_arena *arena, const struct td_podcaps_pair *
  * scaled down to fit, and lower bounds with them, so that the updater finds nothing to do. Names of
  * capped resources go to `notes`, one list an entry of `recommendation`. */
 void td_podcaps_to_node(struct td_arena *arena, const struct td_podcaps_pair *pairs, size_t count,
-                        const struct td_resources *node,
+                        const struct td_resource_list *node,
                         const struct td_recommendation *recommendation, struct td_notes *notes,
                         struct td_cap_steps *steps);

@@ -14,10 +14,10 @@
 
 void td_pod_level_use_add(struct td_pod_level_use *use, const struct td_vertical_pod *pod)
 {
-    use->has_cpu = use->has_cpu || td_resources_get(&pod->pod_requests, TD_CPU) ||
-                   td_resources_get(&pod->pod_limits, TD_CPU);
-    use->has_memory = use->has_memory || td_resources_get(&pod->pod_requests, TD_MEMORY) ||
-                      td_resources_get(&pod->pod_limits, TD_MEMORY);
+    use->has_cpu = use->has_cpu || td_resource_list_get(&pod->pod_requests, TD_CPU) ||
+                   td_resource_list_get(&pod->pod_limits, TD_CPU);
+    use->has_memory = use->has_memory || td_resource_list_get(&pod->pod_requests, TD_MEMORY) ||
+                      td_resource_list_get(&pod->pod_limits, TD_MEMORY);
 }
 
 static bool pod_controls(const struct td_resource_policy *policy, td_str resource)
@@ -46,18 +46,18 @@ static const struct td_quantity *pod_max(const struct td_pod_level_terms *terms,
 {
     const struct td_resource_policy *policy = terms->policy;
     const struct td_quantity *own =
-        policy ? td_resources_get(&policy->pod.max_allowed, resource) : NULL;
+        policy ? td_resource_list_get(&policy->pod.max_allowed, resource) : NULL;
     *ret_rule = TD_CAP_RULE_POD_MAX_ALLOWED;
     if (own || !terms->pod_max) {
         return own;
     }
     for (size_t i = 0; policy && i < policy->container_count; i++) {
-        if (td_resources_get(&policy->containers[i].max_allowed, resource)) {
+        if (td_resource_list_get(&policy->containers[i].max_allowed, resource)) {
             return NULL;
         }
     }
     *ret_rule = TD_CAP_RULE_POD_GLOBAL_MAX;
-    return td_resources_get(terms->pod_max, resource);
+    return td_resource_list_get(terms->pod_max, resource);
 }
 
 static struct bound violated_bound(const struct td_pod_level_terms *terms, td_str resource,
@@ -65,7 +65,7 @@ static struct bound violated_bound(const struct td_pod_level_terms *terms, td_st
 {
     struct bound bound = {.value = NULL};
     const struct td_quantity *min =
-        terms->policy ? td_resources_get(&terms->policy->pod.min_allowed, resource) : NULL;
+        terms->policy ? td_resource_list_get(&terms->policy->pod.min_allowed, resource) : NULL;
     enum td_cap_rule rule = TD_CAP_RULE_POD_MAX_ALLOWED;
     const struct td_quantity *max = pod_max(terms, resource, &rule);
     bool is_cpu = td_str_equal(resource, TD_CPU);
@@ -81,8 +81,8 @@ static struct bound violated_bound(const struct td_pod_level_terms *terms, td_st
     return bound;
 }
 
-static const struct td_resources *list_of(const struct td_container_recommendation *entry,
-                                          enum td_cap_value value)
+static const struct td_resource_list *list_of(const struct td_container_recommendation *entry,
+                                              enum td_cap_value value)
 {
     return value == TD_CAP_UPPER   ? &entry->upper_bound
            : value == TD_CAP_LOWER ? &entry->lower_bound
@@ -97,7 +97,7 @@ static bool add_up(struct td_arena *arena, const struct td_recommendation *recom
     bool is_there = false;
     for (size_t i = 0; i < recommendation->container_count; i++) {
         const struct td_quantity *part =
-            td_resources_get(list_of(&recommendation->containers[i], value), resource);
+            td_resource_list_get(list_of(&recommendation->containers[i], value), resource);
         if (part) {
             td_quantity_add(arena, &sum, part);
             is_there = true;
@@ -110,9 +110,9 @@ static bool add_up(struct td_arena *arena, const struct td_recommendation *recom
 /* Bounds on the wrong side of their target are moved to it. */
 static void enclose_target(struct td_container_recommendation *entry, td_str resource)
 {
-    const struct td_quantity *target = td_resources_get(&entry->target, resource);
-    struct td_quantity *lower = td_resources_edit(&entry->lower_bound, resource);
-    struct td_quantity *upper = td_resources_edit(&entry->upper_bound, resource);
+    const struct td_quantity *target = td_resource_list_get(&entry->target, resource);
+    struct td_quantity *lower = td_resource_list_edit(&entry->lower_bound, resource);
+    struct td_quantity *upper = td_resource_list_edit(&entry->upper_bound, resource);
     if (target && lower && td_quantity_compare(lower, target) > 0) {
         *lower = *target;
     }
@@ -127,11 +127,11 @@ static void scale_entry(struct td_arena *arena, const struct td_pod_level_terms 
                         struct td_cap_steps *steps)
 {
     static const enum td_cap_value values[] = {TD_CAP_TARGET, TD_CAP_LOWER, TD_CAP_UPPER};
-    struct td_resources *lists[] = {&entry->target, &entry->lower_bound, &entry->upper_bound};
+    struct td_resource_list *lists[] = {&entry->target, &entry->lower_bound, &entry->upper_bound};
     struct td_quantity before[3];
     for (size_t i = 0; i < 3; i++) {
-        struct td_quantity *quantity = td_resources_edit(lists[i], resource);
-        before[i] = td_resources_value(lists[i], resource);
+        struct td_quantity *quantity = td_resource_list_edit(lists[i], resource);
+        before[i] = td_resource_list_value(lists[i], resource);
         if (quantity) {
             *quantity =
                 td_scale_quantity(resource, quantity, bound->value, sum, bound->rounding, NULL);
@@ -140,13 +140,14 @@ static void scale_entry(struct td_arena *arena, const struct td_pod_level_terms 
     td_recommend_cap(terms->policy, terms->global_max, entry, NULL);
     enclose_target(entry, resource);
     for (size_t i = 0; i < 3; i++) {
-        td_cap_steps_add(arena, steps,
-                         &(struct td_cap_step){.container = entry->container_name,
-                                               .resource = resource,
-                                               .value = values[i],
-                                               .rule = bound->rule,
-                                               .before = before[i],
-                                               .after = td_resources_value(lists[i], resource)});
+        td_cap_steps_add(
+            arena, steps,
+            &(struct td_cap_step){.container = entry->container_name,
+                                  .resource = resource,
+                                  .value = values[i],
+                                  .rule = bound->rule,
+                                  .before = before[i],
+                                  .after = td_resource_list_value(lists[i], resource)});
     }
 }
 
@@ -185,9 +186,9 @@ static void recommend_resource(struct td_arena *arena, const struct td_pod_level
     }
     struct td_pod_recommendation *pod = &recommendation->pod;
     pod->is_set = true;
-    td_resources_set(arena, &pod->target, resource, &target);
-    td_resources_set(arena, &pod->lower_bound, resource, &lower);
-    td_resources_set(arena, &pod->upper_bound, resource, &upper);
+    td_resource_list_set(arena, &pod->target, resource, &target);
+    td_resource_list_set(arena, &pod->lower_bound, resource, &lower);
+    td_resource_list_set(arena, &pod->upper_bound, resource, &upper);
 }
 
 void td_pod_level_recommend(struct td_arena *arena, const struct td_pod_level_terms *terms,
@@ -202,7 +203,7 @@ void td_pod_level_recommend(struct td_arena *arena, const struct td_pod_level_te
     }
 }
 
-static void cap_resource(struct td_arena *arena, struct td_resource *resource,
+static void cap_resource(struct td_arena *arena, struct td_resource_amount *resource,
                          enum td_cap_value value, const struct td_quantity *bound,
                          enum td_cap_rule rule, struct td_cap_steps *steps)
 {
@@ -226,31 +227,31 @@ static void cap_resource(struct td_arena *arena, struct td_resource *resource,
 struct td_pod_recommendation td_pod_level_cap(struct td_arena *arena,
                                               const struct td_pod_recommendation *recommendation,
                                               const struct td_limit_summary *limits,
-                                              const struct td_resources *largest_node,
+                                              const struct td_resource_list *largest_node,
                                               struct td_cap_steps *steps)
 {
     static const enum td_cap_value values[] = {TD_CAP_TARGET, TD_CAP_LOWER, TD_CAP_UPPER};
     struct td_pod_recommendation capped = {
         .is_set = recommendation->is_set,
-        .target = td_resources_copy(arena, &recommendation->target),
-        .lower_bound = td_resources_copy(arena, &recommendation->lower_bound),
-        .upper_bound = td_resources_copy(arena, &recommendation->upper_bound),
+        .target = td_resource_list_copy(arena, &recommendation->target),
+        .lower_bound = td_resource_list_copy(arena, &recommendation->lower_bound),
+        .upper_bound = td_resource_list_copy(arena, &recommendation->upper_bound),
     };
-    struct td_resources *lists[] = {&capped.target, &capped.lower_bound, &capped.upper_bound};
+    struct td_resource_list *lists[] = {&capped.target, &capped.lower_bound, &capped.upper_bound};
     for (size_t l = 0; l < 3; l++) {
         for (size_t i = 0; i < lists[l]->count; i++) {
-            struct td_resource *resource = &lists[l]->items[i];
+            struct td_resource_amount *resource = &lists[l]->items[i];
             if (limits) {
                 cap_resource(arena, resource, values[l],
-                             td_resources_get(&limits->min, resource->name),
+                             td_resource_list_get(&limits->min, resource->name),
                              TD_CAP_RULE_POD_RANGE_MIN, steps);
                 cap_resource(arena, resource, values[l],
-                             td_resources_get(&limits->max, resource->name),
+                             td_resource_list_get(&limits->max, resource->name),
                              TD_CAP_RULE_POD_RANGE_MAX, steps);
             }
             if (largest_node && values[l] != TD_CAP_UPPER) {
                 cap_resource(arena, resource, values[l],
-                             td_resources_get(largest_node, resource->name), TD_CAP_RULE_NODE,
+                             td_resource_list_get(largest_node, resource->name), TD_CAP_RULE_NODE,
                              steps);
             }
         }

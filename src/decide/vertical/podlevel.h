@@ -24,10 +24,10 @@ struct td_pod_level_use {
 void td_pod_level_use_add(struct td_pod_level_use *use, const struct td_vertical_pod *pod);
 
 struct td_pod_level_terms {
-    struct td_pod_level_use use;             /* nothing: the feature is off, or nobody uses it */
-    const struct td_resource_policy *policy; /* NULL: none */
-    const struct td_resources *global_max;   /* of containers; NULL: none */
-    const struct td_resources *pod_max;      /* --pod-recommendation-max-allowed-*; NULL: none */
+    struct td_pod_level_use use;               /* nothing: the feature is off, or nobody uses it */
+    const struct td_resource_policy *policy;   /* NULL: none */
+    const struct td_resource_list *global_max; /* of containers; NULL: none */
+    const struct td_resource_list *pod_max;    /* --pod-recommendation-max-allowed-*; NULL: none */
 };
 
 /* Sums up the containers (already capped by their policies), holds the sum inside the pod's bounds
@@ -41,5 +41,5 @@ void td_pod_level_recommend(struct td_arena *arena, const struct td_pod_level_te
 struct td_pod_recommendation td_pod_level_cap(struct td_arena *arena,
                                               const struct td_pod_recommendation *recommendation,
                                               const struct td_limit_summary *limits,
-                                              const struct td_resources *largest_node,
+                                              const struct td_resource_list *largest_node,
                                               struct td_cap_steps *steps);

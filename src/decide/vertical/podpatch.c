@@ -27,7 +27,7 @@ static td_str joined(struct td_arena *arena, td_str prefix, const struct td_note
 }
 
 static void note_list(struct td_arena *arena, struct td_notes *notes,
-                      const struct td_resources *list, const char *word)
+                      const struct td_resource_list *list, const char *word)
 {
     for (size_t i = 0; i < list->count; i++) {
         td_notes_add(arena, notes,
@@ -74,7 +74,7 @@ static bool may_boost(const struct td_pod_patch_input *input, bool is_pod_level,
                       const struct td_vertical_container *container)
 {
     return input->gates.cpu_startup_boost &&
-           (!is_pod_level || td_resources_get(&container->spec_requests, TD_CPU));
+           (!is_pod_level || td_resource_list_get(&container->spec_requests, TD_CPU));
 }
 
 /* With the boost's gate on, upstream passes over containers whose policy is Off. */

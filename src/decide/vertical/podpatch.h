@@ -21,8 +21,8 @@ struct td_pod_patch_input {
     const struct td_vpa *vpa;             /* the one that controls the pod */
     const struct td_limit_ranges *limits; /* of the namespace of the request */
     struct td_vpa_gates gates;
-    const struct td_quantity *max_cpu_boost; /* --max-allowed-cpu-boost; NULL or zero: none */
-    const struct td_resources *largest_node; /* allocatable; NULL: --cap-to-node is off */
+    const struct td_quantity *max_cpu_boost;     /* --max-allowed-cpu-boost; NULL or zero: none */
+    const struct td_resource_list *largest_node; /* allocatable; NULL: --cap-to-node is off */
     bool warns_of_limit_range; /* --pod-level-container-limitrange=warn, instead of refusing */
 };
 

@@ -9,8 +9,8 @@ struct stanza {
     struct td_arena *arena;
     const struct td_changes_input *input;
     struct td_container_change *changes;
-    struct td_resources old_requests; /* as the API server fills them in */
-    struct td_resources container_sum;
+    struct td_resource_list old_requests; /* as the API server fills them in */
+    struct td_resource_list container_sum;
     struct td_cap_steps *steps;
     struct td_stanza *made;
 };
@@ -45,29 +45,29 @@ static void stanza_note(const struct stanza *stanza, enum td_stanza_note_kind ki
 
 /* cpu and memory requests of the pod, with those that the API server would fill in: from the sum of
  * its containers where one of them asks, else from the limit. */
-static struct td_resources default_requests(struct td_arena *arena,
-                                            const struct td_vertical_pod *pod)
+static struct td_resource_list default_requests(struct td_arena *arena,
+                                                const struct td_vertical_pod *pod)
 {
     const td_str names[] = {TD_CPU, TD_MEMORY};
-    struct td_resources requests = {.items = NULL, .count = 0};
+    struct td_resource_list requests = {.items = NULL, .count = 0};
     for (size_t i = 0; i < 2; i++) {
-        const struct td_quantity *request = td_resources_get(&pod->pod_requests, names[i]);
-        const struct td_quantity *limit = td_resources_get(&pod->pod_limits, names[i]);
+        const struct td_quantity *request = td_resource_list_get(&pod->pod_requests, names[i]);
+        const struct td_quantity *limit = td_resource_list_get(&pod->pod_limits, names[i]);
         struct td_quantity sum = td_quantity_new(0, TD_QUANTITY_NONE);
         bool is_asked = false;
         for (size_t c = 0; !request && limit && c < pod->container_count; c++) {
             const struct td_quantity *part =
-                td_resources_get(&pod->containers[c].spec_requests, names[i]);
+                td_resource_list_get(&pod->containers[c].spec_requests, names[i]);
             if (part) {
                 td_quantity_add(arena, &sum, part);
                 is_asked = true;
             }
         }
         if (request || limit) {
-            td_resources_set(arena, &requests, names[i],
-                             request    ? request
-                             : is_asked ? &sum
-                                        : limit);
+            td_resource_list_set(arena, &requests, names[i],
+                                 request    ? request
+                                 : is_asked ? &sum
+                                            : limit);
         }
     }
     return requests;
@@ -82,7 +82,7 @@ static int sum_containers(struct stanza *stanza, struct td_error *err)
     const struct td_json *list = td_json_get_path(tree, "spec.containers");
     struct td_json *item = td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->first : NULL;
     for (size_t i = 0; item && i < pod->container_count; item = item->next, i++) {
-        const struct td_resources *requests = &stanza->changes[i].requests;
+        const struct td_resource_list *requests = &stanza->changes[i].requests;
         if (requests->count == 0) {
             continue;
         }
@@ -121,8 +121,8 @@ static void set_limit(const struct stanza *stanza, td_str resource,
 {
     const struct td_limit_summary *limits = td_limit_summary_or_null(&stanza->input->limits->pod);
     const struct td_proportion proportion = {
-        .limit = td_resources_get(&stanza->input->pod->pod_limits, resource),
-        .request = td_resources_get(&stanza->old_requests, resource),
+        .limit = td_resource_list_get(&stanza->input->pod->pod_limits, resource),
+        .request = td_resource_list_get(&stanza->old_requests, resource),
         .recommended = request,
     };
     if (!proportion.limit) {
@@ -133,7 +133,7 @@ static void set_limit(const struct stanza *stanza, td_str resource,
     if (!made.is_set) {
         return;
     }
-    const struct td_quantity *max = limits ? td_resources_get(&limits->max, resource) : NULL;
+    const struct td_quantity *max = limits ? td_resource_list_get(&limits->max, resource) : NULL;
     if (max && td_quantity_sign(max) != 0 && td_quantity_compare(&made.limit, max) > 0) {
         const struct td_quantity *held = td_quantity_compare(request, max) > 0 ? request : max;
         if (td_quantity_compare(&made.limit, held) > 0) {
@@ -147,7 +147,7 @@ static void set_limit(const struct stanza *stanza, td_str resource,
             stanza_note(stanza, TD_STANZA_LIMIT_CAPPED, resource, TD_STR_EMPTY);
         }
     }
-    td_resources_set(stanza->arena, &stanza->made->limits, resource, &made.limit);
+    td_resource_list_set(stanza->arena, &stanza->made->limits, resource, &made.limit);
     stanza_note(stanza, TD_STANZA_LIMIT, resource, TD_STR_EMPTY);
 }
 
@@ -157,13 +157,13 @@ static void overwrite(const struct stanza *stanza)
     for (size_t i = 0; i < stanza->old_requests.count; i++) {
         td_str resource = stanza->old_requests.items[i].name;
         const struct td_quantity *target =
-            td_resources_get(&stanza->made->recommendation.target, resource);
+            td_resource_list_get(&stanza->made->recommendation.target, resource);
         if (!target) {
             stanza->made->lacks_recommendation = true;
             continue;
         }
         note_caps(stanza, resource);
-        td_resources_set(stanza->arena, &stanza->made->requests, resource, target);
+        td_resource_list_set(stanza->arena, &stanza->made->requests, resource, target);
         stanza_note(stanza, TD_STANZA_REQUEST, resource, TD_STR_EMPTY);
         if (!policy->pod.is_requests_only) {
             set_limit(stanza, resource, target);
@@ -172,11 +172,11 @@ static void overwrite(const struct stanza *stanza)
 }
 
 /* What a list will hold after the change: the new value, else the old one, else NULL. */
-static const struct td_quantity *after(const struct td_resources *changed,
-                                       const struct td_resources *old, td_str resource)
+static const struct td_quantity *after(const struct td_resource_list *changed,
+                                       const struct td_resource_list *old, td_str resource)
 {
-    const struct td_quantity *found = td_resources_get(changed, resource);
-    return found ? found : td_resources_get(old, resource);
+    const struct td_quantity *found = td_resource_list_get(changed, resource);
+    return found ? found : td_resource_list_get(old, resource);
 }
 
 /* The highest limit of an init container; those are never changed. */
@@ -205,7 +205,7 @@ static int init_limit(const struct stanza *stanza, td_str resource, struct td_qu
     return TD_OK;
 }
 
-static void raise_to(const struct stanza *stanza, struct td_resources *list, td_str resource,
+static void raise_to(const struct stanza *stanza, struct td_resource_list *list, td_str resource,
                      const struct td_quantity *from, const struct td_quantity *to,
                      enum td_cap_rule rule)
 {
@@ -216,7 +216,7 @@ static void raise_to(const struct stanza *stanza, struct td_resources *list, td_
                                            .rule = rule,
                                            .before = *from,
                                            .after = *to});
-    td_resources_set(stanza->arena, list, resource, to);
+    td_resource_list_set(stanza->arena, list, resource, to);
     stanza_note(stanza, is_request ? TD_STANZA_REQUEST_RAISED : TD_STANZA_LIMIT_RAISED, resource,
                 TD_STR_EMPTY);
 }
@@ -243,7 +243,7 @@ static void lower_container_limits(const struct stanza *stanza, td_str resource,
                                                .rule = TD_CAP_RULE_POD_LIMIT,
                                                .before = *limit,
                                                .after = lowered});
-        td_resources_set(stanza->arena, &change->limits, resource, &lowered);
+        td_resource_list_set(stanza->arena, &change->limits, resource, &lowered);
         const struct td_stanza_note note = {.kind = TD_STANZA_CONTAINER_LIMIT_LOWERED,
                                             .resource = resource,
                                             .container = container->name};
@@ -258,7 +258,7 @@ static int correct(const struct stanza *stanza, td_str resource, struct td_error
     struct td_stanza *made = stanza->made;
     const struct td_vertical_pod *pod = stanza->input->pod;
     const struct td_quantity *request = after(&made->requests, &stanza->old_requests, resource);
-    const struct td_quantity *sum = td_resources_get(&stanza->container_sum, resource);
+    const struct td_quantity *sum = td_resource_list_get(&stanza->container_sum, resource);
     if (request && sum && td_quantity_compare(request, sum) < 0) {
         raise_to(stanza, &made->requests, resource, request, sum, TD_CAP_RULE_CONTAINER_SUM);
         request = sum;

@@ -36,8 +36,8 @@ struct td_stanza_note {
 };
 
 struct td_stanza {
-    struct td_resources requests; /* to be written at pod level */
-    struct td_resources limits;
+    struct td_resource_list requests; /* to be written at pod level */
+    struct td_resource_list limits;
     struct td_pod_recommendation recommendation; /* after Pod LimitRange and node */
     struct td_stanza_note *notes;
     size_t note_count;

@@ -57,23 +57,23 @@ static double diff_of(struct entries *entries)
 
 /* The three lists of one level. */
 struct bounds {
-    const struct td_resources *target;
-    const struct td_resources *lower;
-    const struct td_resources *upper;
+    const struct td_resource_list *target;
+    const struct td_resource_list *lower;
+    const struct td_resource_list *upper;
 };
 
-static void add_level(const struct bounds *bounds, const struct td_resources *requests,
+static void add_level(const struct bounds *bounds, const struct td_resource_list *requests,
                       bool skip_absent, struct entries *entries, struct td_update_priority *ret)
 {
     for (size_t i = 0; i < bounds->target->count; i++) {
-        const struct td_resource *target = &bounds->target->items[i];
-        const struct td_quantity *request = td_resources_get(requests, target->name);
+        const struct td_resource_amount *target = &bounds->target->items[i];
+        const struct td_quantity *request = td_resource_list_get(requests, target->name);
         struct entry entry = {.resource = target->name,
                               .target = td_quantity_milli(&target->quantity)};
         if (request) {
             entry.request = td_quantity_milli(request);
-            const struct td_quantity *lower = td_resources_get(bounds->lower, target->name);
-            const struct td_quantity *upper = td_resources_get(bounds->upper, target->name);
+            const struct td_quantity *lower = td_resource_list_get(bounds->lower, target->name);
+            const struct td_quantity *upper = td_resource_list_get(bounds->upper, target->name);
             ret->is_scale_up |= entry.target > entry.request;
             ret->is_outside |= (lower && td_quantity_compare(request, lower) < 0) ||
                                (upper && td_quantity_compare(request, upper) > 0);
@@ -234,10 +234,10 @@ bool td_recommendation_is_lower(struct td_arena *arena, const struct td_recommen
         if (found == TD_NAME_NONE) {
             continue;
         }
-        const struct td_resources *target = &now->containers[i].target;
+        const struct td_resource_list *target = &now->containers[i].target;
         for (size_t r = 0; r < target->count; r++) {
             const struct td_quantity *old =
-                td_resources_get(&before->containers[found].target, target->items[r].name);
+                td_resource_list_get(&before->containers[found].target, target->items[r].name);
             if (old && td_quantity_compare(&target->items[r].quantity, old) < 0) {
                 return true;
             }

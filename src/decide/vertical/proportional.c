@@ -83,22 +83,22 @@ struct td_proportional_limit td_proportional_limit(td_str resource,
 
 struct td_proportional_limits td_proportional_limits(struct td_arena *arena,
                                                      const struct td_original *original,
-                                                     const struct td_resources *recommended)
+                                                     const struct td_resource_list *recommended)
 {
     const td_str names[] = {TD_CPU, TD_MEMORY};
     struct td_proportional_limits result = {.note_count = 0};
     for (size_t i = 0; i < 2; i++) {
         const struct td_proportion proportion = {
-            .limit = td_resources_get(original->limits, names[i]),
-            .request = td_resources_get(original->requests, names[i]),
-            .recommended = td_resources_get(recommended, names[i]),
+            .limit = td_resource_list_get(original->limits, names[i]),
+            .request = td_resource_list_get(original->requests, names[i]),
+            .recommended = td_resource_list_get(recommended, names[i]),
             .default_limit = original->default_limits
-                                 ? td_resources_get(original->default_limits, names[i])
+                                 ? td_resource_list_get(original->default_limits, names[i])
                                  : NULL,
         };
         struct td_proportional_limit made = td_proportional_limit(names[i], &proportion);
         if (made.is_set) {
-            td_resources_set(arena, &result.limits, names[i], &made.limit);
+            td_resource_list_set(arena, &result.limits, names[i], &made.limit);
         }
         if (made.note) {
             result.notes[result.note_count++] =

@@ -41,13 +41,13 @@ struct td_proportional_limit td_proportional_limit(td_str resource,
                                                    const struct td_proportion *proportion);
 
 struct td_original {
-    const struct td_resources *limits;
-    const struct td_resources *requests;
-    const struct td_resources *default_limits; /* NULL: none */
+    const struct td_resource_list *limits;
+    const struct td_resource_list *requests;
+    const struct td_resource_list *default_limits; /* NULL: none */
 };
 
 struct td_proportional_limits {
-    struct td_resources limits; /* empty: no limits are set */
+    struct td_resource_list limits; /* empty: no limits are set */
     td_str notes[2];
     size_t note_count; /* 0 when no limits are set */
 };
@@ -55,7 +55,7 @@ struct td_proportional_limits {
 /* cpu and memory together. */
 struct td_proportional_limits td_proportional_limits(struct td_arena *arena,
                                                      const struct td_original *original,
-                                                     const struct td_resources *recommended);
+                                                     const struct td_resource_list *recommended);
 
 /* The request at which the limit reaches `boundary`; zero when there is none. */
 struct td_quantity td_boundary_request(td_str resource, const struct td_proportion *proportion,

@@ -57,18 +57,18 @@ static struct td_quantity memory_quantity(struct td_arena *arena,
 }
 
 /* The controlled resources of one list, cpu before memory. */
-static struct td_resources render_list(struct td_arena *arena,
-                                       const struct td_vertical_config *config,
-                                       const struct td_learn_policy *learn, int64_t cpu_milli,
-                                       int64_t memory_bytes)
+static struct td_resource_list render_list(struct td_arena *arena,
+                                           const struct td_vertical_config *config,
+                                           const struct td_learn_policy *learn, int64_t cpu_milli,
+                                           int64_t memory_bytes)
 {
-    struct td_resources list = {.items = td_arena_array(arena, struct td_resource, 2)};
+    struct td_resource_list list = {.items = td_arena_array(arena, struct td_resource_amount, 2)};
     if (td_learn_controls(learn, TD_LEARN_CPU)) {
-        list.items[list.count++] = (struct td_resource){
+        list.items[list.count++] = (struct td_resource_amount){
             .name = TD_STR("cpu"), .quantity = cpu_quantity(config, cpu_milli)};
     }
     if (td_learn_controls(learn, TD_LEARN_MEMORY)) {
-        list.items[list.count++] = (struct td_resource){
+        list.items[list.count++] = (struct td_resource_amount){
             .name = TD_STR("memory"), .quantity = memory_quantity(arena, config, memory_bytes)};
     }
     return list;
@@ -96,7 +96,7 @@ static struct td_container_recommendation render_container(struct td_arena *aren
     };
 }
 
-static void whole_cpu(struct td_arena *arena, struct td_resources *list)
+static void whole_cpu(struct td_arena *arena, struct td_resource_list *list)
 {
     for (size_t i = 0; i < list->count; i++) {
         if (td_str_equal(list->items[i].name, TD_STR("cpu"))) {
@@ -136,23 +136,25 @@ static struct td_resource_account *account_of(struct td_account *account, td_str
 
 /* The bounds of one container, as recommend_cap finds them. */
 struct caps {
-    const struct td_resources *min;        /* NULL: none */
-    const struct td_resources *max;        /* of the policy; NULL: none */
-    const struct td_resources *global_max; /* NULL: none */
+    const struct td_resource_list *min;        /* NULL: none */
+    const struct td_resource_list *max;        /* of the policy; NULL: none */
+    const struct td_resource_list *global_max; /* NULL: none */
 };
 
-static enum td_cap_source cap_quantity(const struct caps *caps, struct td_resource *resource)
+static enum td_cap_source cap_quantity(const struct caps *caps, struct td_resource_amount *resource)
 {
     enum td_cap_source source = TD_CAP_NONE;
-    const struct td_quantity *min = caps->min ? td_resources_get(caps->min, resource->name) : NULL;
+    const struct td_quantity *min =
+        caps->min ? td_resource_list_get(caps->min, resource->name) : NULL;
     if (min && td_quantity_sign(min) != 0 && td_quantity_compare(&resource->quantity, min) < 0) {
         resource->quantity = *min;
         source = TD_CAP_MIN_ALLOWED;
     }
-    const struct td_quantity *max = caps->max ? td_resources_get(caps->max, resource->name) : NULL;
+    const struct td_quantity *max =
+        caps->max ? td_resource_list_get(caps->max, resource->name) : NULL;
     enum td_cap_source max_source = max ? TD_CAP_MAX_ALLOWED : TD_CAP_GLOBAL_MAX;
     if (!max && caps->global_max) {
-        max = td_resources_get(caps->global_max, resource->name);
+        max = td_resource_list_get(caps->global_max, resource->name);
     }
     if (max && td_quantity_sign(max) != 0 && td_quantity_compare(&resource->quantity, max) > 0) {
         resource->quantity = *max;
@@ -162,7 +164,7 @@ static enum td_cap_source cap_quantity(const struct caps *caps, struct td_resour
 }
 
 void td_recommend_cap(const struct td_resource_policy *policy,
-                      const struct td_resources *global_max,
+                      const struct td_resource_list *global_max,
                       struct td_container_recommendation *container, struct td_account *account)
 {
     const struct td_container_policy *own =
@@ -170,8 +172,8 @@ void td_recommend_cap(const struct td_resource_policy *policy,
     const struct caps caps = {.min = own ? &own->min_allowed : NULL,
                               .max = own ? &own->max_allowed : NULL,
                               .global_max = global_max};
-    struct td_resources *lists[] = {&container->target, &container->lower_bound,
-                                    &container->upper_bound};
+    struct td_resource_list *lists[] = {&container->target, &container->lower_bound,
+                                        &container->upper_bound};
     for (size_t l = 0; l < 3; l++) {
         for (size_t i = 0; i < lists[l]->count; i++) {
             enum td_cap_source source = cap_quantity(&caps, &lists[l]->items[i]);

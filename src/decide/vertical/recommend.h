@@ -22,10 +22,10 @@ struct td_subject {
 struct td_recommend_terms {
     const struct td_vertical_config *config;
     const struct td_estimator *estimator;
-    const struct td_resource_policy *policy; /* NULL: none */
-    const struct td_json *annotations;       /* of the VPA; NULL: none */
-    const struct td_resources *global_max;   /* NULL: none */
-    bool is_display_only;                    /* mode Off or Initial */
+    const struct td_resource_policy *policy;   /* NULL: none */
+    const struct td_json *annotations;         /* of the VPA; NULL: none */
+    const struct td_resource_list *global_max; /* NULL: none */
+    bool is_display_only;                      /* mode Off or Initial */
     td_time now;
 };
 
@@ -42,5 +42,5 @@ void td_recommend_estimate(const struct td_recommend_terms *terms, const struct 
 
 /* Policy and global maxima over target and bounds (upstream's ApplyVPAPolicy). */
 void td_recommend_cap(const struct td_resource_policy *policy,
-                      const struct td_resources *global_max,
+                      const struct td_resource_list *global_max,
                       struct td_container_recommendation *container, struct td_account *account);

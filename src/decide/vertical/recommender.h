@@ -116,7 +116,7 @@ struct td_vpa_status {
     struct td_account *accounts; /* one per container of the recommendation */
 };
 int td_recommender_status(struct td_recommender *recommender, struct td_arena *arena,
-                          const struct td_vpa *object, const struct td_resources *global_max,
+                          const struct td_vpa *object, const struct td_resource_list *global_max,
                           td_time now, struct td_vpa_status *ret, struct td_error *err);
 struct td_json *td_vpa_status_json(struct td_arena *arena, const struct td_vpa_status *status);
 

@@ -209,7 +209,7 @@ static bool conditions_equal(const struct td_vpa_status *status, const struct td
 }
 
 int td_recommender_status(struct td_recommender *recommender, struct td_arena *arena,
-                          const struct td_vpa *object, const struct td_resources *global_max,
+                          const struct td_vpa *object, const struct td_resource_list *global_max,
                           td_time now, struct td_vpa_status *ret, struct td_error *err)
 {
     struct td_model_vpa *vpa =

@@ -2,15 +2,15 @@
 
 #include "decide/vertical/names.h"
 
-static int64_t milli_of(const struct td_resources *resources, td_str name)
+static int64_t milli_of(const struct td_resource_list *resources, td_str name)
 {
-    const struct td_quantity *quantity = td_resources_get(resources, name);
+    const struct td_quantity *quantity = td_resource_list_get(resources, name);
     return quantity ? td_quantity_milli(quantity) : 0;
 }
 
 /* At least one of its resources moves the way it asks for. */
 static bool holds(const struct td_eviction_requirement *requirement,
-                  const struct td_resources *requests, const struct td_resources *target)
+                  const struct td_resource_list *requests, const struct td_resource_list *target)
 {
     for (size_t i = 0; i < requirement->resource_count; i++) {
         int64_t request = milli_of(requests, requirement->resources[i]);
@@ -24,11 +24,11 @@ static bool holds(const struct td_eviction_requirement *requirement,
     return false;
 }
 
-static bool admit_container(const struct td_vpa *vpa, const struct td_resources *requests,
-                            const struct td_resources *target)
+static bool admit_container(const struct td_vpa *vpa, const struct td_resource_list *requests,
+                            const struct td_resource_list *target)
 {
-    if (!td_resources_get(requests, TD_STR("cpu")) ||
-        !td_resources_get(requests, TD_STR("memory"))) {
+    if (!td_resource_list_get(requests, TD_STR("cpu")) ||
+        !td_resource_list_get(requests, TD_STR("memory"))) {
         return true;
     }
     for (size_t i = 0; i < vpa->eviction_requirement_count; i++) {

@@ -24,8 +24,8 @@ static int settle_container(struct td_arena *arena, const struct td_resize_input
     if (!is_expired) {
         return TD_OK;
     }
-    struct td_resources requests;
-    struct td_resources limits;
+    struct td_resource_list requests;
+    struct td_resource_list limits;
     int code = td_boost_original(arena, input->pod, container->name, &requests, &limits, err);
     if (code == TD_OK && change->requests.count + change->limits.count == 0) {
         change->requests = requests;

@@ -21,7 +21,7 @@ struct td_resize_input {
     const struct td_vpa *vpa;
     const struct td_limit_ranges *limits; /* of the pod's namespace */
     struct td_vpa_gates gates;
-    const struct td_resources *largest_node; /* allocatable; NULL: --cap-to-node is off */
+    const struct td_resource_list *largest_node; /* allocatable; NULL: --cap-to-node is off */
     td_time now;
 };
 

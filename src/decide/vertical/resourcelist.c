@@ -5,17 +5,19 @@ bool td_resource_is_scaled(td_str name)
     return td_str_equal(name, TD_CPU) || td_str_equal(name, TD_MEMORY);
 }
 
-struct td_resources td_resources_copy(struct td_arena *arena, const struct td_resources *list)
+struct td_resource_list td_resource_list_copy(struct td_arena *arena,
+                                              const struct td_resource_list *list)
 {
-    struct td_resource *items = td_arena_array(arena, struct td_resource, list->count);
+    struct td_resource_amount *items =
+        td_arena_array(arena, struct td_resource_amount, list->count);
     for (size_t i = 0; i < list->count; i++) {
         items[i] = list->items[i];
     }
-    return (struct td_resources){.items = items, .count = list->count};
+    return (struct td_resource_list){.items = items, .count = list->count};
 }
 
 /* The first place whose name is not below `name`. */
-static size_t list_place(const struct td_resources *list, td_str name)
+static size_t list_place(const struct td_resource_list *list, td_str name)
 {
     size_t low = 0;
     size_t high = list->count;
@@ -30,40 +32,41 @@ static size_t list_place(const struct td_resources *list, td_str name)
     return low;
 }
 
-static bool list_has_at(const struct td_resources *list, size_t place, td_str name)
+static bool list_has_at(const struct td_resource_list *list, size_t place, td_str name)
 {
     return place < list->count && td_str_equal(list->items[place].name, name);
 }
 
-struct td_quantity *td_resources_edit(struct td_resources *list, td_str name)
+struct td_quantity *td_resource_list_edit(struct td_resource_list *list, td_str name)
 {
     size_t place = list_place(list, name);
     return list_has_at(list, place, name) ? &list->items[place].quantity : NULL;
 }
 
-struct td_quantity td_resources_value(const struct td_resources *list, td_str name)
+struct td_quantity td_resource_list_value(const struct td_resource_list *list, td_str name)
 {
-    const struct td_quantity *found = td_resources_get(list, name);
+    const struct td_quantity *found = td_resource_list_get(list, name);
     return found ? *found : td_quantity_new(0, TD_QUANTITY_NONE);
 }
 
-void td_resources_set(struct td_arena *arena, struct td_resources *list, td_str name,
-                      const struct td_quantity *quantity)
+void td_resource_list_set(struct td_arena *arena, struct td_resource_list *list, td_str name,
+                          const struct td_quantity *quantity)
 {
     size_t place = list_place(list, name);
     if (list_has_at(list, place, name)) {
         list->items[place].quantity = *quantity;
         return;
     }
-    struct td_resource *items = td_arena_array(arena, struct td_resource, list->count + 1);
+    struct td_resource_amount *items =
+        td_arena_array(arena, struct td_resource_amount, list->count + 1);
     for (size_t i = 0; i < list->count; i++) {
         items[i < place ? i : i + 1] = list->items[i];
     }
-    items[place] = (struct td_resource){.name = name, .quantity = *quantity};
-    *list = (struct td_resources){.items = items, .count = list->count + 1};
+    items[place] = (struct td_resource_amount){.name = name, .quantity = *quantity};
+    *list = (struct td_resource_list){.items = items, .count = list->count + 1};
 }
 
-void td_resources_drop(struct td_resources *list, td_str name)
+void td_resource_list_drop(struct td_resource_list *list, td_str name)
 {
     size_t place = list_place(list, name);
     if (!list_has_at(list, place, name)) {
@@ -75,7 +78,7 @@ void td_resources_drop(struct td_resources *list, td_str name)
     }
 }
 
-struct td_json *td_resources_json(struct td_arena *arena, const struct td_resources *list)
+struct td_json *td_resource_list_json(struct td_arena *arena, const struct td_resource_list *list)
 {
     struct td_json *object = td_json_new_object(arena);
     for (size_t i = 0; i < list->count; i++) {

@@ -17,20 +17,21 @@
 bool td_resource_is_scaled(td_str name); /* cpu or memory */
 
 /* A copy whose quantities may be changed without touching the original. */
-struct td_resources td_resources_copy(struct td_arena *arena, const struct td_resources *list);
+struct td_resource_list td_resource_list_copy(struct td_arena *arena,
+                                              const struct td_resource_list *list);
 
 /* The quantity of a resource in a list that may be changed, or NULL. */
-struct td_quantity *td_resources_edit(struct td_resources *list, td_str name);
+struct td_quantity *td_resource_list_edit(struct td_resource_list *list, td_str name);
 
 /* The quantity of a resource; the zero quantity when the list has none. */
-struct td_quantity td_resources_value(const struct td_resources *list, td_str name);
+struct td_quantity td_resource_list_value(const struct td_resource_list *list, td_str name);
 
 /* Replaces or adds. Adding makes a new array. */
-void td_resources_set(struct td_arena *arena, struct td_resources *list, td_str name,
-                      const struct td_quantity *quantity);
+void td_resource_list_set(struct td_arena *arena, struct td_resource_list *list, td_str name,
+                          const struct td_quantity *quantity);
 
 /* Takes out a name, in place. */
-void td_resources_drop(struct td_resources *list, td_str name);
+void td_resource_list_drop(struct td_resource_list *list, td_str name);
 
 /* As a JSON object of texts. */
-struct td_json *td_resources_json(struct td_arena *arena, const struct td_resources *list);
+struct td_json *td_resource_list_json(struct td_arena *arena, const struct td_resource_list *list);

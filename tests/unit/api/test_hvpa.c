@@ -591,7 +591,7 @@ static void test_status_round_trip(void **state)
     assert_int_equal(status.decision.requests.count, 1);
     const struct td_hvpa_container_resources *app = &status.decision.requests.items[0];
     assert_true(td_str_equal(app->container, TD_STR("app")));
-    const struct td_quantity *request = td_resources_get(&app->resources, TD_STR("cpu"));
+    const struct td_quantity *request = td_resource_list_get(&app->resources, TD_STR("cpu"));
     assert_non_null(request);
     assert_int_equal(td_quantity_milli(request), 667);
     assert_true(td_json_equal(tree, td_hvpa_status_encode(&arena, &status)));

@@ -434,7 +434,7 @@ static void test_decode_reads_every_field(void **state)
     assert_true(policy->startup_boost.is_set && !policy->startup_boost.has_cpu);
     assert_true(vpa.policy.pod.is_set && !vpa.policy.pod.is_requests_only);
     assert_int_equal(
-        td_quantity_value(td_resources_get(&vpa.policy.pod.max_allowed, TD_STR("cpu"))), 2);
+        td_quantity_value(td_resource_list_get(&vpa.policy.pod.max_allowed, TD_STR("cpu"))), 2);
     assert_true(vpa.has_recommendation);
     assert_int_equal(vpa.conditions[0].last_transition.unix_seconds, 1767225600);
     assert_int_equal(vpa.observed_generation, 4);

@@ -86,7 +86,7 @@ static void test_scale_rounds_and_survives_zero(void **state)
 
 /* Caps one VPA for one pod under one spec.limits list. */
 static struct td_capped cap(struct td_arena *arena, const char *vpa_text, const char *pod_text,
-                            const char *limits_text, const struct td_resources *node)
+                            const char *limits_text, const struct td_resource_list *node)
 {
     struct td_vpa *vpa = td_arena_new(arena, struct td_vpa);
     struct td_vertical_pod *pod = td_arena_new(arena, struct td_vertical_pod);
@@ -180,7 +180,7 @@ static void test_pod_limit_range_hazards_have_answers(void **state)
         assert_string_equal(vertical_list(&arena, &capped.recommendation.containers[0].target),
                             rows[i].expected);
         for (size_t c = 0; c < capped.recommendation.container_count; c++) {
-            const struct td_resources *target = &capped.recommendation.containers[c].target;
+            const struct td_resource_list *target = &capped.recommendation.containers[c].target;
             for (size_t r = 0; r < target->count; r++) {
                 assert_true(td_quantity_sign(&target->items[r].quantity) >= 0);
             }
@@ -252,9 +252,9 @@ static void test_largest_node_caps_the_sum_of_targets(void **state)
     td_auto_arena arena;
     td_arena_init(&arena, ARENA_BYTES);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct td_resource allocatable = {.name = TD_STR("cpu"),
-                                          .quantity = vertical_quantity(&arena, rows[i].node)};
-        const struct td_resources node = {.items = &allocatable, .count = 1};
+        struct td_resource_amount allocatable = {
+            .name = TD_STR("cpu"), .quantity = vertical_quantity(&arena, rows[i].node)};
+        const struct td_resource_list node = {.items = &allocatable, .count = 1};
         td_str pod =
             td_arena_format(&arena,
                             "{\"spec\":{\"containers\":[{\"name\":\"a\"},{\"name\":\"b\"},"

@@ -430,12 +430,12 @@ static void test_pass_rests_at_a_raised_pod_request(void **unused)
         struct td_vpa *vpa =
             stage_add_vpa(&stage, "v", OLD, "ReplicaSet", "web",
                           "\"updatePolicy\":{\"updateMode\":\"InPlaceOrRecreate\"}");
-        struct td_resource pod_target = {
+        struct td_resource_amount pod_target = {
             .name = TD_STR("cpu"), .quantity = td_quantity_new_milli(200, TD_QUANTITY_DECIMAL_SI)};
-        struct td_resources level = {.items = &pod_target, .count = 1};
+        struct td_resource_list level = {.items = &pod_target, .count = 1};
         vpa->recommendation.pod = (struct td_pod_recommendation){
             .is_set = true, .target = level, .lower_bound = level, .upper_bound = level};
-        struct td_resource request = {.name = TD_STR("cpu")};
+        struct td_resource_amount request = {.name = TD_STR("cpu")};
         assert_int_equal(
             td_quantity_parse(&stage.arena, td_str_from(rows[i].cpu), &request.quantity, NULL),
             TD_OK);
@@ -447,7 +447,7 @@ static void test_pass_rests_at_a_raised_pod_request(void **unused)
                                                           .cpu = "300m",
                                                           .memory = "300Mi"});
             pod->has_pod_level = true;
-            pod->pod_requests = (struct td_resources){.items = &request, .count = 1};
+            pod->pod_requests = (struct td_resource_list){.items = &request, .count = 1};
         }
         assert_int_equal(stage_pass(&stage), rows[i].done);
         stage_done(&stage);

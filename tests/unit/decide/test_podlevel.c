@@ -152,19 +152,19 @@ static void assert_acceptable(struct td_arena *arena, const struct td_vertical_p
     const td_str names[] = {TD_CPU, TD_MEMORY};
     const struct td_pod_resource_options options = {.skip_pod_level_resources = true,
                                                     .exclude_overhead = true};
-    struct td_resources sum;
+    struct td_resource_list sum;
     assert_int_equal(td_pod_requests(arena, pod->tree, &options, &sum, NULL), TD_OK);
     for (size_t n = 0; n < 2; n++) {
-        const struct td_quantity *request = td_resources_get(&pod->pod_requests, names[n]);
-        const struct td_quantity *limit = td_resources_get(&pod->pod_limits, names[n]);
-        const struct td_quantity *containers = td_resources_get(&sum, names[n]);
+        const struct td_quantity *request = td_resource_list_get(&pod->pod_requests, names[n]);
+        const struct td_quantity *limit = td_resource_list_get(&pod->pod_limits, names[n]);
+        const struct td_quantity *containers = td_resource_list_get(&sum, names[n]);
         assert_true(!request || !containers || td_quantity_compare(request, containers) >= 0);
         assert_true(!request || !limit || td_quantity_compare(limit, request) >= 0);
         for (size_t c = 0; c < pod->container_count; c++) {
             const struct td_quantity *own =
-                td_resources_get(&pod->containers[c].spec_limits, names[n]);
+                td_resource_list_get(&pod->containers[c].spec_limits, names[n]);
             const struct td_quantity *asked =
-                td_resources_get(&pod->containers[c].spec_requests, names[n]);
+                td_resource_list_get(&pod->containers[c].spec_requests, names[n]);
             assert_true(!own || !limit || td_quantity_compare(own, limit) <= 0);
             assert_true(!own || !asked || td_quantity_compare(own, asked) >= 0);
         }

@@ -80,20 +80,20 @@ static void test_patch_gives_the_declared_resources(void **state)
         assert_int_equal(td_vertical_pod_decode(&arena, patched, &after, NULL), TD_OK);
         for (size_t c = 0; c < 2; c++) {
             const struct td_container_change *change = &made.changes.containers[c];
-            const struct td_resources *lists[] = {&change->requests, &change->limits};
-            const struct td_resources *got[] = {&after.containers[c].spec_requests,
-                                                &after.containers[c].spec_limits};
+            const struct td_resource_list *lists[] = {&change->requests, &change->limits};
+            const struct td_resource_list *got[] = {&after.containers[c].spec_requests,
+                                                    &after.containers[c].spec_limits};
             for (size_t l = 0; l < 2; l++) {
                 for (size_t r = 0; r < lists[l]->count; r++) {
                     const struct td_quantity *value =
-                        td_resources_get(got[l], lists[l]->items[r].name);
+                        td_resource_list_get(got[l], lists[l]->items[r].name);
                     assert_non_null(value);
                     assert_int_equal(td_quantity_compare(value, &lists[l]->items[r].quantity), 0);
                 }
             }
             for (size_t r = 0; r < change->limits.count; r++) {
                 const struct td_quantity *request =
-                    td_resources_get(&change->requests, change->limits.items[r].name);
+                    td_resource_list_get(&change->requests, change->limits.items[r].name);
                 assert_true(td_quantity_compare(&change->limits.items[r].quantity, request) >= 0);
             }
         }

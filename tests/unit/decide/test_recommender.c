@@ -95,7 +95,7 @@ static int64_t memory_target(struct stage *stage, td_time now)
     struct td_vpa_status status = stage_status(stage, now);
     assert_int_equal(status.recommendation.container_count, 1);
     return td_quantity_value(
-        td_resources_get(&status.recommendation.containers[0].target, TD_STR("memory")));
+        td_resource_list_get(&status.recommendation.containers[0].target, TD_STR("memory")));
 }
 
 static enum td_feed memory_sample(struct stage *stage, td_time time, int64_t bytes)
@@ -205,11 +205,11 @@ static void test_short_runs_are_counted(void **unused)
 static void test_oom_bump_stops_at_max_allowed(void **unused)
 {
     struct stage stage;
-    struct td_resource most = {.name = TD_STR("memory")};
+    struct td_resource_amount most = {.name = TD_STR("memory")};
     (void)unused;
     stage_init(&stage);
     most.quantity = td_quantity_new(600 * MIB, TD_QUANTITY_BINARY_SI);
-    stage.policy.max_allowed = (struct td_resources){.items = &most, .count = 1};
+    stage.policy.max_allowed = (struct td_resource_list){.items = &most, .count = 1};
     stage_link(&stage, "app=a", START);
     for (int i = 0; i < 5; i++) {
         td_time at = START + i * TD_HOUR;
@@ -324,11 +324,12 @@ static void test_upper_bound_is_not_inflated_for_display(void **unused)
     }
     struct td_vpa_status status = stage_status(&stage, START + TD_HOUR);
     const struct td_container_recommendation *made = &status.recommendation.containers[0];
-    assert_int_equal(td_quantity_milli(td_resources_get(&made->upper_bound, TD_STR("cpu"))), 587);
+    assert_int_equal(td_quantity_milli(td_resource_list_get(&made->upper_bound, TD_STR("cpu"))),
+                     587);
     stage.vpa.mode = TD_VPA_RECREATE;
     status = stage_status(&stage, START + TD_HOUR);
     made = &status.recommendation.containers[0];
-    assert_true(td_quantity_milli(td_resources_get(&made->upper_bound, TD_STR("cpu"))) > 50000);
+    assert_true(td_quantity_milli(td_resource_list_get(&made->upper_bound, TD_STR("cpu"))) > 50000);
     stage_done(&stage);
 }
 

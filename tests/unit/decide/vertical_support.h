@@ -74,7 +74,7 @@ static inline struct td_quantity vertical_quantity(struct td_arena *arena, const
 }
 
 /* "cpu=1,memory=2Mi": the list as one text. */
-static inline const char *vertical_list(struct td_arena *arena, const struct td_resources *list)
+static inline const char *vertical_list(struct td_arena *arena, const struct td_resource_list *list)
 {
     td_str text = TD_STR_EMPTY;
     for (size_t i = 0; i < list->count; i++) {

@@ -25,7 +25,7 @@ static struct td_json *tree(struct td_arena *arena, const char *text)
     return node;
 }
 
-static void assert_resources(const struct td_resources *resources, const char *expected)
+static void assert_resources(const struct td_resource_list *resources, const char *expected)
 {
     td_auto_buf text;
     td_buf_init(&text, TEXT_BYTES);
@@ -123,7 +123,7 @@ static void test_pod_requests_and_limits_by_table(void **state)
     td_arena_init(&arena, ARENA_BYTES);
     for (size_t i = 0; i < COUNT(rows); i++) {
         const struct td_json *pod = tree(&arena, rows[i].pod);
-        struct td_resources resources;
+        struct td_resource_list resources;
         assert_int_equal(td_pod_requests(&arena, pod, &rows[i].options, &resources, NULL), TD_OK);
         assert_resources(&resources, rows[i].requests);
         assert_int_equal(td_pod_limits(&arena, pod, &rows[i].options, &resources, NULL), TD_OK);
@@ -143,7 +143,7 @@ static void test_pod_requests_fill_missing_requests(void **state)
     struct td_pod_resource_options options = {
         .non_missing_container_requests = tree(&arena, "{\"cpu\":\"0.1\",\"memory\":\"1Mi\"}"),
     };
-    struct td_resources resources;
+    struct td_resource_list resources;
     assert_int_equal(td_pod_requests(&arena, pod, &options, &resources, NULL), TD_OK);
     assert_resources(&resources, "cpu=100m memory=2Mi");
     assert_int_equal(td_pod_limits(&arena, pod, &options, &resources, NULL), TD_OK);
@@ -156,7 +156,7 @@ static void test_pod_requests_without_pod_or_options(void **state)
     (void)state;
     td_auto_arena arena;
     td_arena_init(&arena, ARENA_BYTES);
-    struct td_resources resources;
+    struct td_resource_list resources;
     assert_int_equal(td_pod_requests(&arena, NULL, NULL, &resources, NULL), TD_OK);
     assert_int_equal(resources.count, 0);
 }
@@ -187,7 +187,7 @@ static void test_pod_requests_name_what_is_wrong(void **state)
     struct td_pod_resource_options options = {.use_status_resources = true};
     for (size_t i = 0; i < COUNT(rows); i++) {
         const struct td_json *pod = tree(&arena, rows[i].pod);
-        struct td_resources resources = {.count = 7};
+        struct td_resource_list resources = {.count = 7};
         struct td_error err = TD_ERROR_INIT;
         int code = td_pod_requests(&arena, pod, &options, &resources, &err);
         assert_int_equal(code, TD_INVALID);
@@ -203,13 +203,13 @@ static void test_resources_decode_sorts_names(void **state)
     (void)state;
     td_auto_arena arena;
     td_arena_init(&arena, ARENA_BYTES);
-    struct td_resources resources;
+    struct td_resource_list resources;
     const struct td_json *object = tree(&arena, "{\"memory\":\"2Gi\",\"cpu\":\"1\",\"a\":3}");
-    assert_int_equal(td_resources_decode(&arena, object, &resources, NULL), TD_OK);
+    assert_int_equal(td_resource_list_decode(&arena, object, &resources, NULL), TD_OK);
     assert_resources(&resources, "a=3 cpu=1 memory=2Gi");
-    assert_int_equal(td_quantity_value(td_resources_get(&resources, TD_STR("cpu"))), 1);
-    assert_null(td_resources_get(&resources, TD_STR("gpu")));
-    assert_int_equal(td_resources_decode(&arena, NULL, &resources, NULL), TD_OK);
+    assert_int_equal(td_quantity_value(td_resource_list_get(&resources, TD_STR("cpu"))), 1);
+    assert_null(td_resource_list_get(&resources, TD_STR("gpu")));
+    assert_int_equal(td_resource_list_decode(&arena, NULL, &resources, NULL), TD_OK);
     assert_int_equal(resources.count, 0);
 }
 
@@ -229,12 +229,12 @@ static void test_pod_requests_of_many_containers(void **state)
     }
     (void)td_buf_append_format(&text, "]}}");
     assert_false(text.is_full);
-    struct td_resources resources;
+    struct td_resource_list resources;
     assert_int_equal(
         td_pod_requests(&arena, tree(&arena, td_buf_str(&text).ptr), NULL, &resources, NULL),
         TD_OK);
     assert_int_equal(resources.count, MANY_CONTAINERS + 1);
-    assert_int_equal(td_quantity_milli(td_resources_get(&resources, TD_STR("cpu"))),
+    assert_int_equal(td_quantity_milli(td_resource_list_get(&resources, TD_STR("cpu"))),
                      MANY_CONTAINERS);
 }
 
