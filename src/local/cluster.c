@@ -1,0 +1,146 @@
+#include "local/cluster.h"
+
+#include <openssl/ssl.h>
+
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/loop.h"
+#include "local/api.h"
+#include "local/auth.h"
+#include "local/identity.h"
+#include "local/serve.h"
+#include "local/store.h"
+#include "local/system.h"
+
+struct td_cluster {
+    struct td_arena arena; /* of texts */
+    td_str name;
+    td_str url;
+    struct td_identity identity;
+    struct td_store *store;
+    struct td_auth *auth;
+    struct td_api *api;
+    struct td_serve *serve;
+};
+
+/* The host of "host:port", without brackets. */
+static td_str cluster_host(td_str listen)
+{
+    size_t colon = listen.len;
+    while (colon > 0 && listen.ptr[colon - 1] != ':') {
+        colon--;
+    }
+    td_str host = td_str_slice(listen, 0, colon > 0 ? colon - 1 : 0);
+    return td_str_starts_with(host, TD_STR("[")) ? td_str_slice(host, 1, host.len - 1) : host;
+}
+
+static int cluster_start_api(struct td_cluster *cluster, const struct td_cluster_options *options,
+                             struct td_error *err)
+{
+    const struct td_store_options store = {.data_dir = options->data_dir, .log = options->log};
+    int code = td_store_new(options->loop, &store, &cluster->store, err);
+    if (code != TD_OK) {
+        return code;
+    }
+    struct td_clock real = td_clock_real(); /* certificates are checked by other programs' clocks */
+    code = td_identity_load(&cluster->identity, options->data_dir,
+                            cluster_host(td_str_from(options->listen)),
+                            td_time_to_instant(td_clock_wall(&real)), err);
+    if (code != TD_OK) {
+        return code;
+    }
+    const struct td_auth_options auth = {
+        .store = cluster->store,
+        .clock = td_loop_clock(options->loop),
+        .token_key = td_buf_str(&cluster->identity.token_key),
+    };
+    cluster->auth = td_auth_new(&auth);
+    const struct td_api_options api = {
+        .loop = options->loop,
+        .store = cluster->store,
+        .auth = cluster->auth,
+        .seed = options->seed,
+    };
+    code = td_api_new(&api, &cluster->api, err);
+    return code == TD_OK ? td_system_install(cluster->api, err) : code;
+}
+
+static int cluster_start_server(struct td_cluster *cluster,
+                                const struct td_cluster_options *options, struct td_error *err)
+{
+    struct ssl_ctx_st *tls;
+    int code = td_identity_tls(&cluster->identity, &tls, err);
+    if (code != TD_OK) {
+        return code;
+    }
+    const struct td_serve_options serve = {
+        .loop = options->loop,
+        .api = cluster->api,
+        .auth = cluster->auth,
+        .address = options->listen,
+        .tls = tls,
+    };
+    code = td_serve_new(&serve, &cluster->serve, err);
+    SSL_CTX_free(tls);
+    if (code != TD_OK) {
+        return code;
+    }
+    td_str host = cluster_host(td_str_from(options->listen));
+    bool is_six = td_str_find(host, ':', 0) < host.len;
+    cluster->url =
+        td_arena_format(&cluster->arena, "https://%s%.*s%s:%u", is_six ? "[" : "", TD_STR_ARG(host),
+                        is_six ? "]" : "", (unsigned)td_serve_port(cluster->serve));
+    return TD_OK;
+}
+
+int td_cluster_new(const struct td_cluster_options *options, struct td_cluster **ret,
+                   struct td_error *err)
+{
+    struct td_cluster *cluster = td_alloc_zero(1, sizeof(*cluster));
+    td_arena_init(&cluster->arena, TD_TREE_ARENA_BYTES_MAX);
+    td_identity_init(&cluster->identity);
+    cluster->name = td_arena_copy_str(&cluster->arena, options->name);
+    int code = cluster_start_api(cluster, options, err);
+    if (code == TD_OK) {
+        code = cluster_start_server(cluster, options, err);
+    }
+    if (code != TD_OK) {
+        td_cluster_free(cluster);
+        return code;
+    }
+    *ret = cluster;
+    return TD_OK;
+}
+
+void td_cluster_free(struct td_cluster *cluster)
+{
+    if (!cluster) {
+        return;
+    }
+    td_serve_free(cluster->serve);
+    td_api_free(cluster->api);
+    td_auth_free(cluster->auth);
+    td_store_free(cluster->store);
+    td_identity_done(&cluster->identity);
+    td_arena_done(&cluster->arena);
+    td_free(cluster);
+}
+
+td_str td_cluster_url(const struct td_cluster *cluster)
+{
+    return cluster->url;
+}
+
+int td_cluster_write_kubeconfig(const struct td_cluster *cluster, const char *path,
+                                struct td_error *err)
+{
+    return td_identity_write_kubeconfig(&cluster->identity, path, cluster->name, cluster->url, err);
+}
+
+struct td_api *td_cluster_api(struct td_cluster *cluster)
+{
+    return cluster->api;
+}
