@@ -146,24 +146,42 @@ static void meta_check_common(struct td_field_errors *errors, const struct td_fi
     meta_check_managed(errors, &managed, td_json_get(metadata, TD_STR("managedFields")));
 }
 
-void td_objectmeta_validate(struct td_field_errors *errors, const struct td_json *metadata)
+static void meta_check_names(struct td_field_errors *errors, const struct td_field_path *root,
+                             const struct td_json *metadata, meta_name_fn check)
 {
-    struct td_field_path root = td_field_child(NULL, TD_STR("metadata"));
     td_str prefix = meta_text(metadata, TD_STR("generateName"));
-    struct td_field_path prefix_path = td_field_child(&root, TD_STR("generateName"));
+    struct td_field_path prefix_path = td_field_child(root, TD_STR("generateName"));
     if (prefix.len > 0) {
-        meta_check_name(errors, &prefix_path, prefix, td_name_check_subdomain_prefix);
+        /* A dash at the end is what the rest of the name is put behind. */
+        bool is_plain = check == td_name_check_dns1123_subdomain;
+        td_str start = prefix;
+        while (!is_plain && start.len > 1 && start.ptr[start.len - 1] == '-') {
+            start.len--;
+        }
+        meta_check_name(errors, &prefix_path, start,
+                        is_plain ? td_name_check_subdomain_prefix : check);
     }
     td_str name = meta_text(metadata, TD_STR("name"));
-    struct td_field_path name_path = td_field_child(&root, TD_STR("name"));
+    struct td_field_path name_path = td_field_child(root, TD_STR("name"));
     if (name.len == 0) {
         td_field_required(errors, &name_path, "name or generateName is required");
     } else {
-        meta_check_name(errors, &name_path, name, td_name_check_dns1123_subdomain);
+        meta_check_name(errors, &name_path, name, check);
     }
+}
+
+void td_objectmeta_validate_as(struct td_field_errors *errors, const struct td_json *metadata,
+                               const struct td_objectmeta_rules *rules)
+{
+    struct td_field_path root = td_field_child(NULL, TD_STR("metadata"));
+    meta_check_names(errors, &root, metadata, rules->check_name);
     td_str namespace = meta_text(metadata, TD_STR("namespace"));
     struct td_field_path namespace_path = td_field_child(&root, TD_STR("namespace"));
-    if (namespace.len == 0) {
+    if (rules->is_cluster_scoped) {
+        if (namespace.len > 0) {
+            td_field_forbidden(errors, &namespace_path, "not allowed on this type");
+        }
+    } else if (namespace.len == 0) {
         td_field_required(errors, &namespace_path, "");
     } else {
         meta_check_name(errors, &namespace_path, namespace, td_name_check_dns1123_label);
@@ -176,6 +194,12 @@ void td_objectmeta_validate(struct td_field_errors *errors, const struct td_json
     meta_check_common(errors, &root, metadata);
     struct td_field_path finalizers = td_field_child(&root, TD_STR("finalizers"));
     meta_check_finalizers(errors, &finalizers, td_json_get(metadata, TD_STR("finalizers")));
+}
+
+void td_objectmeta_validate(struct td_field_errors *errors, const struct td_json *metadata)
+{
+    static const struct td_objectmeta_rules rules = {.check_name = td_name_check_dns1123_subdomain};
+    td_objectmeta_validate_as(errors, metadata, &rules);
 }
 
 /* An object that is being deleted may lose finalizers, not win any. The old ones become members of
