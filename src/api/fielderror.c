@@ -132,6 +132,8 @@ td_str td_field_error_type_name(enum td_field_error_type type)
         return TD_STR("Too many");
     case TD_FIELD_TOO_LONG:
         return TD_STR("Too long");
+    case TD_FIELD_NOT_FOUND:
+        return TD_STR("Not found");
     }
     return TD_STR("Invalid value");
 }

@@ -22,6 +22,7 @@ enum td_field_error_type {
     TD_FIELD_DUPLICATE,   /* "Duplicate value" */
     TD_FIELD_TOO_MANY,    /* "Too many" */
     TD_FIELD_TOO_LONG,    /* "Too long" */
+    TD_FIELD_NOT_FOUND,   /* "Not found" */
     TD_FIELD_TYPE_INVALID /* "Invalid value" of the wrong JSON type */
 };
 

@@ -118,7 +118,7 @@ static void default_pod_huge_limits(struct td_arena *arena, const struct td_json
 {
     static const struct td_pod_resource_options options = {.exclude_overhead = true,
                                                            .skip_pod_level_resources = true};
-    struct td_resources sum;
+    struct td_resource_list sum;
     if (td_pod_limits(arena, pod, &options, &sum, NULL) < 0) {
         return; /* a quantity out of range: validation says so */
     }
@@ -141,7 +141,7 @@ static void default_pod_requests(struct td_arena *arena, const struct td_json *p
     static const struct td_pod_resource_options options = {.exclude_overhead = true,
                                                            .skip_pod_level_resources = true};
     const struct td_json *limits = td_kind_member(resources, TD_STR("limits"));
-    struct td_resources sum;
+    struct td_resource_list sum;
     if (!limits || limits->count == 0 || td_pod_requests(arena, pod, &options, &sum, NULL) < 0) {
         return;
     }
