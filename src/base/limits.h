@@ -145,6 +145,24 @@
 #define TD_CHANGE_LOG_BYTES_MAX ((size_t)32 << 20)   /* old revisions that one kind's log keeps */
 #define TD_CHANGE_LOGS_BYTES_MAX ((size_t)256 << 20) /* old revisions that all logs keep */
 
+/* The API handler of the local cluster. */
+#define TD_API_CALL_BYTES_MAX ((size_t)512 << 20)     /* memory of one request */
+#define TD_API_SEGMENTS_MAX 32                        /* parts of one URL path */
+#define TD_API_PARAMETERS_MAX 64                      /* of one URL query */
+#define TD_API_ANSWER_BYTES_MAX ((size_t)64 << 20)    /* one whole answer, streams not counted */
+#define TD_STATUS_MESSAGE_BYTES_MAX ((size_t)1 << 20) /* message of one Status; the rest is cut */
+#define TD_API_WARNING_BYTES_MAX ((size_t)1024)       /* one of them; longer ones are cut */
+#define TD_FIELD_MANAGER_BYTES_MAX 128                /* of a fieldManager, as the API server's */
+#define TD_RESOURCES_MAX ((size_t)1 << 19)            /* kinds served, users' included */
+#define TD_RESOURCE_KEY_BYTES_MAX ((size_t)1024)      /* plural or kind, and group */
+#define TD_ACCEPT_CLAUSES_MAX 64                      /* of one Accept header */
+#define TD_PAGE_TOKEN_BYTES_MAX ((size_t)8192)        /* one continue token, decoded */
+#define TD_WATCH_BOOKMARK_MS 9000                     /* between two bookmarks of one watch */
+#define TD_WATCH_SECONDS_MIN 1800                /* a watch that names no timeout lasts this ... */
+#define TD_WATCH_SECONDS_SPREAD 1800             /* ... and up to this longer */
+#define TD_WATCH_SECONDS_MAX 86400               /* however long a client asks for */
+#define TD_STREAM_BATCH_BYTES ((size_t)64 << 10) /* of small pieces that a stream gathers */
+
 /* Program. */
 #define TD_PATH_BYTES_MAX ((size_t)4096)    /* one path of a file */
 #define TD_FOLDER_DEPTH_MAX 32              /* folders below one that is read */
@@ -164,6 +182,8 @@ static_assert(TD_QUANTITY_TEXT_BYTES_MAX < TD_QUANTITY_DIGITS_MAX,
 static_assert(TD_PATCH_COPY_BYTES_MAX < TD_JSON_BYTES_MAX, "a patched document stays readable");
 static_assert(TD_STORED_JSON_BYTES_MAX < TD_CHANGE_LOG_BYTES_MAX,
               "the log of a kind has room for its largest object");
+static_assert(TD_COLLECTION_OBJECTS_MAX < TD_RESOURCES_MAX,
+              "every definition of a custom resource has a place");
 static_assert(TD_JSON_BYTES_MAX < TD_TREE_ARENA_BYTES_MAX,
               "a text at its cap still has room for its tree");
 static_assert(TD_HTTP_WRITE_LOW_BYTES < TD_HTTP_WRITE_HIGH_BYTES, "a paused writer is called back");

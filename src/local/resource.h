@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/arena.h"
 #include "base/json.h"
@@ -16,6 +17,7 @@
 
 struct td_error;
 struct td_custom; /* local/custom.h: what only custom resources have */
+struct td_resource_life;
 
 enum td_resource_verbs {
     TD_VERB_CREATE = 1 << 0,
@@ -66,9 +68,14 @@ struct td_resource {
     unsigned subresources;
     const struct td_resource_version *versions; /* preferred first */
     size_t version_count;
-    size_t storage;                 /* index of the version in which it is stored */
+    size_t storage; /* index of the version in which it is stored: of versions, but of
+                       events.k8s.io one behind the served ones, since core/v1 stores them */
     const struct td_custom *custom; /* NULL: built in */
+    struct td_resource_life *life;  /* private: references of a custom row; NULL: built in */
 };
+
+/* A plural that stands for any: metrics of custom.metrics.k8s.io and external.metrics.k8s.io. */
+#define TD_RESOURCE_ANY_PLURAL "*"
 
 /* Where a path leads: a resource in one of its versions. */
 struct td_resource_at {

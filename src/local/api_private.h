@@ -1,0 +1,116 @@
+/*
+ * What the files of the API face share beyond call.h: the api itself and the steps between a
+ * request line and its entry. Nothing here is for other rooms.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "local/admission.h"
+#include "local/api.h"
+#include "local/call.h"
+
+struct td_error;
+
+struct td_api {
+    struct td_loop *loop;   /* borrowed */
+    struct td_store *store; /* borrowed */
+    struct td_resources *resources;
+    struct td_admission *admission;
+    struct td_auth *auth;  /* borrowed; NULL: everybody may do everything */
+    td_str server_url;     /* owned */
+    uint64_t random;       /* state of uids and generated names */
+    uint64_t audit_random; /* state of audit ids, apart so that reading does not change uids */
+    struct td_api_call *calls;
+    bool is_closing;
+};
+
+/* ---- path.c ---- */
+
+/* The path of a target with its segments, decoded. */
+struct td_target {
+    td_str path;  /* decoded as a whole, for paths that are no resources */
+    td_str query; /* raw */
+    td_str *segments;
+    size_t segment_count;
+};
+
+/* TD_INVALID on a bad escape, TD_LIMIT on too many segments. A single slash at the end is left out.
+ */
+int td_target_parse(struct td_arena *arena, td_str target, struct td_target *ret,
+                    struct td_error *err);
+
+/* False when the segments are no resource path. *ret_is_watch: the old /watch/ prefix was there. */
+bool td_path_parse(const struct td_target *target, struct td_api_path *ret, bool *ret_is_watch);
+
+/* ---- query.c ---- */
+
+/* Percent-decoded, with '+' for a space. */
+bool td_query_decode(struct td_arena *arena, td_str text, td_str *ret);
+
+enum td_query_kind {
+    TD_QUERY_GET,
+    TD_QUERY_LIST, /* also watches */
+    TD_QUERY_CREATE,
+    TD_QUERY_UPDATE,
+    TD_QUERY_PATCH,
+    TD_QUERY_DELETE,
+    TD_QUERY_DELETE_COLLECTION,
+};
+
+/* Fills call->query and call->is_pretty, or answers (400, 422) and returns false. */
+bool td_query_parse(struct td_api_call *call, td_str query, enum td_query_kind kind);
+
+/* ---- accept.c ---- */
+
+struct td_accept {
+    enum td_api_form form;
+    bool is_list_form; /* PartialObjectMetadataList was named */
+    bool is_yaml;
+};
+
+/* What an Accept header asks for; false when it names nothing that there is. For a stream there is
+ * no YAML. */
+bool td_accept_parse(td_str header, bool is_stream, struct td_accept *ret);
+
+/* ---- form.c ---- */
+
+/* A stored object in the call's version: a new tree in the arena, or the same one. */
+int td_form_convert(const struct td_api_call *call, struct td_arena *arena, struct td_json *stored,
+                    struct td_json **ret, struct td_error *err);
+
+/* A stored object in the call's version and form, whole: a Table has one row. The input is used up.
+ */
+int td_form_object(const struct td_api_call *call, struct td_arena *arena, struct td_json *stored,
+                   struct td_json **ret, struct td_error *err);
+
+/* PartialObjectMetadata with the metadata of the object, which is used up. */
+struct td_json *td_form_partial(struct td_arena *arena, struct td_json *object);
+
+/* One row of a Table; the object, already in its version, is used up. */
+struct td_json *td_form_row(const struct td_api_call *call, struct td_arena *arena,
+                            struct td_json *object);
+
+/* A Table without rows: kind, apiVersion, metadata of a list, and its columns or null. */
+struct td_json *td_form_table(const struct td_api_call *call, struct td_arena *arena,
+                              struct td_json *metadata, bool has_columns);
+
+/* ---- call.c ---- */
+
+/* 422 about options: kind "ListOptions", group "meta.k8s.io". */
+void td_call_invalid_options(struct td_api_call *call, const char *kind,
+                             const struct td_field_errors *errors);
+
+/* The same as text: JSON, indented or YAML by the call. False when it does not fit. */
+bool td_call_text(const struct td_api_call *call, const struct td_json *tree, struct td_buf *out);
+
+/* Calls `fn` at once when everything is on disk, else later; fails the call when the disk does. */
+void td_call_when_durable(struct td_api_call *call, void (*fn)(struct td_api_call *call));
+
+uint64_t td_api_random(struct td_api *api);
+td_str td_api_new_uid(struct td_api *api, struct td_arena *arena);
+
+/* Ends the call without telling the sink. */
+void td_call_cancel(struct td_api_call *call);
