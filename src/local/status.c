@@ -161,6 +161,8 @@ static const char *status_cause_reason(enum td_field_error_type type)
         return "FieldValueTooMany";
     case TD_FIELD_TOO_LONG:
         return "FieldValueTooLong";
+    case TD_FIELD_NOT_FOUND:
+        return "FieldValueNotFound";
     case TD_FIELD_TYPE_INVALID:
         return "FieldValueTypeInvalid";
     }
