@@ -38,6 +38,7 @@
 #define TD_KUBECONFIG_BYTES_MAX ((size_t)8 << 20)  /* one kubeconfig file */
 #define TD_KUBECONFIG_FILES_MAX 64                 /* files of $KUBECONFIG */
 #define TD_KUBECONFIG_ENTRIES_MAX 10000            /* clusters, users or contexts of one file */
+#define TD_KUBECONFIG_DEPTH_MAX 12                 /* fields below each other that we know */
 #define TD_PEM_BYTES_MAX ((size_t)4 << 20)         /* one certificate or key file */
 #define TD_PKI_NAMES_MAX 256                       /* SANs or groups of one certificate */
 #define TD_PKI_BACKDATE_SECONDS 60                 /* our certificates begin this long before now */

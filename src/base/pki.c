@@ -256,8 +256,9 @@ int td_pki_make_ca(td_str common_name, struct td_instant now, struct td_pki_pair
     return pki_make(NULL, &request, now, ret, err);
 }
 
-static int pki_read_issuer(td_str certificate_pem, td_str key_pem, struct pki_issuer *ret,
-                           struct td_error *err)
+/* `what` begins the message of a failure. */
+static int pki_read_pair(td_str certificate_pem, td_str key_pem, const char *what,
+                         struct pki_issuer *ret, struct td_error *err)
 {
     BIO *certificate_bio = td_pki_open(certificate_pem);
     BIO *key_bio = td_pki_open(key_pem);
@@ -275,7 +276,7 @@ static int pki_read_issuer(td_str certificate_pem, td_str key_pem, struct pki_is
     }
     X509_free(issuer.certificate);
     EVP_PKEY_free(issuer.key);
-    return td_pki_fail(err, TD_INVALID, "certificate and key of the authority");
+    return td_pki_fail(err, TD_INVALID, what);
 }
 
 static int pki_issue(td_str ca_certificate_pem, td_str ca_key_pem,
@@ -283,7 +284,8 @@ static int pki_issue(td_str ca_certificate_pem, td_str ca_key_pem,
                      struct td_pki_pair *ret, struct td_error *err)
 {
     struct pki_issuer issuer;
-    int code = pki_read_issuer(ca_certificate_pem, ca_key_pem, &issuer, err);
+    int code = pki_read_pair(ca_certificate_pem, ca_key_pem, "certificate and key of the authority",
+                             &issuer, err);
     if (code < 0) {
         return code;
     }
@@ -392,6 +394,15 @@ int td_pki_issue_client(td_str ca_certificate_pem, td_str ca_key_pem,
                                   .purpose = "clientAuth",
                                   .days = PKI_LEAF_DAYS};
     return pki_issue(ca_certificate_pem, ca_key_pem, &request, now, ret, err);
+}
+
+int td_pki_check_pair(td_str certificate_pem, td_str key_pem, struct td_error *err)
+{
+    struct pki_issuer pair = {NULL, NULL};
+    int code = pki_read_pair(certificate_pem, key_pem, "certificate and key", &pair, err);
+    X509_free(pair.certificate);
+    EVP_PKEY_free(pair.key);
+    return code;
 }
 
 static bool pki_read_time(const ASN1_TIME *time, struct td_instant *ret)

@@ -64,6 +64,9 @@ struct td_pki_validity {
 /* Of the first certificate in the text. */
 int td_pki_validity_of(td_str certificate_pem, struct td_pki_validity *ret, struct td_error *err);
 
+/* Does the key belong to the first certificate of the text? */
+int td_pki_check_pair(td_str certificate_pem, td_str key_pem, struct td_error *err);
+
 struct td_pki_server {
     td_str certificate_pem; /* the server's, then any in between */
     td_str key_pem;
