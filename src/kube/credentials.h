@@ -49,7 +49,8 @@ int td_credentials_get(struct td_credentials *credentials, struct td_auth *ret,
                        struct td_error *err);
 
 /* After TD_BUSY: called once from the loop when the plugin has finished, with TD_OK and `auth`, or
- * with the failure and `err`. TD_LIMIT when TD_CREDENTIALS_WAITS_MAX wait already. */
+ * with the failure and `err`; it must not free the credentials. TD_LIMIT when
+ * TD_CREDENTIALS_WAITS_MAX wait already. */
 typedef void (*td_auth_fn)(int code, const struct td_auth *auth, const struct td_error *err,
                            void *context);
 int td_credentials_wait(struct td_credentials *credentials, td_auth_fn fn, void *context,

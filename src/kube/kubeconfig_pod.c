@@ -102,8 +102,13 @@ int td_kubeconfig_in_cluster(struct td_arena *arena, const struct td_kube_config
     if (code < 0) {
         return code;
     }
+    token = td_str_trim(token);
+    if (!td_kubeconfig_is_header(token)) {
+        return td_error_set(err, TD_INVALID, "%s: holds a line break or control character",
+                            pod_path(arena, input, "token").ptr);
+    }
     config.source = TD_STR("in-cluster");
-    config.token = td_arena_copy_str(arena, td_str_trim(token));
+    config.token = td_arena_copy_str(arena, token);
     config.token_file = pod_path(arena, input, "token");
     config.namespace = td_kubeconfig_pod_namespace(arena, input);
     *ret = config;

@@ -121,6 +121,10 @@ static int user_set_token(struct td_arena *arena, const struct td_kubeconfig_nam
     td_str token = td_kubeconfig_text(arena, user, TD_STR("token"));
     td_str path = td_kubeconfig_path(arena, user, TD_STR("tokenFile"));
     td_str content = TD_STR_EMPTY;
+    if (token.len > TD_TOKEN_FILE_BYTES_MAX) {
+        return td_kubeconfig_fail(user, "token", TD_LIMIT, err, "larger than %zu bytes",
+                                  TD_TOKEN_FILE_BYTES_MAX);
+    }
     if (!td_kubeconfig_is_header(token)) {
         return td_kubeconfig_fail(user, "token", TD_INVALID, err,
                                   "holds a line break or control character");
@@ -134,6 +138,10 @@ static int user_set_token(struct td_arena *arena, const struct td_kubeconfig_nam
         return td_kubeconfig_fail(user, "tokenFile", TD_INVALID, err, "%s", cause.message);
     }
     content = td_str_trim(content);
+    if (!td_kubeconfig_is_header(content)) {
+        return td_kubeconfig_fail(user, "tokenFile", TD_INVALID, err,
+                                  "%s: holds a line break or control character", path.ptr);
+    }
     config->token = content.len > 0 ? td_arena_copy_str(arena, content) : token;
     config->token_file = path;
     return TD_OK;
