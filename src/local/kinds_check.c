@@ -211,3 +211,21 @@ bool td_kind_selects(struct td_arena *arena, const struct td_json *selector,
     struct td_labels set = td_labels_from_json(arena, labels);
     return td_selector_matches(&parsed, &set);
 }
+
+#define KIND_PORT_MAX 65535
+
+void td_kind_check_port(struct td_field_errors *errors, const struct td_field_path *path,
+                        const struct td_json *port)
+{
+    int64_t number = 0;
+    if (td_json_is(port, TD_JSON_TYPE_STRING)) {
+        td_kind_check_name_at(errors, path, port->text, td_name_check_port);
+        return;
+    }
+    if (td_json_is(port, TD_JSON_TYPE_NUMBER)) {
+        (void)td_json_to_int64(port, &number); /* an int32 by its type */
+    }
+    if (number < 1 || number > KIND_PORT_MAX) {
+        td_field_invalid_int(errors, path, number, "must be between 1 and 65535, inclusive");
+    }
+}

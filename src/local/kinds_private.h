@@ -94,15 +94,11 @@ void td_kind_invalid_text(struct td_field_errors *errors, const struct td_field_
 /* The child path of a map key: path[key]. */
 struct td_field_path td_kind_key(const struct td_field_path *parent, td_str key);
 
-/* Pods: of a pod's spec, or of a template's. */
-struct td_pod_check {
-    struct td_field_errors *errors;
-    struct td_arena *arena;
-    bool is_template;
-};
-void td_pod_check_spec(struct td_pod_check *check, const struct td_field_path *path,
-                       const struct td_json *spec);
+/* A pod template at `path`. */
 void td_pod_check_template(struct td_field_errors *errors, const struct td_field_path *path,
                            const struct td_json *template);
+/* A port number, or with names allowed a port's name. */
+void td_kind_check_port(struct td_field_errors *errors, const struct td_field_path *path,
+                        const struct td_json *port);
 /* "Guaranteed", "Burstable" or "BestEffort". */
 td_str td_pod_qos_class(struct td_arena *arena, const struct td_json *pod);
