@@ -26,6 +26,8 @@
 #define TD_QUANTITY_TEXT_BYTES_MAX 1024 /* one quantity as text */
 #define TD_QUANTITY_DIGITS_MAX 2048     /* kept of one quantity; a result's lower ones are cut */
 #define TD_SELECTOR_BYTES_MAX ((size_t)1 << 20) /* one selector as text */
+#define TD_PROTO_BYTES_MAX ((size_t)64 << 20)   /* one object in protobuf, as one in JSON */
+#define TD_PROTO_PATH_BYTES_MAX ((size_t)512)   /* path of a bad field in it; the rest is cut */
 #define TD_PATCH_OPERATIONS_MAX 10000 /* operations of one JSON patch, as the API server's */
 #define TD_APPLY_CONFLICT_BYTES_MAX                                                                \
     ((size_t)1 << 20) /* field paths named when one apply is refused */

@@ -11,23 +11,27 @@ struct schema_root {
 };
 
 /* The words the table is written in. */
-#define SOME_FIELD(json_name, id, pointer, written)                                                \
+#define SOME_FIELD(json_name, id, path, pointer, written)                                          \
     {                                                                                              \
-        .name = TD_STR_INIT(json_name), .type = &schema_types[id], .is_pointer = (pointer),        \
-        .is_written = (written)                                                                    \
+        .name = TD_STR_INIT(json_name), .type = &schema_types[id], .proto_path = (path),           \
+        .is_pointer = (pointer), .is_written = (written)                                           \
     }
-#define FIELD(json_name, id) SOME_FIELD(json_name, id, false, false)
-#define WRITTEN_FIELD(json_name, id) SOME_FIELD(json_name, id, false, true)
-#define POINTER_FIELD(json_name, id) SOME_FIELD(json_name, id, true, false)
-#define POINTER_WRITTEN_FIELD(json_name, id) SOME_FIELD(json_name, id, true, true)
-#define SOME_PATCHED(json_name, id, how, key, pointer, written)                                    \
+#define FIELD(json_name, id, path) SOME_FIELD(json_name, id, path, false, false)
+#define WRITTEN_FIELD(json_name, id, path) SOME_FIELD(json_name, id, path, false, true)
+#define POINTER_FIELD(json_name, id, path) SOME_FIELD(json_name, id, path, true, false)
+#define POINTER_WRITTEN_FIELD(json_name, id, path) SOME_FIELD(json_name, id, path, true, true)
+#define SOME_PATCHED(json_name, id, path, how, key, pointer, written)                              \
     {                                                                                              \
-        .name = TD_STR_INIT(json_name), .type = &schema_types[id], .is_pointer = (pointer),        \
-        .is_written = (written), .patch = TD_SCHEMA_PATCH_##how, .patch_key = TD_STR_INIT(key)     \
+        .name = TD_STR_INIT(json_name), .type = &schema_types[id], .proto_path = (path),           \
+        .is_pointer = (pointer), .is_written = (written), .patch = TD_SCHEMA_PATCH_##how,          \
+        .patch_key = TD_STR_INIT(key)                                                              \
     }
-#define PATCHED(json_name, id, how, key) SOME_PATCHED(json_name, id, how, key, false, false)
-#define WRITTEN_PATCHED(json_name, id, how, key) SOME_PATCHED(json_name, id, how, key, false, true)
-#define POINTER_PATCHED(json_name, id, how, key) SOME_PATCHED(json_name, id, how, key, true, false)
+#define PATCHED(json_name, id, path, how, key)                                                     \
+    SOME_PATCHED(json_name, id, path, how, key, false, false)
+#define WRITTEN_PATCHED(json_name, id, path, how, key)                                             \
+    SOME_PATCHED(json_name, id, path, how, key, false, true)
+#define POINTER_PATCHED(json_name, id, path, how, key)                                             \
+    SOME_PATCHED(json_name, id, path, how, key, true, false)
 #define KEY(json_name, default_text)                                                               \
     {                                                                                              \
         .name = TD_STR_INIT(json_name), .fallback = TD_STR_INIT(default_text)                      \
@@ -54,6 +58,11 @@ struct schema_root {
         .kind = TD_SCHEMA_LIST, .topology = TD_SCHEMA_KEYED, .element = &schema_types[id],         \
         .list_keys = (keys), .list_key_count = sizeof(keys) / sizeof((keys)[0])                    \
     }
+#define SPECIAL(which, how, id, form)                                                              \
+    {                                                                                              \
+        .kind = TD_SCHEMA_##which, .topology = TD_SCHEMA_##how, .element = &schema_types[id],      \
+        .proto = TD_SCHEMA_PROTO_##form                                                            \
+    }
 #define ROOT(version, kind_name, id)                                                               \
     {                                                                                              \
         .api_version = TD_STR_INIT(version), .kind = TD_STR_INIT(kind_name),                       \
@@ -65,9 +74,9 @@ struct schema_root {
 #define SCHEMA_ROOT_COUNT (sizeof(schema_roots) / sizeof(schema_roots[0]))
 
 static const struct td_schema_field schema_open_fields[] = {
-    FIELD("apiVersion", T_String),
-    FIELD("kind", T_String),
-    FIELD("metadata", T_ObjectMeta),
+    FIELD("apiVersion", T_String, 0),
+    FIELD("kind", T_String, 0),
+    FIELD("metadata", T_ObjectMeta, 0),
 };
 
 static const struct td_schema_type schema_open_object = {

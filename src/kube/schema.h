@@ -1,13 +1,15 @@
 /*
  * What Kubernetes kinds look like: for each type its fields, how lists merge (strategic merge
- * patch) and who can own which part (server-side apply). One constant table serves patches, apply,
- * strict decoding and OpenAPI; rooms above describe their own kinds with the same structs.
- * Everything is immutable static data: nothing to free, any thread may read.
+ * patch), who can own which part (server-side apply) and which numbers the fields have in protobuf.
+ * One constant table serves patches, apply, strict decoding, OpenAPI and protobuf; rooms above
+ * describe their own kinds with the same structs. Everything is immutable static data: nothing to
+ * free, any thread may read.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/json.h"
 #include "base/str.h"
@@ -49,6 +51,16 @@ enum td_schema_patch {
     TD_SCHEMA_PATCH_MERGE_RETAIN_KEYS,
 };
 
+/* How protobuf writes a type, where its kind alone does not say it. */
+enum td_schema_proto {
+    TD_SCHEMA_PROTO_PLAIN,
+    TD_SCHEMA_PROTO_ITEMS, /* LIST: a message whose field 1 repeats the elements */
+    /* ANY: a message of two fields, the schema `element` and what may stand in its place. */
+    TD_SCHEMA_PROTO_OR_ARRAY,   /* 1 schema, 2 schemas */
+    TD_SCHEMA_PROTO_OR_BOOL,    /* 1 bool, 2 schema */
+    TD_SCHEMA_PROTO_OR_STRINGS, /* 1 schema, 2 strings */
+};
+
 struct td_schema_field;
 
 struct td_schema_key {
@@ -61,8 +73,10 @@ struct td_schema_type {
     td_str name; /* empty for scalars, lists and maps */
     enum td_schema_kind kind;
     enum td_schema_topology topology;
+    enum td_schema_proto proto;
     const struct td_schema_type *element; /* of MAP and LIST; of an OBJECT that is open, the type of
-                                             the members beside its fields */
+                                             the members beside its fields; of an ANY with a special
+                                             form in protobuf, the schema's */
     const struct td_schema_field *fields; /* of OBJECT, sorted by name */
     size_t field_count;
     const struct td_schema_key *list_keys; /* of a KEYED list */
@@ -72,8 +86,11 @@ struct td_schema_type {
 struct td_schema_field {
     td_str name; /* JSON name */
     const struct td_schema_type *type;
-    bool is_pointer; /* in Go, so that absent and zero differ */
-    bool is_written; /* by a server even when it is zero (or null, a pointer that is nil) */
+    bool is_pointer;     /* in Go, so that absent and zero differ */
+    bool is_written;     /* by a server even when it is zero (or null, a pointer that is nil) */
+    uint32_t proto_path; /* number in protobuf; 0 for apiVersion, kind and our own kinds. Of a
+                            struct that Go inlines, but protobuf nests, the number stands in the
+                            byte above: 0x0204 is field 4 of the message in field 2 */
     enum td_schema_patch patch;
     td_str patch_key;
 };

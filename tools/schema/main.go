@@ -2,17 +2,20 @@
 //
 // Two sources are joined. The Go types give JSON names, scalar kinds and the strategic merge patch tags; the typed
 // schema of structured-merge-diff, which the apply configurations carry, says how server-side apply divides a value:
-// list keys with their defaults, sets, and what is atomic. A type that is reached in two topologies gets two rows.
+// list keys with their defaults, sets, and what is atomic. A type that is reached in two topologies gets two rows. The
+// field numbers of the protobuf form stand in the Go types' tags too, from which the published .proto files are made.
 package main
 
 import (
 	"bufio"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"log"
 	"os"
 	"reflect"
 	"sort"
+	"strconv"
 	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -144,6 +147,13 @@ var leaves = map[reflect.Type]string{
 	reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrStringArray](): "ANY",
 }
 
+// Of these, the ones whose protobuf form is a choice between a schema and something else.
+var choices = map[reflect.Type]string{
+	reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrArray]():       "OR_ARRAY",
+	reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrBool]():        "OR_BOOL",
+	reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrStringArray](): "OR_STRINGS",
+}
+
 type field struct {
 	name      string
 	typ       *row
@@ -151,6 +161,7 @@ type field struct {
 	isWritten bool // even when it is zero
 	strategy  string
 	key       string
+	number    int // in protobuf, below the numbers of inlined structs, a byte each; or 0
 }
 
 // One struct td_schema_type. Rows are equal when their ids are.
@@ -159,6 +170,7 @@ type row struct {
 	name     string // of an object type
 	kind     string
 	topology string
+	proto    string // form in protobuf where that is special
 	element  *row
 	fields   []field
 	keys     string // C name of the keys' array
@@ -249,6 +261,11 @@ func (t *table) build(typ reflect.Type, p place) *row {
 	if typ.Kind() == reflect.Pointer {
 		return t.build(typ.Elem(), p)
 	}
+	if proto, ok := choices[typ]; ok {
+		schema := t.build(reflect.TypeFor[apiextensionsv1.JSONSchemaProps](), place{})
+		return t.add(&row{id: "Any_" + strings.ToLower(proto), kind: "ANY", topology: "GRANULAR", proto: proto,
+			element: schema})
+	}
 	if kind, ok := leaves[typ]; ok {
 		topology := "GRANULAR"
 		if kind != "ANY" {
@@ -297,6 +314,11 @@ func (t *table) list(typ reflect.Type, p place) *row {
 			r.keyCount = len(names)
 			r.id += strings.Replace(r.keys, "keys_", "_by_", 1)
 		}
+	}
+	// A named list is a message of its own where the type can write itself.
+	if _, ok := reflect.New(typ).Interface().(interface{ MarshalTo([]byte) (int, error) }); ok {
+		r.proto = "ITEMS"
+		r.id += "_items"
 	}
 	return t.add(r)
 }
@@ -367,7 +389,7 @@ func (t *table) object(typ reflect.Type, p place) *row {
 		return known
 	}
 	r := t.add(&row{id: id, name: typ.Name(), kind: "OBJECT", topology: topology})
-	t.fields(r, typ, p)
+	t.fields(r, typ, p, 0)
 	sort.Slice(r.fields, func(i, j int) bool { return r.fields[i].name < r.fields[j].name })
 	for i := 1; i < len(r.fields); i++ {
 		if r.fields[i].name == r.fields[i-1].name {
@@ -377,6 +399,19 @@ func (t *table) object(typ reflect.Type, p place) *row {
 	return r
 }
 
+// The field's number in protobuf, 0 when it has none. TypeMeta has none: the envelope carries it.
+func protoNumber(f reflect.StructField) int {
+	parts := strings.Split(f.Tag.Get("protobuf"), ",")
+	if len(parts) < 2 {
+		return 0
+	}
+	number, err := strconv.Atoi(parts[1])
+	if err != nil || number < 1 || number > 255 {
+		log.Fatalf("%s has the protobuf number %q", f.Name, parts[1])
+	}
+	return number
+}
+
 // Whether the encoder writes a field that holds its zero value. A struct is never empty for omitempty.
 func isWritten(f reflect.StructField) bool {
 	_, options, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -384,10 +419,14 @@ func isWritten(f reflect.StructField) bool {
 	return !omitted && !strings.Contains(options, "omitzero")
 }
 
-func (t *table) fields(r *row, typ reflect.Type, p place) {
+func (t *table) fields(r *row, typ reflect.Type, p place, outer int) {
+	if outer > 0xffff {
+		log.Fatalf("%s is inlined three times", typ)
+	}
 	for i := 0; i < typ.NumField(); i++ {
 		f := typ.Field(i)
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		number := protoNumber(f)
 		switch {
 		case name == "-":
 			continue
@@ -396,10 +435,17 @@ func (t *table) fields(r *row, typ reflect.Type, p place) {
 			if inner.Kind() == reflect.Pointer {
 				inner = inner.Elem()
 			}
-			t.fields(r, inner, p)
+			t.fields(r, inner, p, outer<<8|number)
 			continue
 		case name == "":
 			name = f.Name
+		}
+		if typ == reflect.TypeFor[metav1.TypeMeta]() {
+			number = 0
+		} else if number == 0 {
+			log.Fatalf("%s.%s has no protobuf number", typ, f.Name)
+		} else {
+			number |= outer << 8
 		}
 		r.fields = append(r.fields, field{
 			name:      name,
@@ -408,8 +454,17 @@ func (t *table) fields(r *row, typ reflect.Type, p place) {
 			isWritten: isWritten(f),
 			strategy:  f.Tag.Get("patchStrategy"),
 			key:       f.Tag.Get("patchMergeKey"),
+			number:    number,
 		})
 	}
+}
+
+// Plain numbers are written as the .proto files have them, paths so that their bytes show.
+func path(number int) string {
+	if number > 255 {
+		return fmt.Sprintf("0x%04x", number)
+	}
+	return strconv.Itoa(number)
 }
 
 var strategies = map[string]string{
@@ -454,7 +509,7 @@ func (t *table) write(out *bufio.Writer, roots []*row) {
 				word += "WRITTEN_"
 			}
 			if f.strategy == "" && f.key == "" {
-				fmt.Fprintf(out, "    %sFIELD(%q, T_%s),\n", word, f.name, f.typ.id)
+				fmt.Fprintf(out, "    %sFIELD(%q, T_%s, %s),\n", word, f.name, f.typ.id, path(f.number))
 				continue
 			}
 			strategy, ok := strategies[f.strategy]
@@ -464,13 +519,18 @@ func (t *table) write(out *bufio.Writer, roots []*row) {
 				}
 				strategy = "DEFAULT"
 			}
-			fmt.Fprintf(out, "    %sPATCHED(%q, T_%s, %s, %q),\n", word, f.name, f.typ.id, strategy, f.key)
+			fmt.Fprintf(out, "    %sPATCHED(%q, T_%s, %s, %s, %q),\n", word, f.name, f.typ.id, path(f.number),
+				strategy, f.key)
 		}
 		fmt.Fprint(out, "};\n")
 	}
 	fmt.Fprint(out, "\nstatic const struct td_schema_type schema_types[T_COUNT] = {\n")
 	for _, id := range ids {
 		r := t.rows[id]
+		if r.proto != "" {
+			fmt.Fprintf(out, "    [T_%s] = SPECIAL(%s, %s, T_%s, %s),\n", id, r.kind, r.topology, r.element.id, r.proto)
+			continue
+		}
 		switch r.kind {
 		case "OBJECT":
 			fmt.Fprintf(out, "    [T_%s] = OBJECT(%q, %s, fields_%s),\n", id, r.name, r.topology, id)
@@ -523,6 +583,19 @@ func openAPITopology(get common.GetOpenAPIDefinitions) *smd.Schema {
 
 func main() {
 	log.SetFlags(0)
+	samples := flag.String("samples", "", "write the objects of samples.yaml to this folder instead, in protobuf and JSON")
+	random := flag.String("random", "", "write random objects to this folder instead")
+	count := flag.Int("count", 10, "random objects of each kind")
+	seed := flag.Int64("seed", 1, "of the random objects")
+	flag.Parse()
+	if *samples != "" {
+		writeSamples(*samples)
+		return
+	}
+	if *random != "" {
+		writeRandom(*random, *count, *seed)
+		return
+	}
 	t := &table{
 		rows:  map[string]*row{},
 		owner: map[string]reflect.Type{},

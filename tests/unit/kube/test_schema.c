@@ -162,7 +162,8 @@ static void test_schema_table_is_sound(void **state)
     collect_all(&types);
     for (size_t i = 0; i < types.count; i++) {
         const struct td_schema_type *type = types.items[i];
-        bool has_element = type->kind == TD_SCHEMA_LIST || type->kind == TD_SCHEMA_MAP;
+        bool has_element = type->kind == TD_SCHEMA_LIST || type->kind == TD_SCHEMA_MAP ||
+                           type->proto != TD_SCHEMA_PROTO_PLAIN;
         assert_int_equal(has_element, type->element != NULL);
         assert_int_equal(type->topology == TD_SCHEMA_KEYED, type->list_key_count > 0);
         assert_int_equal(type->kind == TD_SCHEMA_OBJECT, type->name.len > 0);
