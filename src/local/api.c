@@ -334,7 +334,8 @@ static void api_route_resource(struct td_api_call *call, td_str query)
         td_call_no_method(call);
         return;
     }
-    if (api_negotiate(call, entry.query == TD_QUERY_LIST)) {
+    if (td_authorize_resource(call, entry.fn == td_watch_start) &&
+        api_negotiate(call, entry.query == TD_QUERY_LIST)) {
         entry.fn(call);
     }
 }
@@ -347,11 +348,12 @@ static void api_route(struct td_api_call *call)
         td_call_fail(call, 400, "BadRequest", "%s", err.message);
         return;
     }
-    if (td_describe(call, target.path)) {
+    bool is_watch = false;
+    bool is_resource = td_path_parse(&target, &call->path, &is_watch);
+    if (!is_resource && (!td_authorize_path(call, target.path) || td_describe(call, target.path))) {
         return;
     }
-    bool is_watch = false;
-    if (!td_path_parse(&target, &call->path, &is_watch)) {
+    if (!is_resource) {
         bool is_api =
             target.segment_count > 0 && (td_str_equal(target.segments[0], TD_STR("api")) ||
                                          td_str_equal(target.segments[0], TD_STR("apis")));

@@ -27,6 +27,12 @@ struct td_api {
     bool is_closing;
 };
 
+/* ---- authorize.c ---- */
+
+/* False when the user may not, and the call was answered with a 403. */
+bool td_authorize_path(struct td_api_call *call, td_str path);
+bool td_authorize_resource(struct td_api_call *call, bool is_watch);
+
 /* ---- path.c ---- */
 
 /* The path of a target with its segments, decoded. */

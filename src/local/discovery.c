@@ -222,17 +222,28 @@ static int discovery_version_of(const struct td_resource *row, td_str group, td_
     return -1;
 }
 
+/* Custom and external metrics answer to any name and list none. */
+static bool discovery_has_any_name(const struct td_resource *row)
+{
+    return td_str_equal(row->plural, TD_STR("*"));
+}
+
 struct td_json *td_discovery_resources(struct td_arena *arena, const struct td_resources *resources,
                                        td_str group, td_str version)
 {
     struct td_json *list = td_json_new_array(arena);
+    bool is_served = false;
     for (size_t i = 0; i < td_resources_count(resources); i++) {
         const struct td_resource *row = td_resources_row(resources, i);
-        if (discovery_version_of(row, group, version) >= 0) {
+        if (discovery_version_of(row, group, version) < 0) {
+            continue;
+        }
+        is_served = true;
+        if (!discovery_has_any_name(row)) {
             discovery_add_row(arena, row, list);
         }
     }
-    if (list->count == 0) {
+    if (!is_served) {
         return NULL;
     }
     struct td_json *answer = discovery_head(arena, "APIResourceList", group.len > 0 ? "v1" : NULL);
@@ -295,7 +306,7 @@ static struct td_json *discovery_aggregated_version(struct td_arena *arena,
     struct td_json *rows = td_json_new_array(arena);
     for (size_t i = 0; i < td_resources_count(resources); i++) {
         const struct td_resource *row = td_resources_row(resources, i);
-        if (discovery_version_of(row, group, version) >= 0) {
+        if (discovery_version_of(row, group, version) >= 0 && !discovery_has_any_name(row)) {
             td_json_append(rows, discovery_aggregated_row(arena, row, version));
         }
     }

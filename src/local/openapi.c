@@ -484,7 +484,8 @@ static void openapi_add_rows(struct openapi *api, struct td_json *paths,
         for (size_t v = 0; v < row->version_count; v++) {
             bool is_wanted = !group || (td_str_equal(row->group, *group) &&
                                         td_str_equal(row->versions[v].name, version));
-            bool has_type = row->custom || row->versions[v].type != td_schema_any_object();
+            bool has_type = !td_str_equal(row->plural, TD_STR("*")) &&
+                            (row->custom || row->versions[v].type != td_schema_any_object());
             if (is_wanted && has_type) {
                 openapi_add_row(api, paths, row, v);
             }

@@ -1,0 +1,65 @@
+/*
+ * May this user do what this call asks? The verb follows from method and path as upstream derives
+ * it; a refusal is a 403 that says who, what and where.
+ */
+#include "local/api_private.h"
+#include "local/auth.h"
+
+static td_str authorize_verb(const struct td_api_call *call, bool has_name)
+{
+    static const struct {
+        td_str method;
+        td_str of_one;
+        td_str of_all;
+    } verbs[] = {
+        {TD_STR_INIT("GET"), TD_STR_INIT("get"), TD_STR_INIT("list")},
+        {TD_STR_INIT("HEAD"), TD_STR_INIT("get"), TD_STR_INIT("list")},
+        {TD_STR_INIT("POST"), TD_STR_INIT("create"), TD_STR_INIT("create")},
+        {TD_STR_INIT("PUT"), TD_STR_INIT("update"), TD_STR_INIT("update")},
+        {TD_STR_INIT("PATCH"), TD_STR_INIT("patch"), TD_STR_INIT("patch")},
+        {TD_STR_INIT("DELETE"), TD_STR_INIT("delete"), TD_STR_INIT("deletecollection")},
+    };
+    for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+        if (td_str_equal(verbs[i].method, call->request.method)) {
+            return has_name ? verbs[i].of_one : verbs[i].of_all;
+        }
+    }
+    return TD_STR_EMPTY;
+}
+
+bool td_authorize_path(struct td_api_call *call, td_str path)
+{
+    struct td_auth *auth = td_api_auth(call->api);
+    const struct td_access access = {.verb = authorize_verb(call, true), .path = path};
+    if (!auth || td_auth_allows(auth, &call->request.user, &access, &call->arena, NULL)) {
+        return true;
+    }
+    td_str refusal = td_auth_refusal(&call->arena, &call->request.user, &access);
+    td_call_fail(call, 403, "Forbidden", "forbidden: %.*s", TD_STR_ARG(refusal));
+    return false;
+}
+
+bool td_authorize_resource(struct td_api_call *call, bool is_watch)
+{
+    struct td_auth *auth = td_api_auth(call->api);
+    const struct td_api_path *path = &call->path;
+    const struct td_access access = {
+        .verb = is_watch ? TD_STR("watch") : authorize_verb(call, path->name.len > 0),
+        .group = path->group,
+        .resource = path->plural,
+        .subresource = path->subresource,
+        .ns = path->ns,
+        .name = path->name,
+    };
+    if (!auth || td_auth_allows(auth, &call->request.user, &access, &call->arena, NULL)) {
+        return true;
+    }
+    td_str refusal = td_auth_refusal(&call->arena, &call->request.user, &access);
+    td_str quoted = path->name.len > 0
+                        ? td_arena_format(&call->arena, " \"%.*s\"", TD_STR_ARG(path->name))
+                        : TD_STR_EMPTY;
+    td_call_fail(call, 403, "Forbidden", "%.*s%s%.*s%.*s is forbidden: %.*s",
+                 TD_STR_ARG(path->plural), path->group.len > 0 ? "." : "", TD_STR_ARG(path->group),
+                 TD_STR_ARG(quoted), TD_STR_ARG(refusal));
+    return false;
+}
