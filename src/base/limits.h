@@ -166,6 +166,17 @@
 #define TD_WATCH_SECONDS_MAX 86400               /* however long a client asks for */
 #define TD_STREAM_BATCH_BYTES ((size_t)64 << 10) /* of small pieces that a stream gathers */
 
+/* Writes through the API. */
+#define TD_OBJECT_BYTES_MAX ((size_t)1536 << 10) /* one object as text, as etcd's */
+#define TD_WRITE_ATTEMPTS_MAX 5                  /* of one request that others overtake */
+#define TD_GENERATED_NAME_BASE_BYTES_MAX                                                           \
+    ((size_t)58)                                   /* kept of generateName; five letters follow */
+#define TD_GENERATED_NAME_ATTEMPTS_MAX 8           /* letters drawn when names are taken */
+#define TD_GRACE_SECONDS_MAX 4294967296LL          /* that a deleted pod is given */
+#define TD_EVENT_NAME_BASE_BYTES_MAX ((size_t)200) /* kept of the name an event is about */
+#define TD_EVENT_MESSAGE_BYTES_MAX ((size_t)1024)
+#define TD_BODY_SHOWN_BYTES ((size_t)30) /* of a body that cannot be read, in the answer */
+
 /* Program. */
 #define TD_PATH_BYTES_MAX ((size_t)4096)    /* one path of a file */
 #define TD_FOLDER_DEPTH_MAX 32              /* folders below one that is read */

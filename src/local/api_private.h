@@ -109,6 +109,10 @@ struct td_json *td_form_table(const struct td_api_call *call, struct td_arena *a
 void td_call_invalid_options(struct td_api_call *call, const char *kind,
                              const struct td_field_errors *errors);
 
+/* 422 about something else than the call's resource, in its own group. */
+void td_call_invalid_of(struct td_api_call *call, td_str group, td_str kind, td_str name,
+                        const struct td_field_errors *errors);
+
 /* The same as text: JSON, indented or YAML by the call. False when it does not fit. */
 bool td_call_text(const struct td_api_call *call, const struct td_json *tree, struct td_buf *out);
 

@@ -245,6 +245,13 @@ void td_call_invalid_options(struct td_api_call *call, const char *kind,
     status_invalid(call, &subject, errors);
 }
 
+void td_call_invalid_of(struct td_api_call *call, td_str group, td_str kind, td_str name,
+                        const struct td_field_errors *errors)
+{
+    struct status_subject subject = {.group = group, .kind = kind, .name = name};
+    status_invalid(call, &subject, errors);
+}
+
 /* ---- Versions ---- */
 
 void td_call_version_too_large(struct td_api_call *call, uint64_t version)

@@ -1,0 +1,220 @@
+/*
+ * DELETE of one object and of a collection. What is asked comes in the query or, stronger, in the
+ * body as DeleteOptions. A collection is deleted object by object, each with its own admission; the
+ * first refusal ends it, and what is gone by then stays gone, as upstream does it.
+ */
+#include "base/error.h"
+#include "base/limits.h"
+#include "kube/meta.h"
+#include "local/api_private.h"
+#include "local/write.h"
+
+static bool delete_is_known(td_str propagation)
+{
+    return propagation.len == 0 || td_str_equal(propagation, TD_STR("Background")) ||
+           td_str_equal(propagation, TD_STR("Foreground")) ||
+           td_str_equal(propagation, TD_STR("Orphan"));
+}
+
+static bool delete_check_options(struct td_api_call *call, const struct td_delete_options *options)
+{
+    static const td_str supported[] = {
+        TD_STR_INIT("Foreground"),
+        TD_STR_INIT("Background"),
+        TD_STR_INIT("Orphan"),
+        TD_STR_INIT("nil"),
+    };
+    struct td_field_errors errors = {.arena = &call->arena};
+    const struct td_field_path path = td_field_child(NULL, TD_STR("propagationPolicy"));
+    if (options->has_orphans && options->propagation.len > 0) {
+        td_field_invalid_str(&errors, &path, options->propagation,
+                             "orphanDependents and deletionPropagation cannot be both set");
+    } else if (!delete_is_known(options->propagation)) {
+        td_field_unsupported(&errors, &path, options->propagation, supported,
+                             sizeof(supported) / sizeof(supported[0]));
+    }
+    if (errors.count > 0) {
+        td_call_invalid_options(call, "DeleteOptions", &errors);
+    }
+    return errors.count == 0;
+}
+
+/* dryRun of a body: a list that says All, or nothing. */
+static bool delete_read_dry_run(struct td_api_call *call, const struct td_json *list)
+{
+    for (const struct td_json *item = td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->first : NULL;
+         item; item = item->next) {
+        if (!td_json_is(item, TD_JSON_TYPE_STRING) || !td_str_equal(item->text, TD_STR("All"))) {
+            td_auto_buf shown;
+            td_buf_init(&shown, TD_JSON_BYTES_MAX);
+            td_json_write(list, &(struct td_json_format){.indent = 0}, &shown);
+            struct td_field_errors errors = {.arena = &call->arena};
+            const struct td_field_path path = td_field_child(NULL, TD_STR("dryRun"));
+            td_field_error_add(&errors, &path, TD_FIELD_UNSUPPORTED, td_buf_str(&shown),
+                               TD_STR("supported values: \"All\""));
+            td_call_invalid_options(call, "DeleteOptions", &errors);
+            return false;
+        }
+        call->query.is_dry_run = true;
+    }
+    return true;
+}
+
+/* The DeleteOptions of a body over those of the query. */
+static bool delete_read_body(struct td_api_call *call, struct td_delete_options *options)
+{
+    struct td_json *body = NULL;
+    if (!td_body_decode_options(call, TD_STR("DeleteOptions"), &body)) {
+        return false;
+    }
+    const struct td_json *preconditions = td_json_get(body, TD_STR("preconditions"));
+    options->uid = td_json_get_str(preconditions, TD_STR("uid"), TD_STR_EMPTY);
+    options->resource_version =
+        td_json_get_str(preconditions, TD_STR("resourceVersion"), TD_STR_EMPTY);
+    options->propagation = td_json_get_str(body, TD_STR("propagationPolicy"), options->propagation);
+    const struct td_json *grace = td_json_get(body, TD_STR("gracePeriodSeconds"));
+    int64_t seconds;
+    if (grace && td_json_is(grace, TD_JSON_TYPE_NUMBER) && td_json_to_int64(grace, &seconds)) {
+        options->grace_seconds = seconds;
+    }
+    const struct td_json *orphans = td_json_get(body, TD_STR("orphanDependents"));
+    options->has_orphans = td_json_is(orphans, TD_JSON_TYPE_BOOL);
+    options->orphans = options->has_orphans && orphans->boolean;
+    return delete_read_dry_run(call, td_json_get(body, TD_STR("dryRun")));
+}
+
+/* The options of the call, checked; false when it was answered. */
+static bool delete_read_options(struct td_api_call *call, struct td_delete_options *ret)
+{
+    struct td_delete_options options = {
+        .propagation = call->query.propagation_policy,
+        .grace_seconds = call->query.grace_period_seconds,
+    };
+    if (call->request.body.len > 0 && !delete_read_body(call, &options)) {
+        return false;
+    }
+    if (!delete_check_options(call, &options)) {
+        return false;
+    }
+    *ret = options;
+    return true;
+}
+
+static enum td_write_step delete_refuse(struct td_write *write, const char *format, td_str wanted,
+                                        td_str stored)
+{
+    const struct td_resource *resource = write->resource;
+    td_auto_buf text;
+    td_buf_init(&text, TD_ERROR_MESSAGE_BYTES);
+    td_buf_append_format(
+        &text, "Operation cannot be fulfilled on %.*s%s%.*s \"%.*s\": ", TD_STR_ARG(resource->kind),
+        resource->group.len > 0 ? "." : "", TD_STR_ARG(resource->group), TD_STR_ARG(write->name));
+    td_str parts[2] = {td_str_cut_utf8(wanted, TD_BODY_SHOWN_BYTES * 2), stored};
+    size_t next = 0;
+    for (const char *at = format; *at; at++) {
+        if (*at == '%' && next < 2) {
+            td_buf_append(&text, parts[next++]);
+        } else {
+            td_buf_append_char(&text, *at);
+        }
+    }
+    return td_write_fail(write, 409, "Conflict",
+                         td_arena_copy_str(write->arena, td_buf_str(&text)));
+}
+
+/* Preconditions, and the answer that upstream gives when they do not hold. */
+static enum td_write_step delete_build(struct td_write *write)
+{
+    const struct td_json *metadata = td_json_get(write->old, TD_STR("metadata"));
+    td_str uid = td_json_get_str(metadata, TD_STR("uid"), TD_STR_EMPTY);
+    td_str version = td_json_get_str(metadata, TD_STR("resourceVersion"), TD_STR_EMPTY);
+    const struct td_delete_options *options = &write->deletion;
+    if (options->uid.len > 0 && !td_str_equal(options->uid, uid)) {
+        return delete_refuse(write,
+                             "the UID in the precondition (%) does not match the UID in record "
+                             "(%). The object might have been deleted and then recreated",
+                             options->uid, uid);
+    }
+    if (options->resource_version.len > 0 && !td_str_equal(options->resource_version, version)) {
+        return delete_refuse(write,
+                             "the ResourceVersion in the precondition (%) does not match the "
+                             "ResourceVersion in record (%). The object might have been modified",
+                             options->resource_version, version);
+    }
+    return TD_STEP_NEXT;
+}
+
+/* Kinds whose last state is the answer to their deletion, as upstream's registry has them. */
+static bool delete_returns_object(const struct td_resource *resource)
+{
+    static const td_str collections[] = {
+        TD_STR_INIT("namespaces"),
+        TD_STR_INIT("persistentvolumeclaims"),
+        TD_STR_INIT("persistentvolumes"),
+        TD_STR_INIT("pods"),
+        TD_STR_INIT("podtemplates"),
+        TD_STR_INIT("resourcequotas"),
+        TD_STR_INIT("serviceaccounts"),
+        TD_STR_INIT("services"),
+        TD_STR_INIT("storageclasses.storage.k8s.io"),
+    };
+    for (size_t i = 0; i < sizeof(collections) / sizeof(collections[0]); i++) {
+        if (td_str_equal(resource->collection, collections[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void delete_finish(struct td_write *write)
+{
+    struct td_api_call *call = write->call;
+    struct td_arena *arena = write->arena;
+    if (write->outcome != TD_DELETE_NOW || delete_returns_object(write->resource)) {
+        bool is_accepted = write->outcome != TD_DELETE_NOW && write->deletion.has_orphans &&
+                           !write->deletion.orphans;
+        td_call_reply_object(call, is_accepted ? 202 : 200, write->object);
+        return;
+    }
+    struct td_json *tree = td_json_new_object(arena);
+    td_json_set_str(arena, tree, TD_STR("kind"), TD_STR("Status"));
+    td_json_set_str(arena, tree, TD_STR("apiVersion"), TD_STR("v1"));
+    td_json_set(arena, tree, TD_STR("metadata"), td_json_new_object(arena));
+    td_json_set_str(arena, tree, TD_STR("status"), TD_STR("Success"));
+    struct td_json *details = td_json_ensure_object(arena, tree, TD_STR("details"));
+    td_json_set_str(arena, details, TD_STR("name"), write->name);
+    if (write->resource->group.len > 0) {
+        td_json_set_str(arena, details, TD_STR("group"), write->resource->group);
+    }
+    td_json_set_str(arena, details, TD_STR("kind"), write->resource->plural);
+    td_json_set_str(
+        arena, details, TD_STR("uid"),
+        td_json_get_str(td_json_get(write->old, TD_STR("metadata")), TD_STR("uid"), TD_STR_EMPTY));
+    td_call_reply_json(call, 200, tree);
+}
+
+static struct td_write *delete_new(struct td_api_call *call,
+                                   const struct td_delete_options *options)
+{
+    struct td_write *write = td_write_new(call, NULL);
+    if (!write) {
+        return NULL;
+    }
+    write->is_delete = true;
+    write->deletion = *options;
+    write->build = delete_build;
+    write->finish = delete_finish;
+    return write;
+}
+
+void td_write_delete(struct td_api_call *call)
+{
+    struct td_delete_options options;
+    if (!delete_read_options(call, &options)) {
+        return;
+    }
+    struct td_write *write = delete_new(call, &options);
+    if (write) {
+        td_write_run(write);
+    }
+}
