@@ -426,7 +426,8 @@ static void connection_on_event(struct bufferevent *io, short what, void *contex
         connection->peer = http_peer_new(bufferevent_openssl_get_ssl(connection->io));
         connection->phase = HTTP_HEAD;
         connection_set_timer(connection, connection->server->limits.head_time);
-    } else if (what & BEV_EVENT_EOF) {
+    } else if ((what & BEV_EVENT_EOF) && !(what & BEV_EVENT_WRITING)) {
+        /* Behind TLS's goodbye OpenSSL calls also a failed write an end: that one has no answer. */
         connection_on_input_end(connection);
     } else if (connection->phase == HTTP_HANDSHAKE) {
         connection_fail_handshake(connection);
