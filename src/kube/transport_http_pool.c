@@ -1,0 +1,219 @@
+/*
+ * curl's multi interface on libevent. curl says which sockets it waits for and until when, we tell
+ * it what happened; while it runs our callbacks nothing of the multi interface may be called, so
+ * what users ask for meanwhile is done when it has returned.
+ */
+#include "kube/transport_http_internal.h"
+
+#include <event2/event.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/limits.h"
+#include "base/loop.h"
+
+struct http_socket {
+    struct http_pool *pool;
+    struct event *event; /* owned */
+};
+
+static void pool_finish_done(struct http_pool *pool)
+{
+    int left = 0;
+    CURLMsg *message;
+    while ((message = curl_multi_info_read(pool->multi, &left))) {
+        if (message->msg != CURLMSG_DONE) {
+            continue;
+        }
+        void *private = NULL;
+        (void)curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &private); /* set by us */
+        struct td_call *call = private;
+        struct td_error err = TD_ERROR_INIT;
+        int code = td_http_code(call, message->data.result, &err);
+        td_http_call_finish(call, code, &err);
+    }
+}
+
+static void pool_act(struct http_pool *pool, curl_socket_t socket, int events)
+{
+    struct http_transport *http = pool->http;
+    int running = 0;
+    td_assert(!http->is_in_curl);
+    http->is_in_curl = true;
+    (void)curl_multi_socket_action(pool->multi, socket, events,
+                                   &running); /* results are messages */
+    http->is_in_curl = false;
+    while (http->cancelled.first) {
+        td_http_call_free(http->cancelled.first); /* before their messages are read */
+    }
+    pool_finish_done(pool);
+    if (pool->is_retired && !pool->calls.first) {
+        event_active(http->kick, EV_TIMEOUT, 0);
+    }
+}
+
+static void pool_socket_is_ready(evutil_socket_t fd, short what, void *context)
+{
+    struct http_socket *entry = context;
+    int events =
+        ((what & EV_READ) ? CURL_CSELECT_IN : 0) | ((what & EV_WRITE) ? CURL_CSELECT_OUT : 0);
+    pool_act(entry->pool, fd, events); /* the entry may be gone */
+}
+
+static void pool_timer_rings(evutil_socket_t fd, short what, void *context)
+{
+    (void)fd;
+    (void)what;
+    pool_act(context, CURL_SOCKET_TIMEOUT, 0);
+}
+
+static void pool_end_rings(evutil_socket_t fd, short what, void *context)
+{
+    (void)fd;
+    (void)what;
+    struct http_pool *pool = context;
+    pool->is_over = true;
+    event_active(pool->http->kick, EV_TIMEOUT, 0);
+}
+
+static int pool_watch_socket(CURL *easy, curl_socket_t socket, int what, void *context, void *data)
+{
+    (void)easy;
+    struct http_pool *pool = context;
+    struct http_socket *entry = data;
+    if (what == CURL_POLL_REMOVE) {
+        if (entry) {
+            event_free(entry->event);
+            td_free(entry);
+            (void)curl_multi_assign(pool->multi, socket, NULL); /* the socket is known here */
+        }
+        return 0;
+    }
+    if (!entry) {
+        entry = td_alloc_zero(1, sizeof(*entry));
+        entry->pool = pool;
+        (void)curl_multi_assign(pool->multi, socket, entry);
+    } else {
+        event_free(entry->event);
+    }
+    short events = (short)(EV_PERSIST | ((what & CURL_POLL_IN) ? EV_READ : 0) |
+                           ((what & CURL_POLL_OUT) ? EV_WRITE : 0));
+    entry->event =
+        event_new(td_loop_base(pool->http->loop), socket, events, pool_socket_is_ready, entry);
+    if (!entry->event || event_add(entry->event, NULL) != 0) {
+        td_out_of_memory();
+    }
+    return 0;
+}
+
+static int pool_watch_time(CURLM *multi, long timeout_ms, void *context)
+{
+    (void)multi;
+    struct http_pool *pool = context;
+    if (timeout_ms < 0) {
+        (void)event_del(pool->timer); /* fails only for an event without a base */
+        return 0;
+    }
+    const struct timeval wait = {
+        .tv_sec = timeout_ms / 1000,
+        .tv_usec = (suseconds_t)(timeout_ms % 1000) * 1000,
+    };
+    if (event_add(pool->timer, &wait) != 0) {
+        td_out_of_memory();
+    }
+    return 0;
+}
+
+static struct http_pool *pool_new(struct http_transport *http, uint64_t generation)
+{
+    struct http_pool *pool = td_alloc_zero(1, sizeof(*pool));
+    pool->http = http;
+    pool->generation = generation;
+    pool->multi = curl_multi_init();
+    pool->timer = event_new(td_loop_base(http->loop), -1, 0, pool_timer_rings, pool);
+    pool->end = event_new(td_loop_base(http->loop), -1, 0, pool_end_rings, pool);
+    if (!pool->multi || !pool->timer || !pool->end) {
+        td_out_of_memory();
+    }
+    /* These fail only for options that curl does not know. */
+    (void)curl_multi_setopt(pool->multi, CURLMOPT_SOCKETFUNCTION, pool_watch_socket);
+    (void)curl_multi_setopt(pool->multi, CURLMOPT_SOCKETDATA, pool);
+    (void)curl_multi_setopt(pool->multi, CURLMOPT_TIMERFUNCTION, pool_watch_time);
+    (void)curl_multi_setopt(pool->multi, CURLMOPT_TIMERDATA, pool);
+    (void)curl_multi_setopt(pool->multi, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
+    (void)curl_multi_setopt(pool->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, http->connections_max);
+    (void)curl_multi_setopt(pool->multi, CURLMOPT_MAXCONNECTS, http->connections_max);
+    return pool;
+}
+
+void td_http_pool_free(struct http_pool *pool)
+{
+    td_assert(!pool->calls.first);
+    td_assert(!pool->http->is_in_curl);
+    (void)curl_multi_cleanup(pool->multi); /* closes the connections; calls watch_socket */
+    event_free(pool->timer);
+    event_free(pool->end);
+    td_free(pool);
+}
+
+struct http_pool *td_http_pool_for(struct http_transport *http, uint64_t generation)
+{
+    struct http_pool *pool = http->pools;
+    if (pool && pool->generation == generation) {
+        return pool;
+    }
+    if (pool && !pool->is_retired) {
+        static const struct timeval wait = {.tv_sec = TD_TRANSPORT_RETIRE_MS / 1000};
+        pool->is_retired = true;
+        if (event_add(pool->end, &wait) != 0) {
+            td_out_of_memory();
+        }
+    }
+    struct http_pool *fresh = pool_new(http, generation);
+    fresh->next = http->pools;
+    http->pools = fresh;
+    event_active(http->kick, EV_TIMEOUT, 0); /* the old one may be free of calls already */
+    return fresh;
+}
+
+int td_http_pool_add(struct http_pool *pool, struct td_call *call, struct td_error *err)
+{
+    td_assert(!pool->http->is_in_curl);
+    CURLMcode result = curl_multi_add_handle(pool->multi, call->easy);
+    if (result != CURLM_OK) {
+        return td_error_set(err, TD_IO, "cannot start the request: %s",
+                            curl_multi_strerror(result));
+    }
+    call->pool = pool;
+    td_http_call_move(call, &pool->calls);
+    return TD_OK;
+}
+
+void td_http_pool_remove(struct td_call *call)
+{
+    td_assert(!call->http->is_in_curl);
+    /* It is there, and we are not inside curl: nothing can fail. Closing a connection may tell
+     * curl's callbacks, which do not touch calls. */
+    (void)curl_multi_remove_handle(call->pool->multi, call->easy);
+    call->pool = NULL;
+}
+
+void td_http_pools_retire(struct http_transport *http)
+{
+    struct http_pool **at = &http->pools;
+    while (*at) {
+        struct http_pool *pool = *at;
+        while (pool->is_over && pool->calls.first) {
+            struct td_error err = TD_ERROR_INIT;
+            int code =
+                td_error_set(&err, TD_IO, "the client certificate or the authorities changed");
+            td_http_call_finish(pool->calls.first, code, &err);
+        }
+        if (pool->is_retired && !pool->calls.first) {
+            *at = pool->next;
+            td_http_pool_free(pool);
+        } else {
+            at = &pool->next;
+        }
+    }
+}
