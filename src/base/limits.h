@@ -164,6 +164,8 @@
 #define TD_WATCH_SECONDS_MIN 1800                /* a watch that names no timeout lasts this ... */
 #define TD_WATCH_SECONDS_SPREAD 1800             /* ... and up to this longer */
 #define TD_WATCH_SECONDS_MAX 86400               /* however long a client asks for */
+#define TD_STREAM_LEND_BYTES ((size_t)1024)      /* texts from this size on are lent, not copied */
+#define TD_STREAM_BYTES_MAX ((size_t)64 << 20)   /* gathered at most: one object in any form */
 #define TD_STREAM_BATCH_BYTES ((size_t)64 << 10) /* of small pieces that a stream gathers */
 
 /* Writes through the API. */

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kube/fields.h"
+#include "kube/selector.h"
 #include "local/admission.h"
 #include "local/api.h"
 #include "local/call.h"
@@ -103,6 +105,66 @@ struct td_json *td_form_row(const struct td_api_call *call, struct td_arena *are
 struct td_json *td_form_table(const struct td_api_call *call, struct td_arena *arena,
                               struct td_json *metadata, bool has_columns);
 
+/* ---- select.c ---- */
+
+/* The label and field selectors of a list, a watch or a deletecollection, parsed once. */
+struct td_select {
+    const struct td_resource *resource;
+    struct td_selector labels;
+    struct td_field_selector fields;
+    bool has_labels;
+    bool has_other_fields; /* than name and namespace: matching needs the whole object */
+};
+
+/* Parses the query's selectors, or answers 400 and returns false. */
+bool td_select_parse(struct td_api_call *call, struct td_select *ret);
+bool td_select_is_empty(const struct td_select *select);
+
+/* `scratch` is reset. */
+bool td_select_matches(const struct td_select *select, struct td_arena *scratch,
+                       const struct td_stored *stored);
+
+/* ---- page_token.c ---- */
+
+struct td_page_token {
+    int64_t version; /* of the snapshot; -1: the newest, after an expiry */
+    td_str ns;       /* of the last object given */
+    td_str name;
+};
+
+/* The continue token, in the arena. `ns` is left out where the path names it. */
+td_str td_page_token_write(struct td_arena *arena, const struct td_page_token *token);
+int td_page_token_read(struct td_arena *arena, td_str text, struct td_page_token *ret,
+                       struct td_error *err);
+
+/* ---- item.c ---- */
+
+/* How objects of one call are written: what is decided once for all of them. */
+struct td_item_writer {
+    const struct td_api_call *call;
+    struct td_arena scratch;
+    bool is_raw;   /* the stored text is what the client wants */
+    bool is_list;  /* items leave out kind and apiVersion */
+    bool is_first; /* no row of a Table was written yet: a watch sends columns once */
+};
+
+void td_item_writer_init(struct td_item_writer *writer, const struct td_api_call *call,
+                         bool is_list);
+void td_item_writer_done(struct td_item_writer *writer);
+
+/* When raw: what comes before the slice of stored->json that is *ret_rest. */
+td_str td_item_raw(const struct td_item_writer *writer, const struct td_stored *stored,
+                   td_str *ret_rest);
+
+/* Appends the object in the call's version and form (in a list of rows: a row). TD_INVALID when a
+ * stored text does not convert. */
+int td_item_write(struct td_item_writer *writer, const struct td_stored *stored, struct td_buf *out,
+                  struct td_error *err);
+
+/* The same of a tree in the storage version, which is used up; it may lie in the scratch arena. */
+int td_item_write_tree(struct td_item_writer *writer, struct td_json *stored, struct td_buf *out,
+                       struct td_error *err);
+
 /* ---- call.c ---- */
 
 /* 422 about options: kind "ListOptions", group "meta.k8s.io". */
@@ -119,7 +181,8 @@ bool td_call_text(const struct td_api_call *call, const struct td_json *tree, st
 /* Calls `fn` at once when everything is on disk, else later; fails the call when the disk does. */
 void td_call_when_durable(struct td_api_call *call, void (*fn)(struct td_api_call *call));
 
-uint64_t td_api_random(struct td_api *api);
+uint64_t td_api_random(struct td_api *api); /* of what is stored: replays with the seed */
+uint64_t td_api_chance(struct td_api *api); /* of the rest */
 td_str td_api_new_uid(struct td_api *api, struct td_arena *arena);
 
 /* Ends the call without telling the sink. */

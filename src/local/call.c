@@ -315,6 +315,11 @@ uint64_t td_api_random(struct td_api *api)
     return call_random(&api->random);
 }
 
+uint64_t td_api_chance(struct td_api *api)
+{
+    return call_random(&api->audit_random);
+}
+
 /* A UUID of version 4. */
 static td_str call_uuid(struct td_arena *arena, uint64_t *state)
 {

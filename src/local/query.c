@@ -357,8 +357,9 @@ static bool query_check_delete(struct td_api_call *call, const struct query_valu
     return true;
 }
 
-/* Asked for, or a program through which people read. */
-static bool query_is_pretty(const struct td_api_call *call, const struct query_values *values)
+/* Asked for, or a program through which people read; a list is long and stays as it is stored. */
+static bool query_is_pretty(const struct td_api_call *call, const struct query_values *values,
+                            enum td_query_kind kind)
 {
     static const td_str yes[] = {TD_STR_INIT("1"),    TD_STR_INIT("t"),    TD_STR_INIT("T"),
                                  TD_STR_INIT("true"), TD_STR_INIT("True"), TD_STR_INIT("TRUE")};
@@ -369,9 +370,10 @@ static bool query_is_pretty(const struct td_api_call *call, const struct query_v
         }
     }
     td_str agent = call->request.user_agent;
-    return pretty.len == 0 && (td_str_starts_with(agent, TD_STR("curl")) ||
-                               td_str_starts_with(agent, TD_STR("Wget")) ||
-                               td_str_starts_with(agent, TD_STR("Mozilla/5.0")));
+    return pretty.len == 0 && kind != TD_QUERY_LIST &&
+           (td_str_starts_with(agent, TD_STR("curl")) ||
+            td_str_starts_with(agent, TD_STR("Wget")) ||
+            td_str_starts_with(agent, TD_STR("Mozilla/5.0")));
 }
 
 static void query_fill(struct td_api_call *call, const struct query_values *values)
@@ -402,7 +404,7 @@ bool td_query_parse(struct td_api_call *call, td_str query, enum td_query_kind k
     struct query_values *values = td_arena_new(&call->arena, struct query_values);
     query_split(&call->arena, query, values);
     query_fill(call, values);
-    call->is_pretty = query_is_pretty(call, values);
+    call->is_pretty = query_is_pretty(call, values, kind);
     if (!query_int(call, values, QUERY_LIMIT, &call->query.limit) ||
         !query_int(call, values, QUERY_TIMEOUT, &call->query.timeout_seconds) ||
         !query_int(call, values, QUERY_GRACE_PERIOD, &call->query.grace_period_seconds)) {
