@@ -355,10 +355,9 @@ static bool connection_stream_is_idle(const struct http_connection *connection)
            connection->exchange->is_begun && output_bytes(connection) == 0;
 }
 
-static void connection_on_write(struct bufferevent *io, void *context)
+/* Little or nothing is left to send: more from the stream's writer, or the next phase. */
+static void connection_drained(struct http_connection *connection)
 {
-    (void)io;
-    struct http_connection *connection = context;
     struct td_http_server *server = connection->server;
     struct td_http_exchange *exchange = connection->exchange;
     if (connection->phase == HTTP_ANSWER && exchange->is_begun && exchange->on_drain) {
@@ -372,6 +371,12 @@ static void connection_on_write(struct bufferevent *io, void *context)
     if (connection->phase == HTTP_FLUSH && output_bytes(connection) == 0) {
         connection_flushed(connection);
     }
+}
+
+static void connection_on_write(struct bufferevent *io, void *context)
+{
+    (void)io;
+    connection_drained(context);
 }
 
 static void connection_on_input_end(struct http_connection *connection)
@@ -397,8 +402,10 @@ static void connection_on_input_end(struct http_connection *connection)
         connection_linger(connection);
     } else if (connection->phase == HTTP_HEAD || connection->phase == HTTP_BODY) {
         connection_refuse(connection, 400, "the request ended before it was complete");
-    } else if (connection_stream_is_idle(connection)) {
-        http_connection_detach(connection);
+    } else if (output_bytes(connection) == 0) {
+        /* A stream's writer may not have been told yet that all is sent: libevent tells it late
+         * over TLS. Only one that has nothing to add is idle. */
+        connection_drained(connection);
     }
 }
 
@@ -539,6 +546,11 @@ static struct bufferevent *socket_open(struct td_http_server *server, evutil_soc
     }
     /* Clients that close without TLS's goodbye are common; lengths say what is complete. */
     (void)SSL_set_options(ssl, SSL_OP_IGNORE_UNEXPECTED_EOF);
+    /* Without a name for its sessions OpenSSL refuses to resume those with a client certificate. */
+    static const unsigned char sessions[] = "td_http";
+    if (SSL_set_session_id_context(ssl, sessions, sizeof(sessions) - 1) != 1) {
+        td_out_of_memory();
+    }
     return bufferevent_openssl_socket_new(server->base, fd, ssl, BUFFEREVENT_SSL_ACCEPTING,
                                           BEV_OPT_CLOSE_ON_FREE);
 }
