@@ -147,6 +147,10 @@
 #define TD_CHANGE_LOG_COUNT_MAX ((size_t)1 << 16)    /* changes that one kind remembers */
 #define TD_CHANGE_LOG_BYTES_MAX ((size_t)32 << 20)   /* old revisions that one kind's log keeps */
 #define TD_CHANGE_LOGS_BYTES_MAX ((size_t)256 << 20) /* old revisions that all logs keep */
+#define TD_JOURNAL_PENDING_BYTES_MAX ((size_t)4 << 20) /* written, but not yet brought to disk */
+#define TD_JOURNAL_PENDING_COUNT_MAX ((size_t)8192)    /* changes in them */
+#define TD_JOURNAL_LOG_BYTES_MIN ((size_t)16 << 20)    /* a shorter log needs no snapshot */
+#define TD_JOURNAL_SLICE_BYTES ((size_t)1 << 20)       /* of a snapshot, written in one turn */
 
 /* The API handler of the local cluster. */
 #define TD_API_CALL_BYTES_MAX ((size_t)512 << 20)     /* memory of one request */
@@ -196,6 +200,8 @@ static_assert(TD_LOG_VALUE_BYTES_MAX * 6 + 1024 < TD_LOG_LINE_BYTES_MAX,
 static_assert(TD_QUANTITY_TEXT_BYTES_MAX < TD_QUANTITY_DIGITS_MAX,
               "every digit of a quantity's text is kept");
 static_assert(TD_PATCH_COPY_BYTES_MAX < TD_JSON_BYTES_MAX, "a patched document stays readable");
+static_assert(TD_JOURNAL_PENDING_COUNT_MAX < TD_CHANGE_LOG_COUNT_MAX,
+              "what may have to be taken back is in the log");
 static_assert(TD_STORED_JSON_BYTES_MAX < TD_CHANGE_LOG_BYTES_MAX,
               "the log of a kind has room for its largest object");
 static_assert(TD_COLLECTION_OBJECTS_MAX < TD_RESOURCES_MAX,

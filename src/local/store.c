@@ -6,15 +6,16 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/log.h"
 #include "base/loop.h"
+#include "local/journal.h"
 #include "local/store_private.h"
 
 #define VERSION_START 1
 
 static void store_flush(struct td_timer *timer, void *context);
 
-/* The next turn of the loop brings to disk, tells those who wait and wakes cursors. */
-static void store_ask_flush(struct td_store *store)
+void td_store_ask_flush(struct td_store *store)
 {
     if (!td_timer_is_set(store->flush)) {
         td_timer_set(store->flush, 0);
@@ -24,7 +25,6 @@ static void store_ask_flush(struct td_store *store)
 int td_store_new(struct td_loop *loop, const struct td_store_options *options,
                  struct td_store **ret, struct td_error *err)
 {
-    (void)err;
     struct td_store *store = td_alloc_zero(1, sizeof(*store));
     store->loop = loop;
     store->flush = td_timer_new(loop, store_flush, store);
@@ -35,6 +35,11 @@ int td_store_new(struct td_loop *loop, const struct td_store_options *options,
     store->waits.previous = &store->waits;
     store->collections = td_alloc_zero(TD_COLLECTIONS_MAX, sizeof(*store->collections));
     td_map_init(&store->by_key, TD_COLLECTIONS_MAX);
+    int code = options && options->data_dir ? td_store_load(store, options, err) : TD_OK;
+    if (code < 0) {
+        td_store_free(store);
+        return code;
+    }
     *ret = store;
     return TD_OK;
 }
@@ -59,6 +64,12 @@ void td_store_free(struct td_store *store)
         return;
     }
     td_assert(store->waits.next == &store->waits);
+    if (store->journal) {
+        (void)td_store_sync(store, NULL); /* nobody was told that these are done */
+    }
+    td_collection_iter_done(&store->snapshot_iter);
+    td_queue_free(store->snapshots);
+    td_journal_close(store->journal);
     for (size_t i = 0; i < store->collection_count; i++) {
         collection_free(store->collections[i]);
     }
@@ -131,7 +142,8 @@ struct td_collection *td_store_at(const struct td_store *store, size_t index)
     return index < store->collection_count ? store->collections[index] : NULL;
 }
 
-void td_collection_drop_first(struct td_collection *collection)
+/* The oldest change, which must be published. */
+static void collection_drop_first(struct td_collection *collection)
 {
     struct td_changelog *log = &collection->log;
     td_assert(log->first < collection->published);
@@ -148,7 +160,7 @@ void td_store_compact(struct td_store *store, uint64_t version)
         struct td_collection *collection = store->collections[i];
         uint64_t end = td_changelog_after(&collection->log, floor);
         while (collection->log.first < end) {
-            td_collection_drop_first(collection);
+            collection_drop_first(collection);
         }
         collection->floor = collection->floor > floor ? collection->floor : floor;
     }
@@ -162,7 +174,7 @@ static void collection_trim(struct td_collection *collection, size_t bytes_max)
     struct td_changelog *log = &collection->log;
     while (log->first < collection->published &&
            (log->end - log->first > TD_CHANGE_LOG_COUNT_MAX || log->bytes > bytes_max)) {
-        td_collection_drop_first(collection);
+        collection_drop_first(collection);
     }
 }
 
@@ -206,13 +218,12 @@ static int commit_check(const struct td_store *store, const struct td_collection
     return TD_OK;
 }
 
-/* The object's new state; `after` is NULL when it is deleted. Takes the reference of `after` and
- * gives back that of the state before. */
-static void collection_put(struct td_collection *collection, struct td_ordered_place place,
-                           struct td_stored *before, struct td_stored *after)
+void td_collection_put(struct td_collection *collection, struct td_ordered_place place,
+                       struct td_stored *before, struct td_stored *after)
 {
     struct td_store *store = collection->store;
     if (!before) {
+        td_assert(after);
         td_ordered_insert(&collection->objects, place, after);
     } else if (after) {
         td_ordered_replace(&collection->objects, place, after);
@@ -224,13 +235,44 @@ static void collection_put(struct td_collection *collection, struct td_ordered_p
     td_stored_unref(before);
 }
 
-static void collection_append(struct td_collection *collection, const struct td_change *change)
+void td_collection_log(struct td_collection *collection, const struct td_change *change)
 {
+    struct td_store *store = collection->store;
     struct td_changelog *log = &collection->log;
     size_t bytes = log->bytes;
     td_changelog_append(log, change);
+    store->log_bytes += log->bytes - bytes;
     collection->version = change->version;
-    collection->store->log_bytes += log->bytes - bytes;
+    store->version = change->version;
+    if (!store->journal) {
+        collection->published = log->end;
+        store->durable_version = store->version;
+    }
+    collection_trim(collection, TD_CHANGE_LOG_BYTES_MAX);
+    store_trim(store);
+}
+
+/* Into the journal, if there is one; a batch that has grown large is brought to disk before. */
+static int commit_write(struct td_store *store, const struct td_collection *collection,
+                        const struct td_commit *commit, struct td_error *err)
+{
+    if (!store->journal) {
+        return TD_OK;
+    }
+    int code = TD_OK;
+    if (td_journal_pending_bytes(store->journal) >= TD_JOURNAL_PENDING_BYTES_MAX ||
+        td_journal_pending_count(store->journal) >= TD_JOURNAL_PENDING_COUNT_MAX) {
+        code = td_store_sync(store, err);
+    }
+    const struct td_journal_record record = {
+        .type = (enum td_journal_type)commit->type,
+        .version = commit->version,
+        .collection = collection->key,
+        .ns = commit->ns,
+        .name = commit->name,
+        .json = commit->json,
+    };
+    return code < 0 ? code : td_journal_append(store->journal, &record, err);
 }
 
 int td_store_commit(struct td_store *store, struct td_collection *collection,
@@ -250,6 +292,12 @@ int td_store_commit(struct td_store *store, struct td_collection *collection,
     if (code < 0) {
         return code;
     }
+    code = commit_write(store, collection, commit, err);
+    if (code < 0) {
+        td_stored_unref(after);
+        td_store_ask_flush(store); /* those who wait for earlier commits have to be told */
+        return code;
+    }
     bool is_deleted = commit->type == TD_CHANGE_DELETED;
     const struct td_change change = {
         .version = commit->version,
@@ -257,17 +305,12 @@ int td_store_commit(struct td_store *store, struct td_collection *collection,
         .before = before,
         .after = after,
     };
-    collection_append(collection, &change);
-    collection_put(collection, place, before, is_deleted ? NULL : after);
+    td_collection_log(collection, &change);
+    td_collection_put(collection, place, before, is_deleted ? NULL : after);
     if (is_deleted) {
         td_stored_unref(after); /* the log keeps it */
     }
-    store->version = commit->version;
-    store->durable_version = store->version;
-    collection->published = collection->log.end;
-    collection_trim(collection, TD_CHANGE_LOG_BYTES_MAX);
-    store_trim(store);
-    store_ask_flush(store);
+    td_store_ask_flush(store);
     if (ret) {
         *ret = after;
     }
@@ -292,7 +335,7 @@ void td_store_when_durable(struct td_store *store, struct td_durable_wait *wait,
     };
     head->previous->next = wait;
     head->previous = wait;
-    store_ask_flush(store);
+    td_store_ask_flush(store);
 }
 
 void td_durable_wait_cancel(struct td_durable_wait *wait)
@@ -328,12 +371,29 @@ static void store_tell_waits(struct td_store *store, int code)
     }
 }
 
+/* Said once; the store stays readable. */
+static void store_log_failure(struct td_store *store)
+{
+    const char *reason = store->journal ? td_journal_failure(store->journal) : NULL;
+    if (reason && !store->is_failure_logged) {
+        store->is_failure_logged = true;
+        td_log_line(store->logger, TD_LOG_ERROR, "storage failed, the store is read-only",
+                    TD_LOG_C("reason", reason));
+    }
+}
+
 static void store_flush(struct td_timer *timer, void *context)
 {
     (void)timer;
     struct td_store *store = context;
-    store_tell_waits(store, TD_OK);
-    if (!td_watch_wake(store)) {
-        store_ask_flush(store);
+    int code = td_store_is_durable(store) ? TD_OK : td_store_sync(store, NULL);
+    if (code < 0) {
+        td_store_take_back(store);
     }
+    store_log_failure(store);
+    store_tell_waits(store, code);
+    if (!td_watch_wake(store)) {
+        td_store_ask_flush(store);
+    }
+    td_store_snapshot(store);
 }

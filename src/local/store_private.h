@@ -1,5 +1,6 @@
 /*
- * What the files of the store share (store.c, collection.c, watch.c); nobody else includes it.
+ * What the files of the store share (store.c, store_durable.c, collection.c, watch.c); nobody else
+ * includes it.
  */
 #pragma once
 
@@ -12,6 +13,8 @@
 #include "local/ordered.h"
 #include "local/store.h"
 
+struct td_journal;
+struct td_queue;
 struct td_timer;
 
 struct td_collection {
@@ -27,6 +30,13 @@ struct td_collection {
 };
 
 struct td_store {
+    struct td_journal *journal;              /* owned; NULL in memory */
+    struct td_queue *snapshots;              /* owned; the job that writes one; NULL in memory */
+    struct td_collection_iter snapshot_iter; /* the next object of it */
+    size_t snapshot_index;                   /* the collection it is in */
+    uint64_t load_end;     /* while loading: the version up to which changes are put over objects */
+    struct td_log *logger; /* borrowed; NULL drops */
+    bool is_failure_logged;
     struct td_loop *loop;               /* borrowed */
     struct td_timer *flush;             /* set while something waits for the next turn */
     struct td_map by_key;               /* key to collection */
@@ -47,5 +57,28 @@ struct td_store {
 /* Wake the cursors of all collections with news; false when the slice ended before all were. */
 bool td_watch_wake(struct td_store *store);
 
-/* Drop the oldest change, which must be published. */
-void td_collection_drop_first(struct td_collection *collection);
+/* The next turn of the loop brings to disk, tells those who wait and wakes cursors. */
+void td_store_ask_flush(struct td_store *store);
+
+/* The object's new state at `place`; `after` is NULL when it is deleted. Takes a reference of
+ * `after` and gives back that of the state before. */
+void td_collection_put(struct td_collection *collection, struct td_ordered_place place,
+                       struct td_stored *before, struct td_stored *after);
+
+/* Put a change behind the log, which makes it the collection's newest, and drop old ones. */
+void td_collection_log(struct td_collection *collection, const struct td_change *change);
+
+/* ---- Durable stores: store_durable.c ---- */
+
+/* Read the folder back into the empty store. */
+int td_store_load(struct td_store *store, const struct td_store_options *options,
+                  struct td_error *err);
+
+/* Bring all commits to disk and let cursors see them. */
+int td_store_sync(struct td_store *store, struct td_error *err);
+
+/* Forget all commits that are not on disk. */
+void td_store_take_back(struct td_store *store);
+
+/* Begin a snapshot when one is due. */
+void td_store_snapshot(struct td_store *store);
