@@ -420,9 +420,13 @@ static int recover_take_up(struct recover *recover, struct td_error *err)
     td_journal_name(name, "log", journal->number);
     int code = td_journal_file_open(folder, name, O_WRONLY | O_APPEND, &journal->fd, err);
     if (code == TD_OK && recover->torn_at != UINT64_MAX) {
-        td_log_line(journal->log, TD_LOG_WARN, "cut an unfinished record off the log",
-                    TD_LOG_C("folder", folder->path), TD_LOG_C("file", name),
-                    TD_LOG_I("offset", (int64_t)recover->torn_at));
+        const struct td_log_field fields[] = {
+            TD_LOG_C("folder", folder->path),
+            TD_LOG_C("file", name),
+            TD_LOG_I("offset", (int64_t)recover->torn_at),
+            {.key = NULL},
+        };
+        td_log_write(journal->log, TD_LOG_WARN, "cut an unfinished record off the log", fields);
         code = td_journal_file_cut(folder, name, journal->fd, recover->torn_at, err);
     }
     if (code == TD_OK) {

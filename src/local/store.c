@@ -377,8 +377,8 @@ static void store_log_failure(struct td_store *store)
     const char *reason = store->journal ? td_journal_failure(store->journal) : NULL;
     if (reason && !store->is_failure_logged) {
         store->is_failure_logged = true;
-        td_log_line(store->logger, TD_LOG_ERROR, "storage failed, the store is read-only",
-                    TD_LOG_C("reason", reason));
+        const struct td_log_field fields[] = {TD_LOG_C("reason", reason), {.key = NULL}};
+        td_log_write(store->logger, TD_LOG_ERROR, "storage failed, the store is read-only", fields);
     }
 }
 

@@ -161,8 +161,9 @@ static void snapshot_failed(struct td_store *store, const struct td_error *err)
 {
     td_collection_iter_done(&store->snapshot_iter);
     td_journal_snapshot_give_up(store->journal);
-    td_log_line(store->logger, TD_LOG_WARN, "no snapshot was written, the log goes on growing",
-                TD_LOG_C("reason", err->message));
+    const struct td_log_field fields[] = {TD_LOG_C("reason", err->message), {.key = NULL}};
+    td_log_write(store->logger, TD_LOG_WARN, "no snapshot was written, the log goes on growing",
+                 fields);
 }
 
 void td_store_snapshot(struct td_store *store)
