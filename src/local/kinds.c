@@ -57,16 +57,6 @@ static bool kind_is_hpa(const struct td_resource *resource)
            td_str_equal(resource->kind, TD_STR("HorizontalPodAutoscaler"));
 }
 
-static int kind_fail_decode(const struct td_resource *resource,
-                            const struct td_resource_version *version, struct td_error *err,
-                            int code)
-{
-    return err ? td_error_wrap(err, "%.*s in version \"%.*s\" cannot be handled as a %.*s",
-                               TD_STR_ARG(resource->kind), TD_STR_ARG(version->name),
-                               TD_STR_ARG(resource->kind))
-               : code;
-}
-
 int td_kind_default(struct td_arena *arena, const struct td_resource *resource, size_t version,
                     struct td_json *object, struct td_error *err)
 {
@@ -76,7 +66,7 @@ int td_kind_default(struct td_arena *arena, const struct td_resource *resource, 
         code = td_hpa_default(arena, object, err);
     }
     if (code < 0) {
-        return kind_fail_decode(resource, at, err, code);
+        return code;
     }
     if (resource->custom) {
         return td_custom_default(arena, resource->custom, version, object, err);

@@ -35,15 +35,17 @@ struct td_kind_write {
     struct td_json *warnings; /* array of strings for Warning headers; appended to */
 };
 
-/* Can it be decoded as `version` of its resource? Wrong types are TD_INVALID with upstream's words
- * as far as people read them ("spec.replicas: ..."): a 400. Then defaults, in place, and the form
- * in which a server writes it: no nulls, quantities canonical. Idempotent. */
+/* Can it be decoded as `version` of its resource? A wrong type is TD_INVALID with its place
+ * ("spec.replicas: ..."): a 400, in front of which the caller says what it was decoding. Then
+ * defaults, in place, and the form in which a server writes it: no nulls, quantities canonical.
+ * Idempotent. */
 int td_kind_default(struct td_arena *arena, const struct td_resource *resource, size_t version,
                     struct td_json *object, struct td_error *err);
 
 /* In the storage version: status cleared on create, kept on update, taken alone by a status write;
  * generation set; what clients cannot write put back. Metadata common to all kinds (uid, name,
- * times, resourceVersion, managedFields) is the caller's. */
+ * times, resourceVersion, managedFields) is the caller's, and there before this is called: a job's
+ * selector and a service's address come from them. */
 void td_kind_prepare(struct td_kind_write *write);
 
 /* What is wrong with write->object, immutable fields included. Names and metadata are checked here

@@ -229,3 +229,47 @@ void td_kind_check_port(struct td_field_errors *errors, const struct td_field_pa
         td_field_invalid_int(errors, path, number, "must be between 1 and 65535, inclusive");
     }
 }
+
+bool td_kind_add_name(struct td_arena *arena, struct td_json *set, td_str name)
+{
+    if (td_json_get(set, name)) {
+        return false;
+    }
+    td_json_set(arena, set, name, td_json_new_null(arena));
+    return true;
+}
+
+static td_str quoted(struct td_arena *arena, td_str value)
+{
+    td_auto_buf text;
+    td_buf_init(&text, TD_JSON_BYTES_MAX);
+    td_json_write_string(value, false, &text);
+    return td_arena_copy_str(arena, td_buf_str(&text));
+}
+
+void td_kind_duplicate(struct td_field_errors *errors, const struct td_field_path *path,
+                       td_str value)
+{
+    td_field_error_add(errors, path, TD_FIELD_DUPLICATE, quoted(errors->arena, value),
+                       TD_STR_EMPTY);
+}
+
+size_t td_kind_check_path_segment(td_str name, struct td_buf *out)
+{
+    size_t count = 0;
+    bool is_dots = td_str_equal(name, TD_STR(".")) || td_str_equal(name, TD_STR(".."));
+    const char *rules[] = {
+        is_dots ? (name.len == 1 ? "may not be '.'" : "may not be '..'") : NULL,
+        td_str_find(name, '/', 0) < name.len ? "may not contain '/'" : NULL,
+        td_str_find(name, '%', 0) < name.len ? "may not contain '%'" : NULL,
+    };
+    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+        if (rules[i]) {
+            count++;
+            if (out) {
+                (void)td_buf_append_format(out, "%s\n", rules[i]); /* checked by its owner */
+            }
+        }
+    }
+    return count;
+}

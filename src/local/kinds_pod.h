@@ -37,9 +37,5 @@ void td_pod_check_resources(struct td_field_errors *errors, const struct td_fiel
 void td_pod_check_consistency(struct td_field_errors *errors, const struct td_field_path *path,
                               const struct td_json *spec);
 
-/* Adds `name` to a set; false when it was there already. */
-bool td_pod_add_name(struct td_arena *arena, struct td_json *set, td_str name);
-void td_pod_duplicate(struct td_field_errors *errors, const struct td_field_path *path,
-                      td_str value);
 void td_pod_not_found(struct td_field_errors *errors, const struct td_field_path *path,
                       td_str value);

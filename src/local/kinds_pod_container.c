@@ -21,8 +21,8 @@ static void check_ports(struct td_field_errors *errors, const struct td_field_pa
         td_str name = td_kind_text(port, TD_STR("name"));
         if (name.len > 0 && td_name_check_port(name, NULL) > 0) {
             td_kind_check_name_at(errors, &name_path, name, td_name_check_port);
-        } else if (name.len > 0 && !td_pod_add_name(errors->arena, names, name)) {
-            td_pod_duplicate(errors, &name_path, name);
+        } else if (name.len > 0 && !td_kind_add_name(errors->arena, names, name)) {
+            td_kind_duplicate(errors, &name_path, name);
         }
         struct td_field_path number = td_field_child(&place, TD_STR("containerPort"));
         if (td_json_get_int64(port, TD_STR("containerPort"), 0) == 0) {
@@ -157,7 +157,7 @@ static void check_mounts(struct td_pod_check *check, const struct td_field_path 
         if (where.len == 0) {
             td_field_required(errors, &where_path, "");
         }
-        if (!td_pod_add_name(errors->arena, paths, where)) {
+        if (!td_kind_add_name(errors->arena, paths, where)) {
             td_field_invalid_str(errors, &where_path, where, "must be unique");
         }
         td_str sub_path = td_kind_text(mount, TD_STR("subPath"));
@@ -187,9 +187,9 @@ static void check_resize_policy(struct td_pod_check *check, const struct td_fiel
     for (; item; item = item->next, index++) {
         td_str resource = td_kind_text(item, TD_STR("resourceName"));
         td_str restart = td_kind_text(item, TD_STR("restartPolicy"));
-        if (!td_pod_add_name(errors->arena, seen, resource)) {
+        if (!td_kind_add_name(errors->arena, seen, resource)) {
             struct td_field_path place = td_field_item(&path, index);
-            td_pod_duplicate(errors, &place, resource);
+            td_kind_duplicate(errors, &place, resource);
         }
         if (!td_str_equal(resource, resources[0]) && !td_str_equal(resource, resources[1])) {
             td_field_unsupported(errors, &path, resource, resources, 2);
@@ -243,10 +243,10 @@ void td_pod_check_container(struct td_pod_check *check, const struct td_field_pa
     td_pod_check_resources(errors, &resources, td_kind_member(container, TD_STR("resources")),
                            false);
     check_resize_policy(check, path, container);
-    bool is_new = td_pod_add_name(errors->arena, check->names, name);
+    bool is_new = td_kind_add_name(errors->arena, check->names, name);
     if (!is_new && (name.len > 0 || kind == TD_CONTAINER_REGULAR)) {
         struct td_field_path place = td_field_child(path, TD_STR("name"));
-        td_pod_duplicate(errors, &place, name);
+        td_kind_duplicate(errors, &place, name);
     }
     td_str restart = td_kind_text(container, TD_STR("restartPolicy"));
     if (restart.len > 0) {

@@ -2,28 +2,12 @@
 #include "kube/names.h"
 #include "local/kinds_pod.h"
 
-bool td_pod_add_name(struct td_arena *arena, struct td_json *set, td_str name)
-{
-    if (td_json_get(set, name)) {
-        return false;
-    }
-    td_json_set(arena, set, name, td_json_new_null(arena));
-    return true;
-}
-
 static td_str quoted(struct td_arena *arena, td_str value)
 {
     td_auto_buf text;
     td_buf_init(&text, TD_JSON_BYTES_MAX);
     td_json_write_string(value, false, &text);
     return td_arena_copy_str(arena, td_buf_str(&text));
-}
-
-void td_pod_duplicate(struct td_field_errors *errors, const struct td_field_path *path,
-                      td_str value)
-{
-    td_field_error_add(errors, path, TD_FIELD_DUPLICATE, quoted(errors->arena, value),
-                       TD_STR_EMPTY);
 }
 
 void td_pod_not_found(struct td_field_errors *errors, const struct td_field_path *path,
@@ -93,10 +77,10 @@ static void check_volume(struct td_pod_check *check, const struct td_field_path 
         td_kind_check_name_at(check->errors, &name_path, name, td_name_check_dns1123_label);
     }
     if (td_json_get(check->volumes, name)) {
-        td_pod_duplicate(check->errors, &name_path, name);
+        td_kind_duplicate(check->errors, &name_path, name);
     }
     if (check->errors->count == errors_before) {
-        (void)td_pod_add_name(check->errors->arena, check->volumes, name); /* it is new */
+        (void)td_kind_add_name(check->errors->arena, check->volumes, name); /* it is new */
     }
 }
 
@@ -138,8 +122,8 @@ static void check_host_ports(struct td_field_errors *errors, const struct td_fie
             td_str key = td_arena_format(
                 errors->arena, "%.*s/%.*s/%lld", TD_STR_ARG(td_kind_text(port, TD_STR("protocol"))),
                 TD_STR_ARG(td_kind_text(port, TD_STR("hostIP"))), (long long)number);
-            if (number != 0 && !td_pod_add_name(errors->arena, seen, key)) {
-                td_pod_duplicate(errors, &member, key);
+            if (number != 0 && !td_kind_add_name(errors->arena, seen, key)) {
+                td_kind_duplicate(errors, &member, key);
             }
             if (is_on_host && number != 0 &&
                 number != td_json_get_int64(port, TD_STR("containerPort"), 0)) {

@@ -97,6 +97,16 @@ struct td_field_path td_kind_key(const struct td_field_path *parent, td_str key)
 /* A pod template at `path`. */
 void td_pod_check_template(struct td_field_errors *errors, const struct td_field_path *path,
                            const struct td_json *template);
+/* A count or a percentage; capped: of at most 100%. */
+void td_kind_check_share(struct td_field_errors *errors, const struct td_field_path *parent,
+                         const struct td_json *object, td_str key, bool is_capped);
+/* A name that may stand in a path, whatever its letters: no slash, no percent sign, no dots
+ * alone. */
+size_t td_kind_check_path_segment(td_str name, struct td_buf *out);
+/* Adds `name` to a set, an object; false when it was there already. */
+bool td_kind_add_name(struct td_arena *arena, struct td_json *set, td_str name);
+void td_kind_duplicate(struct td_field_errors *errors, const struct td_field_path *path,
+                       td_str value);
 /* A port number, or with names allowed a port's name. */
 void td_kind_check_port(struct td_field_errors *errors, const struct td_field_path *path,
                         const struct td_json *port);

@@ -39,8 +39,8 @@ static struct share share_read(const struct td_json *value)
     return share;
 }
 
-static void check_share(struct td_field_errors *errors, const struct td_field_path *parent,
-                        const struct td_json *object, td_str key, bool is_capped)
+void td_kind_check_share(struct td_field_errors *errors, const struct td_field_path *parent,
+                         const struct td_json *object, td_str key, bool is_capped)
 {
     const struct td_json *value = td_kind_member(object, key);
     struct td_field_path path = td_field_child(parent, key);
@@ -96,8 +96,8 @@ static void check_deployment_strategy(struct td_field_errors *errors,
         td_field_unsupported(errors, &path, type, types, sizeof(types) / sizeof(types[0]));
         return;
     }
-    check_share(errors, &rolling_path, rolling, TD_STR("maxUnavailable"), false);
-    check_share(errors, &rolling_path, rolling, TD_STR("maxSurge"), false);
+    td_kind_check_share(errors, &rolling_path, rolling, TD_STR("maxUnavailable"), false);
+    td_kind_check_share(errors, &rolling_path, rolling, TD_STR("maxSurge"), false);
     const struct td_json *unavailable = td_kind_member(rolling, TD_STR("maxUnavailable"));
     struct share share = share_read(unavailable);
     struct td_field_path place = td_field_child(&rolling_path, TD_STR("maxUnavailable"));
@@ -126,8 +126,8 @@ static void check_daemon_set_strategy(struct td_field_errors *errors,
         return;
     }
     struct td_field_path rolling_path = td_field_child(&path, TD_STR("rollingUpdate"));
-    check_share(errors, &rolling_path, rolling, TD_STR("maxUnavailable"), true);
-    check_share(errors, &rolling_path, rolling, TD_STR("maxSurge"), true);
+    td_kind_check_share(errors, &rolling_path, rolling, TD_STR("maxUnavailable"), true);
+    td_kind_check_share(errors, &rolling_path, rolling, TD_STR("maxSurge"), true);
     const struct td_json *surge = td_kind_member(rolling, TD_STR("maxSurge"));
     bool has_surge = share_read(surge).value != 0;
     bool has_unavailable = share_read(td_kind_member(rolling, TD_STR("maxUnavailable"))).value != 0;
@@ -158,7 +158,7 @@ static void check_stateful_set_strategy(struct td_field_errors *errors,
     } else if (rolling) {
         const struct td_json *unavailable = td_kind_member(rolling, TD_STR("maxUnavailable"));
         td_kind_check_not_negative(errors, &rolling_path, rolling, TD_STR("partition"));
-        check_share(errors, &rolling_path, rolling, TD_STR("maxUnavailable"), true);
+        td_kind_check_share(errors, &rolling_path, rolling, TD_STR("maxUnavailable"), true);
         if (unavailable && share_read(unavailable).value == 0) {
             struct td_field_path place = td_field_child(&rolling_path, TD_STR("maxUnavailable"));
             invalid_share(errors, &place, unavailable, "cannot be 0");
