@@ -21,6 +21,10 @@ struct td_custom_version {
     const td_str *fields;         /* selectableFields: "spec.color", without the leading dot */
     size_t field_count;
     bool has_status; /* the status subresource */
+    /* The scale subresource's paths: ".spec.replicas"; empty when there is none. */
+    td_str scale_spec;
+    td_str scale_status;
+    td_str scale_selector;
 };
 
 /* Our own kinds have rules that their schema says in CEL, which is not evaluated: whoever owns the

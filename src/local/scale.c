@@ -11,6 +11,7 @@
 #include "kube/check.h"
 #include "kube/selector.h"
 #include "local/api_private.h"
+#include "local/custom.h"
 #include "local/write.h"
 
 /* Dotted paths in the object, empty when there is none. */
@@ -22,8 +23,14 @@ struct scale_paths {
 
 static struct scale_paths scale_paths(const struct td_resource *resource, size_t version)
 {
-    (void)resource;
-    (void)version;
+    if (resource->custom) {
+        const struct td_custom_version *custom = &resource->custom->versions[version];
+        return (struct scale_paths){
+            .spec = custom->scale_spec,
+            .status = custom->scale_status,
+            .selector = custom->scale_selector,
+        };
+    }
     return (struct scale_paths){
         .spec = TD_STR("spec.replicas"),
         .status = TD_STR("status.replicas"),

@@ -335,13 +335,13 @@ static enum td_write_step write_commit(struct td_write *write)
     if (write->is_delete) {
         return write_commit_delete(write);
     }
+    td_meta_order(write->arena, write->object);
     if (!write->old) {
         return write->is_dry_run ? TD_STEP_NEXT
                                  : write_store(write, TD_CHANGE_ADDED, write->object);
     }
     if (td_meta_is_finished(write->resource, write->old, write->object)) {
         struct td_json *last = td_json_copy(write->arena, write->old, false);
-        td_meta_order(write->arena, write->object);
         return write->is_dry_run ? TD_STEP_NEXT : write_store(write, TD_CHANGE_DELETED, last);
     }
     if (td_meta_is_same(write->old, write->object)) {

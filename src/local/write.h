@@ -95,6 +95,8 @@ enum td_write_step td_write_attempt(struct td_write *write); /* _NEXT: it is com
 /* write_object.c: whole objects, and what bodies of all shapes have in common. */
 /* The incoming object decodes as its kind; defaults are filled in. `is_patch`: how to refuse it. */
 enum td_write_step td_object_default(struct td_write *write, bool is_patch);
+/* 422 as upstream answers a patch whose result does not decode: the value is the result. */
+enum td_write_step td_object_refuse_patched(struct td_write *write, const char *message);
 /* Its name, namespace and version are those of the request. */
 enum td_write_step td_object_check_identity(struct td_write *write);
 /* What this resource's main or status face cannot write is put back as it was. */
@@ -147,10 +149,9 @@ bool td_body_decode(struct td_api_call *call, const struct td_body_want *want,
                     struct td_json **ret);
 /* Options in a body: of that kind, in any group's version. */
 bool td_body_decode_options(struct td_api_call *call, td_str kind, struct td_json **ret);
-/* What the client is told of unknown and duplicate fields: false when it was refused. `prefix`
- * opens the refusal. */
-bool td_body_report(struct td_api_call *call, const struct td_json_problems *problems,
-                    td_str prefix);
+/* What the client is told of unknown and duplicate fields: nothing, Warning headers, or a refusal,
+ * whose text is returned; empty: it is accepted. */
+td_str td_body_report(struct td_api_call *call, const struct td_json_problems *problems);
 void td_body_warn(struct td_api_call *call, td_str text);
 /* "application/json" of "Application/JSON; charset=utf-8". */
 td_str td_body_media_type(struct td_arena *arena, td_str content_type);

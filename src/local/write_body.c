@@ -9,7 +9,10 @@
 #include "base/yaml.h"
 #include "kube/check.h"
 #include "kube/meta.h"
+#include "kube/proto.h"
 #include "local/write.h"
+
+#define BODY_PROTO "application/vnd.kubernetes.protobuf"
 
 td_str td_body_media_type(struct td_arena *arena, td_str content_type)
 {
@@ -89,11 +92,30 @@ struct td_json *td_body_parse_yaml(struct td_arena *arena, td_str text, struct t
     return documents.count > 0 ? documents.items[0] : td_json_new_object(arena);
 }
 
-/* The tree of the body, or NULL with an error; *ret_format names what could not be read. */
-static struct td_json *body_parse(struct td_api_call *call, td_str media,
-                                  struct td_json_problems *problems, struct td_error *err)
+/* A body without a kind in its envelope is of the kind that the path names. */
+static struct td_json *body_parse_proto(struct td_api_call *call, const struct td_body_want *want,
+                                        struct td_error *err)
+{
+    struct td_proto_envelope envelope;
+    if (td_proto_open(call->request.body, &envelope, err) < 0) {
+        return NULL;
+    }
+    envelope.kind = envelope.kind.len > 0 ? envelope.kind : want->kind;
+    envelope.api_version = envelope.api_version.len > 0 ? envelope.api_version : want->api_version;
+    struct td_json *tree = NULL;
+    (void)td_proto_decode(&call->arena, &envelope, &tree, err); /* the tree tells */
+    return tree;
+}
+
+/* The tree of the body, or NULL with an error. */
+static struct td_json *body_parse(struct td_api_call *call, const struct td_body_want *want,
+                                  td_str media, struct td_json_problems *problems,
+                                  struct td_error *err)
 {
     td_str body = call->request.body;
+    if (td_str_equal(media, TD_STR(BODY_PROTO))) {
+        return body_parse_proto(call, want, err);
+    }
     if (td_str_equal(media, TD_STR("application/yaml"))) {
         return td_body_parse_yaml(&call->arena, body, err);
     }
@@ -112,9 +134,11 @@ static bool body_is_json(td_str media)
     return media.len == 0 || td_str_equal(media, TD_STR("application/json"));
 }
 
-static bool body_check_media(struct td_api_call *call, td_str media)
+/* Custom resources have no protobuf form. */
+static bool body_check_media(struct td_api_call *call, td_str media, bool has_proto)
 {
-    if (body_is_json(media) || td_str_equal(media, TD_STR("application/yaml"))) {
+    if (body_is_json(media) || td_str_equal(media, TD_STR("application/yaml")) ||
+        (has_proto && td_str_equal(media, TD_STR(BODY_PROTO)))) {
         return true;
     }
     td_call_fail(call, 415, "UnsupportedMediaType",
@@ -128,18 +152,17 @@ static bool body_read(struct td_api_call *call, const struct td_body_want *want,
                       struct td_json_problems *problems, struct td_json **ret)
 {
     td_str media = td_body_media_type(&call->arena, call->request.content_type);
-    bool is_yaml = td_str_equal(media, TD_STR("application/yaml"));
-    if (!body_check_media(call, media)) {
+    if (!body_check_media(call, media, !want->needs_kind)) {
         return false;
     }
     struct td_error err = TD_ERROR_INIT;
-    struct td_json *tree = body_parse(call, media, problems, &err);
+    struct td_json *tree = body_parse(call, want, media, problems, &err);
     if (!tree && err.code == TD_LIMIT) {
         td_call_fail(call, 413, "RequestEntityTooLarge", "%s", err.message);
         return false;
     }
     if (!tree) {
-        if (!is_yaml) {
+        if (body_is_json(media)) {
             (void)td_error_wrap(&err, "couldn't get version/kind; json parse error");
         }
         return body_unrecognized(call, want, err.message);
@@ -195,48 +218,67 @@ static bool body_check_kind(struct td_api_call *call, const struct td_body_want 
     return true;
 }
 
-bool td_body_report(struct td_api_call *call, const struct td_json_problems *problems,
-                    td_str prefix)
+td_str td_body_report(struct td_api_call *call, const struct td_json_problems *problems)
 {
     if (problems->count == 0 || td_str_equal(call->query.field_validation, TD_STR("Ignore"))) {
-        return true;
+        return TD_STR_EMPTY;
     }
     if (!td_str_equal(call->query.field_validation, TD_STR("Strict"))) {
         for (size_t i = 0; i < problems->count; i++) {
             td_body_warn(call, problems->items[i]);
         }
-        return true;
+        return TD_STR_EMPTY;
     }
     td_auto_buf text;
-    td_buf_init(&text, TD_STRICT_PROBLEMS_MAX * (TD_STRICT_PATH_BYTES_MAX + 32));
+    td_buf_init(&text, (TD_STRICT_PROBLEMS_MAX + 1) * (TD_STRICT_PATH_BYTES_MAX + 32));
+    td_buf_append(&text, TD_STR("strict decoding error: "));
     for (size_t i = 0; i < problems->count; i++) {
         td_buf_append(&text, i > 0 ? TD_STR(", ") : TD_STR_EMPTY);
         td_buf_append(&text, problems->items[i]);
     }
-    td_str list = td_buf_str(&text);
-    td_call_fail(call, 400, "BadRequest", "%.*sstrict decoding error: %.*s", TD_STR_ARG(prefix),
-                 TD_STR_ARG(list));
-    return false;
+    return td_arena_copy_str(&call->arena, td_buf_str(&text));
+}
+
+/* Fields that came twice, except those that are unknown anyway. */
+static void body_add_repeated(struct td_json_problems *problems,
+                              const struct td_json_problems *repeated)
+{
+    static const td_str of_unknown = TD_STR_INIT("unknown field ");
+    static const td_str of_repeated = TD_STR_INIT("duplicate field ");
+    size_t unknown = problems->count;
+    for (size_t i = 0; i < repeated->count && problems->count < TD_STRICT_PROBLEMS_MAX; i++) {
+        td_str path = td_str_slice(repeated->items[i], of_repeated.len, repeated->items[i].len);
+        bool is_said = false;
+        for (size_t k = 0; k < unknown && !is_said; k++) {
+            td_str said = problems->items[k];
+            is_said = td_str_equal(td_str_slice(said, of_unknown.len, said.len), path);
+        }
+        if (!is_said) {
+            problems->items[problems->count++] = repeated->items[i];
+        }
+    }
 }
 
 bool td_body_decode(struct td_api_call *call, const struct td_body_want *want, struct td_json **ret)
 {
-    struct td_json_problems problems = {.arena = &call->arena};
+    struct td_json_problems repeated = {.arena = &call->arena};
     struct td_json *tree = NULL;
-    if (!body_read(call, want, &problems, &tree) || !body_check_kind(call, want, tree)) {
+    if (!body_read(call, want, &repeated, &tree) || !body_check_kind(call, want, tree)) {
         return false;
     }
     bool is_ignored = td_str_equal(call->query.field_validation, TD_STR("Ignore"));
+    struct td_json_problems problems = {.arena = &call->arena};
     if (want->type && !is_ignored) {
         td_schema_find_unknown(want->type, tree, &problems);
     }
-    td_str version = td_group_version_parse(want->api_version).version;
-    td_str prefix =
-        td_arena_format(&call->arena,
-                        "%.*s in version \"%.*s\" cannot be handled as a "
-                        "%.*s: ",
-                        TD_STR_ARG(want->kind), TD_STR_ARG(version), TD_STR_ARG(want->kind));
-    if (!td_body_report(call, &problems, prefix)) {
+    body_add_repeated(&problems, &repeated);
+    td_str refusal = td_body_report(call, &problems);
+    if (refusal.len > 0) {
+        td_str version = td_group_version_parse(want->api_version).version;
+        td_call_fail(call, 400, "BadRequest",
+                     "%.*s in version \"%.*s\" cannot be handled as a %.*s: %.*s",
+                     TD_STR_ARG(want->kind), TD_STR_ARG(version), TD_STR_ARG(want->kind),
+                     TD_STR_ARG(refusal));
         return false;
     }
     *ret = tree;
@@ -246,11 +288,12 @@ bool td_body_decode(struct td_api_call *call, const struct td_body_want *want, s
 bool td_body_decode_options(struct td_api_call *call, td_str kind, struct td_json **ret)
 {
     td_str media = td_body_media_type(&call->arena, call->request.content_type);
-    if (!body_check_media(call, media)) {
+    if (!body_check_media(call, media, true)) {
         return false;
     }
+    const struct td_body_want want = {.api_version = TD_STR("v1"), .kind = kind};
     struct td_error err = TD_ERROR_INIT;
-    struct td_json *tree = body_parse(call, media, NULL, &err);
+    struct td_json *tree = body_parse(call, &want, media, NULL, &err);
     if (!tree) {
         td_call_fail(call, 400, "BadRequest", "couldn't get version/kind; json parse error: %s",
                      err.message);

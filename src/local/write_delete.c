@@ -207,6 +207,116 @@ static struct td_write *delete_new(struct td_api_call *call,
     return write;
 }
 
+/* ---- Collections ---- */
+
+/* The objects of a collection that are being deleted, one after the other. */
+struct delete_many {
+    struct td_write *write;
+    td_str version; /* of the list that is answered */
+    td_str *names;
+    size_t count;
+    size_t cap;
+    size_t next;
+    td_str *texts; /* of the objects as they were, for the answer */
+    size_t text_cap;
+};
+
+static void delete_many_answer(struct delete_many *many)
+{
+    struct td_api_call *call = many->write->call;
+    const struct td_resource *resource = call->at.resource;
+    struct td_arena *arena = &call->arena;
+    struct td_json *list = td_json_new_object(arena);
+    td_json_set_str(arena, list, TD_STR("kind"), resource->list_kind);
+    td_json_set_str(arena, list, TD_STR("apiVersion"),
+                    resource->versions[call->at.version].api_version);
+    struct td_json *metadata = td_json_ensure_object(arena, list, TD_STR("metadata"));
+    td_json_set_str(arena, metadata, TD_STR("resourceVersion"), many->version);
+    struct td_json *items = td_json_new_array(arena);
+    for (size_t i = 0; i < many->count; i++) {
+        struct td_json *item = NULL;
+        struct td_error err = TD_ERROR_INIT;
+        int r = td_json_parse(arena, many->texts[i], NULL, &item, &err);
+        r = r == TD_OK ? td_resource_convert(arena, resource, resource->storage, call->at.version,
+                                             item, &item, &err)
+                       : r;
+        if (r == TD_OK) {
+            td_json_append(items, item);
+        }
+    }
+    td_json_set(arena, list, TD_STR("items"), items);
+    td_call_reply_json(call, 200, list);
+}
+
+/* Deletes until one of them waits or fails. */
+static void delete_many_run(struct delete_many *many)
+{
+    while (many->next < many->count) {
+        struct td_write *write = many->write;
+        write->name = many->names[many->next++];
+        write->attempt = 0;
+        if (!td_collection_get(write->collection, write->ns, write->name)) {
+            continue; /* gone in the meantime */
+        }
+        if (td_write_attempt(write) != TD_STEP_NEXT) {
+            return;
+        }
+    }
+    delete_many_answer(many);
+}
+
+static void delete_many_next(struct td_write *write)
+{
+    delete_many_run(write->finish_state);
+}
+
+/* Names and texts of what the selectors match, in order; a limit counts as in a list. */
+static void delete_many_collect(struct delete_many *many, const struct td_select *select)
+{
+    struct td_api_call *call = many->write->call;
+    td_auto_arena scratch;
+    td_arena_init(&scratch, TD_TREE_ARENA_BYTES_MAX);
+    struct td_collection_iter iter;
+    td_collection_iter_init(&iter, many->write->collection, many->write->ns);
+    size_t limit = call->query.limit > 0 ? (size_t)call->query.limit : SIZE_MAX;
+    struct td_stored *stored = td_collection_iter_next(&iter);
+    for (; stored && many->count < limit; stored = td_collection_iter_next(&iter)) {
+        if (!td_select_matches(select, &scratch, stored)) {
+            continue;
+        }
+        many->names =
+            td_arena_grow(&call->arena, many->names, many->count, &many->cap, sizeof(td_str));
+        many->texts =
+            td_arena_grow(&call->arena, many->texts, many->count, &many->text_cap, sizeof(td_str));
+        many->names[many->count] = td_arena_copy_str(&call->arena, stored->name);
+        many->texts[many->count] = td_arena_copy_str(&call->arena, stored->json);
+        many->count++;
+    }
+    td_collection_iter_done(&iter);
+}
+
+void td_write_delete_collection(struct td_api_call *call)
+{
+    struct td_delete_options options;
+    struct td_select select;
+    if (!delete_read_options(call, &options) || !td_select_parse(call, &select)) {
+        return;
+    }
+    struct delete_many *many = td_arena_new(&call->arena, struct delete_many);
+    many->write = delete_new(call, &options);
+    if (!many->write) {
+        return;
+    }
+    many->write->finish = delete_many_next;
+    many->write->finish_state = many;
+    many->version = td_arena_format(&call->arena, "%llu",
+                                    (unsigned long long)td_store_version(td_api_store(call->api)));
+    delete_many_collect(many, &select);
+    delete_many_run(many);
+}
+
+/* ---- One object ---- */
+
 void td_write_delete(struct td_api_call *call)
 {
     struct td_delete_options options;

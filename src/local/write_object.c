@@ -8,6 +8,7 @@
 #include "kube/apply.h"
 #include "kube/meta.h"
 #include "kube/quote.h"
+#include "local/kinds_default.h"
 #include "local/write.h"
 
 static bool object_is_among(td_str collection, const td_str *list, size_t count)
@@ -75,9 +76,17 @@ struct td_body_want td_object_want(const struct td_write *write)
     };
 }
 
-/* 422 as upstream answers a patch whose result does not decode: the value is the result. */
-static enum td_write_step object_refuse_patched(struct td_write *write, const char *message)
+enum td_write_step td_object_refuse_patched(struct td_write *write, const char *message)
 {
+    const struct td_resource_version *version = &write->resource->versions[write->version];
+    td_str prefix = td_arena_format(
+        write->arena,
+        "%.*s in version \"%.*s\" cannot be handled as a %.*s: ", TD_STR_ARG(write->resource->kind),
+        TD_STR_ARG(version->name), TD_STR_ARG(write->resource->kind));
+    td_str detail = td_str_from(message);
+    if (td_str_starts_with(detail, prefix)) {
+        detail = td_str_slice(detail, prefix.len, detail.len);
+    }
     td_auto_buf text;
     td_buf_init(&text, TD_JSON_BYTES_MAX);
     td_json_write(write->incoming, &(struct td_json_format){.indent = 0}, &text);
@@ -86,7 +95,7 @@ static enum td_write_step object_refuse_patched(struct td_write *write, const ch
     td_quote_write(td_buf_str(&text), &quoted);
     struct td_field_errors errors = {.arena = write->arena};
     const struct td_field_path path = td_field_child(NULL, TD_STR("patch"));
-    td_field_error_add(&errors, &path, TD_FIELD_INVALID, td_buf_str(&quoted), td_str_from(message));
+    td_field_error_add(&errors, &path, TD_FIELD_INVALID, td_buf_str(&quoted), detail);
     return td_write_invalid_part(write, TD_STR_EMPTY, TD_STR_EMPTY, TD_STR_EMPTY, &errors);
 }
 
@@ -100,13 +109,8 @@ enum td_write_step td_object_default(struct td_write *write, bool is_patch)
     if (r == TD_LIMIT) {
         return td_write_too_large(write, err.message);
     }
-    if (is_patch) {
-        return object_refuse_patched(write, err.message);
-    }
-    const struct td_resource_version *version = &write->resource->versions[write->version];
-    return td_write_bad_request(write, "%.*s in version \"%.*s\" cannot be handled as a %.*s: %s",
-                                TD_STR_ARG(write->resource->kind), TD_STR_ARG(version->name),
-                                TD_STR_ARG(write->resource->kind), err.message);
+    return is_patch ? td_object_refuse_patched(write, err.message)
+                    : td_write_bad_request(write, "%s", err.message);
 }
 
 static td_str object_meta(const struct td_json *object, td_str key)
@@ -175,8 +179,9 @@ static void object_put_back(struct td_write *write, struct td_json *object, td_s
 
 void td_object_confine(struct td_write *write, struct td_json *incoming)
 {
+    bool brings_status = !write->old && td_str_equal(write->resource->collection, TD_STR("nodes"));
     if (write->operation != TD_WRITE_STATUS) {
-        if (write->resource->subresources & TD_SUB_STATUS) {
+        if ((write->resource->subresources & TD_SUB_STATUS) && !brings_status) {
             object_put_back(write, incoming, TD_STR("status"));
         }
         return;
@@ -206,6 +211,21 @@ static void object_keep_managed(struct td_write *write)
     }
 }
 
+/* What a new object is compared with: nothing, in the form that a server writes. Members that are
+ * always written (spec of most kinds) are there before anybody writes them, so nobody owns them as
+ * such; a custom resource has none. */
+static const struct td_json *object_nothing(struct td_write *write,
+                                            const struct td_resource_version *version)
+{
+    struct td_json *nothing = td_json_new_object(write->arena);
+    td_json_set_str(write->arena, nothing, TD_STR("apiVersion"), version->api_version);
+    td_json_set_str(write->arena, nothing, TD_STR("kind"), write->resource->kind);
+    if (!write->resource->custom && version->type) {
+        td_kind_to_wire(write->arena, version->type, nothing);
+    }
+    return nothing;
+}
+
 void td_object_manage(struct td_write *write)
 {
     const struct td_resource_version *version = &write->resource->versions[write->version];
@@ -217,8 +237,9 @@ void td_object_manage(struct td_write *write)
         .subresource = write->call->path.subresource,
         .now = td_call_now(write->call),
     };
+    const struct td_json *live = write->old_at ? write->old_at : object_nothing(write, version);
     struct td_json *next = NULL;
-    int r = td_apply_update(write->arena, &request, write->old_at, write->incoming, &next, NULL);
+    int r = td_apply_update(write->arena, &request, live, write->incoming, &next, NULL);
     if (r < 0) {
         object_keep_managed(write);
         return;

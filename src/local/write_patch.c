@@ -55,8 +55,8 @@ static enum td_write_step patch_report(struct td_write *write)
     if (write->attempt > 1 && !td_str_equal(call->query.field_validation, TD_STR("Strict"))) {
         return TD_STEP_NEXT; /* said before */
     }
-    return td_body_report(call, &problems, TD_STR("error decoding patch: ")) ? TD_STEP_NEXT
-                                                                             : TD_STEP_ANSWERED;
+    td_str refusal = td_body_report(call, &problems);
+    return refusal.len == 0 ? TD_STEP_NEXT : td_object_refuse_patched(write, refusal.ptr);
 }
 
 /* The patched document as an update. */
@@ -71,8 +71,7 @@ static enum td_write_step patch_take(struct td_write *write)
     td_str kind = td_json_get_str(write->incoming, TD_STR("kind"), want.kind);
     td_str version = td_json_get_str(write->incoming, TD_STR("apiVersion"), want.api_version);
     if (!td_str_equal(kind, want.kind) || !td_str_equal(version, want.api_version)) {
-        return td_write_bad_request(write,
-                                    "a patch cannot change apiVersion and kind of an object");
+        return td_object_refuse_patched(write, "apiVersion and kind cannot be changed");
     }
     td_json_set_str(write->arena, write->incoming, TD_STR("kind"), want.kind);
     td_json_set_str(write->arena, write->incoming, TD_STR("apiVersion"), want.api_version);
