@@ -156,8 +156,8 @@ static inline void bed_ask(struct bed *bed, const struct bed_request *request,
         .method = td_str_from(request->method),
         .target = td_str_from(request->target),
         .accept = td_str_from(request->accept),
-        .content_type = td_str_from(request->content_type ? request->content_type
-                                                          : "application/json"),
+        .content_type =
+            td_str_from(request->content_type ? request->content_type : "application/json"),
         .user_agent = td_str_from(request->user_agent ? request->user_agent : "bed/1"),
         .body = request->body,
         .user = {.name = TD_STR("admin"), .groups = groups, .group_count = 2},
