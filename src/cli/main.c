@@ -6,6 +6,9 @@
 #include "cli/command.h"
 
 static const struct td_command main_commands[] = {
+    {.name = "up",
+     .summary = "start a local cluster: a Kubernetes API server in this process",
+     .run = td_command_up},
     {.name = "validate",
      .summary = "check manifests offline: fields, types, names, quantities, selectors",
      .run = td_command_validate},
