@@ -116,7 +116,7 @@ void http_connection_detach(struct http_connection *connection)
 {
     struct td_http_server *server = connection->server;
     struct td_http_exchange *exchange = connection->exchange;
-    td_assert(exchange && !exchange->is_over);
+    td_assert(!exchange->is_over);
     exchange->connection = NULL;
     exchange->parser = connection->parser;
     exchange->peer = connection->peer;

@@ -10,8 +10,9 @@
 #include "base/loop.h"
 #include "base/timefmt.h"
 
-#define PLAIN_COPY_BYTES ((size_t)512)    /* below it a copy is cheaper than a piece of its own */
-#define TLS_COPY_BYTES ((size_t)16 << 10) /* each piece would be a record and a write of its own   \
+#define PLAIN_COPY_BYTES ((size_t)512) /* below it a copy is cheaper than a piece of its own */
+#define TLS_COPY_BYTES                                                                             \
+    ((size_t)16 << 10)                    /* each piece would be a record and a write of its own   \
                                            */
 #define TOGETHER_BYTES ((size_t)64 << 10) /* an answer up to it lies in one piece of memory */
 #define LINE_BYTES 128                    /* a status line, a chunk's size, a problem */

@@ -1,17 +1,22 @@
 /* A server and its clients in one process, on one loop: clients are sockets that never block, and a
- * test runs the loop until what it waits for has happened. Include cmocka.h first. */
+ * test runs the loop until what it waits for has happened. */
 #pragma once
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <setjmp.h>
+#include <stdarg.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cmocka.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 
