@@ -65,7 +65,7 @@
 #define TD_CLIENT_ERROR_BYTES_MAX ((size_t)256 << 10) /* kept of a stream's refusal */
 #define TD_CLIENT_QUEUE_MAX ((size_t)1 << 16)         /* calls of one flow that wait or run */
 #define TD_CLIENT_IN_FLIGHT_MAX                                                                    \
-    ((size_t)128)                   /* calls at the server at one time, streams not counted */
+    ((size_t)64) /* calls at the server at one time; with the watches one HTTP/2 connection's */
 #define TD_CLIENT_TRIES_MAX 8       /* of one call */
 #define TD_CLIENT_DEADLINE_MS 30000 /* of one call, when it names none */
 #define TD_CLIENT_PAUSE_MIN_MS 200  /* before the second try; doubles */
