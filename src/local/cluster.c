@@ -10,6 +10,7 @@
 #include "base/loop.h"
 #include "local/api.h"
 #include "local/auth.h"
+#include "local/crds.h"
 #include "local/identity.h"
 #include "local/serve.h"
 #include "local/store.h"
@@ -23,6 +24,7 @@ struct td_cluster {
     struct td_store *store;
     struct td_auth *auth;
     struct td_api *api;
+    struct td_crds *crds;
     struct td_serve *serve;
 };
 
@@ -65,6 +67,9 @@ static int cluster_start_api(struct td_cluster *cluster, const struct td_cluster
         .seed = options->seed,
     };
     code = td_api_new(&api, &cluster->api, err);
+    if (code == TD_OK) {
+        code = td_crds_new(cluster->api, options->log, &cluster->crds, err);
+    }
     return code == TD_OK ? td_system_install(cluster->api, err) : code;
 }
 
@@ -121,6 +126,7 @@ void td_cluster_free(struct td_cluster *cluster)
         return;
     }
     td_serve_free(cluster->serve);
+    td_crds_free(cluster->crds);
     td_api_free(cluster->api);
     td_auth_free(cluster->auth);
     td_store_free(cluster->store);

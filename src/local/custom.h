@@ -20,7 +20,8 @@ struct td_custom_version {
     const struct td_json *schema; /* openAPIV3Schema, or NULL: anything goes */
     const td_str *fields;         /* selectableFields: "spec.color", without the leading dot */
     size_t field_count;
-    bool has_status; /* the status subresource */
+    bool has_status;               /* the status subresource */
+    const struct td_json *columns; /* additionalPrinterColumns, or NULL */
     /* The scale subresource's paths: ".spec.replicas"; empty when there is none. */
     td_str scale_spec;
     td_str scale_status;
