@@ -269,14 +269,19 @@ static int pki_read_pair(td_str certificate_pem, td_str key_pem, const char *wha
     }
     BIO_free(certificate_bio);
     BIO_free(key_bio);
-    if (issuer.certificate && issuer.key &&
-        X509_check_private_key(issuer.certificate, issuer.key) == 1) {
+    bool is_pair = issuer.certificate && issuer.key &&
+                   X509_check_private_key(issuer.certificate, issuer.key) == 1;
+    if (is_pair) {
         *ret = issuer;
         return TD_OK;
     }
+    const char *problem = !issuer.certificate ? "the certificate is not readable as PEM"
+                          : !issuer.key       ? "the key is not readable as PEM without a password"
+                                              : "the key is not that of the certificate";
     X509_free(issuer.certificate);
     EVP_PKEY_free(issuer.key);
-    return td_pki_fail(err, TD_INVALID, what);
+    ERR_clear_error(); /* OpenSSL's words for these are no help */
+    return td_error_set(err, TD_INVALID, "%s: %s", what, problem);
 }
 
 static int pki_issue(td_str ca_certificate_pem, td_str ca_key_pem,

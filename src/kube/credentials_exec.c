@@ -134,11 +134,8 @@ static int exec_read_answer(struct td_arena *arena, td_str output, td_str api_ve
     struct td_json *tree = NULL;
     struct td_yaml_documents documents = {.count = 0};
     td_str text = td_str_trim(output);
-    bool is_json = text.len > 0 && text.ptr[0] == '{';
-    if (is_json && td_json_parse(arena, text, NULL, &tree, NULL) < 0) {
-        return td_error_set(err, TD_DENIED, "it printed malformed JSON");
-    }
-    if (!is_json && td_yaml_parse(arena, text, &documents, NULL) < 0) {
+    if (td_json_parse(arena, text, NULL, &tree, NULL) < 0 &&
+        td_yaml_parse(arena, text, &documents, NULL) < 0) {
         return td_error_set(err, TD_DENIED, "it printed neither JSON nor YAML");
     }
     tree = documents.count > 0 ? documents.items[0] : tree;

@@ -163,9 +163,9 @@ static int read_fail(const struct read_work *work, const struct read_place *plac
         td_json_write(value, &(struct td_json_format){0}, &shown);
     }
     td_str cut = td_str_cut_utf8(td_buf_str(&shown), READ_SHOWN_BYTES);
-    return td_error_set(work->err, TD_INVALID, "%.*s:%u: %s%s%.*s%s%s", TD_STR_ARG(work->path),
+    return td_error_set(work->err, TD_INVALID, "%.*s:%u: %s%s%.*s: %s", TD_STR_ARG(work->path),
                         value->line, field.len > 0 ? field.ptr : "the file",
-                        cut.len > 0 ? ": " : "", TD_STR_ARG(cut), ": ", problem);
+                        cut.len > 0 ? ": " : "", TD_STR_ARG(cut), problem);
 }
 
 static int read_check_text(const struct read_work *work, const struct read_place *place,
@@ -204,8 +204,12 @@ static int read_check_list(const struct read_work *work, const struct read_place
         return read_fail(work, place, value, item->is_secret, "must be a list");
     }
     if (value->count > TD_KUBECONFIG_ENTRIES_MAX) {
-        (void)read_fail(work, place, value, true, "too many items");
-        return TD_LIMIT;
+        td_auto_buf name;
+        td_buf_init(&name, TD_STRICT_PATH_BYTES_MAX);
+        read_write_place(place, &name);
+        return td_error_set(work->err, TD_LIMIT, "%.*s:%u: %s: more than %d items",
+                            TD_STR_ARG(work->path), value->line, name.ptr,
+                            TD_KUBECONFIG_ENTRIES_MAX);
     }
     struct read_place below = {.above = place, .depth = place->depth + 1};
     for (const struct td_json *at = value->first; at; at = at->next) {
