@@ -14,9 +14,10 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/map.h"
 
 #define FOLDER_BYTES 64
-#define FILE_BYTES ((size_t)1 << 22)
+#define FILE_BYTES ((size_t)1 << 24)
 
 static inline void folder_make(char path[FOLDER_BYTES])
 {
@@ -95,7 +96,7 @@ static inline void folder_copy(const char *from, char *to)
     folder_each(from, folder_copy_file, to);
 }
 
-/* All objects of all collections, by the collections' keys; free it. */
+/* All objects of all collections, by the collections' keys, texts as their hashes; free it. */
 static inline char *bed_state(const struct bed *bed)
 {
     static const char *const keys[] = {"pods", "nodes", "events"};
@@ -110,10 +111,10 @@ static inline char *bed_state(const struct bed *bed)
         td_collection_iter_init(&iter, collection, TD_STR_EMPTY);
         const struct td_stored *stored;
         while ((stored = td_collection_iter_next(&iter)) != NULL) {
-            (void)td_buf_append_format(&out, "%s %.*s/%.*s %llu %.*s\n", keys[i],
+            (void)td_buf_append_format(&out, "%s %.*s/%.*s %llu %zu %llx\n", keys[i],
                                        TD_STR_ARG(stored->ns), TD_STR_ARG(stored->name),
-                                       (unsigned long long)stored->version,
-                                       TD_STR_ARG(stored->json));
+                                       (unsigned long long)stored->version, stored->json.len,
+                                       (unsigned long long)td_map_hash(stored->json));
         }
     }
     char *copy = test_malloc(out.len + 1);

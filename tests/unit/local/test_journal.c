@@ -530,6 +530,75 @@ static void test_kill_at_any_call_loses_nothing(void **state)
     run_forget();
 }
 
+/* A job of the loop beside the one that writes the snapshot: commits that make the log long enough
+ * for one, and then one between any two of its slices. */
+struct slices {
+    struct bed bed;
+    size_t writes;
+    size_t writes_between; /* while a snapshot was being written */
+    size_t ticks;
+};
+
+static void slices_write(struct slices *slices)
+{
+    struct bed *bed = &slices->bed;
+    const char name[] = {(char)('a' + (slices->writes * 5) % 14), '\0'};
+    bool is_there = td_collection_get(bed->pods, TD_STR("n"), td_str_from(name)) != NULL;
+    enum td_change_type type = !is_there ? ADDED : slices->writes % 3 == 0 ? DELETED : MODIFIED;
+    struct td_error err = TD_ERROR_INIT;
+    if (bed_write(bed, bed->pods, type, "n", name, (size_t)200 << 10, &err) < 0) {
+        fail_msg("write %s: %s", name, err.message);
+    }
+    run_note_state(bed);
+    slices->writes++;
+}
+
+static enum td_job_result slices_job(td_str key, void *context)
+{
+    (void)key;
+    struct slices *slices = context;
+    char path[FOLDER_BYTES + 20];
+    (void)snprintf(path, sizeof(path), "%s/snapshot-2.tmp", run.folder);
+    bool is_between = access(path, F_OK) == 0;
+    if (slices->writes < 30 || is_between) {
+        slices_write(slices);
+        slices->writes_between += is_between ? 1 : 0;
+    }
+    slices->ticks++;
+    bool is_over = slices->writes_between > 0 && !is_between;
+    return slices->ticks < 2000 && !is_over ? TD_JOB_AGAIN : TD_JOB_DONE;
+}
+
+static void test_commits_between_the_slices_of_a_snapshot_are_kept(void **state)
+{
+    (void)state;
+    static const struct td_journal_fault fault = {.fn = run_fault, .log_bytes_min = 4 << 20};
+    struct slices slices = {.writes = 0};
+    folder_make(run.folder);
+    folder_make(run.copy);
+    run_forget();
+    run.states[1] = test_calloc(1, 1);
+    run.copies = true;
+    bed_open(&slices.bed, &(struct td_store_options){.data_dir = run.folder, .fault = &fault});
+    struct td_queue *queue = td_queue_new(slices.bed.loop, slices_job, &slices, 1);
+    assert_int_equal(td_queue_add(queue, TD_STR("write"), NULL), TD_OK);
+    bed_run(&slices.bed);
+    assert_true(slices.writes_between >= 2);
+    assert_true(td_store_is_durable(slices.bed.store));
+    run_note_state(&slices.bed);
+    uint64_t newest = td_store_version(slices.bed.store);
+    td_queue_free(queue);
+    bed_close(&slices.bed);
+    run.copies = false;
+    run_check(run.folder, newest, newest);
+    char log[40] = "";
+    folder_each(run.folder, note_last_log, log);
+    assert_string_equal(log, "log-2");
+    folder_remove(run.folder);
+    folder_remove(run.copy);
+    run_forget();
+}
+
 /* Each system call fails in turn, for good: from a failing log on nothing is told to be done, reads
  * show what was; a failing snapshot hurts nobody. */
 static void test_each_failing_call_in_turn(void **state)
@@ -578,6 +647,7 @@ int main(void)
         cmocka_unit_test(test_hole_in_the_last_batch_is_an_end),
         cmocka_unit_test(test_missing_or_foreign_files_are_refused),
         cmocka_unit_test(test_kill_at_any_call_loses_nothing),
+        cmocka_unit_test(test_commits_between_the_slices_of_a_snapshot_are_kept),
         cmocka_unit_test(test_each_failing_call_in_turn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
