@@ -33,8 +33,9 @@ enum td_journal_call {
     TD_JOURNAL_REMOVE,
 };
 
-/* For tests: asked before each system call that changes something. 0 lets it happen, another number
- * is the errno it fails with; of a write *bytes (else NULL) may be lowered: it is then a short one.
+/* For tests: `fn` (may be NULL) is asked before each system call that changes something. 0 lets it
+ * happen, another number is the errno it fails with; of a write *bytes (else NULL) may be lowered:
+ * it is then a short one.
  */
 struct td_journal_fault {
     int (*fn)(void *context, enum td_journal_call call, size_t *bytes);

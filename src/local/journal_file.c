@@ -17,7 +17,9 @@
 static int file_fault(const struct td_journal_folder *folder, enum td_journal_call call,
                       size_t *bytes)
 {
-    return folder->fault ? folder->fault->fn(folder->fault->context, call, bytes) : 0;
+    return folder->fault && folder->fault->fn
+               ? folder->fault->fn(folder->fault->context, call, bytes)
+               : 0;
 }
 
 static int file_failed(const struct td_journal_folder *folder, const char *what, const char *name,
@@ -63,7 +65,10 @@ int td_journal_file_sync(const struct td_journal_folder *folder, const char *nam
 {
     int number = file_fault(folder, TD_JOURNAL_SYNC, NULL);
     bool is_folder = fd == folder->fd;
-    int code = number ? -1 : is_folder ? fsync(fd) : fdatasync(fd);
+    int code = -1;
+    do {
+        code = number ? -1 : is_folder ? fsync(fd) : fdatasync(fd);
+    } while (code < 0 && !number && errno == EINTR);
     return code == 0 ? TD_OK
                      : file_failed(folder, "write to disk", name, number ? number : errno, err);
 }

@@ -3,6 +3,8 @@
 #include "unit/local/journal_bed.h"
 
 #include <errno.h>
+#include <signal.h>
+#include <sys/wait.h>
 
 #include "base/limits.h"
 #include "local/journal.h"
@@ -599,6 +601,93 @@ static void test_commits_between_the_slices_of_a_snapshot_are_kept(void **state)
     run_forget();
 }
 
+/* The process that is killed: it writes until then, and tells through the pipe what is on disk. */
+struct victim {
+    struct bed bed;
+    struct td_durable_wait wait;
+    int pipe_fd;
+};
+
+static void victim_told(void *context, int code)
+{
+    struct victim *victim = context;
+    uint64_t version = td_store_version(victim->bed.store);
+    bool is_told = code == TD_OK && write(victim->pipe_fd, &version, sizeof(version)) > 0;
+    if (!is_told) {
+        _exit(1);
+    }
+}
+
+static _Noreturn void victim_live(const char *folder, int pipe_fd)
+{
+    static const struct td_journal_fault fault = {.fn = NULL, .log_bytes_min = 30000};
+    static struct victim victim;
+    victim.pipe_fd = pipe_fd;
+    bed_open(&victim.bed, &(struct td_store_options){.data_dir = folder, .fault = &fault});
+    for (size_t i = 0;; i++) {
+        for (size_t n = 0; n <= i % 4; n++) {
+            const char name[] = {(char)('a' + (i * 3 + n) % 20), '\0'};
+            bool is_there =
+                td_collection_get(victim.bed.pods, TD_STR("n"), td_str_from(name)) != NULL;
+            bed_put(&victim.bed, !is_there ? ADDED : i % 5 == 0 ? DELETED : MODIFIED, "n", name);
+        }
+        td_store_when_durable(victim.bed.store, &victim.wait, victim_told, &victim);
+        bed_run(&victim.bed);
+    }
+}
+
+/* Every object holds the version it has: nothing is torn or mixed. */
+static void victim_check_texts(const struct bed *bed)
+{
+    struct td_collection_iter iter;
+    td_collection_iter_init(&iter, bed->pods, TD_STR_EMPTY);
+    const struct td_stored *stored;
+    while ((stored = td_collection_iter_next(&iter)) != NULL) {
+        char labels[60];
+        (void)snprintf(labels, sizeof(labels), "{\"v\":\"%llu\"}",
+                       (unsigned long long)stored->version);
+        assert_str(stored->labels, labels);
+    }
+}
+
+static void test_killed_process_loses_nothing_it_told(void **state)
+{
+    (void)state;
+    folder_make(run.folder);
+    uint64_t told = 0;
+    for (unsigned round = 0; round < 20; round++) {
+        int fds[2];
+        assert_int_equal(pipe(fds), 0);
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            (void)close(fds[0]);
+            victim_live(run.folder, fds[1]);
+        }
+        (void)close(fds[1]);
+        /* Not by a clock: after so many answers. The one being written then is cut anywhere. */
+        uint64_t version;
+        for (size_t n = 0; n < 20 + 37 * (round % 7); n++) {
+            assert_true(read(fds[0], &version, sizeof(version)) == sizeof(version));
+            told = version;
+        }
+        assert_int_equal(kill(child, SIGKILL), 0);
+        while (read(fds[0], &version, sizeof(version)) == sizeof(version)) {
+            told = version;
+        }
+        (void)close(fds[0]);
+        int status;
+        assert_true(waitpid(child, &status, 0) == child);
+        assert_true(WIFSIGNALED(status));
+        struct bed bed;
+        bed_open(&bed, &(struct td_store_options){.data_dir = run.folder});
+        assert_true(td_store_version(bed.store) >= told);
+        victim_check_texts(&bed);
+        bed_close(&bed);
+    }
+    folder_remove(run.folder);
+}
+
 /* Each system call fails in turn, for good: from a failing log on nothing is told to be done, reads
  * show what was; a failing snapshot hurts nobody. */
 static void test_each_failing_call_in_turn(void **state)
@@ -648,6 +737,7 @@ int main(void)
         cmocka_unit_test(test_missing_or_foreign_files_are_refused),
         cmocka_unit_test(test_kill_at_any_call_loses_nothing),
         cmocka_unit_test(test_commits_between_the_slices_of_a_snapshot_are_kept),
+        cmocka_unit_test(test_killed_process_loses_nothing_it_told),
         cmocka_unit_test(test_each_failing_call_in_turn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -332,14 +332,6 @@ static void model_play(size_t steps)
     model_end();
 }
 
-static int model_let(void *context, enum td_journal_call call, size_t *bytes)
-{
-    (void)context;
-    (void)call;
-    (void)bytes;
-    return 0;
-}
-
 static void test_store_in_memory_is_the_model(void **state)
 {
     (void)state;
@@ -360,7 +352,7 @@ static void test_durable_store_is_the_model(void **state)
 static void test_durable_store_with_snapshots_is_the_model(void **state)
 {
     (void)state;
-    static const struct td_journal_fault fault = {.fn = model_let, .log_bytes_min = 20000};
+    static const struct td_journal_fault fault = {.log_bytes_min = 20000};
     char folder[FOLDER_BYTES];
     folder_make(folder);
     model.options = (struct td_store_options){.data_dir = folder, .fault = &fault};
