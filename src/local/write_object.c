@@ -76,17 +76,23 @@ struct td_body_want td_object_want(const struct td_write *write)
     };
 }
 
-enum td_write_step td_object_refuse_patched(struct td_write *write, const char *message)
+/* What is wrong with the incoming object, without the words that name its kind. */
+static td_str object_detail(struct td_write *write, td_str message, td_str *ret_prefix)
 {
     const struct td_resource_version *version = &write->resource->versions[write->version];
     td_str prefix = td_arena_format(
         write->arena,
         "%.*s in version \"%.*s\" cannot be handled as a %.*s: ", TD_STR_ARG(write->resource->kind),
         TD_STR_ARG(version->name), TD_STR_ARG(write->resource->kind));
-    td_str detail = td_str_from(message);
-    if (td_str_starts_with(detail, prefix)) {
-        detail = td_str_slice(detail, prefix.len, detail.len);
-    }
+    *ret_prefix = prefix;
+    return td_str_starts_with(message, prefix) ? td_str_slice(message, prefix.len, message.len)
+                                               : message;
+}
+
+enum td_write_step td_object_refuse_patched(struct td_write *write, const char *message)
+{
+    td_str prefix;
+    td_str detail = object_detail(write, td_str_from(message), &prefix);
     td_auto_buf text;
     td_buf_init(&text, TD_JSON_BYTES_MAX);
     td_json_write(write->incoming, &(struct td_json_format){.indent = 0}, &text);
@@ -109,8 +115,12 @@ enum td_write_step td_object_default(struct td_write *write, bool is_patch)
     if (r == TD_LIMIT) {
         return td_write_too_large(write, err.message);
     }
-    return is_patch ? td_object_refuse_patched(write, err.message)
-                    : td_write_bad_request(write, "%s", err.message);
+    if (is_patch) {
+        return td_object_refuse_patched(write, err.message);
+    }
+    td_str prefix;
+    td_str detail = object_detail(write, td_str_from(err.message), &prefix);
+    return td_write_bad_request(write, "%.*s%.*s", TD_STR_ARG(prefix), TD_STR_ARG(detail));
 }
 
 static td_str object_meta(const struct td_json *object, td_str key)
