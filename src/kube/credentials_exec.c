@@ -48,8 +48,9 @@ static struct td_json *exec_cluster(struct td_arena *arena,
         td_json_set(arena, cluster, TD_STR("disable-compression"), td_json_new_bool(arena, true));
     }
     if (config->exec->cluster_config) {
-        td_json_set(arena, cluster, TD_STR("config"),
-                    td_json_copy(arena, config->exec->cluster_config, false));
+        struct td_json *extension = td_json_copy(arena, config->exec->cluster_config, false);
+        td_json_sort(arena, extension); /* as Go writes it */
+        td_json_set(arena, cluster, TD_STR("config"), extension);
     }
     return cluster;
 }

@@ -13,12 +13,16 @@
 #include "base/file.h"
 
 struct temp_folder {
-    char path[64]; /* absolute */
+    char path[1024]; /* absolute, below the current folder */
 };
 
 static inline int temp_folder_make(struct temp_folder *folder)
 {
-    (void)snprintf(folder->path, sizeof(folder->path), "/tmp/td-test-XXXXXX");
+    static const char name[] = "/td-test-XXXXXX";
+    if (!getcwd(folder->path, sizeof(folder->path) - sizeof(name))) {
+        return -1;
+    }
+    memcpy(folder->path + strlen(folder->path), name, sizeof(name));
     return mkdtemp(folder->path) ? 0 : -1;
 }
 
@@ -45,7 +49,7 @@ static inline void temp_folder_remove(const struct temp_folder *folder)
 {
     DIR *entries = opendir(folder->path);
     for (struct dirent *entry = readdir(entries); entry; entry = readdir(entries)) {
-        char path[512];
+        char path[2048];
         (void)snprintf(path, sizeof(path), "%s/%s", folder->path, entry->d_name);
         (void)unlink(path);
     }
