@@ -22,12 +22,13 @@ static void job_prepare(struct td_kind_write *write)
         return;
     }
     struct td_arena *arena = write->arena;
-    const struct td_json *metadata = td_kind_metadata(write->object);
+    struct td_json *metadata = td_kind_metadata(write->object);
     td_str name = td_kind_text(metadata, TD_STR("name"));
     td_str uid = td_kind_text(metadata, TD_STR("uid"));
     struct td_json *template = td_json_ensure_object(arena, spec, TD_STR("template"));
     struct td_json *template_meta = td_json_ensure_object(arena, template, TD_STR("metadata"));
     struct td_json *labels = td_json_ensure_object(arena, template_meta, TD_STR("labels"));
+    bool has_own_labels = !td_kind_same(td_kind_member(metadata, TD_STR("labels")), labels);
     set_missing(arena, labels, TD_STR("job-name"), name);
     set_missing(arena, labels, TD_STR("batch.kubernetes.io/job-name"), name);
     set_missing(arena, labels, TD_STR("controller-uid"), uid);
@@ -35,6 +36,9 @@ static void job_prepare(struct td_kind_write *write)
     struct td_json *selector = td_json_ensure_object(arena, spec, TD_STR("selector"));
     struct td_json *match = td_json_ensure_object(arena, selector, TD_STR("matchLabels"));
     set_missing(arena, match, TD_STR(LABEL_UID), uid);
+    if (!has_own_labels) { /* then they are those of its pods */
+        td_json_set(arena, metadata, TD_STR("labels"), td_json_copy(arena, labels, false));
+    }
 }
 
 static bool is_indexed(const struct td_json *spec)

@@ -41,6 +41,13 @@ void td_kind_take(struct td_arena *arena, struct td_json *to, const struct td_js
     }
 }
 
+td_str td_kind_now(const struct td_kind_write *write)
+{
+    char text[TD_TIME_TEXT_BYTES];
+    size_t len = td_time_format(write->now, 0, text);
+    return td_arena_copy_str(write->arena, (td_str){.ptr = text, .len = len});
+}
+
 struct td_field_path td_kind_key(const struct td_field_path *parent, td_str key)
 {
     struct td_field_path path = td_field_child(parent, key);

@@ -354,6 +354,17 @@ static void event_validate(const struct td_kind_write *write, struct td_field_er
     }
 }
 
+/* A volume says since when it is in its phase. */
+static void volume_prepare(struct td_kind_write *write)
+{
+    struct td_json *status = td_json_ensure_object(write->arena, write->object, TD_STR("status"));
+    const struct td_json *before = td_kind_member(write->old, TD_STR("status"));
+    if (!before || !td_kind_same_member(status, before, TD_STR("phase"))) {
+        td_json_set_str(write->arena, status, TD_STR("lastPhaseTransitionTime"),
+                        td_kind_now(write));
+    }
+}
+
 static void claim_validate(const struct td_kind_write *write, struct td_field_errors *errors)
 {
     const struct td_json *spec = td_kind_spec(write->object);
@@ -435,6 +446,7 @@ const struct td_kind_rules td_kind_core_rules[] = {
      .field_count = 1},
     {.kind = TD_STR_INIT("LimitRange"), .validate = limit_range_validate},
     {.kind = TD_STR_INIT("ResourceQuota"), .validate = quota_validate},
+    {.kind = TD_STR_INIT("PersistentVolume"), .prepare = volume_prepare},
     {.kind = TD_STR_INIT("PersistentVolumeClaim"), .validate = claim_validate},
     {.kind = TD_STR_INIT("Event"),
      .check_name = td_kind_check_path_segment,

@@ -38,6 +38,7 @@ static const struct default_member default_members[] = {
     ROW("DeploymentSpec", "revisionHistoryLimit", "10"),
     ROW("DeploymentStrategy", "type", "\"RollingUpdate\""),
     ROW("DownwardAPIVolumeSource", "defaultMode", "420"),
+    ROW("EndpointPort", "name", "\"\""),
     ROW("EndpointPort", "protocol", "\"TCP\""),
     ROW("FileKeySelector", "optional", "false"),
     ROW("GRPCAction", "service", "\"\""),
@@ -45,10 +46,6 @@ static const struct default_member default_members[] = {
     ROW("HTTPGetAction", "scheme", "\"HTTP\""),
     ROW("HostPathVolumeSource", "type", "\"\""),
     ROW("ISCSIVolumeSource", "iscsiInterface", "\"default\""),
-    ROW("JobSpec", "completionMode", "\"NonIndexed\""),
-    ROW("JobSpec", "manualSelector", "false"),
-    ROW("JobSpec", "parallelism", "1"),
-    ROW("JobSpec", "suspend", "false"),
     ROW("MutatingWebhook", "failurePolicy", "\"Fail\""),
     ROW("MutatingWebhook", "matchPolicy", "\"Equivalent\""),
     ROW("MutatingWebhook", "namespaceSelector", "{}"),
@@ -179,13 +176,11 @@ static void default_take_labels(struct td_arena *arena, struct td_json *object,
     }
 }
 
+/* Of jobs, not of the templates of CronJobs. */
 static void default_job(struct td_arena *arena, struct td_json *job)
 {
-    default_take_labels(arena, job, td_json_get_path(job, "spec.template.metadata.labels"));
-}
-
-static void default_job_spec(struct td_arena *arena, struct td_json *spec)
-{
+    struct td_json *spec = td_json_ensure_object(arena, job, TD_STR("spec"));
+    default_take_labels(arena, job, td_json_get_path(spec, "template.metadata.labels"));
     if (!td_kind_member(spec, TD_STR("parallelism"))) {
         default_set(arena, spec, TD_STR("completions"), "1");
     }
@@ -194,6 +189,35 @@ static void default_job_spec(struct td_arena *arena, struct td_json *spec)
     bool has_policy = td_kind_member(spec, TD_STR("podFailurePolicy")) != NULL;
     default_set(arena, spec, TD_STR("podReplacementPolicy"),
                 has_policy ? "\"Failed\"" : "\"TerminatingOrFailed\"");
+    default_set(arena, spec, TD_STR("parallelism"), "1");
+    default_set(arena, spec, TD_STR("completionMode"), "\"NonIndexed\"");
+    default_set(arena, spec, TD_STR("suspend"), "false");
+    default_set(arena, spec, TD_STR("manualSelector"), "false");
+}
+
+/* Claims say what they are, also inside a template. */
+static void default_stateful_set_spec(struct td_arena *arena, struct td_json *spec)
+{
+    struct td_json *claim = td_kind_first(td_kind_member(spec, TD_STR("volumeClaimTemplates")));
+    for (; claim; claim = claim->next) {
+        td_json_set_str(arena, claim, TD_STR("apiVersion"), TD_STR("v1"));
+        td_json_set_str(arena, claim, TD_STR("kind"), TD_STR("PersistentVolumeClaim"));
+    }
+}
+
+static void default_network_policy_spec(struct td_arena *arena, struct td_json *spec)
+{
+    const struct td_json *types = td_kind_member(spec, TD_STR("policyTypes"));
+    const struct td_json *egress = td_kind_member(spec, TD_STR("egress"));
+    if (types && types->count > 0) {
+        return;
+    }
+    struct td_json *list = td_json_new_array(arena);
+    td_json_append(list, td_json_new_string(arena, TD_STR("Ingress")));
+    if (egress && egress->count > 0) {
+        td_json_append(list, td_json_new_string(arena, TD_STR("Egress")));
+    }
+    td_json_set(arena, spec, TD_STR("policyTypes"), list);
 }
 
 static void default_replication_controller(struct td_arena *arena, struct td_json *object)
@@ -367,15 +391,16 @@ static const struct default_rule default_rules[] = {
     {TD_STR_INIT("DeploymentStrategy"), default_deployment_strategy, true},
     {TD_STR_INIT("EphemeralContainer"), td_default_container, false},
     {TD_STR_INIT("Job"), default_job, false},
-    {TD_STR_INIT("JobSpec"), default_job_spec, false},
     {TD_STR_INIT("LimitRangeItem"), default_limit_range_item, false},
     {TD_STR_INIT("Namespace"), default_namespace, false},
+    {TD_STR_INIT("NetworkPolicySpec"), default_network_policy_spec, false},
     {TD_STR_INIT("NodeStatus"), default_node_status, false},
     {TD_STR_INIT("Pod"), td_default_pod, false},
     {TD_STR_INIT("PodSpec"), td_default_pod_spec, false},
     {TD_STR_INIT("ReplicationController"), default_replication_controller, false},
     {TD_STR_INIT("Secret"), default_secret, false},
     {TD_STR_INIT("ServiceSpec"), default_service_spec, true},
+    {TD_STR_INIT("StatefulSetSpec"), default_stateful_set_spec, false},
     {TD_STR_INIT("StatefulSetUpdateStrategy"), default_stateful_set_strategy, false},
     {TD_STR_INIT("Subject"), default_subject, false},
     {TD_STR_INIT("Volume"), td_default_volume, false},
@@ -428,7 +453,13 @@ static void default_object(struct td_arena *arena, const struct td_schema_type *
     size_t i = default_find_member(type->name);
     for (; i < DEFAULT_MEMBER_COUNT && td_str_equal(default_members[i].type, type->name); i++) {
         const struct default_member *row = &default_members[i];
-        if (td_schema_field(type, row->member)) { /* types of two groups may share a name */
+        const struct td_schema_field *field = td_schema_field(type, row->member);
+        const struct td_json *member = td_json_get(object, row->member);
+        bool is_empty = td_json_is(member, TD_JSON_TYPE_STRING) && member->text.len == 0;
+        if (field && is_empty && !field->is_pointer) {
+            (void)td_json_remove(object, row->member); /* always written, but says nothing */
+        }
+        if (field) { /* types of two groups may share a name */
             default_set(arena, object, row->member, row->json);
         }
     }

@@ -36,8 +36,9 @@ static void check_schema(struct td_field_errors *errors, const struct td_field_p
     }
 }
 
+/* The schema of a definition's only version is named as if it were all versions'. */
 static void check_root_schema(struct td_field_errors *errors, const struct td_field_path *path,
-                              const struct td_json *version)
+                              const struct td_json *version, bool is_only)
 {
     const struct td_json *schema =
         td_kind_member(td_kind_member(version, TD_STR("schema")), TD_STR("openAPIV3Schema"));
@@ -46,6 +47,11 @@ static void check_root_schema(struct td_field_errors *errors, const struct td_fi
     if (!schema) {
         td_field_required(errors, &place, "schemas are required");
         return;
+    }
+    struct td_field_path spec = td_field_child(NULL, TD_STR("spec"));
+    struct td_field_path validation = td_field_child(&spec, TD_STR("validation"));
+    if (is_only) {
+        place.parent = &validation;
     }
     td_str type = td_kind_text(schema, TD_STR("type"));
     if (type.len > 0 && !td_str_equal(type, TD_STR("object"))) {
@@ -71,7 +77,7 @@ static void check_versions(struct td_field_errors *errors, const struct td_field
         stored += td_json_get_bool(item, TD_STR("storage"), false);
         is_unique = td_kind_add_name(errors->arena, names, name) && is_unique;
         td_kind_check_name_at(errors, &name_path, name, td_name_check_dns1035_label);
-        check_root_schema(errors, &place, item);
+        check_root_schema(errors, &place, item, versions->count == 1);
     }
     if (!is_unique) {
         td_field_error_add(errors, &path, TD_FIELD_INVALID, TD_STR_EMPTY,
@@ -191,6 +197,14 @@ static void definition_validate(const struct td_kind_write *write, struct td_fie
     } else if (td_str_find(group, '.', 0) == group.len) {
         td_field_invalid_str(errors, &group_path, group,
                              "should be a domain with at least one dot");
+    }
+    const struct td_json *stored =
+        td_kind_member(td_kind_member(write->object, TD_STR("status")), TD_STR("storedVersions"));
+    if (!stored || stored->count == 0) {
+        struct td_field_path status = td_field_child(NULL, TD_STR("status"));
+        struct td_field_path place = td_field_child(&status, TD_STR("storedVersions"));
+        td_field_error_add(errors, &place, TD_FIELD_INVALID, TD_STR("null"),
+                           TD_STR("must have at least one stored version"));
     }
     td_kind_check_one_of(errors, &path, spec, TD_STR("scope"), scopes, 2);
     check_versions(errors, &path, spec);

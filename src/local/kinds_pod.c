@@ -101,7 +101,7 @@ static void pod_add_gated_condition(struct td_kind_write *write, struct td_json 
     td_json_set_str(arena, condition, TD_STR("type"), TD_STR("PodScheduled"));
     td_json_set_str(arena, condition, TD_STR("status"), TD_STR("False"));
     td_json_set(arena, condition, TD_STR("lastProbeTime"), td_json_new_null(arena));
-    td_json_set(arena, condition, TD_STR("lastTransitionTime"), td_json_new_null(arena));
+    td_json_set_str(arena, condition, TD_STR("lastTransitionTime"), td_kind_now(write));
     td_json_set_str(arena, condition, TD_STR("reason"), TD_STR("SchedulingGated"));
     td_json_set_str(arena, condition, TD_STR("message"),
                     TD_STR("Scheduling is blocked due to non-empty scheduling gates"));

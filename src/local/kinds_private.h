@@ -62,6 +62,9 @@ bool td_kind_same_member(const struct td_json *a, const struct td_json *b, td_st
 void td_kind_take(struct td_arena *arena, struct td_json *to, const struct td_json *from,
                   td_str key);
 
+/* The time of the write, as a member. */
+td_str td_kind_now(const struct td_kind_write *write);
+
 /* Checks that many kinds share; `path` is of the object that has the member, unless said. */
 void td_kind_check_name_at(struct td_field_errors *errors, const struct td_field_path *path,
                            td_str name, td_kind_name_fn check);

@@ -2,8 +2,8 @@
  * Kinds that run copies of a template: what their selector, strategy and numbers must look like,
  * and what may no longer change once they exist.
  */
-#include "kube/intstr.h"
 #include "kube/names.h"
+#include "kube/selector.h"
 #include "local/kinds_private.h"
 
 #define PERCENT_ALL 100
@@ -220,15 +220,6 @@ static void check_template(struct td_field_errors *errors, const struct td_field
     }
 }
 
-/* A selector that selects nothing in particular is judged elsewhere. */
-static bool is_template_selected(struct td_field_errors *errors, const struct td_json *spec)
-{
-    const struct td_json *selector = td_kind_member(spec, TD_STR("selector"));
-    const struct td_json *metadata = td_kind_metadata(td_kind_member(spec, TD_STR("template")));
-    return !selector ||
-           td_kind_selects(errors->arena, selector, td_kind_member(metadata, TD_STR("labels")));
-}
-
 static void check_common(struct td_field_errors *errors, const struct td_field_path *path,
                          const struct td_json *spec, const struct workload_words *words)
 {
@@ -236,7 +227,16 @@ static void check_common(struct td_field_errors *errors, const struct td_field_p
     td_kind_check_not_negative(errors, path, spec, TD_STR("minReadySeconds"));
     td_kind_check_not_negative(errors, path, spec, TD_STR("revisionHistoryLimit"));
     check_selector(errors, path, spec, words);
-    check_template(errors, path, spec, is_template_selected(errors, spec), words);
+    const struct td_json *selector = td_kind_member(spec, TD_STR("selector"));
+    const struct td_json *metadata = td_kind_metadata(td_kind_member(spec, TD_STR("template")));
+    const struct td_json *labels = td_kind_member(metadata, TD_STR("labels"));
+    if (selector && td_selector_check_json(errors->arena, selector, NULL) < 0) {
+        struct td_field_path place = td_field_child(path, TD_STR("selector"));
+        td_kind_invalid_tree(errors, &place, selector, "invalid label selector");
+    } else {
+        bool is_selected = td_kind_selects(errors->arena, selector, labels);
+        check_template(errors, path, spec, is_selected, words);
+    }
 }
 
 /* Counts of a status: none is negative, and parts are not more than the whole. */
