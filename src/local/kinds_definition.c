@@ -45,7 +45,7 @@ static void check_root_schema(struct td_field_errors *errors, const struct td_fi
     struct td_field_path schema_path = td_field_child(path, TD_STR("schema"));
     struct td_field_path place = td_field_child(&schema_path, TD_STR("openAPIV3Schema"));
     if (!schema) {
-        td_field_required(errors, &place, "schemas are required");
+        td_field_required(errors, &place, "");
         return;
     }
     struct td_field_path spec = td_field_child(NULL, TD_STR("spec"));
