@@ -140,6 +140,7 @@
 /* Storage of the local cluster. */
 #define TD_STORED_NAME_BYTES_MAX ((size_t)1024)      /* one namespace or name */
 #define TD_STORED_JSON_BYTES_MAX ((size_t)4 << 20)   /* one object as text */
+#define TD_GC_DEPENDENTS_MAX ((size_t)1 << 20)       /* objects that name an owner */
 #define TD_COLLECTIONS_MAX ((size_t)1024)            /* kinds that have objects, users' included */
 #define TD_COLLECTION_KEY_BYTES_MAX ((size_t)512)    /* "deployments.apps" */
 #define TD_COLLECTION_OBJECTS_MAX ((size_t)1 << 18)  /* objects of one kind */

@@ -11,6 +11,7 @@
 #include "local/api.h"
 #include "local/auth.h"
 #include "local/crds.h"
+#include "local/gc.h"
 #include "local/identity.h"
 #include "local/serve.h"
 #include "local/store.h"
@@ -25,6 +26,7 @@ struct td_cluster {
     struct td_auth *auth;
     struct td_api *api;
     struct td_crds *crds;
+    struct td_gc *gc;
     struct td_serve *serve;
 };
 
@@ -69,6 +71,9 @@ static int cluster_start_api(struct td_cluster *cluster, const struct td_cluster
     code = td_api_new(&api, &cluster->api, err);
     if (code == TD_OK) {
         code = td_crds_new(cluster->api, options->log, &cluster->crds, err);
+    }
+    if (code == TD_OK) {
+        cluster->gc = td_gc_new(cluster->api, options->log);
     }
     return code == TD_OK ? td_system_install(cluster->api, err) : code;
 }
@@ -126,6 +131,7 @@ void td_cluster_free(struct td_cluster *cluster)
         return;
     }
     td_serve_free(cluster->serve);
+    td_gc_free(cluster->gc);
     td_crds_free(cluster->crds);
     td_api_free(cluster->api);
     td_auth_free(cluster->auth);

@@ -1,0 +1,27 @@
+/*
+ * One look at every collection: hands each change of each served resource to a function, in the
+ * order of the store within a collection, and follows resources that come and go with their
+ * definitions. What was stored before comes first, as additions. For controllers that care about
+ * all kinds; one that cares about a few names them.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include "base/str.h"
+#include "local/resource.h"
+#include "local/store.h"
+
+struct td_api;
+struct td_error;
+struct td_observer;
+
+/* `before` NULL: new. `after` NULL: gone, and then `before` is its last state. Borrowed until it
+ * returns or commits. */
+typedef void (*td_observer_fn)(const struct td_resource *resource, struct td_stored *before,
+                               struct td_stored *after, void *context);
+
+/* The named collections, or all when count is 0. */
+struct td_observer *td_observer_new(struct td_api *api, const td_str *collections, size_t count,
+                                    td_observer_fn fn, void *context);
+void td_observer_free(struct td_observer *observer); /* NULL is accepted */
