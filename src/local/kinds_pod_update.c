@@ -260,10 +260,19 @@ static void restore_resources(struct td_arena *arena, struct td_json *owner,
     }
 }
 
-static bool can_resize(const struct td_json *container, size_t list)
+/* An init container runs to its end, so it cannot be restarted for a resize. */
+static bool must_restart(const struct td_json *container)
 {
-    return list == 0 ||
-           td_str_equal(td_kind_text(container, TD_STR("restartPolicy")), TD_STR("Always"));
+    if (td_str_equal(td_kind_text(container, TD_STR("restartPolicy")), TD_STR("Always"))) {
+        return false;
+    }
+    const struct td_json *item = td_kind_first(td_kind_member(container, TD_STR("resizePolicy")));
+    for (; item; item = item->next) {
+        if (td_str_equal(td_kind_text(item, TD_STR("restartPolicy")), TD_STR("RestartContainer"))) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static void check_resized_list(const struct td_kind_write *write, struct td_field_errors *errors,
@@ -276,12 +285,10 @@ static void check_resized_list(const struct td_kind_write *write, struct td_fiel
     struct td_json *item = td_kind_first(td_kind_member(rest, update_lists[list]));
     for (size_t index = 0; item && old; item = item->next, old = old->next, index++) {
         struct td_field_path place = td_field_item(&path, index);
-        if (!can_resize(old, list)) {
-            if (!td_json_equal(item, old)) {
-                td_field_forbidden(errors, spec_path,
-                                   "resources for non-sidecar init containers are immutable");
-            }
-            continue;
+        if (list == 1 && must_restart(old) && !td_json_equal(item, old)) {
+            td_field_forbidden(errors, &place,
+                               "non-sidecar init containers with a resize policy of "
+                               "RestartContainer cannot be resized");
         }
         struct td_field_path resources = td_field_child(&place, TD_STR("resources"));
         check_removed(errors, &resources, td_kind_member(item, TD_STR("resources")),
