@@ -93,13 +93,14 @@ static inline void bed_end(void *context)
 static const struct td_api_sink bed_sink = {
     .head = bed_head, .body = bed_body, .is_full = bed_is_full, .end = bed_end};
 
-static inline void bed_init(struct bed *bed)
+/* store_options may be NULL: in memory. */
+static inline void bed_init_with(struct bed *bed, const struct td_store_options *store_options)
 {
     *bed = (struct bed){.clock = td_clock_virtual(BED_START * TD_SECOND)};
     td_arena_init(&bed->arena, TD_TREE_ARENA_BYTES_MAX);
     struct td_error err = TD_ERROR_INIT;
     if (td_loop_new(&bed->clock, &bed->loop, &err) != TD_OK ||
-        td_store_new(bed->loop, NULL, &bed->store, &err) != TD_OK) {
+        td_store_new(bed->loop, store_options, &bed->store, &err) != TD_OK) {
         fprintf(stderr, "%s\n", err.message);
         __builtin_trap();
     }
@@ -108,6 +109,11 @@ static inline void bed_init(struct bed *bed)
         fprintf(stderr, "%s\n", err.message);
         __builtin_trap();
     }
+}
+
+static inline void bed_init(struct bed *bed)
+{
+    bed_init_with(bed, NULL);
 }
 
 static inline void bed_done(struct bed *bed)
