@@ -1,0 +1,98 @@
+/* Writes of custom resources through the handler: what their definition allows, its scale and its
+ * status. Texts and codes are the real server's. */
+#include "support/api_script.h"
+
+#include "local/crds.h"
+
+#define FOOS "/apis/ex.io/v1/namespaces/default/foos"
+#define FOO(rest) "{\"kind\":\"Foo\",\"apiVersion\":\"ex.io/v1\"," rest "}"
+
+static const char definition[] =
+    "{\"metadata\":{\"name\":\"foos.ex.io\"},\"spec\":{\"group\":\"ex.io\",\"names\":{\"plural\":"
+    "\"foos\",\"kind\":\"Foo\",\"singular\":\"foo\",\"listKind\":\"FooList\"},\"scope\":"
+    "\"Namespaced\",\"versions\":[{\"name\":\"v1\",\"served\":true,\"storage\":true,"
+    "\"subresources\":{\"status\":{},\"scale\":{\"specReplicasPath\":\".spec.replicas\","
+    "\"statusReplicasPath\":\".status.replicas\",\"labelSelectorPath\":\".status.sel\"}},"
+    "\"schema\":{\"openAPIV3Schema\":{\"type\":\"object\",\"properties\":{\"spec\":{\"type\":"
+    "\"object\",\"properties\":{\"replicas\":{\"type\":\"integer\"},\"l\":{\"type\":\"array\","
+    "\"items\":{\"type\":\"string\"}}}},\"status\":{\"type\":\"object\",\"properties\":{"
+    "\"replicas\":{\"type\":\"integer\"},\"sel\":{\"type\":\"string\"}}}}}}}]}}";
+
+struct custom_bed {
+    struct bed *bed;
+    struct td_crds *crds;
+};
+
+static int setup(void **state)
+{
+    struct custom_bed *custom = td_alloc_zero(1, sizeof(*custom));
+    void *bed = NULL;
+    (void)script_setup(&bed);
+    custom->bed = bed;
+    assert_int_equal(td_crds_new(custom->bed->api, NULL, &custom->crds, NULL), TD_OK);
+    const struct step steps[] = {
+        {"POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", NULL, definition, 201,
+         NULL, NULL},
+    };
+    RUN(custom->bed, steps);
+    td_crds_sync(custom->crds);
+    *state = custom;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct custom_bed *custom = *state;
+    td_crds_free(custom->crds);
+    void *bed = custom->bed;
+    (void)script_teardown(&bed);
+    td_free(custom);
+    return 0;
+}
+
+static void test_write_custom_resources(void **state)
+{
+    struct custom_bed *custom = *state;
+    static const struct step steps[] = {
+        {"POST", FOOS, NULL, "{\"metadata\":{\"name\":\"f\"}}", 400, "message",
+         "the object provided is unrecognized (must be of type Foo): Object 'Kind' is missing in "
+         "'{\"metadata\":{\"name\":\"f\"}}' ({\"metadata\":{\"name\":\"f\"}})"},
+        {"POST", FOOS, NULL, "{\"kind\":\"Foo\",\"metadata\":{\"name\":\"f\"}}", 400, "message",
+         "the API version in the data () does not match the expected API version (ex.io/v1)"},
+        {"POST", FOOS, "application/vnd.kubernetes.protobuf", "k8s", 415, "reason",
+         "UnsupportedMediaType"},
+        {"POST", FOOS, NULL, FOO("\"metadata\":{\"name\":\"f\"},\"spec\":{\"x\":1}"), 201, "spec",
+         "{}"},
+        {"PATCH", FOOS "/f", STRATEGIC, "{}", 415, "message",
+         "the body of the request was in an unknown format - accepted media types include: "
+         "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"},
+        {"PATCH", FOOS "/f", MERGE, "{\"spec\":{\"l\":[\"a\"]},\"status\":{\"replicas\":3}}", 200,
+         "status", NULL},
+        {"GET", FOOS "/f", NULL, NULL, 200, "metadata.generation", "2"},
+        {"PATCH", FOOS "/f/status", MERGE,
+         "{\"spec\":{\"l\":[\"b\"]},\"status\":{\"replicas\":3,\"sel\":\"a=b\"}}", 200, "spec.l",
+         "[\"a\"]"},
+        {"PUT", FOOS "/f", NULL, FOO("\"metadata\":{\"name\":\"f\"}"), 422, "message",
+         "foos.ex.io \"f\" is invalid: metadata.resourceVersion: Invalid value: 0: must be "
+         "specified for an update"},
+        {"PUT", FOOS "/f/scale", NULL,
+         "{\"kind\":\"Scale\",\"apiVersion\":\"autoscaling/v1\",\"metadata\":{\"name\":\"f\"},"
+         "\"spec\":{\"replicas\":2}}",
+         200, "status", "{\"replicas\":3,\"selector\":\"a=b\"}"},
+        {"GET", FOOS "/f", NULL, NULL, 200, "spec.replicas", "2"},
+        {"GET", FOOS "/f", NULL, NULL, 200, "metadata.generation", "3"},
+        {"PATCH", FOOS "/g?fieldManager=m", APPLY,
+         FOO("\"metadata\":{\"name\":\"g\"},\"spec\":{\"l\":[\"z\"]}"), 201, "spec.l", "[\"z\"]"},
+        {"PATCH", FOOS "/f", MERGE, "{\"spec\":{\"replicas\":\"x\"}}", 422, "reason", "Invalid"},
+        {"DELETE", FOOS "/f", NULL, NULL, 200, "status", "Success"},
+    };
+    RUN(custom->bed, steps);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_write_custom_resources, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
