@@ -119,9 +119,12 @@ static int setup_headers(struct td_call *call, const struct td_auth *auth, struc
         code = longer ? TD_OK : td_error_set(err, TD_LIMIT, "headers: out of memory");
         call->headers = longer ? longer : call->headers;
     }
-    if (code == TD_OK) {
-        struct curl_slist *longer = curl_slist_append(call->headers, "Expect:");
-        call->headers = longer ? longer : call->headers; /* without it only slower */
+    /* Lines that curl would add by itself: a pause before a body, and a form's content type. */
+    static const char *const unwanted[] = {"Expect:", "Content-Type:"};
+    for (size_t i = 0; i < (request->content_type.len > 0 ? 1 : 2) && code == TD_OK; i++) {
+        struct curl_slist *longer = curl_slist_append(call->headers, unwanted[i]);
+        code = longer ? TD_OK : td_error_set(err, TD_LIMIT, "headers: out of memory");
+        call->headers = longer ? longer : call->headers;
     }
     return code;
 }
@@ -321,8 +324,11 @@ int td_http_setup(struct td_call *call, const struct td_auth *auth, struct td_er
 
 int td_http_code(const struct td_call *call, CURLcode result, struct td_error *err)
 {
-    if (result == CURLE_OK) {
+    if (result == CURLE_OK && call->has_head) {
         return TD_OK;
+    }
+    if (result == CURLE_OK) { /* curl is content with a status line */
+        return td_error_set(err, TD_IO, "the connection was closed inside the answer's head");
     }
     if (call->is_too_large) {
         return td_error_set(err, TD_LIMIT, "answer above %zu bytes",
