@@ -114,15 +114,22 @@ static int credentials_read_token(struct td_credentials *credentials, td_duratio
     }
     content = td_str_trim(content);
     if (content.len == 0) {
-        return td_error_set(err, TD_INVALID, "token file %s: is empty", path.ptr);
+        return td_error_set(err, TD_INVALID, "%s: is empty", path.ptr);
     }
     if (!td_kubeconfig_is_header(content)) {
-        return td_error_set(err, TD_INVALID,
-                            "token file %s: holds a line break or control character", path.ptr);
+        return td_error_set(err, TD_INVALID, "%s: holds a line break or control character",
+                            path.ptr);
     }
     td_credentials_set_token(credentials, content);
     credentials->token_due = now + TOKEN_FILE_AGE;
     return TD_OK;
+}
+
+static bool credentials_has_pair(const struct td_credentials *credentials, td_str certificate,
+                                 td_str key)
+{
+    return td_str_equal(td_buf_str(&credentials->certificate_pem), certificate) &&
+           td_str_equal(td_buf_str(&credentials->key_pem), key);
 }
 
 static void credentials_read_pair(struct td_credentials *credentials, struct td_arena *arena)
@@ -133,6 +140,7 @@ static void credentials_read_pair(struct td_credentials *credentials, struct td_
     if (td_file_read(config->certificate_file.ptr, arena, TD_PEM_BYTES_MAX, &certificate, NULL) ==
             TD_OK &&
         td_file_read(config->key_file.ptr, arena, TD_PEM_BYTES_MAX, &key, NULL) == TD_OK &&
+        !credentials_has_pair(credentials, certificate, key) &&
         td_pki_check_pair(certificate, key, NULL) == TD_OK) {
         td_credentials_set_pair(credentials, certificate, key);
     }
@@ -144,6 +152,7 @@ static void credentials_read_authority(struct td_credentials *credentials, struc
     struct td_pki_validity validity;
     const char *path = credentials->config->ca_file.ptr;
     if (td_file_read(path, arena, TD_PEM_BYTES_MAX, &pem, NULL) == TD_OK &&
+        !td_str_equal(td_buf_str(&credentials->ca_pem), pem) &&
         td_pki_validity_of(pem, &validity, NULL) == TD_OK &&
         credentials_replace(&credentials->ca_pem, pem)) {
         credentials->generation++;
@@ -187,7 +196,7 @@ int td_credentials_get(struct td_credentials *credentials, struct td_auth *ret,
         struct td_error cause = TD_ERROR_INIT;
         int code = credentials_read_token(credentials, now, &cause);
         if (code < 0 && !has_token) {
-            return td_error_set(err, code, "credentials: %s", cause.message);
+            return td_error_set(err, code, "token file %s", cause.message);
         }
     }
     if (now >= credentials->pem_due) {

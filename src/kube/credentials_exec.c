@@ -179,6 +179,7 @@ static void exec_keep_failure(struct td_credentials *credentials, struct td_erro
                         TD_STR_ARG(credentials->config->exec->command),
                         TD_STR_ARG(credentials->config->user)); /* its code is kept */
     failure->code = TD_DENIED;
+    (void)td_kubeconfig_one_line(failure); /* the names are from a file */
     credentials->exec.failure = *failure;
 }
 

@@ -224,22 +224,26 @@ static int load_choose(const struct load_work *work, struct td_kube_config *ret,
 int td_kube_config_load(struct td_arena *arena, const struct td_kube_config_input *input,
                         struct td_kube_config *ret, struct td_error *err)
 {
+    struct td_error unread = TD_ERROR_INIT;
     struct load_work work = {.arena = arena, .input = input};
+    err = err ? err : &unread;
     td_kubeconfig_set_init(&work.set, arena);
     int code = load_files(&work, err);
     code = code < 0 ? code : load_choose(&work, ret, err);
     td_kubeconfig_set_done(&work.set);
-    return code;
+    return code < 0 ? td_kubeconfig_one_line(err) : code;
 }
 
 int td_kube_config_parse(struct td_arena *arena, td_str path, td_str text,
                          const struct td_kube_config_input *input, struct td_kube_config *ret,
                          struct td_error *err)
 {
+    struct td_error unread = TD_ERROR_INIT;
     struct load_work work = {.arena = arena, .input = input, .looked_at = path};
+    err = err ? err : &unread;
     td_kubeconfig_set_init(&work.set, arena);
     int code = load_text(&work, path, text, err);
     code = code < 0 ? code : load_choose(&work, ret, err);
     td_kubeconfig_set_done(&work.set);
-    return code;
+    return code < 0 ? td_kubeconfig_one_line(err) : code;
 }

@@ -91,6 +91,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (code < 0) {
         td_assert(err.code == code);
         td_assert(!strstr(err.message, "S3CRET"));
+        for (const char *at = err.message; *at; at++) {
+            td_assert((unsigned char)*at >= ' ');
+        }
         return 0;
     }
     check_config(&config);

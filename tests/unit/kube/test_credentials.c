@@ -178,7 +178,7 @@ static void test_credentials_token_file_failures(void **state)
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         put(made, "token", bad[i]);
         assert_int_equal(td_credentials_get(made->credentials, &auth, &err), TD_INVALID);
-        assert_non_null(strstr(err.message, "credentials: token file /"));
+        assert_non_null(strstr(err.message, "token file /"));
         assert_null(strstr(err.message, "S3CRET"));
     }
     put(made, "token", TD_STR("good"));

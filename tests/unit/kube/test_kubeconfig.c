@@ -486,6 +486,9 @@ static void test_kubeconfig_contexts(void **state)
         {"clusters: [{name: c, cluster: {server: 'https://a'}},\n{name: c, cluster: {server: "
          "'https://b'}}]",
          NULL, "! D/config:2: clusters: the name 'c' is given twice"},
+        {"clusters: [{name: \"a\\nb\", cluster: {server: ''}}]\ncontexts: [{name: z, context: "
+         "{cluster: \"a\\nb\"}}]\ncurrent-context: z",
+         NULL, "! D/config: clusters[a?b].cluster.server: is not set"},
         {"kind: Foo", NULL, "! D/config: kind: 'Foo': must be 'Config'"},
         {"apiVersion: v2", NULL, "! D/config: apiVersion: 'v2': must be 'v1'"},
         {"[]", NULL, "! D/config:1: the file: must be an object"},
