@@ -4,6 +4,7 @@
 #include "local/api_private.h"
 
 #define TOKEN_FORMAT "meta.k8s.io/v1"
+#define TOKEN_FORMAT_SHOWN_BYTES ((size_t)64) /* of another one, in a message */
 
 td_str td_page_token_write(struct td_arena *arena, const struct td_page_token *token)
 {
@@ -41,8 +42,12 @@ int td_page_token_read(struct td_arena *arena, td_str text, struct td_page_token
     if (td_json_parse(arena, json, NULL, &tree, &cause) != TD_OK) {
         return token_error(err, cause.message);
     }
-    if (!td_str_equal(td_json_get_str(tree, TD_STR("v"), TD_STR_EMPTY), TD_STR(TOKEN_FORMAT))) {
-        return token_error(err, "server does not recognize this encoded version");
+    td_str format = td_json_get_str(tree, TD_STR("v"), TD_STR_EMPTY);
+    if (!td_str_equal(format, TD_STR(TOKEN_FORMAT))) {
+        td_str problem =
+            td_arena_format(arena, "server does not recognize this encoded version %.*s",
+                            TD_STR_ARG(td_str_cut_utf8(format, TOKEN_FORMAT_SHOWN_BYTES)));
+        return token_error(err, problem.ptr);
     }
     int64_t version = td_json_get_int64(tree, TD_STR("rv"), 0);
     if (version == 0 || version < -1) {

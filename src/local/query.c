@@ -285,8 +285,10 @@ static void query_check_manager(struct td_field_errors *errors, td_str manager)
     }
     for (size_t i = 0; i < manager.len; i++) {
         if ((unsigned char)manager.ptr[i] < ' ' || manager.ptr[i] == 0x7f) {
-            td_field_invalid_str(errors, &path, manager,
-                                 "should only contain printable characters");
+            td_str detail =
+                td_arena_format(errors->arena, "invalid character U+%04X (at position %zu)",
+                                (unsigned)(unsigned char)manager.ptr[i], i);
+            td_field_invalid_str(errors, &path, manager, detail.ptr);
             return;
         }
     }

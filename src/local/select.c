@@ -11,6 +11,26 @@ static bool select_is_key(td_str field)
     return td_str_equal(field, select_name) || td_str_equal(field, select_namespace);
 }
 
+/* Upstream has two sentences: one of the kinds with fields of their own, one of the others. */
+static void select_refuse_field(struct td_api_call *call, td_str field)
+{
+    static const td_str own[] = {TD_STR_INIT("pods"),       TD_STR_INIT("nodes"),
+                                 TD_STR_INIT("events"),     TD_STR_INIT("replicationcontrollers"),
+                                 TD_STR_INIT("namespaces"), TD_STR_INIT("secrets"),
+                                 TD_STR_INIT("services")};
+    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+        if (call->at.resource->group.len == 0 && td_str_equal(call->at.resource->plural, own[i])) {
+            td_call_fail(call, 400, "BadRequest", "field label not supported: %.*s",
+                         TD_STR_ARG(field));
+            return;
+        }
+    }
+    td_call_fail(call, 400, "BadRequest",
+                 "\"%.*s\" is not a known field selector: only \"metadata.name\", "
+                 "\"metadata.namespace\"",
+                 TD_STR_ARG(field));
+}
+
 bool td_select_parse(struct td_api_call *call, struct td_select *ret)
 {
     struct td_error err = TD_ERROR_INIT;
@@ -26,8 +46,7 @@ bool td_select_parse(struct td_api_call *call, struct td_select *ret)
     for (size_t i = 0; i < select.fields.count; i++) {
         td_str field = select.fields.requirements[i].field;
         if (!select_is_key(field) && !td_kind_has_field(select.resource, field)) {
-            td_call_fail(call, 400, "BadRequest", "field label not supported: %.*s",
-                         TD_STR_ARG(field));
+            select_refuse_field(call, field);
             return false;
         }
         select.has_other_fields = select.has_other_fields || !select_is_key(field);

@@ -102,6 +102,16 @@ static void test_api_refuses_in_upstreams_words(void **state)
          "field selector: 'foo' has none of the operators =, == and !="},
         {"GET", "/api/v1/pods?fieldSelector=spec.x%3Dfoo", 400,
          "field label not supported: spec.x"},
+        {"GET", "/api/v1/configmaps?fieldSelector=data.x%3Dfoo", 400,
+         "\"data.x\" is not a known field selector: only \"metadata.name\", "
+         "\"metadata.namespace\""},
+        {"GET", "/api/v1/pods?continue=eyJ2IjoieCIsInJ2IjoxLCJzdGFydCI6Ii9hMSJ9", 400,
+         "invalid continue token: continue key is not valid: server does not recognize this "
+         "encoded "
+         "version x"},
+        {"POST", "/api/v1/namespaces/default/configmaps?fieldManager=a%0Ab", 422,
+         "CreateOptions.meta.k8s.io \"\" is invalid: fieldManager: Invalid value: \"a\\nb\": "
+         "invalid character U+000A (at position 1)"},
         {"GET",
          "/api/v1/pods?continue=eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MzI2LCJzdGFydCI6Ii9jMlx1"
          "MDAwMCJ9&resourceVersion=5",
