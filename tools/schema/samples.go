@@ -66,8 +66,15 @@ func writePair(folder, name, apiVersion, kind string, object runtime.Object) {
 	}
 }
 
+func makeFolder(folder string) {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		log.Fatal(err)
+	}
+}
+
 // The objects of samples.yaml, each named by its kind and a number where there are several.
 func writeSamples(folder string) {
+	makeFolder(folder)
 	count := map[string]int{}
 	for _, text := range strings.Split(written, "\n---\n") {
 		var meta metav1.TypeMeta
@@ -151,6 +158,7 @@ var fillers = []any{
 
 // Random objects, `count` of each kind. Some are full, others nearly empty.
 func writeRandom(folder string, count int, seed int64) {
+	makeFolder(folder)
 	for i, k := range kinds {
 		for n := range count {
 			filler := randfill.NewWithSeed(seed+int64(i*count+n)).Funcs(fillers...).MaxDepth(4+n%16).
