@@ -7,6 +7,13 @@
 #define WIRE_TYPE_BITS 3
 #define VARINT_BYTES_MAX 10 /* 64 bits in groups of seven */
 
+/* Drops bytes that have been read; there are that many. */
+static void wire_advance(td_str *bytes, size_t count)
+{
+    bytes->ptr += count;
+    bytes->len -= count;
+}
+
 bool td_wire_varint(td_str *bytes, uint64_t *ret)
 {
     uint64_t value = 0;
@@ -16,7 +23,7 @@ bool td_wire_varint(td_str *bytes, uint64_t *ret)
         /* Bits past the 64th are dropped, as Go's reader does. */
         value |= (uint64_t)(byte & 0x7f) << (7 * i);
         if (byte < 0x80) {
-            *bytes = td_str_slice(*bytes, i + 1, bytes->len);
+            wire_advance(bytes, i + 1);
             *ret = value;
             return true;
         }
@@ -34,7 +41,7 @@ static bool wire_fixed(td_str *bytes, size_t count, uint64_t *ret)
     for (size_t i = 0; i < count; i++) {
         value |= (uint64_t)(unsigned char)bytes->ptr[i] << (8 * i);
     }
-    *bytes = td_str_slice(*bytes, count, bytes->len);
+    wire_advance(bytes, count);
     *ret = value;
     return true;
 }
@@ -50,8 +57,8 @@ static bool wire_bytes(td_str *message, td_str *ret)
     if (!td_wire_varint(message, &len) || len > message->len) {
         return false;
     }
-    *ret = td_str_slice(*message, 0, (size_t)len);
-    *message = td_str_slice(*message, (size_t)len, message->len);
+    *ret = (td_str){.ptr = message->ptr, .len = (size_t)len};
+    wire_advance(message, (size_t)len);
     return true;
 }
 

@@ -154,6 +154,22 @@ static void test_schema_knows_its_kinds(void **state)
     assert_null(find("v1", "Widget"));
 }
 
+/* A field has a number in protobuf that no other field of its type has, nor leads to one. */
+static void check_number(const struct td_schema_type *type, size_t index)
+{
+    td_str name = type->fields[index].name;
+    uint32_t path = type->fields[index].proto_path;
+    if (path == 0) {
+        assert_true(td_str_equal(name, TD_STR("apiVersion")) || td_str_equal(name, TD_STR("kind")));
+        return;
+    }
+    for (size_t i = 0; i < type->field_count; i++) {
+        uint32_t other = type->fields[i].proto_path;
+        assert_true(i == index || other != path);
+        assert_true(other >> 8 != path && other >> 16 != path);
+    }
+}
+
 /* The table is whole: fields sorted and found, elements and keys where the kind needs them. */
 static void test_schema_table_is_sound(void **state)
 {
@@ -173,6 +189,7 @@ static void test_schema_table_is_sound(void **state)
             assert_true(j == 0 || td_str_compare(type->fields[j - 1].name, field->name) < 0);
             bool is_list = field->type->kind == TD_SCHEMA_LIST;
             assert_true(field->patch != TD_SCHEMA_PATCH_MERGE || is_list);
+            check_number(type, j);
         }
         for (size_t j = 0; j < type->list_key_count; j++) {
             assert_non_null(td_schema_field(type->element, type->list_keys[j].name));
