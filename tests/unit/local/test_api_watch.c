@@ -9,6 +9,9 @@
 #include <cmocka.h>
 
 #include "support/api_objects.h"
+#include "support/random.h"
+
+#define CHURN_NAMES 12
 
 #define TABLE "application/json;as=Table;v=v1;g=meta.k8s.io"
 #define PARTIAL "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
@@ -319,6 +322,113 @@ static void test_watch_many_see_all(void **state)
     td_free(answers);
 }
 
+/* What a client holds after the events it got: names and versions, in order of names. */
+static const char *held(struct bed *bed, const struct bed_answer *answer)
+{
+    char versions[CHURN_NAMES][24];
+    memset(versions, 0, sizeof(versions));
+    td_str body = td_buf_str(&answer->body);
+    for (size_t from = 0; from < body.len;) {
+        size_t end = td_str_find(body, '\n', from);
+        struct td_json *event;
+        assert_int_equal(
+            td_json_parse(&bed->arena, td_str_slice(body, from, end), NULL, &event, NULL), TD_OK);
+        const struct td_json *metadata = td_json_get_path(event, "object.metadata");
+        td_str type = td_json_get_str(event, TD_STR("type"), TD_STR_EMPTY);
+        td_str name = td_json_get_str(metadata, TD_STR("name"), TD_STR_EMPTY);
+        td_str version = td_json_get_str(metadata, TD_STR("resourceVersion"), TD_STR_EMPTY);
+        from = end + 1;
+        if (td_str_equal(type, TD_STR("BOOKMARK"))) {
+            continue;
+        }
+        size_t index = (size_t)(name.ptr[1] - 'a');
+        assert_true(name.len == 2 && index < CHURN_NAMES);
+        bool is_new = versions[index][0] == '\0';
+        assert_int_equal(td_str_equal(type, TD_STR("ADDED")), is_new); /* no other order */
+        bool is_gone = td_str_equal(type, TD_STR("DELETED"));
+        (void)snprintf(versions[index], sizeof(versions[index]), "%.*s",
+                       TD_STR_ARG(is_gone ? TD_STR_EMPTY : version));
+    }
+    td_auto_buf text;
+    td_buf_init(&text, 4096);
+    for (size_t i = 0; i < CHURN_NAMES; i++) {
+        if (versions[i][0] != '\0') {
+            (void)td_buf_append_format(&text, "c%c %s, ", (char)('a' + (char)i), versions[i]);
+        }
+    }
+    return td_arena_copy_str(&bed->arena, td_buf_str(&text)).ptr;
+}
+
+static const char *listed(struct bed *bed, const char *query)
+{
+    bed_auto_answer answer;
+    bed_answer_init(&answer);
+    char target[256];
+    (void)snprintf(target, sizeof(target), "/api/v1/namespaces/default/configmaps?%s", query);
+    assert_int_equal(bed_call(bed, "GET", target, NULL, &answer), 200);
+    td_auto_buf text;
+    td_buf_init(&text, 4096);
+    const struct td_json *items = td_json_get(bed_tree(bed, &answer), TD_STR("items"));
+    for (const struct td_json *item = items->first; item; item = item->next) {
+        const struct td_json *metadata = td_json_get(item, TD_STR("metadata"));
+        (void)td_buf_append_format(
+            &text, "%.*s %.*s, ",
+            TD_STR_ARG(td_json_get_str(metadata, TD_STR("name"), TD_STR_EMPTY)),
+            TD_STR_ARG(td_json_get_str(metadata, TD_STR("resourceVersion"), TD_STR_EMPTY)));
+    }
+    return td_arena_copy_str(&bed->arena, td_buf_str(&text)).ptr;
+}
+
+/* Whatever is written and however slowly they read, watchers end up with what a list says. */
+static void test_watch_converges_to_the_list(void **state)
+{
+    static const char *const selectors[] = {"", "labelSelector=x%3D1", "labelSelector=x!%3D1",
+                                            "labelSelector=x", "fieldSelector=metadata.name%3Dcc"};
+    enum { COUNT = sizeof(selectors) / sizeof(selectors[0]) };
+    struct bed *bed = *state;
+    bed_drop_map(bed, "c1", "\"x\":\"y\"");
+    bed_drop_map(bed, "c2", NULL);
+    struct bed_answer answers[COUNT];
+    for (size_t i = 0; i < COUNT; i++) {
+        char query[128];
+        (void)snprintf(query, sizeof(query), "allowWatchBookmarks=1&%s", selectors[i]);
+        bed_answer_init(&answers[i]);
+        start(bed, query, NULL, &answers[i]);
+    }
+    static const char *const labels[] = {NULL, "\"x\":\"1\"", "\"x\":\"2\""};
+    bool is_there[CHURN_NAMES] = {false};
+    for (int step = 0; step < 2000; step++) {
+        size_t which = random_below(CHURN_NAMES);
+        char name[3] = {'c', (char)('a' + (char)which), '\0'};
+        const char *label = labels[random_below(3)];
+        if (is_there[which] && random_below(4) == 0) {
+            bed_drop_map(bed, name, label);
+            is_there[which] = false;
+        } else {
+            bed_put_map(bed, name, label, "v");
+            is_there[which] = true;
+        }
+        struct bed_answer *slow = &answers[random_below(COUNT)];
+        slow->full_at = random_below(2) == 0 ? 0 : slow->body.len + 1;
+        if (random_below(3) == 0) {
+            td_api_resume(slow->call);
+        }
+        if (random_below(8) == 0) {
+            bed_run(bed, TD_MILLISECOND * (td_duration)(1 + random_below(3000)));
+        }
+    }
+    for (size_t i = 0; i < COUNT; i++) {
+        answers[i].full_at = 0;
+        td_api_resume(answers[i].call);
+    }
+    bed_run(bed, TD_MILLISECOND);
+    for (size_t i = 0; i < COUNT; i++) {
+        assert_string_equal(held(bed, &answers[i]), listed(bed, selectors[i]));
+        bed_cancel(&answers[i]);
+        bed_answer_done(&answers[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -333,6 +443,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_watch_sends_tables_and_metadata, setup, teardown),
         cmocka_unit_test_setup_teardown(test_watch_cancelled_inside_its_sink, setup, teardown),
         cmocka_unit_test_setup_teardown(test_watch_many_see_all, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_watch_converges_to_the_list, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
