@@ -16,20 +16,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
     "\"containerPort\":80}]}]}"
 
 struct fuzz_object {
-    const char *collection;
+    const char *group;
+    const char *plural;
     const char *name;
     const char *body;
 };
 
 static const struct fuzz_object objects[] = {
-    {"/api/v1/namespaces/default/configmaps", "a",
+    {"/api/v1", "configmaps", "a",
      "{\"metadata\":{\"name\":\"a\",\"labels\":{\"x\":\"y\"}},\"data\":{\"k\":\"v\"}}"},
-    {"/api/v1/namespaces/default/pods", "p",
+    {"/api/v1", "pods", "p",
      "{\"metadata\":{\"name\":\"p\",\"finalizers\":[\"x.y/z\"]},\"spec\":" FUZZ_POD_SPEC "}"},
-    {"/apis/apps/v1/namespaces/default/deployments", "d",
+    {"/apis/apps/v1", "deployments", "d",
      "{\"metadata\":{\"name\":\"d\"},\"spec\":{\"selector\":{\"matchLabels\":{\"a\":\"b\"}},"
      "\"template\":{\"metadata\":{\"labels\":{\"a\":\"b\"}},\"spec\":" FUZZ_POD_SPEC "}}}"},
-    {"/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers", "h",
+    {"/apis/autoscaling/v1", "horizontalpodautoscalers", "h",
      "{\"metadata\":{\"name\":\"h\"},\"spec\":{\"scaleTargetRef\":{\"kind\":\"Deployment\","
      "\"name\":\"d\",\"apiVersion\":\"apps/v1\"},\"maxReplicas\":3}}"},
 };
@@ -92,6 +93,28 @@ static void check_stored(struct bed *bed, const char *path, struct bed_answer *a
     td_assert(td_store_version(bed->store) == version);
 }
 
+/* A new bed takes longer than an input, so it serves many, each in a namespace of its own. */
+#define INPUTS_MAX 500
+static struct bed shared;
+static unsigned inputs;
+
+static struct bed *fresh_bed(void)
+{
+    if (inputs == INPUTS_MAX) {
+        bed_done(&shared);
+        inputs = 0;
+    }
+    if (inputs++ == 0) {
+        bed_init(&shared);
+    }
+    return &shared;
+}
+
+static void write_path(const char *plural, const char *group, const char *ns, char *out, size_t cap)
+{
+    (void)snprintf(out, cap, "%s/namespaces/%s/%s", group, ns, plural);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 2) {
@@ -99,19 +122,23 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     const struct fuzz_object *object = &objects[data[0] % (sizeof(objects) / sizeof(objects[0]))];
     const struct fuzz_way *way = &ways[data[1] % (sizeof(ways) / sizeof(ways[0]))];
-    struct bed bed;
-    bed_init(&bed);
+    struct bed *bed = fresh_bed();
     bed_auto_answer answer;
     bed_answer_init(&answer);
-    make(&bed, "/api/v1/namespaces", "{\"metadata\":{\"name\":\"default\"}}", &answer);
-    make(&bed, "/api/v1/namespaces/default/serviceaccounts",
-         "{\"metadata\":{\"name\":\"default\"}}", &answer);
-    make(&bed, object->collection, object->body, &answer);
-    char path[128];
-    (void)snprintf(path, sizeof(path), "%s/%s", object->collection, object->name);
-    const td_str body = {.ptr = (const char *)data + 2, .len = size - 2};
-    (void)ask(&bed, way, path, body, &answer); /* its checks are inside */
-    check_stored(&bed, path, &answer);
-    bed_done(&bed);
+    char ns[32];
+    char body[128];
+    char collection[128];
+    char path[160];
+    (void)snprintf(ns, sizeof(ns), "n%u", inputs);
+    (void)snprintf(body, sizeof(body), "{\"metadata\":{\"name\":\"%s\"}}", ns);
+    make(bed, "/api/v1/namespaces", body, &answer);
+    write_path("serviceaccounts", "/api/v1", ns, path, sizeof(path));
+    make(bed, path, "{\"metadata\":{\"name\":\"default\"}}", &answer);
+    write_path(object->plural, object->group, ns, collection, sizeof(collection));
+    make(bed, collection, object->body, &answer);
+    (void)snprintf(path, sizeof(path), "%s/%s", collection, object->name);
+    const td_str sent = {.ptr = (const char *)data + 2, .len = size - 2};
+    (void)ask(bed, way, path, sent, &answer); /* its checks are inside */
+    check_stored(bed, path, &answer);
     return 0;
 }
