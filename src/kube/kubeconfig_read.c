@@ -149,7 +149,8 @@ static void read_write_place(const struct read_place *place, struct td_buf *out)
     }
 }
 
-/* "FILE:LINE: FIELD: VALUE: must be ..."; the value only of plain fields. */
+/* "FILE:LINE: FIELD: VALUE: must be ..."; the value only when it is a number or a boolean of a
+ * plain field: a text in a wrong place may well be a token. */
 static int read_fail(const struct read_work *work, const struct read_place *place,
                      const struct td_json *value, bool is_secret, const char *problem)
 {
@@ -158,8 +159,8 @@ static int read_fail(const struct read_work *work, const struct read_place *plac
     td_buf_init(&field, TD_STRICT_PATH_BYTES_MAX);
     td_buf_init(&shown, TD_KUBECONFIG_BYTES_MAX);
     read_write_place(place, &field);
-    bool is_scalar = value->type <= TD_JSON_TYPE_STRING;
-    if (is_scalar && !is_secret) {
+    bool is_plain = value->type < TD_JSON_TYPE_STRING;
+    if (is_plain && !is_secret) {
         td_json_write(value, &(struct td_json_format){0}, &shown);
     }
     td_str cut = td_str_cut_utf8(td_buf_str(&shown), READ_SHOWN_BYTES);
