@@ -80,6 +80,7 @@ struct td_write {
     struct td_json *old;      /* it, in the storage version; NULL: there is none */
     struct td_json *old_at;   /* it, as the client sees it */
     struct td_json *incoming; /* the next one, as the client sees it */
+    bool resets_owners;       /* its list of managed fields is empty on purpose */
     struct td_json *object;   /* the next one, in the storage version; later what was stored */
     struct td_stored *stored; /* what was stored, borrowed until the return to the loop, or NULL */
 

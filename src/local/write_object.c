@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "kube/apply.h"
+#include "kube/managed.h"
 #include "kube/meta.h"
 #include "kube/quote.h"
 #include "local/kinds_default.h"
@@ -108,6 +109,7 @@ enum td_write_step td_object_refuse_patched(struct td_write *write, const char *
 enum td_write_step td_object_default(struct td_write *write, bool is_patch)
 {
     struct td_error err = TD_ERROR_INIT;
+    write->resets_owners = td_managed_state(write->incoming) == TD_MANAGED_RESET;
     int r = td_kind_default(write->arena, write->resource, write->version, write->incoming, &err);
     if (r == TD_OK) {
         return TD_STEP_NEXT;
@@ -247,6 +249,12 @@ void td_object_manage(struct td_write *write)
         .subresource = write->call->path.subresource,
         .now = td_call_now(write->call),
     };
+    if (write->resets_owners) { /* an empty list did not survive the form of the wire */
+        struct td_json *metadata =
+            td_json_ensure_object(write->arena, write->incoming, TD_STR("metadata"));
+        td_json_set(write->arena, metadata, TD_STR("managedFields"),
+                    td_json_new_array(write->arena));
+    }
     const struct td_json *live = write->old_at ? write->old_at : object_nothing(write, version);
     struct td_json *next = NULL;
     int r = td_apply_update(write->arena, &request, live, write->incoming, &next, NULL);

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "kube/apply.h"
+#include "kube/check.h"
 #include "kube/meta.h"
 #include "kube/patch.h"
 #include "local/api_private.h"
@@ -59,6 +60,13 @@ static enum td_write_step patch_report(struct td_write *write)
     return refusal.len == 0 ? TD_STEP_NEXT : td_object_refuse_patched(write, refusal.ptr);
 }
 
+static enum td_write_step patch_check_scale(struct td_write *write)
+{
+    struct td_error err = TD_ERROR_INIT;
+    int r = td_check_types(td_scale_type(), write->incoming, NULL, &err);
+    return r < 0 ? td_object_refuse_patched(write, err.message) : TD_STEP_NEXT;
+}
+
 /* The patched document as an update. */
 static enum td_write_step patch_take(struct td_write *write)
 {
@@ -76,7 +84,9 @@ static enum td_write_step patch_take(struct td_write *write)
     td_json_set_str(write->arena, write->incoming, TD_STR("kind"), want.kind);
     td_json_set_str(write->arena, write->incoming, TD_STR("apiVersion"), want.api_version);
     enum td_write_step step = patch_report(write);
-    step = step == TD_STEP_NEXT && !write->is_scale ? td_object_default(write, true) : step;
+    if (step == TD_STEP_NEXT) {
+        step = write->is_scale ? patch_check_scale(write) : td_object_default(write, true);
+    }
     step = step == TD_STEP_NEXT ? td_object_check_identity(write) : step;
     if (step != TD_STEP_NEXT || write->is_scale || write->is_finalize) {
         return step;

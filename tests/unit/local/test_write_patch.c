@@ -38,6 +38,8 @@ static void test_patch_changes_what_it_says(void **state)
          "{\"spec\":{\"template\":{\"spec\":{\"containers\":[{\"name\":\"s\",\"$patch\":"
          "\"delete\"}]}}}}",
          200, "metadata.generation", "3"},
+        {"PATCH", MAPS "/a", MERGE, "{\"metadata\":{\"managedFields\":[]}}", 200,
+         "metadata.managedFields", NULL},
         {"PATCH", MAPS "/none", MERGE, "{}", 404, "message", "configmaps \"none\" not found"},
     };
     RUN(*state, steps);
@@ -184,8 +186,8 @@ static void test_scale_reads_and_writes_replicas(void **state)
          "BadRequest"},
         {"PATCH", DEPLOYMENTS "/d/scale", MERGE, "{\"spec\":{\"replicas\":2}}", 200,
          "spec.replicas", "2"},
-        {"PATCH", DEPLOYMENTS "/d/scale", MERGE, "{\"spec\":{\"replicas\":\"x\"}}", 400, "reason",
-         "BadRequest"},
+        {"PATCH", DEPLOYMENTS "/d/scale", MERGE, "{\"spec\":{\"replicas\":\"x\"}}", 422, "reason",
+         "Invalid"},
         {"PATCH", DEPLOYMENTS "/d/scale", JSON_PATCH,
          "[{\"op\":\"replace\",\"path\":\"/spec/replicas\",\"value\":3}]", 200, "kind", "Scale"},
         {"PATCH", DEPLOYMENTS "/d/scale?fieldManager=q", APPLY,
