@@ -221,31 +221,53 @@ struct delete_many {
     size_t text_cap;
 };
 
+/* One item of the answer, in the client's version. */
+static int delete_many_write(const struct td_api_call *call, struct td_arena *scratch, td_str text,
+                             struct td_buf *out)
+{
+    const struct td_resource *resource = call->at.resource;
+    if (call->at.version == resource->storage) {
+        return td_buf_append(out, text);
+    }
+    td_arena_reset(scratch);
+    struct td_json *item = NULL;
+    int r = td_json_parse(scratch, text, NULL, &item, NULL);
+    if (r == TD_OK) {
+        r = td_resource_convert(scratch, resource, resource->storage, call->at.version, item, &item,
+                                NULL);
+    }
+    if (r == TD_OK) {
+        td_json_write(item, &(struct td_json_format){.indent = 0}, out);
+    }
+    return r;
+}
+
+/* The list of what was there, as text: a tree of it would take many times the memory. */
 static void delete_many_answer(struct delete_many *many)
 {
     struct td_api_call *call = many->write->call;
-    const struct td_resource *resource = call->at.resource;
-    struct td_arena *arena = &call->arena;
-    struct td_json *list = td_json_new_object(arena);
-    td_json_set_str(arena, list, TD_STR("kind"), resource->list_kind);
-    td_json_set_str(arena, list, TD_STR("apiVersion"),
-                    resource->versions[call->at.version].api_version);
-    struct td_json *metadata = td_json_ensure_object(arena, list, TD_STR("metadata"));
-    td_json_set_str(arena, metadata, TD_STR("resourceVersion"), many->version);
-    struct td_json *items = td_json_new_array(arena);
-    for (size_t i = 0; i < many->count; i++) {
-        struct td_json *item = NULL;
-        struct td_error err = TD_ERROR_INIT;
-        int r = td_json_parse(arena, many->texts[i], NULL, &item, &err);
-        r = r == TD_OK ? td_resource_convert(arena, resource, resource->storage, call->at.version,
-                                             item, &item, &err)
-                       : r;
-        if (r == TD_OK) {
-            td_json_append(items, item);
-        }
+    td_auto_buf text;
+    td_buf_init(&text, TD_API_ANSWER_BYTES_MAX);
+    td_auto_arena scratch;
+    td_arena_init(&scratch, TD_TREE_ARENA_BYTES_MAX);
+    td_buf_append(&text, TD_STR("{\"kind\":"));
+    td_json_write_string(call->at.resource->list_kind, false, &text);
+    td_buf_append(&text, TD_STR(",\"apiVersion\":"));
+    td_json_write_string(call->at.resource->versions[call->at.version].api_version, false, &text);
+    td_buf_append_format(&text, ",\"metadata\":{\"resourceVersion\":\"%.*s\"},\"items\":[",
+                         TD_STR_ARG(many->version));
+    int r = TD_OK;
+    for (size_t i = 0; i < many->count && r == TD_OK; i++) {
+        td_buf_append(&text, i > 0 ? TD_STR(",") : TD_STR_EMPTY);
+        r = delete_many_write(call, &scratch, many->texts[i], &text);
     }
-    td_json_set(arena, list, TD_STR("items"), items);
-    td_call_reply_json(call, 200, list);
+    td_buf_append(&text, TD_STR("]}"));
+    if (r < 0 || text.is_full) {
+        td_call_fail(call, 413, "RequestEntityTooLarge",
+                     "the objects are deleted, but their list is too large to be sent");
+        return;
+    }
+    td_call_reply(call, 200, TD_STR("application/json"), td_buf_str(&text));
 }
 
 /* Deletes until one of them waits or fails. */
