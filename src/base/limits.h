@@ -56,6 +56,9 @@
 #define TD_PROCESS_ARGS_MAX 4096                   /* arguments, or variables, of one process */
 
 /* The local cluster. */
+#define TD_WEBHOOKS_MAX 64       /* that one request is sent to */
+#define TD_WEBHOOK_PEERS_MAX 256 /* servers of webhooks that we keep connections to */
+#define TD_WEBHOOK_ANSWER_BYTES_MAX ((size_t)8 << 20)
 #define TD_API_HEADERS_MAX 64                      /* of one answer, warnings included */
 #define TD_TOKEN_TEXT_BYTES_MAX ((size_t)16 << 10) /* one bearer token */
 

@@ -1,0 +1,181 @@
+/*
+ * What a cluster does to requests without being told: a namespace must be there and not on its way
+ * out, pods get their service account, priority and two tolerations. Limit ranges are in a file of
+ * their own. Quotas, security policies and image policies are not enforced.
+ */
+#include "base/error.h"
+#include "local/admission_private.h"
+#include "local/store.h"
+
+static struct td_admission_verdict plugin_refuse(struct td_admission_request *request, int status,
+                                                 const char *reason, td_str message)
+{
+    (void)request;
+    return (struct td_admission_verdict){
+        .status = status, .reason = td_str_from(reason), .message = message};
+}
+
+static struct td_stored *plugin_find(struct td_api *api, const char *collection, td_str ns,
+                                     td_str name)
+{
+    const struct td_collection *objects = td_store_find(td_api_store(api), td_str_from(collection));
+    return objects ? td_collection_get(objects, ns, name) : NULL;
+}
+
+static td_str plugin_full_name(struct td_arena *arena, const struct td_admission_request *request)
+{
+    const struct td_resource *resource = request->at.resource;
+    return td_arena_format(arena, "%.*s%s%.*s \"%.*s\"", TD_STR_ARG(resource->plural),
+                           resource->group.len > 0 ? "." : "", TD_STR_ARG(resource->group),
+                           TD_STR_ARG(request->name));
+}
+
+/* ---- Namespaces ---- */
+
+static bool plugin_is_lasting(td_str name)
+{
+    return td_str_equal(name, TD_STR("default")) || td_str_equal(name, TD_STR("kube-system")) ||
+           td_str_equal(name, TD_STR("kube-public"));
+}
+
+static bool plugin_check_namespace(struct td_api *api, struct td_admission_request *request,
+                                   struct td_admission_verdict *ret)
+{
+    struct td_arena *arena = request->arena;
+    bool is_namespace = td_str_equal(request->at.resource->collection, TD_STR("namespaces"));
+    bool is_delete = td_str_equal(td_str_from(request->operation), TD_STR("DELETE"));
+    bool is_create = td_str_equal(td_str_from(request->operation), TD_STR("CREATE"));
+    if (is_namespace && is_delete && plugin_is_lasting(request->name)) {
+        *ret = plugin_refuse(
+            request, 403, "Forbidden",
+            td_arena_format(arena,
+                            "namespaces \"%.*s\" is forbidden: this namespace may not be "
+                            "deleted",
+                            TD_STR_ARG(request->name)));
+        return false;
+    }
+    if (!is_create || !request->at.resource->is_namespaced || request->subresource.len > 0) {
+        return true;
+    }
+    const struct td_stored *ns = plugin_find(api, "namespaces", TD_STR_EMPTY, request->ns);
+    if (!ns) {
+        *ret = plugin_refuse(
+            request, 404, "NotFound",
+            td_arena_format(arena, "namespaces \"%.*s\" not found", TD_STR_ARG(request->ns)));
+        return false;
+    }
+    struct td_json *tree;
+    if (td_json_parse(arena, ns->json, &(struct td_json_options){.copy_strings = true}, &tree,
+                      NULL) == TD_OK &&
+        td_json_get_path(tree, "metadata.deletionTimestamp")) {
+        *ret = plugin_refuse(
+            request, 403, "Forbidden",
+            td_arena_format(arena,
+                            "%s is forbidden: unable to create new content in namespace %.*s "
+                            "because it is being terminated",
+                            plugin_full_name(arena, request).ptr, TD_STR_ARG(request->ns)));
+        return false;
+    }
+    return true;
+}
+
+/* ---- Pods ---- */
+
+static void plugin_service_account(struct td_arena *arena, struct td_json *spec)
+{
+    td_str name = td_json_get_str(spec, TD_STR("serviceAccountName"), TD_STR_EMPTY);
+    if (name.len == 0) {
+        name = td_json_get_str(spec, TD_STR("serviceAccount"), TD_STR("default"));
+        td_json_set_str(arena, spec, TD_STR("serviceAccountName"), name);
+    }
+    td_json_set_str(arena, spec, TD_STR("serviceAccount"), name);
+}
+
+/* Tolerates `key` for five minutes unless something is said about it. */
+static void plugin_tolerate(struct td_arena *arena, struct td_json *spec, td_str key)
+{
+    struct td_json *list = td_json_get(spec, TD_STR("tolerations"));
+    for (const struct td_json *t = list ? list->first : NULL; t; t = t->next) {
+        td_str named = td_json_get_str(t, TD_STR("key"), TD_STR_EMPTY);
+        td_str effect = td_json_get_str(t, TD_STR("effect"), TD_STR_EMPTY);
+        if ((named.len == 0 || td_str_equal(named, key)) &&
+            (effect.len == 0 || td_str_equal(effect, TD_STR("NoExecute")))) {
+            return;
+        }
+    }
+    if (!td_json_is(list, TD_JSON_TYPE_ARRAY)) {
+        list = td_json_new_array(arena);
+        td_json_set(arena, spec, TD_STR("tolerations"), list);
+    }
+    struct td_json *toleration = td_json_new_object(arena);
+    td_json_set_str(arena, toleration, TD_STR("key"), key);
+    td_json_set_str(arena, toleration, TD_STR("operator"), TD_STR("Exists"));
+    td_json_set_str(arena, toleration, TD_STR("effect"), TD_STR("NoExecute"));
+    td_json_set_int64(arena, toleration, TD_STR("tolerationSeconds"), 300);
+    td_json_append(list, toleration);
+}
+
+static bool plugin_priority(struct td_api *api, struct td_admission_request *request,
+                            struct td_json *spec, struct td_admission_verdict *ret)
+{
+    struct td_arena *arena = request->arena;
+    td_str name = td_json_get_str(spec, TD_STR("priorityClassName"), TD_STR_EMPTY);
+    int64_t value = 0;
+    td_str policy = TD_STR("PreemptLowerPriority");
+    if (name.len > 0) {
+        const struct td_stored *stored =
+            plugin_find(api, "priorityclasses.scheduling.k8s.io", TD_STR_EMPTY, name);
+        struct td_json *tree = NULL;
+        if (!stored ||
+            td_json_parse(arena, stored->json, &(struct td_json_options){.copy_strings = true},
+                          &tree, NULL) != TD_OK) {
+            *ret = plugin_refuse(
+                request, 403, "Forbidden",
+                td_arena_format(arena, "%s is forbidden: no PriorityClass with name %.*s was found",
+                                plugin_full_name(arena, request).ptr, TD_STR_ARG(name)));
+            return false;
+        }
+        value = td_json_get_int64(tree, TD_STR("value"), 0);
+        policy = td_json_get_str(tree, TD_STR("preemptionPolicy"), policy);
+    }
+    td_json_set_int64(arena, spec, TD_STR("priority"), value);
+    if (!td_json_get(spec, TD_STR("preemptionPolicy"))) {
+        td_json_set_str(arena, spec, TD_STR("preemptionPolicy"), policy);
+    }
+    return true;
+}
+
+static bool plugin_is_new_pod(const struct td_admission_request *request)
+{
+    return request->subresource.len == 0 && request->object &&
+           td_str_equal(td_str_from(request->operation), TD_STR("CREATE")) &&
+           td_str_equal(request->at.resource->collection, TD_STR("pods"));
+}
+
+bool td_admission_mutate(struct td_api *api, struct td_admission_request *request,
+                         struct td_admission_verdict *ret)
+{
+    if (!plugin_check_namespace(api, request, ret)) {
+        return false;
+    }
+    if (!plugin_is_new_pod(request)) {
+        return true;
+    }
+    struct td_arena *arena = request->arena;
+    struct td_json *spec = td_json_ensure_object(arena, request->object, TD_STR("spec"));
+    td_admission_limit_defaults(api, request);
+    plugin_service_account(arena, spec);
+    plugin_tolerate(arena, spec, TD_STR("node.kubernetes.io/not-ready"));
+    plugin_tolerate(arena, spec, TD_STR("node.kubernetes.io/unreachable"));
+    return plugin_priority(api, request, spec, ret);
+}
+
+bool td_admission_validate(struct td_api *api, const struct td_admission_request *request,
+                           struct td_admission_verdict *ret)
+{
+    bool is_pod = td_str_equal(request->at.resource->collection, TD_STR("pods"));
+    bool is_delete = td_str_equal(td_str_from(request->operation), TD_STR("DELETE"));
+    bool is_checked =
+        request->subresource.len == 0 || td_str_equal(request->subresource, TD_STR("resize"));
+    return !is_pod || is_delete || !is_checked || td_admission_limit_check(api, request, ret);
+}
