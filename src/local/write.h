@@ -70,7 +70,8 @@ struct td_write {
     void (*finish)(struct td_write *write);
     void *finish_state;
 
-    struct td_json *body; /* as sent, read only */
+    struct td_json *body;                    /* as sent, read only */
+    const struct td_json_problems *repeated; /* fields that a patch has twice; NULL: none */
     struct td_delete_options deletion;
     enum td_delete_outcome outcome;
 
@@ -153,6 +154,8 @@ bool td_body_decode_options(struct td_api_call *call, td_str kind, struct td_jso
 /* What the client is told of unknown and duplicate fields: nothing, Warning headers, or a refusal,
  * whose text is returned; empty: it is accepted. */
 td_str td_body_report(struct td_api_call *call, const struct td_json_problems *problems);
+/* "array", as Go's decoder calls it. */
+const char *td_body_type_name(const struct td_json *tree);
 void td_body_warn(struct td_api_call *call, td_str text);
 /* "application/json" of "Application/JSON; charset=utf-8". */
 td_str td_body_media_type(struct td_arena *arena, td_str content_type);

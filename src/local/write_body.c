@@ -65,7 +65,7 @@ static bool body_unrecognized(struct td_api_call *call, const struct td_body_wan
     return false;
 }
 
-static const char *body_type_name(const struct td_json *tree)
+const char *td_body_type_name(const struct td_json *tree)
 {
     switch ((enum td_json_type)tree->type) {
     case TD_JSON_TYPE_BOOL:
@@ -76,8 +76,9 @@ static const char *body_type_name(const struct td_json *tree)
         return "string";
     case TD_JSON_TYPE_ARRAY:
         return "array";
-    case TD_JSON_TYPE_OBJECT:
     case TD_JSON_TYPE_NULL:
+        return "null";
+    case TD_JSON_TYPE_OBJECT:
         break;
     }
     return "object";
@@ -174,7 +175,7 @@ static bool body_read(struct td_api_call *call, const struct td_body_want *want,
         (void)td_error_set(&err, TD_INVALID,
                            "couldn't get version/kind; json parse error: json: cannot unmarshal "
                            "%s into Go value",
-                           body_type_name(tree));
+                           td_body_type_name(tree));
         return body_unrecognized(call, want, err.message);
     }
     *ret = tree;

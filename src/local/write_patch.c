@@ -13,25 +13,6 @@
 #include "local/api_private.h"
 #include "local/write.h"
 
-static const char *patch_type_name(const struct td_json *tree)
-{
-    switch ((enum td_json_type)tree->type) {
-    case TD_JSON_TYPE_BOOL:
-        return "bool";
-    case TD_JSON_TYPE_NUMBER:
-        return "number";
-    case TD_JSON_TYPE_STRING:
-        return "string";
-    case TD_JSON_TYPE_ARRAY:
-        return "array";
-    case TD_JSON_TYPE_NULL:
-        return "null";
-    case TD_JSON_TYPE_OBJECT:
-        break;
-    }
-    return "object";
-}
-
 /* The schema of the document that is patched. */
 static const struct td_schema_type *patch_type(const struct td_write *write)
 {
@@ -48,7 +29,7 @@ static enum td_write_step patch_report(struct td_write *write)
         return TD_STEP_NEXT;
     }
     struct td_json_problems problems = {.arena = write->arena};
-    const struct td_json_problems *of_patch = write->finish_state;
+    const struct td_json_problems *of_patch = write->repeated;
     for (size_t i = 0; of_patch && i < of_patch->count; i++) {
         problems.items[problems.count++] = of_patch->items[i];
     }
@@ -288,14 +269,14 @@ static bool patch_check_operations(struct td_api_call *call, const struct td_jso
         td_call_fail(call, 400, "BadRequest",
                      "error decoding patch: json: cannot unmarshal %s into Go value of type "
                      "[]handlers.jsonPatchOp",
-                     patch_type_name(body));
+                     td_body_type_name(body));
         return false;
     }
     if (wrong) {
         td_call_fail(call, 400, "BadRequest",
                      "error decoding patch: json: cannot unmarshal %s into Go value of type "
                      "handlers.jsonPatchOp",
-                     patch_type_name(wrong));
+                     td_body_type_name(wrong));
     }
     return !wrong;
 }
@@ -340,7 +321,7 @@ static bool patch_decode(struct td_write *write, const struct patch_media *media
     bool is_apply = media->build == patch_build_apply;
     struct td_json_problems *problems = td_arena_new(&call->arena, struct td_json_problems);
     problems->arena = &call->arena;
-    write->finish_state = problems;
+    write->repeated = problems;
     struct td_error err = TD_ERROR_INIT;
     td_str body = call->request.body;
     if (is_apply) {
@@ -366,7 +347,7 @@ static bool patch_decode(struct td_write *write, const struct patch_media *media
     if (!td_json_is(write->body, TD_JSON_TYPE_OBJECT)) {
         td_call_fail(call, 400, "BadRequest",
                      "%sjson: cannot unmarshal %s into Go value of type map[string]interface {}",
-                     media->prefix, patch_type_name(write->body));
+                     media->prefix, td_body_type_name(write->body));
         return false;
     }
     return true;
