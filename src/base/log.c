@@ -320,7 +320,7 @@ void td_log_write(struct td_log *log, enum td_log_level level, const char *messa
     log_open_window(log, level, text, now);
     log_line_begin(log, level, td_str_from(message));
     bool is_cut = false;
-    for (const struct td_log_field *field = fields; field->key && !is_cut; field++) {
+    for (const struct td_log_field *field = fields; field && field->key && !is_cut; field++) {
         is_cut = !log_line_field(log, field);
     }
     log_line_end(log, is_cut);

@@ -53,10 +53,9 @@ struct td_log *td_log_new(const struct td_log_options *options);
 void td_log_free(struct td_log *log);
 
 /* td_log_line(log, TD_LOG_INFO, "evicted pod", TD_LOG_S("pod", name), TD_LOG_I("age_seconds",
- * age)); a NULL log drops it. */
+ * age)); a NULL log drops it. At least one field: without any, td_log_write takes NULL for them. */
 #define td_log_line(log, level, message, ...)                                                      \
-    td_log_write(log, level, message,                                                              \
-                 (struct td_log_field[]){__VA_ARGS__ __VA_OPT__(, ){.key = NULL}})
+    td_log_write(log, level, message, (struct td_log_field[]){__VA_ARGS__, {.key = NULL}})
 
 void td_log_write(struct td_log *log, enum td_log_level level, const char *message,
                   const struct td_log_field *fields);

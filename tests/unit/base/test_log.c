@@ -134,11 +134,11 @@ static void test_log_drops_below_its_level(void **state)
     (void)state;
     struct fixture f;
     fixture_init(&f, TD_LOG_WARN, TD_LOG_TEXT);
-    td_log_line(f.log, TD_LOG_INFO, "unseen");
-    td_log_line(f.log, TD_LOG_DEBUG, "unseen");
-    td_log_line(NULL, TD_LOG_ERROR, "unseen");
-    td_log_line(f.log, TD_LOG_WARN, "seen");
-    td_log_line(f.log, TD_LOG_ERROR, "seen");
+    td_log_write(f.log, TD_LOG_INFO, "unseen", NULL);
+    td_log_write(f.log, TD_LOG_DEBUG, "unseen", NULL);
+    td_log_write(NULL, TD_LOG_ERROR, "unseen", NULL);
+    td_log_write(f.log, TD_LOG_WARN, "seen", NULL);
+    td_log_write(f.log, TD_LOG_ERROR, "seen", NULL);
     td_log_free(f.log);
     f.log = NULL;
     assert_string_equal(f.text, "2026-01-02T15:04:05.123Z WARN  seen\n"
@@ -195,10 +195,10 @@ static void test_log_counts_repeats(void **state)
         td_log_line(f.log, TD_LOG_INFO, "evicted pod", TD_LOG_I("n", i));
         td_clock_advance(&f.clock, 100 * TD_MILLISECOND);
     }
-    td_log_line(f.log, TD_LOG_WARN, "evicted pod");
+    td_log_write(f.log, TD_LOG_WARN, "evicted pod", NULL);
     td_clock_advance(&f.clock, 10 * TD_SECOND);
-    td_log_line(f.log, TD_LOG_DEBUG, "dropped, so it writes nothing");
-    td_log_line(f.log, TD_LOG_INFO, "other");
+    td_log_write(f.log, TD_LOG_DEBUG, "dropped, so it writes nothing", NULL);
+    td_log_write(f.log, TD_LOG_INFO, "other", NULL);
     td_log_line(f.log, TD_LOG_INFO, "evicted pod", TD_LOG_I("n", 42));
     assert_string_equal(f.text,
                         "2026-01-02T15:04:05.123Z INFO  evicted pod n=0\n"
@@ -215,9 +215,9 @@ static void test_log_free_writes_held_counts(void **state)
     (void)state;
     struct fixture f;
     fixture_init(&f, TD_LOG_INFO, TD_LOG_JSON);
-    td_log_line(f.log, TD_LOG_INFO, "m");
+    td_log_write(f.log, TD_LOG_INFO, "m", NULL);
     td_clock_advance(&f.clock, 2500 * TD_MILLISECOND);
-    td_log_line(f.log, TD_LOG_INFO, "m");
+    td_log_write(f.log, TD_LOG_INFO, "m", NULL);
     td_log_free(f.log);
     f.log = NULL;
     assert_string_equal(
@@ -234,11 +234,11 @@ static void test_log_window_ends_on_time(void **state)
     (void)state;
     struct fixture f;
     fixture_init(&f, TD_LOG_INFO, TD_LOG_TEXT);
-    td_log_line(f.log, TD_LOG_INFO, "m");
+    td_log_write(f.log, TD_LOG_INFO, "m", NULL);
     td_clock_advance(&f.clock, TD_LOG_REPEAT_WINDOW_MS * TD_MILLISECOND - 1);
-    td_log_line(f.log, TD_LOG_INFO, "m");
+    td_log_write(f.log, TD_LOG_INFO, "m", NULL);
     td_clock_advance(&f.clock, 1);
-    td_log_line(f.log, TD_LOG_INFO, "m");
+    td_log_write(f.log, TD_LOG_INFO, "m", NULL);
     assert_string_equal(f.text, "2026-01-02T15:04:05.123Z INFO  m\n"
                                 "2026-01-02T15:04:15.123Z INFO  m (repeated 1 time in 10s)\n"
                                 "2026-01-02T15:04:15.123Z INFO  m\n");
@@ -256,8 +256,8 @@ static void test_log_repeat_table_is_bounded(void **state)
     for (int i = 0; i < 10 * TD_LOG_REPEATS_MAX; i++) {
         char message[32];
         (void)snprintf(message, sizeof(message), "message %d", i);
-        td_log_line(f.log, TD_LOG_INFO, message);
-        td_log_line(f.log, TD_LOG_INFO, message);
+        td_log_write(f.log, TD_LOG_INFO, message, NULL);
+        td_log_write(f.log, TD_LOG_INFO, message, NULL);
     }
     td_log_free(f.log);
     f.log = NULL;

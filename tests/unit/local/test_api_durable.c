@@ -18,7 +18,7 @@ struct durable {
 static int setup(void **state)
 {
     struct durable *durable = td_alloc_zero(1, sizeof(*durable));
-    (void)snprintf(durable->folder, sizeof(durable->folder), "/tmp/td-api-XXXXXX");
+    (void)snprintf(durable->folder, sizeof(durable->folder), "td-test-api-XXXXXX");
     assert_non_null(mkdtemp(durable->folder));
     bed_init_with(&durable->bed, &(struct td_store_options){.data_dir = durable->folder});
     *state = durable;
