@@ -89,6 +89,29 @@
 #define TD_LEASE_BYTES_MAX ((size_t)1 << 20)      /* one Lease object */
 #define TD_ACCESS_RULES_MAX ((size_t)1024)        /* permissions asked for in one preflight */
 
+/* The list+watch cache. */
+#define TD_CACHE_OBJECTS_MAX ((size_t)1 << 20)      /* of one resource */
+#define TD_CACHE_FIELDS_MAX 64                      /* declared of one object */
+#define TD_CACHE_PATH_PARTS_MAX 8                   /* names in the path of one field */
+#define TD_CACHE_HANDLERS_MAX 16                    /* consumers of one cache */
+#define TD_CACHE_KEY_BYTES_MAX ((size_t)1024)       /* namespace and name of one object */
+#define TD_CACHE_VERSION_BYTES_MAX ((size_t)1024)   /* one resourceVersion */
+#define TD_CACHE_CONTINUE_BYTES_MAX ((size_t)16384) /* one continue token */
+#define TD_CACHE_EVENT_BYTES_MAX ((size_t)16 << 20) /* one line of a watch */
+#define TD_CACHE_PIECE_BYTES ((size_t)64 << 10)     /* of a watch, read in one go */
+#define TD_CACHE_SHOWN_BYTES ((size_t)100)          /* of a line that is no event */
+#define TD_CACHE_PAGE_COUNT 500                     /* objects of one page, at first ... */
+#define TD_CACHE_PAGE_COUNT_MAX 16000               /* ... and when pages expire too soon */
+#define TD_CACHE_PAGE_DEADLINE_MS 60000             /* for one page, repetitions included */
+#define TD_CACHE_WATCH_SECONDS_MIN 300              /* a watch is asked to last this long ... */
+#define TD_CACHE_WATCH_SECONDS_SPREAD 300           /* ... and up to this longer */
+#define TD_CACHE_SILENCE_MS 150000 /* without event or bookmark: the connection is dead */
+#define TD_CACHE_PAUSE_MIN_MS 500  /* between two attempts; doubles, jitter around it */
+#define TD_CACHE_PAUSE_MAX_MS 30000
+#define TD_CACHE_GOOD_WATCH_MS 1000   /* a watch that brought something and lasted this long, ... */
+#define TD_CACHE_QUIET_WATCH_MS 10000 /* ... or just lasted this long, begins pauses anew */
+#define TD_CACHE_STREAM_REFUSALS_MAX 3 /* of streaming lists, before only pages are asked for */
+
 /* What the vertical recommender tracks. */
 #define TD_RECOMMENDER_PODS_MAX ((size_t)1 << 20)
 #define TD_RECOMMENDER_VPAS_MAX ((size_t)1 << 18)
@@ -212,6 +235,8 @@ static_assert(TD_COLLECTION_OBJECTS_MAX < TD_RESOURCES_MAX,
               "every definition of a custom resource has a place");
 static_assert(TD_JSON_BYTES_MAX < TD_TREE_ARENA_BYTES_MAX,
               "a text at its cap still has room for its tree");
+static_assert(TD_OBJECT_BYTES_MAX * 4 < TD_CACHE_EVENT_BYTES_MAX,
+              "the largest object fits into a line of a watch, in any form");
 static_assert(TD_HTTP_WRITE_LOW_BYTES < TD_HTTP_WRITE_HIGH_BYTES, "a paused writer is called back");
 static_assert(TD_HTTP_BODY_BYTES_MAX < TD_HTTP_BODIES_BYTES_MAX, "one body at its cap fits");
 static_assert(TD_HTTP_BODY_BYTES_MAX < TD_HTTP_LINGER_BYTES_MAX,
