@@ -13,6 +13,7 @@
 #include "local/crds.h"
 #include "local/gc.h"
 #include "local/identity.h"
+#include "local/namespaces.h"
 #include "local/serve.h"
 #include "local/store.h"
 #include "local/system.h"
@@ -27,6 +28,7 @@ struct td_cluster {
     struct td_api *api;
     struct td_crds *crds;
     struct td_gc *gc;
+    struct td_namespaces *namespaces;
     struct td_serve *serve;
 };
 
@@ -74,6 +76,8 @@ static int cluster_start_api(struct td_cluster *cluster, const struct td_cluster
     }
     if (code == TD_OK) {
         cluster->gc = td_gc_new(cluster->api, options->log);
+        cluster->namespaces = td_namespaces_new(cluster->api, options->log,
+                                                td_buf_str(&cluster->identity.ca.certificate_pem));
     }
     return code == TD_OK ? td_system_install(cluster->api, err) : code;
 }
@@ -131,6 +135,7 @@ void td_cluster_free(struct td_cluster *cluster)
         return;
     }
     td_serve_free(cluster->serve);
+    td_namespaces_free(cluster->namespaces);
     td_gc_free(cluster->gc);
     td_crds_free(cluster->crds);
     td_api_free(cluster->api);

@@ -57,6 +57,26 @@ static int edit_create(struct td_api *api, const struct td_resource *resource,
     return td_meta_commit(td_api_store(api), collection, TD_CHANGE_ADDED, arena, object, NULL, err);
 }
 
+/* Is it a new generation? Binding a pod to a node is none. */
+static bool edit_is_generation(struct td_arena *arena, const struct td_resource *resource,
+                               const struct td_json *old, const struct td_json *object)
+{
+    const struct td_json *before = td_json_get(old, TD_STR("spec"));
+    const struct td_json *after = td_json_get(object, TD_STR("spec"));
+    if (!resource->has_generation || td_json_equal(before, after)) {
+        return false;
+    }
+    bool is_binding = td_str_equal(resource->collection, TD_STR("pods")) &&
+                      !td_json_get(before, TD_STR("nodeName")) &&
+                      td_json_get(after, TD_STR("nodeName"));
+    if (!is_binding) {
+        return true;
+    }
+    struct td_json *unbound = td_json_copy(arena, after, false);
+    (void)td_json_remove(unbound, TD_STR("nodeName")); /* it is there */
+    return !td_json_equal(before, unbound);
+}
+
 static int edit_replace(struct td_api *api, const struct td_resource *resource,
                         struct td_collection *collection, struct td_arena *arena,
                         struct td_json *old, struct td_json *object, struct td_error *err)
@@ -81,8 +101,7 @@ static int edit_replace(struct td_api *api, const struct td_resource *resource,
     if (td_json_equal(old, object)) {
         return TD_OK;
     }
-    const struct td_json *spec = td_json_get(object, TD_STR("spec"));
-    if (resource->has_generation && !td_json_equal(td_json_get(old, TD_STR("spec")), spec)) {
+    if (edit_is_generation(arena, resource, old, object)) {
         int64_t generation = td_json_get_int64(before, TD_STR("generation"), 0);
         td_json_set_int64(arena, metadata, TD_STR("generation"), generation + 1);
     }
