@@ -11,6 +11,7 @@
 #include "local/api.h"
 #include "local/auth.h"
 #include "local/crds.h"
+#include "local/expiry.h"
 #include "local/gc.h"
 #include "local/identity.h"
 #include "local/namespaces.h"
@@ -28,6 +29,7 @@ struct td_cluster {
     struct td_api *api;
     struct td_crds *crds;
     struct td_gc *gc;
+    struct td_expiry *expiry;
     struct td_namespaces *namespaces;
     struct td_serve *serve;
 };
@@ -76,6 +78,7 @@ static int cluster_start_api(struct td_cluster *cluster, const struct td_cluster
     }
     if (code == TD_OK) {
         cluster->gc = td_gc_new(cluster->api, options->log);
+        cluster->expiry = td_expiry_new(cluster->api);
         cluster->namespaces = td_namespaces_new(cluster->api, options->log,
                                                 td_buf_str(&cluster->identity.ca.certificate_pem));
     }
@@ -136,6 +139,7 @@ void td_cluster_free(struct td_cluster *cluster)
     }
     td_serve_free(cluster->serve);
     td_namespaces_free(cluster->namespaces);
+    td_expiry_free(cluster->expiry);
     td_gc_free(cluster->gc);
     td_crds_free(cluster->crds);
     td_api_free(cluster->api);
