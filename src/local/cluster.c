@@ -18,6 +18,7 @@
 #include "local/serve.h"
 #include "local/store.h"
 #include "local/system.h"
+#include "local/workloads.h"
 
 struct td_cluster {
     struct td_arena arena; /* of texts */
@@ -31,6 +32,7 @@ struct td_cluster {
     struct td_gc *gc;
     struct td_expiry *expiry;
     struct td_namespaces *namespaces;
+    struct td_workloads *workloads;
     struct td_serve *serve;
 };
 
@@ -81,6 +83,7 @@ static int cluster_start_api(struct td_cluster *cluster, const struct td_cluster
         cluster->expiry = td_expiry_new(cluster->api);
         cluster->namespaces = td_namespaces_new(cluster->api, options->log,
                                                 td_buf_str(&cluster->identity.ca.certificate_pem));
+        cluster->workloads = td_workloads_new(cluster->api, options->log);
     }
     return code == TD_OK ? td_system_install(cluster->api, err) : code;
 }
@@ -140,6 +143,7 @@ void td_cluster_free(struct td_cluster *cluster)
     td_serve_free(cluster->serve);
     td_namespaces_free(cluster->namespaces);
     td_expiry_free(cluster->expiry);
+    td_workloads_free(cluster->workloads);
     td_gc_free(cluster->gc);
     td_crds_free(cluster->crds);
     td_api_free(cluster->api);
