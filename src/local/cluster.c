@@ -11,6 +11,7 @@
 #include "local/api.h"
 #include "local/auth.h"
 #include "local/crds.h"
+#include "local/disruption.h"
 #include "local/expiry.h"
 #include "local/gc.h"
 #include "local/identity.h"
@@ -33,6 +34,7 @@ struct td_cluster {
     struct td_expiry *expiry;
     struct td_namespaces *namespaces;
     struct td_workloads *workloads;
+    struct td_disruption *disruption;
     struct td_serve *serve;
 };
 
@@ -84,6 +86,7 @@ static int cluster_start_api(struct td_cluster *cluster, const struct td_cluster
         cluster->namespaces = td_namespaces_new(cluster->api, options->log,
                                                 td_buf_str(&cluster->identity.ca.certificate_pem));
         cluster->workloads = td_workloads_new(cluster->api, options->log);
+        cluster->disruption = td_disruption_new(cluster->api, options->log);
     }
     return code == TD_OK ? td_system_install(cluster->api, err) : code;
 }
@@ -141,6 +144,7 @@ void td_cluster_free(struct td_cluster *cluster)
         return;
     }
     td_serve_free(cluster->serve);
+    td_disruption_free(cluster->disruption);
     td_namespaces_free(cluster->namespaces);
     td_expiry_free(cluster->expiry);
     td_workloads_free(cluster->workloads);
