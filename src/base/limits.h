@@ -208,6 +208,7 @@
 #define TD_GRACE_SECONDS_MAX 4294967296LL          /* that a deleted pod is given */
 #define TD_EVENT_NAME_BASE_BYTES_MAX ((size_t)200) /* kept of the name an event is about */
 #define TD_EVENT_MESSAGE_BYTES_MAX ((size_t)1024)
+#define TD_TABLE_PATH_DEPTH_MAX 8        /* wildcards and filters inside each other in one column */
 #define TD_BODY_SHOWN_BYTES ((size_t)30) /* of a body that cannot be read, in the answer */
 
 /* Program. */

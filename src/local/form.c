@@ -33,6 +33,10 @@ struct td_json *td_form_row(const struct td_api_call *call, struct td_arena *are
     struct td_json *row = td_json_new_object(arena);
     td_json_set(arena, row, TD_STR("cells"),
                 td_table_cells(arena, call->at, object, td_call_now(call)));
+    struct td_json *conditions = td_table_conditions(arena, call->at, object);
+    if (conditions) {
+        td_json_set(arena, row, TD_STR("conditions"), conditions);
+    }
     td_str include = call->query.include_object;
     struct td_json *shown = object;
     if (td_str_equal(include, TD_STR("None"))) {
