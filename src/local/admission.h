@@ -28,18 +28,22 @@ struct td_admission_request {
     td_str name; /* may be empty on create with generateName */
     const struct td_api_user *user;
     bool is_dry_run;
-    const struct td_json *options; /* CreateOptions and its like as sent, or NULL */
-    struct td_arena *arena;        /* of the call; lives until `done` */
-    struct td_json *object;        /* NULL on delete; replaced by mutating webhooks */
-    const struct td_json *old;     /* NULL on create */
-    struct td_json *warnings;      /* array of strings; appended to */
+    const char *options_kind; /* "CreateOptions"; NULL: a webhook is shown none */
+    td_str field_manager;     /* of the options, like the next */
+    td_str field_validation;
+    struct td_arena *arena;    /* of the call; lives until `done` */
+    struct td_json *object;    /* NULL on delete; replaced by mutating webhooks */
+    const struct td_json *old; /* NULL on create */
+    struct td_json *warnings;  /* array of strings; appended to */
 };
 
 /* What came of it. status 0: admitted. Else the HTTP status, reason and message to answer with. */
 struct td_admission_verdict {
     int status;
-    td_str reason;
+    td_str reason; /* may be empty */
     td_str message;
+    const struct td_json *details; /* that a webhook gave, or NULL */
+    bool is_foreign;               /* no details but those given: the words are a webhook's */
 };
 
 typedef void (*td_admission_done_fn)(void *context, const struct td_admission_verdict *verdict);

@@ -48,7 +48,9 @@ struct limits_defaults {
 static void limits_collect(struct td_arena *arena, const struct td_json *from, struct td_json *into)
 {
     for (const struct td_json *m = from ? from->first : NULL; m; m = m->next) {
-        td_json_set(arena, into, m->key, td_json_copy(arena, m, false));
+        if (!td_json_get(into, m->key)) {
+            td_json_set(arena, into, m->key, td_json_copy(arena, m, false));
+        }
     }
 }
 
@@ -108,6 +110,8 @@ void td_admission_limit_defaults(struct td_api *api, struct td_admission_request
     if (defaults.requests->count == 0 && defaults.limits->count == 0) {
         return;
     }
+    td_json_sort(arena, defaults.requests); /* the order in which they are named */
+    td_json_sort(arena, defaults.limits);
     static const char *const lists[][2] = {{"spec.containers", "container"},
                                            {"spec.initContainers", "init container"}};
     td_str note = TD_STR_EMPTY;
@@ -135,12 +139,20 @@ void td_admission_limit_defaults(struct td_api *api, struct td_admission_request
 struct limits_check {
     struct td_arena *arena;
     const struct td_json *pod;
-    td_str problems; /* joined by ", " */
+    struct td_json *said; /* the problems, each once */
+    td_str problems;      /* joined by ", " */
     size_t count;
 };
 
+/* A sentence is said once, as in upstream's aggregates. */
 static void limits_problem(struct limits_check *check, td_str text)
 {
+    for (const struct td_json *said = check->said->first; said; said = said->next) {
+        if (td_str_equal(said->text, text)) {
+            return;
+        }
+    }
+    td_json_append(check->said, td_json_new_string(check->arena, text));
     check->problems = td_arena_format(check->arena, "%.*s%s%.*s", TD_STR_ARG(check->problems),
                                       check->count++ > 0 ? ", " : "", TD_STR_ARG(text));
 }
@@ -150,69 +162,76 @@ struct limits_pair {
     const struct td_quantity *limit;
 };
 
+struct limits_bound {
+    td_str type;     /* "Container" */
+    td_str resource; /* "cpu" */
+    struct td_quantity value;
+};
+
 static td_str limits_text(struct td_arena *arena, const struct td_quantity *quantity)
 {
     return td_quantity_text(arena, quantity);
 }
 
-static void limits_check_min(struct limits_check *check, td_str type, td_str resource,
-                             const struct td_quantity *bound, const struct limits_pair *pair)
+/* "minimum cpu usage per Container is 1, but request is 500m" */
+static void limits_outside(struct limits_check *check, const struct limits_bound *bound,
+                           const char *what, const char *which, const struct td_quantity *found)
 {
-    td_str shown = limits_text(check->arena, bound);
-    if (!pair->request) {
-        limits_problem(check,
-                       td_arena_format(check->arena,
-                                       "minimum %.*s usage per %.*s is %.*s.  No request is "
-                                       "specified",
-                                       TD_STR_ARG(resource), TD_STR_ARG(type), TD_STR_ARG(shown)));
-    } else if (td_quantity_compare(pair->request, bound) < 0) {
-        limits_problem(check,
-                       td_arena_format(check->arena,
-                                       "minimum %.*s usage per %.*s is %.*s, but request is %.*s",
-                                       TD_STR_ARG(resource), TD_STR_ARG(type), TD_STR_ARG(shown),
-                                       TD_STR_ARG(limits_text(check->arena, pair->request))));
+    struct td_arena *arena = check->arena;
+    td_str shown = limits_text(arena, &bound->value);
+    td_str text =
+        found ? td_arena_format(arena, "%s %.*s usage per %.*s is %.*s, but %s is %.*s", what,
+                                TD_STR_ARG(bound->resource), TD_STR_ARG(bound->type),
+                                TD_STR_ARG(shown), which, TD_STR_ARG(limits_text(arena, found)))
+              : td_arena_format(arena, "%s %.*s usage per %.*s is %.*s.  No %s is specified", what,
+                                TD_STR_ARG(bound->resource), TD_STR_ARG(bound->type),
+                                TD_STR_ARG(shown), which);
+    limits_problem(check, text);
+}
+
+static void limits_check_min(struct limits_check *check, const struct limits_bound *bound,
+                             const struct limits_pair *pair)
+{
+    if (!pair->request || td_quantity_compare(pair->request, &bound->value) < 0) {
+        limits_outside(check, bound, "minimum", "request", pair->request);
+    } else if (pair->limit && td_quantity_compare(pair->limit, &bound->value) < 0) {
+        limits_outside(check, bound, "minimum", "limit", pair->limit);
     }
 }
 
-static void limits_check_max(struct limits_check *check, td_str type, td_str resource,
-                             const struct td_quantity *bound, const struct limits_pair *pair)
+static void limits_check_max(struct limits_check *check, const struct limits_bound *bound,
+                             const struct limits_pair *pair)
 {
-    td_str shown = limits_text(check->arena, bound);
-    if (!pair->limit) {
-        limits_problem(check,
-                       td_arena_format(check->arena,
-                                       "maximum %.*s usage per %.*s is %.*s.  No limit is "
-                                       "specified",
-                                       TD_STR_ARG(resource), TD_STR_ARG(type), TD_STR_ARG(shown)));
-    } else if (td_quantity_compare(pair->limit, bound) > 0) {
-        limits_problem(check,
-                       td_arena_format(check->arena,
-                                       "maximum %.*s usage per %.*s is %.*s, but limit is %.*s",
-                                       TD_STR_ARG(resource), TD_STR_ARG(type), TD_STR_ARG(shown),
-                                       TD_STR_ARG(limits_text(check->arena, pair->limit))));
+    if (!pair->limit || td_quantity_compare(pair->limit, &bound->value) > 0) {
+        limits_outside(check, bound, "maximum", "limit", pair->limit);
+    } else if (pair->request && td_quantity_compare(pair->request, &bound->value) > 0) {
+        limits_outside(check, bound, "maximum", "request", pair->request);
     }
 }
 
-static void limits_check_ratio(struct limits_check *check, td_str type, td_str resource,
-                               const struct td_quantity *bound, const struct limits_pair *pair)
+static void limits_check_ratio(struct limits_check *check, const struct limits_bound *bound,
+                               const struct limits_pair *pair)
 {
-    td_str shown = limits_text(check->arena, bound);
-    if (!pair->request || !pair->limit || td_quantity_sign(pair->request) == 0) {
-        limits_problem(
-            check,
-            td_arena_format(check->arena,
-                            "%.*s max limit to request ratio per %.*s is %.*s, but no %s is "
-                            "specified or %s is 0",
-                            TD_STR_ARG(resource), TD_STR_ARG(type), TD_STR_ARG(shown),
-                            pair->limit ? "request" : "limit", pair->limit ? "request" : "limit"));
+    struct td_arena *arena = check->arena;
+    td_str shown = limits_text(arena, &bound->value);
+    bool has_request = pair->request && td_quantity_sign(pair->request) != 0;
+    bool has_limit = pair->limit && td_quantity_sign(pair->limit) != 0;
+    if (!has_request || !has_limit) {
+        const char *which = has_request ? "limit" : "request";
+        limits_problem(check,
+                       td_arena_format(arena,
+                                       "%.*s max limit to request ratio per %.*s is %.*s, but no "
+                                       "%s is specified or %s is 0",
+                                       TD_STR_ARG(bound->resource), TD_STR_ARG(bound->type),
+                                       TD_STR_ARG(shown), which, which));
         return;
     }
     double ratio = td_quantity_to_double(pair->limit) / td_quantity_to_double(pair->request);
-    if (ratio > td_quantity_to_double(bound)) {
-        limits_problem(check, td_arena_format(check->arena,
+    if (ratio > td_quantity_to_double(&bound->value)) {
+        limits_problem(check, td_arena_format(arena,
                                               "%.*s max limit to request ratio per %.*s is %.*s, "
                                               "but provided ratio is %f",
-                                              TD_STR_ARG(resource), TD_STR_ARG(type),
+                                              TD_STR_ARG(bound->resource), TD_STR_ARG(bound->type),
                                               TD_STR_ARG(shown), ratio));
     }
 }
@@ -223,8 +242,8 @@ static void limits_check_lists(struct limits_check *check, const struct td_json 
 {
     static const struct {
         const char *key;
-        void (*check)(struct limits_check *check, td_str type, td_str resource,
-                      const struct td_quantity *bound, const struct limits_pair *pair);
+        void (*check)(struct limits_check *check, const struct limits_bound *bound,
+                      const struct limits_pair *pair);
     } rules[] = {
         {"min", limits_check_min},
         {"max", limits_check_max},
@@ -233,11 +252,11 @@ static void limits_check_lists(struct limits_check *check, const struct td_json 
     for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
         const struct td_json *bounds = td_json_get(limit, td_str_from(rules[i].key));
         for (const struct td_json *b = bounds ? bounds->first : NULL; b; b = b->next) {
-            struct td_quantity bound;
+            struct limits_bound bound = {.type = type, .resource = b->key};
             struct limits_pair pair = {.request = td_resource_list_get(requests, b->key),
                                        .limit = td_resource_list_get(limits, b->key)};
-            if (td_quantity_from_json(check->arena, b, &bound, NULL) == TD_OK) {
-                rules[i].check(check, type, b->key, &bound, &pair);
+            if (td_quantity_from_json(check->arena, b, &bound.value, NULL) == TD_OK) {
+                rules[i].check(check, &bound, &pair);
             }
         }
     }
@@ -277,11 +296,13 @@ static void limits_check_one(const struct td_json *limit, td_str type, void *con
     }
 }
 
-/* An update that does not touch resources passes, whatever the bounds are by now. */
+/* An update that does not touch resources passes, whatever the bounds are by now, and so does a pod
+ * on its way out. */
 static bool limits_is_due(const struct td_admission_request *request)
 {
-    return request->object &&
-           (!request->old || td_str_equal(request->subresource, TD_STR("resize")));
+    bool is_going = td_json_get_path(request->old, "metadata.deletionTimestamp");
+    bool is_resize = td_str_equal(request->subresource, TD_STR("resize"));
+    return request->object && !is_going && (!request->old || is_resize);
 }
 
 bool td_admission_limit_check(struct td_api *api, const struct td_admission_request *request,
@@ -291,7 +312,11 @@ bool td_admission_limit_check(struct td_api *api, const struct td_admission_requ
         return true;
     }
     struct limits_check check = {
-        .arena = request->arena, .pod = request->object, .problems = TD_STR_EMPTY};
+        .arena = request->arena,
+        .pod = request->object,
+        .said = td_json_new_array(request->arena),
+        .problems = TD_STR_EMPTY,
+    };
     limits_each(api, request->arena, request->ns, limits_check_one, &check);
     if (check.count == 0) {
         return true;
@@ -301,7 +326,7 @@ bool td_admission_limit_check(struct td_api *api, const struct td_admission_requ
         .status = 403,
         .reason = TD_STR("Forbidden"),
         .message = td_arena_format(request->arena, "pods \"%.*s\" is forbidden: %s%.*s%s",
-                                   TD_STR_ARG(request->name), is_many ? "[" : "",
+                                   TD_STR_ARG(td_admission_name(request)), is_many ? "[" : "",
                                    TD_STR_ARG(check.problems), is_many ? "]" : ""),
     };
     return false;

@@ -7,12 +7,12 @@
 #include "local/admission_private.h"
 #include "local/store.h"
 
-static struct td_admission_verdict plugin_refuse(struct td_admission_request *request, int status,
-                                                 const char *reason, td_str message)
+td_str td_admission_name(const struct td_admission_request *request)
 {
-    (void)request;
-    return (struct td_admission_verdict){
-        .status = status, .reason = td_str_from(reason), .message = message};
+    const struct td_json *metadata = td_json_get(request->object, TD_STR("metadata"));
+    return request->name.len > 0
+               ? request->name
+               : td_json_get_str(metadata, TD_STR("generateName"), TD_STR("Unknown"));
 }
 
 static struct td_stored *plugin_find(struct td_api *api, const char *collection, td_str ns,
@@ -27,7 +27,20 @@ static td_str plugin_full_name(struct td_arena *arena, const struct td_admission
     const struct td_resource *resource = request->at.resource;
     return td_arena_format(arena, "%.*s%s%.*s \"%.*s\"", TD_STR_ARG(resource->plural),
                            resource->group.len > 0 ? "." : "", TD_STR_ARG(resource->group),
-                           TD_STR_ARG(request->name));
+                           TD_STR_ARG(td_admission_name(request)));
+}
+
+/* 403: `deployments.apps "web" is forbidden: WHY` */
+static bool plugin_forbid(const struct td_admission_request *request, td_str why,
+                          struct td_admission_verdict *ret)
+{
+    *ret = (struct td_admission_verdict){
+        .status = 403,
+        .reason = TD_STR("Forbidden"),
+        .message = td_arena_format(request->arena, "%s is forbidden: %.*s",
+                                   plugin_full_name(request->arena, request).ptr, TD_STR_ARG(why)),
+    };
+    return false;
 }
 
 /* ---- Namespaces ---- */
@@ -46,49 +59,62 @@ static bool plugin_check_namespace(struct td_api *api, struct td_admission_reque
     bool is_delete = td_str_equal(td_str_from(request->operation), TD_STR("DELETE"));
     bool is_create = td_str_equal(td_str_from(request->operation), TD_STR("CREATE"));
     if (is_namespace && is_delete && plugin_is_lasting(request->name)) {
-        *ret = plugin_refuse(
-            request, 403, "Forbidden",
-            td_arena_format(arena,
-                            "namespaces \"%.*s\" is forbidden: this namespace may not be "
-                            "deleted",
-                            TD_STR_ARG(request->name)));
-        return false;
+        return plugin_forbid(request, TD_STR("this namespace may not be deleted"), ret);
     }
-    if (!is_create || !request->at.resource->is_namespaced || request->subresource.len > 0) {
+    if (is_delete || !request->at.resource->is_namespaced) {
         return true;
     }
     const struct td_stored *ns = plugin_find(api, "namespaces", TD_STR_EMPTY, request->ns);
     if (!ns) {
-        *ret = plugin_refuse(
-            request, 404, "NotFound",
-            td_arena_format(arena, "namespaces \"%.*s\" not found", TD_STR_ARG(request->ns)));
+        *ret = (struct td_admission_verdict){
+            .status = 404,
+            .reason = TD_STR("NotFound"),
+            .message =
+                td_arena_format(arena, "namespaces \"%.*s\" not found", TD_STR_ARG(request->ns)),
+        };
         return false;
     }
     struct td_json *tree;
-    if (td_json_parse(arena, ns->json, &(struct td_json_options){.copy_strings = true}, &tree,
+    if (is_create &&
+        td_json_parse(arena, ns->json, &(struct td_json_options){.copy_strings = true}, &tree,
                       NULL) == TD_OK &&
         td_json_get_path(tree, "metadata.deletionTimestamp")) {
-        *ret = plugin_refuse(
-            request, 403, "Forbidden",
-            td_arena_format(arena,
-                            "%s is forbidden: unable to create new content in namespace %.*s "
-                            "because it is being terminated",
-                            plugin_full_name(arena, request).ptr, TD_STR_ARG(request->ns)));
-        return false;
+        return plugin_forbid(request,
+                             td_arena_format(arena,
+                                             "unable to create new content in namespace %.*s "
+                                             "because it is being terminated",
+                                             TD_STR_ARG(request->ns)),
+                             ret);
     }
     return true;
 }
 
 /* ---- Pods ---- */
 
-static void plugin_service_account(struct td_arena *arena, struct td_json *spec)
+/* The account must be there. Only the one called "default" is taken on trust: its controller makes
+ * it a moment after the namespace. */
+static bool plugin_service_account(struct td_api *api, struct td_admission_request *request,
+                                   struct td_json *spec, struct td_admission_verdict *ret)
 {
+    struct td_arena *arena = request->arena;
     td_str name = td_json_get_str(spec, TD_STR("serviceAccountName"), TD_STR_EMPTY);
     if (name.len == 0) {
-        name = td_json_get_str(spec, TD_STR("serviceAccount"), TD_STR("default"));
+        name = td_json_get_str(spec, TD_STR("serviceAccount"), TD_STR_EMPTY);
+        name = name.len > 0 ? name : TD_STR("default");
         td_json_set_str(arena, spec, TD_STR("serviceAccountName"), name);
     }
     td_json_set_str(arena, spec, TD_STR("serviceAccount"), name);
+    if (td_str_equal(name, TD_STR("default")) ||
+        plugin_find(api, "serviceaccounts", request->ns, name)) {
+        return true;
+    }
+    return plugin_forbid(request,
+                         td_arena_format(arena,
+                                         "error looking up service account %.*s/%.*s: "
+                                         "serviceaccount \"%.*s\" not found",
+                                         TD_STR_ARG(request->ns), TD_STR_ARG(name),
+                                         TD_STR_ARG(name)),
+                         ret);
 }
 
 /* Tolerates `key` for five minutes unless something is said about it. */
@@ -115,33 +141,91 @@ static void plugin_tolerate(struct td_arena *arena, struct td_json *spec, td_str
     td_json_append(list, toleration);
 }
 
+/* The class marked globalDefault with the lowest value, or NULL. */
+static struct td_json *plugin_default_class(struct td_api *api, struct td_arena *arena)
+{
+    const struct td_collection *classes =
+        td_store_find(td_api_store(api), TD_STR("priorityclasses.scheduling.k8s.io"));
+    struct td_json *found = NULL;
+    struct td_collection_iter iter;
+    const struct td_stored *stored;
+    if (!classes) {
+        return NULL;
+    }
+    td_collection_iter_init(&iter, classes, TD_STR_EMPTY);
+    while ((stored = td_collection_iter_next(&iter))) {
+        struct td_json *tree;
+        if (td_json_parse(arena, stored->json, &(struct td_json_options){.copy_strings = true},
+                          &tree, NULL) == TD_OK &&
+            td_json_get_bool(tree, TD_STR("globalDefault"), false) &&
+            (!found || td_json_get_int64(tree, TD_STR("value"), 0) <
+                           td_json_get_int64(found, TD_STR("value"), 0))) {
+            found = tree;
+        }
+    }
+    return found;
+}
+
+/* The class that a pod names, or the default one; NULL when there is none. */
+static struct td_json *plugin_class(struct td_api *api, struct td_arena *arena, td_str name)
+{
+    if (name.len == 0) {
+        return plugin_default_class(api, arena);
+    }
+    const struct td_stored *stored =
+        plugin_find(api, "priorityclasses.scheduling.k8s.io", TD_STR_EMPTY, name);
+    struct td_json *tree = NULL;
+    if (stored) {
+        (void)td_json_parse(arena, stored->json, &(struct td_json_options){.copy_strings = true},
+                            &tree, NULL); /* what we stored can be read */
+    }
+    return tree;
+}
+
 static bool plugin_priority(struct td_api *api, struct td_admission_request *request,
                             struct td_json *spec, struct td_admission_verdict *ret)
 {
     struct td_arena *arena = request->arena;
     td_str name = td_json_get_str(spec, TD_STR("priorityClassName"), TD_STR_EMPTY);
-    int64_t value = 0;
-    td_str policy = TD_STR("PreemptLowerPriority");
-    if (name.len > 0) {
-        const struct td_stored *stored =
-            plugin_find(api, "priorityclasses.scheduling.k8s.io", TD_STR_EMPTY, name);
-        struct td_json *tree = NULL;
-        if (!stored ||
-            td_json_parse(arena, stored->json, &(struct td_json_options){.copy_strings = true},
-                          &tree, NULL) != TD_OK) {
-            *ret = plugin_refuse(
-                request, 403, "Forbidden",
-                td_arena_format(arena, "%s is forbidden: no PriorityClass with name %.*s was found",
-                                plugin_full_name(arena, request).ptr, TD_STR_ARG(name)));
-            return false;
-        }
-        value = td_json_get_int64(tree, TD_STR("value"), 0);
-        policy = td_json_get_str(tree, TD_STR("preemptionPolicy"), policy);
+    const struct td_json *class = plugin_class(api, arena, name);
+    if (!class && name.len > 0) {
+        return plugin_forbid(
+            request,
+            td_arena_format(arena, "no PriorityClass with name %.*s was found", TD_STR_ARG(name)),
+            ret);
+    }
+    int64_t value = td_json_get_int64(class, TD_STR("value"), 0);
+    td_str policy =
+        td_json_get_str(class, TD_STR("preemptionPolicy"), TD_STR("PreemptLowerPriority"));
+    int64_t given = td_json_get_int64(spec, TD_STR("priority"), value);
+    td_str given_policy = td_json_get_str(spec, TD_STR("preemptionPolicy"), policy);
+    if (given != value) {
+        return plugin_forbid(
+            request,
+            td_arena_format(arena,
+                            "the integer value of priority (%lld) must not be provided in pod "
+                            "spec; priority admission controller computed %lld from the given "
+                            "PriorityClass name",
+                            (long long)given, (long long)value),
+            ret);
+    }
+    if (!td_str_equal(given_policy, policy)) {
+        return plugin_forbid(
+            request,
+            td_arena_format(arena,
+                            "the string value of PreemptionPolicy (%.*s) must not be provided in "
+                            "pod spec; priority admission controller computed %.*s from the given "
+                            "PriorityClass name",
+                            TD_STR_ARG(given_policy), TD_STR_ARG(policy)),
+            ret);
+    }
+    if (class && name.len == 0) {
+        const struct td_json *metadata = td_json_get(class, TD_STR("metadata"));
+        td_json_set_str(arena, spec, TD_STR("priorityClassName"),
+                        td_json_get_str(metadata, TD_STR("name"), TD_STR_EMPTY));
     }
     td_json_set_int64(arena, spec, TD_STR("priority"), value);
-    if (!td_json_get(spec, TD_STR("preemptionPolicy"))) {
-        td_json_set_str(arena, spec, TD_STR("preemptionPolicy"), policy);
-    }
+    td_json_set_str(arena, spec, TD_STR("preemptionPolicy"), policy);
     return true;
 }
 
@@ -164,7 +248,9 @@ bool td_admission_mutate(struct td_api *api, struct td_admission_request *reques
     struct td_arena *arena = request->arena;
     struct td_json *spec = td_json_ensure_object(arena, request->object, TD_STR("spec"));
     td_admission_limit_defaults(api, request);
-    plugin_service_account(arena, spec);
+    if (!plugin_service_account(api, request, spec, ret)) {
+        return false;
+    }
     plugin_tolerate(arena, spec, TD_STR("node.kubernetes.io/not-ready"));
     plugin_tolerate(arena, spec, TD_STR("node.kubernetes.io/unreachable"));
     return plugin_priority(api, request, spec, ret);

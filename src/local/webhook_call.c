@@ -41,6 +41,8 @@ struct td_webhook_call {
     void *context;
     td_str uid;
     td_str url; /* for messages */
+    bool is_mutating;
+    bool is_beta; /* asked in admission.k8s.io/v1beta1, whose answers are read less strictly */
     int status;
     struct td_buf body;
 };
@@ -157,6 +159,20 @@ static int64_t place_endpoint_port(const struct td_json *service, const struct t
     return target;
 }
 
+/* The first subset that has an address. */
+static const struct td_json *place_subset(const struct td_json *endpoints)
+{
+    const struct td_json *subsets = td_json_get(endpoints, TD_STR("subsets"));
+    for (const struct td_json *s = subsets ? subsets->first : NULL; s; s = s->next) {
+        const struct td_json *addresses = td_json_get(s, TD_STR("addresses"));
+        if (addresses && addresses->first) {
+            return s;
+        }
+    }
+    return NULL;
+}
+
+/* The names are set even when nothing answers to them, for the message. */
 static int place_of_service(struct td_webhook_caller *caller, struct td_arena *arena,
                             const struct td_json *reference, struct webhook_place *ret,
                             struct td_error *err)
@@ -164,11 +180,13 @@ static int place_of_service(struct td_webhook_caller *caller, struct td_arena *a
     td_str ns = td_json_get_str(reference, TD_STR("namespace"), TD_STR_EMPTY);
     td_str name = td_json_get_str(reference, TD_STR("name"), TD_STR_EMPTY);
     int64_t port = td_json_get_int64(reference, TD_STR("port"), 443);
+    ret->path = td_json_get_str(reference, TD_STR("path"), TD_STR("/"));
+    ret->server_name = td_arena_format(arena, "%.*s.%.*s.svc", TD_STR_ARG(name), TD_STR_ARG(ns));
+    ret->url = td_arena_format(arena, "https://%.*s:%lld%.*s", TD_STR_ARG(ret->server_name),
+                               (long long)port, TD_STR_ARG(ret->path));
     const struct td_json *service = place_read(caller, arena, "services", ns, name);
     const struct td_json *endpoints = place_read(caller, arena, "endpoints", ns, name);
-    const struct td_json *subsets = td_json_get(endpoints, TD_STR("subsets"));
-    const struct td_json *subset = subsets ? subsets->first : NULL;
-    const struct td_json *addresses = td_json_get(subset, TD_STR("addresses"));
+    const struct td_json *subset = place_subset(endpoints);
     td_str external =
         td_json_get_str(td_json_get(service, TD_STR("spec")), TD_STR("externalName"), TD_STR_EMPTY);
     if (!service) {
@@ -176,19 +194,19 @@ static int place_of_service(struct td_webhook_caller *caller, struct td_arena *a
     }
     if (external.len > 0) {
         ret->host = external;
-    } else if (addresses && addresses->first) {
+    } else if (subset) {
+        const struct td_json *addresses = td_json_get(subset, TD_STR("addresses"));
         ret->host = td_json_get_str(addresses->first, TD_STR("ip"), TD_STR_EMPTY);
         port = place_endpoint_port(service, subset, port);
     } else {
         return td_error_set(err, TD_NOT_FOUND, "no endpoints available for service \"%.*s\"",
                             TD_STR_ARG(name));
     }
+    if (port < 1 || port > 65535) {
+        return td_error_set(err, TD_INVALID, "service \"%.*s\" has no valid port",
+                            TD_STR_ARG(name));
+    }
     ret->port = (uint16_t)port;
-    ret->path = td_json_get_str(reference, TD_STR("path"), TD_STR("/"));
-    ret->server_name = td_arena_format(arena, "%.*s.%.*s.svc", TD_STR_ARG(name), TD_STR_ARG(ns));
-    ret->url = td_arena_format(arena, "https://%.*s:%lld%.*s", TD_STR_ARG(ret->server_name),
-                               (long long)td_json_get_int64(reference, TD_STR("port"), 443),
-                               TD_STR_ARG(ret->path));
     return TD_OK;
 }
 
@@ -273,14 +291,38 @@ static int caller_peer(struct td_webhook_caller *caller, const struct webhook_pl
 
 /* ---- The review ---- */
 
-static void review_kind(struct td_arena *arena, struct td_json *request, const char *key,
-                        const struct td_resource_at *at, bool is_resource)
+/* `name_key` is "kind" or "resource". */
+static void review_add_name(struct td_arena *arena, struct td_json *request, const char *key,
+                            td_str group, td_str version, td_str name_key, td_str name)
 {
     struct td_json *gvk = td_json_ensure_object(arena, request, td_str_from(key));
-    td_json_set_str(arena, gvk, TD_STR("group"), at->resource->group);
-    td_json_set_str(arena, gvk, TD_STR("version"), at->resource->versions[at->version].name);
-    td_json_set_str(arena, gvk, is_resource ? TD_STR("resource") : TD_STR("kind"),
-                    is_resource ? at->resource->plural : at->resource->kind);
+    td_json_set_str(arena, gvk, TD_STR("group"), group);
+    td_json_set_str(arena, gvk, TD_STR("version"), version);
+    td_json_set_str(arena, gvk, name_key, name);
+}
+
+/* Kind and resource in one version. What is written to a subresource may have a kind of its own:
+ * a Scale. */
+static void review_add_names(const struct td_admission_request *admission, struct td_json *request,
+                             const char *const keys[2], size_t version)
+{
+    const struct td_resource *resource = admission->at.resource;
+    const struct td_json *object = admission->object ? admission->object : admission->old;
+    td_str name = resource->versions[version].name;
+    td_str kind = resource->kind;
+    td_str api_version = resource->versions[version].api_version;
+    if (admission->subresource.len > 0) {
+        kind = td_json_get_str(object, TD_STR("kind"), kind);
+        api_version = td_json_get_str(object, TD_STR("apiVersion"), api_version);
+    }
+    size_t slash = td_str_find(api_version, '/', 0);
+    bool has_group = slash < api_version.len;
+    review_add_name(admission->arena, request, keys[0],
+                    has_group ? td_str_slice(api_version, 0, slash) : TD_STR_EMPTY,
+                    has_group ? td_str_slice(api_version, slash + 1, api_version.len) : api_version,
+                    TD_STR("kind"), kind);
+    review_add_name(admission->arena, request, keys[1], resource->group, name, TD_STR("resource"),
+                    resource->plural);
 }
 
 static void review_add_user(struct td_arena *arena, struct td_json *request,
@@ -299,7 +341,7 @@ static void review_add_user(struct td_arena *arena, struct td_json *request,
 }
 
 /* apiVersion and kind are part of an object in a review, whatever form it has here. */
-static struct td_json *review_object(const struct td_admission_request *admission,
+static struct td_json *review_object(const struct td_admission_request *admission, size_t version,
                                      const struct td_json *object)
 {
     if (!object) {
@@ -307,26 +349,51 @@ static struct td_json *review_object(const struct td_admission_request *admissio
     }
     struct td_json *copy = td_json_copy(admission->arena, object, false);
     if (admission->subresource.len == 0 || !td_json_get(copy, TD_STR("kind"))) {
-        const struct td_resource_at *at = &admission->at;
-        td_json_set_str(admission->arena, copy, TD_STR("kind"), at->resource->kind);
+        const struct td_resource *resource = admission->at.resource;
+        td_json_set_str(admission->arena, copy, TD_STR("kind"), resource->kind);
         td_json_set_str(admission->arena, copy, TD_STR("apiVersion"),
-                        at->resource->versions[at->version].api_version);
+                        resource->versions[version].api_version);
     }
     return copy;
 }
 
-static struct td_json *review_new(const struct td_admission_request *admission, td_str uid)
+static struct td_json *review_options(const struct td_admission_request *admission)
 {
+    struct td_arena *arena = admission->arena;
+    if (!admission->options_kind) {
+        return td_json_new_null(arena);
+    }
+    struct td_json *options = td_json_new_object(arena);
+    td_json_set_str(arena, options, TD_STR("kind"), td_str_from(admission->options_kind));
+    td_json_set_str(arena, options, TD_STR("apiVersion"), TD_STR("meta.k8s.io/v1"));
+    if (admission->is_dry_run) {
+        struct td_json *all = td_json_new_array(arena);
+        td_json_append(all, td_json_new_string(arena, TD_STR("All")));
+        td_json_set(arena, options, TD_STR("dryRun"), all);
+    }
+    if (admission->field_manager.len > 0) {
+        td_json_set_str(arena, options, TD_STR("fieldManager"), admission->field_manager);
+    }
+    if (admission->field_validation.len > 0) {
+        td_json_set_str(arena, options, TD_STR("fieldValidation"), admission->field_validation);
+    }
+    return options;
+}
+
+static struct td_json *review_new(const struct td_admission_request *admission,
+                                  const struct td_webhook *webhook, td_str uid, bool is_beta)
+{
+    static const char *const keys[2][2] = {{"kind", "resource"},
+                                           {"requestKind", "requestResource"}};
     struct td_arena *arena = admission->arena;
     struct td_json *review = td_json_new_object(arena);
     td_json_set_str(arena, review, TD_STR("kind"), TD_STR("AdmissionReview"));
-    td_json_set_str(arena, review, TD_STR("apiVersion"), TD_STR("admission.k8s.io/v1"));
+    td_json_set_str(arena, review, TD_STR("apiVersion"),
+                    is_beta ? TD_STR("admission.k8s.io/v1beta1") : TD_STR("admission.k8s.io/v1"));
     struct td_json *request = td_json_ensure_object(arena, review, TD_STR("request"));
     td_json_set_str(arena, request, TD_STR("uid"), uid);
-    review_kind(arena, request, "kind", &admission->at, false);
-    review_kind(arena, request, "resource", &admission->at, true);
-    review_kind(arena, request, "requestKind", &admission->at, false);
-    review_kind(arena, request, "requestResource", &admission->at, true);
+    review_add_names(admission, request, keys[0], webhook->version);
+    review_add_names(admission, request, keys[1], admission->at.version);
     if (admission->subresource.len > 0) {
         td_json_set_str(arena, request, TD_STR("subResource"), admission->subresource);
         td_json_set_str(arena, request, TD_STR("requestSubResource"), admission->subresource);
@@ -334,18 +401,36 @@ static struct td_json *review_new(const struct td_admission_request *admission, 
     if (admission->name.len > 0) {
         td_json_set_str(arena, request, TD_STR("name"), admission->name);
     }
-    if (admission->ns.len > 0) {
-        td_json_set_str(arena, request, TD_STR("namespace"), admission->ns);
+    bool is_namespace = td_str_equal(admission->at.resource->collection, TD_STR("namespaces"));
+    td_str ns = is_namespace ? admission->name : admission->ns; /* of a namespace: itself */
+    if (ns.len > 0) {
+        td_json_set_str(arena, request, TD_STR("namespace"), ns);
     }
     td_json_set_str(arena, request, TD_STR("operation"), td_str_from(admission->operation));
     review_add_user(arena, request, admission->user);
-    td_json_set(arena, request, TD_STR("object"), review_object(admission, admission->object));
-    td_json_set(arena, request, TD_STR("oldObject"), review_object(admission, admission->old));
+    td_json_set(arena, request, TD_STR("object"),
+                review_object(admission, webhook->version, admission->object));
+    td_json_set(arena, request, TD_STR("oldObject"),
+                review_object(admission, webhook->version, admission->old));
     td_json_set(arena, request, TD_STR("dryRun"), td_json_new_bool(arena, admission->is_dry_run));
-    td_json_set(arena, request, TD_STR("options"),
-                admission->options ? td_json_copy(arena, admission->options, false)
-                                   : td_json_new_null(arena));
+    td_json_set(arena, request, TD_STR("options"), review_options(admission));
     return review;
+}
+
+/* The first version of reviews on its list that we know. */
+static bool review_is_beta(const struct td_webhook *webhook)
+{
+    const struct td_json *list = td_json_get(webhook->tree, TD_STR("admissionReviewVersions"));
+    for (const struct td_json *v = list ? list->first : NULL; v; v = v->next) {
+        bool is_text = v->type == TD_JSON_TYPE_STRING;
+        if (is_text && td_str_equal(v->text, TD_STR("v1"))) {
+            return false;
+        }
+        if (is_text && td_str_equal(v->text, TD_STR("v1beta1"))) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* ---- The answer ---- */
@@ -355,21 +440,85 @@ static void answer_fail(struct td_webhook_answer *answer, td_str message)
     *answer = (struct td_webhook_answer){.is_failed = true, .message = message};
 }
 
-static void answer_read_patch(struct td_webhook_call *call, const struct td_json *response,
+static void answer_is_invalid(struct td_webhook_call *call, struct td_webhook_answer *answer,
+                              const char *why)
+{
+    answer_fail(answer, td_arena_format(call->arena, "received invalid webhook response: %s", why));
+}
+
+/* False when the answer is no use. */
+static bool answer_read_patch(struct td_webhook_call *call, const struct td_json *response,
                               struct td_webhook_answer *answer)
 {
+    const struct td_json *type = td_json_get(response, TD_STR("patchType"));
     td_str text = td_json_get_str(response, TD_STR("patch"), TD_STR_EMPTY);
     td_str bytes;
-    if (text.len == 0) {
-        return;
+    if (!call->is_mutating && !call->is_beta && (text.len > 0 || type)) {
+        answer_is_invalid(call, answer,
+                          text.len > 0 ? "validating webhook may not return response.patch"
+                                       : "validating webhook may not return response.patchType");
+        return false;
     }
-    if (!td_str_equal(td_json_get_str(response, TD_STR("patchType"), TD_STR_EMPTY),
-                      TD_STR("JSONPatch"))) {
-        answer_fail(answer, TD_STR("the answer has a patch that is no JSONPatch"));
-    } else if (!td_base64_read(call->arena, text, TD_BASE64_STANDARD, &bytes) ||
-               td_json_parse(call->arena, bytes, NULL, &answer->patch, NULL) != TD_OK) {
-        answer_fail(answer, TD_STR("the patch of the answer cannot be read"));
+    if (!call->is_mutating || (text.len == 0 && !type)) {
+        return true;
     }
+    if (!call->is_beta && (text.len == 0 || !type)) {
+        answer_is_invalid(call, answer,
+                          type ? "webhook returned response.patchType but not response.patch"
+                               : "webhook returned response.patch but not response.patchType");
+        return false;
+    }
+    bool is_known = call->is_beta || (type->type == TD_JSON_TYPE_STRING &&
+                                      td_str_equal(type->text, TD_STR("JSONPatch")));
+    struct td_error err = TD_ERROR_INIT;
+    if (!is_known) {
+        answer_fail(answer, TD_STR("unsupported patch type: only JSONPatch is known"));
+        return false;
+    }
+    if (!td_base64_read(call->arena, text, TD_BASE64_STANDARD, &bytes)) {
+        answer_is_invalid(call, answer, "response.patch is not base64");
+        return false;
+    }
+    if (td_json_parse(call->arena, bytes, NULL, &answer->patch, &err) != TD_OK ||
+        !td_json_is(answer->patch, TD_JSON_TYPE_ARRAY)) {
+        answer_fail(answer, td_arena_format(call->arena,
+                                            "received undecodable patch in webhook response: %s",
+                                            err.code != TD_OK ? err.message : "it is no array"));
+        return false;
+    }
+    return true;
+}
+
+/* The response of a review, or NULL when it is no use and *answer says why. */
+static const struct td_json *answer_response(struct td_webhook_call *call,
+                                             const struct td_json *review,
+                                             struct td_webhook_answer *answer)
+{
+    const struct td_json *response = td_json_get(review, TD_STR("response"));
+    td_str uid = td_json_get_str(response, TD_STR("uid"), TD_STR_EMPTY);
+    td_str kind = td_json_get_str(review, TD_STR("kind"), TD_STR_EMPTY);
+    td_str version = td_json_get_str(review, TD_STR("apiVersion"), TD_STR_EMPTY);
+    if (!td_json_is(response, TD_JSON_TYPE_OBJECT)) {
+        answer_is_invalid(call, answer, "webhook response was absent");
+        return NULL;
+    }
+    if (!call->is_beta && !td_str_equal(uid, call->uid)) {
+        td_str why = td_arena_format(call->arena, "expected response.uid=\"%.*s\", got \"%.*s\"",
+                                     TD_STR_ARG(call->uid), TD_STR_ARG(uid));
+        answer_is_invalid(call, answer, why.ptr);
+        return NULL;
+    }
+    if (!call->is_beta && (!td_str_equal(kind, TD_STR("AdmissionReview")) ||
+                           !td_str_equal(version, TD_STR("admission.k8s.io/v1")))) {
+        td_str why = td_arena_format(
+            call->arena,
+            "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got %.*s, "
+            "Kind=%.*s",
+            TD_STR_ARG(version), TD_STR_ARG(kind));
+        answer_is_invalid(call, answer, why.ptr);
+        return NULL;
+    }
+    return response;
 }
 
 static void answer_read(struct td_webhook_call *call, struct td_webhook_answer *answer)
@@ -378,29 +527,43 @@ static void answer_read(struct td_webhook_call *call, struct td_webhook_answer *
     struct td_json *review;
     struct td_error err = TD_ERROR_INIT;
     if (call->status < 200 || call->status > 299) {
-        answer_fail(answer, td_arena_format(call->arena, "the server answered with status %d",
-                                            call->status));
+        answer_fail(answer,
+                    td_arena_format(call->arena,
+                                    "failed to call webhook: the server answered with status %d",
+                                    call->status));
         return;
     }
-    if (call->body.is_full || td_json_parse(call->arena, text, NULL, &review, &err) != TD_OK) {
-        answer_fail(answer, td_arena_format(call->arena, "the answer is no AdmissionReview: %s",
+    if (call->body.is_full) {
+        (void)td_error_set(&err, TD_LIMIT, "larger than %zu bytes", TD_WEBHOOK_ANSWER_BYTES_MAX);
+    } else {
+        (void)td_json_parse(call->arena, text, NULL, &review, &err); /* seen below */
+    }
+    if (err.code != TD_OK) {
+        answer_fail(answer, td_arena_format(call->arena,
+                                            "failed to call webhook: the answer is no "
+                                            "AdmissionReview: %s",
                                             err.message));
         return;
     }
-    const struct td_json *response = td_json_get(review, TD_STR("response"));
-    if (!td_str_equal(td_json_get_str(response, TD_STR("uid"), TD_STR_EMPTY), call->uid)) {
-        answer_fail(answer, TD_STR("the answer's uid is not that of the question"));
+    const struct td_json *response = answer_response(call, review, answer);
+    if (!response) {
         return;
     }
     const struct td_json *status = td_json_get(response, TD_STR("status"));
-    *answer = (struct td_webhook_answer){
+    int64_t code = td_json_get_int64(status, TD_STR("code"), 0);
+    struct td_webhook_answer read = {
         .is_allowed = td_json_get_bool(response, TD_STR("allowed"), false),
-        .status = (int)td_json_get_int64(status, TD_STR("code"), 0),
+        .status = code >= 400 && code <= 599 ? (int)code : 0,
         .reason = td_json_get_str(status, TD_STR("reason"), TD_STR_EMPTY),
         .message = td_json_get_str(status, TD_STR("message"), TD_STR_EMPTY),
+        .details = td_json_get(status, TD_STR("details")),
         .warnings = td_json_get(response, TD_STR("warnings")),
     };
-    answer_read_patch(call, response, answer);
+    if (answer_read_patch(call, response, &read)) {
+        *answer = read;
+    } else {
+        answer_fail(answer, read.message);
+    }
 }
 
 static void call_free(struct td_webhook_call *call)
@@ -430,19 +593,48 @@ static void call_end(void *context, int code, const struct td_error *err)
         answer_read(call, &answer);
     } else {
         answer_fail(&answer, td_arena_format(
-                                 call->arena, "Post \"%.*s\": %s", TD_STR_ARG(call->url),
+                                 call->arena, "failed to call webhook: Post \"%.*s\": %s",
+                                 TD_STR_ARG(call->url),
                                  code == TD_TIMEOUT ? "context deadline exceeded" : err->message));
     }
     td_webhook_fn done = call->done;
     void *user = call->context;
+    struct webhook_peer *peer = call->peer;
+    peer->calls++; /* its transport must outlive this callback of it, whatever is asked next */
     call_free(call);
     done(user, &answer);
+    peer->calls--;
+}
+
+/* "PATH?timeout=10s", as the webhook may want to know. */
+static td_str call_path(struct td_arena *arena, const struct td_webhook *webhook, td_str path)
+{
+    bool has_query = td_str_find(path, '?', 0) < path.len;
+    return td_arena_format(arena, "%.*s%stimeout=%llds", TD_STR_ARG(path), has_query ? "&" : "?",
+                           (long long)webhook->timeout_seconds);
+}
+
+static struct td_webhook_call *call_new(struct td_webhook_caller *caller,
+                                        const struct td_webhook *webhook, struct td_arena *arena,
+                                        struct webhook_peer *peer)
+{
+    struct td_webhook_call *call = td_alloc_zero(1, sizeof(*call));
+    call->peer = peer;
+    call->arena = arena;
+    call->is_mutating = webhook->is_mutating;
+    call->is_beta = review_is_beta(webhook);
+    call->uid = td_arena_format(arena, "%08llx-0000-4000-8000-000000000000",
+                                (unsigned long long)++caller->asked);
+    td_buf_init(&call->body, TD_WEBHOOK_ANSWER_BYTES_MAX);
+    peer->calls++;
+    return call;
 }
 
 struct td_webhook_call *td_webhook_ask(struct td_webhook_caller *caller,
                                        const struct td_webhook *webhook,
                                        const struct td_admission_request *request,
-                                       td_webhook_fn done, void *context)
+                                       td_webhook_fn done, void *context,
+                                       struct td_webhook_answer *ret)
 {
     static const struct td_call_events events = {
         .head = call_head, .body = call_body, .end = call_end};
@@ -450,32 +642,30 @@ struct td_webhook_call *td_webhook_ask(struct td_webhook_caller *caller,
     struct webhook_place place = {.server_name = TD_STR_EMPTY};
     struct webhook_peer *peer;
     struct td_error err = TD_ERROR_INIT;
-    if (place_find(caller, webhook, arena, &place, &err) != TD_OK ||
+    if (td_arena_check(arena, &err) != TD_OK ||
+        place_find(caller, webhook, arena, &place, &err) != TD_OK ||
         caller_peer(caller, &place, &peer, &err) != TD_OK) {
-        struct td_webhook_answer answer;
-        answer_fail(&answer, td_arena_copy_str(arena, td_str_from(err.message)));
-        done(context, &answer);
+        td_str url = place.url.len > 0 ? call_path(arena, webhook, place.url) : TD_STR_EMPTY;
+        answer_fail(ret, td_arena_format(arena, "failed to call webhook: %s%.*s%s%s",
+                                         url.len > 0 ? "Post \"" : "", TD_STR_ARG(url),
+                                         url.len > 0 ? "\": " : "", err.message));
         return NULL;
     }
-    struct td_webhook_call *call = td_alloc_zero(1, sizeof(*call));
-    *call = (struct td_webhook_call){
-        .peer = peer, .arena = arena, .done = done, .context = context, .url = place.url};
-    call->uid = td_arena_format(arena, "%08llx-0000-4000-8000-000000000000",
-                                (unsigned long long)++caller->asked);
-    td_buf_init(&call->body, TD_WEBHOOK_ANSWER_BYTES_MAX);
+    struct td_webhook_call *call = call_new(caller, webhook, arena, peer);
+    call->done = done;
+    call->context = context;
+    call->url = call_path(arena, webhook, place.url);
     td_auto_buf body;
     td_buf_init(&body, TD_JSON_BYTES_MAX);
-    td_json_write(review_new(request, call->uid), &(struct td_json_format){0}, &body);
+    td_json_write(review_new(request, webhook, call->uid, call->is_beta),
+                  &(struct td_json_format){0}, &body);
     const struct td_call_request ask = {
         .method = TD_STR("POST"),
-        .path = td_arena_format(arena, "%.*s%stimeout=%llds", TD_STR_ARG(place.path),
-                                td_str_find(place.path, '?', 0) < place.path.len ? "&" : "?",
-                                (long long)webhook->timeout_seconds),
+        .path = call_path(arena, webhook, place.path),
         .content_type = TD_STR("application/json"),
         .body = td_buf_str(&body),
         .deadline = webhook->timeout_seconds * TD_SECOND,
     };
-    peer->calls++;
     call->call = peer->transport->ops->start(peer->transport, &ask, &events, call);
     return call;
 }

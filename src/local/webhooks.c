@@ -14,6 +14,7 @@
 
 struct td_webhooks {
     struct td_api *api;
+    enum td_admission_phase phase;
     td_str key; /* of the collection */
     struct td_arena arena;
     struct td_webhook *items;
@@ -27,6 +28,7 @@ struct td_webhooks *td_webhooks_new(struct td_api *api, enum td_admission_phase 
 {
     struct td_webhooks *webhooks = td_alloc_zero(1, sizeof(*webhooks));
     webhooks->api = api;
+    webhooks->phase = phase;
     webhooks->key = phase == TD_ADMISSION_MUTATING
                         ? TD_STR("mutatingwebhookconfigurations.admissionregistration.k8s.io")
                         : TD_STR("validatingwebhookconfigurations.admissionregistration.k8s.io");
@@ -60,6 +62,7 @@ static void webhooks_add(struct td_webhooks *webhooks, const struct td_json *tre
         .has_side_effects = !td_str_equal(effects, TD_STR("None")) &&
                             !td_str_equal(effects, TD_STR("NoneOnDryRun")),
         .is_reinvoked = td_str_equal(hook_text(tree, "reinvocationPolicy"), TD_STR("IfNeeded")),
+        .is_mutating = webhooks->phase == TD_ADMISSION_MUTATING,
         .timeout_seconds = td_json_get_int64(tree, TD_STR("timeoutSeconds"), 10),
     };
 }
@@ -127,20 +130,11 @@ static bool hook_lists_resource(const struct td_json *list,
     return false;
 }
 
-/* With matchPolicy Equivalent a rule for one version of a resource stands for all of them. */
-static bool hook_lists_version(const struct td_json *rule, const struct td_webhook *webhook,
-                               const struct td_admission_request *request)
+/* Is the version of the resource listed? */
+static bool hook_lists_version(const struct td_json *rule, const struct td_resource *resource,
+                               size_t version)
 {
-    const struct td_resource *resource = request->at.resource;
-    const struct td_json *versions = td_json_get(rule, TD_STR("apiVersions"));
-    bool is_exact = td_str_equal(hook_text(webhook->tree, "matchPolicy"), TD_STR("Exact"));
-    for (size_t i = 0; i < resource->version_count; i++) {
-        if ((!is_exact || i == request->at.version) &&
-            hook_lists(versions, resource->versions[i].name)) {
-            return true;
-        }
-    }
-    return false;
+    return hook_lists(td_json_get(rule, TD_STR("apiVersions")), resource->versions[version].name);
 }
 
 static bool hook_scope_fits(td_str scope, const struct td_resource *resource)
@@ -149,16 +143,38 @@ static bool hook_scope_fits(td_str scope, const struct td_resource *resource)
            td_str_equal(scope, TD_STR("Namespaced")) == resource->is_namespaced;
 }
 
-static bool hook_rules_fit(const struct td_webhook *webhook,
-                           const struct td_admission_request *request)
+static bool hook_rule_fits(const struct td_webhook *webhook,
+                           const struct td_admission_request *request, size_t version)
 {
     const struct td_json *rules = td_json_get(webhook->tree, TD_STR("rules"));
     for (const struct td_json *rule = rules ? rules->first : NULL; rule; rule = rule->next) {
         if (hook_lists(td_json_get(rule, TD_STR("operations")), td_str_from(request->operation)) &&
             hook_lists(td_json_get(rule, TD_STR("apiGroups")), request->at.resource->group) &&
-            hook_lists_version(rule, webhook, request) &&
+            hook_lists_version(rule, request->at.resource, version) &&
             hook_lists_resource(td_json_get(rule, TD_STR("resources")), request) &&
             hook_scope_fits(hook_text(rule, "scope"), request->at.resource)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* With matchPolicy Equivalent a rule for one version of a resource stands for all of them, and the
+ * webhook sees that version. */
+static bool hook_rules_fit(const struct td_webhook *webhook,
+                           const struct td_admission_request *request, size_t *ret_version)
+{
+    const struct td_resource *resource = request->at.resource;
+    if (hook_rule_fits(webhook, request, request->at.version)) {
+        *ret_version = request->at.version;
+        return true;
+    }
+    if (td_str_equal(hook_text(webhook->tree, "matchPolicy"), TD_STR("Exact"))) {
+        return false;
+    }
+    for (size_t i = 0; i < resource->version_count; i++) {
+        if (hook_rule_fits(webhook, request, i)) {
+            *ret_version = request->subresource.len == 0 ? i : request->at.version;
             return true;
         }
     }
@@ -190,8 +206,8 @@ static const struct td_json *hook_namespace_labels(struct td_webhooks *webhooks,
     return td_json_get_path(tree, "metadata.labels");
 }
 
-static bool hook_selectors_fit(struct td_webhooks *webhooks, const struct td_webhook *webhook,
-                               const struct td_admission_request *request)
+bool td_webhooks_select(struct td_webhooks *webhooks, const struct td_webhook *webhook,
+                        const struct td_admission_request *request)
 {
     const struct td_json *of_namespace = td_json_get(webhook->tree, TD_STR("namespaceSelector"));
     const struct td_json *of_object = td_json_get(webhook->tree, TD_STR("objectSelector"));
@@ -212,10 +228,12 @@ static bool hook_selectors_fit(struct td_webhooks *webhooks, const struct td_web
 }
 
 /* The request may outlive the configuration. */
-static const struct td_webhook *hook_copy(struct td_arena *arena, const struct td_webhook *webhook)
+static const struct td_webhook *hook_copy(struct td_arena *arena, const struct td_webhook *webhook,
+                                          size_t version)
 {
     struct td_webhook *copy = td_arena_new(arena, struct td_webhook);
     *copy = *webhook;
+    copy->version = version;
     copy->tree = td_json_copy(arena, webhook->tree, true);
     copy->name = hook_text(copy->tree, "name");
     return copy;
@@ -230,11 +248,16 @@ size_t td_webhooks_match(struct td_webhooks *webhooks, const struct td_admission
     }
     webhooks_refresh(webhooks);
     size_t count = 0;
-    for (size_t i = 0; i < webhooks->count && count < max; i++) {
+    for (size_t i = 0; i < webhooks->count; i++) {
         const struct td_webhook *webhook = &webhooks->items[i];
-        if (hook_rules_fit(webhook, request) && hook_selectors_fit(webhooks, webhook, request)) {
-            ret[count++] = hook_copy(request->arena, webhook);
+        size_t version;
+        if (!hook_rules_fit(webhook, request, &version)) {
+            continue;
         }
+        if (count < max) {
+            ret[count] = hook_copy(request->arena, webhook, version);
+        }
+        count++;
     }
     return count;
 }

@@ -148,9 +148,31 @@ static void write_cancel(struct td_api_call *call)
 static enum td_write_step write_refused(struct td_write *write,
                                         const struct td_admission_verdict *verdict)
 {
-    td_str reason = verdict->reason.len > 0 ? verdict->reason : TD_STR("Forbidden");
-    td_str copy = td_arena_copy_str(write->arena, reason);
-    return td_write_fail(write, verdict->status, copy.ptr, verdict->message);
+    td_str reason = td_arena_copy_str(write->arena, verdict->reason);
+    if (!verdict->is_foreign) {
+        return td_write_fail(write, verdict->status, reason.ptr, verdict->message);
+    }
+    struct td_json *status =
+        td_call_status(write->call, verdict->status, reason.ptr, verdict->message);
+    if (td_json_is(verdict->details, TD_JSON_TYPE_OBJECT)) {
+        td_json_set(write->arena, status, TD_STR("details"),
+                    td_json_copy(write->arena, verdict->details, false));
+    }
+    td_call_reply_json(write->call, verdict->status, status);
+    return TD_STEP_ANSWERED;
+}
+
+/* The kind of options that a webhook is shown. */
+static const char *write_options_kind(const struct td_write *write)
+{
+    td_str method = write->call->request.method;
+    if (write->is_delete) {
+        return "DeleteOptions";
+    }
+    if (td_str_equal(method, TD_STR("PATCH"))) {
+        return "PatchOptions";
+    }
+    return td_str_equal(method, TD_STR("PUT")) ? "UpdateOptions" : "CreateOptions";
 }
 
 /* Steps 3 and 5. */
@@ -168,6 +190,9 @@ static enum td_write_step write_admit(struct td_write *write, bool is_validating
         .name = write->name,
         .user = &call->request.user,
         .is_dry_run = write->is_dry_run,
+        .options_kind = write_options_kind(write),
+        .field_manager = call->query.field_manager,
+        .field_validation = write->is_delete ? TD_STR_EMPTY : call->query.field_validation,
         .arena = write->arena,
         .object = write->is_delete ? NULL : write->incoming,
         .old = write->old_at,

@@ -94,9 +94,10 @@ static const struct td_api_sink bed_sink = {
     .head = bed_head, .body = bed_body, .is_full = bed_is_full, .end = bed_end};
 
 /* store_options may be NULL: in memory. */
-static inline void bed_init_with(struct bed *bed, const struct td_store_options *store_options)
+static inline void bed_init_on(struct bed *bed, struct td_clock clock,
+                               const struct td_store_options *store_options)
 {
-    *bed = (struct bed){.clock = td_clock_virtual(BED_START * TD_SECOND)};
+    *bed = (struct bed){.clock = clock};
     td_arena_init(&bed->arena, TD_TREE_ARENA_BYTES_MAX);
     struct td_error err = TD_ERROR_INIT;
     if (td_loop_new(&bed->clock, &bed->loop, &err) != TD_OK ||
@@ -109,6 +110,11 @@ static inline void bed_init_with(struct bed *bed, const struct td_store_options 
         fprintf(stderr, "%s\n", err.message);
         __builtin_trap();
     }
+}
+
+static inline void bed_init_with(struct bed *bed, const struct td_store_options *store_options)
+{
+    bed_init_on(bed, td_clock_virtual(BED_START * TD_SECOND), store_options);
 }
 
 static inline void bed_init(struct bed *bed)
