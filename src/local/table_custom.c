@@ -1,9 +1,9 @@
 /*
  * Columns that a definition of a custom resource asks for. A column's JSON path is read step by
- * step while it is followed: ".name", "['name']" or "\." for a dot in a name, "[2]", "[-1]", "[*]"
- * and ".*", and "[?(@.type==\"Ready\")]" with ==, != and the four orders on numbers and texts. A
- * path can lead to many values; the first is shown. What cannot be read or is not there gives an
- * empty cell, as on a server.
+ * step while it is followed: ".name" with "\." for a dot in a name, "['name']", which means the
+ * same as ".name", dots included, "[2]", "[-1]", "[*]" and ".*", and "[?(@.type==\"Ready\")]" with
+ * ==, != and the four orders on numbers and texts. A path can lead to many values; the first is
+ * shown. What cannot be read or is not there gives an empty cell, as on a server.
  */
 #include "local/table_private.h"
 
@@ -12,11 +12,11 @@
 
 /* --- paths --- */
 
-enum path_kind { PATH_MEMBER, PATH_INDEX, PATH_ALL, PATH_FILTER };
+enum path_kind { PATH_MEMBER, PATH_INNER, PATH_INDEX, PATH_ALL, PATH_FILTER };
 
 struct path_step {
     enum path_kind kind;
-    td_str name;       /* of a member */
+    td_str name;       /* of a member; the text of a path inside quotes */
     int64_t index;     /* negative: from the end */
     td_str left;       /* of a filter: the path behind the @ */
     td_str comparison; /* "==", ...; empty: is it there? */
@@ -113,10 +113,9 @@ static bool path_read_bracket(td_str inside, struct path_step *step)
         step->kind = PATH_ALL;
         return true;
     }
-    td_str name = path_unquote(inside);
-    step->kind = name.len < inside.len ? PATH_MEMBER : PATH_INDEX;
-    step->name = name;
-    return step->kind == PATH_MEMBER || td_str_to_int64(inside, &step->index);
+    step->name = path_unquote(inside);
+    step->kind = step->name.len < inside.len ? PATH_INNER : PATH_INDEX;
+    return step->kind == PATH_INNER || td_str_to_int64(inside, &step->index);
 }
 
 /* The step at *at, which is moved behind it; false at what is no path. */
@@ -206,6 +205,16 @@ static const struct td_json *path_search(struct td_arena *arena, const struct td
     return NULL;
 }
 
+static const struct td_json *path_item(const struct td_json *list, int64_t index)
+{
+    if (!td_json_is(list, TD_JSON_TYPE_ARRAY)) {
+        return NULL;
+    }
+    int64_t count = (int64_t)list->count;
+    index += index < 0 ? count : 0;
+    return index >= 0 && index < count ? td_json_at(list, (size_t)index) : NULL;
+}
+
 static const struct td_json *path_find(struct td_arena *arena, const struct td_json *node,
                                        td_str path, unsigned depth)
 {
@@ -225,12 +234,12 @@ static const struct td_json *path_find(struct td_arena *arena, const struct td_j
             node = td_json_get(node, step.name);
             continue;
         }
-        if (!td_json_is(node, TD_JSON_TYPE_ARRAY)) {
-            return NULL;
+        if (step.kind == PATH_INNER) {
+            td_str inner = td_arena_format(arena, ".%.*s", TD_STR_ARG(step.name));
+            node = path_find(arena, node, inner, depth + 1);
+            continue;
         }
-        int64_t count = (int64_t)node->count;
-        int64_t index = step.index < 0 ? count + step.index : step.index;
-        node = index >= 0 && index < count ? td_json_at(node, (size_t)index) : NULL;
+        node = path_item(node, step.index);
     }
     return node;
 }
