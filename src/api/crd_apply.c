@@ -19,7 +19,7 @@
 #include "base/limits.h"
 #include "base/timefmt.h"
 
-#define APPLY_DEPTH_MAX 64 /* of schemas, which are our own and far below it */
+#define APPLY_DEPTH_MAX (TD_JSON_DEPTH_MAX + 1) /* a schema is no deeper than the JSON it was */
 #define APPLY_FLOAT_INTEGER_MAX 9007199254740991.0
 #define APPLY_FLOAT_EPSILON 1e-9
 #define APPLY_DATE_BYTES 10 /* 2006-01-02 */

@@ -17,6 +17,7 @@ int td_custom_default(struct td_arena *arena, const struct td_custom *custom, si
         object->last = pruned->last;
         object->count = pruned->count;
         object->index = pruned->index;
+        return td_crd_default(arena, schema, object, err);
     }
     return TD_OK;
 }

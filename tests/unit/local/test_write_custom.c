@@ -7,6 +7,9 @@
 #define FOOS "/apis/ex.io/v1/namespaces/default/foos"
 #define FOO(rest) "{\"kind\":\"Foo\",\"apiVersion\":\"ex.io/v1\"," rest "}"
 
+#define BARS "/apis/ex.io/v1/namespaces/default/bars"
+#define BAR(rest) "{\"kind\":\"Bar\",\"apiVersion\":\"ex.io/v1\"," rest "}"
+
 static const char definition[] =
     "{\"metadata\":{\"name\":\"foos.ex.io\"},\"spec\":{\"group\":\"ex.io\",\"names\":{\"plural\":"
     "\"foos\",\"kind\":\"Foo\",\"singular\":\"foo\",\"listKind\":\"FooList\"},\"scope\":"
@@ -89,9 +92,51 @@ static void test_write_custom_resources(void **state)
     RUN(custom->bed, steps);
 }
 
+/* Defaults of the schema are set at every level, and given back after somebody removes them. */
+static void test_write_custom_defaults(void **state)
+{
+    struct custom_bed *custom = *state;
+    static const struct step define[] = {
+        {"POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", NULL,
+         "{\"metadata\":{\"name\":\"bars.ex.io\"},\"spec\":{\"group\":\"ex.io\",\"names\":{"
+         "\"plural\":"
+         "\"bars\",\"kind\":\"Bar\"},\"scope\":\"Namespaced\",\"versions\":[{\"name\":\"v1\","
+         "\"served\":"
+         "true,\"storage\":true,\"schema\":{\"openAPIV3Schema\":{\"type\":\"object\","
+         "\"properties\":{"
+         "\"spec\":{\"type\":\"object\",\"default\":{},\"properties\":{\"c\":{\"type\":\"string\","
+         "\"default\":\"red\"},\"n\":{\"type\":\"integer\",\"nullable\":true,\"default\":3},\"l\":{"
+         "\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{\"p\":{\"type\":"
+         "\"string\","
+         "\"default\":\"TCP\"}}}},\"m\":{\"type\":\"object\",\"additionalProperties\":{\"type\":"
+         "\"object\",\"properties\":{\"q\":{\"type\":\"boolean\",\"default\":true}}}}}}}}}}]}}",
+         201, NULL, NULL},
+    };
+    static const struct step steps[] = {
+        {"POST", BARS, NULL, BAR("\"metadata\":{\"name\":\"a\"}"), 201, "spec",
+         "{\"c\":\"red\",\"n\":3}"},
+        {"POST", BARS, NULL, BAR("\"metadata\":{\"name\":\"b\"},\"spec\":{\"c\":null,\"n\":null}"),
+         201, "spec", "{\"n\":null,\"c\":\"red\"}"},
+        {"POST", BARS, NULL,
+         BAR("\"metadata\":{\"name\":\"c\"},\"spec\":{\"c\":\"x\",\"n\":1,\"l\":[{},{\"p\":\"UDP\"}"
+             "],"
+             "\"m\":{\"k\":{}}}"),
+         201, "spec",
+         "{\"c\":\"x\",\"n\":1,\"l\":[{\"p\":\"TCP\"},{\"p\":\"UDP\"}],\"m\":{\"k\":{\"q\":true}}"
+         "}"},
+        {"PATCH", BARS "/c", MERGE, "{\"spec\":{\"c\":null}}", 200, "spec.c", "red"},
+        {"PATCH", BARS "/d?fieldManager=m", APPLY, BAR("\"metadata\":{\"name\":\"d\"}"), 201,
+         "spec.c", "red"},
+    };
+    RUN(custom->bed, define);
+    td_crds_sync(custom->crds);
+    RUN(custom->bed, steps);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_write_custom_defaults, setup, teardown),
         cmocka_unit_test_setup_teardown(test_write_custom_resources, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
