@@ -173,11 +173,52 @@ static bool crds_is_changed(const struct td_change *change)
            !td_json_equal(td_json_get(before, TD_STR("spec")), td_json_get(after, TD_STR("spec")));
 }
 
+static void crds_woken(void *context);
+
+/* Serves all that are stored, from a new cursor on. */
+static int crds_start(struct td_crds *crds, struct td_collection *collection, struct td_error *err)
+{
+    struct td_collection_iter iter;
+    struct td_stored *stored;
+    int code = td_watch_open(&crds->cursor, collection, td_store_version(td_api_store(crds->api)),
+                             crds_woken, crds, err);
+    if (code != TD_OK) {
+        return code;
+    }
+    td_collection_iter_init(&iter, collection, TD_STR_EMPTY);
+    while ((stored = td_collection_iter_next(&iter))) {
+        crds_serve(crds, stored);
+    }
+    return TD_OK;
+}
+
+/* The log dropped changes before they were read: rows without a definition go, the others come
+ * again. */
+static void crds_restart(struct td_crds *crds)
+{
+    struct td_collection *collection = crds->cursor.collection;
+    const struct td_resources *resources = td_api_resources(crds->api);
+    struct td_error err = TD_ERROR_INIT;
+    for (size_t i = td_resources_count(resources); i > 0; i--) {
+        const struct td_resource *row = td_resources_row(resources, i - 1);
+        if (row->custom && !td_collection_get(collection, TD_STR_EMPTY, row->collection)) {
+            td_auto_arena arena;
+            td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+            crds_forget(crds, td_arena_copy_str(&arena, row->collection));
+        }
+    }
+    td_watch_close(&crds->cursor);
+    if (crds_start(crds, collection, &err) != TD_OK) {
+        crds_complain(crds, TD_STR("all"), &err);
+    }
+}
+
 void td_crds_sync(struct td_crds *crds)
 {
     const struct td_change *change;
     struct td_error err = TD_ERROR_INIT;
-    while (td_watch_next(&crds->cursor, &change, &err) == TD_OK && change) {
+    int code;
+    while ((code = td_watch_next(&crds->cursor, &change, &err)) == TD_OK && change) {
         struct td_stored *after = td_stored_ref(change->after);
         if (change->type == TD_CHANGE_DELETED) {
             crds_forget(crds, after->name);
@@ -185,6 +226,9 @@ void td_crds_sync(struct td_crds *crds)
             crds_serve(crds, after);
         }
         td_stored_unref(after);
+    }
+    if (code != TD_OK) {
+        crds_restart(crds);
     }
 }
 
@@ -204,16 +248,10 @@ int td_crds_new(struct td_api *api, struct td_log *log, struct td_crds **ret, st
     struct td_crds *crds = td_alloc_zero(1, sizeof(*crds));
     crds->api = api;
     crds->log = log;
-    code = td_watch_open(&crds->cursor, collection, td_store_version(store), crds_woken, crds, err);
+    code = crds_start(crds, collection, err);
     if (code != TD_OK) {
         td_free(crds);
         return code;
-    }
-    struct td_collection_iter iter;
-    struct td_stored *stored;
-    td_collection_iter_init(&iter, collection, TD_STR_EMPTY);
-    while ((stored = td_collection_iter_next(&iter))) {
-        crds_serve(crds, stored);
     }
     *ret = crds;
     return TD_OK;

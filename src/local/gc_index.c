@@ -1,14 +1,15 @@
 #include "local/gc_index.h"
 
+#include <stdint.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/assert.h"
 #include "base/limits.h"
 #include "base/vec.h"
 
 struct gc_owner {
     td_str uid; /* owned */
+    bool is_gone;
     TD_VEC_FIELDS(struct td_gc_dependent *);
 };
 
@@ -56,6 +57,7 @@ static void gc_dependent_free(struct td_gc_dependent *dependent)
         gc_free_text(dependent->owners[i]);
     }
     td_free(dependent->owners);
+    td_free(dependent->places);
     gc_free_text(dependent->key);
     td_free(dependent);
 }
@@ -82,24 +84,37 @@ void td_gc_index_done(struct td_gc_index *index)
     td_map_done(&index->owners);
 }
 
+/* The last of the list takes the free place, so that an owner of many loses each in one step. */
+static void gc_take_off(struct gc_owner *owner, size_t place)
+{
+    struct td_gc_dependent *last = owner->items[owner->count - 1];
+    for (size_t i = 0; i < last->owner_count; i++) {
+        if (last->places[i] == owner->count - 1 && td_str_equal(last->owners[i], owner->uid)) {
+            last->places[i] = place;
+            break;
+        }
+    }
+    owner->items[place] = last;
+    owner->count--;
+}
+
 static void gc_unlink(struct td_gc_index *index, struct td_gc_dependent *dependent)
 {
     for (size_t i = 0; i < dependent->owner_count; i++) {
         struct gc_owner *owner = td_map_get(&index->owners, dependent->owners[i]);
-        for (size_t d = 0; owner && d < owner->count; d++) {
-            if (owner->items[d] == dependent) {
-                td_vec_remove(owner, d);
-                break;
-            }
+        if (!owner || dependent->places[i] == SIZE_MAX) {
+            continue;
         }
-        if (owner && owner->count == 0) {
+        gc_take_off(owner, dependent->places[i]);
+        if (owner->count == 0) {
             (void)td_map_remove(&index->owners, owner->uid); /* it was there */
             gc_owner_free(owner);
         }
     }
 }
 
-static void gc_link(struct td_gc_index *index, struct td_gc_dependent *dependent, td_str uid)
+/* Where the dependent is in its owner's list from now on. */
+static size_t gc_link(struct td_gc_index *index, struct td_gc_dependent *dependent, td_str uid)
 {
     struct gc_owner *owner = td_map_get(&index->owners, uid);
     if (!owner) {
@@ -108,13 +123,15 @@ static void gc_link(struct td_gc_index *index, struct td_gc_dependent *dependent
         owner->count_max = TD_GC_DEPENDENTS_MAX;
         if (td_map_put(&index->owners, owner->uid, owner) != 0) {
             gc_owner_free(owner); /* at the cap: its dependents outlive it */
-            return;
+            return SIZE_MAX;
         }
     }
     struct td_gc_dependent **place = td_vec_push(owner);
-    if (place) {
-        *place = dependent;
+    if (!place) {
+        return SIZE_MAX; /* as above */
     }
+    *place = dependent;
+    return owner->count - 1;
 }
 
 static bool gc_is_same(const struct td_gc_dependent *dependent, const td_str *owners,
@@ -155,13 +172,15 @@ void td_gc_index_set(struct td_gc_index *index, td_str collection, td_str ns, td
     dependent->ns = td_str_slice(key, collection.len + 1, collection.len + 1 + ns.len);
     dependent->name = td_str_slice(key, key.len - name.len, key.len);
     dependent->owners = td_alloc_zero(owner_count, sizeof(td_str));
+    dependent->places = td_alloc_zero(owner_count, sizeof(size_t));
     if (td_map_put(&index->dependents, key, dependent) != 0) {
         gc_dependent_free(dependent); /* at the cap: it outlives its owners */
         return;
     }
     for (size_t i = 0; i < owner_count; i++) {
-        dependent->owners[dependent->owner_count++] = gc_copy(owners[i]);
-        gc_link(index, dependent, owners[i]);
+        dependent->owners[i] = gc_copy(owners[i]);
+        dependent->places[i] = gc_link(index, dependent, owners[i]);
+        dependent->owner_count++;
     }
 }
 
@@ -176,4 +195,18 @@ const struct td_gc_dependent *td_gc_index_at(const struct td_gc_index *index, td
 {
     const struct gc_owner *owner = td_map_get(&index->owners, owner_uid);
     return owner && position < owner->count ? owner->items[position] : NULL;
+}
+
+void td_gc_index_mark_gone(struct td_gc_index *index, td_str owner_uid)
+{
+    struct gc_owner *owner = td_map_get(&index->owners, owner_uid);
+    if (owner) {
+        owner->is_gone = true;
+    }
+}
+
+bool td_gc_index_is_gone(const struct td_gc_index *index, td_str owner_uid)
+{
+    const struct gc_owner *owner = td_map_get(&index->owners, owner_uid);
+    return owner && owner->is_gone;
 }

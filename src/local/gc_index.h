@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/map.h"
@@ -16,6 +17,7 @@ struct td_gc_dependent {
     td_str ns;
     td_str name;
     td_str *owners; /* uids; owned */
+    size_t *places; /* in each owner's list; SIZE_MAX: the list was full; owned */
     size_t owner_count;
 };
 
@@ -31,8 +33,13 @@ void td_gc_index_done(struct td_gc_index *index);
 void td_gc_index_set(struct td_gc_index *index, td_str collection, td_str ns, td_str name,
                      const td_str *owners, size_t owner_count);
 
-/* The dependents of an owner, by position from 0; NULL at the end. The list must not change in
- * between: copy what is needed first. */
+/* The dependents of an owner, in no order, by position from 0; NULL at the end. The list must not
+ * change in between: copy what is needed first. */
 size_t td_gc_index_count(const struct td_gc_index *index, td_str owner_uid);
 const struct td_gc_dependent *td_gc_index_at(const struct td_gc_index *index, td_str owner_uid,
                                              size_t position);
+
+/* An owner that was seen going, which matters when its kind has gone too; forgotten with its last
+ * dependent. */
+void td_gc_index_mark_gone(struct td_gc_index *index, td_str owner_uid);
+bool td_gc_index_is_gone(const struct td_gc_index *index, td_str owner_uid);

@@ -1,6 +1,7 @@
 #include "local/observer.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/vec.h"
@@ -16,6 +17,7 @@ struct observed {
 struct td_observer {
     struct td_api *api;
     td_observer_fn fn;
+    td_observer_missed_fn missed; /* may be NULL */
     void *context;
     const td_str *names; /* borrowed */
     size_t name_count;
@@ -23,21 +25,16 @@ struct td_observer {
     TD_VEC_FIELDS(struct observed *);
 };
 
-/* A cursor that fell off its log starts again with everything there is: changes come as
- * modifications, deletions in between are seen when something else asks for the object. */
-static void observer_restart(struct observed *observed);
 static void observer_refresh(struct td_observer *observer);
 
-/* Resources come and go with definitions, whose controller was woken before us: the cursors of one
- * collection are woken in the order in which they were opened. */
-static void observer_woken(void *context)
+/* What was told since the last time; false when the log dropped some of it. */
+static bool observer_drain(struct observed *observed)
 {
-    struct observed *observed = context;
     struct td_observer *observer = observed->observer;
     const struct td_change *change;
-    struct td_error err = TD_ERROR_INIT;
-    int code;
-    while ((code = td_watch_next(&observed->cursor, &change, &err)) == TD_OK && change) {
+    int code = TD_OK;
+    while (observed->cursor.collection &&
+           (code = td_watch_next(&observed->cursor, &change, NULL)) == TD_OK && change) {
         struct td_stored *before = change->before ? td_stored_ref(change->before) : NULL;
         struct td_stored *after = td_stored_ref(change->after);
         if (change->type == TD_CHANGE_DELETED) {
@@ -48,10 +45,7 @@ static void observer_woken(void *context)
         td_stored_unref(before);
         td_stored_unref(after);
     }
-    if (code != TD_OK) {
-        observer_restart(observed);
-    }
-    observer_refresh(observer);
+    return code == TD_OK;
 }
 
 static void observer_read_all(struct observed *observed)
@@ -59,6 +53,9 @@ static void observer_read_all(struct observed *observed)
     struct td_observer *observer = observed->observer;
     struct td_collection_iter iter;
     struct td_stored *stored;
+    if (!observed->cursor.collection) {
+        return;
+    }
     td_collection_iter_init(&iter, observed->cursor.collection, TD_STR_EMPTY);
     while ((stored = td_collection_iter_next(&iter))) {
         td_stored_ref(stored);
@@ -68,17 +65,42 @@ static void observer_read_all(struct observed *observed)
     td_collection_iter_done(&iter);
 }
 
+static void observer_woken(void *context);
+
+static void observer_open(struct observed *observed, struct td_collection *collection)
+{
+    struct td_store *store = td_api_store(observed->observer->api);
+    int code = td_watch_open(&observed->cursor, collection, td_store_version(store), observer_woken,
+                             observed, NULL);
+    td_assert(code == TD_OK); /* no log has dropped what is still to come */
+}
+
+/* A cursor fell off its log: whatever was deleted meanwhile is not known, so everything of every
+ * collection is told again. Who keeps what it was told clears that first. */
 static void observer_restart(struct observed *observed)
 {
+    struct td_observer *observer = observed->observer;
     struct td_collection *collection = observed->cursor.collection;
-    struct td_error err = TD_ERROR_INIT;
     td_watch_close(&observed->cursor);
-    int code = td_watch_open(&observed->cursor, collection,
-                             td_store_version(td_api_store(observed->observer->api)),
-                             observer_woken, observed, &err);
-    if (code == TD_OK) {
-        observer_read_all(observed);
+    observer_open(observed, collection);
+    if (observer->missed) {
+        observer->missed(observer->context);
     }
+    for (size_t i = 0; i < observer->count; i++) {
+        observer_read_all(observer->items[i]);
+    }
+}
+
+/* Resources come and go with definitions, whose controller was woken before us: the cursors of one
+ * collection are woken in the order in which they were opened. */
+static void observer_woken(void *context)
+{
+    struct observed *observed = context;
+    struct td_observer *observer = observed->observer;
+    if (!observer_drain(observed)) {
+        observer_restart(observed);
+    }
+    observer_refresh(observer); /* may free what woke us */
 }
 
 static void observer_add(struct td_observer *observer, const struct td_resource *resource)
@@ -97,10 +119,8 @@ static void observer_add(struct td_observer *observer, const struct td_resource 
     observed->observer = observer;
     observed->resource = td_resource_ref(resource);
     observed->is_served = true;
-    if (td_watch_open(&observed->cursor, collection, td_store_version(store), observer_woken,
-                      observed, NULL) == TD_OK) {
-        observer_read_all(observed);
-    }
+    observer_open(observed, collection);
+    observer_read_all(observed);
 }
 
 static bool observer_wants(const struct td_observer *observer, const struct td_resource *resource)
@@ -158,7 +178,7 @@ static void observer_refresh(struct td_observer *observer)
     for (size_t i = observer->count; i > 0; i--) {
         struct observed *observed = observer->items[i - 1];
         if (!observed->is_served) {
-            observer_woken(observed); /* its last deletions */
+            (void)observer_drain(observed); /* its last deletions; nobody asks for it any more */
             td_vec_remove(observer, i - 1);
             observed_free(observed);
         }
@@ -177,6 +197,11 @@ struct td_observer *td_observer_new(struct td_api *api, const td_str *collection
     observer->count_max = TD_COLLECTIONS_MAX;
     observer_refresh(observer);
     return observer;
+}
+
+void td_observer_set_missed(struct td_observer *observer, td_observer_missed_fn fn)
+{
+    observer->missed = fn;
 }
 
 void td_observer_free(struct td_observer *observer)
