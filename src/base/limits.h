@@ -128,6 +128,9 @@
 #define TD_TARGET_VPAS_MAX 256                /* VPAs of one target; younger ones are left out */
 #define TD_UPDATER_PODS_MAX ((size_t)1 << 20) /* pods that the updater remembers something of */
 
+#define TD_STATEFUL_SLOTS_MAX ((size_t)1 << 17) /* ordinals of one StatefulSet that are looked at  \
+                                                 */
+
 /* Usage traces. */
 #define TD_TRACE_BYTES_MAX ((size_t)256 << 20) /* one file */
 #define TD_TRACES_MAX 100000                   /* containers in one replay */

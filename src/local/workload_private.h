@@ -31,6 +31,8 @@ enum td_workload_kinds {
     TD_KIND_REPLICA_SET,
     TD_KIND_REPLICATION_CONTROLLER,
     TD_KIND_DEPLOYMENT,
+    TD_KIND_STATEFUL_SET,
+    TD_KIND_DAEMON_SET,
     TD_KIND_COUNT,
 };
 
@@ -48,6 +50,8 @@ struct td_workload_row {
 extern const struct td_workload_row td_workload_replica_set;
 extern const struct td_workload_row td_workload_replication_controller;
 extern const struct td_workload_row td_workload_deployment;
+extern const struct td_workload_row td_workload_stateful_set;
+extern const struct td_workload_row td_workload_daemon_set;
 
 struct td_workload_control {
     struct td_workloads *all;
@@ -68,6 +72,7 @@ struct td_workloads {
     struct td_child_index replica_set_index;
     struct td_child_index revision_index;
     struct td_child_index job_index;
+    struct td_child_index node_index;
     struct td_map owners; /* by uid: td_workload_owner */
     struct td_workload_control controls[TD_KIND_COUNT];
 };

@@ -13,8 +13,8 @@ static int64_t rollout_least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static int64_t rollout_share(struct td_arena *arena, const struct td_json *value, int64_t total,
-                             bool round_up)
+int64_t td_rollout_share(struct td_arena *arena, const struct td_json *value, int64_t total,
+                         bool round_up)
 {
     struct td_intstr share;
     int64_t count = 0;
@@ -46,9 +46,9 @@ struct td_rollout td_rollout_read(struct td_arena *arena, const struct td_json *
         return rollout;
     }
     rollout.surge_max =
-        rollout_share(arena, td_json_get(limits, TD_STR("maxSurge")), rollout.replicas, true);
-    rollout.unavailable_max = rollout_share(arena, td_json_get(limits, TD_STR("maxUnavailable")),
-                                            rollout.replicas, false);
+        td_rollout_share(arena, td_json_get(limits, TD_STR("maxSurge")), rollout.replicas, true);
+    rollout.unavailable_max = td_rollout_share(arena, td_json_get(limits, TD_STR("maxUnavailable")),
+                                               rollout.replicas, false);
     if (rollout.surge_max == 0 && rollout.unavailable_max == 0) {
         rollout.unavailable_max = 1;
     }

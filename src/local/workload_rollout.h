@@ -36,6 +36,10 @@ struct td_rollout_set {
     int64_t target;
 };
 
+/* A count or percentage of a total; 0 when it is missing. */
+int64_t td_rollout_share(struct td_arena *arena, const struct td_json *value, int64_t total,
+                         bool round_up);
+
 /* From spec.strategy; both limits 0 gives one unavailable, as upstream. */
 struct td_rollout td_rollout_read(struct td_arena *arena, const struct td_json *deployment);
 

@@ -10,6 +10,7 @@
 #include "local/api.h"
 #include "local/edit.h"
 #include "local/observer.h"
+#include "local/workload_daemon.h"
 #include "local/workload_private.h"
 
 #define WORKLOAD_BACKOFF_MIN (5 * TD_MILLISECOND) /* as client-go's default rate limiter */
@@ -20,13 +21,19 @@ static const struct td_workload_row *const workload_rows[TD_KIND_COUNT] = {
     [TD_KIND_REPLICA_SET] = &td_workload_replica_set,
     [TD_KIND_REPLICATION_CONTROLLER] = &td_workload_replication_controller,
     [TD_KIND_DEPLOYMENT] = &td_workload_deployment,
+    [TD_KIND_STATEFUL_SET] = &td_workload_stateful_set,
+    [TD_KIND_DAEMON_SET] = &td_workload_daemon_set,
 };
 
 static const td_str workload_collections[] = {
     TD_STR_INIT("pods"),
+    TD_STR_INIT("nodes"),
     TD_STR_INIT("replicationcontrollers"),
     TD_STR_INIT("replicasets.apps"),
     TD_STR_INIT("deployments.apps"),
+    TD_STR_INIT("statefulsets.apps"),
+    TD_STR_INIT("daemonsets.apps"),
+    TD_STR_INIT("controllerrevisions.apps"),
 };
 
 td_time td_workload_now(const struct td_workloads *all)
@@ -266,6 +273,8 @@ static void workload_pod_changed(const struct td_child *before, const struct td_
     if (workload_is_news(before, after)) {
         workload_offer(all, TD_KIND_REPLICA_SET, after);
         workload_offer(all, TD_KIND_REPLICATION_CONTROLLER, after);
+        workload_offer(all, TD_KIND_STATEFUL_SET, after);
+        workload_offer(all, TD_KIND_DAEMON_SET, after);
     }
 }
 
@@ -292,6 +301,10 @@ static void workload_observe(const struct td_resource *resource, struct td_store
     const struct td_stored *stored = after ? after : before;
     if (td_str_equal(resource->collection, TD_STR("pods"))) {
         td_child_index_refresh(&all->pod_index, stored->ns, stored->name);
+        return;
+    }
+    if (td_str_equal(resource->collection, TD_STR("nodes"))) {
+        td_workload_node_changed(all, before, after);
         return;
     }
     if (td_str_equal(resource->collection, all->revision_index.collection)) {
@@ -359,6 +372,7 @@ struct td_workloads *td_workloads_new(struct td_api *api, struct td_log *log)
     td_child_index_init(&all->revision_index, store, TD_STR("controllerrevisions.apps"),
                         workload_other_changed, all);
     td_child_index_init(&all->job_index, store, TD_STR("jobs.batch"), workload_other_changed, all);
+    td_child_index_init(&all->node_index, store, TD_STR("nodes"), workload_other_changed, all);
     td_map_init(&all->owners, TD_COLLECTION_OBJECTS_MAX);
     for (size_t i = 0; i < TD_KIND_COUNT; i++) {
         workload_control_init(all, i);
@@ -383,6 +397,7 @@ void td_workloads_free(struct td_workloads *all)
     td_child_index_done(&all->replica_set_index);
     td_child_index_done(&all->revision_index);
     td_child_index_done(&all->job_index);
+    td_child_index_done(&all->node_index);
     size_t position = 0;
     const struct td_map_entry *entry;
     while ((entry = td_map_next(&all->owners, &position))) {

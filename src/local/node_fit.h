@@ -1,0 +1,21 @@
+/*
+ * May a pod be on a node? Node selectors, required node affinity and taints, as the scheduler and
+ * the DaemonSet controller read them. Pure.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/arena.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "kube/labels.h"
+
+/* spec.nodeSelector and the required part of spec.affinity.nodeAffinity of a pod. */
+bool td_node_fits_affinity(struct td_arena *arena, const struct td_json *pod_spec, td_str node,
+                           const struct td_labels *node_labels);
+
+/* Are all taints with one of the effects tolerated? With `only_execute` NoExecute alone is looked
+ * at, else NoSchedule as well. Both lists may be NULL. */
+bool td_node_tolerates(const struct td_json *tolerations, const struct td_json *taints,
+                       bool only_execute);
