@@ -169,6 +169,9 @@
 /* Storage of the local cluster. */
 #define TD_STORED_NAME_BYTES_MAX ((size_t)1024)      /* one namespace or name */
 #define TD_STORED_JSON_BYTES_MAX ((size_t)4 << 20)   /* one object as text */
+#define TD_NODES_OWN_MAX 5000                        /* nodes that a local cluster starts with */
+#define TD_NODE_RESOURCES_MAX ((size_t)64)           /* kinds of resources that a node offers */
+#define TD_NODE_TAINTS_MAX ((size_t)256)             /* with more of them no pod is placed there */
 #define TD_GC_DEPENDENTS_MAX ((size_t)1 << 20)       /* objects that name an owner */
 #define TD_COLLECTIONS_MAX ((size_t)1024)            /* kinds that have objects, users' included */
 #define TD_COLLECTION_KEY_BYTES_MAX ((size_t)512)    /* "deployments.apps" */

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/str.h"
@@ -15,6 +16,7 @@
 
 #define UP_LISTEN "127.0.0.1:6443"
 #define UP_KUBECONFIG "tandem.kubeconfig"
+#define UP_NODES 3
 
 static const char up_help[] =
     "start a local cluster: a Kubernetes API server in this process, nothing to install\n\n"
@@ -26,6 +28,8 @@ static const char up_help[] =
     "  --kubeconfig FILE     where to write the administrator's kubeconfig, readable by you only\n"
     "                        (" UP_KUBECONFIG ")\n"
     "  --data DIR            keep everything in DIR: what was acknowledged survives a crash\n"
+    "  --nodes N             how many nodes it has, each with 8 CPUs and 32Gi (3); with 0 pods\n"
+    "                        are left to a scheduler and kubelets of your own\n"
     "  --seed N              of uids and generated names (1)\n"
     "  -q, --quiet           no log lines\n"
     "  -v, --verbose         more of them\n\n"
@@ -36,6 +40,7 @@ struct up {
     const char *kubeconfig;
     const char *data_dir;
     uint64_t seed;
+    size_t node_count;
     enum td_log_level level;
     struct td_clock clock;
     struct td_log *log;
@@ -53,7 +58,24 @@ static int up_parse_seed(struct up *up)
     return TD_EXIT_DONE;
 }
 
-enum { UP_OPTION_LISTEN = 256, UP_OPTION_KUBECONFIG, UP_OPTION_DATA, UP_OPTION_SEED };
+static int up_parse_nodes(struct up *up)
+{
+    int64_t count;
+    if (!td_str_to_int64(td_str_from(optarg), &count) || count < 0 || count > TD_NODES_OWN_MAX) {
+        return td_command_fail("--nodes: '%s': must be a whole number from 0 to %d", optarg,
+                               TD_NODES_OWN_MAX);
+    }
+    up->node_count = (size_t)count;
+    return TD_EXIT_DONE;
+}
+
+enum {
+    UP_OPTION_LISTEN = 256,
+    UP_OPTION_KUBECONFIG,
+    UP_OPTION_DATA,
+    UP_OPTION_SEED,
+    UP_OPTION_NODES
+};
 
 /* -1: go on. */
 static int up_parse(struct up *up, int argc, char **argv)
@@ -63,6 +85,7 @@ static int up_parse(struct up *up, int argc, char **argv)
         {"kubeconfig", required_argument, NULL, UP_OPTION_KUBECONFIG},
         {"data", required_argument, NULL, UP_OPTION_DATA},
         {"seed", required_argument, NULL, UP_OPTION_SEED},
+        {"nodes", required_argument, NULL, UP_OPTION_NODES},
         {"quiet", no_argument, NULL, 'q'},
         {"verbose", no_argument, NULL, 'v'},
         {"help", no_argument, NULL, 'h'},
@@ -82,6 +105,11 @@ static int up_parse(struct up *up, int argc, char **argv)
             break;
         case UP_OPTION_SEED:
             if (up_parse_seed(up) != TD_EXIT_DONE) {
+                return TD_EXIT_FAILED;
+            }
+            break;
+        case UP_OPTION_NODES:
+            if (up_parse_nodes(up) != TD_EXIT_DONE) {
                 return TD_EXIT_FAILED;
             }
             break;
@@ -115,6 +143,7 @@ static int up_start(struct up *up, struct td_error *err)
         .listen = up->listen ? up->listen : UP_LISTEN,
         .data_dir = up->data_dir,
         .seed = up->seed,
+        .node_count = up->node_count,
     };
     int code = td_cluster_new(&options, &up->cluster, err);
     if (code == TD_IO && !up->listen) {
@@ -169,7 +198,8 @@ static int up_run(struct up *up, struct td_error *err)
 
 int td_command_up(int argc, char **argv)
 {
-    struct up up = {.kubeconfig = UP_KUBECONFIG, .seed = 1, .level = TD_LOG_INFO};
+    struct up up = {
+        .kubeconfig = UP_KUBECONFIG, .seed = 1, .node_count = UP_NODES, .level = TD_LOG_INFO};
     int status = up_parse(&up, argc, argv);
     if (status >= 0) {
         return status;

@@ -16,6 +16,7 @@
 #include "local/gc.h"
 #include "local/identity.h"
 #include "local/namespaces.h"
+#include "local/nodes.h"
 #include "local/serve.h"
 #include "local/store.h"
 #include "local/system.h"
@@ -35,6 +36,7 @@ struct td_cluster {
     struct td_namespaces *namespaces;
     struct td_workloads *workloads;
     struct td_disruption *disruption;
+    struct td_nodes *nodes;
     struct td_serve *serve;
 };
 
@@ -88,7 +90,12 @@ static int cluster_start_api(struct td_cluster *cluster, const struct td_cluster
         cluster->workloads = td_workloads_new(cluster->api, options->log);
         cluster->disruption = td_disruption_new(cluster->api, options->log);
     }
-    return code == TD_OK ? td_system_install(cluster->api, err) : code;
+    if (code == TD_OK) {
+        code = td_system_install(cluster->api, err);
+    }
+    const struct td_nodes_options nodes = {
+        .api = cluster->api, .log = options->log, .count = options->node_count};
+    return code == TD_OK ? td_nodes_new(&nodes, &cluster->nodes, err) : code;
 }
 
 static int cluster_start_server(struct td_cluster *cluster,
@@ -144,6 +151,7 @@ void td_cluster_free(struct td_cluster *cluster)
         return;
     }
     td_serve_free(cluster->serve);
+    td_nodes_free(cluster->nodes);
     td_disruption_free(cluster->disruption);
     td_namespaces_free(cluster->namespaces);
     td_expiry_free(cluster->expiry);

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/str.h"
@@ -22,6 +23,7 @@ struct td_cluster_options {
     const char *listen;   /* "127.0.0.1:6443" */
     const char *data_dir; /* durable; NULL: in memory */
     uint64_t seed;
+    size_t node_count; /* nodes of our own; 0: none, and pods are others' business */
 };
 
 int td_cluster_new(const struct td_cluster_options *options, struct td_cluster **ret,

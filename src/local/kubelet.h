@@ -1,0 +1,43 @@
+/*
+ * Runs the pods of our own nodes, as far as their status goes: there is no process behind a
+ * container. A bound pod is created, runs and is ready after a start-up time; one that is not
+ * restarted ends after a while; one that is deleted goes; one whose resources change is resized in
+ * place when its node has room. What a pod's status says at each step is in kubelet_status.h, and
+ * the moments are decided here, one function a step. Fed by nodes.c; acts through local/edit.h.
+ * Times are of the cluster's clock. One thread, the loop's.
+ */
+#pragma once
+
+#include "base/clock.h"
+#include "base/str.h"
+
+struct td_api;
+struct td_kubelet;
+struct td_log;
+struct td_node;
+struct td_node_index;
+struct td_scheduler;
+
+#define TD_KUBELET_START_UP TD_SECOND
+#define TD_KUBELET_RESIZE TD_SECOND
+#define TD_KUBELET_SHUT_DOWN TD_SECOND /* or the grace period, when that is shorter */
+#define TD_KUBELET_RUNS_FOR (5 * TD_SECOND)
+#define TD_KUBELET_PAUSE_MIN (10 * TD_SECOND) /* before a second restart; doubles */
+#define TD_KUBELET_PAUSE_MAX (5 * TD_MINUTE)
+
+/* Annotations of pods that are not always restarted: how long they run ("90s"), and with which
+ * code they end ("1"). */
+#define TD_KUBELET_RUNS_FOR_ANNOTATION "tandem.dev/runs-for"
+#define TD_KUBELET_EXIT_CODE_ANNOTATION "tandem.dev/exit-code"
+
+/* The index is borrowed, and what is written is put into it; the scheduler, borrowed too, hears of
+ * room that becomes free by that. */
+struct td_kubelet *td_kubelet_new(struct td_api *api, struct td_log *log,
+                                  struct td_node_index *index, struct td_scheduler *scheduler);
+void td_kubelet_free(struct td_kubelet *kubelet); /* NULL is accepted */
+
+/* A bound pod has changed. */
+void td_kubelet_pod(struct td_kubelet *kubelet, td_str key);
+
+/* Resizes that wait for room on the node may be possible. */
+void td_kubelet_room(struct td_kubelet *kubelet, const struct td_node *node);

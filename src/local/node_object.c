@@ -1,0 +1,166 @@
+#include "local/node_object.h"
+
+#include "base/assert.h"
+#include "base/error.h"
+#include "base/timefmt.h"
+#include "local/condition.h"
+#include "local/node_index.h"
+#include "local/write.h"
+
+#define NODE_PREFIX "tandem-"
+#define NODE_LEASE_SECONDS 40
+
+static const char node_text[] =
+    "{\"kind\":\"Node\",\"apiVersion\":\"v1\",\"metadata\":{\"labels\":{"
+    "\"beta.kubernetes.io/arch\":\"amd64\",\"beta.kubernetes.io/os\":\"linux\","
+    "\"kubernetes.io/arch\":\"amd64\",\"kubernetes.io/os\":\"linux\"},"
+    "\"annotations\":{\"" TD_NODE_OWNER_ANNOTATION "\":\"" TD_NODE_OWNER "\"}},\"spec\":{}}";
+
+static const char node_status_text[] =
+    "{\"capacity\":{\"cpu\":\"8\",\"ephemeral-storage\":\"256Gi\",\"memory\":\"32Gi\","
+    "\"pods\":\"110\"},"
+    "\"nodeInfo\":{\"machineID\":\"\",\"systemUUID\":\"\",\"bootID\":\"\",\"kernelVersion\":\"\","
+    "\"osImage\":\"tandem\",\"containerRuntimeVersion\":\"tandem://1\","
+    "\"kubeletVersion\":\"v1.36.3+tandem\",\"kubeProxyVersion\":\"\","
+    "\"operatingSystem\":\"linux\",\"architecture\":\"amd64\"},"
+    "\"daemonEndpoints\":{\"kubeletEndpoint\":{\"Port\":0}}}";
+
+static struct td_json *node_parse(struct td_arena *arena, const char *text)
+{
+    struct td_json *tree = NULL;
+    int code = td_json_parse(arena, td_str_from(text), NULL, &tree, NULL);
+    td_assert(code == TD_OK);
+    return tree;
+}
+
+struct td_json *td_node_object_new(struct td_arena *arena, size_t number)
+{
+    struct td_json *node = node_parse(arena, node_text);
+    struct td_json *metadata = td_json_get(node, TD_STR("metadata"));
+    td_str name = td_arena_format(arena, NODE_PREFIX "%zu", number);
+    td_json_set_str(arena, metadata, TD_STR("name"), name);
+    td_json_set_str(arena, td_json_get(metadata, TD_STR("labels")),
+                    TD_STR("kubernetes.io/hostname"), name);
+    struct td_json *status = td_json_ensure_object(arena, node, TD_STR("status"));
+    struct td_json *addresses = td_json_new_array(arena);
+    struct td_json *address = td_json_new_object(arena);
+    td_json_set_str(arena, address, TD_STR("type"), TD_STR("InternalIP"));
+    td_json_set_str(arena, address, TD_STR("address"),
+                    td_arena_format(arena, "172.18.%zu.%zu", number / 250, number % 250 + 1));
+    td_json_append(addresses, address);
+    td_json_set(arena, status, TD_STR("addresses"), addresses);
+    return node;
+}
+
+size_t td_node_object_number(td_str name)
+{
+    int64_t number;
+    size_t prefix = sizeof(NODE_PREFIX) - 1;
+    bool is_one = td_str_starts_with(name, TD_STR(NODE_PREFIX)) &&
+                  td_str_to_int64(td_str_slice(name, prefix, name.len), &number) && number > 0;
+    return is_one ? (size_t)number : 0;
+}
+
+/* ---- Status ---- */
+
+static bool node_fill(struct td_arena *arena, struct td_json *node, struct td_json *status)
+{
+    const struct td_json *wanted = node_parse(arena, node_status_text);
+    bool is_changed = false;
+    for (const struct td_json *m = wanted->first; m; m = m->next) {
+        if (!td_json_get(status, m->key)) {
+            td_json_set(arena, status, m->key, td_json_copy(arena, m, false));
+            is_changed = true;
+        }
+    }
+    if (!td_json_get(status, TD_STR("allocatable"))) {
+        td_json_set(arena, status, TD_STR("allocatable"),
+                    td_json_copy(arena, td_json_get(status, TD_STR("capacity")), false));
+        is_changed = true;
+    }
+    struct td_json *addresses = td_json_get(status, TD_STR("addresses"));
+    if (!td_json_is(addresses, TD_JSON_TYPE_ARRAY)) {
+        addresses = td_json_new_array(arena);
+        td_json_set(arena, status, TD_STR("addresses"), addresses);
+    }
+    if (addresses->count < 2) {
+        struct td_json *host = td_json_new_object(arena);
+        td_json_set_str(arena, host, TD_STR("type"), TD_STR("Hostname"));
+        td_json_set_str(
+            arena, host, TD_STR("address"),
+            td_json_get_str(td_json_get(node, TD_STR("metadata")), TD_STR("name"), TD_STR_EMPTY));
+        td_json_append(addresses, host);
+        is_changed = true;
+    }
+    return is_changed;
+}
+
+static bool node_set_condition(struct td_arena *arena, struct td_json *status,
+                               const char *const texts[4], td_time now, bool is_heartbeat)
+{
+    td_str type = td_str_from(texts[0]);
+    struct td_json *old = td_condition_find(status, type);
+    if (old && !is_heartbeat && td_condition_is(status, type, td_str_from(texts[1]))) {
+        return false;
+    }
+    const struct td_condition condition = {
+        .type = type,
+        .status = td_str_from(texts[1]),
+        .reason = td_str_from(texts[2]),
+        .message = td_str_from(texts[3]),
+    };
+    struct td_instant instant = td_time_to_instant(now);
+    (void)td_condition_set(arena, status, &condition, instant); /* the heartbeat is new anyway */
+    td_json_set(arena, td_condition_find(status, type), TD_STR("lastHeartbeatTime"),
+                td_meta_time(arena, instant));
+    return true;
+}
+
+bool td_node_object_complete(struct td_arena *arena, struct td_json *node, td_time now,
+                             bool is_heartbeat)
+{
+    static const char *const rows[][4] = {
+        {"MemoryPressure", "False", "KubeletHasSufficientMemory",
+         "kubelet has sufficient memory available"},
+        {"DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"},
+        {"PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"},
+        {"Ready", "True", "KubeletReady", "kubelet is posting ready status"},
+    };
+    struct td_json *status = td_json_ensure_object(arena, node, TD_STR("status"));
+    bool is_changed = node_fill(arena, node, status);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        is_changed |= node_set_condition(arena, status, rows[i], now, is_heartbeat);
+    }
+    return is_changed;
+}
+
+/* ---- Leases ---- */
+
+struct td_json *td_node_lease_new(struct td_arena *arena, const struct td_json *node)
+{
+    const struct td_json *metadata = td_json_get(node, TD_STR("metadata"));
+    td_str name = td_json_get_str(metadata, TD_STR("name"), TD_STR_EMPTY);
+    struct td_json *lease = node_parse(
+        arena, "{\"kind\":\"Lease\",\"apiVersion\":\"coordination.k8s.io/v1\",\"metadata\":{"
+               "\"namespace\":\"kube-node-lease\",\"ownerReferences\":[{\"apiVersion\":\"v1\","
+               "\"kind\":\"Node\"}]},\"spec\":{}}");
+    struct td_json *own = td_json_get(lease, TD_STR("metadata"));
+    struct td_json *reference = td_json_at(td_json_get(own, TD_STR("ownerReferences")), 0);
+    struct td_json *spec = td_json_get(lease, TD_STR("spec"));
+    td_json_set_str(arena, own, TD_STR("name"), name);
+    td_json_set_str(arena, reference, TD_STR("name"), name);
+    td_json_set_str(arena, reference, TD_STR("uid"),
+                    td_json_get_str(metadata, TD_STR("uid"), TD_STR_EMPTY));
+    td_json_set_str(arena, spec, TD_STR("holderIdentity"), name);
+    td_json_set_int64(arena, spec, TD_STR("leaseDurationSeconds"), NODE_LEASE_SECONDS);
+    return lease;
+}
+
+void td_node_lease_renew(struct td_arena *arena, struct td_json *lease, td_time now)
+{
+    char text[TD_TIME_TEXT_BYTES];
+    size_t length = td_time_format(td_time_to_instant(now), 6, text);
+    td_str copy = td_arena_copy_str(arena, (td_str){.ptr = text, .len = length});
+    td_json_set_str(arena, td_json_ensure_object(arena, lease, TD_STR("spec")), TD_STR("renewTime"),
+                    copy);
+}

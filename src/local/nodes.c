@@ -1,0 +1,338 @@
+/*
+ * The observer only says that something changed; what is looked at is the newest revision in the
+ * store. So the index never goes back behind what the scheduler or the kubelet has just written.
+ */
+#include "local/nodes.h"
+
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/loop.h"
+#include "local/api.h"
+#include "local/condition.h"
+#include "local/edit.h"
+#include "local/kubelet.h"
+#include "local/node_index.h"
+#include "local/node_object.h"
+#include "local/observer.h"
+#include "local/resource.h"
+#include "local/scheduler.h"
+#include "local/store.h"
+
+#define NODES_LEASE_EVERY (10 * TD_SECOND)
+#define NODES_HEARTBEATS 30               /* leases between two heartbeats in a node's conditions */
+#define NODES_QUARANTINE (40 * TD_SECOND) /* before pods of a node that is gone are removed */
+
+struct td_nodes {
+    struct td_api *api;
+    struct td_log *log;
+    struct td_node_index index;
+    struct td_scheduler *scheduler;
+    struct td_kubelet *kubelet;
+    struct td_observer *observer;
+    struct td_queue *orphans; /* keys of pods whose node is gone */
+    struct td_timer *lease_timer;
+    uint64_t ticks;
+};
+
+static const struct td_resource *nodes_resource(struct td_nodes *nodes, const char *api_version,
+                                                const char *kind)
+{
+    return td_resources_find_kind(td_api_resources(nodes->api), td_str_from(api_version),
+                                  td_str_from(kind))
+        .resource;
+}
+
+static td_time nodes_now(struct td_nodes *nodes)
+{
+    return td_clock_wall(td_loop_clock(td_api_loop(nodes->api)));
+}
+
+static void nodes_put(struct td_nodes *nodes, struct td_arena *arena,
+                      const struct td_resource *resource, struct td_json *object)
+{
+    struct td_error err = TD_ERROR_INIT;
+    int code = td_edit_put(nodes->api, resource, arena, object, &err);
+    if (code != TD_OK && code != TD_CONFLICT && code != TD_NOT_FOUND) {
+        td_log_line(nodes->log, TD_LOG_ERROR, "a node cannot be written",
+                    TD_LOG_C("error", err.message));
+    }
+}
+
+/* ---- Leases and readiness ---- */
+
+static void nodes_renew(struct td_nodes *nodes, td_str name)
+{
+    td_auto_arena arena;
+    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    const struct td_resource *leases = nodes_resource(nodes, "coordination.k8s.io/v1", "Lease");
+    struct td_json *node;
+    struct td_json *lease;
+    if (td_edit_get(nodes->api, nodes_resource(nodes, "v1", "Node"), TD_STR_EMPTY, name, &arena,
+                    &node, NULL) != TD_OK) {
+        return;
+    }
+    if (td_edit_get(nodes->api, leases, TD_STR("kube-node-lease"), name, &arena, &lease, NULL) !=
+        TD_OK) {
+        lease = td_node_lease_new(&arena, node);
+    }
+    td_node_lease_renew(&arena, lease, nodes_now(nodes));
+    nodes_put(nodes, &arena, leases, lease);
+}
+
+/* A node of ours says that it is ready, whoever made it. */
+static void nodes_keep_ready(struct td_nodes *nodes, td_str name, bool is_heartbeat)
+{
+    td_auto_arena arena;
+    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    const struct td_resource *resource = nodes_resource(nodes, "v1", "Node");
+    struct td_json *node;
+    if (td_edit_get(nodes->api, resource, TD_STR_EMPTY, name, &arena, &node, NULL) == TD_OK &&
+        td_node_object_complete(&arena, node, nodes_now(nodes), is_heartbeat)) {
+        nodes_put(nodes, &arena, resource, node);
+    }
+}
+
+static void nodes_tick(struct td_timer *timer, void *context)
+{
+    struct td_nodes *nodes = context;
+    bool is_heartbeat = ++nodes->ticks % NODES_HEARTBEATS == 0;
+    size_t position = 0;
+    const struct td_map_entry *entry;
+    while ((entry = td_map_next(&nodes->index.nodes, &position))) {
+        const struct td_node *node = entry->value;
+        if (node->exists && node->is_ours) {
+            nodes_renew(nodes, node->name);
+            if (is_heartbeat) {
+                nodes_keep_ready(nodes, node->name, true);
+            }
+        }
+    }
+    td_timer_set(timer, NODES_LEASE_EVERY);
+}
+
+/* ---- Pods whose node is gone ---- */
+
+static enum td_job_result nodes_remove_orphan(td_str key, void *context)
+{
+    struct td_nodes *nodes = context;
+    const struct td_bound_pod *record = td_node_index_pod(&nodes->index, key);
+    if (!record || record->node->exists) {
+        return TD_JOB_DONE;
+    }
+    td_auto_arena arena;
+    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    const struct td_resource *pods = nodes_resource(nodes, "v1", "Pod");
+    struct td_json *pod;
+    struct td_error err = TD_ERROR_INIT;
+    td_str ns = td_arena_copy_str(&arena, record->ns);
+    td_str name = td_arena_copy_str(&arena, record->name);
+    td_str uid = td_arena_copy_str(&arena, record->uid);
+    if (td_edit_get(nodes->api, pods, ns, name, &arena, &pod, NULL) != TD_OK) {
+        return TD_JOB_DONE;
+    }
+    const struct td_condition condition = {
+        .type = TD_STR("DisruptionTarget"),
+        .status = TD_STR("True"),
+        .reason = TD_STR("DeletionByPodGC"),
+        .message = TD_STR("PodGC: node no longer exists"),
+        .has_probe_time = true,
+    };
+    struct td_json *status = td_json_ensure_object(&arena, pod, TD_STR("status"));
+    if (!record->is_over) {
+        td_json_set_str(&arena, status, TD_STR("phase"), TD_STR("Failed"));
+        (void)td_condition_set(&arena, status, &condition, td_time_to_instant(nodes_now(nodes)));
+        nodes_put(nodes, &arena, pods, pod);
+    }
+    int code = td_edit_delete(nodes->api, pods, ns, name, uid, TD_STR_EMPTY, 0, &err);
+    if (code != TD_OK && code != TD_NOT_FOUND && code != TD_CONFLICT) {
+        td_log_line(nodes->log, TD_LOG_ERROR, "a pod without a node cannot be removed",
+                    TD_LOG_C("error", err.message));
+    }
+    return TD_JOB_DONE;
+}
+
+static void nodes_orphan_pods(struct td_nodes *nodes, const struct td_node *node)
+{
+    for (const struct td_bound_pod *pod = node->first; pod; pod = pod->next) {
+        /* At the cap of the queue a pod stays, as on a node that is silent. */
+        (void)td_queue_add_after(nodes->orphans, pod->key, NODES_QUARANTINE, NULL);
+    }
+}
+
+/* ---- Observing ---- */
+
+/* The newest revision as a tree, or NULL: it is gone. */
+static struct td_json *nodes_newest(struct td_nodes *nodes, struct td_arena *arena,
+                                    const struct td_resource *resource, td_str ns, td_str name,
+                                    uint64_t *ret_version)
+{
+    const struct td_collection *collection =
+        td_store_find(td_api_store(nodes->api), resource->collection);
+    const struct td_stored *stored = collection ? td_collection_get(collection, ns, name) : NULL;
+    struct td_json *object = NULL;
+    if (stored &&
+        td_json_parse(arena, stored->json, &(struct td_json_options){.copy_strings = true}, &object,
+                      NULL) != TD_OK) {
+        return NULL;
+    }
+    *ret_version = stored ? stored->version : 0;
+    return object;
+}
+
+static void nodes_observe_pod(struct td_nodes *nodes, const struct td_resource *resource, td_str ns,
+                              td_str name)
+{
+    td_auto_arena arena;
+    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    uint64_t version = 0;
+    const struct td_json *pod = nodes_newest(nodes, &arena, resource, ns, name, &version);
+    td_str key = td_pod_key(&arena, ns, name);
+    const struct td_bound_pod *before = td_node_index_pod(&nodes->index, key);
+    td_str host = before ? td_arena_copy_str(&arena, before->node->name) : TD_STR_EMPTY;
+    if (td_node_index_set_pod(&nodes->index, key, version, pod)) {
+        const struct td_node *node = td_node_index_node(&nodes->index, host);
+        td_scheduler_room(nodes->scheduler);
+        if (node) {
+            td_kubelet_room(nodes->kubelet, node);
+        }
+    }
+    td_scheduler_pod(nodes->scheduler, key, pod);
+    const struct td_bound_pod *after = td_node_index_pod(&nodes->index, key);
+    if (after && after->node->is_ours) {
+        td_kubelet_pod(nodes->kubelet, key);
+    }
+}
+
+static void nodes_run_pods(struct td_nodes *nodes, const struct td_node *node)
+{
+    for (const struct td_bound_pod *pod = node->first; pod; pod = pod->next) {
+        td_kubelet_pod(nodes->kubelet, pod->key);
+    }
+}
+
+static void nodes_observe_node(struct td_nodes *nodes, const struct td_resource *resource,
+                               td_str name)
+{
+    td_auto_arena arena;
+    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    uint64_t version = 0;
+    const struct td_json *object =
+        nodes_newest(nodes, &arena, resource, TD_STR_EMPTY, name, &version);
+    const struct td_node *node = td_node_index_node(&nodes->index, name);
+    bool was_ours = node && node->exists && node->is_ours;
+    if (!object && node && node->exists) {
+        nodes_orphan_pods(nodes, node);
+    }
+    bool has_room = td_node_index_set_node(&nodes->index, name, object);
+    node = td_node_index_node(&nodes->index, name);
+    if (has_room && node) {
+        td_scheduler_room(nodes->scheduler);
+        td_kubelet_room(nodes->kubelet, node);
+    }
+    if (node && node->exists && node->is_ours) {
+        nodes_keep_ready(nodes, name, false);
+        if (!was_ours) {
+            nodes_renew(nodes, name);
+            nodes_run_pods(nodes, node);
+        }
+    }
+}
+
+static void nodes_observe(const struct td_resource *resource, struct td_stored *before,
+                          struct td_stored *after, void *context)
+{
+    const struct td_stored *stored = after ? after : before;
+    if (td_str_equal(resource->collection, TD_STR("nodes"))) {
+        nodes_observe_node(context, resource, stored->name);
+    } else {
+        nodes_observe_pod(context, resource, stored->ns, stored->name);
+    }
+}
+
+/* ---- Making them ---- */
+
+static int nodes_make(struct td_nodes *nodes, size_t count, struct td_error *err)
+{
+    const struct td_resource *resource = nodes_resource(nodes, "v1", "Node");
+    for (size_t number = 1; number <= count; number++) {
+        td_auto_arena arena;
+        td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+        struct td_json *node = td_node_object_new(&arena, number);
+        struct td_json *old;
+        td_str name =
+            td_json_get_str(td_json_get(node, TD_STR("metadata")), TD_STR("name"), TD_STR_EMPTY);
+        if (td_edit_get(nodes->api, resource, TD_STR_EMPTY, name, &arena, &old, NULL) == TD_OK) {
+            continue; /* of the run before this one */
+        }
+        (void)td_node_object_complete(&arena, node, nodes_now(nodes), true); /* it is new */
+        int code = td_edit_put(nodes->api, resource, &arena, node, err);
+        if (code != TD_OK) {
+            return code;
+        }
+    }
+    return TD_OK;
+}
+
+/* Ours from a run with more of them. */
+static void nodes_remove_surplus(struct td_nodes *nodes, size_t count)
+{
+    const struct td_resource *resource = nodes_resource(nodes, "v1", "Node");
+    size_t position = 0;
+    const struct td_map_entry *entry;
+    while ((entry = td_map_next(&nodes->index.nodes, &position))) {
+        const struct td_node *node = entry->value;
+        if (node->exists && node->is_ours && td_node_object_number(node->name) > count) {
+            /* What cannot be removed stays and is run. */
+            (void)td_edit_delete(nodes->api, resource, TD_STR_EMPTY, node->name, TD_STR_EMPTY,
+                                 TD_STR("Background"), -1, NULL);
+        }
+    }
+}
+
+int td_nodes_new(const struct td_nodes_options *options, struct td_nodes **ret,
+                 struct td_error *err)
+{
+    static const td_str collections[] = {TD_STR_INIT("nodes"), TD_STR_INIT("pods")};
+    if (options->count > TD_NODES_OWN_MAX) {
+        return td_error_set(err, TD_LIMIT, "%zu nodes: at most %d can be made", options->count,
+                            TD_NODES_OWN_MAX);
+    }
+    struct td_nodes *nodes = td_alloc_zero(1, sizeof(*nodes));
+    struct td_loop *loop = td_api_loop(options->api);
+    nodes->api = options->api;
+    nodes->log = options->log;
+    td_node_index_init(&nodes->index);
+    nodes->scheduler = td_scheduler_new(options->api, options->log, &nodes->index);
+    nodes->kubelet = td_kubelet_new(options->api, options->log, &nodes->index, nodes->scheduler);
+    nodes->orphans = td_queue_new(loop, nodes_remove_orphan, nodes, TD_WORK_QUEUE_MAX);
+    nodes->lease_timer = td_timer_new(loop, nodes_tick, nodes);
+    nodes->observer = td_observer_new(options->api, collections, 2, nodes_observe, nodes);
+    nodes_remove_surplus(nodes, options->count);
+    int code = nodes_make(nodes, options->count, err);
+    if (code != TD_OK) {
+        td_nodes_free(nodes);
+        return code;
+    }
+    td_timer_set(nodes->lease_timer, NODES_LEASE_EVERY);
+    *ret = nodes;
+    return TD_OK;
+}
+
+void td_nodes_free(struct td_nodes *nodes)
+{
+    if (!nodes) {
+        return;
+    }
+    td_observer_free(nodes->observer);
+    td_timer_free(nodes->lease_timer);
+    td_queue_free(nodes->orphans);
+    td_kubelet_free(nodes->kubelet);
+    td_scheduler_free(nodes->scheduler);
+    td_node_index_done(&nodes->index);
+    td_free(nodes);
+}
