@@ -22,11 +22,9 @@ static void meta_check_name(struct td_field_errors *errors, const struct td_fiel
     td_field_invalid_lines(errors, path, name, td_buf_str(&lines));
 }
 
-typedef size_t (*meta_map_fn)(const struct td_json *map, td_str path, struct td_buf *out);
-
 /* Checks of whole maps write complete messages, "PATH: CLASS: the rest", which are taken apart. */
-static void meta_check_map(struct td_field_errors *errors, const struct td_field_path *path,
-                           const struct td_json *map, meta_map_fn check)
+void td_objectmeta_check_map(struct td_field_errors *errors, const struct td_field_path *path,
+                             const struct td_json *map, td_objectmeta_map_fn check)
 {
     static const td_str too_long = TD_STR_INIT("Too long: ");
     static const td_str invalid = TD_STR_INIT("Invalid value: ");
@@ -136,10 +134,11 @@ static void meta_check_common(struct td_field_errors *errors, const struct td_fi
                               const struct td_json *metadata)
 {
     struct td_field_path labels = td_field_child(root, TD_STR("labels"));
-    meta_check_map(errors, &labels, td_json_get(metadata, TD_STR("labels")), td_name_check_labels);
+    td_objectmeta_check_map(errors, &labels, td_json_get(metadata, TD_STR("labels")),
+                            td_name_check_labels);
     struct td_field_path annotations = td_field_child(root, TD_STR("annotations"));
-    meta_check_map(errors, &annotations, td_json_get(metadata, TD_STR("annotations")),
-                   td_name_check_annotations);
+    td_objectmeta_check_map(errors, &annotations, td_json_get(metadata, TD_STR("annotations")),
+                            td_name_check_annotations);
     struct td_field_path owners = td_field_child(root, TD_STR("ownerReferences"));
     meta_check_owners(errors, &owners, td_json_get(metadata, TD_STR("ownerReferences")));
     struct td_field_path managed = td_field_child(root, TD_STR("managedFields"));

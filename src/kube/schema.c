@@ -248,3 +248,23 @@ void td_schema_find_unknown(const struct td_schema_type *type, const struct td_j
     td_assert(type);
     schema_check(type, object, NULL, 1, problems);
 }
+
+bool td_schema_is_empty(const struct td_schema_type *type, const struct td_json *value)
+{
+    int64_t number;
+    switch (value->type) {
+    case TD_JSON_TYPE_NULL:
+        return true;
+    case TD_JSON_TYPE_BOOL:
+        return !value->boolean;
+    case TD_JSON_TYPE_NUMBER:
+        return td_json_to_int64(value, &number) && number == 0;
+    case TD_JSON_TYPE_STRING:
+        return value->text.len == 0;
+    case TD_JSON_TYPE_ARRAY:
+        return value->count == 0;
+    case TD_JSON_TYPE_OBJECT:
+        return type->kind == TD_SCHEMA_MAP && value->count == 0;
+    }
+    return false;
+}

@@ -109,6 +109,9 @@ const struct td_schema_field *td_schema_field(const struct td_schema_type *type,
  * inside ANY; NULL when the type has no such member. */
 const struct td_schema_type *td_schema_member(const struct td_schema_type *type, td_str name);
 
+/* Is it what Go's omitempty leaves out: null, false, 0, "", no items? A struct never is. */
+bool td_schema_is_empty(const struct td_schema_type *type, const struct td_json *value);
+
 /* Unknown fields of `object` below `type`, added to `problems` as "unknown field
  * \"spec.containers[0].foo\"" in upstream's path form and order. Values of another shape than the
  * type's are passed over: whoever decodes them complains. */

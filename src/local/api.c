@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/loop.h"
+#include "base/text.h"
 #include "local/api_private.h"
 
 int td_api_new(const struct td_api_options *options, struct td_api **ret, struct td_error *err)
@@ -21,12 +22,7 @@ int td_api_new(const struct td_api_options *options, struct td_api **ret, struct
     api->auth = options->auth;
     api->random = options->seed;
     api->audit_random = ~options->seed;
-    char *url = td_alloc(options->server_url.len + 1);
-    if (options->server_url.len > 0) {
-        memcpy(url, options->server_url.ptr, options->server_url.len);
-    }
-    url[options->server_url.len] = '\0';
-    api->server_url = (td_str){.ptr = url, .len = options->server_url.len};
+    api->server_url = td_text_copy(options->server_url);
     api->resources = td_resources_new();
     api->admission = td_admission_new(api);
     *ret = api;
@@ -45,7 +41,7 @@ void td_api_free(struct td_api *api)
     }
     td_admission_free(api->admission);
     td_resources_free(api->resources);
-    td_free((void *)(uintptr_t)api->server_url.ptr);
+    td_text_free(api->server_url);
     td_free(api);
 }
 

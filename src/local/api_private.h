@@ -83,6 +83,11 @@ struct td_accept {
  * no YAML. */
 bool td_accept_parse(td_str header, bool is_stream, struct td_accept *ret);
 
+/* ---- status.c ---- */
+
+/* details of a Status; empty texts are left out. */
+struct td_json *td_status_details(struct td_arena *arena, td_str name, td_str group, td_str kind);
+
 /* ---- form.c ---- */
 
 /* A stored object in the call's version: a new tree in the arena, or the same one. */

@@ -6,22 +6,13 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/pki.h"
+#include "base/text.h"
 #include "local/auth_private.h"
-
-static td_str auth_copy(td_str text)
-{
-    char *copy = td_alloc(text.len + 1);
-    if (text.len > 0) {
-        memcpy(copy, text.ptr, text.len);
-    }
-    copy[text.len] = '\0';
-    return (td_str){.ptr = copy, .len = text.len};
-}
 
 static void auth_wipe(td_str text)
 {
     explicit_bzero((void *)(uintptr_t)text.ptr, text.len);
-    td_free((void *)(uintptr_t)text.ptr);
+    td_text_free(text);
 }
 
 struct td_auth *td_auth_new(const struct td_auth_options *options)
@@ -29,8 +20,8 @@ struct td_auth *td_auth_new(const struct td_auth_options *options)
     struct td_auth *auth = td_alloc_zero(1, sizeof(*auth));
     auth->store = options->store;
     auth->clock = options->clock;
-    auth->token_key = auth_copy(options->token_key);
-    auth->admin_token = auth_copy(options->admin_token);
+    auth->token_key = td_text_copy(options->token_key);
+    auth->admin_token = td_text_copy(options->admin_token);
     td_arena_init(&auth->rules_arena, TD_TREE_ARENA_BYTES_MAX);
     return auth;
 }

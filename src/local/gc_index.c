@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/limits.h"
+#include "base/text.h"
 #include "base/vec.h"
 
 struct gc_owner {
@@ -12,21 +13,6 @@ struct gc_owner {
     bool is_gone;
     TD_VEC_FIELDS(struct td_gc_dependent *);
 };
-
-static td_str gc_copy(td_str text)
-{
-    char *copy = td_alloc(text.len + 1);
-    if (text.len > 0) {
-        memcpy(copy, text.ptr, text.len);
-    }
-    copy[text.len] = '\0';
-    return (td_str){.ptr = copy, .len = text.len};
-}
-
-static void gc_free_text(td_str text)
-{
-    td_free((void *)(uintptr_t)text.ptr);
-}
 
 /* Collection, namespace and name with NULs between, none of which can hold one. */
 static td_str gc_key(td_str collection, td_str ns, td_str name)
@@ -54,18 +40,18 @@ void td_gc_index_init(struct td_gc_index *index)
 static void gc_dependent_free(struct td_gc_dependent *dependent)
 {
     for (size_t i = 0; i < dependent->owner_count; i++) {
-        gc_free_text(dependent->owners[i]);
+        td_text_free(dependent->owners[i]);
     }
     td_free(dependent->owners);
     td_free(dependent->places);
-    gc_free_text(dependent->key);
+    td_text_free(dependent->key);
     td_free(dependent);
 }
 
 static void gc_owner_free(struct gc_owner *owner)
 {
     td_vec_done(owner);
-    gc_free_text(owner->uid);
+    td_text_free(owner->uid);
     td_free(owner);
 }
 
@@ -119,7 +105,7 @@ static size_t gc_link(struct td_gc_index *index, struct td_gc_dependent *depende
     struct gc_owner *owner = td_map_get(&index->owners, uid);
     if (!owner) {
         owner = td_alloc_zero(1, sizeof(*owner));
-        owner->uid = gc_copy(uid);
+        owner->uid = td_text_copy(uid);
         owner->count_max = TD_GC_DEPENDENTS_MAX;
         if (td_map_put(&index->owners, owner->uid, owner) != 0) {
             gc_owner_free(owner); /* at the cap: its dependents outlive it */
@@ -154,7 +140,7 @@ void td_gc_index_set(struct td_gc_index *index, td_str collection, td_str ns, td
     td_str key = gc_key(collection, ns, name);
     struct td_gc_dependent *dependent = td_map_get(&index->dependents, key);
     if (dependent && gc_is_same(dependent, owners, owner_count)) {
-        gc_free_text(key);
+        td_text_free(key);
         return;
     }
     if (dependent) {
@@ -163,7 +149,7 @@ void td_gc_index_set(struct td_gc_index *index, td_str collection, td_str ns, td
         gc_dependent_free(dependent);
     }
     if (owner_count == 0) {
-        gc_free_text(key);
+        td_text_free(key);
         return;
     }
     dependent = td_alloc_zero(1, sizeof(*dependent));
@@ -178,7 +164,7 @@ void td_gc_index_set(struct td_gc_index *index, td_str collection, td_str ns, td
         return;
     }
     for (size_t i = 0; i < owner_count; i++) {
-        dependent->owners[i] = gc_copy(owners[i]);
+        dependent->owners[i] = td_text_copy(owners[i]);
         dependent->places[i] = gc_link(index, dependent, owners[i]);
         dependent->owner_count++;
     }

@@ -125,42 +125,16 @@ void td_kind_check_immutable(struct td_field_errors *errors, const struct td_fie
     }
 }
 
-typedef size_t (*kind_map_fn)(const struct td_json *map, td_str path, struct td_buf *out);
-
-/* Checks of whole maps write complete messages, "PATH: CLASS: the rest". */
-static void kind_check_map(struct td_field_errors *errors, const struct td_field_path *path,
-                           const struct td_json *map, kind_map_fn check)
-{
-    static const td_str too_long = TD_STR_INIT("Too long: ");
-    static const td_str invalid = TD_STR_INIT("Invalid value: ");
-    if (!td_json_is(map, TD_JSON_TYPE_OBJECT)) {
-        return;
-    }
-    td_auto_buf lines;
-    td_buf_init(&lines, TD_JSON_BYTES_MAX);
-    td_str where = td_field_path_text(errors->arena, path);
-    (void)check(map, where, &lines); /* the lines say how many */
-    for (td_str rest = td_buf_str(&lines); rest.len > 0;) {
-        size_t end = td_str_find(rest, '\n', 0);
-        td_str line = td_str_slice(rest, where.len + 2, end); /* past "PATH: " */
-        bool is_long = td_str_starts_with(line, too_long);
-        size_t skip = is_long ? too_long.len : invalid.len;
-        td_field_error_add(errors, path, is_long ? TD_FIELD_TOO_LONG : TD_FIELD_INVALID,
-                           TD_STR_EMPTY, td_str_slice(line, skip, line.len));
-        rest = td_str_slice(rest, end + 1, rest.len);
-    }
-}
-
 void td_kind_check_labels(struct td_field_errors *errors, const struct td_field_path *path,
                           const struct td_json *labels)
 {
-    kind_check_map(errors, path, labels, td_name_check_labels);
+    td_objectmeta_check_map(errors, path, labels, td_name_check_labels);
 }
 
 void td_kind_check_annotations(struct td_field_errors *errors, const struct td_field_path *path,
                                const struct td_json *annotations)
 {
-    kind_check_map(errors, path, annotations, td_name_check_annotations);
+    td_objectmeta_check_map(errors, path, annotations, td_name_check_annotations);
 }
 
 static void kind_check_requirement(struct td_field_errors *errors, const struct td_field_path *path,

@@ -46,27 +46,6 @@ static struct td_json *wire_zero(struct td_arena *arena, const struct td_schema_
     return td_json_new_null(arena);
 }
 
-/* What Go's omitempty leaves out. */
-static bool wire_is_empty(const struct td_schema_type *type, const struct td_json *value)
-{
-    int64_t number;
-    switch (value->type) {
-    case TD_JSON_TYPE_NULL:
-        return true;
-    case TD_JSON_TYPE_BOOL:
-        return !value->boolean;
-    case TD_JSON_TYPE_NUMBER:
-        return td_json_to_int64(value, &number) && number == 0;
-    case TD_JSON_TYPE_STRING:
-        return value->text.len == 0;
-    case TD_JSON_TYPE_ARRAY:
-        return value->count == 0;
-    case TD_JSON_TYPE_OBJECT:
-        return type->kind == TD_SCHEMA_MAP && value->count == 0;
-    }
-    return false;
-}
-
 static void wire_set_text(struct td_json *value, td_str text)
 {
     value->type = TD_JSON_TYPE_STRING;
@@ -137,7 +116,7 @@ static void wire_object(struct td_arena *arena, const struct td_schema_type *typ
             continue;
         }
         bool is_absent = field->is_pointer ? member->type == TD_JSON_TYPE_NULL
-                                           : wire_is_empty(field->type, member);
+                                           : td_schema_is_empty(field->type, member);
         if (is_absent && !field->is_written) {
             (void)td_json_remove(object, field->name); /* it was just found */
             continue;

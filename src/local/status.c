@@ -36,8 +36,7 @@ static void status_set_details(struct td_arena *arena, struct td_json *status,
     td_json_set_int64(arena, status, TD_STR("code"), code);
 }
 
-static struct td_json *status_details(struct td_arena *arena, td_str name, td_str group,
-                                      td_str kind)
+struct td_json *td_status_details(struct td_arena *arena, td_str name, td_str group, td_str kind)
 {
     struct td_json *details = td_json_new_object(arena);
     if (name.len > 0) {
@@ -125,7 +124,7 @@ void td_call_not_found(struct td_api_call *call, td_str name)
     struct td_json *status = td_call_status(call, 404, "NotFound", message);
     status_set_details(
         arena, status,
-        status_details(arena, name, call->at.resource->group, call->at.resource->plural));
+        td_status_details(arena, name, call->at.resource->group, call->at.resource->plural));
     td_call_reply_json(call, 404, status);
 }
 
@@ -138,7 +137,7 @@ void td_call_conflict(struct td_api_call *call, td_str name, const char *detail)
     struct td_json *status = td_call_status(call, 409, "Conflict", message);
     status_set_details(
         arena, status,
-        status_details(arena, name, call->at.resource->group, call->at.resource->plural));
+        td_status_details(arena, name, call->at.resource->group, call->at.resource->plural));
     td_call_reply_json(call, 409, status);
 }
 
@@ -222,7 +221,8 @@ static void status_invalid(struct td_api_call *call, const struct status_subject
         errors->count > 0 ? ": " : "",
         TD_STR_ARG(errors->count > 0 ? status_error_list(arena, errors, lines) : TD_STR_EMPTY));
     struct td_json *status = td_call_status(call, 422, "Invalid", message);
-    struct td_json *details = status_details(arena, subject->name, subject->group, subject->kind);
+    struct td_json *details =
+        td_status_details(arena, subject->name, subject->group, subject->kind);
     if (causes->count > 0) {
         td_json_set(arena, details, TD_STR("causes"), causes);
     }

@@ -17,22 +17,6 @@ enum td_write_step td_write_bad_request(struct td_write *write, const char *form
     return TD_STEP_ANSWERED;
 }
 
-static struct td_json *answer_details(struct td_arena *arena, td_str group, td_str kind,
-                                      td_str name)
-{
-    struct td_json *details = td_json_new_object(arena);
-    if (name.len > 0) {
-        td_json_set_str(arena, details, TD_STR("name"), name);
-    }
-    if (group.len > 0) {
-        td_json_set_str(arena, details, TD_STR("group"), group);
-    }
-    if (kind.len > 0) {
-        td_json_set_str(arena, details, TD_STR("kind"), kind);
-    }
-    return details;
-}
-
 /* "deployments.apps", or "pods" in the core group. */
 static td_str answer_resource(const struct td_write *write)
 {
@@ -47,9 +31,9 @@ enum td_write_step td_write_fail(struct td_write *write, int status, const char 
                                  td_str message)
 {
     struct td_json *tree = td_call_status(write->call, status, reason, message);
-    td_json_set(
-        write->arena, tree, TD_STR("details"),
-        answer_details(write->arena, write->resource->group, write->resource->plural, write->name));
+    td_json_set(write->arena, tree, TD_STR("details"),
+                td_status_details(write->arena, write->name, write->resource->group,
+                                  write->resource->plural));
     td_call_reply_json(write->call, status, tree);
     return TD_STEP_ANSWERED;
 }

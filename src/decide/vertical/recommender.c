@@ -14,21 +14,6 @@
 #include "base/limits.h"
 #include "decide/vertical/recommender_private.h"
 
-td_str td_text_copy(td_str text)
-{
-    char *copy = td_alloc(text.len + 1);
-    if (text.len > 0) {
-        memcpy(copy, text.ptr, text.len);
-    }
-    copy[text.len] = '\0';
-    return (td_str){.ptr = copy, .len = text.len};
-}
-
-void td_text_free(td_str text)
-{
-    td_free((void *)(uintptr_t)text.ptr);
-}
-
 td_str td_object_key(char buffer[TD_OBJECT_KEY_BYTES], td_str namespace, td_str name)
 {
     if (namespace.len + 1 + name.len > TD_OBJECT_KEY_BYTES) {

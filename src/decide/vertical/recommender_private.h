@@ -3,6 +3,7 @@
 
 #include "base/intern.h"
 #include "base/map.h"
+#include "base/text.h"
 #include "base/vec.h"
 #include "decide/vertical/recommender.h"
 
@@ -127,8 +128,6 @@ struct td_recommender {
 
 void td_links_add(struct td_links *links, void *item);
 void td_links_done(struct td_links *links);
-td_str td_text_copy(td_str text); /* on the heap, NUL-terminated */
-void td_text_free(td_str text);
 
 /* The VPA that learns from a group, or NULL; with is_upstream_exact all of them do. */
 struct td_model_vpa *td_group_owner(const struct td_group *group);

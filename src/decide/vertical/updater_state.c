@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/limits.h"
+#include "base/text.h"
 #include "base/vec.h"
 
 /* When a pod was first and last seen resizing. */
@@ -30,19 +31,9 @@ struct rebirths {
     TD_VEC_FIELDS(struct td_rebirth); /* oldest first; names owned */
 };
 
-static td_str own(td_str text)
-{
-    char *copy = td_alloc(text.len + 1);
-    if (text.len > 0) {
-        memcpy(copy, text.ptr, text.len);
-    }
-    copy[text.len] = '\0';
-    return (td_str){.ptr = copy, .len = text.len};
-}
-
 static void disown(td_str *text)
 {
-    td_free((void *)(uintptr_t)text->ptr);
+    td_text_free(*text);
     *text = (td_str){.ptr = NULL, .len = 0};
 }
 
@@ -102,7 +93,7 @@ void td_updater_state_done(struct td_updater_state *state)
 void td_updater_state_set_resume(struct td_updater_state *state, td_str vpa)
 {
     td_str old = state->resume;
-    state->resume = own(vpa);
+    state->resume = td_text_copy(vpa);
     disown(&old);
 }
 
@@ -181,7 +172,7 @@ struct td_pod_memory *td_updater_state_pod(struct td_updater_state *state,
     }
     if (!memory) {
         memory = td_alloc_zero(1, sizeof(*memory));
-        memory->key = own(key);
+        memory->key = td_text_copy(key);
         if (td_map_put(&state->pods, memory->key, memory) < 0) {
             free_pod(memory);
             return NULL;
@@ -197,7 +188,7 @@ void td_updater_state_see(struct td_pod_memory *memory, td_str vpa, bool is_new)
         return;
     }
     disown(&memory->vpa);
-    memory->vpa = own(vpa);
+    memory->vpa = td_text_copy(vpa);
     memory->is_moved = !is_new && vpa.len > 0;
 }
 
@@ -216,7 +207,7 @@ void td_updater_state_set_failed(struct td_pod_memory *memory,
     td_json_write(td_recommendation_encode(&arena, recommendation), &(struct td_json_format){0},
                   &text);
     disown(&memory->failed);
-    memory->failed = own(text.is_full ? TD_STR("{}") : td_buf_str(&text));
+    memory->failed = td_text_copy(text.is_full ? TD_STR("{}") : td_buf_str(&text));
 }
 
 const struct td_recommendation *td_updater_state_failed(struct td_arena *arena,
@@ -240,7 +231,7 @@ void td_updater_state_set_resizing(struct td_updater_state *state, td_str key, t
     struct resize_sight *sight = td_map_get(&state->resizing, key);
     if (!sight) {
         sight = td_alloc_zero(1, sizeof(*sight));
-        sight->key = own(key);
+        sight->key = td_text_copy(key);
         if (td_map_put(&state->resizing, sight->key, sight) < 0) {
             free_sight(sight); /* too many: this one is always seen for the first time */
             return;
@@ -284,7 +275,7 @@ void td_updater_state_evicted(struct td_updater_state *state, const struct td_re
     if (!rebirths) {
         rebirths = td_alloc_zero(1, sizeof(*rebirths));
         rebirths->count_max = TD_REBIRTHS_MAX;
-        rebirths->key = own(rebirth->group);
+        rebirths->key = td_text_copy(rebirth->group);
         if (td_map_put(&state->rebirths, rebirths->key, rebirths) < 0) {
             free_rebirths(rebirths);
             return;
@@ -294,7 +285,7 @@ void td_updater_state_evicted(struct td_updater_state *state, const struct td_re
     if (added) {
         *added = *rebirth;
         added->group = rebirths->key;
-        added->name = own(rebirth->name);
+        added->name = td_text_copy(rebirth->name);
     }
 }
 
