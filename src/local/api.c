@@ -367,6 +367,8 @@ static void api_route(struct td_api_call *call)
         td_resource_ref(at.resource);
         call->at = at;
         api_route_resource(call, target.query);
+    } else if (!td_authorize_resource(call, is_watch)) {
+        return; /* who may not look learns nothing */
     } else if (api_knows_group(call->api->resources, call->path.group)) {
         td_call_no_resource(call);
     } else {

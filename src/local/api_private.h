@@ -34,6 +34,7 @@ struct td_api {
 /* False when the user may not, and the call was answered with a 403. */
 bool td_authorize_path(struct td_api_call *call, td_str path);
 bool td_authorize_resource(struct td_api_call *call, bool is_watch);
+bool td_authorize_create(struct td_api_call *call); /* an apply to what is not there */
 
 /* ---- path.c ---- */
 

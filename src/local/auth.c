@@ -1,6 +1,7 @@
 #include "local/auth.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -37,13 +38,21 @@ void td_auth_free(struct td_auth *auth)
     td_free(auth);
 }
 
-/* The user with one more group at the end. */
-static void auth_add_group(struct td_arena *arena, struct td_api_user *user, td_str group)
+static bool auth_has_group(const struct td_api_user *user, td_str group)
 {
     for (size_t i = 0; i < user->group_count; i++) {
         if (td_str_equal(user->groups[i], group)) {
-            return;
+            return true;
         }
+    }
+    return false;
+}
+
+/* The user with one more group at the end. */
+static void auth_add_group(struct td_arena *arena, struct td_api_user *user, td_str group)
+{
+    if (auth_has_group(user, group)) {
+        return;
     }
     td_str *groups = td_arena_array(arena, td_str, user->group_count + 1);
     for (size_t i = 0; i < user->group_count; i++) {
@@ -69,92 +78,119 @@ void auth_service_account_groups(struct td_arena *arena, td_str ns, struct td_ap
                    td_arena_format(arena, "system:serviceaccounts:%.*s", TD_STR_ARG(ns)));
 }
 
+/* The token of an Authorization header; empty when it has another scheme, which nobody reads. */
+static td_str auth_bearer(td_str header)
+{
+    td_str bearer = TD_STR("Bearer ");
+    if (header.len < bearer.len || strncasecmp(header.ptr, bearer.ptr, bearer.len) != 0) {
+        return TD_STR_EMPTY;
+    }
+    return td_str_trim(td_str_slice(header, bearer.len, header.len));
+}
+
+/* A certificate counts before a token; who shows neither is anonymous. */
 static int auth_identify_self(struct td_auth *auth, struct td_arena *arena,
                               const struct td_auth_evidence *evidence, struct td_api_user *ret,
                               struct td_error *err)
 {
     struct td_api_user user = {.name = TD_STR("system:anonymous")};
-    td_str bearer = TD_STR("Bearer ");
+    td_str group = TD_STR("system:authenticated");
+    td_str token = auth_bearer(evidence->authorization);
     if (evidence->has_certificate && evidence->certificate_name.len > 0) {
         user.name = evidence->certificate_name;
         user.groups = evidence->certificate_groups;
         user.group_count = evidence->certificate_group_count;
-    } else if (evidence->authorization.len >= bearer.len &&
-               strncasecmp(evidence->authorization.ptr, bearer.ptr, bearer.len) == 0) {
-        td_str token = td_str_trim(
-            td_str_slice(evidence->authorization, bearer.len, evidence->authorization.len));
-        int code = td_auth_token_user(auth, arena, token, &user, err);
+    } else if (token.len > 0) {
+        int code = td_auth_token_user(auth, arena, token, NULL, &user, NULL, err);
         if (code != TD_OK) {
             return code;
         }
-    } else if (evidence->authorization.len > 0) {
-        return td_error_set(err, TD_INVALID, "only bearer tokens and client certificates are read");
     } else {
-        auth_add_group(arena, &user, TD_STR("system:unauthenticated"));
-        *ret = user;
-        return TD_OK;
+        group = TD_STR("system:unauthenticated");
     }
-    auth_add_group(arena, &user, TD_STR("system:authenticated"));
+    auth_add_group(arena, &user, group);
     *ret = user;
     return TD_OK;
 }
 
 /* "system:serviceaccount:NS:NAME" split; false when it is not one. */
-static bool auth_split_account(td_str user, td_str *ret_ns)
+static bool auth_split_account(td_str user, td_str *ret_ns, td_str *ret_name)
 {
     td_str prefix = TD_STR("system:serviceaccount:");
     if (!td_str_starts_with(user, prefix)) {
         return false;
     }
     size_t colon = td_str_find(user, ':', prefix.len);
-    if (colon == user.len) {
+    if (colon == prefix.len || colon + 1 >= user.len) {
         return false;
     }
     *ret_ns = td_str_slice(user, prefix.len, colon);
+    *ret_name = td_str_slice(user, colon + 1, user.len);
     return true;
 }
 
 static int auth_may_impersonate(struct td_auth *auth, struct td_arena *arena,
-                                const struct td_api_user *user, const char *resource, td_str name,
+                                const struct td_api_user *user, const struct td_access *access,
                                 struct td_error *err)
 {
-    struct td_access access = {
-        .verb = TD_STR("impersonate"), .resource = td_str_from(resource), .name = name};
-    if (td_auth_allows(auth, user, &access, arena, NULL)) {
+    if (td_auth_allows(auth, user, access, arena, NULL)) {
         return TD_OK;
     }
-    td_str refusal = td_auth_refusal(arena, user, &access);
-    return td_error_set(err, TD_DENIED, "%s \"%.*s\" is forbidden: %.*s", resource,
-                        TD_STR_ARG(name), TD_STR_ARG(refusal));
+    td_str refusal = td_auth_refusal(arena, user, access);
+    return td_error_set(err, TD_DENIED, "%.*s%s%.*s \"%.*s\" is forbidden: %.*s",
+                        TD_STR_ARG(access->resource), access->group.len > 0 ? "." : "",
+                        TD_STR_ARG(access->group), TD_STR_ARG(access->name), TD_STR_ARG(refusal));
+}
+
+static int auth_check_impersonation(struct td_auth *auth, struct td_arena *arena,
+                                    const struct td_auth_evidence *evidence,
+                                    const struct td_api_user *self, struct td_error *err)
+{
+    struct td_access access = {.verb = TD_STR("impersonate"),
+                               .resource = TD_STR("users"),
+                               .name = evidence->impersonate_user};
+    if (auth_split_account(evidence->impersonate_user, &access.ns, &access.name)) {
+        access.resource = TD_STR("serviceaccounts");
+    }
+    int code = auth_may_impersonate(auth, arena, self, &access, err);
+    for (size_t i = 0; code == TD_OK && i < evidence->impersonate_group_count; i++) {
+        access = (struct td_access){.verb = access.verb,
+                                    .resource = TD_STR("groups"),
+                                    .name = evidence->impersonate_groups[i]};
+        code = auth_may_impersonate(auth, arena, self, &access, err);
+    }
+    if (code == TD_OK && evidence->impersonate_uid.len > 0) {
+        access = (struct td_access){.verb = access.verb,
+                                    .group = TD_STR("authentication.k8s.io"),
+                                    .resource = TD_STR("uids"),
+                                    .name = evidence->impersonate_uid};
+        code = auth_may_impersonate(auth, arena, self, &access, err);
+    }
+    return code;
 }
 
 static int auth_impersonate(struct td_auth *auth, struct td_arena *arena,
                             const struct td_auth_evidence *evidence, const struct td_api_user *self,
                             struct td_api_user *ret, struct td_error *err)
 {
-    struct td_api_user user = {.name = evidence->impersonate_user,
-                               .uid = evidence->impersonate_uid};
-    int code = auth_may_impersonate(auth, arena, self, "users", user.name, err);
-    for (size_t i = 0; code == TD_OK && i < evidence->impersonate_group_count; i++) {
-        code =
-            auth_may_impersonate(auth, arena, self, "groups", evidence->impersonate_groups[i], err);
-    }
-    if (code == TD_OK && user.uid.len > 0) {
-        code = auth_may_impersonate(auth, arena, self, "uids", user.uid, err);
-    }
+    int code = auth_check_impersonation(auth, arena, evidence, self, err);
     if (code != TD_OK) {
         return code;
     }
-    user.groups = evidence->impersonate_groups;
-    user.group_count = evidence->impersonate_group_count;
+    struct td_api_user user = {.name = evidence->impersonate_user,
+                               .uid = evidence->impersonate_uid,
+                               .groups = evidence->impersonate_groups,
+                               .group_count = evidence->impersonate_group_count};
     td_str ns;
-    if (user.group_count == 0 && auth_split_account(user.name, &ns)) {
+    td_str name;
+    if (user.group_count == 0 && auth_split_account(user.name, &ns, &name)) {
         auth_service_account_groups(arena, ns, &user);
     }
-    bool is_anonymous = td_str_equal(user.name, TD_STR("system:anonymous"));
-    auth_add_group(arena, &user,
-                   is_anonymous ? TD_STR("system:unauthenticated")
-                                : TD_STR("system:authenticated"));
+    if (td_str_equal(user.name, TD_STR("system:anonymous"))) {
+        auth_add_group(arena, &user, TD_STR("system:unauthenticated"));
+    } else if (!auth_has_group(&user, TD_STR("system:unauthenticated"))) {
+        auth_add_group(arena, &user, TD_STR("system:authenticated"));
+    }
     *ret = user;
     return TD_OK;
 }
@@ -167,6 +203,9 @@ int td_auth_identify(struct td_auth *auth, struct td_arena *arena,
     int code = auth_identify_self(auth, arena, evidence, &self, err);
     if (code != TD_OK) {
         return code;
+    }
+    if (evidence->has_impersonate_extra) {
+        return td_error_set(err, TD_DENIED, "extra fields of a user cannot be impersonated here");
     }
     if (evidence->impersonate_user.len > 0) {
         return auth_impersonate(auth, arena, evidence, &self, ret, err);

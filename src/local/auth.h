@@ -43,6 +43,7 @@ struct td_auth_evidence {
     td_str impersonate_uid;
     const td_str *impersonate_groups;
     size_t impersonate_group_count;
+    bool has_impersonate_extra; /* refused: users have no extra fields here */
 };
 
 /* The user, system:anonymous when nothing is shown. TD_INVALID for credentials that are wrong (a
@@ -52,9 +53,18 @@ int td_auth_identify(struct td_auth *auth, struct td_arena *arena,
                      const struct td_auth_evidence *evidence, struct td_api_user *ret,
                      struct td_error *err);
 
-/* The owner of a token, as TokenReview wants to know. TD_INVALID when it is nobody's. */
+/* Whom tokens are for. */
+struct td_audiences {
+    const td_str *names;
+    size_t count;
+};
+
+/* The owner of a token, as TokenReview wants to know. TD_INVALID when it is nobody's, or not for
+ * one of the audiences (NULL or none: the API server's own). *ret_audiences (may be NULL) are those
+ * of the wanted ones that it is for. */
 int td_auth_token_user(struct td_auth *auth, struct td_arena *arena, td_str token,
-                       struct td_api_user *ret, struct td_error *err);
+                       const struct td_audiences *wanted, struct td_api_user *ret,
+                       struct td_audiences *ret_audiences, struct td_error *err);
 
 /* A token of a service account, appended to out. */
 struct td_token_request {

@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/limits.h"
-#include "base/vec.h"
 #include "local/auth_private.h"
 #include "local/store.h"
 
@@ -123,21 +122,24 @@ static bool auth_is_subject(const struct td_json *subject, const struct td_api_u
     if (!td_str_equal(kind, TD_STR("ServiceAccount")) || !td_str_starts_with(user->name, prefix)) {
         return false;
     }
-    td_str ns = td_json_get_str(subject, TD_STR("namespace"), binding_ns);
+    td_str ns = td_json_get_str(subject, TD_STR("namespace"), TD_STR_EMPTY);
+    ns = ns.len > 0 ? ns : binding_ns;
     td_str rest = td_str_slice(user->name, prefix.len, user->name.len);
-    return rest.len == ns.len + 1 + name.len && td_str_starts_with(rest, ns) &&
+    return ns.len > 0 && rest.len == ns.len + 1 + name.len && td_str_starts_with(rest, ns) &&
            rest.ptr[ns.len] == ':' && td_str_ends_with(rest, name);
 }
 
-static bool auth_binds(const struct auth_binding *binding, const struct td_api_user *user)
+/* The subject of the binding that the user is, or NULL. */
+static const struct td_json *auth_binds(const struct auth_binding *binding,
+                                        const struct td_api_user *user)
 {
     for (const struct td_json *s = binding->subjects ? binding->subjects->first : NULL; s;
          s = s->next) {
         if (auth_is_subject(s, user, binding->ns)) {
-            return true;
+            return s;
         }
     }
-    return false;
+    return NULL;
 }
 
 /* Is `text` in the list, or "*"? */
@@ -146,6 +148,17 @@ static bool auth_lists(const struct td_json *list, td_str text)
     for (const struct td_json *item = list ? list->first : NULL; item; item = item->next) {
         if (item->type == TD_JSON_TYPE_STRING &&
             (td_str_equal(item->text, TD_STR("*")) || td_str_equal(item->text, text))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Names of objects have no star. */
+static bool auth_names(const struct td_json *list, td_str name)
+{
+    for (const struct td_json *item = list->first; item; item = item->next) {
+        if (item->type == TD_JSON_TYPE_STRING && name.len > 0 && td_str_equal(item->text, name)) {
             return true;
         }
     }
@@ -196,7 +209,7 @@ static bool auth_rule_allows(const struct td_json *rule, const struct td_access 
     bool has_names = names && names->count > 0;
     return auth_lists(td_json_get(rule, TD_STR("apiGroups")), access->group) &&
            auth_lists_resource(td_json_get(rule, TD_STR("resources")), access) &&
-           (!has_names || (access->name.len > 0 && auth_lists(names, access->name)));
+           (!has_names || auth_names(names, access->name));
 }
 
 static bool auth_binding_allows(const struct auth_binding *binding, const struct td_access *access)
@@ -216,6 +229,22 @@ static bool auth_binding_reaches(const struct auth_binding *binding, td_str ns, 
     return binding->ns.len == 0 || (!is_path && td_str_equal(binding->ns, ns));
 }
 
+/* `RBAC: allowed by RoleBinding "b/ns" of Role "r" to Group "g"` */
+static td_str auth_reason(struct td_arena *arena, const struct auth_binding *binding,
+                          const struct td_json *subject)
+{
+    td_str kind = td_json_get_str(subject, TD_STR("kind"), TD_STR_EMPTY);
+    td_str name = td_json_get_str(subject, TD_STR("name"), TD_STR_EMPTY);
+    td_str ns = td_json_get_str(subject, TD_STR("namespace"), TD_STR_EMPTY);
+    bool is_account = td_str_equal(kind, TD_STR("ServiceAccount"));
+    bool is_spaced = binding->ns.len > 0;
+    return td_arena_format(
+        arena, "RBAC: allowed by %s \"%.*s%s%.*s\" of %.*s to %.*s \"%.*s%s%.*s\"",
+        is_spaced ? "RoleBinding" : "ClusterRoleBinding", TD_STR_ARG(binding->name),
+        is_spaced ? "/" : "", TD_STR_ARG(binding->ns), TD_STR_ARG(binding->role), TD_STR_ARG(kind),
+        TD_STR_ARG(name), is_account ? "/" : "", TD_STR_ARG(is_account ? ns : TD_STR_EMPTY));
+}
+
 bool td_auth_allows(struct td_auth *auth, const struct td_api_user *user,
                     const struct td_access *access, struct td_arena *arena, td_str *ret_reason)
 {
@@ -228,16 +257,15 @@ bool td_auth_allows(struct td_auth *auth, const struct td_api_user *user,
     auth_refresh(auth);
     for (size_t i = 0; i < auth->binding_count; i++) {
         const struct auth_binding *binding = &auth->bindings[i];
-        if (!auth_binding_reaches(binding, access->ns, access->path.len > 0) ||
-            !auth_binds(binding, user) || !auth_binding_allows(binding, access)) {
+        const struct td_json *subject =
+            auth_binding_reaches(binding, access->ns, access->path.len > 0)
+                ? auth_binds(binding, user)
+                : NULL;
+        if (!subject || !auth_binding_allows(binding, access)) {
             continue;
         }
         if (ret_reason) {
-            *ret_reason = td_arena_format(
-                arena, "RBAC: allowed by %s \"%.*s%s%.*s\" of %.*s to User \"%.*s\"",
-                binding->ns.len > 0 ? "RoleBinding" : "ClusterRoleBinding",
-                TD_STR_ARG(binding->name), binding->ns.len > 0 ? "/" : "", TD_STR_ARG(binding->ns),
-                TD_STR_ARG(binding->role), TD_STR_ARG(user->name));
+            *ret_reason = auth_reason(arena, binding, subject);
         }
         return true;
     }

@@ -120,16 +120,58 @@ static int auth_token_account(struct td_auth *auth, struct td_arena *arena,
     return TD_OK;
 }
 
-int td_auth_token_user(struct td_auth *auth, struct td_arena *arena, td_str token,
-                       struct td_api_user *ret, struct td_error *err)
+/* Those of the wanted audiences that are in the list; without a list it is the server's own. */
+static int auth_match_audiences(struct td_arena *arena, const struct td_json *list,
+                                const struct td_audiences *wanted, struct td_audiences *ret,
+                                struct td_error *err)
 {
-    if (auth->admin_token.len > 0 && td_secret_equal(token, auth->admin_token)) {
-        static const td_str masters = TD_STR_INIT("system:masters");
-        *ret = (struct td_api_user){
-            .name = TD_STR("kubernetes-admin"), .groups = &masters, .group_count = 1};
-        return TD_OK;
+    static const td_str own = TD_STR_INIT(TD_AUTH_AUDIENCE);
+    const struct td_audiences server = {.names = &own, .count = 1};
+    if (!wanted || wanted->count == 0) {
+        wanted = &server;
     }
-    struct td_json *claims;
-    int code = auth_verify(auth, arena, token, &claims, err);
-    return code == TD_OK ? auth_token_account(auth, arena, claims, ret, err) : code;
+    td_str *names = td_arena_array(arena, td_str, wanted->count);
+    size_t count = 0;
+    for (size_t i = 0; i < wanted->count; i++) {
+        bool is_listed = !list && td_str_equal(wanted->names[i], own);
+        for (const struct td_json *a = list ? list->first : NULL; a && !is_listed; a = a->next) {
+            is_listed = a->type == TD_JSON_TYPE_STRING && td_str_equal(a->text, wanted->names[i]);
+        }
+        if (is_listed) {
+            names[count++] = wanted->names[i];
+        }
+    }
+    if (count == 0) {
+        return td_error_set(err, TD_INVALID, "the bearer token is for another audience");
+    }
+    *ret = (struct td_audiences){.names = names, .count = count};
+    return TD_OK;
+}
+
+int td_auth_token_user(struct td_auth *auth, struct td_arena *arena, td_str token,
+                       const struct td_audiences *wanted, struct td_api_user *ret,
+                       struct td_audiences *ret_audiences, struct td_error *err)
+{
+    static const td_str masters = TD_STR_INIT("system:masters");
+    struct td_api_user user = {
+        .name = TD_STR("kubernetes-admin"), .groups = &masters, .group_count = 1};
+    struct td_json *claims = NULL;
+    int code = TD_OK;
+    if (auth->admin_token.len == 0 || !td_secret_equal(token, auth->admin_token)) {
+        code = auth_verify(auth, arena, token, &claims, err);
+        code = code == TD_OK ? auth_token_account(auth, arena, claims, &user, err) : code;
+    }
+    struct td_audiences audiences;
+    if (code == TD_OK) {
+        code = auth_match_audiences(arena, td_json_get(claims, TD_STR("aud")), wanted, &audiences,
+                                    err);
+    }
+    if (code != TD_OK) {
+        return code;
+    }
+    *ret = user;
+    if (ret_audiences) {
+        *ret_audiences = audiences;
+    }
+    return TD_OK;
 }

@@ -27,10 +27,22 @@ static td_str authorize_verb(const struct td_api_call *call, bool has_name)
     return TD_STR_EMPTY;
 }
 
+/* Of a path that is no resource the verb is the method. */
+static td_str authorize_method(struct td_api_call *call)
+{
+    td_str method = call->request.method;
+    char *lower = td_arena_alloc(&call->arena, method.len);
+    for (size_t i = 0; i < method.len; i++) {
+        bool is_upper = method.ptr[i] >= 'A' && method.ptr[i] <= 'Z';
+        lower[i] = (char)(is_upper ? method.ptr[i] - 'A' + 'a' : method.ptr[i]);
+    }
+    return (td_str){.ptr = lower, .len = method.len};
+}
+
 bool td_authorize_path(struct td_api_call *call, td_str path)
 {
     struct td_auth *auth = td_api_auth(call->api);
-    const struct td_access access = {.verb = authorize_verb(call, true), .path = path};
+    const struct td_access access = {.verb = authorize_method(call), .path = path};
     if (!auth || td_auth_allows(auth, &call->request.user, &access, &call->arena, NULL)) {
         return true;
     }
@@ -39,16 +51,17 @@ bool td_authorize_path(struct td_api_call *call, td_str path)
     return false;
 }
 
-bool td_authorize_resource(struct td_api_call *call, bool is_watch)
+static bool authorize_verb_on(struct td_api_call *call, td_str verb)
 {
     struct td_auth *auth = td_api_auth(call->api);
     const struct td_api_path *path = &call->path;
+    bool is_namespace = path->group.len == 0 && td_str_equal(path->plural, TD_STR("namespaces"));
     const struct td_access access = {
-        .verb = is_watch ? TD_STR("watch") : authorize_verb(call, path->name.len > 0),
+        .verb = verb,
         .group = path->group,
         .resource = path->plural,
         .subresource = path->subresource,
-        .ns = path->ns,
+        .ns = is_namespace ? path->name : path->ns, /* a namespace is in itself */
         .name = path->name,
     };
     if (!auth || td_auth_allows(auth, &call->request.user, &access, &call->arena, NULL)) {
@@ -62,4 +75,15 @@ bool td_authorize_resource(struct td_api_call *call, bool is_watch)
                  TD_STR_ARG(path->plural), path->group.len > 0 ? "." : "", TD_STR_ARG(path->group),
                  TD_STR_ARG(quoted), TD_STR_ARG(refusal));
     return false;
+}
+
+bool td_authorize_resource(struct td_api_call *call, bool is_watch)
+{
+    return authorize_verb_on(call, is_watch ? TD_STR("watch")
+                                            : authorize_verb(call, call->path.name.len > 0));
+}
+
+bool td_authorize_create(struct td_api_call *call)
+{
+    return authorize_verb_on(call, TD_STR("create"));
 }

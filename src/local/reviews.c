@@ -113,6 +113,24 @@ static void review_subject_of(struct td_api_call *call, const struct td_json *sp
     }
 }
 
+/* Does a LocalSubjectAccessReview ask about its own namespace? Else it was answered. */
+static bool review_is_local(struct td_api_call *call, const struct td_json *spec, bool has_path)
+{
+    td_str ns = review_get(td_json_get(spec, TD_STR("resourceAttributes")), "namespace");
+    if (has_path) {
+        review_refuse_field(call, TD_STR_EMPTY, "nonResourceAttributes", "null",
+                            "disallowed on this kind of request");
+        return false;
+    }
+    if (!td_str_equal(ns, call->path.ns)) {
+        td_str quoted = td_arena_format(&call->arena, "\"%.*s\"", TD_STR_ARG(ns));
+        review_refuse_field(call, TD_STR_EMPTY, "resourceAttributes.namespace", quoted.ptr,
+                            "must match metadata.namespace");
+        return false;
+    }
+    return true;
+}
+
 static void review_access(struct td_api_call *call, struct td_json *review)
 {
     const struct td_json *spec = td_json_get(review, TD_STR("spec"));
@@ -123,9 +141,11 @@ static void review_access(struct td_api_call *call, struct td_json *review)
     struct td_api_user user = call->request.user;
     td_str kind = call->at.resource->kind;
     if (has_resource == has_path) {
-        review_refuse_field(call, TD_STR_EMPTY, "resourceAttributes", "null",
-                            "exactly one of nonResourceAttributes or resourceAttributes must be "
-                            "specified");
+        review_refuse_field(call, TD_STR_EMPTY,
+                            has_path ? "nonResourceAttributes" : "resourceAttributes", "null",
+                            has_path ? "cannot be specified in combination with resourceAttributes"
+                                     : "exactly one of nonResourceAttributes or "
+                                       "resourceAttributes must be specified");
         return;
     }
     if (!td_str_equal(kind, TD_STR("SelfSubjectAccessReview"))) {
@@ -136,11 +156,8 @@ static void review_access(struct td_api_call *call, struct td_json *review)
             return;
         }
     }
-    td_str ns = review_get(td_json_get(spec, TD_STR("resourceAttributes")), "namespace");
     if (td_str_equal(kind, TD_STR("LocalSubjectAccessReview")) &&
-        (has_path || !td_str_equal(ns, call->path.ns))) {
-        review_refuse_field(call, TD_STR_EMPTY, "resourceAttributes.namespace", "\"\"",
-                            "must be the namespace of the review");
+        !review_is_local(call, spec, has_path)) {
         return;
     }
     review_reply(call, review, review_judge(call, &user, spec));
@@ -207,6 +224,19 @@ static void review_self(struct td_api_call *call, struct td_json *review)
     review_reply(call, review, status);
 }
 
+static struct td_audiences review_audiences(struct td_arena *arena, const struct td_json *spec)
+{
+    const struct td_json *list = td_json_get(spec, TD_STR("audiences"));
+    td_str *names = td_arena_array(arena, td_str, list ? list->count : 0);
+    size_t count = 0;
+    for (const struct td_json *a = list ? list->first : NULL; a; a = a->next) {
+        if (a->type == TD_JSON_TYPE_STRING) {
+            names[count++] = a->text;
+        }
+    }
+    return (struct td_audiences){.names = names, .count = count};
+}
+
 static void review_token(struct td_api_call *call, struct td_json *review)
 {
     struct td_arena *arena = &call->arena;
@@ -217,14 +247,18 @@ static void review_token(struct td_api_call *call, struct td_json *review)
         return;
     }
     struct td_auth *auth = td_api_auth(call->api);
+    struct td_audiences wanted = review_audiences(arena, td_json_get(review, TD_STR("spec")));
+    struct td_audiences found;
     struct td_api_user user;
     struct td_error err = TD_ERROR_INIT;
     struct td_json *status = td_json_new_object(arena);
-    if (auth && td_auth_token_user(auth, arena, token, &user, &err) == TD_OK) {
-        const td_str audience = TD_STR(TD_AUTH_AUDIENCE);
+    if (!auth) {
+        td_json_set_str(arena, status, TD_STR("error"), TD_STR("no tokens are known here"));
+    } else if (td_auth_token_user(auth, arena, token, &wanted, &user, &found, &err) == TD_OK) {
         td_json_set(arena, status, TD_STR("authenticated"), td_json_new_bool(arena, true));
         td_json_set(arena, status, TD_STR("user"), review_user(arena, &user));
-        td_json_set(arena, status, TD_STR("audiences"), review_strings(arena, &audience, 1));
+        td_json_set(arena, status, TD_STR("audiences"),
+                    review_strings(arena, found.names, found.count));
     } else {
         td_json_set_str(arena, status, TD_STR("error"),
                         td_arena_copy_str(arena, td_str_from(err.message)));
@@ -245,35 +279,59 @@ static const struct td_stored *review_account(struct td_api_call *call)
     return account;
 }
 
+/* Is what a TokenRequest asks for possible? Else it was answered. */
+static bool review_check_request(struct td_api_call *call, const struct td_json *request,
+                                 int64_t seconds)
+{
+    const struct td_json *metadata = td_json_get(request, TD_STR("metadata"));
+    td_str name = td_json_get_str(metadata, TD_STR("name"), call->path.name);
+    td_str ns = td_json_get_str(metadata, TD_STR("namespace"), call->path.ns);
+    const struct td_json *spec = td_json_get(request, TD_STR("spec"));
+    if ((name.len > 0 && !td_str_equal(name, call->path.name)) ||
+        (ns.len > 0 && !td_str_equal(ns, call->path.ns))) {
+        td_call_fail(call, 400, "BadRequest",
+                     "name and namespace must match the service account if specified");
+        return false;
+    }
+    if (td_json_is(td_json_get(spec, TD_STR("boundObjectRef")), TD_JSON_TYPE_OBJECT)) {
+        td_call_fail(call, 400, "BadRequest",
+                     "the local cluster binds tokens to service accounts only");
+        return false;
+    }
+    if (seconds < REVIEW_TOKEN_SECONDS_MIN || seconds > REVIEW_TOKEN_SECONDS_MAX) {
+        td_str text = td_arena_format(&call->arena, "%lld", (long long)seconds);
+        review_refuse_field(call, TD_STR_EMPTY, "expirationSeconds", text.ptr,
+                            seconds < REVIEW_TOKEN_SECONDS_MIN
+                                ? "may not specify a duration less than 10 minutes"
+                                : "may not specify a duration larger than 2^32 seconds");
+        return false;
+    }
+    return true;
+}
+
 static void review_issue_token(struct td_api_call *call, struct td_json *request)
 {
     struct td_arena *arena = &call->arena;
     const struct td_stored *account = review_account(call);
-    if (!account) {
-        return;
-    }
     struct td_json *spec = td_json_ensure_object(arena, request, TD_STR("spec"));
     int64_t seconds = td_json_get_int64(spec, TD_STR("expirationSeconds"), REVIEW_TOKEN_SECONDS);
-    if (seconds < REVIEW_TOKEN_SECONDS_MIN || seconds > REVIEW_TOKEN_SECONDS_MAX) {
-        td_str text = td_arena_format(arena, "%lld", (long long)seconds);
-        review_refuse_field(call, call->path.name, "expirationSeconds", text.ptr,
-                            seconds < REVIEW_TOKEN_SECONDS_MIN
-                                ? "may not specify a duration less than 10 minutes"
-                                : "may not specify a duration larger than 2^32 seconds");
+    if (!account || !review_check_request(call, request, seconds)) {
         return;
     }
-    const struct td_json *audiences = td_json_get(spec, TD_STR("audiences"));
-    td_str *names = td_arena_array(arena, td_str, audiences ? audiences->count : 0);
-    struct td_token_request ask = {
-        .ns = account->ns, .name = account->name, .uid = account->uid, .audiences = names};
-    for (const struct td_json *a = audiences ? audiences->first : NULL; a; a = a->next) {
-        if (a->type == TD_JSON_TYPE_STRING) {
-            names[ask.audience_count++] = a->text;
-        }
-    }
+    static const td_str own = TD_STR_INIT(TD_AUTH_AUDIENCE);
+    struct td_audiences audiences = review_audiences(arena, spec);
+    audiences = audiences.count > 0 ? audiences : (struct td_audiences){.names = &own, .count = 1};
     struct td_instant expires = td_call_now(call);
+    struct td_json *made = td_meta_time(arena, expires);
     expires.unix_seconds += seconds;
-    ask.expires_unix_seconds = expires.unix_seconds;
+    const struct td_token_request ask = {
+        .ns = account->ns,
+        .name = account->name,
+        .uid = account->uid,
+        .audiences = audiences.names,
+        .audience_count = audiences.count,
+        .expires_unix_seconds = expires.unix_seconds,
+    };
     td_auto_buf token;
     td_buf_init(&token, TD_TOKEN_TEXT_BYTES_MAX);
     struct td_error err = TD_ERROR_INIT;
@@ -282,16 +340,17 @@ static void review_issue_token(struct td_api_call *call, struct td_json *request
         td_call_fail(call, 400, "BadRequest", "no token can be issued: %s", err.message);
         return;
     }
-    char time[TD_TIME_TEXT_BYTES];
-    size_t len = td_time_format(expires, 0, time);
     struct td_json *metadata = td_json_ensure_object(arena, request, TD_STR("metadata"));
     td_json_set_str(arena, metadata, TD_STR("name"), td_arena_copy_str(arena, account->name));
     td_json_set_str(arena, metadata, TD_STR("namespace"), td_arena_copy_str(arena, account->ns));
+    td_json_set_str(arena, metadata, TD_STR("uid"), td_arena_copy_str(arena, account->uid));
+    td_json_set(arena, metadata, TD_STR("creationTimestamp"), made);
+    td_json_set(arena, spec, TD_STR("audiences"),
+                review_strings(arena, audiences.names, audiences.count));
     td_json_set_int64(arena, spec, TD_STR("expirationSeconds"), seconds);
     struct td_json *status = td_json_new_object(arena);
     td_json_set_str(arena, status, TD_STR("token"), td_arena_copy_str(arena, td_buf_str(&token)));
-    td_json_set_str(arena, status, TD_STR("expirationTimestamp"),
-                    td_arena_copy_str(arena, (td_str){.ptr = time, .len = len}));
+    td_json_set(arena, status, TD_STR("expirationTimestamp"), td_meta_time(arena, expires));
     review_reply(call, request, status);
 }
 

@@ -123,8 +123,12 @@ static void serve_evidence(struct td_arena *arena, const struct td_http_request 
         .impersonate_groups = groups,
     };
     for (size_t i = 0; i < request->header_count; i++) {
-        if (serve_is_named(request->headers[i].name, "Impersonate-Group")) {
+        td_str name = request->headers[i].name;
+        td_str extra = TD_STR("Impersonate-Extra-");
+        if (serve_is_named(name, "Impersonate-Group")) {
             groups[ret->impersonate_group_count++] = request->headers[i].value;
+        } else if (serve_is_named(td_str_slice(name, 0, extra.len), extra.ptr)) {
+            ret->has_impersonate_extra = true;
         }
     }
 }

@@ -118,7 +118,11 @@ static enum td_write_step write_load(struct td_write *write)
     struct td_stored *stored =
         write->name.len > 0 ? td_collection_get(write->collection, write->ns, write->name) : NULL;
     if (!stored || write->operation == TD_WRITE_CREATE) {
-        return stored || write->can_create ? TD_STEP_NEXT : td_write_missing(write);
+        if (!stored && !write->can_create) {
+            return td_write_missing(write);
+        }
+        bool may_create = write->operation == TD_WRITE_CREATE || td_authorize_create(write->call);
+        return may_create ? TD_STEP_NEXT : TD_STEP_ANSWERED;
     }
     struct td_error err = TD_ERROR_INIT;
     td_str text = td_arena_copy_str(write->arena, stored->json);
