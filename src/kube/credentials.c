@@ -174,19 +174,19 @@ static void credentials_read_pem(struct td_credentials *credentials, td_duration
     }
 }
 
-static struct td_auth credentials_auth(const struct td_credentials *credentials)
+static struct td_credential credentials_current(const struct td_credentials *credentials)
 {
-    return (struct td_auth){.bearer_token = td_buf_str(&credentials->token),
-                            .username = credentials->config->username,
-                            .password = credentials->config->password,
-                            .certificate_pem = td_buf_str(&credentials->certificate_pem),
-                            .key_pem = td_buf_str(&credentials->key_pem),
-                            .ca_pem = td_buf_str(&credentials->ca_pem),
-                            .generation = credentials->generation,
-                            .connection_generation = credentials->connection_generation};
+    return (struct td_credential){.bearer_token = td_buf_str(&credentials->token),
+                                  .username = credentials->config->username,
+                                  .password = credentials->config->password,
+                                  .certificate_pem = td_buf_str(&credentials->certificate_pem),
+                                  .key_pem = td_buf_str(&credentials->key_pem),
+                                  .ca_pem = td_buf_str(&credentials->ca_pem),
+                                  .generation = credentials->generation,
+                                  .connection_generation = credentials->connection_generation};
 }
 
-int td_credentials_get(struct td_credentials *credentials, struct td_auth *ret,
+int td_credentials_get(struct td_credentials *credentials, struct td_credential *ret,
                        struct td_error *err)
 {
     const struct td_kube_config *config = credentials->config;
@@ -208,11 +208,11 @@ int td_credentials_get(struct td_credentials *credentials, struct td_auth *ret,
             return code;
         }
     }
-    *ret = credentials_auth(credentials);
+    *ret = credentials_current(credentials);
     return TD_OK;
 }
 
-int td_credentials_wait(struct td_credentials *credentials, td_auth_fn fn, void *context,
+int td_credentials_wait(struct td_credentials *credentials, td_credential_fn fn, void *context,
                         struct td_credentials_wait **ret, struct td_error *err)
 {
     td_assert(credentials->exec.process);
@@ -250,11 +250,11 @@ static struct td_credentials_wait *credentials_take_waits(struct td_credentials 
 
 void td_credentials_tell(struct td_credentials *credentials)
 {
-    struct td_auth auth = {.generation = 0};
+    struct td_credential credential = {.generation = 0};
     struct td_error err = TD_ERROR_INIT;
     int code = td_credentials_exec_result(credentials, &err);
     if (code == TD_OK) {
-        auth = credentials_auth(credentials);
+        credential = credentials_current(credentials);
     }
     /* Those who come while these are told wait for another run, so they are kept apart. */
     struct td_credentials_wait *first = credentials_take_waits(credentials);
@@ -266,7 +266,8 @@ void td_credentials_tell(struct td_credentials *credentials)
     while (first) {
         struct td_credentials_wait *wait = first;
         credentials_unlink(wait);
-        wait->fn(code, code == TD_OK ? &auth : NULL, code == TD_OK ? NULL : &err, wait->context);
+        wait->fn(code, code == TD_OK ? &credential : NULL, code == TD_OK ? NULL : &err,
+                 wait->context);
         td_free(wait);
     }
 }

@@ -4,13 +4,13 @@
  * change, exec plugins are run on the loop when their answer has expired; a 401 asks for all of it
  * at once. Use by the transport, before each request:
  *
- *     int code = td_credentials_get(credentials, &auth, err);
+ *     int code = td_credentials_get(credentials, &credential, err);
  *     if (code == TD_BUSY) wait = td_credentials_wait(credentials, fn, context);  // plugin runs
- *     ... on a 401: td_credentials_reject(credentials, auth.generation), retry once
+ *     ... on a 401: td_credentials_reject(credentials, credential.generation), retry once
  *
- * What a td_auth points at is valid until control returns to the loop: copy it into the request.
- * When connection_generation differs from that of an open connection, new requests need a new one.
- * Texts of errors never hold a secret. One owner, on the loop's thread.
+ * What a td_credential points at is valid until control returns to the loop: copy it into the
+ * request. When connection_generation differs from that of an open connection, new requests need a
+ * new one. Texts of errors never hold a secret. One owner, on the loop's thread.
  */
 #pragma once
 
@@ -24,7 +24,7 @@ struct td_error;
 struct td_kube_config;
 struct td_loop;
 
-struct td_auth {
+struct td_credential {
     td_str bearer_token; /* empty: none */
     td_str username;     /* basic authentication when not empty */
     td_str password;
@@ -45,15 +45,15 @@ void td_credentials_free(struct td_credentials *credentials);
 /* TD_OK with what to use now; TD_BUSY while an exec plugin runs (it was started when needed); any
  * other code is a failure that the request shares: the plugin failed, or a token was never read. A
  * file that cannot be read any more keeps its last content. `err` is not set for TD_BUSY. */
-int td_credentials_get(struct td_credentials *credentials, struct td_auth *ret,
+int td_credentials_get(struct td_credentials *credentials, struct td_credential *ret,
                        struct td_error *err);
 
-/* After TD_BUSY: called once from the loop when the plugin has finished, with TD_OK and `auth`, or
- * with the failure and `err`; it must not free the credentials. TD_LIMIT when
+/* After TD_BUSY: called once from the loop when the plugin has finished, with TD_OK and
+ * `credential`, or with the failure and `err`; it must not free the credentials. TD_LIMIT when
  * TD_CREDENTIALS_WAITS_MAX wait already. */
-typedef void (*td_auth_fn)(int code, const struct td_auth *auth, const struct td_error *err,
-                           void *context);
-int td_credentials_wait(struct td_credentials *credentials, td_auth_fn fn, void *context,
+typedef void (*td_credential_fn)(int code, const struct td_credential *credential,
+                                 const struct td_error *err, void *context);
+int td_credentials_wait(struct td_credentials *credentials, td_credential_fn fn, void *context,
                         struct td_credentials_wait **ret, struct td_error *err);
 
 /* Not to be called any more; only before its call. */

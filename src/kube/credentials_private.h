@@ -17,7 +17,7 @@ struct td_credentials_wait {
     struct td_credentials_wait *next;
     struct td_credentials_wait **link; /* what points at this one */
     struct td_credentials *owner;
-    td_auth_fn fn;
+    td_credential_fn fn;
     void *context;
 };
 

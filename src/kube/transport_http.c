@@ -206,11 +206,11 @@ static void call_timer_rings(evutil_socket_t fd, short what, void *context)
     call_fail(call, &err);
 }
 
-static void call_send(struct td_call *call, const struct td_auth *auth)
+static void call_send(struct td_call *call, const struct td_credential *credential)
 {
     struct td_error err = TD_ERROR_INIT;
-    struct http_pool *pool = td_http_pool_for(call->http, auth->connection_generation);
-    int code = td_http_setup(call, auth, &err);
+    struct http_pool *pool = td_http_pool_for(call->http, credential->connection_generation);
+    int code = td_http_setup(call, credential, &err);
     if (code == TD_OK) {
         code = td_http_pool_add(pool, call, &err);
     }
@@ -227,13 +227,13 @@ static void call_no_credentials(struct td_call *call, const struct td_error *why
     call_fail(call, &err);
 }
 
-static void call_credentials_are_there(int code, const struct td_auth *auth,
+static void call_credentials_are_there(int code, const struct td_credential *credential,
                                        const struct td_error *err, void *context)
 {
     struct td_call *call = context;
     call->wait = NULL;
     if (code == TD_OK) {
-        call_send(call, auth);
+        call_send(call, credential);
     } else {
         call_no_credentials(call, err);
     }
@@ -243,16 +243,16 @@ static void call_take_up(struct td_call *call)
 {
     struct http_transport *http = call->http;
     struct td_error err = TD_ERROR_INIT;
-    struct td_auth auth;
+    struct td_credential credential;
     if (http->call_count > TD_TRANSPORT_CALLS_MAX) {
         (void)td_error_set(&err, TD_LIMIT, "%zu calls are open already",
                            (size_t)TD_TRANSPORT_CALLS_MAX); /* passed on with err */
         call_fail(call, &err);
         return;
     }
-    int code = td_credentials_get(http->credentials, &auth, &err);
+    int code = td_credentials_get(http->credentials, &credential, &err);
     if (code == TD_OK) {
-        call_send(call, &auth);
+        call_send(call, &credential);
         return;
     }
     if (code == TD_BUSY) {

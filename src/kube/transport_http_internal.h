@@ -88,8 +88,10 @@ struct td_call {
     char problem[CURL_ERROR_SIZE];
 };
 
-/* Build the request of `call` under `auth`. TD_INVALID or TD_DENIED for what cannot be sent. */
-int td_http_setup(struct td_call *call, const struct td_auth *auth, struct td_error *err);
+/* Build the request of `call` under `credential`. TD_INVALID or TD_DENIED for what cannot be sent.
+ */
+int td_http_setup(struct td_call *call, const struct td_credential *credential,
+                  struct td_error *err);
 
 /* Lines of the configuration's impersonation; NULL when there is none. TD_INVALID for a value that
  * no header can carry. */

@@ -95,7 +95,8 @@ int td_http_impersonation(const struct td_kube_impersonation *who, struct curl_s
     return TD_OK;
 }
 
-static int setup_headers(struct td_call *call, const struct td_auth *auth, struct td_error *err)
+static int setup_headers(struct td_call *call, const struct td_credential *credential,
+                         struct td_error *err)
 {
     const struct td_call_request *request = &call->request;
     td_str accept = request->accept.len > 0 ? request->accept : TD_STR("application/json");
@@ -103,11 +104,11 @@ static int setup_headers(struct td_call *call, const struct td_auth *auth, struc
     if (code == TD_OK && request->content_type.len > 0) {
         code = setup_add_header(&call->headers, "Content-Type", request->content_type, err);
     }
-    if (code == TD_OK && auth->bearer_token.len > 0) {
+    if (code == TD_OK && credential->bearer_token.len > 0) {
         td_auto_buf bearer;
         td_buf_init(&bearer, SETUP_LINE_BYTES_MAX);
         (void)td_buf_append(&bearer, TD_STR("Bearer "));
-        (void)td_buf_append(&bearer, auth->bearer_token);
+        (void)td_buf_append(&bearer, credential->bearer_token);
         code = td_buf_check(&bearer, "bearer token", err);
         if (code == TD_OK) {
             code = setup_add_header(&call->headers, "Authorization", td_buf_str(&bearer), err);
@@ -263,7 +264,8 @@ static bool setup_blob(CURL *easy, CURLoption option, td_str pem)
     return curl_easy_setopt(easy, option, &blob) == CURLE_OK;
 }
 
-static int setup_tls(struct td_call *call, const struct td_auth *auth, struct td_error *err)
+static int setup_tls(struct td_call *call, const struct td_credential *credential,
+                     struct td_error *err)
 {
     CURL *easy = call->easy;
     if (!call->http->config->is_tls) {
@@ -273,21 +275,22 @@ static int setup_tls(struct td_call *call, const struct td_auth *auth, struct td
     bool is_verified = !call->http->config->is_insecure;
     (void)curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, is_verified ? 1L : 0L);
     (void)curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, is_verified ? 2L : 0L);
-    bool is_set = setup_blob(easy, CURLOPT_CAINFO_BLOB, auth->ca_pem);
-    if (auth->ca_pem.len > 0) {
+    bool is_set = setup_blob(easy, CURLOPT_CAINFO_BLOB, credential->ca_pem);
+    if (credential->ca_pem.len > 0) {
         /* The blob replaces curl's file of authorities, but not its folder. */
         (void)curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
     }
-    if (auth->certificate_pem.len > 0) {
+    if (credential->certificate_pem.len > 0) {
         (void)curl_easy_setopt(easy, CURLOPT_SSLCERTTYPE, "PEM");
         (void)curl_easy_setopt(easy, CURLOPT_SSLKEYTYPE, "PEM");
-        is_set = is_set && setup_blob(easy, CURLOPT_SSLCERT_BLOB, auth->certificate_pem) &&
-                 setup_blob(easy, CURLOPT_SSLKEY_BLOB, auth->key_pem);
+        is_set = is_set && setup_blob(easy, CURLOPT_SSLCERT_BLOB, credential->certificate_pem) &&
+                 setup_blob(easy, CURLOPT_SSLKEY_BLOB, credential->key_pem);
     }
     return is_set ? TD_OK : td_error_set(err, TD_LIMIT, "certificates: out of memory");
 }
 
-int td_http_setup(struct td_call *call, const struct td_auth *auth, struct td_error *err)
+int td_http_setup(struct td_call *call, const struct td_credential *credential,
+                  struct td_error *err)
 {
     td_assert(!call->easy);
     CURL *easy = curl_easy_init();
@@ -295,13 +298,13 @@ int td_http_setup(struct td_call *call, const struct td_auth *auth, struct td_er
         return td_error_set(err, TD_LIMIT, "cannot make a request: out of memory");
     }
     call->easy = easy;
-    call->generation = auth->generation;
+    call->generation = credential->generation;
     setup_connection(call);
     setup_method(call);
-    if (auth->username.len > 0) {
+    if (credential->username.len > 0) {
         (void)curl_easy_setopt(easy, CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
-        (void)curl_easy_setopt(easy, CURLOPT_USERNAME, auth->username.ptr);
-        (void)curl_easy_setopt(easy, CURLOPT_PASSWORD, auth->password.ptr);
+        (void)curl_easy_setopt(easy, CURLOPT_USERNAME, credential->username.ptr);
+        (void)curl_easy_setopt(easy, CURLOPT_PASSWORD, credential->password.ptr);
     }
     (void)curl_easy_setopt(easy, CURLOPT_PRIVATE, call);
     (void)curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, call->problem);
@@ -309,12 +312,12 @@ int td_http_setup(struct td_call *call, const struct td_auth *auth, struct td_er
     (void)curl_easy_setopt(easy, CURLOPT_HEADERDATA, call);
     (void)curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, td_http_take_body);
     (void)curl_easy_setopt(easy, CURLOPT_WRITEDATA, call);
-    int code = setup_headers(call, auth, err);
+    int code = setup_headers(call, credential, err);
     if (code == TD_OK) {
         code = setup_url(call, err);
     }
     if (code == TD_OK) {
-        code = setup_tls(call, auth, err);
+        code = setup_tls(call, credential, err);
     }
     if (code == TD_OK) {
         (void)curl_easy_setopt(easy, CURLOPT_HTTPHEADER, call->headers);

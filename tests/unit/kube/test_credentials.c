@@ -91,34 +91,35 @@ static void begin(struct fixture *made, const char *user)
     made->credentials = td_credentials_new(&made->config, made->loop);
 }
 
-static struct td_auth get(struct fixture *made)
+static struct td_credential get(struct fixture *made)
 {
     struct td_error err = TD_ERROR_INIT;
-    struct td_auth auth;
-    int code = td_credentials_get(made->credentials, &auth, &err);
+    struct td_credential credential;
+    int code = td_credentials_get(made->credentials, &credential, &err);
     if (code < 0) {
         fail_msg("%d: %s", code, err.message);
     }
-    return auth;
+    return credential;
 }
 
-static void told(int code, const struct td_auth *auth, const struct td_error *err, void *context)
+static void told(int code, const struct td_credential *credential, const struct td_error *err,
+                 void *context)
 {
     struct fixture *made = context;
     made->told++;
     made->told_code = code;
     (void)snprintf(made->told_text, sizeof(made->told_text), "%s",
-                   code == TD_OK ? auth->bearer_token.ptr : err->message);
+                   code == TD_OK ? credential->bearer_token.ptr : err->message);
 }
 
 /* Runs the plugin that get has to start; what was told is in made->told_*. */
 static void run_plugin(struct fixture *made)
 {
     struct td_error err = TD_ERROR_INIT;
-    struct td_auth auth;
+    struct td_credential credential;
     struct td_credentials_wait *wait = NULL;
-    assert_int_equal(td_credentials_get(made->credentials, &auth, &err), TD_BUSY);
-    assert_int_equal(td_credentials_get(made->credentials, &auth, &err), TD_BUSY);
+    assert_int_equal(td_credentials_get(made->credentials, &credential, &err), TD_BUSY);
+    assert_int_equal(td_credentials_get(made->credentials, &credential, &err), TD_BUSY);
     assert_int_equal(err.code, TD_OK);
     assert_int_equal(td_credentials_wait(made->credentials, told, made, &wait, &err), TD_OK);
     made->told = 0;
@@ -131,14 +132,14 @@ static void test_credentials_static(void **state)
 {
     struct fixture *made = *state;
     begin(made, "username: bob, password: S3CRET");
-    struct td_auth auth = get(made);
-    assert_string_equal(auth.username.ptr, "bob");
-    assert_string_equal(auth.password.ptr, "S3CRET");
-    assert_int_equal(auth.bearer_token.len, 0);
-    assert_int_equal(auth.certificate_pem.len, 0);
-    td_credentials_reject(made->credentials, auth.generation);
+    struct td_credential credential = get(made);
+    assert_string_equal(credential.username.ptr, "bob");
+    assert_string_equal(credential.password.ptr, "S3CRET");
+    assert_int_equal(credential.bearer_token.len, 0);
+    assert_int_equal(credential.certificate_pem.len, 0);
+    td_credentials_reject(made->credentials, credential.generation);
     td_clock_advance(&made->clock, TD_HOUR);
-    assert_int_equal(get(made).generation, auth.generation);
+    assert_int_equal(get(made).generation, credential.generation);
 }
 
 /* A token file is read again after a minute, or at once after a 401 to the token it gave. */
@@ -147,13 +148,13 @@ static void test_credentials_token_file(void **state)
     struct fixture *made = *state;
     put(made, "token", TD_STR("one\n"));
     begin(made, "tokenFile: token");
-    struct td_auth first = get(made);
+    struct td_credential first = get(made);
     assert_string_equal(first.bearer_token.ptr, "one");
     put(made, "token", TD_STR("two\n"));
     td_clock_advance(&made->clock, 59 * TD_SECOND);
     assert_string_equal(get(made).bearer_token.ptr, "one");
     td_clock_advance(&made->clock, TD_SECOND);
-    struct td_auth second = get(made);
+    struct td_credential second = get(made);
     assert_string_equal(second.bearer_token.ptr, "two");
     assert_true(second.generation > first.generation);
     assert_int_equal(second.connection_generation, first.connection_generation);
@@ -170,14 +171,14 @@ static void test_credentials_token_file_failures(void **state)
 {
     struct fixture *made = *state;
     struct td_error err = TD_ERROR_INIT;
-    struct td_auth auth;
+    struct td_credential credential;
     static const td_str bad[] = {TD_STR_INIT(""), TD_STR_INIT(" \n"),
                                  TD_STR_INIT("S3CRET\nS3CRET")};
     put(made, "token", TD_STR(""));
     begin(made, "tokenFile: token");
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         put(made, "token", bad[i]);
-        assert_int_equal(td_credentials_get(made->credentials, &auth, &err), TD_INVALID);
+        assert_int_equal(td_credentials_get(made->credentials, &credential, &err), TD_INVALID);
         assert_non_null(strstr(err.message, "token file /"));
         assert_null(strstr(err.message, "S3CRET"));
     }
@@ -203,17 +204,17 @@ static void test_credentials_certificate_files(void **state)
     put(made, "crt", td_buf_str(&made->pairs[0].certificate_pem));
     put(made, "key", td_buf_str(&made->pairs[0].key_pem));
     begin(made, "client-certificate: crt, client-key: key");
-    struct td_auth first = get(made);
+    struct td_credential first = get(made);
     assert_true(td_str_equal(first.key_pem, td_buf_str(&made->pairs[0].key_pem)));
     put(made, "crt", td_buf_str(&made->pairs[1].certificate_pem));
     td_clock_advance(&made->clock, TD_PEM_FILE_AGE_MS * TD_MILLISECOND);
-    struct td_auth half = get(made);
+    struct td_credential half = get(made);
     assert_int_equal(half.generation, first.generation);
     assert_true(td_str_equal(half.certificate_pem, td_buf_str(&made->pairs[0].certificate_pem)));
     put(made, "key", td_buf_str(&made->pairs[1].key_pem));
     assert_int_equal(get(made).generation, first.generation); /* not looked at yet */
     td_clock_advance(&made->clock, TD_PEM_FILE_AGE_MS * TD_MILLISECOND);
-    struct td_auth second = get(made);
+    struct td_credential second = get(made);
     assert_true(td_str_equal(second.certificate_pem, td_buf_str(&made->pairs[1].certificate_pem)));
     assert_true(second.connection_generation > first.connection_generation);
 }
@@ -226,7 +227,7 @@ static void test_credentials_authority_file(void **state)
     begin(made, "token: t");
     made->config.ca_file = td_str_from(temp_path(&made->folder, &made->arena, "ca"));
     td_clock_advance(&made->clock, TD_PEM_FILE_AGE_MS * TD_MILLISECOND);
-    struct td_auth first = get(made);
+    struct td_credential first = get(made);
     assert_true(td_str_equal(first.ca_pem, td_buf_str(&made->ca.certificate_pem)));
     put(made, "ca", TD_STR("garbage"));
     td_clock_advance(&made->clock, TD_PEM_FILE_AGE_MS * TD_MILLISECOND);
@@ -295,7 +296,7 @@ static void test_credentials_plugin_after_refusal(void **state)
                  "");
     run_plugin(made);
     assert_string_equal(made->told_text, "T1"); /* YAML is understood too */
-    struct td_auth first = get(made);
+    struct td_credential first = get(made);
     td_credentials_reject(made->credentials, first.generation);
     assert_string_equal(get(made).bearer_token.ptr, "T1"); /* too soon to ask again */
     td_clock_advance(&made->clock, TD_EXEC_INTERVAL_MIN_MS * TD_MILLISECOND);
@@ -322,10 +323,10 @@ static void test_credentials_plugin_certificate(void **state)
     begin_plugin(made, script.ptr, "");
     run_plugin(made);
     assert_int_equal(made->told_code, TD_OK);
-    struct td_auth auth = get(made);
-    assert_true(td_str_equal(auth.key_pem, td_buf_str(&made->pairs[0].key_pem)));
-    assert_int_equal(auth.bearer_token.len, 0);
-    assert_true(auth.connection_generation > 1);
+    struct td_credential credential = get(made);
+    assert_true(td_str_equal(credential.key_pem, td_buf_str(&made->pairs[0].key_pem)));
+    assert_int_equal(credential.bearer_token.len, 0);
+    assert_true(credential.connection_generation > 1);
 }
 
 /* Each failure is one line that names plugin and user, and never what the plugin printed. */
@@ -359,7 +360,7 @@ static void test_credentials_plugin_failures(void **state)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct td_error err = TD_ERROR_INIT;
-        struct td_auth auth;
+        struct td_credential credential;
         begin_plugin(made, rows[i].script, "");
         run_plugin(made);
         assert_int_equal(made->told_code, TD_DENIED);
@@ -371,10 +372,10 @@ static void test_credentials_plugin_failures(void **state)
                 .ptr;
         assert_string_equal(made->told_text, expected);
         /* The failure stands for a while, then the plugin is asked again. */
-        assert_int_equal(td_credentials_get(made->credentials, &auth, &err), TD_DENIED);
+        assert_int_equal(td_credentials_get(made->credentials, &credential, &err), TD_DENIED);
         assert_string_equal(err.message, expected);
         td_clock_advance(&made->clock, TD_EXEC_INTERVAL_MIN_MS * TD_MILLISECOND);
-        assert_int_equal(td_credentials_get(made->credentials, &auth, &err), TD_BUSY);
+        assert_int_equal(td_credentials_get(made->credentials, &credential, &err), TD_BUSY);
         td_credentials_free(made->credentials);
         made->credentials = NULL;
     }
@@ -385,10 +386,10 @@ static void test_credentials_plugin_not_started(void **state)
 {
     struct fixture *made = *state;
     struct td_error err = TD_ERROR_INIT;
-    struct td_auth auth;
+    struct td_credential credential;
     begin(made, "exec: {command: td-no-such-plugin, apiVersion: client.authentication.k8s.io/v1, "
                 "interactiveMode: Never, installHint: 'run\n\n  apt install plugin'}");
-    assert_int_equal(td_credentials_get(made->credentials, &auth, &err), TD_DENIED);
+    assert_int_equal(td_credentials_get(made->credentials, &credential, &err), TD_DENIED);
     assert_string_equal(err.message, "exec plugin 'td-no-such-plugin' of user 'u': cannot be run: "
                                      "td-no-such-plugin: No such file or directory: run apt "
                                      "install plugin");
@@ -399,7 +400,7 @@ static void test_credentials_plugin_not_started(void **state)
     }
     begin(made, "exec: {command: sh, apiVersion: client.authentication.k8s.io/v1, "
                 "interactiveMode: Always}");
-    assert_int_equal(td_credentials_get(made->credentials, &auth, &err), TD_DENIED);
+    assert_int_equal(td_credentials_get(made->credentials, &credential, &err), TD_DENIED);
     assert_non_null(
         strstr(err.message, "interactiveMode is Always, but standard input is no terminal"));
 }
@@ -423,11 +424,11 @@ static void test_credentials_waits(void **state)
 {
     struct fixture *made = *state;
     struct td_error err = TD_ERROR_INIT;
-    struct td_auth auth;
+    struct td_credential credential;
     struct td_credentials_wait *waits[3];
     begin_plugin(made, ANSWER("{\"token\":\"one\"}"), "");
     made->told = 0;
-    assert_int_equal(td_credentials_get(made->credentials, &auth, &err), TD_BUSY);
+    assert_int_equal(td_credentials_get(made->credentials, &credential, &err), TD_BUSY);
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(td_credentials_wait(made->credentials, told, made, &waits[i], &err),
                          TD_OK);
@@ -437,7 +438,7 @@ static void test_credentials_waits(void **state)
     assert_int_equal(made->told, 2);
     td_credentials_reject(made->credentials, get(made).generation);
     td_clock_advance(&made->clock, TD_HOUR);
-    assert_int_equal(td_credentials_get(made->credentials, &auth, &err), TD_BUSY);
+    assert_int_equal(td_credentials_get(made->credentials, &credential, &err), TD_BUSY);
     assert_int_equal(td_credentials_wait(made->credentials, told, made, &waits[0], &err), TD_OK);
     td_credentials_free(made->credentials);
     made->credentials = NULL;
