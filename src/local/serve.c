@@ -18,57 +18,110 @@ struct td_serve {
     struct td_auth *auth;
 };
 
+/* The beginning of an answer that may be whole: head and first piece, kept until the second piece,
+ * the end, or the return of td_api_start. A whole one goes out in one piece with its length. */
+struct serve_held {
+    int status;
+    const struct td_http_header *headers;
+    size_t header_count;
+    td_str body;
+    void (*release)(void *owner); /* of the body, when it is lent */
+    void *owner;
+    bool has_body;
+};
+
 /* One exchange with its call; freed when both are over. */
 struct serve_call {
-    struct td_http_exchange *exchange; /* NULL: the answer is complete, or the client gone */
+    struct td_http_exchange *exchange; /* NULL: the answer is complete */
     struct td_api_call *call;          /* NULL: ended, or not yet known */
-    bool is_starting;                  /* td_api_start has not returned */
+    struct td_arena *arena;            /* of what is held; NULL when td_api_start has returned */
+    struct serve_held *held;           /* NULL: nothing was said yet, or it is a stream */
+    bool has_begun;                    /* a stream */
     bool has_ended;
 };
 
-static void serve_head(void *context, int status, const struct td_api_header *headers, size_t count)
+static void serve_write(struct serve_call *call, td_str bytes, void (*release)(void *owner),
+                        void *owner)
 {
-    struct serve_call *call = context;
-    struct td_http_header copies[TD_API_HEADERS_MAX];
-    size_t copied = count < TD_API_HEADERS_MAX ? count : TD_API_HEADERS_MAX;
-    for (size_t i = 0; i < copied; i++) {
-        copies[i] = (struct td_http_header){.name = headers[i].name, .value = headers[i].value};
-    }
-    if (call->exchange) {
-        td_http_reply_begin(call->exchange, status, copies, copied);
-    }
-}
-
-static void serve_body(void *context, td_str bytes, void (*release)(void *owner), void *owner)
-{
-    struct serve_call *call = context;
-    if (!call->exchange) {
-        if (release) {
-            release(owner);
-        }
-    } else if (release) {
+    if (release) {
         td_http_reply_write_ref(call->exchange, bytes, release, owner);
     } else {
         td_http_reply_write(call->exchange, bytes);
     }
 }
 
+/* It is a stream after all. */
+static void serve_flush(struct serve_call *call)
+{
+    struct serve_held *held = call->held;
+    call->held = NULL;
+    call->has_begun = true;
+    td_http_reply_begin(call->exchange, held->status, held->headers, held->header_count);
+    if (held->has_body) {
+        serve_write(call, held->body, held->release, held->owner);
+    }
+}
+
+static void serve_head(void *context, int status, const struct td_api_header *headers, size_t count)
+{
+    struct serve_call *call = context;
+    struct td_http_header copies[TD_API_HEADERS_MAX];
+    size_t copied = count < TD_API_HEADERS_MAX ? count : TD_API_HEADERS_MAX;
+    struct td_http_header *kept =
+        call->arena ? td_arena_array(call->arena, struct td_http_header, copied) : copies;
+    for (size_t i = 0; i < copied; i++) {
+        kept[i] = (struct td_http_header){.name = headers[i].name, .value = headers[i].value};
+    }
+    if (!call->arena) {
+        call->has_begun = true;
+        td_http_reply_begin(call->exchange, status, kept, copied);
+        return;
+    }
+    call->held = td_arena_new(call->arena, struct serve_held);
+    *call->held = (struct serve_held){.status = status, .headers = kept, .header_count = copied};
+}
+
+static void serve_body(void *context, td_str bytes, void (*release)(void *owner), void *owner)
+{
+    struct serve_call *call = context;
+    struct serve_held *held = call->held;
+    if (held && !held->has_body && bytes.len <= TD_HTTP_WRITE_LOW_BYTES) {
+        held->has_body = true;
+        held->body = release ? bytes : td_arena_copy_str(call->arena, bytes);
+        held->release = release;
+        held->owner = owner;
+        return;
+    }
+    if (held) {
+        serve_flush(call);
+    }
+    serve_write(call, bytes, release, owner);
+}
+
 static bool serve_is_full(void *context)
 {
     const struct serve_call *call = context;
-    return call->exchange &&
-           td_http_exchange_pending_bytes(call->exchange) >= TD_HTTP_WRITE_HIGH_BYTES;
+    return td_http_exchange_pending_bytes(call->exchange) >= TD_HTTP_WRITE_HIGH_BYTES;
 }
 
 static void serve_end(void *context)
 {
     struct serve_call *call = context;
-    if (call->exchange) {
+    struct serve_held *held = call->held;
+    if (held) {
+        td_http_reply(call->exchange, held->status, held->headers, held->header_count, held->body);
+        if (held->release) {
+            held->release(held->owner);
+        }
+    } else if (call->has_begun) {
         td_http_reply_end(call->exchange);
+    } else { /* the handler goes without an answer */
+        td_http_reply(call->exchange, 503, NULL, 0, TD_STR_EMPTY);
     }
     call->exchange = NULL;
+    call->held = NULL;
     call->has_ended = true;
-    if (!call->is_starting) {
+    if (!call->arena) {
         td_free(call);
     }
 }
@@ -180,12 +233,15 @@ static void serve_request(struct td_http_exchange *exchange, const struct td_htt
         return;
     }
     struct serve_call *call = td_alloc_zero(1, sizeof(*call));
-    *call = (struct serve_call){.exchange = exchange, .is_starting = true};
+    *call = (struct serve_call){.exchange = exchange, .arena = &arena};
     call->call = td_api_start(serve->api, &ask, &serve_sink, call);
-    call->is_starting = false;
+    call->arena = NULL;
     if (call->has_ended) {
         td_free(call);
         return;
+    }
+    if (call->held) {
+        serve_flush(call);
     }
     td_http_exchange_set_callbacks(exchange, serve_drained, serve_closed, call);
 }

@@ -13,7 +13,7 @@ struct local_transport {
     struct td_loop *loop;
     struct td_arena arena; /* of the texts below */
     struct td_api_user user;
-    td_str group;
+    td_str groups[2];
     td_str user_agent;
     size_t call_count; /* in progress */
 };
@@ -29,6 +29,7 @@ struct td_call {
     struct td_arena arena; /* of the request, until it has begun */
     struct td_api_request request;
     bool is_starting;
+    bool has_head;
     bool is_calling; /* one of its callbacks is running */
     bool has_ended;
     bool is_cancelled; /* from inside one of its callbacks: it ends in the next turn */
@@ -46,7 +47,9 @@ static void local_call_free(struct td_call *call)
 static void local_head(void *context, int status, const struct td_api_header *headers, size_t count)
 {
     struct td_call *call = context;
-    struct td_call_head head = {.status = status, .retry_after = -1};
+    call->has_head = true;
+    struct td_call_head head = {
+        .status = status, .content_type = TD_STR_EMPTY, .retry_after = -1, .warning = TD_STR_EMPTY};
     for (size_t i = 0; i < count; i++) {
         td_str value = headers[i].value;
         int64_t seconds;
@@ -96,9 +99,13 @@ static void local_end(void *context)
     struct td_call_events events = call->events;
     void *user = call->context;
     bool is_cancelled = call->is_cancelled;
+    struct td_error err = TD_ERROR_INIT;
+    int code = call->has_head
+                   ? TD_OK
+                   : td_error_set(&err, TD_IO, "the server ended before it had an answer");
     local_call_free(call);
     if (!is_cancelled) {
-        events.end(user, TD_OK, NULL);
+        events.end(user, code, code == TD_OK ? NULL : &err);
     }
 }
 
@@ -179,12 +186,14 @@ struct td_transport *td_transport_local_new(const struct td_transport_local_opti
     transport->api = options->api;
     transport->loop = options->loop;
     td_arena_init(&transport->arena, TD_TREE_ARENA_BYTES_MAX);
-    transport->group = td_arena_copy_str(&transport->arena, options->group);
+    transport->groups[0] = td_arena_copy_str(&transport->arena, options->group);
+    transport->groups[1] = TD_STR("system:authenticated"); /* as over HTTPS */
     transport->user_agent = td_arena_copy_str(&transport->arena, options->user_agent);
     transport->user = (struct td_api_user){
         .name = td_arena_copy_str(&transport->arena, options->user),
-        .groups = &transport->group,
-        .group_count = 1,
+        .uid = TD_STR_EMPTY,
+        .groups = transport->groups,
+        .group_count = 2,
     };
     return &transport->base;
 }

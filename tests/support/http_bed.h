@@ -100,8 +100,8 @@ static inline void bed_run(struct bed *bed, int milliseconds)
     assert_int_equal(td_loop_run(bed->loop, NULL), TD_OK);
 }
 
-static inline void client_open_sized(struct bed *bed, struct client *client, SSL_CTX *tls,
-                                     int receive_bytes)
+static inline void client_connect(struct client *client, uint16_t port, SSL_CTX *tls,
+                                  int receive_bytes)
 {
     *client = (struct client){.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
     assert_true(client->fd >= 0);
@@ -113,7 +113,7 @@ static inline void client_open_sized(struct bed *bed, struct client *client, SSL
     }
     struct sockaddr_in place = {
         .sin_family = AF_INET,
-        .sin_port = htons(td_http_server_port(bed->server)),
+        .sin_port = htons(port),
         .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
     };
     assert_int_equal(connect(client->fd, (struct sockaddr *)&place, sizeof(place)), 0);
@@ -126,6 +126,12 @@ static inline void client_open_sized(struct bed *bed, struct client *client, SSL
         SSL_set_mode(client->ssl,
                      SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     }
+}
+
+static inline void client_open_sized(struct bed *bed, struct client *client, SSL_CTX *tls,
+                                     int receive_bytes)
+{
+    client_connect(client, td_http_server_port(bed->server), tls, receive_bytes);
 }
 
 static inline void client_open(struct bed *bed, struct client *client)
