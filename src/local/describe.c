@@ -76,6 +76,28 @@ static bool describe_discovery(struct td_api_call *call, td_str path)
     return tree;
 }
 
+/*
+ * Old clients, and kubectl about a kind that there is not, ask for OpenAPI v2 in protobuf and for
+ * nothing else. They get a document without definitions: they find that the kind is not in it, and
+ * say so, where a refusal would be shown instead of their message.
+ */
+static bool describe_openapi_empty(struct td_api_call *call)
+{
+    static const td_str type =
+        TD_STR_INIT("application/com.github.proto-openapi.spec.v2.v1.0+protobuf");
+    /* Document {swagger (1): "2.0", info (2): {title (1): "Kubernetes", version (2): "v1"}} */
+    static const td_str document = TD_STR_INIT("\x0a\x03"
+                                               "2.0\x12\x10\x0a\x0a"
+                                               "Kubernetes\x12\x02v1");
+    td_str accept = call->request.accept;
+    if (!memmem(accept.ptr, accept.len, "protobuf", 8) ||
+        memmem(accept.ptr, accept.len, "json", 4)) {
+        return false;
+    }
+    td_call_reply(call, 200, type, document);
+    return true;
+}
+
 static bool describe_openapi(struct td_api_call *call, td_str path)
 {
     const struct td_resources *resources = td_api_resources(call->api);
@@ -83,10 +105,7 @@ static bool describe_openapi(struct td_api_call *call, td_str path)
     td_str core = TD_STR("/openapi/v3/api/");
     td_str apis = TD_STR("/openapi/v3/apis/");
     if (td_str_equal(path, TD_STR("/openapi/v2"))) {
-        if (memmem(call->request.accept.ptr, call->request.accept.len, "protobuf", 8) &&
-            !memmem(call->request.accept.ptr, call->request.accept.len, "json", 4)) {
-            td_call_fail(call, 406, "NotAcceptable",
-                         "only application/json is served here; OpenAPI v3 has the same");
+        if (describe_openapi_empty(call)) {
             return true;
         }
         tree = td_openapi_v2(&call->arena, resources);

@@ -111,6 +111,8 @@ sed 's/matchLabels: {app: web}/matchLabels: {app: other}/; s/name: web/name: web
 refused "a selector that does not match its template" 'selector. does not match template' k apply -f bad.yaml
 sed 's/cpu: 100m/cpu: 100x/' web.yaml >bad.yaml
 refused "a quantity that is none" '"100x": must be a quantity' k apply -f bad.yaml
+printf 'apiVersion: no.such/v1\nkind: Thing\nmetadata: {name: x}\n' >bad.yaml
+refused "a kind that there is not" 'no matches for kind "Thing" in version "no.such/v1"' k apply -f bad.yaml
 refused "apply into a namespace that is not there" 'namespaces "nowhere" not found' k -n nowhere create cm x
 
 # ---- Reading
@@ -265,7 +267,8 @@ refused "undo of a paused deployment" 'paused' k rollout undo deploy/web
 says "rollout resume" 'resumed' k rollout resume deploy/web
 says "get pods" '^web-[a-z0-9]+-[a-z0-9]+ +1/1 +Running +0 ' k get pods -l app=web
 says "get pods -o wide" 'NODE +NOMINATED NODE' k get pods -l app=web -o wide
-gives "pods by phase" 2 count pods -l app=web --field-selector status.phase=Running
+running() { [ "$(count pods -l app=web --field-selector status.phase=Running)" = "$1" ]; }
+soon "pods by phase" 10 running 2
 cat >set.yaml <<'YAML'
 apiVersion: apps/v1
 kind: StatefulSet
@@ -312,7 +315,8 @@ refused "port-forward" "is not possible: $none" k port-forward "$pod" 18080:80
 refused "cp" "exec of pods .* is not possible: $none" k cp "$pod:/tmp/x" x
 refused "proxy to a pod" "is not possible: $none" k get --raw "/api/v1/namespaces/default/pods/$pod/proxy/"
 refused "proxy to a service" "is not possible: $none" k get --raw "/api/v1/namespaces/default/services/web/proxy/"
-refused "proxy to a node" "is not possible: $none" k get --raw "/api/v1/nodes/node-1/proxy/metrics"
+node=$(k get nodes -o 'jsonpath={.items[0].metadata.name}')
+refused "proxy to a node" "is not possible: $none" k get --raw "/api/v1/nodes/$node/proxy/metrics"
 kubectl proxy --port=0 >proxy.out 2>&1 &
 proxy_pid=$!
 soon "proxy starts" 5 grep -q 'Starting to serve on' proxy.out
@@ -325,7 +329,6 @@ says "debug adds an ephemeral container" 'Defaulting debug container name' sh -c
 
 # ---- Nodes
 
-node=$(k get nodes -o 'jsonpath={.items[0].metadata.name}')
 says "cordon" "node/$node cordoned" k cordon "$node"
 gives "cordoned nodes are unschedulable" true k get node "$node" -o 'jsonpath={.spec.unschedulable}'
 says "uncordon" "node/$node uncordoned" k uncordon "$node"
@@ -350,8 +353,9 @@ does "delete --cascade=background" k delete rs -l app=api --cascade=background
 soon "its pods go" 20 sh -c '[ -z "$(kubectl get pods -l app=api -o name)" ]'
 says "delete --cascade=foreground" 'statefulset.apps "db" deleted' k delete sts db --cascade=foreground --timeout=20s
 gives "and its pods were gone before" '' k get pods -l app=db -o name
-says "delete --grace-period=0 --force" 'pod "alone" force deleted' k delete pod alone --grace-period=0 --force
-refused "it is gone at once" 'NotFound' k get pod alone
+k run alone2 --image=registry.example/tool:1 >/dev/null
+says "delete --grace-period=0 --force" 'pod "alone2" force deleted' k delete pod alone2 --grace-period=0 --force
+refused "it is gone at once" 'NotFound' k get pod alone2
 says "delete -l" 'configmap "list-2" deleted' k delete cm -l set=list
 says "delete --all" 'job.batch "once" deleted' k delete jobs --all
 k create cm waited >/dev/null

@@ -464,6 +464,31 @@ static void test_api_refuses_processes(void **state)
         bed_call(bed, "POST", "/api/v1/namespaces/default/pods/none/exec", NULL, &answer), 404);
 }
 
+/* A client that takes OpenAPI v2 in protobuf alone gets a document that it can read. */
+static void test_api_openapi_v2_for_protobuf_readers(void **state)
+{
+    struct bed *bed = *state;
+    bed_auto_answer answer;
+    bed_answer_init(&answer);
+    const struct bed_request request = {
+        .method = "GET",
+        .target = "/openapi/v2",
+        .accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
+    };
+    bed_ask(bed, &request, &answer);
+    assert_int_equal(answer.status, 200);
+    /* A media type with '@' cannot be parsed by Go's clients. */
+    assert_string_equal(bed_header(&answer, "Content-Type"),
+                        "application/com.github.proto-openapi.spec.v2.v1.0+protobuf");
+    assert_int_equal(answer.body.len, 23);
+    assert_memory_equal(answer.body.ptr,
+                        "\x0a\x03"
+                        "2.0\x12\x10",
+                        7);
+    assert_int_equal(bed_call(bed, "GET", "/openapi/v2", NULL, &answer), 200);
+    assert_non_null(bed_tree(bed, &answer));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -477,6 +502,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_api_tables_have_rows, setup, teardown),
         cmocka_unit_test_setup_teardown(test_api_list_waits_for_its_receiver, setup, teardown),
         cmocka_unit_test_setup_teardown(test_api_refuses_processes, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_api_openapi_v2_for_protobuf_readers, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
