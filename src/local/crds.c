@@ -120,8 +120,14 @@ static void crds_serve(struct td_crds *crds, const struct td_stored *stored)
         crds_complain(crds, stored->name, &err);
         return;
     }
-    td_resources_put_custom(td_api_resources(crds->api), row, release);
-    crds_write_status(crds, stored, row);
+    if (row->version_count > 0) {
+        td_resources_put_custom(td_api_resources(crds->api), row, release);
+        crds_write_status(crds, stored, row);
+    } else { /* no version is served: nobody finds it, but its objects stay */
+        td_resources_remove_custom(td_api_resources(crds->api), row->group, row->plural);
+        crds_write_status(crds, stored, row);
+        release(row);
+    }
 }
 
 /* All objects of a definition that is gone, whatever finalizers they have: nobody could remove

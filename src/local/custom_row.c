@@ -242,56 +242,102 @@ static void custom_add_version(struct custom_row *custom, const struct td_json *
     custom->row.subresources |= own->scale_spec.len > 0 ? TD_SUB_SCALE : 0;
 }
 
-/* Stable before beta before alpha, newer before older, as Kubernetes ranks them. */
-static int custom_rank(td_str name)
+/* How Kubernetes ranks a version: "v10" before "v2" before "v3beta1" before "v1alpha1" before all
+ * that is not of this form. */
+struct custom_rank {
+    int stage; /* 3 stable, 2 beta, 1 alpha, 0 no such form */
+    int64_t major;
+    int64_t minor;
+    td_str name;
+    const struct td_json *version;
+    bool is_served;
+};
+
+/* A number without leading zeros at *at, which is moved behind it. */
+static bool custom_rank_number(td_str name, size_t *at, int64_t *ret)
 {
-    int stage = 3;
-    int numbers[2] = {0, 0};
-    size_t which = 0;
-    if (name.len < 2 || name.ptr[0] != 'v') {
-        return 0;
+    size_t end = *at;
+    while (end < name.len && name.ptr[end] >= '0' && name.ptr[end] <= '9') {
+        end++;
     }
-    for (size_t i = 1; i < name.len; i++) {
-        char c = name.ptr[i];
-        if (c >= '0' && c <= '9' && numbers[which] < 10000) {
-            numbers[which] = numbers[which] * 10 + (c - '0');
-        } else if (c == 'a' || c == 'b') {
-            stage = c == 'b' && which == 0 ? 2 : which == 0 ? 1 : stage;
-            which = 1;
-        }
-    }
-    return stage * 100000000 + numbers[0] * 10000 + numbers[1];
+    td_str digits = td_str_slice(name, *at, end);
+    *at = end;
+    return digits.len > 0 && digits.ptr[0] != '0' && td_str_to_int64(digits, ret);
 }
 
+static struct custom_rank custom_rank(const struct td_json *version)
+{
+    static const char *const words[] = {"alpha", "beta"};
+    struct custom_rank rank = {
+        .stage = 3,
+        .name = custom_text(version, "name"),
+        .version = version,
+        .is_served = td_json_get_bool(version, TD_STR("served"), false),
+    };
+    size_t at = 1;
+    bool is_form = td_str_starts_with(rank.name, TD_STR("v")) &&
+                   custom_rank_number(rank.name, &at, &rank.major);
+    td_str rest = td_str_slice(rank.name, at, rank.name.len);
+    for (size_t i = 0; is_form && i < 2; i++) {
+        td_str word = td_str_from(words[i]);
+        if (td_str_starts_with(rest, word)) {
+            rank.stage = (int)i + 1;
+            at += word.len;
+            is_form = custom_rank_number(rank.name, &at, &rank.minor);
+        }
+    }
+    if (!is_form || at < rank.name.len) {
+        rank.stage = 0;
+        rank.major = 0;
+        rank.minor = 0;
+    }
+    return rank;
+}
+
+/* Served ones first: what is not served comes behind them. */
+static int custom_compare_ranks(const void *a, const void *b)
+{
+    const struct custom_rank *left = a;
+    const struct custom_rank *right = b;
+    if (left->is_served != right->is_served) {
+        return left->is_served ? -1 : 1;
+    }
+    if (left->stage != right->stage) {
+        return left->stage > right->stage ? -1 : 1;
+    }
+    if (left->major != right->major) {
+        return left->major > right->major ? -1 : 1;
+    }
+    if (left->minor != right->minor) {
+        return left->minor > right->minor ? -1 : 1;
+    }
+    return td_str_compare(left->name, right->name);
+}
+
+/* A storage version that is not served lies one behind the served ones. */
 static void custom_add_versions(struct custom_row *custom, const struct td_json *versions)
 {
     size_t count = versions ? versions->count : 0;
     struct td_resource_version *served =
         td_arena_array(&custom->arena, struct td_resource_version, count);
     struct td_custom_version *own = td_arena_array(&custom->arena, struct td_custom_version, count);
-    const struct td_json **order = td_arena_array(&custom->arena, const struct td_json *, count);
+    struct custom_rank *ranks = td_arena_array(&custom->arena, struct custom_rank, count);
     size_t found = 0;
     for (const struct td_json *v = versions ? versions->first : NULL; v; v = v->next) {
-        bool is_storage = td_json_get_bool(v, TD_STR("storage"), false);
-        if (!is_storage && !td_json_get_bool(v, TD_STR("served"), false)) {
-            continue;
+        struct custom_rank rank = custom_rank(v);
+        if (rank.is_served || td_json_get_bool(v, TD_STR("storage"), false)) {
+            ranks[found++] = rank;
         }
-        size_t place = found++;
-        while (place > 0 && custom_rank(custom_text(order[place - 1], "name")) <
-                                custom_rank(custom_text(v, "name"))) {
-            order[place] = order[place - 1];
-            place--;
-        }
-        order[place] = v;
     }
+    qsort(ranks, found, sizeof(ranks[0]), custom_compare_ranks);
     for (size_t i = 0; i < found; i++) {
-        custom_add_version(custom, order[i], &served[i], &own[i]);
-        if (td_json_get_bool(order[i], TD_STR("storage"), false)) {
+        custom_add_version(custom, ranks[i].version, &served[i], &own[i]);
+        custom->row.version_count += ranks[i].is_served;
+        if (td_json_get_bool(ranks[i].version, TD_STR("storage"), false)) {
             custom->row.storage = i;
         }
     }
     custom->row.versions = served;
-    custom->row.version_count = found;
     custom->custom.versions = own;
     custom->custom.version_count = found;
 }

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/limits.h"
+#include "base/map.h"
 #include "kube/labels.h"
 #include "kube/quantity.h"
 #include "kube/selector.h"
@@ -26,15 +28,16 @@ static td_str metrics_now(struct td_api_call *call)
     return td_arena_copy_str(&call->arena, (td_str){.ptr = text, .len = len});
 }
 
-static struct td_json *metrics_parse(struct td_api_call *call, const struct td_stored *stored)
+/* The object in `scratch`, which is reset: a list reads many, and keeps little of each. NULL when
+ * it has no annotation of ours and so nothing to tell. */
+static struct td_json *metrics_parse(struct td_arena *scratch, const struct td_stored *stored)
 {
     struct td_json *tree = NULL;
-    const struct td_json_options options = {.copy_strings = true};
-    if (!memmem(stored->json.ptr, stored->json.len, "tandem.dev/", strlen("tandem.dev/"))) {
-        return NULL; /* without an annotation of ours it need not be read */
+    td_arena_reset(scratch);
+    if (memmem(stored->json.ptr, stored->json.len, "tandem.dev/", strlen("tandem.dev/"))) {
+        /* What we stored can be read; if not, there is nothing to tell of it. */
+        (void)td_json_parse(scratch, stored->json, NULL, &tree, NULL);
     }
-    /* What we stored can be read; if not, there is nothing to tell of it. */
-    (void)td_json_parse(&call->arena, stored->json, &options, &tree, NULL);
     return tree;
 }
 
@@ -74,7 +77,7 @@ static struct td_json *metrics_head(struct td_api_call *call, const char *kind,
     for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
         const struct td_json *value = td_json_get(metadata, td_str_from(kept[i]));
         if (value) {
-            td_json_set(arena, copy, td_str_from(kept[i]), td_json_copy(arena, value, false));
+            td_json_set(arena, copy, td_str_from(kept[i]), td_json_copy(arena, value, true));
         }
     }
     td_json_set_str(arena, copy, TD_STR("creationTimestamp"), metrics_now(call));
@@ -105,7 +108,7 @@ static struct td_json *metrics_of_pod(struct td_api_call *call, const struct td_
             continue;
         }
         struct td_json *entry = td_json_new_object(arena);
-        td_json_set_str(arena, entry, TD_STR("name"), name);
+        td_json_set_str(arena, entry, TD_STR("name"), td_arena_copy_str(arena, name));
         td_json_set(arena, entry, TD_STR("usage"), metrics_usage_tree(arena, &use));
         td_json_append(list, entry);
         td_quantity_add(arena, &sum->cpu, &use.cpu);
@@ -125,41 +128,88 @@ static struct metrics_use metrics_zero(void)
                                 .memory = td_quantity_new(0, TD_QUANTITY_BINARY_SI)};
 }
 
-/* A node's use is that of its pods; a node without measured pods is not measured either. */
-static struct td_json *metrics_of_node(struct td_api_call *call, const struct td_json *node)
+/* What the pods of one node use together. */
+struct metrics_node {
+    struct metrics_use sum;
+};
+
+/* Every node that has measured pods, by name: one walk over the pods, however many nodes. */
+static void metrics_sum_nodes(struct td_api_call *call, struct td_map *nodes)
 {
     const struct td_collection *pods = td_store_find(td_api_store(call->api), TD_STR("pods"));
-    td_str name =
-        td_json_get_str(td_json_get(node, TD_STR("metadata")), TD_STR("name"), TD_STR_EMPTY);
-    struct metrics_use sum = metrics_zero();
-    size_t measured = 0;
+    td_auto_arena scratch;
+    td_arena_init(&scratch, TD_TREE_ARENA_BYTES_MAX);
     struct td_collection_iter iter;
     const struct td_stored *stored;
     if (!pods) {
-        return NULL;
+        return;
     }
     td_collection_iter_init(&iter, pods, TD_STR_EMPTY);
     while ((stored = td_collection_iter_next(&iter))) {
-        const struct td_json *pod = metrics_parse(call, stored);
+        const struct td_json *pod = metrics_parse(&scratch, stored);
         td_str on =
             td_json_get_str(td_json_get(pod, TD_STR("spec")), TD_STR("nodeName"), TD_STR_EMPTY);
-        if (td_str_equal(on, name) && metrics_of_pod(call, pod, &sum)) {
-            measured++;
+        struct metrics_use use = metrics_zero();
+        if (on.len == 0 || !metrics_of_pod(call, pod, &use)) {
+            continue;
         }
+        struct metrics_node *node = td_map_get(nodes, on);
+        if (!node) {
+            node = td_arena_new(&call->arena, struct metrics_node);
+            node->sum = metrics_zero();
+            (void)td_map_put(nodes, td_arena_copy_str(&call->arena, on), node); /* as many fit */
+        }
+        td_quantity_add(&call->arena, &node->sum.cpu, &use.cpu);
+        td_quantity_add(&call->arena, &node->sum.memory, &use.memory);
     }
-    if (measured == 0) {
+}
+
+/* A node's use is that of its pods; a node without measured pods is not measured either. */
+static struct td_json *metrics_of_node(struct td_api_call *call, const struct td_map *nodes,
+                                       const struct td_stored *stored)
+{
+    const struct metrics_node *node = td_map_get(nodes, stored->name);
+    td_auto_arena scratch;
+    td_arena_init(&scratch, TD_TREE_ARENA_BYTES_MAX);
+    struct td_json *object;
+    if (!node || td_json_parse(&scratch, stored->json, NULL, &object, NULL) != TD_OK) {
         return NULL;
     }
-    struct td_json *head = metrics_head(call, "NodeMetrics", node);
-    td_json_set(&call->arena, head, TD_STR("usage"), metrics_usage_tree(&call->arena, &sum));
+    struct td_json *head = metrics_head(call, "NodeMetrics", object);
+    td_json_set(&call->arena, head, TD_STR("usage"), metrics_usage_tree(&call->arena, &node->sum));
     return head;
 }
 
-static struct td_json *metrics_of(struct td_api_call *call, const struct td_json *object)
+/* Of all pods or nodes, or of one. */
+struct metrics_walk {
+    struct td_api_call *call;
+    bool is_pods;
+    struct td_map nodes;     /* by name: metrics_node, when it is about nodes */
+    struct td_arena scratch; /* of one object */
+};
+
+static void metrics_walk_begin(struct metrics_walk *walk, struct td_api_call *call)
+{
+    walk->call = call;
+    walk->is_pods = td_str_equal(call->path.plural, TD_STR("pods"));
+    td_map_init(&walk->nodes, TD_COLLECTION_OBJECTS_MAX);
+    td_arena_init(&walk->scratch, TD_TREE_ARENA_BYTES_MAX);
+    if (!walk->is_pods) {
+        metrics_sum_nodes(call, &walk->nodes);
+    }
+}
+
+static void metrics_walk_end(struct metrics_walk *walk)
+{
+    td_map_done(&walk->nodes);
+    td_arena_done(&walk->scratch);
+}
+
+static struct td_json *metrics_of(struct metrics_walk *walk, const struct td_stored *stored)
 {
     struct metrics_use sum = metrics_zero();
-    return td_str_equal(call->path.plural, TD_STR("pods")) ? metrics_of_pod(call, object, &sum)
-                                                           : metrics_of_node(call, object);
+    return walk->is_pods ? metrics_of_pod(walk->call, metrics_parse(&walk->scratch, stored), &sum)
+                         : metrics_of_node(walk->call, &walk->nodes, stored);
 }
 
 /* The label selector of the query; false when it was refused. */
@@ -181,8 +231,9 @@ static bool metrics_selected(struct td_arena *arena, const struct td_selector *s
     return td_selector_matches(selector, &labels);
 }
 
-static void metrics_list(struct td_api_call *call, const struct td_collection *collection)
+static void metrics_list(struct metrics_walk *walk, const struct td_collection *collection)
 {
+    struct td_api_call *call = walk->call;
     struct td_arena *arena = &call->arena;
     struct td_selector selector;
     if (!metrics_selector(call, call->query.label_selector, &selector)) {
@@ -193,17 +244,14 @@ static void metrics_list(struct td_api_call *call, const struct td_collection *c
     const struct td_stored *stored;
     td_collection_iter_init(&iter, collection, call->path.ns);
     while ((stored = td_collection_iter_next(&iter))) {
-        struct td_json *object = metrics_parse(call, stored);
-        struct td_json *item =
-            metrics_selected(arena, &selector, object) ? metrics_of(call, object) : NULL;
-        if (item) {
+        struct td_json *item = metrics_of(walk, stored);
+        if (item && metrics_selected(&walk->scratch, &selector, item)) {
             td_json_append(items, item);
         }
     }
     struct td_json *list = td_json_new_object(arena);
     td_json_set_str(arena, list, TD_STR("kind"),
-                    td_str_equal(call->path.plural, TD_STR("pods")) ? TD_STR("PodMetricsList")
-                                                                    : TD_STR("NodeMetricsList"));
+                    walk->is_pods ? TD_STR("PodMetricsList") : TD_STR("NodeMetricsList"));
     td_json_set_str(arena, list, TD_STR("apiVersion"), TD_STR("metrics.k8s.io/v1beta1"));
     td_json_set(arena, list, TD_STR("metadata"), td_json_new_object(arena));
     td_json_set(arena, list, TD_STR("items"), items);
@@ -212,20 +260,28 @@ static void metrics_list(struct td_api_call *call, const struct td_collection *c
 
 static void metrics_resource(struct td_api_call *call)
 {
-    const struct td_collection *collection =
-        td_store_find(td_api_store(call->api), call->path.plural);
-    if (call->path.name.len == 0 && collection) {
-        metrics_list(call, collection);
+    struct td_collection *collection;
+    struct td_error err = TD_ERROR_INIT;
+    if (td_store_collection(td_api_store(call->api), call->path.plural, &collection, &err) !=
+        TD_OK) {
+        td_call_fail(call, 413, "RequestEntityTooLarge", "%s", err.message);
         return;
     }
-    const struct td_stored *stored =
-        collection ? td_collection_get(collection, call->path.ns, call->path.name) : NULL;
-    struct td_json *item = stored ? metrics_of(call, metrics_parse(call, stored)) : NULL;
-    if (item) {
-        td_call_reply_json(call, 200, item);
+    struct metrics_walk walk;
+    metrics_walk_begin(&walk, call);
+    if (call->path.name.len == 0) {
+        metrics_list(&walk, collection);
     } else {
-        td_call_not_found(call, call->path.name);
+        const struct td_stored *stored =
+            td_collection_get(collection, call->path.ns, call->path.name);
+        struct td_json *item = stored ? metrics_of(&walk, stored) : NULL;
+        if (item) {
+            td_call_reply_json(call, 200, item);
+        } else {
+            td_call_not_found(call, call->path.name);
+        }
     }
+    metrics_walk_end(&walk);
 }
 
 /* ---- Custom metrics ---- */
@@ -245,17 +301,17 @@ static struct td_json *metrics_custom_value(struct td_api_call *call,
     const struct td_json *metadata = td_json_get(object, TD_STR("metadata"));
     struct td_json *about = td_json_new_object(arena);
     td_json_set_str(arena, about, TD_STR("kind"), resource->kind);
-    td_json_set_str(arena, about, TD_STR("namespace"),
-                    td_json_get_str(metadata, TD_STR("namespace"), TD_STR_EMPTY));
-    td_json_set_str(arena, about, TD_STR("name"),
-                    td_json_get_str(metadata, TD_STR("name"), TD_STR_EMPTY));
+    td_str ns = td_json_get_str(metadata, TD_STR("namespace"), TD_STR_EMPTY);
+    td_str name = td_json_get_str(metadata, TD_STR("name"), TD_STR_EMPTY);
+    td_json_set_str(arena, about, TD_STR("namespace"), td_arena_copy_str(arena, ns));
+    td_json_set_str(arena, about, TD_STR("name"), td_arena_copy_str(arena, name));
     td_json_set_str(arena, about, TD_STR("apiVersion"),
                     resource->versions[resource->storage].api_version);
     struct td_json *value = td_json_new_object(arena);
     td_json_set(arena, value, TD_STR("describedObject"), about);
     if (call->at.version == 0) { /* v1beta2; v1beta1 had the bare name */
-        struct td_json *name = td_json_ensure_object(arena, value, TD_STR("metric"));
-        td_json_set_str(arena, name, TD_STR("name"), metric);
+        struct td_json *named = td_json_ensure_object(arena, value, TD_STR("metric"));
+        td_json_set_str(arena, named, TD_STR("name"), metric);
     } else {
         td_json_set_str(arena, value, TD_STR("metricName"), metric);
     }
@@ -292,45 +348,68 @@ static void metrics_reply_values(struct td_api_call *call, const char *kind, str
     td_call_reply_json(call, 200, list);
 }
 
+/* What a path of custom.metrics.k8s.io asks for. */
+struct metrics_question {
+    const struct td_resource *resource;
+    td_str metric;
+    td_str ns;   /* empty: all, or none */
+    td_str name; /* empty: all that the selector selects */
+    struct td_selector selector;
+};
+
+static void metrics_answer(struct td_api_call *call, const struct metrics_question *question,
+                           struct td_json *items)
+{
+    const struct td_collection *collection =
+        td_store_find(td_api_store(call->api), question->resource->collection);
+    td_auto_arena scratch;
+    td_arena_init(&scratch, TD_TREE_ARENA_BYTES_MAX);
+    struct td_collection_iter iter;
+    const struct td_stored *stored;
+    if (!collection) {
+        return;
+    }
+    td_collection_iter_init(&iter, collection, question->ns);
+    while ((stored = td_collection_iter_next(&iter))) {
+        if (question->name.len > 0 && !td_str_equal(stored->name, question->name)) {
+            continue;
+        }
+        struct td_json *object = metrics_parse(&scratch, stored);
+        struct td_json *value =
+            metrics_selected(&scratch, &question->selector, object)
+                ? metrics_custom_value(call, question->resource, object, question->metric)
+                : NULL;
+        if (value) {
+            td_json_append(items, value);
+        }
+    }
+}
+
 /* A metric of a namespace itself is asked as namespaces/NS/metrics/NAME. */
 static void metrics_custom(struct td_api_call *call)
 {
-    struct td_arena *arena = &call->arena;
     bool is_namespace = td_str_equal(call->path.plural, TD_STR("metrics"));
+    bool is_all = td_str_equal(call->path.name, TD_STR("*")) && !is_namespace;
     td_str plural = is_namespace ? TD_STR("namespaces") : call->path.plural;
-    td_str metric = is_namespace ? call->path.name : call->path.subresource;
-    const struct td_resource *resource = metrics_described(call, plural);
-    const struct td_collection *collection =
-        resource ? td_store_find(td_api_store(call->api), resource->collection) : NULL;
-    struct td_selector selector;
-    if (!metrics_selector(call, call->query.label_selector, &selector)) {
+    struct metrics_question question = {
+        .resource = metrics_described(call, plural),
+        .metric = is_namespace ? call->path.name : call->path.subresource,
+        .name = is_namespace ? call->path.ns
+                : is_all     ? TD_STR_EMPTY
+                             : call->path.name,
+    };
+    if (!metrics_selector(call, call->query.label_selector, &question.selector)) {
         return;
     }
-    struct td_json *items = td_json_new_array(arena);
-    bool is_all = td_str_equal(call->path.name, TD_STR("*"));
-    td_str ns = resource && resource->is_namespaced ? call->path.ns : TD_STR_EMPTY;
-    td_str name = is_namespace ? call->path.ns : call->path.name;
-    struct td_collection_iter iter;
-    const struct td_stored *stored;
-    if (collection && metric.len > 0) {
-        td_collection_iter_init(&iter, collection, ns);
-        while ((stored = td_collection_iter_next(&iter))) {
-            if (!is_all && !td_str_equal(stored->name, name)) {
-                continue;
-            }
-            struct td_json *object = metrics_parse(call, stored);
-            struct td_json *value = metrics_selected(arena, &selector, object)
-                                        ? metrics_custom_value(call, resource, object, metric)
-                                        : NULL;
-            if (value) {
-                td_json_append(items, value);
-            }
-        }
+    struct td_json *items = td_json_new_array(&call->arena);
+    if (question.resource && question.metric.len > 0) {
+        question.ns = question.resource->is_namespaced ? call->path.ns : TD_STR_EMPTY;
+        metrics_answer(call, &question, items);
     }
     if (items->count == 0) {
         td_call_fail(call, 404, "NotFound",
-                     "the server could not find the metric %.*s for %.*s %.*s", TD_STR_ARG(metric),
-                     TD_STR_ARG(plural), TD_STR_ARG(is_all ? TD_STR_EMPTY : name));
+                     "the server could not find the metric %.*s for %.*s %.*s",
+                     TD_STR_ARG(question.metric), TD_STR_ARG(plural), TD_STR_ARG(question.name));
         return;
     }
     metrics_reply_values(call, "MetricValueList", items);
@@ -352,7 +431,7 @@ static void metrics_external_of(struct td_api_call *call, const struct td_select
         td_quantity_parse(arena, td_str_trim(text), &quantity, NULL) != TD_OK) {
         return;
     }
-    struct td_json *kept = td_json_copy(arena, labels, false);
+    struct td_json *kept = td_json_copy(arena, labels, true);
     (void)td_json_remove(kept, TD_STR(METRICS_EXTERNAL)); /* it is there */
     struct td_json *value = td_json_new_object(arena);
     td_json_set_str(arena, value, TD_STR("metricName"), call->path.plural);
@@ -371,12 +450,14 @@ static void metrics_external(struct td_api_call *call)
     }
     const struct td_collection *maps = td_store_find(td_api_store(call->api), TD_STR("configmaps"));
     struct td_json *items = td_json_new_array(&call->arena);
+    td_auto_arena scratch;
+    td_arena_init(&scratch, TD_TREE_ARENA_BYTES_MAX);
     struct td_collection_iter iter;
     const struct td_stored *stored;
     if (maps) {
         td_collection_iter_init(&iter, maps, call->path.ns);
         while ((stored = td_collection_iter_next(&iter))) {
-            metrics_external_of(call, &selector, metrics_parse(call, stored), items);
+            metrics_external_of(call, &selector, metrics_parse(&scratch, stored), items);
         }
     }
     metrics_reply_values(call, "ExternalMetricValueList", items);

@@ -156,8 +156,8 @@ static const struct td_collection *namespaces_content(struct td_namespaces *name
                                                       const struct td_resource **ret)
 {
     *ret = td_resources_row(td_api_resources(namespaces->api), row);
-    bool is_own =
-        (*ret)->is_namespaced && !(*ret)->is_virtual && (*ret)->storage < (*ret)->version_count;
+    bool is_own = (*ret)->is_namespaced && !(*ret)->is_virtual &&
+                  ((*ret)->custom || (*ret)->storage < (*ret)->version_count);
     return is_own ? td_store_find(td_api_store(namespaces->api), (*ret)->collection) : NULL;
 }
 
