@@ -180,6 +180,23 @@ static void check_port(struct td_field_errors *errors, const struct td_field_pat
     td_kind_check_port(errors, &target, td_json_get(port, TD_STR("targetPort")));
 }
 
+static void check_node_port(struct td_field_errors *errors, const struct td_field_path *port_path,
+                            const struct td_json *spec, const struct td_json *port)
+{
+    int64_t number = td_json_get_int64(port, TD_STR("nodePort"), 0);
+    struct td_field_path path = td_field_child(port_path, TD_STR("nodePort"));
+    if (number == 0) {
+        return;
+    }
+    if (td_str_equal(service_type(spec), TD_STR("ClusterIP"))) {
+        td_field_forbidden(errors, &path, "may not be used when `type` is 'ClusterIP'");
+    } else if (number < NODE_PORT_FIRST || number >= NODE_PORT_FIRST + NODE_PORT_COUNT) {
+        td_field_invalid_int(errors, &path, number,
+                             "provided port is not in the valid range. The range of valid ports "
+                             "is 30000-32767");
+    }
+}
+
 static void check_ports(struct td_field_errors *errors, const struct td_field_path *spec_path,
                         const struct td_json *spec)
 {
@@ -191,11 +208,7 @@ static void check_ports(struct td_field_errors *errors, const struct td_field_pa
     for (const struct td_json *port = td_kind_first(ports); port; port = port->next, index++) {
         struct td_field_path place = td_field_item(&path, index);
         check_port(errors, &place, port, ports->count > 1, names);
-        if (td_str_equal(service_type(spec), TD_STR("ClusterIP")) &&
-            td_json_get_int64(port, TD_STR("nodePort"), 0) != 0) {
-            struct td_field_path member = td_field_child(&place, TD_STR("nodePort"));
-            td_field_forbidden(errors, &member, "may not be used when `type` is 'ClusterIP'");
-        }
+        check_node_port(errors, &place, spec, port);
         td_str key = td_arena_format(errors->arena, "%.*s/%lld",
                                      TD_STR_ARG(td_kind_text(port, TD_STR("protocol"))),
                                      (long long)td_json_get_int64(port, TD_STR("port"), 0));

@@ -221,6 +221,7 @@ says "create poddisruptionbudget" 'poddisruptionbudget.policy/web-budget created
 says "create priorityclass" 'priorityclass.scheduling.k8s.io/high created' k create priorityclass high --value=1000
 says "create ingress" 'ingress.networking.k8s.io/front created' k create ingress front --rule='web.example/*=web:80'
 says "create service" 'service/api created' k create service clusterip api --tcp=80:8080
+refused "create service with a port out of range" 'The range of valid ports is 30000-32767' k create service nodeport np --tcp=80 --node-port=1
 says "run" 'pod/alone created' k run alone --image=registry.example/tool:1 --labels=app=alone --env=A=1
 says "expose" 'service/web exposed' k expose deploy web --port=80 --target-port=8080
 gives "the service selects what the deployment does" '{"app":"web"}' k get svc web -o 'jsonpath={.spec.selector}'

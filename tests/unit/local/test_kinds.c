@@ -191,6 +191,49 @@ static void test_kinds_schedules(void **state)
     assert_false(td_cron_has_zone(TD_STR("* * * * *")));
 }
 
+/* A node port that a user chooses lies in the range that services have. */
+static void test_kinds_node_ports(void **state)
+{
+    static const struct {
+        const char *type;
+        int port;
+        const char *detail; /* NULL: accepted */
+    } rows[] = {
+        {"NodePort", 30000, NULL},
+        {"NodePort", 32767, NULL},
+        {"LoadBalancer", 30123, NULL},
+        {"NodePort", 29999, "provided port is not in the valid range"},
+        {"NodePort", 32768, "provided port is not in the valid range"},
+        {"LoadBalancer", 1, "provided port is not in the valid range"},
+        {"ClusterIP", 30123, "may not be used when `type` is 'ClusterIP'"},
+    };
+    struct kinds *kinds = *state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct td_resource_at at =
+            td_resources_find_kind(kinds->resources, TD_STR("v1"), TD_STR("Service"));
+        td_str text =
+            td_arena_format(&kinds->arena,
+                            "{\"metadata\":{\"name\":\"a\",\"namespace\":\"b\"},\"spec\":{"
+                            "\"type\":\"%s\",\"ports\":[{\"port\":80,\"nodePort\":%d}]}}",
+                            rows[i].type, rows[i].port);
+        struct td_json *object = parse(kinds, text.ptr);
+        assert_int_equal(td_kind_default(&kinds->arena, at.resource, at.version, object, NULL),
+                         TD_OK);
+        struct td_kind_write write = {.arena = &kinds->arena,
+                                      .resource = at.resource,
+                                      .operation = TD_WRITE_CREATE,
+                                      .object = object};
+        struct td_field_errors errors = {.arena = &kinds->arena};
+        td_kind_prepare(&write);
+        td_kind_validate(&write, &errors);
+        assert_int_equal(errors.count, rows[i].detail ? 1 : 0);
+        if (rows[i].detail) {
+            assert_true(td_str_equal(errors.items[0].field, TD_STR("spec.ports[0].nodePort")));
+            assert_true(td_str_starts_with(errors.items[0].detail, td_str_from(rows[i].detail)));
+        }
+    }
+}
+
 /* A custom resource loses what its schema does not know, and its status has its own door. */
 static void test_kinds_custom_resources(void **state)
 {
@@ -256,6 +299,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_kinds_default_once, kinds_setup, kinds_teardown),
         cmocka_unit_test_setup_teardown(test_kinds_fields, kinds_setup, kinds_teardown),
         cmocka_unit_test_setup_teardown(test_kinds_schedules, kinds_setup, kinds_teardown),
+        cmocka_unit_test_setup_teardown(test_kinds_node_ports, kinds_setup, kinds_teardown),
         cmocka_unit_test_setup_teardown(test_kinds_custom_resources, kinds_setup, kinds_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
