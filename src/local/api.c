@@ -214,7 +214,7 @@ static struct api_entry api_object_entry(const struct td_api_call *call)
 /* Is there such a path for the resource, whatever the method? */
 static bool api_scope_fits(const struct td_api_call *call)
 {
-    const struct td_api_path *path = &call->path;
+    const struct td_call_path *path = &call->path;
     if (!call->at.resource->is_namespaced) {
         return path->ns.len == 0;
     }

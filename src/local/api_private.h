@@ -52,7 +52,7 @@ int td_target_parse(struct td_arena *arena, td_str target, struct td_target *ret
                     struct td_error *err);
 
 /* False when the segments are no resource path. *ret_is_watch: the old /watch/ prefix was there. */
-bool td_path_parse(const struct td_target *target, struct td_api_path *ret, bool *ret_is_watch);
+bool td_path_parse(const struct td_target *target, struct td_call_path *ret, bool *ret_is_watch);
 
 /* ---- query.c ---- */
 

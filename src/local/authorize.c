@@ -54,7 +54,7 @@ bool td_authorize_path(struct td_api_call *call, td_str path)
 static bool authorize_verb_on(struct td_api_call *call, td_str verb)
 {
     struct td_auth *auth = td_api_auth(call->api);
-    const struct td_api_path *path = &call->path;
+    const struct td_call_path *path = &call->path;
     bool is_namespace = path->group.len == 0 && td_str_equal(path->plural, TD_STR("namespaces"));
     const struct td_access access = {
         .verb = verb,

@@ -20,7 +20,7 @@
 #include "local/store.h"
 
 /* A resource path, parsed: /apis/apps/v1/namespaces/shop/deployments/web/scale */
-struct td_api_path {
+struct td_call_path {
     td_str group;
     td_str version;
     td_str ns;
@@ -66,7 +66,7 @@ struct td_api_call {
     struct td_api_request request; /* texts in the arena */
     const struct td_api_sink *sink;
     void *sink_context;
-    struct td_api_path path;
+    struct td_call_path path;
     struct td_api_query query;
     enum td_api_form form;
     struct td_resource_at at;

@@ -149,7 +149,7 @@ int td_edit_delete(struct td_api *api, const struct td_resource *resource, td_st
         return td_error_set(err, TD_CONFLICT, "%.*s \"%.*s\": the UID is another one's",
                             TD_STR_ARG(resource->collection), TD_STR_ARG(name));
     }
-    const struct td_delete_options options = {
+    const struct td_deletion options = {
         .propagation = propagation,
         .grace_seconds = grace_seconds,
     };

@@ -81,7 +81,7 @@ static bool path_is_namespace_part(td_str word)
 }
 
 /* resource[/name[/subresource]], where the subresource "proxy" takes the rest of the path. */
-static bool path_parse_object(const td_str *segments, size_t count, struct td_api_path *ret)
+static bool path_parse_object(const td_str *segments, size_t count, struct td_call_path *ret)
 {
     if (count == 0) {
         return false;
@@ -92,7 +92,7 @@ static bool path_parse_object(const td_str *segments, size_t count, struct td_ap
     return count <= 3 || td_str_equal(ret->subresource, TD_STR("proxy"));
 }
 
-bool td_path_parse(const struct td_target *target, struct td_api_path *ret, bool *ret_is_watch)
+bool td_path_parse(const struct td_target *target, struct td_call_path *ret, bool *ret_is_watch)
 {
     const td_str *segments = target->segments;
     size_t count = target->segment_count;
@@ -101,7 +101,7 @@ bool td_path_parse(const struct td_target *target, struct td_api_path *ret, bool
             return false;
         }
     }
-    struct td_api_path path = {.group = TD_STR_EMPTY};
+    struct td_call_path path = {.group = TD_STR_EMPTY};
     if (count >= 3 && td_str_equal(segments[0], TD_STR("api"))) {
         path.version = segments[1];
         segments += 2;

@@ -32,7 +32,7 @@ enum td_write_step {
 #define TD_GRACE_UNSET (-1) /* as td_api_query has it; other negative ones mean a second */
 
 /* What a client asks of a deletion. */
-struct td_delete_options {
+struct td_deletion {
     td_str uid;              /* precondition; empty: none */
     td_str resource_version; /* precondition; empty: none */
     td_str propagation;      /* "Background", "Foreground", "Orphan"; empty: not said */
@@ -72,7 +72,7 @@ struct td_write {
 
     struct td_json *body;                    /* as sent, read only */
     const struct td_json_problems *repeated; /* fields that a patch has twice; NULL: none */
-    struct td_delete_options deletion;
+    struct td_deletion deletion;
     enum td_delete_outcome outcome;
 
     /* This attempt. */
@@ -168,8 +168,8 @@ enum td_write_step td_patch_report_conflicts(struct td_write *write,
 
 /* write_delete_plan.c: what becomes of an object, by upstream's rules; `object` is changed. */
 enum td_delete_outcome td_delete_plan(struct td_arena *arena, const struct td_resource *resource,
-                                      const struct td_delete_options *options,
-                                      struct td_instant now, struct td_json *object);
+                                      const struct td_deletion *options, struct td_instant now,
+                                      struct td_json *object);
 
 /* scale.c */
 struct td_json *td_scale_view(struct td_arena *arena, const struct td_resource *resource,

@@ -16,7 +16,7 @@ static bool delete_is_known(td_str propagation)
            td_str_equal(propagation, TD_STR("Orphan"));
 }
 
-static bool delete_check_options(struct td_api_call *call, const struct td_delete_options *options)
+static bool delete_check_options(struct td_api_call *call, const struct td_deletion *options)
 {
     static const td_str supported[] = {
         TD_STR_INIT("Foreground"),
@@ -61,7 +61,7 @@ static bool delete_read_dry_run(struct td_api_call *call, const struct td_json *
 }
 
 /* The DeleteOptions of a body over those of the query. */
-static bool delete_read_body(struct td_api_call *call, struct td_delete_options *options)
+static bool delete_read_body(struct td_api_call *call, struct td_deletion *options)
 {
     struct td_json *body = NULL;
     if (!td_body_decode_options(call, TD_STR("DeleteOptions"), &body)) {
@@ -84,9 +84,9 @@ static bool delete_read_body(struct td_api_call *call, struct td_delete_options 
 }
 
 /* The options of the call, checked; false when it was answered. */
-static bool delete_read_options(struct td_api_call *call, struct td_delete_options *ret)
+static bool delete_read_options(struct td_api_call *call, struct td_deletion *ret)
 {
-    struct td_delete_options options = {
+    struct td_deletion options = {
         .propagation = call->query.propagation_policy,
         .grace_seconds = call->query.grace_period_seconds,
     };
@@ -128,7 +128,7 @@ static enum td_write_step delete_build(struct td_write *write)
     const struct td_json *metadata = td_json_get(write->old, TD_STR("metadata"));
     td_str uid = td_json_get_str(metadata, TD_STR("uid"), TD_STR_EMPTY);
     td_str version = td_json_get_str(metadata, TD_STR("resourceVersion"), TD_STR_EMPTY);
-    const struct td_delete_options *options = &write->deletion;
+    const struct td_deletion *options = &write->deletion;
     if (options->uid.len > 0 && !td_str_equal(options->uid, uid)) {
         return delete_refuse(write,
                              "the UID in the precondition (%) does not match the UID in record "
@@ -193,8 +193,7 @@ static void delete_finish(struct td_write *write)
     td_call_reply_json(call, 200, tree);
 }
 
-static struct td_write *delete_new(struct td_api_call *call,
-                                   const struct td_delete_options *options)
+static struct td_write *delete_new(struct td_api_call *call, const struct td_deletion *options)
 {
     struct td_write *write = td_write_new(call, NULL);
     if (!write) {
@@ -319,7 +318,7 @@ static void delete_many_collect(struct delete_many *many, const struct td_select
 
 void td_write_delete_collection(struct td_api_call *call)
 {
-    struct td_delete_options options;
+    struct td_deletion options;
     struct td_select select;
     if (!delete_read_options(call, &options) || !td_select_parse(call, &select)) {
         return;
@@ -341,7 +340,7 @@ void td_write_delete_collection(struct td_api_call *call)
 
 void td_write_delete(struct td_api_call *call)
 {
-    struct td_delete_options options;
+    struct td_deletion options;
     if (!delete_read_options(call, &options)) {
         return;
     }

@@ -29,8 +29,7 @@ static bool plan_has_finalizer(const struct td_json *finalizers, td_str name)
 }
 
 /* Which of the collector's two finalizers the object is to have; empty: none. */
-static td_str plan_promise(const struct td_resource *resource,
-                           const struct td_delete_options *options,
+static td_str plan_promise(const struct td_resource *resource, const struct td_deletion *options,
                            const struct td_json *finalizers)
 {
     if (td_str_equal(resource->kind, TD_STR("Event"))) {
@@ -146,8 +145,8 @@ static enum td_delete_outcome plan_namespace(struct td_arena *arena,
 }
 
 enum td_delete_outcome td_delete_plan(struct td_arena *arena, const struct td_resource *resource,
-                                      const struct td_delete_options *options,
-                                      struct td_instant now, struct td_json *object)
+                                      const struct td_deletion *options, struct td_instant now,
+                                      struct td_json *object)
 {
     struct td_json *metadata = td_json_ensure_object(arena, object, TD_STR("metadata"));
     if (td_str_equal(resource->collection, TD_STR("namespaces"))) {

@@ -55,7 +55,7 @@ static void test_path_takes_resource_paths_apart(void **state)
         td_auto_arena arena;
         td_arena_init(&arena, ARENA_BYTES);
         struct td_target target;
-        struct td_api_path path;
+        struct td_call_path path;
         bool is_watch = false;
         assert_int_equal(td_target_parse(&arena, td_str_from(rows[i].target), &target, NULL),
                          TD_OK);
@@ -93,7 +93,7 @@ static void test_path_refuses_what_is_no_resource(void **state)
         td_auto_arena arena;
         td_arena_init(&arena, ARENA_BYTES);
         struct td_target target;
-        struct td_api_path path;
+        struct td_call_path path;
         bool is_watch = false;
         assert_int_equal(td_target_parse(&arena, td_str_from(targets[i]), &target, NULL), TD_OK);
         if (td_path_parse(&target, &path, &is_watch)) {
