@@ -1,8 +1,8 @@
 #include "local/custom.h"
 
-#include "api/crd_apply.h"
 #include "base/error.h"
 #include "local/kinds_private.h"
+#include "local/schema_check.h"
 
 int td_custom_default(struct td_arena *arena, const struct td_custom *custom, size_t version,
                       struct td_json *object, struct td_error *err)
@@ -12,12 +12,11 @@ int td_custom_default(struct td_arena *arena, const struct td_custom *custom, si
     }
     const struct td_json *schema = custom->versions[version].schema;
     if (schema) {
-        const struct td_json *pruned = td_crd_prune(arena, schema, object);
-        object->first = pruned->first;
-        object->last = pruned->last;
-        object->count = pruned->count;
-        object->index = pruned->index;
-        return td_crd_default(arena, schema, object, err);
+        const struct td_json *shaped = td_schema_shape(arena, schema, object);
+        object->first = shaped->first;
+        object->last = shaped->last;
+        object->count = shaped->count;
+        object->index = shaped->index;
     }
     return TD_OK;
 }
@@ -61,7 +60,7 @@ void td_custom_validate(const struct td_kind_write *write, struct td_field_error
     const struct td_custom *custom = write->resource->custom;
     const struct td_json *schema = custom->versions[write->resource->storage].schema;
     if (schema) {
-        td_crd_check(schema, write->object, errors);
+        td_schema_check(schema, write->object, errors);
     }
     if (custom->check_rules && errors->count == 0) {
         custom->check_rules(write->arena, write->object, errors);

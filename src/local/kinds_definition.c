@@ -4,6 +4,7 @@
  */
 #include "kube/names.h"
 #include "local/kinds_private.h"
+#include "local/schema_check.h"
 
 /* Every value says what it is, unless it is marked as anything. */
 static void check_schema(struct td_field_errors *errors, const struct td_field_path *path,
@@ -214,9 +215,22 @@ static void definition_validate(const struct td_kind_write *write, struct td_fie
     }
 }
 
+/* Says once what of a new or changed definition is not enforced. */
+static void definition_warn(const struct td_kind_write *write)
+{
+    const struct td_json *spec = td_kind_spec(write->object);
+    const struct td_json *version = td_kind_first(td_kind_member(spec, TD_STR("versions")));
+    bool is_same = write->old && td_kind_same(spec, td_kind_spec(write->old));
+    for (; version && !is_same && write->operation != TD_WRITE_STATUS; version = version->next) {
+        td_schema_warn(write->arena, td_kind_text(version, TD_STR("name")),
+                       td_json_get_path(version, "schema.openAPIV3Schema"), write->warnings);
+    }
+}
+
 /* A new storage version joins those in which objects may lie. */
 static void definition_prepare(struct td_kind_write *write)
 {
+    definition_warn(write);
     struct td_json *status = td_json_ensure_object(write->arena, write->object, TD_STR("status"));
     struct td_json *stored = td_kind_member(status, TD_STR("storedVersions"));
     const struct td_json *version =
