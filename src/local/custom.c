@@ -12,7 +12,11 @@ int td_custom_default(struct td_arena *arena, const struct td_custom *custom, si
     }
     const struct td_json *schema = custom->versions[version].schema;
     if (schema) {
-        const struct td_json *shaped = td_schema_shape(arena, schema, object);
+        struct td_json *shaped;
+        int code = td_schema_shape(arena, schema, object, &shaped, err);
+        if (code != TD_OK) {
+            return code;
+        }
         object->first = shaped->first;
         object->last = shaped->last;
         object->count = shaped->count;

@@ -12,10 +12,14 @@
 #include "base/arena.h"
 #include "base/json.h"
 
+struct td_error;
+
 /* A copy of `object`, pruned and with defaults. apiVersion, kind and metadata of the root and of
- * embedded resources are kept as they are. Texts are shared with `object` and the schema. */
-struct td_json *td_schema_shape(struct td_arena *arena, const struct td_json *schema,
-                                const struct td_json *object);
+ * embedded resources are kept as they are. Texts are shared with `object` and the schema. Fails
+ * with TD_LIMIT when the defaults have more than TD_CRD_DEFAULT_NODES_MAX values: each item of a
+ * list can repeat them. */
+int td_schema_shape(struct td_arena *arena, const struct td_json *schema,
+                    const struct td_json *object, struct td_json **ret, struct td_error *err);
 
 /* Every way in which a shaped object breaks its schema, about TD_STRICT_PROBLEMS_MAX at most. */
 void td_schema_check(const struct td_json *schema, const struct td_json *object,

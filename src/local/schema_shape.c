@@ -8,6 +8,7 @@
  *    of lists stay for the check to refuse.
  * 3. A missing member with a default gets it, and so do members inside what was just made.
  */
+#include "base/error.h"
 #include "local/schema_private.h"
 
 static bool shape_is_meta(td_str key)
@@ -24,6 +25,8 @@ static const struct td_json *shape_schema(const struct td_json *node)
 
 struct shape {
     struct td_arena *arena;
+    size_t *made;                 /* values that came from defaults */
+    bool is_default;              /* inside one */
     const struct td_json *schema; /* NULL: nothing is known */
     bool keeps_unknown;
     bool is_root;
@@ -46,6 +49,8 @@ static struct td_json *shape_below(const struct shape *shape, const struct td_js
                        !schema_flag(schema, TD_STR("nullable"));
     struct shape below = {
         .arena = shape->arena,
+        .made = shape->made,
+        .is_default = shape->is_default || is_replaced || value == fallback,
         .schema = schema,
         .keeps_unknown =
             keeps_unknown || schema_flag(schema, TD_STR("x-kubernetes-preserve-unknown-fields")),
@@ -114,6 +119,10 @@ static struct td_json *shape_value(const struct shape *shape, const struct td_js
 {
     /* Defaults nest like schemas, so depth is that of the object or of its definition. */
     bool is_deep = shape->depth >= TD_SCHEMA_DEPTH_MAX;
+    *shape->made += shape->is_default;
+    if (*shape->made > TD_CRD_DEFAULT_NODES_MAX) {
+        return td_json_new_null(shape->arena); /* the whole is refused */
+    }
     if (value->type == TD_JSON_TYPE_OBJECT && !is_deep) {
         return shape_object(shape, value);
     }
@@ -123,14 +132,22 @@ static struct td_json *shape_value(const struct shape *shape, const struct td_js
     return td_json_copy(shape->arena, value, false);
 }
 
-struct td_json *td_schema_shape(struct td_arena *arena, const struct td_json *schema,
-                                const struct td_json *object)
+int td_schema_shape(struct td_arena *arena, const struct td_json *schema,
+                    const struct td_json *object, struct td_json **ret, struct td_error *err)
 {
+    size_t made = 0;
     const struct shape root = {
         .arena = arena,
+        .made = &made,
         .schema = shape_schema(schema),
         .keeps_unknown = schema_flag(schema, TD_STR("x-kubernetes-preserve-unknown-fields")),
         .is_root = true,
     };
-    return shape_value(&root, object);
+    struct td_json *shaped = shape_value(&root, object);
+    if (made > TD_CRD_DEFAULT_NODES_MAX) {
+        return td_error_set(err, TD_LIMIT, "the defaults of its schema have more than %zu values",
+                            (size_t)TD_CRD_DEFAULT_NODES_MAX);
+    }
+    *ret = shaped;
+    return TD_OK;
 }

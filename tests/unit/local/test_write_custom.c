@@ -116,7 +116,7 @@ static void test_write_custom_defaults(void **state)
         {"POST", BARS, NULL, BAR("\"metadata\":{\"name\":\"a\"}"), 201, "spec",
          "{\"c\":\"red\",\"n\":3}"},
         {"POST", BARS, NULL, BAR("\"metadata\":{\"name\":\"b\"},\"spec\":{\"c\":null,\"n\":null}"),
-         201, "spec", "{\"n\":null,\"c\":\"red\"}"},
+         201, "spec", "{\"c\":\"red\",\"n\":null}"},
         {"POST", BARS, NULL,
          BAR("\"metadata\":{\"name\":\"c\"},\"spec\":{\"c\":\"x\",\"n\":1,\"l\":[{},{\"p\":\"UDP\"}"
              "],"
