@@ -128,8 +128,11 @@
 #define TD_TARGET_VPAS_MAX 256                /* VPAs of one target; younger ones are left out */
 #define TD_UPDATER_PODS_MAX ((size_t)1 << 20) /* pods that the updater remembers something of */
 
-#define TD_STATEFUL_SLOTS_MAX ((size_t)1 << 17) /* ordinals of one StatefulSet that are looked at  \
-                                                 */
+#define TD_CRON_STEPS_MAX 100000 /* times of one schedule that are looked at in one pass */
+#define TD_JOB_INDEXES_MAX ((size_t)1 << 20) /* indexes of one Job that are kept apart */
+#define TD_STATEFUL_SLOTS_MAX                                                                      \
+    ((size_t)1 << 17) /* ordinals of one StatefulSet that are looked at                            \
+                       */
 
 /* Usage traces. */
 #define TD_TRACE_BYTES_MAX ((size_t)256 << 20) /* one file */

@@ -95,6 +95,7 @@ static void child_read_containers(const struct td_json *pod, struct td_pod_facts
     for (; c; c = c->next) {
         int64_t restarts = td_json_get_int64(c, TD_STR("restartCount"), 0);
         facts->restarts = restarts > facts->restarts ? restarts : facts->restarts;
+        facts->restarts_total += restarts;
         td_time end = child_time(td_json_get_path(c, "state.terminated"), TD_STR("finishedAt"));
         facts->finished = end > facts->finished ? end : facts->finished;
     }
@@ -102,6 +103,7 @@ static void child_read_containers(const struct td_json *pod, struct td_pod_facts
     c = td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->first : NULL;
     for (; c; c = c->next) {
         int64_t restarts = td_json_get_int64(c, TD_STR("restartCount"), 0);
+        facts->restarts_total += restarts;
         if (restarts > facts->sidecar_restarts &&
             child_is_sidecar(td_json_get(pod, TD_STR("spec")),
                              td_json_get_str(c, TD_STR("name"), TD_STR_EMPTY))) {
@@ -224,9 +226,9 @@ bool td_child_is_same(const struct td_child *a, const struct td_child *b)
                         a->is_deleting == b->is_deleting && td_labels_equal(&a->labels, &b->labels);
     return is_same_life && p->phase == q->phase && p->is_ready == q->is_ready &&
            p->ready_since == q->ready_since && p->finished == q->finished &&
-           p->restarts == q->restarts && p->sidecar_restarts == q->sidecar_restarts &&
-           p->deletion_cost == q->deletion_cost && td_str_equal(p->node, q->node) &&
-           p->has_tracking_finalizer == q->has_tracking_finalizer;
+           p->restarts == q->restarts && p->restarts_total == q->restarts_total &&
+           p->sidecar_restarts == q->sidecar_restarts && p->deletion_cost == q->deletion_cost &&
+           td_str_equal(p->node, q->node) && p->has_tracking_finalizer == q->has_tracking_finalizer;
 }
 
 /* ---- The index ---- */

@@ -32,6 +32,7 @@ struct td_pod_facts {
     td_str affinity_node;        /* the one node that its affinity demands (DaemonSets), or empty */
     int64_t restarts;            /* most of its containers */
     int64_t sidecar_restarts;
+    int64_t restarts_total; /* of all its containers, init containers included */
     int64_t deletion_cost;
 };
 

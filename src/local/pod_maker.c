@@ -261,11 +261,14 @@ void td_pod_maker_create(struct td_pod_maker *maker, const struct td_json *owner
     td_auto_buf body;
     td_buf_init(&body, TD_STREAM_BYTES_MAX);
     td_json_write(pod, &(struct td_json_format){.indent = 0}, &body);
+    const struct td_pod_maker_options *options = &maker->options;
+    td_str group = options->group_version.len > 0 ? options->group_version : TD_STR("/api/v1");
+    td_str plural = options->plural.len > 0 ? options->plural : TD_STR("pods");
     static const td_str groups[] = {TD_STR_INIT("system:masters")};
     const struct td_api_request request = {
         .method = TD_STR("POST"),
-        .target =
-            td_arena_format(&call->arena, "/api/v1/namespaces/%.*s/pods", TD_STR_ARG(call->ns)),
+        .target = td_arena_format(&call->arena, "%.*s/namespaces/%.*s/%.*s", TD_STR_ARG(group),
+                                  TD_STR_ARG(call->ns), TD_STR_ARG(plural)),
         .accept = TD_STR("application/json"),
         .content_type = TD_STR("application/json"),
         .user_agent = TD_STR("kube-controller-manager"),

@@ -29,6 +29,8 @@ typedef void (*td_pod_made_fn)(void *context, const struct td_pod_made *made);
 struct td_pod_maker_options {
     struct td_api *api; /* borrowed */
     td_str user;        /* "system:serviceaccount:kube-system:replicaset-controller"; static text */
+    td_str group_version; /* of what is made; empty: "/api/v1", that of pods; static text */
+    td_str plural;        /* empty: "pods"; CronJobs make Jobs */
     td_pod_made_fn fn;
     void *context;
 };

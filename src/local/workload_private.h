@@ -33,6 +33,8 @@ enum td_workload_kinds {
     TD_KIND_DEPLOYMENT,
     TD_KIND_STATEFUL_SET,
     TD_KIND_DAEMON_SET,
+    TD_KIND_JOB,
+    TD_KIND_CRON_JOB,
     TD_KIND_COUNT,
 };
 
@@ -40,8 +42,10 @@ struct td_workload_row {
     td_str api_version;
     td_str kind;
     td_str collection;
-    td_str component; /* in events */
-    td_str user;      /* creates its pods; empty: makes none */
+    td_str component;          /* in events */
+    td_str user;               /* creates its pods; empty: makes none */
+    td_str made_group_version; /* of what it makes, when that are no pods: see pod_maker.h */
+    td_str made_plural;
     void (*sync)(struct td_workload_item *item);
     /* Another text than "Created pod: NAME" for what became of a pod; may be NULL. */
     void (*made)(struct td_workload_control *control, const struct td_pod_made *made);
@@ -52,6 +56,8 @@ extern const struct td_workload_row td_workload_replication_controller;
 extern const struct td_workload_row td_workload_deployment;
 extern const struct td_workload_row td_workload_stateful_set;
 extern const struct td_workload_row td_workload_daemon_set;
+extern const struct td_workload_row td_workload_job;
+extern const struct td_workload_row td_workload_cron_job;
 
 struct td_workload_control {
     struct td_workloads *all;
@@ -73,7 +79,8 @@ struct td_workloads {
     struct td_child_index revision_index;
     struct td_child_index job_index;
     struct td_child_index node_index;
-    struct td_map owners; /* by uid: td_workload_owner */
+    struct td_map owners;    /* by uid: td_workload_owner */
+    struct td_queue *strays; /* keys: pods that a Job left behind with its finalizer */
     struct td_workload_control controls[TD_KIND_COUNT];
 };
 

@@ -11,6 +11,7 @@
 #include "local/edit.h"
 #include "local/observer.h"
 #include "local/workload_daemon.h"
+#include "local/workload_job.h"
 #include "local/workload_private.h"
 
 #define WORKLOAD_BACKOFF_MIN (5 * TD_MILLISECOND) /* as client-go's default rate limiter */
@@ -23,6 +24,8 @@ static const struct td_workload_row *const workload_rows[TD_KIND_COUNT] = {
     [TD_KIND_DEPLOYMENT] = &td_workload_deployment,
     [TD_KIND_STATEFUL_SET] = &td_workload_stateful_set,
     [TD_KIND_DAEMON_SET] = &td_workload_daemon_set,
+    [TD_KIND_JOB] = &td_workload_job,
+    [TD_KIND_CRON_JOB] = &td_workload_cron_job,
 };
 
 static const td_str workload_collections[] = {
@@ -34,6 +37,8 @@ static const td_str workload_collections[] = {
     TD_STR_INIT("statefulsets.apps"),
     TD_STR_INIT("daemonsets.apps"),
     TD_STR_INIT("controllerrevisions.apps"),
+    TD_STR_INIT("jobs.batch"),
+    TD_STR_INIT("cronjobs.batch"),
 };
 
 td_time td_workload_now(const struct td_workloads *all)
@@ -259,6 +264,49 @@ static void workload_pod_gone(struct td_workloads *all, const struct td_child *p
     }
 }
 
+/* ---- Pods that a Job left behind ---- */
+
+/* Is there no Job any more that would take its finalizer off the pod? */
+static bool workload_is_stray(const struct td_workloads *all, const struct td_child *pod)
+{
+    if (!pod->pod.has_tracking_finalizer) {
+        return false;
+    }
+    const struct td_collection *jobs = td_store_find(td_api_store(all->api), TD_STR("jobs.batch"));
+    const struct td_stored *job =
+        jobs ? td_collection_get(jobs, pod->stored->ns, pod->controller_name) : NULL;
+    return pod->controller_uid.len == 0 || (td_str_equal(pod->controller_kind, TD_STR("Job")) &&
+                                            !(job && td_str_equal(job->uid, pod->controller_uid)));
+}
+
+static void workload_note_stray(struct td_workloads *all, const struct td_child *pod)
+{
+    if (workload_is_stray(all, pod)) {
+        (void)td_queue_add(all->strays, pod->key, NULL); /* as many as there are pods at most */
+    }
+}
+
+static enum td_job_result workload_release_stray(td_str key, void *context)
+{
+    struct td_workloads *all = context;
+    const struct td_child *pod = td_map_get(&all->pod_index.children, key);
+    size_t slash = td_str_find(key, '/', 0);
+    if (pod && workload_is_stray(all, pod)) {
+        td_job_release_pod(all, td_str_slice(key, 0, slash), td_str_slice(key, slash + 1, key.len));
+    }
+    return TD_JOB_DONE;
+}
+
+static void workload_job_gone(struct td_workloads *all, td_str uid)
+{
+    td_auto_arena arena;
+    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    struct td_children pods = td_child_index_list(&all->pod_index, &arena, uid);
+    for (size_t i = 0; i < pods.count; i++) {
+        workload_note_stray(all, pods.items[i]);
+    }
+}
+
 static void workload_pod_changed(const struct td_child *before, const struct td_child *after,
                                  void *context)
 {
@@ -267,6 +315,9 @@ static void workload_pod_changed(const struct td_child *before, const struct td_
         return;
     }
     workload_child_changed(all, before, after);
+    if (after) {
+        workload_note_stray(all, after);
+    }
     if (before && (!after || after->pod.phase != before->pod.phase)) {
         workload_pod_gone(all, before);
     }
@@ -275,6 +326,7 @@ static void workload_pod_changed(const struct td_child *before, const struct td_
         workload_offer(all, TD_KIND_REPLICATION_CONTROLLER, after);
         workload_offer(all, TD_KIND_STATEFUL_SET, after);
         workload_offer(all, TD_KIND_DAEMON_SET, after);
+        workload_offer(all, TD_KIND_JOB, after);
     }
 }
 
@@ -326,6 +378,9 @@ static void workload_observe(const struct td_resource *resource, struct td_store
             td_workload_owner_clear(all, stored->uid);
         }
     }
+    if (!after && td_str_equal(resource->collection, all->job_index.collection)) {
+        workload_job_gone(all, stored->uid);
+    }
 }
 
 /* ---- Life ---- */
@@ -350,6 +405,8 @@ static void workload_control_init(struct td_workloads *all, size_t index)
         const struct td_pod_maker_options options = {
             .api = all->api,
             .user = row->user,
+            .group_version = row->made_group_version,
+            .plural = row->made_plural,
             .fn = workload_made,
             .context = control,
         };
@@ -374,6 +431,8 @@ struct td_workloads *td_workloads_new(struct td_api *api, struct td_log *log)
     td_child_index_init(&all->job_index, store, TD_STR("jobs.batch"), workload_other_changed, all);
     td_child_index_init(&all->node_index, store, TD_STR("nodes"), workload_other_changed, all);
     td_map_init(&all->owners, TD_COLLECTION_OBJECTS_MAX);
+    all->strays =
+        td_queue_new(td_api_loop(api), workload_release_stray, all, TD_COLLECTION_OBJECTS_MAX);
     for (size_t i = 0; i < TD_KIND_COUNT; i++) {
         workload_control_init(all, i);
     }
@@ -393,6 +452,7 @@ void td_workloads_free(struct td_workloads *all)
         td_pod_maker_free(all->controls[i].maker);
         td_queue_free(all->controls[i].queue);
     }
+    td_queue_free(all->strays);
     td_child_index_done(&all->pod_index);
     td_child_index_done(&all->replica_set_index);
     td_child_index_done(&all->revision_index);
