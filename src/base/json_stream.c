@@ -20,12 +20,27 @@ void td_json_stream_done(struct td_json_stream *stream)
     td_buf_done(&stream->pending);
 }
 
+/* What no JSON text can hold ends the value at once, for the parser to refuse: a quote or bracket
+ * that is missing must not make one value of all that follows. */
+static void stream_break(struct td_json_stream *stream)
+{
+    stream->in_string = false;
+    stream->in_escape = false;
+    stream->depth = 0;
+}
+
+/* May a string or a collection begin behind this byte of the structure? */
+static bool stream_may_begin(char before, char byte)
+{
+    return before == ',' || before == ':' || before == '[' || (before == '{' && byte == '"');
+}
+
 /* Inside a string: to the byte after its closing quote, or to the end. */
 static const char *stream_pass_string(struct td_json_stream *stream, const char *at,
                                       const char *end)
 {
     while (at < end) {
-        if (stream->in_escape) {
+        if (stream->in_escape && (unsigned char)*at >= 0x20) {
             stream->in_escape = false;
             at++;
             continue;
@@ -37,6 +52,10 @@ static const char *stream_pass_string(struct td_json_stream *stream, const char 
             break;
         }
         char byte = *at++;
+        if ((unsigned char)byte < 0x20) {
+            stream_break(stream);
+            break;
+        }
         stream->in_escape = byte == '\\';
         if (byte == '"') {
             stream->in_string = false;
@@ -63,6 +82,15 @@ static const char *stream_pass_structure(struct td_json_stream *stream, const ch
 {
     while (at < end) {
         char byte = *at++;
+        if (json_scan_is_space(byte)) {
+            continue;
+        }
+        char before = stream->last;
+        stream->last = byte;
+        if ((byte == '"' || byte == '{' || byte == '[') && !stream_may_begin(before, byte)) {
+            stream_break(stream);
+            break;
+        }
         if (byte == '"') {
             stream->in_string = true;
             break;
@@ -84,6 +112,7 @@ static const char *stream_pass_structure(struct td_json_stream *stream, const ch
 static const char *stream_begin(struct td_json_stream *stream, const char *at)
 {
     stream->is_started = true;
+    stream->last = *at;
     stream->in_string = *at == '"';
     stream->depth = *at == '{' || *at == '[';
     stream->in_scalar = !stream->in_string && stream->depth == 0 && *at != '}' && *at != ']';

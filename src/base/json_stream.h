@@ -24,6 +24,7 @@ struct td_json_stream {
     size_t value_bytes_max; /* of one value */
     int code;               /* 0, or TD_LIMIT for ever */
     uint32_t depth;
+    char last; /* of the structure, spaces not counted */
     bool in_string;
     bool in_escape;
     bool in_scalar;
@@ -38,7 +39,8 @@ void td_json_stream_done(struct td_json_stream *stream);
 int td_json_stream_feed(struct td_json_stream *stream, td_str bytes, struct td_error *err);
 
 /* The next complete value's text, or false when more bytes are needed. Only boundaries are found
- * here: parse the slice. */
+ * here: parse the slice. Text that cannot become a value (a string with a line break in it, values
+ * without a comma between) is handed out as far as it was read, for the parser to refuse. */
 bool td_json_stream_next(struct td_json_stream *stream, td_str *ret);
 
 /* At the end of input: TD_INVALID when a partial value is left (a scalar at the very end is

@@ -65,6 +65,13 @@ static void test_stream_finds_values_at_every_split(void **state)
         {TD_STR_INIT("}{}"), "}|{}|", TD_OK}, /* for the parser to refuse */
         {TD_STR_INIT("],1"), "]|,1|", TD_OK},
         {TD_STR_INIT("{]"), "{]|", TD_OK},
+        /* A missing quote, bracket or comma does not swallow what follows. */
+        {TD_STR_INIT("{\"a\":\"b}\n{}\n"), "{\"a\":\"b}\n|{}|", TD_OK},
+        {TD_STR_INIT("{\"a\\\n{}"), "{\"a\\\n|{}|", TD_OK},
+        {TD_STR_INIT("{\"a\":{\n{\"b\":1}\n"), "{\"a\":{\n{|\"b\"|:1|}|", TD_OK},
+        {TD_STR_INIT("{\"a\":[{}\n{}"), "{\"a\":[{}\n{|}|", TD_OK},
+        {TD_STR_INIT("{\"a\" \"b\"}"), "{\"a\" \"|b|", TD_INVALID},
+        {TD_STR_INIT("[1\n[2]]"), "[1\n[|2|]|]|", TD_OK},
         {TD_STR_INIT("\xEF\xBB\xBF{}"), "\xEF\xBB\xBF|{}|", TD_OK},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
