@@ -274,6 +274,15 @@ static void call_clear(struct td_client_call *call)
     call->retry_after = -1;
 }
 
+/* A stream is repeated only when the server names a time; how long to wait otherwise depends on
+ * what came before it, which its user knows. */
+static bool call_is_put_off(const struct td_client_call *call,
+                            const struct td_client_answer *answer)
+{
+    return answer->code == TD_OK && call->retry_after >= 0 &&
+           (answer->status == 429 || answer->status >= 500);
+}
+
 /* When should it be tried again? Negative: not at all. */
 static td_duration call_pause(struct td_client_call *call, const struct td_client_answer *answer,
                               const struct td_client_reply *reply)
@@ -284,7 +293,7 @@ static td_duration call_pause(struct td_client_call *call, const struct td_clien
         call->flow->client->transport->ops->forget_credentials(call->flow->client->transport);
         return 0;
     }
-    if (call->is_stream || call->tries >= TD_CLIENT_TRIES_MAX) {
+    if (call->tries >= TD_CLIENT_TRIES_MAX || (call->is_stream && !call_is_put_off(call, answer))) {
         return -1;
     }
     enum td_client_repeat repeat = td_client_reply_repeat(answer, reply, call->retry_after);

@@ -71,9 +71,10 @@ struct td_client_call *td_client_send(struct td_client *client,
                                       td_client_done_fn done, void *context);
 void td_client_cancel(struct td_client_call *call); /* no callback any more */
 
-/* A stream (watch): waits its turn, is not repeated; the answer's pieces go to `events`. An answer
- * that is not 2xx ends with its code and the server's message, its head and body are not handed
- * on. After a 401 it is sent once more with new credentials, as calls are. */
+/* A stream (watch): waits its turn; the answer's pieces go to `events`. An answer that is not 2xx
+ * ends with its code and the server's message, its head and body are not handed on. It is not
+ * repeated, except after a 401 once with new credentials and, as calls are, when the server says
+ * when to come back (429 or 5xx with Retry-After). */
 struct td_client_call *td_client_stream(struct td_client *client,
                                         const struct td_client_request *request,
                                         const struct td_call_events *events, void *context);

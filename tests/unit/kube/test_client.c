@@ -543,6 +543,47 @@ static void test_client_stream_hands_on_or_explains(void **state)
     }
 }
 
+/* A stream that is told when to come back comes then, and not for ever. */
+static void test_client_stream_honours_retry_after(void **state)
+{
+    (void)state;
+    static const struct {
+        int status;
+        td_duration retry_after;
+        size_t refusals; /* before the stream is let in */
+        size_t starts;
+        int code;
+    } rows[] = {
+        {429, 3 * TD_SECOND, 1, 2, TD_OK},
+        {503, 3 * TD_SECOND, 2, 3, TD_OK},
+        {429, 3 * TD_SECOND, 100, TD_CLIENT_TRIES_MAX, TD_BUSY},
+        {429, INT64_MAX, 1, 1, TD_BUSY},
+        {403, 3 * TD_SECOND, 1, 1, TD_DENIED},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct bed bed;
+        bed_init(&bed, 0, 0);
+        struct fake_answer script[101];
+        for (size_t j = 0; j < rows[i].refusals; j++) {
+            script[j] =
+                (struct fake_answer){.status = rows[i].status, .retry_after = rows[i].retry_after};
+        }
+        script[rows[i].refusals] = (struct fake_answer){.status = 200, .retry_after = -1};
+        bed.script = script;
+        bed.script_count = rows[i].refusals + 1;
+        struct stream stream = {.bed = &bed};
+        stream.call = td_client_stream(bed.client, &get_pods, &stream_events, &stream);
+        bed_run(&bed);
+        assert_int_equal(stream.ends, 1);
+        assert_int_equal(stream.code, rows[i].code);
+        assert_int_equal(bed.fake.starts, rows[i].starts);
+        for (size_t j = 1; j < rows[i].starts; j++) {
+            assert_true(bed.started[j] - bed.started[j - 1] >= rows[i].retry_after);
+        }
+        bed_done(&bed);
+    }
+}
+
 /* A stream has no deadline unless it asks, and may be cancelled from inside its own callback. */
 static void test_client_stream_stays_open_and_is_cancelled(void **state)
 {
@@ -601,6 +642,7 @@ int main(void)
         cmocka_unit_test(test_client_is_bounded),
         cmocka_unit_test(test_client_cancel_is_silent),
         cmocka_unit_test(test_client_stream_hands_on_or_explains),
+        cmocka_unit_test(test_client_stream_honours_retry_after),
         cmocka_unit_test(test_client_stream_stays_open_and_is_cancelled),
         cmocka_unit_test(test_backoff_grows_to_its_cap),
     };
