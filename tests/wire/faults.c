@@ -223,33 +223,50 @@ static size_t run_everything(struct bed *bed, const char *name)
 
 /* ---- Soak ---- */
 
+static const struct fault *soak_fault(struct bed *bed)
+{
+    return &faults_table[bed_random(bed) % faults_soak_count];
+}
+
+/* Another fault on the same client, unless it is one of new clients. */
+static void soak_again(struct run *run)
+{
+    struct bed *bed = run->bed;
+    const struct fault *fault = soak_fault(bed);
+    if (fault->start == FAULT_FIRST) {
+        run_stop(run);
+        run_start(run, bed, fault);
+    } else {
+        run_again(run, fault);
+    }
+}
+
 static size_t soak(struct bed *bed, int64_t seconds)
 {
     size_t failed = 0;
     size_t count = 0;
     size_t memory = 0;
     td_duration begin = bed_now(bed);
-    td_duration half = begin + seconds * TD_SECOND / 2;
     td_duration end = begin + seconds * TD_SECOND;
     bed->is_steady = false;
     for (size_t i = 0; i < SOAK_STACKS; i++) {
-        run_start(&runs[i], bed, &faults_table[bed_random(bed) % faults_soak_count]);
+        run_start(&runs[i], bed, soak_fault(bed));
     }
     for (size_t open = SOAK_STACKS; open > 0;) {
         bed_turn(bed);
-        memory = memory == 0 && bed_now(bed) >= half ? memory_bytes() : memory;
+        memory = memory == 0 && bed_now(bed) - begin >= (end - begin) / 2 ? memory_bytes() : memory;
         for (size_t i = 0; i < SOAK_STACKS; i++) {
-            if (runs[i].phase == RUN_NEW) {
-                continue;
+            if (runs[i].phase != RUN_NEW) {
+                run_step(&runs[i]);
             }
-            run_step(&runs[i]);
             if (runs[i].phase != RUN_DONE) {
                 continue;
             }
             count++;
-            failed += !run_report(&runs[i]);
-            if (bed_now(bed) < end && runs[i].problem[0] == '\0') {
-                run_again(&runs[i], &faults_table[bed_random(bed) % faults_soak_count]);
+            bool is_good = run_report(&runs[i]);
+            failed += !is_good;
+            if (is_good && bed_now(bed) < end) {
+                soak_again(&runs[i]);
             } else {
                 run_stop(&runs[i]);
                 runs[i].phase = RUN_NEW;
