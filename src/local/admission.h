@@ -42,7 +42,7 @@ struct td_admission_verdict {
     int status;
     td_str reason; /* may be empty */
     td_str message;
-    const struct td_json *details; /* that a webhook gave, or NULL */
+    const struct td_json *details; /* that a webhook gave, or causes of our own, or NULL */
     bool is_foreign;               /* no details but those given: the words are a webhook's */
 };
 

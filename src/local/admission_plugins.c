@@ -51,6 +51,31 @@ static bool plugin_is_lasting(td_str name)
            td_str_equal(name, TD_STR("kube-public"));
 }
 
+/* Controllers know this refusal by its cause, and do not try again. */
+static bool plugin_forbid_terminating(const struct td_admission_request *request,
+                                      struct td_admission_verdict *ret)
+{
+    struct td_arena *arena = request->arena;
+    struct td_json *cause = td_json_new_object(arena);
+    td_json_set_str(arena, cause, TD_STR("reason"), TD_STR("NamespaceTerminating"));
+    td_json_set_str(
+        arena, cause, TD_STR("message"),
+        td_arena_format(arena, "namespace %.*s is being terminated", TD_STR_ARG(request->ns)));
+    td_json_set_str(arena, cause, TD_STR("field"), TD_STR("metadata.namespace"));
+    struct td_json *causes = td_json_new_array(arena);
+    td_json_append(causes, cause);
+    struct td_json *details = td_json_new_object(arena);
+    td_json_set(arena, details, TD_STR("causes"), causes);
+    (void)plugin_forbid(request,
+                        td_arena_format(arena,
+                                        "unable to create new content in namespace %.*s because "
+                                        "it is being terminated",
+                                        TD_STR_ARG(request->ns)),
+                        ret);
+    ret->details = details;
+    return false;
+}
+
 static bool plugin_check_namespace(struct td_api *api, struct td_admission_request *request,
                                    struct td_admission_verdict *ret)
 {
@@ -79,12 +104,7 @@ static bool plugin_check_namespace(struct td_api *api, struct td_admission_reque
         td_json_parse(arena, ns->json, &(struct td_json_options){.copy_strings = true}, &tree,
                       NULL) == TD_OK &&
         td_json_get_path(tree, "metadata.deletionTimestamp")) {
-        return plugin_forbid(request,
-                             td_arena_format(arena,
-                                             "unable to create new content in namespace %.*s "
-                                             "because it is being terminated",
-                                             TD_STR_ARG(request->ns)),
-                             ret);
+        return plugin_forbid_terminating(request, ret);
     }
     return true;
 }

@@ -207,8 +207,39 @@ static void kind_validate_hpa(const struct td_kind_write *write, struct td_field
     }
 }
 
+/* The server's own kinds want finalizers with a domain, so that two programs cannot mean different
+ * things by one name. What extends the API (definitions, webhook configurations) is not asked. */
+static void kind_check_finalizers(const struct td_kind_write *write, struct td_field_errors *errors)
+{
+    static const td_str known[] = {TD_STR_INIT("kubernetes"), TD_STR_INIT("orphan"),
+                                   TD_STR_INIT("foregroundDeletion")};
+    const struct td_json *list =
+        td_kind_member(td_kind_metadata(write->object), TD_STR("finalizers"));
+    td_str group = write->resource->group;
+    if (write->resource->custom || td_str_equal(group, TD_STR("apiextensions.k8s.io")) ||
+        td_str_equal(group, TD_STR("admissionregistration.k8s.io"))) {
+        return;
+    }
+    struct td_field_path root = td_field_child(NULL, TD_STR("metadata"));
+    struct td_field_path path = td_field_child(&root, TD_STR("finalizers"));
+    size_t index = 0;
+    for (const struct td_json *item = td_kind_first(list); item; item = item->next, index++) {
+        bool is_known = td_str_find(item->text, '/', 0) < item->text.len;
+        for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+            is_known = is_known || td_str_equal(item->text, known[i]);
+        }
+        if (!is_known) {
+            struct td_field_path place = td_field_item(&path, index);
+            td_field_invalid_str(errors, &place, item->text,
+                                 "name is neither a standard finalizer name nor is it fully "
+                                 "qualified");
+        }
+    }
+}
+
 void td_kind_validate(const struct td_kind_write *write, struct td_field_errors *errors)
 {
+    kind_check_finalizers(write, errors);
     if (kind_is_hpa(write->resource)) {
         kind_validate_hpa(write, errors);
         return;

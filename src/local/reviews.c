@@ -300,10 +300,15 @@ static bool review_check_request(struct td_api_call *call, const struct td_json 
     }
     if (seconds < REVIEW_TOKEN_SECONDS_MIN || seconds > REVIEW_TOKEN_SECONDS_MAX) {
         td_str text = td_arena_format(&call->arena, "%lld", (long long)seconds);
-        review_refuse_field(call, TD_STR_EMPTY, "expirationSeconds", text.ptr,
-                            seconds < REVIEW_TOKEN_SECONDS_MIN
-                                ? "may not specify a duration less than 10 minutes"
-                                : "may not specify a duration larger than 2^32 seconds");
+        struct td_field_errors errors = {.arena = &call->arena};
+        struct td_field_path root = td_field_child(NULL, TD_STR("spec"));
+        struct td_field_path path = td_field_child(&root, TD_STR("expirationSeconds"));
+        td_field_error_add(&errors, &path, TD_FIELD_INVALID, text,
+                           seconds < REVIEW_TOKEN_SECONDS_MIN
+                               ? TD_STR("may not specify a duration less than 10 minutes")
+                               : TD_STR("may not specify a duration larger than 2^32 seconds"));
+        td_call_invalid_of(call, TD_STR("authentication.k8s.io"), TD_STR("TokenRequest"),
+                           TD_STR_EMPTY, &errors);
         return false;
     }
     return true;

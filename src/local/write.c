@@ -153,14 +153,22 @@ static enum td_write_step write_refused(struct td_write *write,
                                         const struct td_admission_verdict *verdict)
 {
     td_str reason = td_arena_copy_str(write->arena, verdict->reason);
-    if (!verdict->is_foreign) {
-        return td_write_fail(write, verdict->status, reason.ptr, verdict->message);
-    }
     struct td_json *status =
         td_call_status(write->call, verdict->status, reason.ptr, verdict->message);
-    if (td_json_is(verdict->details, TD_JSON_TYPE_OBJECT)) {
-        td_json_set(write->arena, status, TD_STR("details"),
-                    td_json_copy(write->arena, verdict->details, false));
+    struct td_json *details = td_json_is(verdict->details, TD_JSON_TYPE_OBJECT)
+                                  ? td_json_copy(write->arena, verdict->details, false)
+                                  : NULL;
+    if (!verdict->is_foreign) {
+        const struct td_json *causes = td_json_get(details, TD_STR("causes"));
+        details = td_status_details(write->arena, write->name, write->resource->group,
+                                    write->resource->plural);
+        if (causes) {
+            td_json_set(write->arena, details, TD_STR("causes"),
+                        td_json_copy(write->arena, causes, false));
+        }
+    }
+    if (details) {
+        td_json_set(write->arena, status, TD_STR("details"), details);
     }
     td_call_reply_json(write->call, verdict->status, status);
     return TD_STEP_ANSWERED;

@@ -64,6 +64,10 @@ static void test_delete_waits_for_finalizers(void **state)
     struct script_watch watch;
     script_watch(bed, "configmaps", &watch);
     static const struct step steps[] = {
+        {"POST", MAPS, NULL, MAP("a", ",\"finalizers\":[\"z\"]"), 422, "message",
+         "ConfigMap \"a\" is invalid: metadata.finalizers[0]: Invalid value: \"z\": name is "
+         "neither a "
+         "standard finalizer name nor is it fully qualified"},
         {"POST", MAPS, NULL, MAP("a", ",\"finalizers\":[\"x.y/z\"]"), 201, NULL, NULL},
         {"DELETE", MAPS "/a", NULL, NULL, 200, "metadata.deletionTimestamp",
          "2023-11-14T22:13:20Z"},
@@ -134,6 +138,9 @@ static void test_delete_terminates_namespaces(void **state)
          NULL},
         {"DELETE", "/api/v1/namespaces/n", NULL, NULL, 200, "status.phase", "Terminating"},
         {"DELETE", "/api/v1/namespaces/n", NULL, NULL, 200, "status.phase", "Terminating"},
+        {"POST", "/api/v1/namespaces/n/configmaps", NULL, MAP("late", ""), 403, "details.causes",
+         "[{\"reason\":\"NamespaceTerminating\",\"message\":\"namespace n is being terminated\","
+         "\"field\":\"metadata.namespace\"}]"},
         {"PUT", "/api/v1/namespaces/n/finalize", NULL, "{\"metadata\":{\"name\":\"n\"}}", 200,
          "spec", "{}"},
         {"GET", "/api/v1/namespaces/n", NULL, NULL, 404, NULL, NULL},
