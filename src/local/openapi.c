@@ -12,7 +12,10 @@
 #include "base/limits.h"
 #include "base/map.h"
 #include "local/custom.h"
+#include "local/describe_texts.h"
 #include "local/discovery.h"
+
+#define OPENAPI_SAY_DEPTH_MAX 8 /* as deep as the texts go */
 
 struct openapi {
     struct td_arena *arena;
@@ -180,11 +183,23 @@ static const char *openapi_patch_name(enum td_schema_patch patch)
     return NULL;
 }
 
-static struct td_json *openapi_field(struct openapi *api, const struct td_schema_field *field)
+/* Sets what is said about a type or a field, when there is something. */
+static void openapi_say(struct td_arena *arena, struct td_json *schema, td_str type, td_str field)
+{
+    td_str text = td_describe_text(type, field);
+    if (text.len > 0 && !td_json_get(schema, TD_STR("description"))) {
+        td_json_set_str(arena, schema, TD_STR("description"), text);
+    }
+}
+
+/* A field of the type that is named. */
+static struct td_json *openapi_field(struct openapi *api, td_str type,
+                                     const struct td_schema_field *field)
 {
     struct td_json *schema = openapi_of(api, field->type, 0);
     const char *patch = openapi_patch_name(field->patch);
-    if (!patch) {
+    bool has_text = td_describe_text(type, field->name).len > 0;
+    if (!patch && !has_text) {
         return schema;
     }
     if (api->is_v3 && td_json_get(schema, TD_STR("$ref"))) {
@@ -192,6 +207,10 @@ static struct td_json *openapi_field(struct openapi *api, const struct td_schema
         td_json_append(all, schema);
         schema = td_json_new_object(api->arena);
         td_json_set(api->arena, schema, TD_STR("allOf"), all);
+    }
+    openapi_say(api->arena, schema, type, field->name);
+    if (!patch) {
+        return schema;
     }
     if (field->patch_key.len > 0) {
         td_json_set_str(api->arena, schema, TD_STR("x-kubernetes-patch-merge-key"),
@@ -205,9 +224,10 @@ static struct td_json *openapi_object(struct openapi *api, const struct td_schem
 {
     struct td_json *schema = openapi_typed(api->arena, "object", NULL);
     struct td_json *properties = td_json_new_object(api->arena);
+    openapi_say(api->arena, schema, type->name, TD_STR_EMPTY);
     for (size_t i = 0; i < type->field_count; i++) {
         td_json_set(api->arena, properties, type->fields[i].name,
-                    openapi_field(api, &type->fields[i]));
+                    openapi_field(api, type->name, &type->fields[i]));
     }
     if (type->field_count > 0) {
         td_json_set(api->arena, schema, TD_STR("properties"), properties);
@@ -264,6 +284,27 @@ static td_str openapi_custom_name(struct td_arena *arena, const struct td_resour
                            TD_STR_ARG(row->versions[v].name), TD_STR_ARG(row->kind));
 }
 
+/* Says what there is to say about a part of a custom kind and what is inside; a definition's own
+ * descriptions come first. */
+static void openapi_say_parts(struct td_arena *arena, struct td_json *schema, td_str type,
+                              unsigned depth)
+{
+    struct td_json *items = td_json_get(schema, TD_STR("items"));
+    struct td_json *inside = items ? items : schema;
+    struct td_json *properties = td_json_get(inside, TD_STR("properties"));
+    bool has_fields = td_json_is(properties, TD_JSON_TYPE_OBJECT) && depth < OPENAPI_SAY_DEPTH_MAX;
+    for (struct td_json *field = has_fields ? properties->first : NULL; field;
+         field = field->next) {
+        if (td_json_is(field, TD_JSON_TYPE_OBJECT)) {
+            openapi_say(arena, field, type, field->key);
+            openapi_say_parts(
+                arena, field,
+                td_arena_format(arena, "%.*s.%.*s", TD_STR_ARG(type), TD_STR_ARG(field->key)),
+                depth + 1);
+        }
+    }
+}
+
 /* What a CRD says is used as it is; the members that every object has are typed by us. Version 2 of
  * OpenAPI cannot say all that a CRD can, so there the inside is left open. */
 static td_str openapi_custom(struct openapi *api, const struct td_resource *row, size_t v)
@@ -272,13 +313,18 @@ static td_str openapi_custom(struct openapi *api, const struct td_resource *row,
     const struct td_json *given = row->custom->versions[v].schema;
     struct td_json *schema = api->is_v3 && given ? td_json_copy(api->arena, given, false)
                                                  : openapi_typed(api->arena, "object", NULL);
+    if (td_str_equal(row->group, TD_STR("autoscaling.k8s.io"))) {
+        openapi_say(api->arena, schema, row->kind, TD_STR_EMPTY);
+        openapi_say_parts(api->arena, schema, row->kind, 0);
+    }
     struct td_json *properties = td_json_ensure_object(api->arena, schema, TD_STR("properties"));
     td_json_set(api->arena, properties, TD_STR("apiVersion"),
                 openapi_typed(api->arena, "string", NULL));
     td_json_set(api->arena, properties, TD_STR("kind"), openapi_typed(api->arena, "string", NULL));
     const struct td_schema_field *metadata =
         td_schema_field(td_schema_any_object(), TD_STR("metadata"));
-    td_json_set(api->arena, properties, TD_STR("metadata"), openapi_field(api, metadata));
+    td_json_set(api->arena, properties, TD_STR("metadata"),
+                openapi_field(api, TD_STR_EMPTY, metadata));
     if (!api->is_v3) {
         td_json_set(api->arena, schema, TD_STR("x-kubernetes-preserve-unknown-fields"),
                     td_json_new_bool(api->arena, true));
