@@ -110,7 +110,8 @@
 #define TD_CACHE_PAUSE_MAX_MS 30000
 #define TD_CACHE_GOOD_WATCH_MS 1000   /* a watch that brought something and lasted this long, ... */
 #define TD_CACHE_QUIET_WATCH_MS 10000 /* ... or just lasted this long, begins pauses anew */
-#define TD_CACHE_STREAM_REFUSALS_MAX 3 /* of streaming lists, before only pages are asked for */
+#define TD_CACHE_STREAM_TRIES 2       /* of a streaming list, before pages are asked for instead */
+#define TD_CACHE_STREAM_REFUSALS_MAX 3 /* lists that needed that, before streams are given up */
 
 /* What the vertical recommender tracks. */
 #define TD_RECOMMENDER_PODS_MAX ((size_t)1 << 20)

@@ -52,7 +52,7 @@ struct td_cache {
     bool needs_list;          /* nothing to go on from */
     bool is_listing;          /* the watch sends what there is first */
     bool has_streams;         /* not known to refuse that */
-    bool avoids_stream;       /* the last one failed: pages this time */
+    unsigned stream_failures; /* since the last whole list */
     unsigned stream_refusals; /* in a row, each followed by pages that worked */
     bool is_synced;
     bool has_heard;        /* anything of this watch */
@@ -100,6 +100,7 @@ static void cache_listed(struct td_cache *cache, td_str version, td_duration fre
     cache_set_version(cache, version);
     cache->needs_list = false;
     cache->is_listing = false;
+    cache->stream_failures = 0;
     cache->is_synced = true;
     cache->fresh_at = fresh_at;
     cache->trouble = TD_ERROR_INIT;
@@ -218,7 +219,7 @@ static void cache_stream_over(struct td_cache *cache, const struct td_error *err
 {
     bool is_refused = err->code == TD_INVALID && !cache->has_heard;
     cache->has_streams = cache->has_streams && !is_refused;
-    cache->avoids_stream = true;
+    cache->stream_failures++;
     struct td_error cut = *err;
     if (cut.code == TD_OK) {
         (void)td_error_set(&cut, TD_IO, "the streaming list of '%.*s' was cut",
@@ -349,10 +350,9 @@ static void cache_page_done(void *context, const struct td_client_reply *reply)
         cache_page(cache);
         return;
     }
-    if (cache->avoids_stream && ++cache->stream_refusals >= TD_CACHE_STREAM_REFUSALS_MAX) {
+    if (cache->stream_failures > 0 && ++cache->stream_refusals >= TD_CACHE_STREAM_REFUSALS_MAX) {
         cache->has_streams = false; /* pages work, streams do not: again and again */
     }
-    cache->avoids_stream = false;
     cache_listed(cache, td_buf_str(&cache->list_version), cache->opened_at);
     cache_watch(cache);
 }
@@ -383,7 +383,8 @@ static void cache_list(struct td_cache *cache)
 
 static void cache_go(struct td_cache *cache)
 {
-    if (cache->needs_list && (!cache->has_streams || cache->avoids_stream)) {
+    if (cache->needs_list &&
+        (!cache->has_streams || cache->stream_failures >= TD_CACHE_STREAM_TRIES)) {
         cache_list(cache);
     } else {
         cache_watch(cache);
