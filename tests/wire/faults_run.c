@@ -5,8 +5,9 @@
 #include "base/error.h"
 #include "base/limits.h"
 
-#define RUN_PATIENCE (30 * TD_SECOND) /* for one phase */
-#define RUN_WRITES_SEEN 3             /* changes behind the fault that the cache must follow */
+#define RUN_PATIENCE (90 * TD_SECOND)    /* for the whole run */
+#define RUN_REST (1500 * TD_MILLISECOND) /* that a client has between two faults */
+#define RUN_WRITES_SEEN 3                /* changes behind the fault that the cache must follow */
 
 void run_start(struct run *run, struct bed *bed, const struct fault *fault)
 {
@@ -36,6 +37,7 @@ void run_again(struct run *run, const struct fault *fault)
     run->plan = fault->plan;
     run->phase = RUN_SYNCING;
     run->began_at = bed_now(run->bed);
+    run->rest = RUN_REST;
     run->stage = 0;
     run->stack.link.is_old = fault->is_old;
     if (fault->prepare) {
@@ -99,7 +101,7 @@ void run_step(struct run *run)
     td_duration now = bed_now(run->bed);
     switch (run->phase) {
     case RUN_SYNCING:
-        if (stack_is_equal(&run->stack)) {
+        if (now - run->began_at >= run->rest && stack_is_equal(&run->stack)) {
             run_arm(run);
         }
         break;

@@ -42,6 +42,7 @@ struct run {
     struct stack stack;
     enum run_phase phase;
     td_duration began_at;
+    td_duration rest; /* before the fault: a watch that lasted makes the client trust again */
     td_duration armed_at;
     td_duration over_at;
     td_duration recovered;
