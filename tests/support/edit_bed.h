@@ -1,8 +1,16 @@
 /*
  * A bed for tests of the cluster's own controllers: objects written as JSON text through
- * local/edit.h, read back by paths. Include after cmocka.
+ * local/edit.h, read back by paths.
  */
 #pragma once
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <setjmp.h>
+
+#include <cmocka.h>
 
 #include "local/edit.h"
 #include "support/api_bed.h"
