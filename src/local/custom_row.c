@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "local/custom.h"
+#include "local/version_rank.h"
 
 struct custom_row {
     struct td_resource row; /* first: the registry knows this one */
@@ -242,76 +243,21 @@ static void custom_add_version(struct custom_row *custom, const struct td_json *
     custom->row.subresources |= own->scale_spec.len > 0 ? TD_SUB_SCALE : 0;
 }
 
-/* How Kubernetes ranks a version: "v10" before "v2" before "v3beta1" before "v1alpha1" before all
- * that is not of this form. */
-struct custom_rank {
-    int stage; /* 3 stable, 2 beta, 1 alpha, 0 no such form */
-    int64_t major;
-    int64_t minor;
+struct custom_choice {
     td_str name;
     const struct td_json *version;
     bool is_served;
 };
 
-/* A number without leading zeros at *at, which is moved behind it. */
-static bool custom_rank_number(td_str name, size_t *at, int64_t *ret)
+/* Served ones first, by rank; what is not served comes behind them. */
+static int custom_compare_choices(const void *a, const void *b)
 {
-    size_t end = *at;
-    while (end < name.len && name.ptr[end] >= '0' && name.ptr[end] <= '9') {
-        end++;
-    }
-    td_str digits = td_str_slice(name, *at, end);
-    *at = end;
-    return digits.len > 0 && digits.ptr[0] != '0' && td_str_to_int64(digits, ret);
-}
-
-static struct custom_rank custom_rank(const struct td_json *version)
-{
-    static const char *const words[] = {"alpha", "beta"};
-    struct custom_rank rank = {
-        .stage = 3,
-        .name = custom_text(version, "name"),
-        .version = version,
-        .is_served = td_json_get_bool(version, TD_STR("served"), false),
-    };
-    size_t at = 1;
-    bool is_form = td_str_starts_with(rank.name, TD_STR("v")) &&
-                   custom_rank_number(rank.name, &at, &rank.major);
-    td_str rest = td_str_slice(rank.name, at, rank.name.len);
-    for (size_t i = 0; is_form && i < 2; i++) {
-        td_str word = td_str_from(words[i]);
-        if (td_str_starts_with(rest, word)) {
-            rank.stage = (int)i + 1;
-            at += word.len;
-            is_form = custom_rank_number(rank.name, &at, &rank.minor);
-        }
-    }
-    if (!is_form || at < rank.name.len) {
-        rank.stage = 0;
-        rank.major = 0;
-        rank.minor = 0;
-    }
-    return rank;
-}
-
-/* Served ones first: what is not served comes behind them. */
-static int custom_compare_ranks(const void *a, const void *b)
-{
-    const struct custom_rank *left = a;
-    const struct custom_rank *right = b;
+    const struct custom_choice *left = a;
+    const struct custom_choice *right = b;
     if (left->is_served != right->is_served) {
         return left->is_served ? -1 : 1;
     }
-    if (left->stage != right->stage) {
-        return left->stage > right->stage ? -1 : 1;
-    }
-    if (left->major != right->major) {
-        return left->major > right->major ? -1 : 1;
-    }
-    if (left->minor != right->minor) {
-        return left->minor > right->minor ? -1 : 1;
-    }
-    return td_str_compare(left->name, right->name);
+    return td_version_compare(left->name, right->name);
 }
 
 /* A storage version that is not served lies one behind the served ones. */
@@ -321,19 +267,23 @@ static void custom_add_versions(struct custom_row *custom, const struct td_json 
     struct td_resource_version *served =
         td_arena_array(&custom->arena, struct td_resource_version, count);
     struct td_custom_version *own = td_arena_array(&custom->arena, struct td_custom_version, count);
-    struct custom_rank *ranks = td_arena_array(&custom->arena, struct custom_rank, count);
+    struct custom_choice *choices = td_arena_array(&custom->arena, struct custom_choice, count);
     size_t found = 0;
     for (const struct td_json *v = versions ? versions->first : NULL; v; v = v->next) {
-        struct custom_rank rank = custom_rank(v);
-        if (rank.is_served || td_json_get_bool(v, TD_STR("storage"), false)) {
-            ranks[found++] = rank;
+        const struct custom_choice choice = {
+            .name = custom_text(v, "name"),
+            .version = v,
+            .is_served = td_json_get_bool(v, TD_STR("served"), false),
+        };
+        if (choice.is_served || td_json_get_bool(v, TD_STR("storage"), false)) {
+            choices[found++] = choice;
         }
     }
-    qsort(ranks, found, sizeof(ranks[0]), custom_compare_ranks);
+    qsort(choices, found, sizeof(choices[0]), custom_compare_choices);
     for (size_t i = 0; i < found; i++) {
-        custom_add_version(custom, ranks[i].version, &served[i], &own[i]);
-        custom->row.version_count += ranks[i].is_served;
-        if (td_json_get_bool(ranks[i].version, TD_STR("storage"), false)) {
+        custom_add_version(custom, choices[i].version, &served[i], &own[i]);
+        custom->row.version_count += choices[i].is_served;
+        if (td_json_get_bool(choices[i].version, TD_STR("storage"), false)) {
             custom->row.storage = i;
         }
     }

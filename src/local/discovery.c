@@ -1,8 +1,10 @@
 #include "local/discovery.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "kube/meta.h"
+#include "local/version_rank.h"
 
 #define DISCOVERY_STATUS_VERBS (TD_VERB_GET | TD_VERB_PATCH | TD_VERB_UPDATE)
 #define DISCOVERY_PROXY_VERBS                                                                      \
@@ -107,24 +109,39 @@ static bool discovery_is_first(const struct td_resources *resources, size_t inde
     return true;
 }
 
-/* The versions of a group, preferred first: those of its rows in order, each once. */
+static int discovery_compare_versions(const void *a, const void *b)
+{
+    const struct td_resource_version *left = *(const struct td_resource_version *const *)a;
+    const struct td_resource_version *right = *(const struct td_resource_version *const *)b;
+    return td_version_compare(left->name, right->name);
+}
+
+/* The versions of a group, preferred first, each once. */
 static struct td_json *discovery_group_versions(struct td_arena *arena,
                                                 const struct td_resources *resources, td_str group)
 {
-    struct td_json *names = td_json_new_object(arena); /* a set that keeps its order */
+    struct td_json *seen = td_json_new_object(arena);
+    const struct td_resource_version **order = NULL;
+    size_t count = 0;
+    size_t cap = 0;
     for (size_t i = 0; i < td_resources_count(resources); i++) {
         const struct td_resource *row = td_resources_row(resources, i);
         for (size_t v = 0; td_str_equal(row->group, group) && v < row->version_count; v++) {
-            if (!td_json_get(names, row->versions[v].name)) {
-                td_json_set_str(arena, names, row->versions[v].name, row->versions[v].api_version);
+            if (!td_json_get(seen, row->versions[v].name)) {
+                td_json_set_str(arena, seen, row->versions[v].name, TD_STR_EMPTY);
+                order = td_arena_grow(arena, (void *)order, count, &cap, sizeof(order[0]));
+                order[count++] = &row->versions[v];
             }
         }
     }
+    if (count > 0) {
+        qsort((void *)order, count, sizeof(order[0]), discovery_compare_versions);
+    }
     struct td_json *list = td_json_new_array(arena);
-    for (const struct td_json *name = names->first; name; name = name->next) {
+    for (size_t i = 0; i < count; i++) {
         struct td_json *entry = td_json_new_object(arena);
-        td_json_set_str(arena, entry, TD_STR("groupVersion"), name->text);
-        td_json_set_str(arena, entry, TD_STR("version"), name->key);
+        td_json_set_str(arena, entry, TD_STR("groupVersion"), order[i]->api_version);
+        td_json_set_str(arena, entry, TD_STR("version"), order[i]->name);
         td_json_append(list, entry);
     }
     return list;
@@ -265,13 +282,19 @@ static struct td_json *discovery_response_kind(struct td_arena *arena, td_str gr
     return answer;
 }
 
+/* Built-in kinds leave out the group and version that they are listed under, custom ones do not, as
+ * upstream's two servers do. */
 static struct td_json *discovery_aggregated_row(struct td_arena *arena,
                                                 const struct td_resource *row, td_str version)
 {
+    const struct td_group_version own = {
+        .group = row->custom ? row->group : TD_STR_EMPTY,
+        .version = row->custom ? version : TD_STR_EMPTY,
+    };
     struct td_json *entry = td_json_new_object(arena);
     td_json_set_str(arena, entry, TD_STR("resource"), row->plural);
     td_json_set(arena, entry, TD_STR("responseKind"),
-                discovery_response_kind(arena, row->group, version, row->kind));
+                discovery_response_kind(arena, own.group, own.version, row->kind));
     td_json_set_str(arena, entry, TD_STR("scope"),
                     row->is_namespaced ? TD_STR("Namespaced") : TD_STR("Cluster"));
     td_json_set_str(arena, entry, TD_STR("singularResource"), row->singular);
@@ -280,8 +303,8 @@ static struct td_json *discovery_aggregated_row(struct td_arena *arena,
     struct td_json *subs = td_json_new_array(arena);
     struct td_subresource sub;
     for (size_t i = 0; td_discovery_subresource(row, i, &sub); i++) {
-        struct td_group_version gv = {.group = row->group, .version = version};
-        if (sub.api_version) {
+        struct td_group_version gv = own;
+        if (sub.api_version && strcmp(sub.name, "binding") != 0) {
             gv = td_group_version_parse(td_str_from(sub.api_version));
         }
         struct td_json *item = td_json_new_object(arena);
