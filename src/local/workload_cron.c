@@ -11,8 +11,7 @@
 #include "local/workload_job.h"
 #include "local/workload_private.h"
 
-#define CRON_LATER (100 * TD_MILLISECOND) /* looked at a little after the time, as upstream does   \
-                                           */
+#define CRON_LATER (100 * TD_MILLISECOND) /* behind the time, as upstream looks */
 #define CRON_MISSED_MANY 100
 #define CRON_ANNOTATION "batch.kubernetes.io/cronjob-scheduled-timestamp"
 

@@ -66,7 +66,8 @@ void td_workload_node_changed(struct td_workloads *all, const struct td_stored *
     td_child_index_refresh(&all->node_index, node->ns, node->name);
     const struct td_collection *sets =
         td_store_find(td_api_store(all->api), control->row->collection);
-    if (!sets || (before && after && daemon_is_same_node(before, after))) {
+    if (!sets || td_collection_count(sets, TD_STR_EMPTY) == 0 ||
+        (before && after && daemon_is_same_node(before, after))) {
         return;
     }
     struct td_collection_iter iter;
