@@ -286,9 +286,25 @@ does "apply of a stateful set" k apply -f set.yaml
 says "rollout status of a stateful set" '(roll out|rolling update) complete' k rollout status sts/db --timeout=30s
 gives "its pods have ordinals" 'db-0 db-1' k get pods -l app=db -o 'jsonpath={.items[*].metadata.name}'
 
+cat >agent.yaml <<'YAML'
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: agent}
+spec:
+  selector: {matchLabels: {app: agent}}
+  template:
+    metadata: {labels: {app: agent}}
+    spec: {terminationGracePeriodSeconds: 1, containers: [{name: agent, image: registry.example/agent:1}]}
+YAML
+does "apply of a daemon set" k apply -f agent.yaml
+says "rollout status of a daemon set" 'successfully rolled out' k rollout status ds/agent --timeout=30s
+gives "it has a pod on each node" "$(count nodes)" count pods -l app=agent
+says "wait for a job" 'job.batch/once condition met' k wait --for=condition=Complete job/once --timeout=20s
+says "get jobs" '^once +Complete +1/1' k get jobs once
+
 # ---- Describe
 
-for thing in ns/default deploy/web rs sts/db pods svc/web cm/settings secret/key sa/robot hpa/web pdb/web-budget job/once cj/nightly \
+for thing in ns/default deploy/web rs sts/db ds/agent pods svc/web cm/settings secret/key sa/robot hpa/web pdb/web-budget job/once cj/nightly \
     quota/small role/reader rolebinding/robot-reads clusterrole/view ing/front pc/high nodes crd/verticalpodautoscalers.autoscaling.k8s.io \
     lease; do
     case $thing in quota/*) ns=shop ;; lease) ns=kube-system ;; *) ns=default ;; esac
