@@ -61,7 +61,10 @@ int td_kind_default(struct td_arena *arena, const struct td_resource *resource, 
                     struct td_json *object, struct td_error *err)
 {
     const struct td_resource_version *at = &resource->versions[version];
-    int code = at->type ? td_check_types(at->type, object, NULL, err) : TD_OK;
+    /* Of a custom resource only metadata is decoded: the rest is its schema's to judge, which names
+     * every field that is wrong. */
+    const struct td_schema_type *type = resource->custom ? td_schema_any_object() : at->type;
+    int code = type ? td_check_types(type, object, NULL, err) : TD_OK;
     if (code == TD_OK && kind_is_hpa(resource)) {
         code = td_hpa_default(arena, object, err);
     }

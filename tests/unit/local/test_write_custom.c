@@ -86,7 +86,17 @@ static void test_write_custom_resources(void **state)
         {"GET", FOOS "/f", NULL, NULL, 200, "metadata.generation", "3"},
         {"PATCH", FOOS "/g?fieldManager=m", APPLY,
          FOO("\"metadata\":{\"name\":\"g\"},\"spec\":{\"l\":[\"z\"]}"), 201, "spec.l", "[\"z\"]"},
-        {"PATCH", FOOS "/f", MERGE, "{\"spec\":{\"replicas\":\"x\"}}", 422, "reason", "Invalid"},
+        {"PATCH", FOOS "/f", MERGE, "{\"spec\":{\"replicas\":\"x\"}}", 422, "message",
+         "Foo.ex.io \"f\" is invalid: spec.replicas: Invalid value: \"string\": spec.replicas in "
+         "body "
+         "must be of type integer: \"string\""},
+        {"POST", FOOS, NULL, FOO("\"metadata\":{\"name\":\"g\"},\"spec\":{\"replicas\":true}"), 422,
+         "details.causes",
+         "[{\"reason\":\"FieldValueTypeInvalid\",\"message\":\"Invalid value: \\\"boolean\\\": "
+         "spec.replicas in body must be of type integer: \\\"boolean\\\"\",\"field\":"
+         "\"spec.replicas\"}]"},
+        {"POST", FOOS, NULL, FOO("\"metadata\":{\"name\":\"g\",\"labels\":3}"), 400, "reason",
+         "BadRequest"},
         {"DELETE", FOOS "/f", NULL, NULL, 200, "status", "Success"},
     };
     RUN(custom->bed, steps);
