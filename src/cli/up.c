@@ -52,7 +52,7 @@ static int up_parse_seed(struct up *up)
 {
     int64_t seed;
     if (!td_str_to_int64(td_str_from(optarg), &seed) || seed < 0) {
-        return td_command_fail("--seed: '%s': must be a whole number from 0 on", optarg);
+        return td_command_fail("up: --seed: '%s': must be a whole number from 0 on", optarg);
     }
     up->seed = (uint64_t)seed;
     return TD_EXIT_DONE;
@@ -62,7 +62,7 @@ static int up_parse_nodes(struct up *up)
 {
     int64_t count;
     if (!td_str_to_int64(td_str_from(optarg), &count) || count < 0 || count > TD_NODES_OWN_MAX) {
-        return td_command_fail("--nodes: '%s': must be a whole number from 0 to %d", optarg,
+        return td_command_fail("up: --nodes: '%s': must be a whole number from 0 to %d", optarg,
                                TD_NODES_OWN_MAX);
     }
     up->node_count = (size_t)count;
@@ -91,8 +91,8 @@ static int up_parse(struct up *up, int argc, char **argv)
         {"help", no_argument, NULL, 'h'},
         {0},
     };
-    int option;
-    while ((option = getopt_long(argc, argv, "qvh", options, NULL)) != -1) {
+    opterr = 0; /* one line of ours instead of getopt's */
+    for (int option; (option = getopt_long(argc, argv, ":qvh", options, NULL)) != -1;) {
         switch (option) {
         case UP_OPTION_LISTEN:
             up->listen = optarg;
@@ -123,12 +123,13 @@ static int up_parse(struct up *up, int argc, char **argv)
             (void)fputs(up_help, stdout); /* checked when standard output is flushed */
             return TD_EXIT_DONE;
         default:
-            (void)fputs("run 'tandem up --help' for the options\n", stderr);
-            return TD_EXIT_FAILED;
+            return td_command_fail(
+                "up: %s: unknown option or missing value; see 'tandem up --help'",
+                argv[optind - 1]);
         }
     }
     if (optind < argc) {
-        return td_command_fail("'%s': tandem up takes no arguments; see 'tandem up --help'",
+        return td_command_fail("up: '%s': tandem up takes no arguments; see 'tandem up --help'",
                                argv[optind]);
     }
     return -1;
@@ -218,5 +219,5 @@ int td_command_up(int argc, char **argv)
     td_cluster_free(up.cluster);
     td_loop_free(up.loop);
     td_log_free(up.log);
-    return code == TD_OK ? TD_EXIT_DONE : td_command_fail("%s", err.message);
+    return code == TD_OK ? TD_EXIT_DONE : td_command_fail("up: %s", err.message);
 }

@@ -72,6 +72,22 @@ static int identity_keep(struct td_identity *identity, struct td_arena *arena, c
                : code;
 }
 
+/* Keys that somebody cut would let in whom they should not. */
+static int identity_check(const struct td_identity *identity, const char *data_dir,
+                          struct td_error *err)
+{
+    size_t wanted = (size_t)2 * TD_TOKEN_BYTES; /* in hexadecimal */
+    if (identity->token_key.len < wanted) {
+        return td_error_set(err, TD_INVALID, "%s/%s: has %zu bytes instead of %zu", data_dir,
+                            IDENTITY_TOKEN_KEY, identity->token_key.len, wanted);
+    }
+    int code = td_pki_check_pair(td_buf_str(&identity->ca.certificate_pem),
+                                 td_buf_str(&identity->ca.key_pem), err);
+    return code == TD_OK ? TD_OK
+                         : td_error_wrap(err, "%s/%s, %s", data_dir, IDENTITY_CA_CERTIFICATE,
+                                         IDENTITY_CA_KEY);
+}
+
 static int identity_load_kept(struct td_identity *identity, const char *data_dir,
                               struct td_instant now, struct td_error *err)
 {
@@ -86,9 +102,10 @@ static int identity_load_kept(struct td_identity *identity, const char *data_dir
         code = identity_read(&arena, data_dir, IDENTITY_CA_CERTIFICATE,
                              &identity->ca.certificate_pem, err);
     }
-    return code == TD_OK
-               ? identity_read(&arena, data_dir, IDENTITY_TOKEN_KEY, &identity->token_key, err)
-               : code;
+    if (code == TD_OK) {
+        code = identity_read(&arena, data_dir, IDENTITY_TOKEN_KEY, &identity->token_key, err);
+    }
+    return code == TD_OK ? identity_check(identity, data_dir, err) : code;
 }
 
 int td_identity_load(struct td_identity *identity, const char *data_dir, td_str host,
