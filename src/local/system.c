@@ -4,6 +4,7 @@
 #include "api/hvpa.h"
 #include "api/vpa.h"
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/limits.h"
@@ -18,6 +19,11 @@
     "{apiVersion: v1, kind: Namespace, metadata: {name: " name                                     \
     ", labels: {kubernetes.io/metadata.name: " name                                                \
     "}}, spec: {finalizers: [kubernetes]}, status: {phase: Active}}\n"
+
+#define SYSTEM_PRIORITY(name, value)                                                               \
+    "---\n"                                                                                        \
+    "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: " name               \
+    "}, value: " value ", preemptionPolicy: PreemptLowerPriority}\n"
 
 #define SYSTEM_ROLE(name)                                                                          \
     "---\n"                                                                                        \
@@ -70,94 +76,51 @@
     "list, patch, update, watch]}\n"                                                               \
     "- {apiGroups: [\"\"], resources: [serviceaccounts/token], verbs: [create]}\n"
 
-static const char system_objects[] = SYSTEM_NAMESPACE("default") SYSTEM_NAMESPACE("kube-system")
-    SYSTEM_NAMESPACE("kube-public") SYSTEM_NAMESPACE(
-        "kube-node-lease") "---\n"
-                           "apiVersion: v1\n"
-                           "kind: Service\n"
-                           "metadata: {name: kubernetes, namespace: default, labels: {component: "
-                           "apiserver, provider: "
-                           "kubernetes}}\n"
-                           "spec: {type: ClusterIP, clusterIP: 10.96.0.1, clusterIPs: [10.96.0.1], "
-                           "ipFamilies: [IPv4], "
-                           "ipFamilyPolicy: SingleStack, internalTrafficPolicy: Cluster, "
-                           "sessionAffinity: None, ports: "
-                           "[{name: https, port: 443, protocol: TCP, targetPort: 6443}]}\n"
-                           "status: {loadBalancer: {}}\n"
-                           "---\n"
-                           "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: "
-                           "{name: "
-                           "system-cluster-critical}, value: 2000000000, preemptionPolicy: "
-                           "PreemptLowerPriority}\n"
-                           "---\n"
-                           "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: "
-                           "{name: "
-                           "system-node-critical}, value: 2000001000, preemptionPolicy: "
-                           "PreemptLowerPriority}\n" SYSTEM_ROLE(
-                               "cluster-admin") "- {apiGroups: [\"*\"], resources: [\"*\"], verbs: "
-                                                "[\"*\"]}\n"
-                                                "- {nonResourceURLs: [\"*\"], verbs: "
-                                                "[\"*\"]}\n" SYSTEM_ROLE("view")
-                                                    SYSTEM_READABLE SYSTEM_ROLE("edit")
-                                                        SYSTEM_READABLE SYSTEM_WRITABLE SYSTEM_ROLE(
-                                                            "admin") SYSTEM_READABLE SYSTEM_WRITABLE
+/* What every cluster begins with: pieces of one YAML stream. */
+static const char *const system_objects[] = {
+    SYSTEM_NAMESPACE("default"),
+    SYSTEM_NAMESPACE("kube-system"),
+    SYSTEM_NAMESPACE("kube-public"),
+    SYSTEM_NAMESPACE("kube-node-lease"),
+    "---\n"
+    "apiVersion: v1\n"
+    "kind: Service\n"
+    "metadata: {name: kubernetes, namespace: default, labels: {component: apiserver, provider: "
+    "kubernetes}}\n"
+    "spec: {type: ClusterIP, clusterIP: 10.96.0.1, clusterIPs: [10.96.0.1], ipFamilies: [IPv4], "
+    "ipFamilyPolicy: SingleStack, internalTrafficPolicy: Cluster, sessionAffinity: None, ports: "
+    "[{name: https, port: 443, protocol: TCP, targetPort: 6443}]}\n"
+    "status: {loadBalancer: {}}\n",
+    SYSTEM_PRIORITY("system-cluster-critical", "2000000000"),
+    SYSTEM_PRIORITY("system-node-critical", "2000001000"),
+    SYSTEM_ROLE("cluster-admin"),
+    "- {apiGroups: [\"*\"], resources: [\"*\"], verbs: [\"*\"]}\n"
+    "- {nonResourceURLs: [\"*\"], verbs: [\"*\"]}\n",
+    SYSTEM_ROLE("view"),
+    SYSTEM_READABLE,
+    SYSTEM_ROLE("edit"),
+    SYSTEM_READABLE,
+    SYSTEM_WRITABLE,
+    SYSTEM_ROLE("admin"),
+    SYSTEM_READABLE,
+    SYSTEM_WRITABLE,
     "- {apiGroups: [rbac.authorization.k8s.io], resources: [roles, rolebindings], verbs: [create, "
-    "delete, deletecollection, get, list, patch, update, watch]}\n" SYSTEM_ROLE(
-        "system:discovery") "- {nonResourceURLs: [/api, \"/api/*\", /apis, \"/apis/*\", /healthz, "
-                            "/livez, /openapi, "
-                            "\"/openapi/*\", /readyz, /version, /version/], verbs: "
-                            "[get]}\n" SYSTEM_ROLE("system:basic-user") "- {apiGroups: "
-                                                                        "[authorization.k8s.io], "
-                                                                        "resources: "
-                                                                        "[selfsubjectaccessreviews,"
-                                                                        " "
-                                                                        "selfsubjectrulesreviews], "
-                                                                        "verbs: [create]}\n"
-                                                                        "- {apiGroups: "
-                                                                        "[authentication.k8s.io], "
-                                                                        "resources: "
-                                                                        "[selfsubjectreviews], "
-                                                                        "verbs: "
-                                                                        "[create]}\n" SYSTEM_ROLE("system:public-info-viewer") "- {nonResourceURLs: [/healthz, /livez, /readyz, /version, /version/], verbs: [get]}\n" SYSTEM_BINDING(
-                                                                            "cluster-admin",
-                                                                            SYSTEM_GROUP(
-                                                                                "system:masters"))
-                                                                            SYSTEM_BINDING(
-                                                                                "system:discovery",
-                                                                                SYSTEM_GROUP(
-                                                                                    "system:"
-                                                                                    "authenticate"
-                                                                                    "d"))
-                                                                                SYSTEM_BINDING(
-                                                                                    "system:basic-"
-                                                                                    "user",
-                                                                                    SYSTEM_GROUP(
-                                                                                        "system:"
-                                                                                        "authentica"
-                                                                                        "ted"))
-                                                                                    SYSTEM_BINDING(
-                                                                                        "system:"
-                                                                                        "public-"
-                                                                                        "info-"
-                                                                                        "viewer",
-                                                                                        SYSTEM_GROUP(
-                                                                                            "system"
-                                                                                            ":authe"
-                                                                                            "nticat"
-                                                                                            "ed")
-                                                                                            SYSTEM_GROUP(
-                                                                                                "sy"
-                                                                                                "st"
-                                                                                                "em"
-                                                                                                ":u"
-                                                                                                "na"
-                                                                                                "ut"
-                                                                                                "he"
-                                                                                                "nt"
-                                                                                                "ic"
-                                                                                                "at"
-                                                                                                "e"
-                                                                                                "d"));
+    "delete, deletecollection, get, list, patch, update, watch]}\n",
+    SYSTEM_ROLE("system:discovery"),
+    "- {nonResourceURLs: [/api, \"/api/*\", /apis, \"/apis/*\", /healthz, /livez, /openapi, "
+    "\"/openapi/*\", /readyz, /version, /version/], verbs: [get]}\n",
+    SYSTEM_ROLE("system:basic-user"),
+    "- {apiGroups: [authorization.k8s.io], resources: [selfsubjectaccessreviews, "
+    "selfsubjectrulesreviews], verbs: [create]}\n"
+    "- {apiGroups: [authentication.k8s.io], resources: [selfsubjectreviews], verbs: [create]}\n",
+    SYSTEM_ROLE("system:public-info-viewer"),
+    "- {nonResourceURLs: [/healthz, /livez, /readyz, /version, /version/], verbs: [get]}\n",
+    SYSTEM_BINDING("cluster-admin", SYSTEM_GROUP("system:masters")),
+    SYSTEM_BINDING("system:discovery", SYSTEM_GROUP("system:authenticated")),
+    SYSTEM_BINDING("system:basic-user", SYSTEM_GROUP("system:authenticated")),
+    SYSTEM_BINDING("system:public-info-viewer",
+                   SYSTEM_GROUP("system:authenticated") SYSTEM_GROUP("system:unauthenticated")),
+};
 
 /* The stored object's own version is kept by an update, so that watchers see one change. */
 static int system_put(struct td_api *api, struct td_arena *arena, struct td_json *object,
@@ -191,7 +154,12 @@ static int system_put(struct td_api *api, struct td_arena *arena, struct td_json
 static int system_install_texts(struct td_api *api, struct td_arena *arena, struct td_error *err)
 {
     struct td_yaml_documents documents = {.count = 0};
-    int code = td_yaml_parse(arena, td_str_from(system_objects), &documents, err);
+    td_auto_buf text;
+    td_buf_init(&text, TD_YAML_BYTES_MAX);
+    for (size_t i = 0; i < sizeof(system_objects) / sizeof(system_objects[0]); i++) {
+        (void)td_buf_append(&text, td_str_from(system_objects[i])); /* far below the maximum */
+    }
+    int code = td_yaml_parse(arena, td_buf_str(&text), &documents, err);
     for (size_t i = 0; code == TD_OK && i < documents.count; i++) {
         code = system_put(api, arena, documents.items[i], false, err);
     }
