@@ -114,14 +114,18 @@ soon() {
     verdict "$soon_name" $? "$work/eventually"
 }
 
-# The last line of a script.
+# The last line of a script. A server that died, that complained, or that does not end well (a sanitizer's build says so then) is a
+# failure whatever the clients saw.
 finish() {
-    # A server that died, or that said something of its own failures, is a failure whatever the clients saw.
     if [ -n "$cluster_pid" ]; then
         kill -0 "$cluster_pid" 2>/dev/null
         verdict "the server is still there" $? "$work/up.err"
-        [ ! -s "$work/up.err" ]
-        verdict "the server had nothing to complain about" $? "$work/up.err"
+        kill -TERM "$cluster_pid" 2>/dev/null
+        wait "$cluster_pid"
+        finish_status=$?
+        cluster_pid=
+        [ "$finish_status" -eq 0 ] && [ ! -s "$work/up.err" ]
+        verdict "the server ends in peace and had nothing to complain about" $? "$work/up.err"
     fi
     echo "$passed passed, $failed failed"
     [ "$failed" -eq 0 ]
