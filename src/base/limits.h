@@ -201,12 +201,14 @@
 #define TD_RESOURCE_KEY_BYTES_MAX ((size_t)1024)      /* plural or kind, and group */
 #define TD_ACCEPT_CLAUSES_MAX 64                      /* of one Accept header */
 #define TD_PAGE_TOKEN_BYTES_MAX ((size_t)8192)        /* one continue token, decoded */
-#define TD_CRD_DEFAULT_NODES_MAX 100000     /* values that a schema's defaults add to one object */
-#define TD_WATCH_BOOKMARK_MS 9000           /* between two bookmarks of one watch */
-#define TD_WATCH_SECONDS_MIN 1800           /* a watch that names no timeout lasts this ... */
-#define TD_WATCH_SECONDS_SPREAD 1800        /* ... and up to this longer */
-#define TD_WATCH_SECONDS_MAX 86400          /* however long a client asks for */
-#define TD_STREAM_LEND_BYTES ((size_t)1024) /* texts from this size on are lent, not copied */
+#define TD_CRD_DEFAULT_NODES_MAX 100000 /* values that a schema's defaults add to one object */
+#define TD_WATCH_REST_US 25 /* after telling a cursor of changes, before the next round begins */
+#define TD_WATCH_REST_CURSORS ((size_t)2000)     /* beyond which more do not lengthen it */
+#define TD_WATCH_BOOKMARK_MS 9000                /* between two bookmarks of one watch */
+#define TD_WATCH_SECONDS_MIN 1800                /* a watch that names no timeout lasts this ... */
+#define TD_WATCH_SECONDS_SPREAD 1800             /* ... and up to this longer */
+#define TD_WATCH_SECONDS_MAX 86400               /* however long a client asks for */
+#define TD_STREAM_LEND_BYTES ((size_t)1024)      /* texts from this size on are lent, not copied */
 #define TD_STREAM_BYTES_MAX ((size_t)64 << 20)   /* gathered at most: one object in any form */
 #define TD_STREAM_BATCH_BYTES ((size_t)64 << 10) /* of small pieces that a stream gathers */
 

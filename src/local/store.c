@@ -14,6 +14,7 @@
 #define VERSION_START 1
 
 static void store_flush(struct td_timer *timer, void *context);
+static void store_rested(struct td_timer *timer, void *context);
 
 void td_store_ask_flush(struct td_store *store)
 {
@@ -28,6 +29,7 @@ int td_store_new(struct td_loop *loop, const struct td_store_options *options,
     struct td_store *store = td_alloc_zero(1, sizeof(*store));
     store->loop = loop;
     store->flush = td_timer_new(loop, store_flush, store);
+    store->wake = td_timer_new(loop, store_rested, store);
     store->version = options && options->version_start > 0 ? options->version_start : VERSION_START;
     store->durable_version = store->version;
     store->floor = store->version;
@@ -76,6 +78,7 @@ void td_store_free(struct td_store *store)
     td_map_done(&store->by_key);
     td_free(store->collections);
     td_timer_free(store->flush);
+    td_timer_free(store->wake);
     td_free(store);
 }
 
@@ -396,4 +399,10 @@ static void store_flush(struct td_timer *timer, void *context)
         td_store_ask_flush(store);
     }
     td_store_snapshot(store);
+}
+
+static void store_rested(struct td_timer *timer, void *context)
+{
+    (void)timer;
+    td_store_ask_flush(context);
 }

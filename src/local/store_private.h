@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "base/map.h"
 #include "local/changelog.h"
 #include "local/ordered.h"
@@ -52,6 +53,9 @@ struct td_store {
     size_t wake_index;                 /* the collection whose cursors are being woken */
     struct td_watch_cursor *wake_next; /* the next of them; NULL: the collection was not begun */
     uint64_t wake_order_end;           /* cursors opened since are not woken */
+    struct td_timer *wake;             /* set while changes wait for the rest to end */
+    td_duration wake_at;               /* steady time; before it no round begins */
+    size_t wake_count;                 /* cursors woken in this round */
 };
 
 /* Wake the cursors of all collections with news; false when the slice ended before all were. */

@@ -3,9 +3,16 @@
  * the loop, and there each collection with news calls its cursors once, in the order in which they
  * were opened. A slice that ends in between goes on in the turn after, from the remembered cursor;
  * closing that cursor moves the mark to the next one.
+ *
+ * Serving a cursor costs more than the change it is told of: a record of TLS, system calls. So
+ * under a stream of changes the cursors rest after each round, the longer the more of them there
+ * are, and the next round brings each of them all that has come up meanwhile. A change after
+ * quiet is told at once. A virtual clock knows no rest: there nothing costs anything.
  */
 #include "base/assert.h"
+#include "base/clock.h"
 #include "base/error.h"
+#include "base/limits.h"
 #include "base/loop.h"
 #include "local/store_private.h"
 
@@ -87,6 +94,7 @@ static bool watch_wake_collection(struct td_store *store, struct td_collection *
         const struct td_watch_cursor *cursor = store->wake_next;
         store->wake_next = cursor->next;
         if (cursor->fn) {
+            store->wake_count++;
             cursor->fn(cursor->context);
         }
         is_over = td_loop_slice_is_over(store->loop);
@@ -95,14 +103,41 @@ static bool watch_wake_collection(struct td_store *store, struct td_collection *
     return true;
 }
 
+/* True while the cursors rest; then the timer ends it. */
+static bool watch_is_resting(struct td_store *store, td_duration now)
+{
+    if (now >= store->wake_at) {
+        return false;
+    }
+    if (!td_timer_is_set(store->wake)) {
+        td_timer_set(store->wake, store->wake_at - now);
+    }
+    return true;
+}
+
+static void watch_rest(struct td_store *store, td_duration now)
+{
+    size_t count =
+        store->wake_count < TD_WATCH_REST_CURSORS ? store->wake_count : TD_WATCH_REST_CURSORS;
+    store->wake_at = now + (td_duration)count * TD_WATCH_REST_US * TD_MICROSECOND;
+    store->wake_count = 0;
+}
+
 bool td_watch_wake(struct td_store *store)
 {
+    const struct td_clock *clock = td_loop_clock(store->loop);
     bool is_resumed = store->wake_index > 0 || store->wake_next;
+    if (!is_resumed && watch_is_resting(store, td_clock_steady(clock))) {
+        return true; /* for now */
+    }
     for (; store->wake_index < store->collection_count; store->wake_index++) {
         if (!watch_wake_collection(store, store->collections[store->wake_index])) {
             return false;
         }
     }
     store->wake_index = 0;
+    if (clock->kind != TD_CLOCK_VIRTUAL) {
+        watch_rest(store, td_clock_steady(clock));
+    }
     return !is_resumed; /* what was passed before may have news again */
 }

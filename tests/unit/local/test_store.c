@@ -322,6 +322,61 @@ static void test_cursors_are_woken_once_a_batch_in_order(void **state)
     bed_close(&bed);
 }
 
+/* Each wake of the first of many cursors, and all that it saw. */
+struct rested {
+    struct td_watch_cursor cursors[100];
+    struct bed *bed;
+    td_duration woken_at[4];
+    size_t wakes;
+    size_t changes;
+};
+
+static void rested_wakes(void *context)
+{
+    struct rested *rested = context;
+    const struct td_change *change;
+    while (td_watch_next(&rested->cursors[0], &change, NULL) == TD_OK && change) {
+        rested->changes++;
+    }
+    rested->woken_at[rested->wakes] = td_clock_steady(&rested->bed->clock);
+    rested->wakes++;
+    if (rested->wakes == 1) { /* more of them as soon as they were told */
+        bed_put(rested->bed, MODIFIED, "n", "a");
+        bed_put(rested->bed, MODIFIED, "n", "a");
+    }
+}
+
+static void rested_ignores(void *context)
+{
+    (void)context;
+}
+
+/* On a machine's clock a round over many cursors is followed by a rest, and nothing is lost by it.
+ */
+static void test_cursors_rest_between_rounds(void **state)
+{
+    (void)state;
+    struct bed bed = {.clock = td_clock_real()};
+    struct rested rested = {.bed = &bed};
+    assert_int_equal(td_loop_new(&bed.clock, &bed.loop, NULL), TD_OK);
+    assert_int_equal(td_store_new(bed.loop, NULL, &bed.store, NULL), TD_OK);
+    assert_int_equal(td_store_collection(bed.store, TD_STR("pods"), &bed.pods, NULL), TD_OK);
+    for (size_t i = 0; i < 100; i++) {
+        assert_int_equal(td_watch_open(&rested.cursors[i], bed.pods, 1,
+                                       i == 0 ? rested_wakes : rested_ignores, &rested, NULL),
+                         TD_OK);
+    }
+    bed_put(&bed, ADDED, "n", "a");
+    bed_run(&bed);
+    assert_int_equal(rested.wakes, 2);
+    assert_int_equal(rested.changes, 3);
+    assert_true(rested.woken_at[1] - rested.woken_at[0] >= 100 * TD_WATCH_REST_US * TD_MICROSECOND);
+    for (size_t i = 0; i < 100; i++) {
+        td_watch_close(&rested.cursors[i]);
+    }
+    bed_close(&bed);
+}
+
 static void test_cursor_that_falls_off_the_log_is_gone(void **state)
 {
     (void)state;
@@ -480,6 +535,7 @@ int main(void)
         cmocka_unit_test(test_iterator_goes_on_behind_changes),
         cmocka_unit_test(test_pages_are_one_snapshot),
         cmocka_unit_test(test_cursors_are_woken_once_a_batch_in_order),
+        cmocka_unit_test(test_cursors_rest_between_rounds),
         cmocka_unit_test(test_cursor_that_falls_off_the_log_is_gone),
         cmocka_unit_test(test_log_is_capped_in_bytes_and_entries),
         cmocka_unit_test(test_caps_are_limit_errors),
