@@ -187,10 +187,33 @@ static void describe_paths(struct td_api_call *call)
     td_call_reply_json(call, 200, tree);
 }
 
+/* Is it a path of ours, whatever is behind it? */
+static bool describe_owns(td_str path)
+{
+    static const char *const places[] = {"/version", "/api",   "/apis",  "/openapi",
+                                         "/healthz", "/livez", "/readyz"};
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        td_str place = td_str_from(places[i]);
+        if (td_str_starts_with(path, place) &&
+            (path.len == place.len || path.ptr[place.len] == '/')) {
+            return true;
+        }
+    }
+    return td_str_equal(path, TD_STR("/"));
+}
+
 bool td_describe(struct td_api_call *call, td_str path)
 {
+    td_str method = call->request.method;
     if (path.len > 1 && td_str_ends_with(path, TD_STR("/"))) {
         path = td_str_slice(path, 0, path.len - 1);
+    }
+    if (!td_str_equal(method, TD_STR("GET")) && !td_str_equal(method, TD_STR("HEAD"))) {
+        bool is_own = describe_owns(path);
+        if (is_own) {
+            td_call_no_method(call);
+        }
+        return is_own;
     }
     if (describe_health(call, path)) {
         return true;

@@ -123,6 +123,27 @@ static void test_version_order(void **state)
     }
 }
 
+/* What describes the server is read, not written. */
+static void test_descriptions(void **state)
+{
+    static const struct step steps[] = {
+        {"GET", "/version", NULL, NULL, 200, "minor", "36"},
+        {"GET", "/version/", NULL, NULL, 200, "major", "1"},
+        {"POST", "/version", NULL, "{}", 405, "reason", "MethodNotAllowed"},
+        {"DELETE", "/apis", NULL, NULL, 405, "reason", "MethodNotAllowed"},
+        {"PUT", "/openapi/v3", NULL, "{}", 405, "reason", "MethodNotAllowed"},
+        {"GET", "/api", NULL, NULL, 200, "versions", "[\"v1\"]"},
+        {"GET", "/apis/nope.dev", NULL, NULL, 404, NULL, NULL},
+        {"GET", "/apis/apps/v9", NULL, NULL, 404, NULL, NULL},
+        {"GET", "/openapi/v3/apis/apps/v1", NULL, NULL, 200, "openapi", "3.0.0"},
+        {"GET", "/openapi/v2", NULL, NULL, 200, "swagger", "2.0"},
+        {"GET", "/openapi/v3/apis/apps/v9", NULL, NULL, 404, NULL, NULL},
+        {"GET", "/healthz", NULL, NULL, 200, NULL, NULL},
+        {"GET", "/healthz/nope", NULL, NULL, 404, NULL, NULL},
+    };
+    RUN(*state, steps);
+}
+
 #define VERSION(name, served, storage)                                                             \
     "{\"name\":\"" name "\",\"served\":" served ",\"storage\":" storage                            \
     ",\"schema\":{\"openAPIV3Schema\":{\"type\":\"object\",\"properties\":{\"spec\":{\"type\":"    \
@@ -183,6 +204,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_aggregated_is_upstreams, script_setup,
                                         script_teardown),
         cmocka_unit_test(test_version_order),
+        cmocka_unit_test_setup_teardown(test_descriptions, script_setup, script_teardown),
         cmocka_unit_test_setup_teardown(test_custom_groups, script_setup, script_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
