@@ -324,12 +324,15 @@ says "top pods" "^$pod +250m +300Mi" k top pods
 says "top pods --containers" "^$pod +app +250m +300Mi" k top pods --containers
 says "top pods --sort-by" "^$pod" k top pods --sort-by=cpu -l app=web
 says "top nodes" 'CPU\(cores\)' k top nodes
+does "patch --subresource=resize" k patch pod "$pod" --subresource=resize -p '{"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"150m"}}}]}}'
+soon "the pod is resized in place" 10 is "pod/$pod" '{.status.containerStatuses[0].resources.requests.cpu} {.status.containerStatuses[0].restartCount}' '150m 0'
+refused "resources do not change but by resize" 'pod updates may not change fields other than' k patch pod "$pod" -p '{"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"120m"}}}]}}'
 none='the local cluster runs no process behind a pod'
 refused "exec" "exec of pods .* is not possible: $none" k exec "$pod" -- ls
 refused "logs" "log of pods .* is not possible: $none" k logs "$pod"
 refused "attach" "attach of pods .* is not possible: $none" k attach "$pod"
 refused "port-forward" "is not possible: $none" k port-forward "$pod" 18080:80
-refused "cp" "exec of pods .* is not possible: $none" k cp "$pod:/tmp/x" x
+refused "cp" "exec of pods .* is not possible: $none" k cp "$pod:/data/x" x
 refused "proxy to a pod" "is not possible: $none" k get --raw "/api/v1/namespaces/default/pods/$pod/proxy/"
 refused "proxy to a service" "is not possible: $none" k get --raw "/api/v1/namespaces/default/services/web/proxy/"
 node=$(k get nodes -o 'jsonpath={.items[0].metadata.name}')
