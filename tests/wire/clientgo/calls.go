@@ -212,8 +212,16 @@ func testScale(ctx context.Context, b *bed, ns string) error {
 	if scale.Status.Selector != "app=web" {
 		return fmt.Errorf("selector %q", scale.Status.Selector)
 	}
-	scale.Spec.Replicas = 3
-	if scale, err = api.UpdateScale(ctx, "web", scale, metav1.UpdateOptions{}); err != nil {
+	// The deployment's own controller writes too, so the first version read may be an old one by now.
+	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		if scale, err = api.GetScale(ctx, "web", metav1.GetOptions{}); err != nil {
+			return err
+		}
+		scale.Spec.Replicas = 3
+		scale, err = api.UpdateScale(ctx, "web", scale, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	stale := scale.DeepCopy()
