@@ -72,7 +72,7 @@ static bool number_fits(const struct schema_at *at, struct number number, const 
 /* The whole part as Go converts it. */
 static int64_t number_cut(double bound)
 {
-    if (bound >= 0x1p63 || bound < -0x1p63) {
+    if (bound >= 9223372036854775808.0 || bound < -9223372036854775808.0) {
         return INT64_MIN;
     }
     return (int64_t)bound;

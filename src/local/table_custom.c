@@ -285,7 +285,7 @@ static struct td_json *custom_number_cell(const struct td_table_row *row,
     if (!td_json_to_double(value, &number)) {
         return td_json_new_null(row->arena);
     }
-    bool is_cut = is_whole && number > -0x1p63 && number < 0x1p63;
+    bool is_cut = is_whole && number > -9223372036854775808.0 && number < 9223372036854775808.0;
     return is_cut ? td_json_new_int64(row->arena, (int64_t)number)
                   : td_json_new_double(row->arena, number);
 }

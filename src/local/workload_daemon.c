@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "local/api.h"
@@ -63,6 +64,7 @@ void td_workload_node_changed(struct td_workloads *all, const struct td_stored *
 {
     struct td_workload_control *control = &all->controls[TD_KIND_DAEMON_SET];
     const struct td_stored *node = after ? after : before;
+    td_assert(node);
     td_child_index_refresh(&all->node_index, node->ns, node->name);
     const struct td_collection *sets =
         td_store_find(td_api_store(all->api), control->row->collection);
