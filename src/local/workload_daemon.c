@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/assert.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "local/api.h"
@@ -63,13 +62,15 @@ void td_workload_node_changed(struct td_workloads *all, const struct td_stored *
                               const struct td_stored *after)
 {
     struct td_workload_control *control = &all->controls[TD_KIND_DAEMON_SET];
-    const struct td_stored *node = after ? after : before;
-    td_assert(node);
-    td_child_index_refresh(&all->node_index, node->ns, node->name);
+    bool is_same = before && after && daemon_is_same_node(before, after);
+    if (after) {
+        td_child_index_refresh(&all->node_index, after->ns, after->name);
+    } else if (before) {
+        td_child_index_refresh(&all->node_index, before->ns, before->name);
+    }
     const struct td_collection *sets =
         td_store_find(td_api_store(all->api), control->row->collection);
-    if (!sets || td_collection_count(sets, TD_STR_EMPTY) == 0 ||
-        (before && after && daemon_is_same_node(before, after))) {
+    if (!sets || td_collection_count(sets, TD_STR_EMPTY) == 0 || is_same) {
         return;
     }
     struct td_collection_iter iter;
