@@ -70,7 +70,7 @@ struct sweep_sum {
     size_t calls_most;
     double rate_most;
     td_duration slowest;
-    size_t memory; /* when the first ones were over; 0: not yet */
+    size_t memory; /* when half of them were over; 0: not yet */
     bool is_good;
 };
 
@@ -162,7 +162,7 @@ static void sweep_positions(struct bed *bed, const struct sweep *sweep, struct s
             }
         }
         bed_turn(bed);
-        if (sum->memory == 0 && sum->positions >= SWEEP_RUNS) {
+        if (sum->memory == 0 && sum->positions >= bytes / step / 2) {
             sum->memory = memory_bytes();
         }
     } while (open > 0);
