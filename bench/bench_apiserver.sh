@@ -24,8 +24,7 @@ status=0
 
 # credentials NAME: address, certificate and key out of $config; the namespace of the load, and the account that its pods need.
 credentials() {
-    address=$(kubectl config view --raw -o 'jsonpath={.clusters[0].cluster.server}')
-    address=${address#https://}
+    kubectl config view --raw -o 'jsonpath={.clusters[0].cluster.server}' | sed 's|https://||' >"$work/$1.address"
     for part in certificate key; do
         kubectl config view --raw -o "jsonpath={.users[0].user.client-$part-data}" | base64 -d >"$work/$1.$part"
     done
@@ -34,24 +33,20 @@ credentials() {
     :
 }
 
-# run ARGS...: the load program against the server of $address.
-run() { "$load" "$address" "$work/$name.certificate" "$work/$name.key" "$pids" "$@"; }
+# both FIGURE ARGS...: the load program against one server, then the other, so that both meet the same neighbours on the machine;
+# lines "seconds processor-seconds" go to $work/NAME.FIGURE.
+both() {
+    both_figure=$1
+    shift
+    for name in tandem plane; do
+        "$load" "$(cat "$work/$name.address")" "$work/$name.certificate" "$work/$name.key" "$(cat "$work/$name.pids")" "$@" \
+            >>"$work/$name.$both_figure" || exit 2
+    done
+}
 
-# measure NAME PIDS: leaves lines "seconds processor-seconds" in $work/NAME.*, the best of three; the first 1,000 creates warm the
-# server up.
-measure() {
-    name=$1 pids=$2
-    run create pods warm 1000 8 >/dev/null || exit 2
-    for round in 1 2 3; do
-        run create pods "round$round" 1000 8 || exit 2
-    done >"$work/$name.create"
-    run create pods more 6000 8 >/dev/null || exit 2
-    run list pods 5 >"$work/$name.list" || exit 2
-    for round in 1 2 3; do
-        run watch configmaps "watched$round" 1000 200 || exit 2
-    done >"$work/$name.watch"
-    echo "$pids" | tr , '\n' | while read -r pid; do cat "/proc/$pid/status"; done |
-        awk '/^VmRSS/ { t += $2 } END { printf "%.1f\n", t / 1024 }' >"$work/$name.memory"
+resident() {
+    tr , '\n' <"$work/$1.pids" | while read -r pid; do cat "/proc/$pid/status"; done |
+        awk '/^VmRSS/ { t += $2 } END { printf "%.1f\n", t / 1024 }' >"$work/$1.memory"
 }
 
 # compare FIGURE UNIT OURS THEIRS PROMISE: ratio of theirs to ours, and whether it is kept.
@@ -70,12 +65,23 @@ for _ in 1 2 3 4 5 6 7 8 9 10; do
     sleep 0.5
 done
 credentials tandem
-measure tandem "$tandem_pid"
-
+echo "$tandem_pid" >"$work/tandem.pids"
 REALPLANE_CACHE=$cache "$top/bench/apiserver/plane" "$kit" "$work/plane" >"$work/plane.log" 2>&1 || { tail -5 "$work/plane.log"; exit 2; }
 config=$work/plane/kubeconfig
 credentials plane
-measure plane "$(awk '{ print $2 }' "$work/plane/pids" | paste -sd,)"
+awk '{ print $2 }' "$work/plane/pids" | paste -sd, >"$work/plane.pids"
+
+both warm create pods warm 1000 8
+for round in 1 2 3; do
+    both create create pods "round$round" 1000 8
+done
+both more create pods more 6000 8
+both list list pods 5
+for round in 1 2 3; do
+    both watch watch configmaps "watched$round" 1000 200
+done
+resident tandem
+resident plane
 
 # best NAME [COLUMN]: the smallest value
 best() { awk -v column="${2:-1}" 'NR == 1 || $column < least { least = $column } END { print least }' "$work/$1"; }

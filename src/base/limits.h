@@ -202,8 +202,8 @@
 #define TD_ACCEPT_CLAUSES_MAX 64                      /* of one Accept header */
 #define TD_PAGE_TOKEN_BYTES_MAX ((size_t)8192)        /* one continue token, decoded */
 #define TD_CRD_DEFAULT_NODES_MAX 100000 /* values that a schema's defaults add to one object */
-#define TD_WATCH_REST_US 25 /* after telling a cursor of changes, before the next round begins */
-#define TD_WATCH_REST_CURSORS ((size_t)2000)     /* beyond which more do not lengthen it */
+#define TD_WATCH_REST_US 50 /* after telling a cursor of changes, before the next round begins */
+#define TD_WATCH_REST_CURSORS ((size_t)500)      /* beyond which more do not lengthen it */
 #define TD_WATCH_BOOKMARK_MS 9000                /* between two bookmarks of one watch */
 #define TD_WATCH_SECONDS_MIN 1800                /* a watch that names no timeout lasts this ... */
 #define TD_WATCH_SECONDS_SPREAD 1800             /* ... and up to this longer */

@@ -30,6 +30,7 @@ struct watch_call {
     bool has_initial;       /* initial is still to be sent */
     bool wants_initial_end; /* the annotated bookmark is still to be sent */
     bool has_columns;       /* a Table's columns were sent */
+    bool is_behind;         /* the receiver was full before everything was sent */
 };
 
 /* One turn of writing: small events are gathered. */
@@ -240,19 +241,29 @@ static bool watch_pump(struct watch_turn *turn)
     return false;
 }
 
-static void watch_resume(struct td_api_call *call)
+static void watch_send(struct td_api_call *call)
 {
     struct watch_turn turn;
     turn_begin(&turn, call);
-    (void)watch_pump(&turn); /* what is left waits for the next resume or change */
+    turn.watch->is_behind = !watch_pump(&turn); /* what is left waits for a resume or a change */
     turn_end(&turn);
+}
+
+/* The receiver has room again. What has changed since everything was sent is told by the store in
+ * its own time, so that a fast receiver does not get a record for each change. */
+static void watch_resume(struct td_api_call *call)
+{
+    const struct watch_call *watch = call->state;
+    if (watch->is_behind) {
+        watch_send(call);
+    }
 }
 
 static void watch_changed(void *context)
 {
     struct td_api_call *call = context;
     if (call->resume) { /* else it waits for the disk and has no head yet */
-        watch_resume(call);
+        watch_send(call);
     }
 }
 
@@ -275,6 +286,7 @@ static void watch_timer(struct td_timer *timer, void *context)
     struct watch_call *watch = turn.watch;
     uint64_t sent = watch->version;
     bool is_all = watch_pump(&turn);
+    watch->is_behind = !is_all;
     bool is_end = td_clock_steady(td_loop_clock(call->api->loop)) >= watch->ends_at;
     if (call->query.allow_bookmarks && is_all && (!is_end || watch->version != sent)) {
         watch_write_bookmark(&turn, false);
@@ -314,7 +326,7 @@ static void watch_begin(struct td_api_call *call)
     watch_set_timer(call);
     td_call_begin(call, 200, TD_STR("application/json"));
     call->resume = watch_resume;
-    watch_resume(call);
+    watch_send(call);
 }
 
 /* The position is gone: an answer like any watch's, with one event. */
