@@ -99,8 +99,16 @@ def test_scale():
     apps.create_namespaced_deployment(NAMESPACE, deployment("scaled", 1))
     scale = apps.read_namespaced_deployment_scale("scaled", NAMESPACE)
     assert scale.spec.replicas == 1 and scale.status.selector == "app=scaled", scale
-    scale.spec.replicas = 4
-    assert apps.replace_namespaced_deployment_scale("scaled", NAMESPACE, scale).spec.replicas == 4
+    for _ in range(20):  # the controller writes the same object: a conflict means to read it again
+        scale = apps.read_namespaced_deployment_scale("scaled", NAMESPACE)
+        scale.spec.replicas = 4
+        try:
+            assert apps.replace_namespaced_deployment_scale("scaled", NAMESPACE, scale).spec.replicas == 4
+            break
+        except client.ApiException as e:
+            assert e.status == 409, e
+    else:
+        raise AssertionError("20 conflicts in a row")
     assert apps.patch_namespaced_deployment_scale("scaled", NAMESPACE, {"spec": {"replicas": 2}}).spec.replicas == 2
     assert apps.read_namespaced_deployment("scaled", NAMESPACE).spec.replicas == 2
 
