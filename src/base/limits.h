@@ -56,7 +56,10 @@
 #define TD_PROCESS_ARGS_MAX 4096                   /* arguments, or variables, of one process */
 
 /* The local cluster. */
-#define TD_WEBHOOKS_MAX 64       /* that one request is sent to */
+#define TD_ENGINE_TICK_MS 5000 /* between two looks at what containers want and get */
+#define TD_ENGINE_NODES_MAX 10000
+#define TD_ENGINE_CONTAINERS_MAX ((size_t)1 << 20) /* of one node */
+#define TD_WEBHOOKS_MAX 64                         /* that one request is sent to */
 #define TD_WEBHOOK_PEERS_MAX 256 /* servers of webhooks that we keep connections to */
 #define TD_WEBHOOK_ANSWER_BYTES_MAX ((size_t)8 << 20)
 #define TD_API_HEADERS_MAX 64                      /* of one answer, warnings included */

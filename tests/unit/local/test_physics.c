@@ -1,0 +1,116 @@
+/*
+ * Containers against limits and nodes, where the answer can be worked out by hand.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "local/physics.h"
+
+#define MEBI 1048576.0
+
+static void step(struct td_body *body, double capacity, td_duration span)
+{
+    struct td_body *const bodies[] = {body};
+    td_physics_step(bodies, 1, capacity, span);
+}
+
+/* Memory equal to the limit is allowed, one byte more kills. */
+static void test_physics_kills_at_the_exact_byte(void **state)
+{
+    (void)state;
+    struct td_body body = {.memory_limit_bytes = 1000, .want_memory_bytes = 1000};
+    step(&body, 1000, TD_SECOND);
+    assert_false(body.is_killed);
+    assert_true(body.memory_bytes == 1000);
+    body.want_memory_bytes = 1001;
+    step(&body, 1000, TD_SECOND);
+    assert_true(body.is_killed);
+    assert_true(body.memory_bytes == 1000);
+    body.memory_limit_bytes = 0;
+    step(&body, 1000, TD_SECOND);
+    assert_false(body.is_killed);
+}
+
+/* Throttled time is the integral of what was wanted above the limit: a ramp from 0 to 2000m over
+ * 100 s against 1000m loses the triangle of 50 s and 1000m, 25 cpu-seconds, in steps of 1 s taken
+ * at their middle. */
+static void test_physics_throttles_what_is_above_the_limit(void **state)
+{
+    (void)state;
+    struct td_body body = {.cpu_limit_milli = 1000};
+    for (int i = 0; i < 100; i++) {
+        body.want_cpu_milli = 20 * (i + 0.5);
+        step(&body, 8000, TD_SECOND);
+    }
+    assert_true(body.throttled_cpu_seconds > 24.999999 && body.throttled_cpu_seconds < 25.000001);
+    assert_true(body.used_cpu_seconds > 74.999999 && body.used_cpu_seconds < 75.000001);
+    assert_true(body.starved_cpu_seconds == 0);
+}
+
+/* Work that waits is done later: 30 s of 2000m against 1000m leave 30 cpu-seconds, which an idle
+ * container works off in 30 s more. */
+static void test_physics_carries_work_over_until_it_is_drained(void **state)
+{
+    (void)state;
+    struct td_body body = {
+        .cpu_limit_milli = 1000, .want_cpu_milli = 2000, .is_carried_over = true};
+    for (int i = 0; i < 30; i++) {
+        step(&body, 8000, TD_SECOND);
+    }
+    assert_true(body.waiting_cpu_seconds > 29.999999 && body.waiting_cpu_seconds < 30.000001);
+    body.want_cpu_milli = 0;
+    int drained = 0;
+    while (body.waiting_cpu_seconds > 0.000001 && drained < 100) {
+        step(&body, 8000, TD_SECOND);
+        drained++;
+    }
+    assert_int_equal(drained, 30);
+    body = (struct td_body){.cpu_limit_milli = 1000, .want_cpu_milli = 2000};
+    step(&body, 8000, TD_SECOND);
+    assert_true(body.waiting_cpu_seconds == 0); /* dropped */
+}
+
+/* A full node is shared by requests; who wants less than its share leaves the rest to others. */
+static void test_physics_shares_a_full_node_by_requests(void **state)
+{
+    (void)state;
+    struct td_body a = {.cpu_request_milli = 1000, .want_cpu_milli = 3000};
+    struct td_body b = {.cpu_request_milli = 3000, .want_cpu_milli = 4000};
+    struct td_body c = {.cpu_request_milli = 2000, .want_cpu_milli = 400};
+    struct td_body *const bodies[] = {&a, &b, &c};
+    td_physics_step(bodies, 3, 4400, TD_SECOND);
+    assert_true(c.cpu_milli == 400);
+    assert_true(a.cpu_milli == 1000); /* the other 4000 as 1 to 3 */
+    assert_true(b.cpu_milli == 3000);
+    assert_true(a.starved_cpu_seconds == 2);
+    assert_true(a.throttled_cpu_seconds == 0);
+    td_physics_step(bodies, 3, 8000, TD_SECOND);
+    assert_true(a.cpu_milli == 3000 && b.cpu_milli == 4000);
+}
+
+/* A heap that never shrinks keeps its highest use. */
+static void test_physics_keeps_memory(void **state)
+{
+    (void)state;
+    struct td_body body = {.keeps_memory = true, .want_memory_bytes = 500 * MEBI};
+    step(&body, 1000, TD_SECOND);
+    body.want_memory_bytes = 100 * MEBI;
+    step(&body, 1000, TD_SECOND);
+    assert_true(body.memory_bytes == 500 * MEBI);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_physics_kills_at_the_exact_byte),
+        cmocka_unit_test(test_physics_throttles_what_is_above_the_limit),
+        cmocka_unit_test(test_physics_carries_work_over_until_it_is_drained),
+        cmocka_unit_test(test_physics_shares_a_full_node_by_requests),
+        cmocka_unit_test(test_physics_keeps_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
