@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "cli/command.h"
 #include "local/cluster.h"
+#include "local/node_object.h"
 
 #define UP_LISTEN "127.0.0.1:6443"
 #define UP_KUBECONFIG "tandem.kubeconfig"
@@ -137,6 +138,7 @@ static int up_parse(struct up *up, int argc, char **argv)
 
 static int up_start(struct up *up, struct td_error *err)
 {
+    const struct td_node_size nodes = td_node_size_usual((int64_t)up->node_count);
     struct td_cluster_options options = {
         .loop = up->loop,
         .log = up->log,
@@ -144,7 +146,8 @@ static int up_start(struct up *up, struct td_error *err)
         .listen = up->listen ? up->listen : UP_LISTEN,
         .data_dir = up->data_dir,
         .seed = up->seed,
-        .node_count = up->node_count,
+        .nodes = &nodes,
+        .node_size_count = 1,
     };
     int code = td_cluster_new(&options, &up->cluster, err);
     if (code == TD_IO && !up->listen) {

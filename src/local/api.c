@@ -20,6 +20,8 @@ int td_api_new(const struct td_api_options *options, struct td_api **ret, struct
     api->loop = options->loop;
     api->store = options->store;
     api->auth = options->auth;
+    api->faults = options->faults;
+    api->measures = options->measures;
     api->random = options->seed;
     api->audit_random = ~options->seed;
     api->server_url = td_text_copy(options->server_url);

@@ -19,6 +19,8 @@ struct td_api;
 struct td_api_call;
 struct td_auth;
 struct td_error;
+struct td_faults;
+struct td_measures;
 struct td_resources;
 struct td_store;
 
@@ -57,10 +59,12 @@ struct td_api_sink {
 
 struct td_api_options {
     struct td_loop *loop;
-    struct td_store *store; /* borrowed */
-    struct td_auth *auth;   /* borrowed; NULL: everybody may do everything */
-    uint64_t seed;          /* of uids and generated names */
-    td_str server_url;      /* for discovery's answers that name it; may be empty */
+    struct td_store *store;             /* borrowed */
+    struct td_auth *auth;               /* borrowed; NULL: everybody may do everything */
+    uint64_t seed;                      /* of uids and generated names */
+    struct td_faults *faults;           /* borrowed; NULL: none */
+    const struct td_measures *measures; /* borrowed; NULL: only what objects say themselves */
+    td_str server_url;                  /* for discovery's answers that name it; may be empty */
 };
 
 int td_api_new(const struct td_api_options *options, struct td_api **ret, struct td_error *err);

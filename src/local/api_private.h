@@ -15,15 +15,19 @@
 #include "local/call.h"
 
 struct td_error;
+struct td_faults;
+struct td_measures;
 
 struct td_api {
     struct td_loop *loop;   /* borrowed */
     struct td_store *store; /* borrowed */
     struct td_resources *resources;
     struct td_admission *admission;
-    struct td_auth *auth;  /* borrowed; NULL: everybody may do everything */
-    td_str server_url;     /* owned */
-    uint64_t random;       /* state of uids and generated names */
+    struct td_auth *auth;               /* borrowed; NULL: everybody may do everything */
+    struct td_faults *faults;           /* borrowed; NULL: none */
+    const struct td_measures *measures; /* borrowed; may be NULL */
+    td_str server_url;                  /* owned */
+    uint64_t random;                    /* state of uids and generated names */
     uint64_t audit_random; /* state of audit ids, apart so that reading does not change uids */
     struct td_api_call *calls;
     bool is_closing;

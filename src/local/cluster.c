@@ -12,9 +12,11 @@
 #include "local/auth.h"
 #include "local/crds.h"
 #include "local/disruption.h"
+#include "local/engine.h"
 #include "local/expiry.h"
 #include "local/gc.h"
 #include "local/identity.h"
+#include "local/measures.h"
 #include "local/namespaces.h"
 #include "local/nodes.h"
 #include "local/serve.h"
@@ -27,6 +29,8 @@ struct td_cluster {
     td_str name;
     td_str url;
     struct td_identity identity;
+    struct td_engine *engine;
+    struct td_measures measures;
     struct td_store *store;
     struct td_auth *auth;
     struct td_api *api;
@@ -59,9 +63,15 @@ static int cluster_start_api(struct td_cluster *cluster, const struct td_cluster
     if (code != TD_OK) {
         return code;
     }
+    cluster->measures = (struct td_measures){
+        .engine = cluster->engine,
+        .items = options->measures,
+        .count = options->measure_count,
+    };
     struct td_clock real = td_clock_real(); /* certificates are checked by other programs' clocks */
     code = td_identity_load(&cluster->identity, options->data_dir,
-                            cluster_host(td_str_from(options->listen)),
+                            options->listen ? cluster_host(td_str_from(options->listen))
+                                            : TD_STR("127.0.0.1"),
                             td_time_to_instant(td_clock_wall(&real)), err);
     if (code != TD_OK) {
         return code;
@@ -77,6 +87,8 @@ static int cluster_start_api(struct td_cluster *cluster, const struct td_cluster
         .store = cluster->store,
         .auth = cluster->auth,
         .seed = options->seed,
+        .faults = options->faults,
+        .measures = &cluster->measures,
     };
     code = td_api_new(&api, &cluster->api, err);
     if (code == TD_OK) {
@@ -94,7 +106,12 @@ static int cluster_start_api(struct td_cluster *cluster, const struct td_cluster
         code = td_system_install(cluster->api, err);
     }
     const struct td_nodes_options nodes = {
-        .api = cluster->api, .log = options->log, .count = options->node_count};
+        .api = cluster->api,
+        .log = options->log,
+        .sizes = options->nodes,
+        .size_count = options->node_size_count,
+        .engine = cluster->engine,
+    };
     return code == TD_OK ? td_nodes_new(&nodes, &cluster->nodes, err) : code;
 }
 
@@ -134,7 +151,7 @@ int td_cluster_new(const struct td_cluster_options *options, struct td_cluster *
     td_identity_init(&cluster->identity);
     cluster->name = td_arena_copy_str(&cluster->arena, options->name);
     int code = cluster_start_api(cluster, options, err);
-    if (code == TD_OK) {
+    if (code == TD_OK && options->listen) {
         code = cluster_start_server(cluster, options, err);
     }
     if (code != TD_OK) {
@@ -180,4 +197,15 @@ int td_cluster_write_kubeconfig(const struct td_cluster *cluster, const char *pa
 struct td_api *td_cluster_api(struct td_cluster *cluster)
 {
     return cluster->api;
+}
+
+struct td_engine *td_cluster_engine(struct td_cluster *cluster)
+{
+    return cluster->engine;
+}
+
+int td_cluster_lose_node(struct td_cluster *cluster, td_str node, bool is_lost,
+                         struct td_error *err)
+{
+    return td_nodes_lose(cluster->nodes, node, is_lost, err);
 }

@@ -21,11 +21,7 @@ static void demand_of_role(const struct td_demand *demand, const struct td_deman
 static void demand_of_requests(const struct td_demand *demand,
                                const struct td_demand_moment *moment, struct td_want *want)
 {
-    if (!moment->is_ready || moment->ready_count == 0) {
-        return;
-    }
-    double rate =
-        td_series_at(&demand->requests, moment->since, demand->seed) / (double)moment->ready_count;
+    double rate = moment->is_ready ? moment->request_rate : 0;
     want->cpu_milli += rate * demand->request_cpu_ms; /* 1 ms in each second is 1 milli-core */
     want->memory_bytes += rate * demand->request_memory_bytes;
 }
@@ -34,7 +30,7 @@ struct td_want td_demand_at(const struct td_demand *demand, const struct td_dema
 {
     struct td_want want = {.cpu_milli = demand->idle_cpu_milli,
                            .memory_bytes = demand->idle_memory_bytes};
-    bool is_starting = moment->age < demand->startup_time;
+    bool is_starting = moment->age < moment->startup_time;
     if (is_starting && demand->startup_cpu_milli > want.cpu_milli) {
         want.cpu_milli = demand->startup_cpu_milli;
     }

@@ -5,8 +5,9 @@
  *   REQUESTS  a stream of requests shared by the ready pods (a closed loop: fewer pods, more each)
  *   ROLES     by the value of a label of the pod, which can move from pod to pod
  *   RUN       a task: wants cpu and memory for a while and is then done
- * Beside it: what an idle process needs, what starting takes, memory that leaks or is never given
- * back, and whether work that could not be done waits or is dropped. Pure data and pure functions.
+ * Beside it: what an idle process needs, what starting and warming up take, memory that leaks or is
+ * never given back, and whether work that could not be done waits or is dropped. A queue is a
+ * stream of requests that wait. Pure data and pure functions.
  */
 #pragma once
 
@@ -27,8 +28,9 @@ enum td_demand_driver {
 
 struct td_demand_role {
     td_str value;            /* of the label */
-    struct td_series cpu;    /* milli-cores */
-    struct td_series memory; /* bytes */
+    struct td_series cpu;    /* ROLES: milli-cores */
+    struct td_series memory; /* ROLES: bytes */
+    double weight;           /* REQUESTS: share of the requests, against the other pods' */
 };
 
 struct td_demand {
@@ -43,7 +45,7 @@ struct td_demand {
     struct td_series requests;   /* REQUESTS: a second, of all pods together */
     double request_cpu_ms;       /* processor time of one */
     double request_memory_bytes; /* for each request a second */
-    td_str role_label;
+    td_str role_label;           /* ROLES, and REQUESTS that are not shared evenly; empty: none */
     const struct td_demand_role *roles;
     size_t role_count;
     td_duration run_time; /* RUN */
@@ -51,9 +53,11 @@ struct td_demand {
     double idle_memory_bytes;
     td_duration startup_time; /* until it is ready */
     double startup_cpu_milli;
+    td_duration warmup_time; /* after it is ready; work costs warmup_factor at first, then less */
+    double warmup_factor;    /* at least 1; falls straight to 1 */
     double leak_bytes_per_hour;
     bool keeps_memory;    /* never gives back what it once used */
-    bool is_carried_over; /* work that was not done waits */
+    bool is_carried_over; /* work that was not done waits: for REQUESTS in one queue of all pods */
 };
 
 /* What one container wants now. */
@@ -63,11 +67,13 @@ struct td_want {
 };
 
 struct td_demand_moment {
-    td_duration since; /* the scenario's start */
-    td_duration age;   /* of the container */
+    td_duration since;        /* the scenario's start */
+    td_duration age;          /* of the container */
+    td_duration startup_time; /* the entry's, or longer while starts are slow */
+    uint64_t seed;            /* of the container's own noise */
     bool is_ready;
-    size_t ready_count; /* of all containers that share the entry */
-    td_str role;        /* value of the role label; empty: none */
+    double request_rate; /* REQUESTS: a second, this container's share */
+    td_str role;         /* value of the role label; empty: none */
 };
 
 struct td_want td_demand_at(const struct td_demand *demand, const struct td_demand_moment *moment);

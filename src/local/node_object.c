@@ -3,11 +3,12 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/timefmt.h"
+#include "kube/quantity.h"
 #include "local/condition.h"
 #include "local/node_index.h"
 #include "local/write.h"
 
-#define NODE_PREFIX "tandem-"
+#define NODE_PREFIX "node-"
 #define NODE_LEASE_SECONDS 40
 
 static const char node_text[] =
@@ -33,7 +34,28 @@ static struct td_json *node_parse(struct td_arena *arena, const char *text)
     return tree;
 }
 
-struct td_json *td_node_object_new(struct td_arena *arena, size_t number)
+struct td_node_size td_node_size_usual(int64_t count)
+{
+    return (struct td_node_size){
+        .count = count, .cpu_milli = 8000, .memory_bytes = INT64_C(32) << 30, .pods = 110};
+}
+
+/* "8", "32Gi" */
+static void node_set_capacity(struct td_arena *arena, struct td_json *status,
+                              const struct td_node_size *size)
+{
+    struct td_json *capacity = td_json_ensure_object(arena, status, TD_STR("capacity"));
+    struct td_quantity cpu = td_quantity_new_milli(size->cpu_milli, TD_QUANTITY_DECIMAL_SI);
+    struct td_quantity memory = td_quantity_new(size->memory_bytes, TD_QUANTITY_BINARY_SI);
+    td_json_set_str(arena, capacity, TD_STR("cpu"), td_quantity_text(arena, &cpu));
+    td_json_set_str(arena, capacity, TD_STR("ephemeral-storage"), TD_STR("256Gi"));
+    td_json_set_str(arena, capacity, TD_STR("memory"), td_quantity_text(arena, &memory));
+    td_json_set_str(arena, capacity, TD_STR("pods"),
+                    td_arena_format(arena, "%lld", (long long)size->pods));
+}
+
+struct td_json *td_node_object_new(struct td_arena *arena, size_t number,
+                                   const struct td_node_size *size)
 {
     struct td_json *node = node_parse(arena, node_text);
     struct td_json *metadata = td_json_get(node, TD_STR("metadata"));
@@ -42,6 +64,7 @@ struct td_json *td_node_object_new(struct td_arena *arena, size_t number)
     td_json_set_str(arena, td_json_get(metadata, TD_STR("labels")),
                     TD_STR("kubernetes.io/hostname"), name);
     struct td_json *status = td_json_ensure_object(arena, node, TD_STR("status"));
+    node_set_capacity(arena, status, size);
     struct td_json *addresses = td_json_new_array(arena);
     struct td_json *address = td_json_new_object(arena);
     td_json_set_str(arena, address, TD_STR("type"), TD_STR("InternalIP"));

@@ -5,14 +5,27 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/str.h"
 
-/* Node "tandem-NUMBER", from 1 on: 8 CPUs, 32Gi, 110 pods. */
-struct td_json *td_node_object_new(struct td_arena *arena, size_t number);
+/* So many nodes of that size. */
+struct td_node_size {
+    int64_t count;
+    int64_t cpu_milli;
+    int64_t memory_bytes;
+    int64_t pods;
+};
+
+/* 8 CPUs, 32Gi, 110 pods. */
+struct td_node_size td_node_size_usual(int64_t count);
+
+/* Node "node-NUMBER", from 1 on. */
+struct td_json *td_node_object_new(struct td_arena *arena, size_t number,
+                                   const struct td_node_size *size);
 
 /* The number of a node of that name; 0: it is not one of those. */
 size_t td_node_object_number(td_str name);

@@ -256,13 +256,23 @@ static void nodes_observe(const struct td_resource *resource, struct td_stored *
 
 /* ---- Making them ---- */
 
-static int nodes_make(struct td_nodes *nodes, size_t count, struct td_error *err)
+static size_t nodes_count(const struct td_nodes_options *options)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < options->size_count; i++) {
+        count += (size_t)options->sizes[i].count;
+    }
+    return count;
+}
+
+static int nodes_make(struct td_nodes *nodes, size_t first, const struct td_node_size *size,
+                      struct td_error *err)
 {
     const struct td_resource *resource = nodes_resource(nodes, "v1", "Node");
-    for (size_t number = 1; number <= count; number++) {
+    for (size_t number = first; number < first + (size_t)size->count; number++) {
         td_auto_arena arena;
         td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-        struct td_json *node = td_node_object_new(&arena, number);
+        struct td_json *node = td_node_object_new(&arena, number, size);
         struct td_json *old;
         td_str name =
             td_json_get_str(td_json_get(node, TD_STR("metadata")), TD_STR("name"), TD_STR_EMPTY);
@@ -298,8 +308,9 @@ int td_nodes_new(const struct td_nodes_options *options, struct td_nodes **ret,
                  struct td_error *err)
 {
     static const td_str collections[] = {TD_STR_INIT("nodes"), TD_STR_INIT("pods")};
-    if (options->count > TD_NODES_OWN_MAX) {
-        return td_error_set(err, TD_LIMIT, "%zu nodes: at most %d can be made", options->count,
+    size_t count = nodes_count(options);
+    if (count > TD_NODES_OWN_MAX) {
+        return td_error_set(err, TD_LIMIT, "%zu nodes: at most %d can be made", count,
                             TD_NODES_OWN_MAX);
     }
     struct td_nodes *nodes = td_alloc_zero(1, sizeof(*nodes));
@@ -312,8 +323,13 @@ int td_nodes_new(const struct td_nodes_options *options, struct td_nodes **ret,
     nodes->orphans = td_queue_new(loop, nodes_remove_orphan, nodes, TD_WORK_QUEUE_MAX);
     nodes->lease_timer = td_timer_new(loop, nodes_tick, nodes);
     nodes->observer = td_observer_new(options->api, collections, 2, nodes_observe, nodes);
-    nodes_remove_surplus(nodes, options->count);
-    int code = nodes_make(nodes, options->count, err);
+    nodes_remove_surplus(nodes, count);
+    int code = TD_OK;
+    size_t number = 1;
+    for (size_t i = 0; i < options->size_count && code == TD_OK; i++) {
+        code = nodes_make(nodes, number, &options->sizes[i], err);
+        number += (size_t)options->sizes[i].count;
+    }
     if (code != TD_OK) {
         td_nodes_free(nodes);
         return code;
@@ -335,4 +351,11 @@ void td_nodes_free(struct td_nodes *nodes)
     td_scheduler_free(nodes->scheduler);
     td_node_index_done(&nodes->index);
     td_free(nodes);
+}
+
+int td_nodes_lose(struct td_nodes *nodes, td_str name, bool is_lost, struct td_error *err)
+{
+    (void)is_lost;
+    return td_error_set(err, TD_NOT_FOUND, "node %.*s of %zu", TD_STR_ARG(name),
+                        nodes->index.node_count);
 }

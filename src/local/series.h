@@ -35,7 +35,8 @@ struct td_series {
     td_duration lasts;
     const struct td_series_point *points;
     size_t point_count;
-    double noise; /* 0.05: up to five percent up or down */
+    td_duration period; /* STEPS, RAMP: begins again after it; 0: never */
+    double noise;       /* 0.05: up to five percent up or down */
 };
 
 /* Never negative. `seed` tells two series with the same noise apart. */

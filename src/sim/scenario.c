@@ -32,15 +32,15 @@ static int scenario_nodes(const struct td_place *place, struct td_scenario *ret)
         return TD_OK;
     }
     int code = td_place_array(place);
-    struct td_scenario_nodes *nodes = td_arena_array(place->arena, struct td_scenario_nodes,
-                                                     code == TD_OK ? place->value->count : 0);
+    struct td_node_size *nodes =
+        td_arena_array(place->arena, struct td_node_size, code == TD_OK ? place->value->count : 0);
     size_t count = 0;
     for (const struct td_json *item = code == TD_OK ? place->value->first : NULL;
          item && code == TD_OK; item = item->next, count++) {
         struct td_place at = td_place_item(place, item, count);
         double cpu = 8000;
         double memory = 34359738368.0;
-        nodes[count] = (struct td_scenario_nodes){.count = 1, .pods = 110};
+        nodes[count] = (struct td_node_size){.count = 1, .pods = 110};
         code = td_place_object(&at, names);
         struct td_place number = td_place_member(&at, "count");
         struct td_place cpus = td_place_member(&at, "cpu");
@@ -256,7 +256,7 @@ static int metric_value(const struct td_place *place, double *ret)
     return td_place_bytes(place, ret);
 }
 
-static int scenario_metric(const struct td_place *at, struct td_scenario_metric *ret)
+static int scenario_metric(const struct td_place *at, struct td_measure *ret)
 {
     static const char *const names[] = {"name", "about", "value", NULL};
     int code = td_place_object(at, names);
@@ -291,8 +291,8 @@ static int scenario_metrics(const struct td_place *place, struct td_scenario *re
         return code;
     }
     code = td_place_array(&series);
-    struct td_scenario_metric *metrics = td_arena_array(place->arena, struct td_scenario_metric,
-                                                        code == TD_OK ? series.value->count : 0);
+    struct td_measure *metrics =
+        td_arena_array(place->arena, struct td_measure, code == TD_OK ? series.value->count : 0);
     size_t count = 0;
     for (const struct td_json *item = code == TD_OK ? series.value->first : NULL;
          item && code == TD_OK; item = item->next, count++) {

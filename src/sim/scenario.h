@@ -13,15 +13,10 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "local/demand.h"
+#include "local/measures.h"
+#include "local/node_object.h"
 
 struct td_error;
-
-struct td_scenario_nodes {
-    int64_t count;
-    int64_t cpu_milli;
-    int64_t memory_bytes;
-    int64_t pods;
-};
 
 enum td_scenario_action {
     TD_ACTION_MOVE_ROLE,    /* target, label, to */
@@ -49,22 +44,13 @@ struct td_scenario_event {
     uint32_t line;
 };
 
-/* A custom metric about an object (kind and name set) or an external one. */
-struct td_scenario_metric {
-    td_str name;
-    td_str kind;
-    td_str object;
-    struct td_series series;
-    uint64_t seed;
-};
-
 struct td_scenario {
     td_str path;
     td_str name;
     td_str ns; /* where demand targets are: metadata.namespace, "default" */
     uint64_t seed;
     td_duration duration; /* 0: endless */
-    const struct td_scenario_nodes *nodes;
+    const struct td_node_size *nodes;
     size_t node_count;
     const td_str *manifests; /* paths, relative ones resolved */
     size_t manifest_count;
@@ -72,7 +58,7 @@ struct td_scenario {
     size_t demand_count;
     const struct td_scenario_event *events; /* in order of time */
     size_t event_count;
-    const struct td_scenario_metric *metrics;
+    const struct td_measure *metrics;
     size_t metric_count;
     td_duration metrics_every; /* resolution of metrics.k8s.io */
     td_duration metrics_lag;

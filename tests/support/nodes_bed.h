@@ -2,6 +2,7 @@
  */
 #pragma once
 
+#include "local/node_object.h"
 #include "local/nodes.h"
 #include "support/edit_bed.h"
 
@@ -14,7 +15,8 @@ static inline void nodes_bed_init(struct nodes_bed *n, size_t count)
 {
     *n = (struct nodes_bed){.nodes = NULL};
     bed_init(&n->bed);
-    const struct td_nodes_options options = {.api = n->bed.api, .count = count};
+    const struct td_node_size size = td_node_size_usual((int64_t)count);
+    const struct td_nodes_options options = {.api = n->bed.api, .sizes = &size, .size_count = 1};
     struct td_error err = TD_ERROR_INIT;
     assert_int_equal(td_nodes_new(&options, &n->nodes, &err), TD_OK);
     edit_bed_put(&n->bed, "{'apiVersion':'v1','kind':'Namespace','metadata':{'name':'n'}}");

@@ -263,7 +263,7 @@ static void test_resize_waits_for_room(void **state)
     bed_run(&n->bed, 4 * TD_SECOND);
     check_condition(n, "p", "PodResizePending", "", "");
     assert_string_equal(first_status(n, "p", "containerStatuses", "resources.requests.cpu"), "4");
-    assert_string_equal(nodes_bed_pod_text(n, "late", "spec.nodeName"), "tandem-1");
+    assert_string_equal(nodes_bed_pod_text(n, "late", "spec.nodeName"), "node-1");
     resize(n, "p", "'requests':{'cpu':'9'}");
     bed_run(&n->bed, 2 * TD_SECOND);
     check_condition(n, "p", "PodResizePending", "True", "Infeasible");

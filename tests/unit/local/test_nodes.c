@@ -33,14 +33,13 @@ static void test_nodes_are_made(void **state)
         {"status.nodeInfo.architecture", "amd64"},
         {"status.nodeInfo.operatingSystem", "linux"},
     };
-    const struct td_json *node = edit_bed_get(&n.bed, "v1", "Node", "", "tandem-2");
+    const struct td_json *node = edit_bed_get(&n.bed, "v1", "Node", "", "node-2");
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         assert_string_equal(edit_bed_text(&n.bed, node, rows[i].path), rows[i].text);
     }
     const struct td_json *labels = td_json_get_path(node, "metadata.labels");
-    assert_true(
-        td_str_equal(td_json_get_str(labels, TD_STR("kubernetes.io/hostname"), TD_STR_EMPTY),
-                     TD_STR("tandem-2")));
+    assert_true(td_str_equal(
+        td_json_get_str(labels, TD_STR("kubernetes.io/hostname"), TD_STR_EMPTY), TD_STR("node-2")));
     assert_true(td_str_equal(td_json_get_str(labels, TD_STR("kubernetes.io/os"), TD_STR_EMPTY),
                              TD_STR("linux")));
     assert_string_equal(edit_bed_condition(&n.bed, node, "Ready", "reason"), "KubeletReady");
@@ -64,19 +63,19 @@ static void test_nodes_stay_ready(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         bed_run(&n.bed, rows[i].seconds * TD_SECOND);
         lease =
-            edit_bed_get(&n.bed, "coordination.k8s.io/v1", "Lease", "kube-node-lease", "tandem-1");
+            edit_bed_get(&n.bed, "coordination.k8s.io/v1", "Lease", "kube-node-lease", "node-1");
         assert_string_equal(edit_bed_text(&n.bed, lease, "spec.renewTime"), rows[i].renewed);
-        assert_string_equal(edit_bed_text(&n.bed, lease, "spec.holderIdentity"), "tandem-1");
+        assert_string_equal(edit_bed_text(&n.bed, lease, "spec.holderIdentity"), "node-1");
         assert_string_equal(edit_bed_text(&n.bed, lease, "spec.leaseDurationSeconds"), "40");
     }
-    assert_int_equal(nodes_bed_patch(&n, "/api/v1/nodes/tandem-1/status",
+    assert_int_equal(nodes_bed_patch(&n, "/api/v1/nodes/node-1/status",
                                      "{'status':{'conditions':[{'type':'Ready','status':'Unknown'"
                                      "}]}}"),
                      200);
-    const struct td_json *node = edit_bed_get(&n.bed, "v1", "Node", "", "tandem-1");
+    const struct td_json *node = edit_bed_get(&n.bed, "v1", "Node", "", "node-1");
     assert_string_equal(edit_bed_condition(&n.bed, node, "Ready", "status"), "True");
     bed_run(&n.bed, 5 * TD_MINUTE);
-    node = edit_bed_get(&n.bed, "v1", "Node", "", "tandem-1");
+    node = edit_bed_get(&n.bed, "v1", "Node", "", "node-1");
     assert_string_equal(edit_bed_condition(&n.bed, node, "Ready", "lastHeartbeatTime"),
                         "2023-11-14T22:18:20Z");
     nodes_bed_done(&n);
@@ -88,21 +87,21 @@ static void test_pods_of_a_deleted_node_go(void **state)
     (void)state;
     struct nodes_bed n;
     nodes_bed_init(&n, 2);
-    nodes_bed_put_pod(&n, "a", "", ",'nodeName':'tandem-1'");
-    nodes_bed_put_pod(&n, "b", "", ",'nodeName':'tandem-2'");
+    nodes_bed_put_pod(&n, "a", "", ",'nodeName':'node-1'");
+    nodes_bed_put_pod(&n, "b", "", ",'nodeName':'node-2'");
     nodes_bed_put_pod(&n, "c", "", ",'nodeName':'never'");
     bed_run(&n.bed, 2 * TD_SECOND);
     const struct td_resource *nodes = edit_bed_resource(&n.bed, "v1", "Node");
     for (int i = 1; i <= 2; i++) {
         char name[16];
-        (void)snprintf(name, sizeof(name), "tandem-%d", i);
+        (void)snprintf(name, sizeof(name), "node-%d", i);
         assert_int_equal(td_edit_delete(n.bed.api, nodes, TD_STR_EMPTY, td_str_from(name),
                                         TD_STR_EMPTY, TD_STR("Background"), -1, NULL),
                          TD_OK);
     }
     bed_run(&n.bed, 39 * TD_SECOND);
     assert_non_null(nodes_bed_pod(&n, "a"));
-    edit_bed_put(&n.bed, "{'apiVersion':'v1','kind':'Node','metadata':{'name':'tandem-2',"
+    edit_bed_put(&n.bed, "{'apiVersion':'v1','kind':'Node','metadata':{'name':'node-2',"
                          "'annotations':{'tandem.dev/kubelet':'local'}}}");
     bed_run(&n.bed, 2 * TD_SECOND);
     assert_null(nodes_bed_pod(&n, "a"));
@@ -117,33 +116,36 @@ static void test_nodes_of_the_last_run_are_kept(void **state)
     (void)state;
     struct nodes_bed n;
     nodes_bed_init(&n, 3);
-    nodes_bed_put_pod(&n, "p", "", ",'nodeName':'tandem-1'");
+    nodes_bed_put_pod(&n, "p", "", ",'nodeName':'node-1'");
     bed_run(&n.bed, 2 * TD_SECOND);
     const char *uid =
-        edit_bed_text(&n.bed, edit_bed_get(&n.bed, "v1", "Node", "", "tandem-1"), "metadata.uid");
+        edit_bed_text(&n.bed, edit_bed_get(&n.bed, "v1", "Node", "", "node-1"), "metadata.uid");
     const char *version = nodes_bed_pod_text(&n, "p", "metadata.resourceVersion");
     static const size_t counts[] = {3, 1, 2, 0};
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
         td_nodes_free(n.nodes);
-        const struct td_nodes_options options = {.api = n.bed.api, .count = counts[i]};
+        const struct td_node_size size = td_node_size_usual((int64_t)counts[i]);
+        const struct td_nodes_options options = {.api = n.bed.api, .sizes = &size, .size_count = 1};
         assert_int_equal(td_nodes_new(&options, &n.nodes, NULL), TD_OK);
         bed_run(&n.bed, 2 * TD_SECOND);
         assert_int_equal(count_nodes(&n), counts[i]);
         if (counts[i] > 0) {
-            const struct td_json *node = edit_bed_get(&n.bed, "v1", "Node", "", "tandem-1");
+            const struct td_json *node = edit_bed_get(&n.bed, "v1", "Node", "", "node-1");
             assert_string_equal(edit_bed_text(&n.bed, node, "metadata.uid"), uid);
             assert_string_equal(nodes_bed_pod_text(&n, "p", "metadata.resourceVersion"), version);
         }
     }
     nodes_bed_put_pod(&n, "q", "", "");
     td_nodes_free(n.nodes);
-    const struct td_nodes_options one = {.api = n.bed.api, .count = 1};
+    const struct td_node_size single = td_node_size_usual(1);
+    const struct td_nodes_options one = {.api = n.bed.api, .sizes = &single, .size_count = 1};
     assert_int_equal(td_nodes_new(&one, &n.nodes, NULL), TD_OK);
     bed_run(&n.bed, 2 * TD_SECOND);
     assert_string_equal(nodes_bed_pod_text(&n, "q", "status.podIP"), "10.128.0.2");
     struct td_error err = TD_ERROR_INIT;
     struct td_nodes *none = NULL;
-    const struct td_nodes_options many = {.api = n.bed.api, .count = 5001};
+    const struct td_node_size crowd = td_node_size_usual(5001);
+    const struct td_nodes_options many = {.api = n.bed.api, .sizes = &crowd, .size_count = 1};
     assert_int_equal(td_nodes_new(&many, &none, &err), TD_LIMIT);
     assert_string_equal(err.message, "5001 nodes: at most 5000 can be made");
     nodes_bed_done(&n);

@@ -16,15 +16,15 @@
 /* Three nodes with labels, one of them tainted, one cordoned. */
 static void furnish(struct nodes_bed *n)
 {
-    assert_int_equal(nodes_bed_patch(n, "/api/v1/nodes/tandem-1",
+    assert_int_equal(nodes_bed_patch(n, "/api/v1/nodes/node-1",
                                      "{'metadata':{'labels':{'zone':'a','size':'10'}}}"),
                      200);
     assert_int_equal(
-        nodes_bed_patch(n, "/api/v1/nodes/tandem-2",
+        nodes_bed_patch(n, "/api/v1/nodes/node-2",
                         "{'metadata':{'labels':{'zone':'b','size':'20'}},'spec':{'taints':[{"
                         "'key':'team','value':'x','effect':'NoSchedule'}]}}"),
         200);
-    assert_int_equal(nodes_bed_patch(n, "/api/v1/nodes/tandem-3",
+    assert_int_equal(nodes_bed_patch(n, "/api/v1/nodes/node-3",
                                      "{'metadata':{'labels':{'zone':'c'}},'spec':{"
                                      "'unschedulable':true}}"),
                      200);
@@ -44,42 +44,42 @@ static void test_scheduler_filters_nodes(void **state)
         const char *spec;
         const char *node;
     } rows[] = {
-        {"", "tandem-1"},
-        {",'nodeSelector':{'zone':'a'}", "tandem-1"},
+        {"", "node-1"},
+        {",'nodeSelector':{'zone':'a'}", "node-1"},
         {",'nodeSelector':{'zone':'b'}", ""},
         {",'nodeSelector':{'zone':'z'}", ""},
-        {",'nodeSelector':{'kubernetes.io/hostname':'tandem-1'}", "tandem-1"},
+        {",'nodeSelector':{'kubernetes.io/hostname':'node-1'}", "node-1"},
         {",'nodeSelector':{'zone':'b'},'tolerations':[{'key':'team','operator':'Equal','value':"
          "'x','effect':'NoSchedule'}]",
-         "tandem-2"},
+         "node-2"},
         {",'nodeSelector':{'zone':'b'},'tolerations':[{'key':'team','value':'y'}]", ""},
         {",'nodeSelector':{'zone':'b'},'tolerations':[{'key':'team','operator':'Exists'}]",
-         "tandem-2"},
+         "node-2"},
         {",'nodeSelector':{'zone':'b'},'tolerations':[{'operator':'Exists','effect':"
          "'NoExecute'}]",
          ""},
-        {",'nodeSelector':{'zone':'c'},'tolerations':[{'operator':'Exists'}]", "tandem-3"},
+        {",'nodeSelector':{'zone':'c'},'tolerations':[{'operator':'Exists'}]", "node-3"},
         {",'nodeSelector':{'zone':'c'},'tolerations':[{'key':'node.kubernetes.io/unschedulable',"
          "'operator':'Exists'}]",
-         "tandem-3"},
-        {EXPRESSION("zone", "In", ",'values':['a','z']"), "tandem-1"},
+         "node-3"},
+        {EXPRESSION("zone", "In", ",'values':['a','z']"), "node-1"},
         {EXPRESSION("zone", "In", ",'values':['z']"), ""},
         {EXPRESSION("zone", "NotIn", ",'values':['a']"), ""},
-        {EXPRESSION("none", "NotIn", ",'values':['a']"), "tandem-1"},
-        {EXPRESSION("size", "Exists", ""), "tandem-1"},
+        {EXPRESSION("none", "NotIn", ",'values':['a']"), "node-1"},
+        {EXPRESSION("size", "Exists", ""), "node-1"},
         {EXPRESSION("size", "DoesNotExist", ""), ""},
-        {EXPRESSION("size", "Gt", ",'values':['9']"), "tandem-1"},
+        {EXPRESSION("size", "Gt", ",'values':['9']"), "node-1"},
         {EXPRESSION("size", "Gt", ",'values':['10']"), ""},
-        {EXPRESSION("size", "Lt", ",'values':['11']"), "tandem-1"},
+        {EXPRESSION("size", "Lt", ",'values':['11']"), "node-1"},
         {EXPRESSION("zone", "Lt", ",'values':['11']"), ""},
         {AFFINITY("{'matchFields':[{'key':'metadata.name','operator':'In','values':["
-                  "'tandem-1']}]}"),
-         "tandem-1"},
+                  "'node-1']}]}"),
+         "node-1"},
         {AFFINITY("{'matchFields':[{'key':'metadata.name','operator':'NotIn','values':["
-                  "'tandem-1']}]}"),
+                  "'node-1']}]}"),
          ""},
         {AFFINITY("{}"), ""},
-        {AFFINITY("{},{'matchExpressions':[{'key':'zone','operator':'Exists'}]}"), "tandem-1"},
+        {AFFINITY("{},{'matchExpressions':[{'key':'zone','operator':'Exists'}]}"), "node-1"},
         {AFFINITY(""), ""},
         {",'schedulerName':'mine'", ""},
         {",'schedulingGates':[{'name':'g'}]", ""},
@@ -172,8 +172,8 @@ static void test_scheduler_spreads_and_fills(void **state)
         char name[16];
         (void)snprintf(name, sizeof(name), "s-%d", i);
         const char *node = nodes_bed_pod_text(&n, name, "spec.nodeName");
-        assert_int_equal(strlen(node), strlen("tandem-1"));
-        counts[node[7] - '1']++;
+        assert_int_equal(strlen(node), strlen("node-1"));
+        counts[node[5] - '1']++;
         assert_string_equal(nodes_bed_pod_text(&n, name, "metadata.generation"), "1");
         char want[64];
         (void)snprintf(want, sizeof(want), "Successfully assigned n/%s to %s", name, node);
@@ -224,7 +224,7 @@ static void test_scheduler_tries_again(void **state)
     assert_string_equal(nodes_bed_pod_text(&n, waiting[0], "spec.nodeName"), "");
     delete_pod(&n, "big");
     bed_run(&n.bed, 2 * TD_SECOND);
-    assert_string_equal(nodes_bed_pod_text(&n, waiting[0], "spec.nodeName"), "tandem-1");
+    assert_string_equal(nodes_bed_pod_text(&n, waiting[0], "spec.nodeName"), "node-1");
     nodes_bed_put_pod(&n, waiting[1], "'requests':{'cpu':'2'}", "");
     nodes_bed_put_pod(&n, waiting[2], "", ",'nodeSelector':{'fast':'yes'}");
     bed_run(&n.bed, TD_MILLISECOND);
@@ -235,24 +235,24 @@ static void test_scheduler_tries_again(void **state)
     assert_string_equal(nodes_bed_pod_text(&n, waiting[1], "spec.nodeName"), "other");
     assert_string_equal(nodes_bed_pod_text(&n, waiting[1], "status.startTime"), "");
     assert_int_equal(
-        nodes_bed_patch(&n, "/api/v1/nodes/tandem-1", "{'metadata':{'labels':{'fast':'yes'}}}"),
+        nodes_bed_patch(&n, "/api/v1/nodes/node-1", "{'metadata':{'labels':{'fast':'yes'}}}"),
         200);
     bed_run(&n.bed, 2 * TD_SECOND);
-    assert_string_equal(nodes_bed_pod_text(&n, waiting[2], "spec.nodeName"), "tandem-1");
+    assert_string_equal(nodes_bed_pod_text(&n, waiting[2], "spec.nodeName"), "node-1");
     delete_pod(&n, waiting[0]);
     assert_int_equal(
-        nodes_bed_patch(&n, "/api/v1/nodes/tandem-1", "{'spec':{'unschedulable':true}}"), 200);
+        nodes_bed_patch(&n, "/api/v1/nodes/node-1", "{'spec':{'unschedulable':true}}"), 200);
     nodes_bed_put_pod(&n, waiting[3], "'requests':{'cpu':'8'}", ",'restartPolicy':'Never'");
     bed_run(&n.bed, 2 * TD_SECOND);
     assert_string_equal(nodes_bed_pod_text(&n, waiting[3], "spec.nodeName"), "");
     assert_int_equal(
-        nodes_bed_patch(&n, "/api/v1/nodes/tandem-1", "{'spec':{'unschedulable':null}}"), 200);
+        nodes_bed_patch(&n, "/api/v1/nodes/node-1", "{'spec':{'unschedulable':null}}"), 200);
     nodes_bed_put_pod(&n, waiting[4], "'requests':{'cpu':'8'}", "");
     bed_run(&n.bed, 2 * TD_SECOND);
-    assert_string_equal(nodes_bed_pod_text(&n, waiting[3], "spec.nodeName"), "tandem-1");
+    assert_string_equal(nodes_bed_pod_text(&n, waiting[3], "spec.nodeName"), "node-1");
     assert_string_equal(nodes_bed_pod_text(&n, waiting[4], "spec.nodeName"), "");
     bed_run(&n.bed, 8 * TD_SECOND); /* the other one ends */
-    assert_string_equal(nodes_bed_pod_text(&n, waiting[4], "spec.nodeName"), "tandem-1");
+    assert_string_equal(nodes_bed_pod_text(&n, waiting[4], "spec.nodeName"), "node-1");
     nodes_bed_done(&n);
 }
 
