@@ -43,6 +43,9 @@ struct td_demand {
     struct td_series cpu;        /* PER_POD, RUN: milli-cores */
     struct td_series memory;     /* PER_POD, RUN: bytes */
     struct td_series requests;   /* REQUESTS: a second, of all pods together */
+    bool has_source;             /* REQUESTS: sent by the pods of another entry, for what those */
+    size_t source;               /* serve: its place among the entries; no circles */
+    double source_times;         /* requests for each one served there */
     double request_cpu_ms;       /* processor time of one */
     double request_memory_bytes; /* for each request a second */
     td_str role_label;           /* ROLES, and REQUESTS that are not shared evenly; empty: none */
