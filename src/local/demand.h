@@ -61,6 +61,7 @@ struct td_demand {
     double leak_bytes_per_hour;
     bool keeps_memory;    /* never gives back what it once used */
     bool is_carried_over; /* work that was not done waits: for REQUESTS in one queue of all pods */
+    uint32_t line;        /* in the scenario's file, for messages; 0: not known */
 };
 
 /* What one container wants now. */

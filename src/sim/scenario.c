@@ -93,6 +93,7 @@ static int scenario_demands(const struct td_place *place, struct td_scenario *re
         struct td_demand *demand = &demands[count];
         code = td_scenario_read_demand(&at, demand);
         demand->ns = ret->ns;
+        demand->line = item->line;
         demand->seed = ret->seed * UINT64_C(0x9e3779b97f4a7c15) + count;
         for (size_t i = 0; code == TD_OK && i < count; i++) {
             if (td_str_equal(demands[i].kind, demand->kind) &&

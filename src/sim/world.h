@@ -71,8 +71,13 @@ struct td_world_row {
     int64_t replicas;               /* wished by the workload; of a role: the pods there are */
     bool is_pod_level;              /* its pods have resources of their own */
     double throttled_share;         /* of what was wanted, in the last minute */
-    double latency_seconds;         /* of its requests; below 0: it has none */
+    double latency_seconds;         /* of its requests now; below 0: it has none */
+    double mean_latency_seconds;    /* since the start, each request the same; below 0: none yet */
     double waiting;                 /* requests */
+    double dropped;                 /* requests, since the start */
+    uint64_t restart_count;         /* of its containers, since the start, as the two below */
+    uint64_t eviction_count;
+    uint64_t resize_count;
     td_duration decided_at;         /* since the start; below 0: never */
     td_str decision;                /* what last happened to it, for people */
 };
