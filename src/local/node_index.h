@@ -43,6 +43,7 @@ struct td_node {
     td_str name;
     bool exists; /* false: pods name a node that is not there (any more) */
     bool is_ours;
+    bool is_lost; /* ours and silent: nothing on it runs, no status of it is written (nodes.c) */
     bool is_ready;
     bool is_unschedulable;
     struct td_arena arena; /* of what is read from the object */
