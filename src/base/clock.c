@@ -91,3 +91,17 @@ td_duration td_clock_real_span(const struct td_clock *clock, td_duration span)
     }
     return clock_from_double(ceil((double)span / clock->speed));
 }
+
+td_duration td_clock_machine(const struct td_clock *clock)
+{
+    return clock->kind == TD_CLOCK_VIRTUAL ? clock->virtual_elapsed : clock_read(CLOCK_MONOTONIC);
+}
+
+td_duration td_clock_from_machine(const struct td_clock *clock, td_duration span)
+{
+    if (clock->kind != TD_CLOCK_ACCELERATED) {
+        return span;
+    }
+    double own = (double)span * clock->speed;
+    return own < -0x1p63 ? INT64_MIN : clock_from_double(own);
+}

@@ -40,3 +40,9 @@ void td_clock_advance(struct td_clock *clock, td_duration elapsed);
 
 /* How long the machine has to wait for `span` to pass on this clock; 0 on a virtual one. */
 td_duration td_clock_real_span(const struct td_clock *clock, td_duration span);
+
+/* An accelerated clock makes neither other programs nor the network faster: what they wait for
+ * goes by the machine's time. A virtual clock takes that as its own.
+ * Steady time of the machine, and how much passes on this clock while `span` passes there. */
+td_duration td_clock_machine(const struct td_clock *clock);
+td_duration td_clock_from_machine(const struct td_clock *clock, td_duration span);

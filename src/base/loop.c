@@ -127,6 +127,11 @@ void td_timer_set(struct td_timer *timer, td_duration after)
     }
 }
 
+void td_timer_set_machine(struct td_timer *timer, td_duration after)
+{
+    td_timer_set(timer, td_clock_from_machine(timer->loop->clock, after));
+}
+
 void td_timer_stop(struct td_timer *timer)
 {
     if (td_timer_is_set(timer)) {

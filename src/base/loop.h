@@ -46,6 +46,10 @@ typedef void (*td_timer_fn)(struct td_timer *timer, void *context);
 struct td_timer *td_timer_new(struct td_loop *loop, td_timer_fn fn, void *context);
 void td_timer_free(struct td_timer *timer);
 void td_timer_set(struct td_timer *timer, td_duration after);
+
+/* The same by the machine's time, also on an accelerated clock: for the timeouts of protocols,
+ * which other programs keep too. On a virtual clock it is td_timer_set. */
+void td_timer_set_machine(struct td_timer *timer, td_duration after);
 void td_timer_stop(struct td_timer *timer);
 bool td_timer_is_set(const struct td_timer *timer);
 

@@ -64,7 +64,7 @@ struct td_cache {
 
 static td_duration cache_now(const struct td_cache *cache)
 {
-    return td_clock_steady(td_loop_clock(cache->loop));
+    return td_clock_machine(td_loop_clock(cache->loop)); /* which the server lives in */
 }
 
 /* ---- Between attempts ---- */
@@ -73,7 +73,7 @@ static void cache_pause(struct td_cache *cache, td_duration pause)
 {
     cache->state = CACHE_PAUSED;
     cache->call = NULL;
-    td_timer_set(cache->timer, pause);
+    td_timer_set_machine(cache->timer, pause);
 }
 
 /* The attempt is over; the next one comes after a pause. */
@@ -255,7 +255,7 @@ static void cache_watch_cancel(struct td_cache *cache, const struct td_error *er
 static void cache_watch_body(void *context, td_str bytes)
 {
     struct td_cache *cache = context;
-    td_timer_set(cache->timer, TD_CACHE_SILENCE_MS * TD_MILLISECOND);
+    td_timer_set_machine(cache->timer, TD_CACHE_SILENCE_MS * TD_MILLISECOND);
     struct td_error err = TD_ERROR_INIT;
     uint64_t before = cache->counts.events + cache->counts.bookmarks;
     int code = td_watch_reader_feed(&cache->reader, bytes, &err);
@@ -313,7 +313,7 @@ static void cache_watch(struct td_cache *cache)
     cache->counts.watches++;
     struct td_client_request request = cache_request(cache, false);
     cache->call = td_client_stream(cache->client, &request, &events, cache);
-    td_timer_set(cache->timer, TD_CACHE_SILENCE_MS * TD_MILLISECOND);
+    td_timer_set_machine(cache->timer, TD_CACHE_SILENCE_MS * TD_MILLISECOND);
 }
 
 /* ---- Lists in pages ---- */

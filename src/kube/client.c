@@ -130,12 +130,11 @@ static td_duration client_now(const struct td_client *client)
     return td_clock_steady(td_loop_clock(client->loop));
 }
 
-/* Deadlines are real time: an accelerated clock does not make the network faster. */
+/* Deadlines and pauses are real time: an accelerated clock does not make the network faster. */
 static td_duration client_span(const struct td_client *client, td_duration real)
 {
-    const struct td_clock *clock = td_loop_clock(client->loop);
-    double span = (double)real * (clock->kind == TD_CLOCK_ACCELERATED ? clock->speed : 1.0);
-    return span >= 0x1p62 ? INT64_MAX / 2 : (td_duration)span;
+    td_duration span = td_clock_from_machine(td_loop_clock(client->loop), real);
+    return span < INT64_MAX / 2 ? span : INT64_MAX / 2;
 }
 
 static void call_free(struct td_client_call *call)
@@ -303,6 +302,7 @@ static td_duration call_pause(struct td_client_call *call, const struct td_clien
     }
     td_duration pause = td_backoff_next(&call->backoff);
     pause = pause > call->retry_after ? pause : call->retry_after;
+    pause = td_clock_from_machine(td_loop_clock(call->flow->client->loop), pause);
     td_duration left = call->due - client_now(call->flow->client);
     return pause < left ? pause : -1;
 }

@@ -119,7 +119,8 @@ static void watch_rest(struct td_store *store, td_duration now)
 {
     size_t count =
         store->wake_count < TD_WATCH_REST_CURSORS ? store->wake_count : TD_WATCH_REST_CURSORS;
-    store->wake_at = now + (td_duration)count * TD_WATCH_REST_US * TD_MICROSECOND;
+    td_duration rest = (td_duration)count * TD_WATCH_REST_US * TD_MICROSECOND;
+    store->wake_at = now + td_clock_from_machine(td_loop_clock(store->loop), rest);
     store->wake_count = 0;
 }
 

@@ -267,12 +267,13 @@ static void watch_changed(void *context)
     }
 }
 
-/* Until the next bookmark or the end. */
+/* Until the next bookmark or the end; both are the machine's time, which receivers live in. */
 static void watch_set_timer(struct td_api_call *call)
 {
     struct watch_call *watch = call->state;
-    td_duration left = watch->ends_at - td_clock_steady(td_loop_clock(call->api->loop));
-    td_duration bookmark = TD_WATCH_BOOKMARK_MS * TD_MILLISECOND;
+    const struct td_clock *clock = td_loop_clock(call->api->loop);
+    td_duration left = watch->ends_at - td_clock_steady(clock);
+    td_duration bookmark = td_clock_from_machine(clock, TD_WATCH_BOOKMARK_MS * TD_MILLISECOND);
     bool is_bookmark = call->query.allow_bookmarks && bookmark < left;
     td_timer_set(watch->timer, is_bookmark ? bookmark : left > 0 ? left : 0);
 }
@@ -321,7 +322,8 @@ static void watch_begin(struct td_api_call *call)
             TD_WATCH_SECONDS_MIN + (int64_t)(td_api_chance(call->api) % TD_WATCH_SECONDS_SPREAD);
     }
     seconds = seconds > TD_WATCH_SECONDS_MAX ? TD_WATCH_SECONDS_MAX : seconds;
-    watch->ends_at = td_clock_steady(td_loop_clock(call->api->loop)) + seconds * TD_SECOND;
+    const struct td_clock *clock = td_loop_clock(call->api->loop);
+    watch->ends_at = td_clock_steady(clock) + td_clock_from_machine(clock, seconds * TD_SECOND);
     watch->timer = td_timer_new(call->api->loop, watch_timer, call);
     watch_set_timer(call);
     td_call_begin(call, 200, TD_STR("application/json"));

@@ -74,6 +74,39 @@ static void test_clock_real_span_goes_back_to_the_machine(void **state)
     assert_int_equal(td_clock_real_span(&clock, TD_HOUR), 0);
 }
 
+/* The other way: what the machine waits is more on a fast clock, and itself on the other kinds. */
+static void test_clock_from_machine_scales_accelerated_time_only(void **state)
+{
+    (void)state;
+    static const struct {
+        double speed;
+        td_duration machine;
+        td_duration span;
+    } rows[] = {
+        {60, TD_SECOND, TD_MINUTE},
+        {1, 7, 7},
+        {0.5, 10, 5},
+        {60, 0, 0},
+        {60, -TD_SECOND, -TD_MINUTE},
+        {60, INT64_MAX, INT64_MAX},
+        {60, INT64_MIN, INT64_MIN},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct td_clock clock = td_clock_accelerated(rows[i].speed, 0);
+        assert_true(td_clock_from_machine(&clock, rows[i].machine) == rows[i].span);
+    }
+    struct td_clock clock = td_clock_real();
+    td_duration before = td_clock_steady(&clock);
+    assert_int_equal(td_clock_from_machine(&clock, TD_HOUR), TD_HOUR);
+    assert_true(td_clock_machine(&clock) >= before);
+    struct td_clock fast = td_clock_accelerated(60, 0);
+    assert_true(td_clock_machine(&fast) >= before);
+    clock = td_clock_virtual(0);
+    td_clock_advance(&clock, TD_MINUTE);
+    assert_int_equal(td_clock_from_machine(&clock, TD_HOUR), TD_HOUR);
+    assert_int_equal(td_clock_machine(&clock), TD_MINUTE);
+}
+
 /* A virtual clock moves by what it is told and stays at the end of time. */
 static void test_clock_virtual_moves_only_when_told(void **state)
 {
@@ -100,6 +133,7 @@ int main(void)
         cmocka_unit_test(test_clock_real_follows_the_machine),
         cmocka_unit_test(test_clock_accelerated_multiplies_elapsed_time),
         cmocka_unit_test(test_clock_real_span_goes_back_to_the_machine),
+        cmocka_unit_test(test_clock_from_machine_scales_accelerated_time_only),
         cmocka_unit_test(test_clock_virtual_moves_only_when_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -324,6 +324,31 @@ static void test_loop_accelerated_timers_wait_less(void **state)
     td_loop_free(record.loop);
 }
 
+/* A protocol's timeout takes as long on a fast clock as it takes other programs; on a virtual one
+ * it takes no time at all. */
+static void test_loop_machine_timers_keep_the_machines_time(void **state)
+{
+    (void)state;
+    struct td_clock machine = td_clock_real();
+    struct td_clock fast = td_clock_accelerated(1000, 0);
+    struct td_clock virtual = td_clock_virtual(0);
+    struct td_clock *clocks[] = {&fast, &virtual};
+    for (size_t i = 0; i < COUNT(clocks); i++) {
+        struct record record = {.loop = loop_new(clocks[i])};
+        struct td_timer *timer = td_timer_new(record.loop, note_time, &record);
+        td_duration start = td_clock_steady(&machine);
+        td_duration begin = td_clock_steady(clocks[i]);
+        td_timer_set_machine(timer, 50 * TD_MILLISECOND);
+        assert_int_equal(td_loop_run(record.loop, NULL), TD_OK);
+        td_duration waited = td_clock_steady(&machine) - start;
+        td_duration passed = td_clock_steady(clocks[i]) - begin;
+        assert_true(i == 0 ? passed >= 50 * TD_SECOND : passed == 50 * TD_MILLISECOND);
+        assert_true(i == 0 ? waited >= 49 * TD_MILLISECOND : waited < 5 * TD_SECOND);
+        td_timer_free(timer);
+        td_loop_free(record.loop);
+    }
+}
+
 /* A stop is not lost when it comes before the run, and ends one run only. */
 static void test_loop_stop_ends_one_run(void **state)
 {
@@ -470,6 +495,7 @@ int main(void)
         cmocka_unit_test(test_loop_zero_timer_does_not_starve),
         cmocka_unit_test(test_loop_virtual_time_waits_for_events),
         cmocka_unit_test(test_loop_accelerated_timers_wait_less),
+        cmocka_unit_test(test_loop_machine_timers_keep_the_machines_time),
         cmocka_unit_test(test_loop_stop_ends_one_run),
         cmocka_unit_test(test_loop_real_timers_move_and_stop),
         cmocka_unit_test(test_loop_long_job_lets_sockets_through),

@@ -205,6 +205,27 @@ static void test_watch_ends_by_timeout(void **state)
     assert_null(answer.call);
 }
 
+/* On a clock a thousand times as fast a second of a client is still one of its own. */
+static void test_watch_keeps_its_timeout_on_a_fast_clock(void **state)
+{
+    (void)state;
+    struct bed bed;
+    bed_init_on(&bed, td_clock_accelerated(1000, BED_START * TD_SECOND), NULL);
+    bed_auto_answer answer;
+    bed_answer_init(&answer);
+    td_duration begin = td_clock_machine(&bed.clock);
+    start(&bed, "resourceVersion=1&allowWatchBookmarks=true&timeoutSeconds=1", NULL, &answer);
+    bed_run(&bed, 300 * TD_SECOND);
+    assert_non_null(answer.call);
+    assert_string_equal(summary(&bed, &answer), "");
+    for (int i = 0; i < 100 && answer.call; i++) {
+        bed_run(&bed, 100 * TD_SECOND);
+    }
+    assert_null(answer.call);
+    assert_true(td_clock_machine(&bed.clock) - begin >= 999 * TD_MILLISECOND);
+    bed_done(&bed);
+}
+
 /* A position that is gone is an ERROR event of code 410 in a stream of status 200. */
 static void test_watch_tells_expiry_as_an_event(void **state)
 {
@@ -438,6 +459,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_watch_old_path_names_an_object, setup, teardown),
         cmocka_unit_test_setup_teardown(test_watch_sends_bookmarks, setup, teardown),
         cmocka_unit_test_setup_teardown(test_watch_ends_by_timeout, setup, teardown),
+        cmocka_unit_test(test_watch_keeps_its_timeout_on_a_fast_clock),
         cmocka_unit_test_setup_teardown(test_watch_tells_expiry_as_an_event, setup, teardown),
         cmocka_unit_test_setup_teardown(test_watch_slow_receiver_keeps_its_place, setup, teardown),
         cmocka_unit_test_setup_teardown(test_watch_sends_tables_and_metadata, setup, teardown),
