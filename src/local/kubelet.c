@@ -22,6 +22,7 @@
 #include "local/store.h"
 
 #define KUBELET_KILLED_CODE 143 /* of containers that a deletion ends */
+#define KUBELET_EVICTED_CODE 137
 
 struct td_kubelet {
     struct td_api *api;
@@ -347,28 +348,39 @@ static void kubelet_step(struct kubelet_pod *pod)
     }
 }
 
+/* The pod as it is stored; life.pod is NULL when it is gone. */
+static struct kubelet_pod kubelet_take(struct td_kubelet *kubelet, struct td_bound_pod *record,
+                                       struct td_arena *arena)
+{
+    struct kubelet_pod pod = {
+        .kubelet = kubelet,
+        .record = record,
+        .key = td_arena_copy_str(arena, record->key),
+        .life =
+            {
+                .arena = arena,
+                .now = td_clock_wall(td_loop_clock(td_api_loop(kubelet->api))),
+                .host_address = td_arena_copy_str(arena, record->node->address),
+            },
+    };
+    if (td_edit_get(kubelet->api, kubelet_pods(kubelet), record->ns, record->name, arena,
+                    &pod.life.pod, NULL) != TD_OK) {
+        pod.life.pod = NULL;
+    }
+    return pod;
+}
+
 static enum td_job_result kubelet_work(td_str key, void *context)
 {
     struct td_kubelet *kubelet = context;
     struct td_bound_pod *record = td_node_index_pod(kubelet->index, key);
-    if (!record || !record->node->exists || !record->node->is_ours) {
+    if (!record || !record->node->exists || !record->node->is_ours || record->node->is_lost) {
         return TD_JOB_DONE;
     }
     td_auto_arena arena;
     td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    struct kubelet_pod pod = {
-        .kubelet = kubelet,
-        .record = record,
-        .key = key,
-        .life =
-            {
-                .arena = &arena,
-                .now = td_clock_wall(td_loop_clock(td_api_loop(kubelet->api))),
-                .host_address = td_arena_copy_str(&arena, record->node->address),
-            },
-    };
-    if (td_edit_get(kubelet->api, kubelet_pods(kubelet), record->ns, record->name, &arena,
-                    &pod.life.pod, NULL) == TD_OK) {
+    struct kubelet_pod pod = kubelet_take(kubelet, record, &arena);
+    if (pod.life.pod) {
         kubelet_step(&pod);
     }
     return TD_JOB_DONE;
@@ -379,15 +391,58 @@ void td_kubelet_pod(struct td_kubelet *kubelet, td_str key)
     kubelet_enqueue(kubelet, key, 0);
 }
 
-struct td_kubelet *td_kubelet_new(struct td_api *api, struct td_log *log,
-                                  struct td_node_index *index, struct td_scheduler *scheduler)
+static void kubelet_fail(struct kubelet_pod *pod, td_str reason, td_str message)
+{
+    struct td_json *status =
+        td_json_ensure_object(pod->life.arena, pod->life.pod, TD_STR("status"));
+    td_pod_life_finish(&pod->life, KUBELET_EVICTED_CODE);
+    td_json_set_str(pod->life.arena, status, TD_STR("reason"), reason);
+    td_json_set_str(pod->life.arena, status, TD_STR("message"), message);
+    (void)td_pod_life_condition(&pod->life, "DisruptionTarget", "True", "TerminationByKubelet",
+                                message);
+    td_edit_event(pod->kubelet->api, pod->life.pod, TD_STR("Warning"), reason, TD_STR("kubelet"),
+                  message);
+    kubelet_put(pod);
+}
+
+int td_kubelet_evict(struct td_kubelet *kubelet, td_str pod_key, td_str message)
+{
+    struct td_bound_pod *record = td_node_index_pod(kubelet->index, pod_key);
+    if (!record || record->is_over) {
+        return TD_NOT_FOUND;
+    }
+    td_auto_arena arena;
+    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    struct kubelet_pod pod = kubelet_take(kubelet, record, &arena);
+    if (!pod.life.pod) {
+        return TD_NOT_FOUND;
+    }
+    kubelet_fail(&pod, TD_STR("Evicted"), message);
+    return TD_OK;
+}
+
+void td_kubelet_stop_node(struct td_kubelet *kubelet, const struct td_node *node)
+{
+    (void)kubelet;
+    (void)node;
+}
+
+void td_kubelet_start_node(struct td_kubelet *kubelet, const struct td_node *node)
+{
+    for (const struct td_bound_pod *pod = node->first; pod; pod = pod->next) {
+        kubelet_enqueue(kubelet, pod->key, 0);
+    }
+}
+
+struct td_kubelet *td_kubelet_new(const struct td_kubelet_options *options)
 {
     struct td_kubelet *kubelet = td_alloc_zero(1, sizeof(*kubelet));
-    kubelet->scheduler = scheduler;
-    kubelet->api = api;
-    kubelet->log = log;
-    kubelet->index = index;
-    kubelet->queue = td_queue_new(td_api_loop(api), kubelet_work, kubelet, TD_WORK_QUEUE_MAX);
+    kubelet->scheduler = options->scheduler;
+    kubelet->api = options->api;
+    kubelet->log = options->log;
+    kubelet->index = options->index;
+    kubelet->queue =
+        td_queue_new(td_api_loop(options->api), kubelet_work, kubelet, TD_WORK_QUEUE_MAX);
     return kubelet;
 }
 

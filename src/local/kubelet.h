@@ -12,6 +12,8 @@
 #include "base/str.h"
 
 struct td_api;
+struct td_engine;
+struct td_engine_container;
 struct td_kubelet;
 struct td_log;
 struct td_node;
@@ -30,14 +32,33 @@ struct td_scheduler;
 #define TD_KUBELET_RUNS_FOR_ANNOTATION "tandem.dev/runs-for"
 #define TD_KUBELET_EXIT_CODE_ANNOTATION "tandem.dev/exit-code"
 
-/* The index is borrowed, and what is written is put into it; the scheduler, borrowed too, hears of
- * room that becomes free by that. */
-struct td_kubelet *td_kubelet_new(struct td_api *api, struct td_log *log,
-                                  struct td_node_index *index, struct td_scheduler *scheduler);
+struct td_kubelet_options {
+    struct td_api *api;
+    struct td_log *log;             /* may be NULL */
+    struct td_node_index *index;    /* borrowed; what is written is put into it */
+    struct td_scheduler *scheduler; /* borrowed; hears of room that becomes free */
+    struct td_engine *engine;       /* borrowed; NULL: containers have no bodies */
+};
+
+struct td_kubelet *td_kubelet_new(const struct td_kubelet_options *options);
 void td_kubelet_free(struct td_kubelet *kubelet); /* NULL is accepted */
 
-/* A bound pod has changed. */
+/* A pod that is or was bound has changed or gone. */
 void td_kubelet_pod(struct td_kubelet *kubelet, td_str key);
 
 /* Resizes that wait for room on the node may be possible. */
 void td_kubelet_room(struct td_kubelet *kubelet, const struct td_node *node);
+
+/* What the engine tells its owner (local/engine.h). */
+void td_kubelet_killed(struct td_kubelet *kubelet, struct td_engine_container *container);
+void td_kubelet_finished(struct td_kubelet *kubelet, struct td_engine_container *container);
+
+/* The node needs what the pod uses: its containers are killed and it is Failed, Evicted. Safe to
+ * call from what the engine tells. TD_NOT_FOUND: nothing of that key runs. */
+int td_kubelet_evict(struct td_kubelet *kubelet, td_str pod_key, td_str message);
+
+/* A node of ours falls silent: its containers are gone, and nothing is written. Back, it runs again
+ * what is still bound to it; all containers count a restart. While it is silent the index says so
+ * (td_node.is_lost). */
+void td_kubelet_stop_node(struct td_kubelet *kubelet, const struct td_node *node);
+void td_kubelet_start_node(struct td_kubelet *kubelet, const struct td_node *node);

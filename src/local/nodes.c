@@ -203,7 +203,7 @@ static void nodes_observe_pod(struct td_nodes *nodes, const struct td_resource *
     }
     td_scheduler_pod(nodes->scheduler, key, pod);
     const struct td_bound_pod *after = td_node_index_pod(&nodes->index, key);
-    if (after && after->node->is_ours) {
+    if (host.len > 0 || (after && after->node->is_ours)) {
         td_kubelet_pod(nodes->kubelet, key);
     }
 }
@@ -319,7 +319,13 @@ int td_nodes_new(const struct td_nodes_options *options, struct td_nodes **ret,
     nodes->log = options->log;
     td_node_index_init(&nodes->index);
     nodes->scheduler = td_scheduler_new(options->api, options->log, &nodes->index);
-    nodes->kubelet = td_kubelet_new(options->api, options->log, &nodes->index, nodes->scheduler);
+    nodes->kubelet = td_kubelet_new(&(struct td_kubelet_options){
+        .api = options->api,
+        .log = options->log,
+        .index = &nodes->index,
+        .scheduler = nodes->scheduler,
+        .engine = options->engine,
+    });
     nodes->orphans = td_queue_new(loop, nodes_remove_orphan, nodes, TD_WORK_QUEUE_MAX);
     nodes->lease_timer = td_timer_new(loop, nodes_tick, nodes);
     nodes->observer = td_observer_new(options->api, collections, 2, nodes_observe, nodes);
