@@ -167,14 +167,8 @@ int td_edit_delete(struct td_api *api, const struct td_resource *resource, td_st
 
 /* ---- Events ---- */
 
-struct edit_event {
-    td_str type;
-    td_str reason;
-    td_str component;
-    td_str message;
-};
-
-static struct td_json *edit_involved(struct td_arena *arena, const struct td_json *about)
+static struct td_json *edit_involved(struct td_arena *arena, const struct td_json *about,
+                                     td_str part)
 {
     static const td_str of_metadata[] = {
         TD_STR_INIT("namespace"),
@@ -193,17 +187,20 @@ static struct td_json *edit_involved(struct td_arena *arena, const struct td_jso
             td_json_set_str(arena, involved, of_metadata[i], value);
         }
     }
+    if (part.len > 0) {
+        td_json_set_str(arena, involved, TD_STR("fieldPath"), part);
+    }
     return involved;
 }
 
 /* The same occasion on the same object gives the same name, which is how repeats are counted. */
 static td_str edit_event_name(struct td_arena *arena, const struct td_json *about,
-                              const struct edit_event *event)
+                              const struct td_event *event)
 {
-    td_str key = td_arena_format(arena, "%.*s/%.*s/%.*s/%.*s/%.*s",
-                                 TD_STR_ARG(edit_meta(about, TD_STR("uid"))),
-                                 TD_STR_ARG(event->type), TD_STR_ARG(event->reason),
-                                 TD_STR_ARG(event->component), TD_STR_ARG(event->message));
+    td_str key = td_arena_format(
+        arena, "%.*s/%.*s/%.*s/%.*s/%.*s/%.*s/%.*s", TD_STR_ARG(edit_meta(about, TD_STR("uid"))),
+        TD_STR_ARG(event->type), TD_STR_ARG(event->reason), TD_STR_ARG(event->component),
+        TD_STR_ARG(event->message), TD_STR_ARG(event->host), TD_STR_ARG(event->part));
     uint64_t hash = EDIT_HASH_START; /* FNV-1a: the same in every run */
     for (size_t i = 0; i < key.len; i++) {
         hash = (hash ^ (unsigned char)key.ptr[i]) * EDIT_HASH_FACTOR;
@@ -213,7 +210,7 @@ static td_str edit_event_name(struct td_arena *arena, const struct td_json *abou
 }
 
 static struct td_json *edit_event_object(struct td_arena *arena, const struct td_json *about,
-                                         const struct edit_event *event, td_str ns, td_str name)
+                                         const struct td_event *event, td_str ns, td_str name)
 {
     struct td_json *object = td_json_new_object(arena);
     td_json_set_str(arena, object, TD_STR("kind"), TD_STR("Event"));
@@ -221,21 +218,23 @@ static struct td_json *edit_event_object(struct td_arena *arena, const struct td
     struct td_json *metadata = td_json_ensure_object(arena, object, TD_STR("metadata"));
     td_json_set_str(arena, metadata, TD_STR("name"), name);
     td_json_set_str(arena, metadata, TD_STR("namespace"), ns);
-    td_json_set(arena, object, TD_STR("involvedObject"), edit_involved(arena, about));
+    td_json_set(arena, object, TD_STR("involvedObject"), edit_involved(arena, about, event->part));
     td_json_set_str(arena, object, TD_STR("reason"), event->reason);
     td_json_set_str(arena, object, TD_STR("message"), event->message);
     struct td_json *source = td_json_ensure_object(arena, object, TD_STR("source"));
     td_json_set_str(arena, source, TD_STR("component"), event->component);
+    if (event->host.len > 0) {
+        td_json_set_str(arena, source, TD_STR("host"), event->host);
+    }
     td_json_set_int64(arena, object, TD_STR("count"), 0);
     td_json_set_str(arena, object, TD_STR("type"), event->type);
     td_json_set(arena, object, TD_STR("eventTime"), td_json_new_null(arena));
     td_json_set_str(arena, object, TD_STR("reportingComponent"), event->component);
-    td_json_set_str(arena, object, TD_STR("reportingInstance"), TD_STR_EMPTY);
+    td_json_set_str(arena, object, TD_STR("reportingInstance"), event->host);
     return object;
 }
 
-void td_edit_event(struct td_api *api, const struct td_json *about, td_str type, td_str reason,
-                   td_str component, td_str message)
+void td_edit_record(struct td_api *api, const struct td_json *about, const struct td_event *told)
 {
     struct td_resource_at at =
         td_resources_find_kind(td_api_resources(api), TD_STR("v1"), TD_STR("Event"));
@@ -244,12 +243,8 @@ void td_edit_event(struct td_api *api, const struct td_json *about, td_str type,
     }
     td_auto_arena arena;
     td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    const struct edit_event event = {
-        .type = type,
-        .reason = reason,
-        .component = component,
-        .message = td_str_cut_utf8(message, TD_EVENT_MESSAGE_BYTES_MAX),
-    };
+    struct td_event event = *told;
+    event.message = td_str_cut_utf8(told->message, TD_EVENT_MESSAGE_BYTES_MAX);
     td_str ns = edit_meta(about, TD_STR("namespace"));
     ns = ns.len > 0 ? ns : TD_STR("default");
     td_str name = edit_event_name(&arena, about, &event);
@@ -266,4 +261,12 @@ void td_edit_event(struct td_api *api, const struct td_json *about, td_str type,
                       td_json_get_int64(object, TD_STR("count"), 0) + 1);
     /* An event that cannot be stored is lost, as with every other recorder. */
     (void)td_edit_put(api, at.resource, &arena, object, NULL);
+}
+
+void td_edit_event(struct td_api *api, const struct td_json *about, td_str type, td_str reason,
+                   td_str component, td_str message)
+{
+    const struct td_event event = {
+        .type = type, .reason = reason, .component = component, .message = message};
+    td_edit_record(api, about, &event);
 }

@@ -35,3 +35,14 @@ int td_edit_delete(struct td_api *api, const struct td_resource *resource, td_st
 /* An event as controllers write them (aggregated by count on the same object and reason). */
 void td_edit_event(struct td_api *api, const struct td_json *about, td_str type, td_str reason,
                    td_str component, td_str message);
+
+/* The same with all that can be said. Repeats are counted by everything here but the times. */
+struct td_event {
+    td_str type;
+    td_str reason;
+    td_str component;
+    td_str host; /* the node where it happened; may be empty */
+    td_str part; /* of the object: "spec.containers{app}"; may be empty */
+    td_str message;
+};
+void td_edit_record(struct td_api *api, const struct td_json *about, const struct td_event *event);
