@@ -1,7 +1,13 @@
+/*
+ * Each event has a delayed job of its own, which looks at it when an hour has passed since it was
+ * last seen happening: it goes, or the job waits for what is left. So an event costs two looks in
+ * its life, however many there are. Repeats need no notice: the job finds them.
+ */
 #include "local/expiry.h"
 
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
@@ -10,15 +16,20 @@
 #include "base/timefmt.h"
 #include "local/api.h"
 #include "local/edit.h"
+#include "local/observer.h"
 #include "local/resource.h"
 #include "local/store.h"
 
 #define EXPIRY_AGE_SECONDS 3600
-#define EXPIRY_EVERY (60 * TD_SECOND)
+#define EXPIRY_LEFT_SECONDS_MAX 86400 /* of an event from the future: looked at again */
+
+static_assert(TD_COLLECTION_OBJECTS_MAX < TD_WORK_QUEUE_MAX, "every event has a job");
 
 struct td_expiry {
     struct td_api *api;
-    struct td_timer *timer;
+    struct td_observer *observer;
+    struct td_queue *queue; /* keys: namespace/name */
+    bool has_left_out;      /* events have no job: the queue was full of those that are gone */
 };
 
 /* When it last happened: the newest of the times that an event has. */
@@ -39,50 +50,101 @@ static int64_t expiry_time(const struct td_json *event)
     return newest;
 }
 
-static void expiry_pass(struct td_expiry *expiry, int64_t oldest)
+/* How long it may still stay; not positive: it goes. */
+static td_duration expiry_left(const struct td_expiry *expiry, const struct td_stored *stored)
 {
+    td_auto_arena arena;
+    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    struct td_json *event;
+    if (td_json_parse(&arena, stored->json, NULL, &event, NULL) != TD_OK) {
+        return EXPIRY_AGE_SECONDS * TD_SECOND; /* never so: the store's texts are our own */
+    }
+    td_time now = td_clock_wall(td_loop_clock(td_api_loop(expiry->api)));
+    int64_t left = expiry_time(event) + EXPIRY_AGE_SECONDS - td_time_to_instant(now).unix_seconds;
+    left = left > 0 ? left : 0;
+    return (left < EXPIRY_LEFT_SECONDS_MAX ? left : EXPIRY_LEFT_SECONDS_MAX) * TD_SECOND;
+}
+
+static void expiry_later(struct td_expiry *expiry, td_str key, td_duration after)
+{
+    if (td_queue_add_after(expiry->queue, key, after, NULL) != TD_OK) {
+        expiry->has_left_out = true;
+    }
+}
+
+static void expiry_add(struct td_expiry *expiry, const struct td_stored *stored)
+{
+    td_auto_buf key;
+    td_buf_init(&key, 2 * TD_STORED_NAME_BYTES_MAX + 2);
+    (void)td_buf_append(&key, stored->ns); /* fits: names are capped */
+    (void)td_buf_append_char(&key, '/');
+    (void)td_buf_append(&key, stored->name);
+    expiry_later(expiry, td_buf_str(&key), expiry_left(expiry, stored));
+}
+
+/* There is room again: every event that is stored gets its job. */
+static void expiry_catch_up(struct td_expiry *expiry, const struct td_collection *collection)
+{
+    struct td_collection_iter iter;
+    const struct td_stored *stored;
+    expiry->has_left_out = false;
+    td_collection_iter_init(&iter, collection, TD_STR_EMPTY);
+    while ((stored = td_collection_iter_next(&iter))) {
+        expiry_add(expiry, stored);
+    }
+    td_collection_iter_done(&iter);
+}
+
+static enum td_job_result expiry_work(td_str key, void *context)
+{
+    struct td_expiry *expiry = context;
     const struct td_resource *events =
         td_resources_find_kind(td_api_resources(expiry->api), TD_STR("v1"), TD_STR("Event"))
             .resource;
     const struct td_collection *collection =
         td_store_find(td_api_store(expiry->api), events->collection);
-    struct td_collection_iter iter;
-    struct td_stored *stored;
+    size_t slash = td_str_find(key, '/', 0);
+    td_str ns = td_str_slice(key, 0, slash);
+    td_str name = td_str_slice(key, slash + 1, key.len);
     if (!collection) {
-        return;
+        return TD_JOB_DONE;
     }
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    td_collection_iter_init(&iter, collection, TD_STR_EMPTY);
-    while ((stored = td_collection_iter_next(&iter))) {
-        struct td_json *event;
-        td_arena_reset(&arena);
-        if (td_json_parse(&arena, stored->json, NULL, &event, NULL) == TD_OK &&
-            expiry_time(event) < oldest) {
-            td_stored_ref(stored);
-            /* One that is gone already, or that a finalizer keeps, is no concern of ours. */
-            (void)td_edit_delete(expiry->api, events, stored->ns, stored->name, stored->uid,
-                                 TD_STR_EMPTY, -1, NULL);
-            td_stored_unref(stored);
-        }
+    size_t room = TD_WORK_QUEUE_MAX - TD_COLLECTION_OBJECTS_MAX;
+    if (expiry->has_left_out && td_queue_count(expiry->queue) < room) {
+        expiry_catch_up(expiry, collection);
     }
-    td_collection_iter_done(&iter);
+    const struct td_stored *stored = td_collection_get(collection, ns, name);
+    if (!stored) {
+        return TD_JOB_DONE;
+    }
+    td_duration left = expiry_left(expiry, stored);
+    if (left > 0) {
+        expiry_later(expiry, key, left);
+        return TD_JOB_DONE;
+    }
+    /* One that is gone already, or that a finalizer keeps, is no concern of ours. */
+    (void)td_edit_delete(expiry->api, events, ns, name, TD_STR_EMPTY, TD_STR_EMPTY, -1, NULL);
+    return TD_JOB_DONE;
 }
 
-static void expiry_tick(struct td_timer *timer, void *context)
+static void expiry_observe(const struct td_resource *resource, struct td_stored *before,
+                           struct td_stored *after, void *context)
 {
+    (void)resource;
     struct td_expiry *expiry = context;
-    td_time now = td_clock_wall(td_loop_clock(td_api_loop(expiry->api)));
-    expiry_pass(expiry, td_time_to_instant(now).unix_seconds - EXPIRY_AGE_SECONDS);
-    td_timer_set(timer, EXPIRY_EVERY);
+    if (before || !after) {
+        return; /* its job waits already, or finds nothing */
+    }
+    expiry_add(expiry, after);
 }
 
 struct td_expiry *td_expiry_new(struct td_api *api)
 {
+    static const td_str events = TD_STR_INIT("events");
     struct td_expiry *expiry = td_alloc_zero(1, sizeof(*expiry));
     expiry->api = api;
-    expiry->timer = td_timer_new(td_api_loop(api), expiry_tick, expiry);
-    td_timer_set(expiry->timer, EXPIRY_EVERY);
+    expiry->queue = td_queue_new(td_api_loop(api), expiry_work, expiry, TD_WORK_QUEUE_MAX);
+    expiry->observer = td_observer_new(api, &events, 1, expiry_observe, expiry);
     return expiry;
 }
 
@@ -91,6 +153,7 @@ void td_expiry_free(struct td_expiry *expiry)
     if (!expiry) {
         return;
     }
-    td_timer_free(expiry->timer);
+    td_observer_free(expiry->observer);
+    td_queue_free(expiry->queue);
     td_free(expiry);
 }

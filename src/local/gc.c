@@ -99,8 +99,7 @@ static bool gc_mentions(const struct td_stored *stored, const char *word)
 /* Does a stored object wait for its dependents to go? */
 static bool gc_waits(const struct td_stored *stored)
 {
-    if (!gc_mentions(stored, "\"" GC_FOREGROUND "\"") ||
-        !gc_mentions(stored, "\"deletionTimestamp\"")) {
+    if (!stored->is_deleting || !gc_mentions(stored, "\"" GC_FOREGROUND "\"")) {
         return false;
     }
     td_auto_arena arena;
@@ -172,11 +171,14 @@ static void gc_observe(const struct td_resource *resource, struct td_stored *bef
 {
     struct td_gc *gc = context;
     struct td_stored *stored = after ? after : before;
+    if (before && after && !after->is_deleting && td_str_equal(before->owners, after->owners)) {
+        return; /* nothing that is of interest here */
+    }
     td_auto_arena arena;
     td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
     struct td_json *object;
     struct td_meta meta = {.owner_count = 0};
-    if (gc_mentions(stored, "\"ownerReferences\"") &&
+    if (stored->owners.len > 0 &&
         (td_json_parse(&arena, stored->json, NULL, &object, NULL) != TD_OK ||
          td_meta_decode(&arena, object, &meta, NULL) != TD_OK)) {
         meta = (struct td_meta){.owner_count = 0}; /* what cannot be read has no owner */
@@ -189,11 +191,10 @@ static void gc_observe(const struct td_resource *resource, struct td_stored *bef
         return;
     }
     gc_learn(gc, &arena, resource->collection, stored, &meta);
-    bool is_deleting = gc_mentions(stored, "\"deletionTimestamp\"");
-    if (is_deleting) {
+    if (stored->is_deleting) {
         gc_enqueue_dependents(gc, stored->uid);
     }
-    if (is_deleting || meta.owner_count > 0) {
+    if (stored->is_deleting || meta.owner_count > 0) {
         gc_enqueue(gc, resource->collection, stored->ns, stored->name);
     }
 }

@@ -38,7 +38,7 @@ static struct td_stored *stored_alloc(td_str ns, td_str name, td_str json)
     return stored;
 }
 
-/* The members of metadata up to its end; labels that are null count as none. */
+/* The members of metadata up to its end; what is null counts as none. */
 static enum td_json_token stored_read_metadata(struct td_json_reader *reader,
                                                struct td_stored *stored)
 {
@@ -46,6 +46,8 @@ static enum td_json_token stored_read_metadata(struct td_json_reader *reader,
     while ((token = td_json_reader_next(reader)) == TD_JSON_KEY) {
         bool is_uid = td_json_reader_key_is(reader, TD_STR("uid"));
         bool is_labels = td_json_reader_key_is(reader, TD_STR("labels"));
+        bool is_owners = td_json_reader_key_is(reader, TD_STR("ownerReferences"));
+        bool is_deletion = td_json_reader_key_is(reader, TD_STR("deletionTimestamp"));
         token = td_json_reader_next(reader);
         const char *begin = reader->at - 1; /* of a collection: its bracket */
         td_str text = reader->text;
@@ -54,6 +56,10 @@ static enum td_json_token stored_read_metadata(struct td_json_reader *reader,
             stored->uid = text;
         } else if (is_labels && token == TD_JSON_BEGIN_OBJECT && is_whole) {
             stored->labels = (td_str){.ptr = begin, .len = (size_t)(reader->at - begin)};
+        } else if (is_owners && token == TD_JSON_BEGIN_ARRAY && is_whole) {
+            stored->owners = (td_str){.ptr = begin, .len = (size_t)(reader->at - begin)};
+        } else if (is_deletion && token == TD_JSON_STRING) {
+            stored->is_deleting = true;
         }
     }
     return token;

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,6 +22,8 @@ struct td_stored {
     td_str json;   /* followed by a NUL that is not counted */
     td_str uid;    /* metadata.uid as written, slice of json; empty when there is none */
     td_str labels; /* text of the metadata.labels object, slice of json; empty when there is none */
+    td_str owners; /* the same of metadata.ownerReferences */
+    bool is_deleting; /* it has a metadata.deletionTimestamp */
 };
 
 /* A copy of the texts with one reference. TD_INVALID when the JSON cannot be read up to its
