@@ -98,19 +98,30 @@ bool td_node_fits_affinity(struct td_arena *arena, const struct td_json *pod_spe
     return false;
 }
 
+bool td_toleration_matches(const struct td_json *toleration, td_str key, td_str value,
+                           td_str effect)
+{
+    td_str wanted_effect = fit_text(toleration, TD_STR("effect"));
+    td_str wanted_key = fit_text(toleration, TD_STR("key"));
+    td_str operation = td_json_get_str(toleration, TD_STR("operator"), TD_STR("Equal"));
+    if (wanted_effect.len > 0 && !td_str_equal(wanted_effect, effect)) {
+        return false;
+    }
+    if (wanted_key.len > 0 && !td_str_equal(wanted_key, key)) {
+        return false;
+    }
+    if (td_str_equal(operation, TD_STR("Exists"))) {
+        return true;
+    }
+    return (operation.len == 0 || td_str_equal(operation, TD_STR("Equal"))) &&
+           td_str_equal(fit_text(toleration, TD_STR("value")), value);
+}
+
 static bool fit_is_tolerated(const struct td_json *toleration, const struct td_json *taint)
 {
-    td_str effect = fit_text(toleration, TD_STR("effect"));
-    td_str key = fit_text(toleration, TD_STR("key"));
-    bool is_any = td_str_equal(fit_text(toleration, TD_STR("operator")), TD_STR("Exists"));
-    if (effect.len > 0 && !td_str_equal(effect, fit_text(taint, TD_STR("effect")))) {
-        return false;
-    }
-    if (key.len > 0 ? !td_str_equal(key, fit_text(taint, TD_STR("key"))) : !is_any) {
-        return false;
-    }
-    return is_any ||
-           td_str_equal(fit_text(toleration, TD_STR("value")), fit_text(taint, TD_STR("value")));
+    return td_toleration_matches(toleration, fit_text(taint, TD_STR("key")),
+                                 fit_text(taint, TD_STR("value")),
+                                 fit_text(taint, TD_STR("effect")));
 }
 
 bool td_node_tolerates(const struct td_json *tolerations, const struct td_json *taints,

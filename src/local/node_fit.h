@@ -15,6 +15,10 @@
 bool td_node_fits_affinity(struct td_arena *arena, const struct td_json *pod_spec, td_str node,
                            const struct td_labels *node_labels);
 
+/* Does it tolerate a taint of that key, value and effect? */
+bool td_toleration_matches(const struct td_json *toleration, td_str key, td_str value,
+                           td_str effect);
+
 /* Are all taints with one of the effects tolerated? With `only_execute` NoExecute alone is looked
  * at, else NoSchedule as well. Both lists may be NULL. */
 bool td_node_tolerates(const struct td_json *tolerations, const struct td_json *taints,

@@ -186,6 +186,23 @@ size_t td_node_resource(const struct td_node *node, td_str name)
     return i;
 }
 
+int64_t td_node_offers(const struct td_node *node, td_str name)
+{
+    size_t place = td_node_resource(node, name);
+    return place < node->resource_count ? node->allocatable[place].value : 0;
+}
+
+bool td_node_has_taint(const struct td_node *node, td_str key, td_str effect)
+{
+    for (size_t i = 0; i < node->taint_count; i++) {
+        if (td_str_equal(node->taints[i].effect, effect) &&
+            (key.len == 0 || td_str_equal(node->taints[i].key, key))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void node_use(struct td_node *node, const struct td_bound_pod *pod, bool adds)
 {
     for (size_t i = 0; i < pod->request_count; i++) {
@@ -255,6 +272,15 @@ static td_str node_address(const struct td_json *status)
     return TD_STR_EMPTY;
 }
 
+bool td_node_is_ours(const struct td_json *node)
+{
+    const struct td_json *annotations =
+        td_json_get(td_json_get(node, TD_STR("metadata")), TD_STR("annotations"));
+    return td_str_equal(
+        td_json_get_str(annotations, TD_STR(TD_NODE_OWNER_ANNOTATION), TD_STR_EMPTY),
+        TD_STR(TD_NODE_OWNER));
+}
+
 static void node_read(struct td_node *node, const struct td_json *object)
 {
     td_arena_reset(&node->arena);
@@ -263,11 +289,10 @@ static void node_read(struct td_node *node, const struct td_json *object)
     const struct td_json *spec = td_json_get(copy, TD_STR("spec"));
     const struct td_json *status = td_json_get(copy, TD_STR("status"));
     node->labels = td_labels_from_json(&node->arena, td_json_get(metadata, TD_STR("labels")));
-    node->is_ours = td_str_equal(td_json_get_str(td_json_get(metadata, TD_STR("annotations")),
-                                                 TD_STR(TD_NODE_OWNER_ANNOTATION), TD_STR_EMPTY),
-                                 TD_STR(TD_NODE_OWNER));
+    node->is_ours = td_node_is_ours(copy);
     node->is_unschedulable = td_json_get_bool(spec, TD_STR("unschedulable"), false);
     node->is_ready = td_condition_is(status, TD_STR("Ready"), TD_STR("True"));
+    node->is_unknown = td_condition_is(status, TD_STR("Ready"), TD_STR("Unknown"));
     node->address = node_address(status);
     node_read_taints(node, spec);
     node_read_resources(node, status);
@@ -277,7 +302,13 @@ static void node_forget(struct td_node *node)
 {
     node->exists = false;
     node->is_ours = false;
+    node->is_lost = false;
     node->is_ready = false;
+    node->is_unknown = false;
+    node->is_pressed = false;
+    node->version = 0;
+    node->probed = 0;
+    node->lease = (struct td_node_lease){.version = 0};
     node->labels = (struct td_labels){.count = 0};
     node->address = TD_STR_EMPTY;
     node->taint_count = 0;

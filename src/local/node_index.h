@@ -22,6 +22,9 @@
 #define TD_NODE_OWNER_ANNOTATION "tandem.dev/kubelet"
 #define TD_NODE_OWNER "local"
 
+/* Less memory than that available is pressure: the kubelet's hard eviction threshold. */
+#define TD_NODE_AVAILABLE_MIN (100.0 * 1024 * 1024)
+
 /* Pods of our nodes have addresses of 10.128.0.0/9, counted upwards. */
 #define TD_POD_ADDRESS_BASE UINT32_C(0x0a800000)
 #define TD_POD_ADDRESS_MASK UINT32_C(0xff800000)
@@ -39,13 +42,30 @@ struct td_taint {
 
 struct td_bound_pod;
 
+/* The lease of a node: its revision, and where in its text a renewal changes it (node_report.c). */
+struct td_node_lease {
+    uint64_t version;  /* that was written or seen last; 0: none yet */
+    size_t renewed_at; /* 0: not known */
+    size_t version_at;
+    size_t version_bytes;
+};
+
 struct td_node {
     td_str name;
     bool exists; /* false: pods name a node that is not there (any more) */
     bool is_ours;
     bool is_lost; /* ours and silent: nothing on it runs, no status of it is written (nodes.c) */
     bool is_ready;
+    bool is_unknown; /* whether it is ready */
     bool is_unschedulable;
+    bool is_pressed;  /* has too little memory, or had a while ago (node_pressure.c) */
+    uint64_t version; /* of the object; 0: of the one that is here nobody knows */
+    td_time pressed;  /* when it last had too little */
+    td_time evicted;  /* when it last removed a pod for that */
+    td_time probed;   /* when its lease was last renewed, as far as we saw; 0: never */
+    double told_cpu;  /* what the engine was told of it */
+    double told_memory;
+    struct td_node_lease lease;
     struct td_arena arena; /* of what is read from the object */
     struct td_labels labels;
     td_str address;
@@ -99,6 +119,9 @@ struct td_node_index {
     uint32_t last_address;
 };
 
+/* Does the object say that it is ours? */
+bool td_node_is_ours(const struct td_json *node);
+
 void td_node_index_init(struct td_node_index *index);
 void td_node_index_done(struct td_node_index *index);
 
@@ -118,6 +141,12 @@ size_t td_node_siblings(const struct td_node *node, td_str controller_uid);
 
 /* The place of a resource in allocatable, or resource_count. */
 size_t td_node_resource(const struct td_node *node, td_str name);
+
+/* What it offers of a resource; 0: nothing. */
+int64_t td_node_offers(const struct td_node *node, td_str name);
+
+/* Has it a taint of that effect, and of that key unless that is empty? */
+bool td_node_has_taint(const struct td_node *node, td_str key, td_str effect);
 
 /* What the pod asks for: the most of spec and status. */
 int td_pod_amounts(struct td_arena *arena, const struct td_json *pod, bool uses_status,

@@ -139,8 +139,8 @@ static bool node_set_condition(struct td_arena *arena, struct td_json *status,
     return true;
 }
 
-bool td_node_object_complete(struct td_arena *arena, struct td_json *node, td_time now,
-                             bool is_heartbeat)
+bool td_node_object_complete(struct td_arena *arena, struct td_json *node,
+                             const struct td_node_state *state)
 {
     static const char *const rows[][4] = {
         {"MemoryPressure", "False", "KubeletHasSufficientMemory",
@@ -149,11 +149,125 @@ bool td_node_object_complete(struct td_arena *arena, struct td_json *node, td_ti
         {"PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"},
         {"Ready", "True", "KubeletReady", "kubelet is posting ready status"},
     };
+    static const char *const pressed[4] = {"MemoryPressure", "True", "KubeletHasInsufficientMemory",
+                                           "kubelet has insufficient memory available"};
     struct td_json *status = td_json_ensure_object(arena, node, TD_STR("status"));
     bool is_changed = node_fill(arena, node, status);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        is_changed |= node_set_condition(arena, status, rows[i], now, is_heartbeat);
+        is_changed |=
+            node_set_condition(arena, status, i == 0 && state->is_pressed ? pressed : rows[i],
+                               state->now, state->is_heartbeat);
     }
+    return is_changed;
+}
+
+bool td_node_object_silence(struct td_arena *arena, struct td_json *node, td_time now)
+{
+    static const char *const types[] = {"Ready", "MemoryPressure", "DiskPressure", "PIDPressure"};
+    struct td_json *status = td_json_ensure_object(arena, node, TD_STR("status"));
+    struct td_instant instant = td_time_to_instant(now);
+    bool is_changed = false;
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        struct td_json *old = td_condition_find(status, td_str_from(types[i]));
+        if (old && td_condition_is(status, td_str_from(types[i]), TD_STR("Unknown"))) {
+            continue;
+        }
+        const struct td_json *heartbeat = td_json_get(old, TD_STR("lastHeartbeatTime"));
+        const struct td_condition condition = {
+            .type = td_str_from(types[i]),
+            .status = TD_STR("Unknown"),
+            .reason = old ? TD_STR("NodeStatusUnknown") : TD_STR("NodeStatusNeverUpdated"),
+            .message = old ? TD_STR("Kubelet stopped posting node status.")
+                           : TD_STR("Kubelet never posted node status."),
+        };
+        struct td_json *kept = heartbeat ? td_json_copy(arena, heartbeat, false) : NULL;
+        is_changed |= td_condition_set(arena, status, &condition, instant);
+        td_json_set(arena, td_condition_find(status, condition.type), TD_STR("lastHeartbeatTime"),
+                    kept ? kept : td_meta_time(arena, instant));
+    }
+    return is_changed;
+}
+
+/* ---- Taints ---- */
+
+/* Its place in the list, or the count. */
+static size_t node_find_taint(const struct td_json *list, td_str key, td_str effect)
+{
+    size_t place = 0;
+    for (const struct td_json *t = list->first; t; t = t->next) {
+        if (td_str_equal(td_json_get_str(t, TD_STR("key"), TD_STR_EMPTY), key) &&
+            td_str_equal(td_json_get_str(t, TD_STR("effect"), TD_STR_EMPTY), effect)) {
+            break;
+        }
+        place++;
+    }
+    return place;
+}
+
+bool td_node_object_add_taint(struct td_arena *arena, struct td_json *node, td_str key,
+                              td_str effect, td_time now)
+{
+    struct td_json *spec = td_json_ensure_object(arena, node, TD_STR("spec"));
+    struct td_json *list = td_json_get(spec, TD_STR("taints"));
+    if (!td_json_is(list, TD_JSON_TYPE_ARRAY)) {
+        list = td_json_new_array(arena);
+        td_json_set(arena, spec, TD_STR("taints"), list);
+    }
+    if (node_find_taint(list, key, effect) < list->count) {
+        return false;
+    }
+    struct td_json *taint = td_json_new_object(arena);
+    td_json_set_str(arena, taint, TD_STR("key"), key);
+    td_json_set_str(arena, taint, TD_STR("effect"), effect);
+    td_json_set(arena, taint, TD_STR("timeAdded"), td_meta_time(arena, td_time_to_instant(now)));
+    td_json_append(list, taint);
+    return true;
+}
+
+bool td_node_object_remove_taint(struct td_json *node, td_str key, td_str effect)
+{
+    struct td_json *spec = td_json_get(node, TD_STR("spec"));
+    struct td_json *list = td_json_get(spec, TD_STR("taints"));
+    size_t place = td_json_is(list, TD_JSON_TYPE_ARRAY) ? node_find_taint(list, key, effect) : 0;
+    if (!td_json_is(list, TD_JSON_TYPE_ARRAY) || place == list->count) {
+        return false;
+    }
+    td_json_remove_at(list, place);
+    if (list->count == 0) {
+        (void)td_json_remove(spec, TD_STR("taints")); /* it is there */
+    }
+    return true;
+}
+
+bool td_node_object_follow(struct td_arena *arena, struct td_json *node, td_time now)
+{
+    static const struct {
+        const char *condition;
+        const char *status;
+        const char *key;
+    } rows[] = {
+        {"Ready", "False", TD_TAINT_NOT_READY},
+        {"Ready", "Unknown", TD_TAINT_UNREACHABLE},
+        {"MemoryPressure", "True", TD_TAINT_MEMORY_PRESSURE},
+        {"DiskPressure", "True", "node.kubernetes.io/disk-pressure"},
+        {"PIDPressure", "True", "node.kubernetes.io/pid-pressure"},
+        {"NetworkUnavailable", "True", "node.kubernetes.io/network-unavailable"},
+    };
+    const struct td_json *status = td_json_get(node, TD_STR("status"));
+    const td_str effect = TD_STR("NoSchedule");
+    bool is_changed = false;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        td_str key = td_str_from(rows[i].key);
+        bool is_wanted =
+            td_condition_is(status, td_str_from(rows[i].condition), td_str_from(rows[i].status));
+        is_changed |= is_wanted ? td_node_object_add_taint(arena, node, key, effect, now)
+                                : td_node_object_remove_taint(node, key, effect);
+    }
+    bool is_cordoned =
+        td_json_get_bool(td_json_get(node, TD_STR("spec")), TD_STR("unschedulable"), false);
+    td_str cordon = TD_STR(TD_TAINT_UNSCHEDULABLE);
+    is_changed |= is_cordoned ? td_node_object_add_taint(arena, node, cordon, effect, now)
+                              : td_node_object_remove_taint(node, cordon, effect);
     return is_changed;
 }
 

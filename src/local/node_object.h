@@ -12,6 +12,11 @@
 #include "base/json.h"
 #include "base/str.h"
 
+#define TD_TAINT_NOT_READY "node.kubernetes.io/not-ready"
+#define TD_TAINT_UNREACHABLE "node.kubernetes.io/unreachable"
+#define TD_TAINT_MEMORY_PRESSURE "node.kubernetes.io/memory-pressure"
+#define TD_TAINT_UNSCHEDULABLE "node.kubernetes.io/unschedulable"
+
 /* So many nodes of that size. */
 struct td_node_size {
     int64_t count;
@@ -30,10 +35,26 @@ struct td_json *td_node_object_new(struct td_arena *arena, size_t number,
 /* The number of a node of that name; 0: it is not one of those. */
 size_t td_node_object_number(td_str name);
 
-/* Fills in what a node's status lacks and says that it is ready; a heartbeat also renews the times.
- * False: nothing changed. */
-bool td_node_object_complete(struct td_arena *arena, struct td_json *node, td_time now,
-                             bool is_heartbeat);
+struct td_node_state {
+    td_time now;
+    bool is_heartbeat; /* renews the times, too */
+    bool is_pressed;   /* has too little memory */
+};
+
+/* Fills in what a node's status lacks and says that it is ready. False: nothing changed. */
+bool td_node_object_complete(struct td_arena *arena, struct td_json *node,
+                             const struct td_node_state *state);
+
+/* Its conditions are not known any more: its kubelet is silent. False: that was said before. */
+bool td_node_object_silence(struct td_arena *arena, struct td_json *node, td_time now);
+
+/* Taints with NoSchedule follow conditions and cordon. False: nothing changed. */
+bool td_node_object_follow(struct td_arena *arena, struct td_json *node, td_time now);
+
+/* False: it was there, or was not. */
+bool td_node_object_add_taint(struct td_arena *arena, struct td_json *node, td_str key,
+                              td_str effect, td_time now);
+bool td_node_object_remove_taint(struct td_json *node, td_str key, td_str effect);
 
 struct td_json *td_node_lease_new(struct td_arena *arena, const struct td_json *node);
 void td_node_lease_renew(struct td_arena *arena, struct td_json *lease, td_time now);

@@ -15,16 +15,20 @@
 #include "local/api.h"
 #include "local/condition.h"
 #include "local/edit.h"
+#include "local/engine.h"
 #include "local/kubelet.h"
 #include "local/node_index.h"
+#include "local/node_life.h"
 #include "local/node_object.h"
+#include "local/node_report.h"
+#include "local/node_taints.h"
 #include "local/observer.h"
 #include "local/resource.h"
 #include "local/scheduler.h"
 #include "local/store.h"
 
-#define NODES_LEASE_EVERY (10 * TD_SECOND)
-#define NODES_HEARTBEATS 30               /* leases between two heartbeats in a node's conditions */
+#define NODES_LEASE_TICKS 2               /* of TD_NODE_LIFE_EVERY: a lease is renewed every 10 s */
+#define NODES_HEARTBEAT_TICKS 60          /* conditions every 5 min */
 #define NODES_QUARANTINE (40 * TD_SECOND) /* before pods of a node that is gone are removed */
 
 struct td_nodes {
@@ -35,7 +39,11 @@ struct td_nodes {
     struct td_kubelet *kubelet;
     struct td_observer *observer;
     struct td_queue *orphans; /* keys of pods whose node is gone */
-    struct td_timer *lease_timer;
+    struct td_timer *timer;
+    struct td_node_report report;
+    struct td_node_life *life;
+    struct td_node_taints *taints;
+    struct td_engine *engine; /* may be NULL */
     uint64_t ticks;
 };
 
@@ -58,61 +66,32 @@ static void nodes_put(struct td_nodes *nodes, struct td_arena *arena,
     struct td_error err = TD_ERROR_INIT;
     int code = td_edit_put(nodes->api, resource, arena, object, &err);
     if (code != TD_OK && code != TD_CONFLICT && code != TD_NOT_FOUND) {
-        td_log_line(nodes->log, TD_LOG_ERROR, "a node cannot be written",
+        td_log_line(nodes->log, TD_LOG_ERROR, "a node or its pod cannot be written",
                     TD_LOG_C("error", err.message));
     }
 }
 
-/* ---- Leases and readiness ---- */
-
-static void nodes_renew(struct td_nodes *nodes, td_str name)
-{
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    const struct td_resource *leases = nodes_resource(nodes, "coordination.k8s.io/v1", "Lease");
-    struct td_json *node;
-    struct td_json *lease;
-    if (td_edit_get(nodes->api, nodes_resource(nodes, "v1", "Node"), TD_STR_EMPTY, name, &arena,
-                    &node, NULL) != TD_OK) {
-        return;
-    }
-    if (td_edit_get(nodes->api, leases, TD_STR("kube-node-lease"), name, &arena, &lease, NULL) !=
-        TD_OK) {
-        lease = td_node_lease_new(&arena, node);
-    }
-    td_node_lease_renew(&arena, lease, nodes_now(nodes));
-    nodes_put(nodes, &arena, leases, lease);
-}
-
-/* A node of ours says that it is ready, whoever made it. */
-static void nodes_keep_ready(struct td_nodes *nodes, td_str name, bool is_heartbeat)
-{
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    const struct td_resource *resource = nodes_resource(nodes, "v1", "Node");
-    struct td_json *node;
-    if (td_edit_get(nodes->api, resource, TD_STR_EMPTY, name, &arena, &node, NULL) == TD_OK &&
-        td_node_object_complete(&arena, node, nodes_now(nodes), is_heartbeat)) {
-        nodes_put(nodes, &arena, resource, node);
-    }
-}
+/* ---- Leases and heartbeats ---- */
 
 static void nodes_tick(struct td_timer *timer, void *context)
 {
     struct td_nodes *nodes = context;
-    bool is_heartbeat = ++nodes->ticks % NODES_HEARTBEATS == 0;
+    bool is_renewal = ++nodes->ticks % NODES_LEASE_TICKS == 0;
+    bool is_heartbeat = nodes->ticks % NODES_HEARTBEAT_TICKS == 0;
     size_t position = 0;
     const struct td_map_entry *entry;
-    while ((entry = td_map_next(&nodes->index.nodes, &position))) {
-        const struct td_node *node = entry->value;
-        if (node->exists && node->is_ours) {
-            nodes_renew(nodes, node->name);
-            if (is_heartbeat) {
-                nodes_keep_ready(nodes, node->name, true);
-            }
+    while (is_renewal && (entry = td_map_next(&nodes->index.nodes, &position))) {
+        struct td_node *node = entry->value;
+        if (!node->exists || !node->is_ours || node->is_lost) {
+            continue;
+        }
+        td_node_report_lease(&nodes->report, node);
+        if (is_heartbeat) {
+            td_node_report_status(&nodes->report, node, true);
         }
     }
-    td_timer_set(timer, NODES_LEASE_EVERY);
+    td_node_life_look(nodes->life);
+    td_timer_set(timer, TD_NODE_LIFE_EVERY);
 }
 
 /* ---- Pods whose node is gone ---- */
@@ -184,6 +163,15 @@ static struct td_json *nodes_newest(struct td_nodes *nodes, struct td_arena *are
     return object;
 }
 
+static uint64_t nodes_version(struct td_nodes *nodes, const struct td_resource *resource, td_str ns,
+                              td_str name)
+{
+    const struct td_collection *collection =
+        td_store_find(td_api_store(nodes->api), resource->collection);
+    const struct td_stored *stored = collection ? td_collection_get(collection, ns, name) : NULL;
+    return stored ? stored->version : 0;
+}
+
 static void nodes_observe_pod(struct td_nodes *nodes, const struct td_resource *resource, td_str ns,
                               td_str name)
 {
@@ -205,6 +193,9 @@ static void nodes_observe_pod(struct td_nodes *nodes, const struct td_resource *
     const struct td_bound_pod *after = td_node_index_pod(&nodes->index, key);
     if (host.len > 0 || (after && after->node->is_ours)) {
         td_kubelet_pod(nodes->kubelet, key);
+        td_node_taints_pod(nodes->taints, key);
+    } else if (after) {
+        td_node_taints_pod(nodes->taints, key);
     }
 }
 
@@ -215,32 +206,92 @@ static void nodes_run_pods(struct td_nodes *nodes, const struct td_node *node)
     }
 }
 
+/* The engine shares out what the node offers; of one that is not ours any more, nothing. */
+static void nodes_tell_engine(struct td_nodes *nodes, struct td_node *node)
+{
+    bool is_run = node->exists && node->is_ours;
+    double cpu = is_run ? (double)td_node_offers(node, TD_STR("cpu")) : 0;
+    double memory = is_run ? (double)td_node_offers(node, TD_STR("memory")) : 0;
+    if (!nodes->engine || (cpu == node->told_cpu && memory == node->told_memory)) {
+        return;
+    }
+    node->told_cpu = cpu;
+    node->told_memory = memory;
+}
+
+/* A node that is gone: its containers are too, and its pods have some time until they are. */
+static void nodes_forget(struct td_nodes *nodes, td_str name)
+{
+    struct td_node *node = td_node_index_node(&nodes->index, name);
+    if (!node || !node->exists) {
+        return;
+    }
+    nodes_orphan_pods(nodes, node);
+    if (node->is_ours) {
+        td_kubelet_stop_node(nodes->kubelet, node);
+        node->is_ours = false;
+        nodes->index.own_count--;
+        nodes_tell_engine(nodes, node);
+    }
+    (void)td_node_index_set_node(&nodes->index, name, NULL); /* nothing has more room by that */
+}
+
+/* What we have to say about the node: that ours are ready, and taints as conditions want them. */
+static bool nodes_complete(struct td_nodes *nodes, struct td_arena *arena, struct td_json *object,
+                           const struct td_node *node)
+{
+    const struct td_node_state state = {
+        .now = nodes_now(nodes),
+        .is_pressed = node && node->is_pressed,
+    };
+    bool is_ours = td_node_is_ours(object);
+    bool is_changed =
+        is_ours && !(node && node->is_lost) && td_node_object_complete(arena, object, &state);
+    if (is_ours ||
+        (node && nodes->index.own_count > 0 && td_node_life_watches(nodes->life, node))) {
+        is_changed |= td_node_object_follow(arena, object, state.now);
+    }
+    return is_changed;
+}
+
 static void nodes_observe_node(struct td_nodes *nodes, const struct td_resource *resource,
                                td_str name)
 {
     td_auto_arena arena;
     td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    uint64_t version = 0;
-    const struct td_json *object =
-        nodes_newest(nodes, &arena, resource, TD_STR_EMPTY, name, &version);
-    const struct td_node *node = td_node_index_node(&nodes->index, name);
+    uint64_t version = nodes_version(nodes, resource, TD_STR_EMPTY, name);
+    struct td_node *node = td_node_index_node(&nodes->index, name);
+    if (version > 0 && node && node->version == version) {
+        return; /* nothing of it changed but times, or it was seen before */
+    }
+    struct td_json *object = nodes_newest(nodes, &arena, resource, TD_STR_EMPTY, name, &version);
+    if (!object) {
+        nodes_forget(nodes, name);
+        return;
+    }
     bool was_ours = node && node->exists && node->is_ours;
-    if (!object && node && node->exists) {
-        nodes_orphan_pods(nodes, node);
+    if (nodes_complete(nodes, &arena, object, node)) {
+        nodes_put(nodes, &arena, resource, object);
     }
     bool has_room = td_node_index_set_node(&nodes->index, name, object);
     node = td_node_index_node(&nodes->index, name);
-    if (has_room && node) {
+    if (!node) {
+        return; /* at the cap of objects */
+    }
+    node->version = nodes_version(nodes, resource, TD_STR_EMPTY, name);
+    if (was_ours && !node->is_ours) {
+        td_kubelet_stop_node(nodes->kubelet, node);
+    }
+    nodes_tell_engine(nodes, node);
+    if (has_room) {
         td_scheduler_room(nodes->scheduler);
         td_kubelet_room(nodes->kubelet, node);
     }
-    if (node && node->exists && node->is_ours) {
-        nodes_keep_ready(nodes, name, false);
-        if (!was_ours) {
-            nodes_renew(nodes, name);
-            nodes_run_pods(nodes, node);
-        }
+    if (node->is_ours && !was_ours) {
+        td_node_report_lease(&nodes->report, node);
+        nodes_run_pods(nodes, node);
     }
+    td_node_taints_node(nodes->taints, node);
 }
 
 static void nodes_observe(const struct td_resource *resource, struct td_stored *before,
@@ -279,7 +330,8 @@ static int nodes_make(struct td_nodes *nodes, size_t first, const struct td_node
         if (td_edit_get(nodes->api, resource, TD_STR_EMPTY, name, &arena, &old, NULL) == TD_OK) {
             continue; /* of the run before this one */
         }
-        (void)td_node_object_complete(&arena, node, nodes_now(nodes), true); /* it is new */
+        const struct td_node_state state = {.now = nodes_now(nodes), .is_heartbeat = true};
+        (void)td_node_object_complete(&arena, node, &state); /* it is new */
         int code = td_edit_put(nodes->api, resource, &arena, node, err);
         if (code != TD_OK) {
             return code;
@@ -327,7 +379,11 @@ int td_nodes_new(const struct td_nodes_options *options, struct td_nodes **ret,
         .engine = options->engine,
     });
     nodes->orphans = td_queue_new(loop, nodes_remove_orphan, nodes, TD_WORK_QUEUE_MAX);
-    nodes->lease_timer = td_timer_new(loop, nodes_tick, nodes);
+    nodes->timer = td_timer_new(loop, nodes_tick, nodes);
+    nodes->engine = options->engine;
+    td_node_report_init(&nodes->report, options->api, options->log);
+    nodes->life = td_node_life_new(options->api, options->log, &nodes->index);
+    nodes->taints = td_node_taints_new(options->api, options->log, &nodes->index);
     nodes->observer = td_observer_new(options->api, collections, 2, nodes_observe, nodes);
     nodes_remove_surplus(nodes, count);
     int code = TD_OK;
@@ -340,9 +396,20 @@ int td_nodes_new(const struct td_nodes_options *options, struct td_nodes **ret,
         td_nodes_free(nodes);
         return code;
     }
-    td_timer_set(nodes->lease_timer, NODES_LEASE_EVERY);
+    td_timer_set(nodes->timer, TD_NODE_LIFE_EVERY);
     *ret = nodes;
     return TD_OK;
+}
+
+static void nodes_leave_engine(struct td_nodes *nodes)
+{
+    size_t position = 0;
+    const struct td_map_entry *entry;
+    while ((entry = td_map_next(&nodes->index.nodes, &position))) {
+        struct td_node *node = entry->value;
+        node->is_ours = false;
+        nodes_tell_engine(nodes, node);
+    }
 }
 
 void td_nodes_free(struct td_nodes *nodes)
@@ -351,9 +418,13 @@ void td_nodes_free(struct td_nodes *nodes)
         return;
     }
     td_observer_free(nodes->observer);
-    td_timer_free(nodes->lease_timer);
+    td_timer_free(nodes->timer);
     td_queue_free(nodes->orphans);
+    td_node_taints_free(nodes->taints);
+    td_node_life_free(nodes->life);
+    td_node_report_done(&nodes->report);
     td_kubelet_free(nodes->kubelet);
+    nodes_leave_engine(nodes);
     td_scheduler_free(nodes->scheduler);
     td_node_index_done(&nodes->index);
     td_free(nodes);
@@ -361,7 +432,22 @@ void td_nodes_free(struct td_nodes *nodes)
 
 int td_nodes_lose(struct td_nodes *nodes, td_str name, bool is_lost, struct td_error *err)
 {
-    (void)is_lost;
-    return td_error_set(err, TD_NOT_FOUND, "node %.*s of %zu", TD_STR_ARG(name),
-                        nodes->index.node_count);
+    struct td_node *node = td_node_index_node(&nodes->index, name);
+    if (!node || !node->exists || !node->is_ours) {
+        return td_error_set(err, TD_NOT_FOUND, "node \"%.*s\" is not one of ours",
+                            TD_STR_ARG(name));
+    }
+    if (node->is_lost == is_lost) {
+        return TD_OK;
+    }
+    node->is_lost = is_lost;
+    if (is_lost) {
+        node->is_pressed = false;
+        td_kubelet_stop_node(nodes->kubelet, node);
+        return TD_OK;
+    }
+    td_node_report_lease(&nodes->report, node);
+    td_node_report_status(&nodes->report, node, true);
+    td_kubelet_start_node(nodes->kubelet, node);
+    return TD_OK;
 }

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "kube/meta.h"
+#include "local/node_fit.h"
 
 #define FIT_UNSCHEDULABLE_TAINT TD_STR("node.kubernetes.io/unschedulable")
 #define FIT_NOT_READY_TAINT TD_STR("node.kubernetes.io/not-ready")
@@ -36,29 +37,11 @@ int td_fit_pod_read(struct td_arena *arena, const struct td_json *pod, struct td
 
 /* ---- Taints ---- */
 
-static bool fit_tolerates(const struct td_json *toleration, const struct td_taint *taint)
-{
-    td_str key = td_json_get_str(toleration, TD_STR("key"), TD_STR_EMPTY);
-    td_str effect = td_json_get_str(toleration, TD_STR("effect"), TD_STR_EMPTY);
-    td_str operation = td_json_get_str(toleration, TD_STR("operator"), TD_STR("Equal"));
-    if (effect.len > 0 && !td_str_equal(effect, taint->effect)) {
-        return false;
-    }
-    if (key.len > 0 && !td_str_equal(key, taint->key)) {
-        return false;
-    }
-    if (td_str_equal(operation, TD_STR("Exists"))) {
-        return true;
-    }
-    return td_str_equal(operation, TD_STR("Equal")) &&
-           td_str_equal(td_json_get_str(toleration, TD_STR("value"), TD_STR_EMPTY), taint->value);
-}
-
 static bool fit_tolerates_all(const struct td_json *tolerations, const struct td_taint *taint)
 {
     const struct td_json *t =
         td_json_is(tolerations, TD_JSON_TYPE_ARRAY) ? tolerations->first : NULL;
-    while (t && !fit_tolerates(t, taint)) {
+    while (t && !td_toleration_matches(t, taint->key, taint->value, taint->effect)) {
         t = t->next;
     }
     return t != NULL;
