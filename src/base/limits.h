@@ -59,6 +59,11 @@
 #define TD_ENGINE_TICK_MS 5000 /* between two looks at what containers want and get */
 #define TD_ENGINE_NODES_MAX 10000
 #define TD_ENGINE_CONTAINERS_MAX ((size_t)1 << 20) /* of one node */
+#define TD_WORLD_ENTRIES_MAX ((size_t)1 << 20)     /* pods, workloads or autoscalers it knows */
+#define TD_WORLD_KEY_BYTES_MAX ((size_t)8192)      /* namespace, kind and name */
+#define TD_WORLD_DECISION_BYTES_MAX ((size_t)240)  /* of a line for people */
+#define TD_WORLD_DECISIONS_MAX ((size_t)16)        /* roles of one workload that are kept apart */
+#define TD_WORLD_TRIES_MAX 8                       /* of one request while the server fails */
 #define TD_WEBHOOKS_MAX 64                         /* that one request is sent to */
 #define TD_WEBHOOK_PEERS_MAX 256 /* servers of webhooks that we keep connections to */
 #define TD_WEBHOOK_ANSWER_BYTES_MAX ((size_t)8 << 20)

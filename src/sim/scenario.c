@@ -11,6 +11,16 @@
 
 #define SCENARIO_API "sim.tandem.dev/v1"
 
+static uint64_t scenario_demand_seed(uint64_t seed, size_t index)
+{
+    return seed * UINT64_C(0x9e3779b97f4a7c15) + index;
+}
+
+static uint64_t scenario_metric_seed(uint64_t seed, size_t index)
+{
+    return seed + 7919 * (index + 1);
+}
+
 /* A path of the file, beside it when relative. */
 static td_str scenario_path(struct td_arena *arena, td_str file, td_str path)
 {
@@ -94,7 +104,7 @@ static int scenario_demands(const struct td_place *place, struct td_scenario *re
         code = td_scenario_read_demand(&at, demand);
         demand->ns = ret->ns;
         demand->line = item->line;
-        demand->seed = ret->seed * UINT64_C(0x9e3779b97f4a7c15) + count;
+        demand->seed = scenario_demand_seed(ret->seed, count);
         for (size_t i = 0; code == TD_OK && i < count; i++) {
             if (td_str_equal(demands[i].kind, demand->kind) &&
                 td_str_equal(demands[i].name, demand->name) &&
@@ -298,7 +308,7 @@ static int scenario_metrics(const struct td_place *place, struct td_scenario *re
     for (const struct td_json *item = code == TD_OK ? series.value->first : NULL;
          item && code == TD_OK; item = item->next, count++) {
         struct td_place at = td_place_item(&series, item, count);
-        metrics[count].seed = ret->seed + 7919 * (count + 1);
+        metrics[count].seed = scenario_metric_seed(ret->seed, count);
         code = scenario_metric(&at, &metrics[count]);
     }
     ret->metrics = metrics;
@@ -385,4 +395,21 @@ int td_scenario_load(struct td_arena *arena, const char *path, struct td_scenari
     td_str text;
     int code = td_file_read(path, arena, TD_YAML_BYTES_MAX, &text, err);
     return code == TD_OK ? td_scenario_parse(arena, td_str_from(path), text, ret, err) : code;
+}
+
+void td_scenario_set_seed(struct td_arena *arena, struct td_scenario *scenario, uint64_t seed)
+{
+    struct td_demand *demands = td_arena_array(arena, struct td_demand, scenario->demand_count);
+    struct td_measure *metrics = td_arena_array(arena, struct td_measure, scenario->metric_count);
+    for (size_t i = 0; i < scenario->demand_count; i++) {
+        demands[i] = scenario->demands[i];
+        demands[i].seed = scenario_demand_seed(seed, i);
+    }
+    for (size_t i = 0; i < scenario->metric_count; i++) {
+        metrics[i] = scenario->metrics[i];
+        metrics[i].seed = scenario_metric_seed(seed, i);
+    }
+    scenario->seed = seed;
+    scenario->demands = demands;
+    scenario->metrics = metrics;
 }

@@ -78,8 +78,8 @@ struct td_world_row {
     uint64_t restart_count;         /* of its containers, since the start, as the two below */
     uint64_t eviction_count;
     uint64_t resize_count;
-    td_duration decided_at;         /* since the start; below 0: never */
-    td_str decision;                /* what last happened to it, for people */
+    td_duration decided_at; /* since the start; below 0: never */
+    td_str decision;        /* what last happened to it, for people */
 };
 
 struct td_world_view {
