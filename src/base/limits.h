@@ -58,13 +58,20 @@
 /* The local cluster. */
 #define TD_ENGINE_TICK_MS 5000 /* between two looks at what containers want and get */
 #define TD_ENGINE_NODES_MAX 10000
-#define TD_ENGINE_CONTAINERS_MAX ((size_t)1 << 20) /* of one node */
-#define TD_WORLD_ENTRIES_MAX ((size_t)1 << 20)     /* pods, workloads or autoscalers it knows */
-#define TD_WORLD_KEY_BYTES_MAX ((size_t)8192)      /* namespace, kind and name */
-#define TD_WORLD_DECISION_BYTES_MAX ((size_t)240)  /* of a line for people */
-#define TD_WORLD_DECISIONS_MAX ((size_t)16)        /* roles of one workload that are kept apart */
-#define TD_WORLD_TRIES_MAX 8                       /* of one request while the server fails */
-#define TD_WEBHOOKS_MAX 64                         /* that one request is sent to */
+#define TD_ENGINE_PODS_MAX ((size_t)1 << 18)       /* of all nodes */
+#define TD_ENGINE_CONTAINERS_MAX ((size_t)1 << 20) /* of all pods */
+#define TD_ENGINE_ENTRIES_MAX ((size_t)1 << 20)    /* of what workloads want */
+#define TD_ENGINE_ROWS_MAX ((size_t)1 << 21)       /* roles of workloads that run or are named */
+#define TD_ENGINE_KEY_BYTES_MAX ((size_t)1 << 20)  /* names of a pod or a workload together */
+#define TD_ENGINE_STARTUP_MAX ((int64_t)86400 * 365 * 1000000000) /* however slow starts are */
+#define TD_ENGINE_SAMPLES_MAX ((size_t)256)                       /* kept of one container */
+#define TD_ENGINE_LATENCY_SECONDS_MAX 3600                        /* told at most */
+#define TD_WORLD_ENTRIES_MAX ((size_t)1 << 20)    /* pods, workloads or autoscalers it knows */
+#define TD_WORLD_KEY_BYTES_MAX ((size_t)8192)     /* namespace, kind and name */
+#define TD_WORLD_DECISION_BYTES_MAX ((size_t)240) /* of a line for people */
+#define TD_WORLD_DECISIONS_MAX ((size_t)16)       /* roles of one workload that are kept apart */
+#define TD_WORLD_TRIES_MAX 8                      /* of one request while the server fails */
+#define TD_WEBHOOKS_MAX 64                        /* that one request is sent to */
 #define TD_WEBHOOK_PEERS_MAX 256 /* servers of webhooks that we keep connections to */
 #define TD_WEBHOOK_ANSWER_BYTES_MAX ((size_t)8 << 20)
 #define TD_API_HEADERS_MAX 64                      /* of one answer, warnings included */

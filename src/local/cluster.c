@@ -150,6 +150,14 @@ int td_cluster_new(const struct td_cluster_options *options, struct td_cluster *
     td_arena_init(&cluster->arena, TD_TREE_ARENA_BYTES_MAX);
     td_identity_init(&cluster->identity);
     cluster->name = td_arena_copy_str(&cluster->arena, options->name);
+    const struct td_engine_options engine = {
+        .loop = options->loop,
+        .demands = options->demands,
+        .demand_count = options->demand_count,
+        .metrics_every = options->metrics_every,
+        .metrics_lag = options->metrics_lag,
+    };
+    cluster->engine = td_engine_new(&engine);
     int code = cluster_start_api(cluster, options, err);
     if (code == TD_OK && options->listen) {
         code = cluster_start_server(cluster, options, err);
@@ -176,6 +184,7 @@ void td_cluster_free(struct td_cluster *cluster)
     td_gc_free(cluster->gc);
     td_crds_free(cluster->crds);
     td_api_free(cluster->api);
+    td_engine_free(cluster->engine);
     td_auth_free(cluster->auth);
     td_store_free(cluster->store);
     td_identity_done(&cluster->identity);

@@ -70,14 +70,40 @@ struct td_want {
     double memory_bytes;
 };
 
-struct td_demand_moment {
-    td_duration since;        /* the scenario's start */
-    td_duration age;          /* of the container */
-    td_duration startup_time; /* the entry's, or longer while starts are slow */
-    uint64_t seed;            /* of the container's own noise */
-    bool is_ready;
-    double request_rate; /* REQUESTS: a second, this container's share */
-    td_str role;         /* value of the role label; empty: none */
+/* What the containers of an entry want before what is their own, worked out once for all of them.
+ */
+struct td_demand_level {
+    double cpu_milli; /* PER_POD, RUN, and ROLES of that role */
+    double memory_bytes;
+    double cpu_noise; /* each container's own, on top */
+    double memory_noise;
 };
 
-struct td_want td_demand_at(const struct td_demand *demand, const struct td_demand_moment *moment);
+/* The role of that label's value: its place, or role_count when none has it. */
+size_t td_demand_role(const struct td_demand *demand, td_str value);
+
+/* `role` is a place, or role_count; cpu and memory are asked at moments of their own. */
+void td_demand_cpu_level(const struct td_demand *demand, size_t role, td_duration since,
+                         struct td_demand_level *level);
+void td_demand_memory_level(const struct td_demand *demand, size_t role, td_duration since,
+                            struct td_demand_level *level);
+
+/* The next moment at which one of its series jumps, or INT64_MAX. */
+td_duration td_demand_next_jump(const struct td_demand *demand, td_duration since);
+
+/* One container in an interval in which nothing jumps. */
+struct td_demand_moment {
+    td_duration age;            /* of the container, when it begins */
+    td_duration span;           /* how long it is */
+    td_duration startup_time;   /* the entry's, or longer while starts are slow */
+    struct td_series_beat beat; /* where its own noise is */
+    uint64_t seed;              /* of that noise */
+    double request_rate;        /* REQUESTS: a second, this container's share */
+};
+
+/* Processor time of one unit of work in the middle of the interval, against a warm container's. */
+double td_demand_warmth(const struct td_demand *demand, const struct td_demand_moment *moment);
+
+/* Cpu on average over the interval, memory at its end. */
+struct td_want td_demand_want(const struct td_demand *demand, const struct td_demand_level *level,
+                              const struct td_demand_moment *moment);

@@ -1,5 +1,7 @@
 #include "local/series.h"
 
+#include <stdbool.h>
+
 #define SERIES_DAY (24 * TD_HOUR)
 #define SERIES_NOISE_EVERY TD_MINUTE /* noise is drawn anew, straight lines between */
 
@@ -71,25 +73,37 @@ static double series_random(uint64_t seed, int64_t n)
     return (double)(z >> 11) / (double)(UINT64_C(1) << 52) - 1;
 }
 
-static double series_noise(td_duration since, uint64_t seed)
+struct td_series_beat td_series_beat(td_duration since)
 {
-    int64_t n = since / SERIES_NOISE_EVERY;
-    double share = (double)(since % SERIES_NOISE_EVERY) / (double)SERIES_NOISE_EVERY;
-    double from = series_random(seed, n);
-    return from + (series_random(seed, n + 1) - from) * share;
+    return (struct td_series_beat){
+        .draw = since / SERIES_NOISE_EVERY,
+        .share = (double)(since % SERIES_NOISE_EVERY) / (double)SERIES_NOISE_EVERY,
+    };
 }
 
-double td_series_at(const struct td_series *series, td_duration since, uint64_t seed)
+double td_series_noise(struct td_series_beat beat, uint64_t seed)
+{
+    double from = series_random(seed, beat.draw);
+    return from + (series_random(seed, beat.draw + 1) - from) * beat.share;
+}
+
+/* Steps and ramps may begin again. */
+static td_duration series_inside(const struct td_series *series, td_duration since)
+{
+    return series->period > 0 ? since % series->period : since;
+}
+
+double td_series_plain(const struct td_series *series, td_duration since)
 {
     double value = series->low;
     switch (series->shape) {
     case TD_SERIES_CONSTANT:
         break;
     case TD_SERIES_STEPS:
-        value = series_steps(series, since);
+        value = series_steps(series, series_inside(series, since));
         break;
     case TD_SERIES_RAMP:
-        value = series_ramp(series, since);
+        value = series_ramp(series, series_inside(series, since));
         break;
     case TD_SERIES_DAY:
         value = series_day(series, since);
@@ -101,25 +115,51 @@ double td_series_at(const struct td_series *series, td_duration since, uint64_t 
         value = series_spikes(series, since);
         break;
     }
+    return value > 0 ? value : 0;
+}
+
+double td_series_at(const struct td_series *series, td_duration since, uint64_t seed)
+{
+    double value = td_series_plain(series, since);
     if (series->noise > 0) {
-        value *= 1 + series->noise * series_noise(since, seed);
+        value *= 1 + series->noise * td_series_noise(td_series_beat(since), seed);
     }
     return value > 0 ? value : 0;
 }
 
+/* The next point of steps, or the end of the period. */
+static td_duration series_next_step(const struct td_series *series, td_duration since)
+{
+    td_duration inside = series_inside(series, since);
+    td_duration next = series->period > 0 ? series->period : INT64_MAX;
+    if (series->shape == TD_SERIES_STEPS) {
+        size_t i = series_point(series, inside);
+        i = i == series->point_count ? 0 : i + 1;
+        if (i < series->point_count && series->points[i].at < next) {
+            next = series->points[i].at;
+        }
+    }
+    return next < INT64_MAX ? since - inside + next : INT64_MAX;
+}
+
 td_duration td_series_next_jump(const struct td_series *series, td_duration since)
 {
-    if (series->shape == TD_SERIES_STEPS) {
-        size_t i = series_point(series, since);
-        size_t next = i == series->point_count ? 0 : i + 1;
-        return next < series->point_count ? series->points[next].at : INT64_MAX;
-    }
-    if (series->shape == TD_SERIES_SPIKES && series->every > 0) {
-        td_duration inside = since % series->every;
-        return since - inside + (inside < series->lasts ? series->lasts : series->every);
-    }
-    if (series->shape == TD_SERIES_WEEK) {
+    switch (series->shape) {
+    case TD_SERIES_STEPS:
+    case TD_SERIES_RAMP:
+        return series_next_step(series, since);
+    case TD_SERIES_SPIKES:
+        if (series->every > 0) {
+            td_duration inside = since % series->every;
+            bool is_high = inside < series->lasts && series->lasts < series->every;
+            return since - inside + (is_high ? series->lasts : series->every);
+        }
+        return INT64_MAX;
+    case TD_SERIES_WEEK:
         return since - since % SERIES_DAY + SERIES_DAY;
+    case TD_SERIES_CONSTANT:
+    case TD_SERIES_DAY:
+        break;
     }
     return INT64_MAX;
 }

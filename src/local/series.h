@@ -42,6 +42,16 @@ struct td_series {
 /* Never negative. `seed` tells two series with the same noise apart. */
 double td_series_at(const struct td_series *series, td_duration since, uint64_t seed);
 
+/* The same in parts, for whoever needs one series with many noises: the value without noise, where
+ * a moment is between two draws, and the noise of a seed there, in [-1, 1). */
+struct td_series_beat {
+    int64_t draw;
+    double share; /* of the way to the next one */
+};
+double td_series_plain(const struct td_series *series, td_duration since);
+struct td_series_beat td_series_beat(td_duration since);
+double td_series_noise(struct td_series_beat beat, uint64_t seed);
+
 /* The next moment after `since` at which the value jumps, or INT64_MAX: between jumps it is smooth.
  */
 td_duration td_series_next_jump(const struct td_series *series, td_duration since);

@@ -14,8 +14,9 @@
 
 static void step(struct td_body *body, double capacity, td_duration span)
 {
-    struct td_body *const bodies[] = {body};
-    td_physics_step(bodies, 1, capacity, span);
+    struct td_body_group group = {.bodies = &body, .count = 1};
+    struct td_body_group *const groups[] = {&group};
+    td_physics_step(groups, 1, capacity, span);
 }
 
 /* Memory equal to the limit is allowed, one byte more kills. */
@@ -81,14 +82,20 @@ static void test_physics_shares_a_full_node_by_requests(void **state)
     struct td_body a = {.cpu_request_milli = 1000, .want_cpu_milli = 3000};
     struct td_body b = {.cpu_request_milli = 3000, .want_cpu_milli = 4000};
     struct td_body c = {.cpu_request_milli = 2000, .want_cpu_milli = 400};
-    struct td_body *const bodies[] = {&a, &b, &c};
-    td_physics_step(bodies, 3, 4400, TD_SECOND);
+    struct td_body *bodies[] = {&a, &b, &c};
+    struct td_body_group pods[] = {
+        {.bodies = &bodies[0], .count = 1},
+        {.bodies = &bodies[1], .count = 1},
+        {.bodies = &bodies[2], .count = 1},
+    };
+    struct td_body_group *const groups[] = {&pods[0], &pods[1], &pods[2]};
+    td_physics_step(groups, 3, 4400, TD_SECOND);
     assert_true(c.cpu_milli == 400);
     assert_true(a.cpu_milli == 1000); /* the other 4000 as 1 to 3 */
     assert_true(b.cpu_milli == 3000);
     assert_true(a.starved_cpu_seconds == 2);
     assert_true(a.throttled_cpu_seconds == 0);
-    td_physics_step(bodies, 3, 8000, TD_SECOND);
+    td_physics_step(groups, 3, 8000, TD_SECOND);
     assert_true(a.cpu_milli == 3000 && b.cpu_milli == 4000);
 }
 
