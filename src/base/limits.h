@@ -156,6 +156,27 @@
 #define TD_TRACE_WINDOWS_MAX ((size_t)8000000) /* windows of all of them */
 #define TD_TRACE_POINTS_MAX ((size_t)20000000) /* points of Prometheus series, before windows */
 
+/* Scenario files. */
+#define TD_SCENARIO_BYTES_MAX ((size_t)16 << 20) /* one file */
+#define TD_SCENARIO_DAYS_MAX 3650                /* of any duration in it */
+#define TD_SCENARIO_DEMANDS_MAX ((size_t)20000)  /* demand entries */
+#define TD_SCENARIO_EVENTS_MAX ((size_t)20000)
+#define TD_SCENARIO_MANIFESTS_MAX ((size_t)1000) /* named by one scenario */
+#define TD_SCENARIO_METRICS_MAX ((size_t)1000)   /* series that metrics tell */
+#define TD_SCENARIO_LABELS_MAX ((size_t)32)      /* of one external metric */
+#define TD_SCENARIO_ROLES_MAX ((size_t)64)       /* of one workload */
+#define TD_SCENARIO_POINTS_MAX ((size_t)1000000) /* of all series, those of traces too */
+#define TD_SCENARIO_CHAIN_MAX ((size_t)16)       /* workloads that pass on requests in turn */
+#define TD_SCENARIO_PODS_PER_NODE_MAX 10000
+#define TD_SCENARIO_REPLICAS_MAX 100000           /* that an event asks for */
+#define TD_SCENARIO_CPU_MAX 1000000               /* cores of anything */
+#define TD_SCENARIO_MEMORY_MAX ((size_t)1 << 50)  /* bytes of anything: 1Pi */
+#define TD_SCENARIO_RATE_MAX 1000000000           /* requests a second */
+#define TD_SCENARIO_TIMES_MAX 1000                /* requests sent for one that is served */
+#define TD_SCENARIO_FACTOR_MAX 1000000            /* factors and weights */
+#define TD_SCENARIO_AMOUNT_MAX 1000000000000000   /* of a metric */
+#define TD_SCENARIO_METRICS_SPAN_MAX_SECONDS 3600 /* resolution or lag of metrics */
+
 #define TD_HVPA_METRICS_MAX 100    /* metrics of one Hvpa */
 #define TD_LOOP_CONTAINERS_MAX 100 /* containers of a pod whose autoscalers are held together */
 

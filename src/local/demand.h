@@ -51,7 +51,8 @@ struct td_demand {
     td_str role_label;           /* ROLES, and REQUESTS that are not shared evenly; empty: none */
     const struct td_demand_role *roles;
     size_t role_count;
-    td_duration run_time; /* RUN */
+    td_duration run_time;  /* RUN */
+    td_duration run_every; /* RUN of a CronJob: as often as its schedule must say; 0: unsaid */
     double idle_cpu_milli;
     double idle_memory_bytes;
     td_duration startup_time; /* until it is ready */

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/str.h"
+#include "kube/labels.h"
 #include "local/series.h"
 
 struct td_engine;
@@ -16,8 +17,9 @@ struct td_engine;
 struct td_measure {
     td_str name;
     td_str ns;
-    td_str kind;   /* of the object that it is about: "Service"; empty: external */
-    td_str object; /* its name */
+    td_str kind;             /* of the object that it is about: "Service"; empty: external */
+    td_str object;           /* its name */
+    struct td_labels labels; /* external: that a selector can ask for */
     struct td_series series;
     uint64_t seed;
 };

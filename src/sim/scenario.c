@@ -1,67 +1,68 @@
 #include "sim/scenario.h"
 
-#include <stdlib.h>
-
 #include "base/error.h"
 #include "base/file.h"
 #include "base/limits.h"
+#include "base/timefmt.h"
 #include "base/yaml.h"
+#include "kube/names.h"
+#include "local/cron_schedule.h"
 #include "sim/scenario_demand.h"
+#include "sim/scenario_events.h"
 #include "sim/scenario_values.h"
 
 #define SCENARIO_API "sim.tandem.dev/v1"
+#define SCENARIO_RUNS_LOOKED_AT                                                                    \
+    50 /* of a schedule, to see whether its runs are equally far apart */
+#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
-static uint64_t scenario_demand_seed(uint64_t seed, size_t index)
+static int scenario_node(const struct td_place *place, int64_t room, struct td_node_size *ret)
 {
-    return seed * UINT64_C(0x9e3779b97f4a7c15) + index;
-}
-
-static uint64_t scenario_metric_seed(uint64_t seed, size_t index)
-{
-    return seed + 7919 * (index + 1);
-}
-
-/* A path of the file, beside it when relative. */
-static td_str scenario_path(struct td_arena *arena, td_str file, td_str path)
-{
-    size_t slash = file.len;
-    while (slash > 0 && file.ptr[slash - 1] != '/') {
-        slash--;
+    struct node_amounts {
+        double cpu_milli;
+        double memory_bytes;
+    };
+    static const struct td_place_field fields[] = {
+        {"count", TD_PLACE_OTHER, false, 0},
+        {"cpu", TD_PLACE_CPU, false, offsetof(struct node_amounts, cpu_milli)},
+        {"memory", TD_PLACE_BYTES, false, offsetof(struct node_amounts, memory_bytes)},
+        {"pods", TD_PLACE_OTHER, false, 0},
+    };
+    *ret = td_node_size_usual(1);
+    struct node_amounts amounts = {.cpu_milli = (double)ret->cpu_milli,
+                                   .memory_bytes = (double)ret->memory_bytes};
+    struct td_place count = td_place_member(place, "count");
+    struct td_place cpu = td_place_member(place, "cpu");
+    struct td_place memory = td_place_member(place, "memory");
+    struct td_place pods = td_place_member(place, "pods");
+    int code = td_place_fields(place, fields, COUNT(fields), &amounts);
+    code = code == TD_OK ? td_place_int(&count, 1, TD_NODES_OWN_MAX, &ret->count) : code;
+    code = code == TD_OK ? td_place_int(&pods, 1, TD_SCENARIO_PODS_PER_NODE_MAX, &ret->pods) : code;
+    if (code == TD_OK && ret->count > room) {
+        return td_place_refuse(place, "with it there are more than %d nodes", TD_NODES_OWN_MAX);
     }
-    if (td_str_starts_with(path, TD_STR("/")) || slash == 0) {
-        return td_arena_copy_str(arena, path);
+    if (code == TD_OK && (amounts.cpu_milli < 1 || amounts.memory_bytes < 1)) {
+        return td_place_refuse(amounts.cpu_milli < 1 ? &cpu : &memory, "a node must have some");
     }
-    return td_arena_format(arena, "%.*s%.*s", TD_STR_ARG(td_str_slice(file, 0, slash)),
-                           TD_STR_ARG(path));
+    ret->cpu_milli = (int64_t)amounts.cpu_milli;
+    ret->memory_bytes = (int64_t)amounts.memory_bytes;
+    return code;
 }
 
 static int scenario_nodes(const struct td_place *place, struct td_scenario *ret)
 {
-    static const char *const names[] = {"count", "cpu", "memory", "pods", NULL};
-    if (!place->value) {
-        return TD_OK;
-    }
-    int code = td_place_array(place);
-    struct td_node_size *nodes =
-        td_arena_array(place->arena, struct td_node_size, code == TD_OK ? place->value->count : 0);
     size_t count = 0;
-    for (const struct td_json *item = code == TD_OK ? place->value->first : NULL;
-         item && code == TD_OK; item = item->next, count++) {
-        struct td_place at = td_place_item(place, item, count);
-        double cpu = 8000;
-        double memory = 34359738368.0;
-        nodes[count] = (struct td_node_size){.count = 1, .pods = 110};
-        code = td_place_object(&at, names);
-        struct td_place number = td_place_member(&at, "count");
-        struct td_place cpus = td_place_member(&at, "cpu");
-        struct td_place bytes = td_place_member(&at, "memory");
-        struct td_place pods = td_place_member(&at, "pods");
-        code = code == TD_OK ? td_place_int(&number, 1, 5000, &nodes[count].count) : code;
-        code = code == TD_OK ? td_place_cpu(&cpus, &cpu) : code;
-        code = code == TD_OK ? td_place_bytes(&bytes, &memory) : code;
-        code = code == TD_OK ? td_place_int(&pods, 1, 10000, &nodes[count].pods) : code;
-        nodes[count].cpu_milli = (int64_t)cpu;
-        nodes[count].memory_bytes = (int64_t)memory;
+    int64_t total = 0;
+    int code = td_place_list(place, TD_NODES_OWN_MAX, &count);
+    if (code != TD_OK || count == 0) {
+        return code;
+    }
+    struct td_node_size *nodes = td_arena_array(place->source->arena, struct td_node_size, count);
+    const struct td_json *item = place->value->first;
+    for (size_t i = 0; code == TD_OK && i < count; i++, item = item->next) {
+        struct td_place at = td_place_item(place, item, i);
+        code = scenario_node(&at, TD_NODES_OWN_MAX - total, &nodes[i]);
+        total += nodes[i].count;
     }
     ret->nodes = nodes;
     ret->node_count = count;
@@ -70,319 +71,258 @@ static int scenario_nodes(const struct td_place *place, struct td_scenario *ret)
 
 static int scenario_manifests(const struct td_place *place, struct td_scenario *ret)
 {
-    if (!place->value) {
-        return TD_OK;
-    }
-    int code = td_place_array(place);
-    td_str *paths = td_arena_array(place->arena, td_str, code == TD_OK ? place->value->count : 0);
     size_t count = 0;
-    for (const struct td_json *item = code == TD_OK ? place->value->first : NULL;
-         item && code == TD_OK; item = item->next, count++) {
-        struct td_place at = td_place_item(place, item, count);
-        td_str text = TD_STR_EMPTY;
-        code = td_place_text(&at, true, &text);
-        paths[count] = scenario_path(place->arena, place->file, text);
+    int code = td_place_list(place, TD_SCENARIO_MANIFESTS_MAX, &count);
+    if (code != TD_OK || count == 0) {
+        return code;
+    }
+    td_str *paths = td_arena_array(place->source->arena, td_str, count);
+    const struct td_json *item = place->value->first;
+    for (size_t i = 0; code == TD_OK && i < count; i++, item = item->next) {
+        struct td_place at = td_place_item(place, item, i);
+        code = td_place_read(&at, TD_PLACE_PATH, &paths[i]);
     }
     ret->manifests = paths;
     ret->manifest_count = count;
     return code;
 }
 
-static int scenario_demands(const struct td_place *place, struct td_scenario *ret)
-{
-    if (!place->value) {
-        return TD_OK;
-    }
-    int code = td_place_array(place);
-    struct td_demand *demands =
-        td_arena_array(place->arena, struct td_demand, code == TD_OK ? place->value->count : 0);
-    size_t count = 0;
-    for (const struct td_json *item = code == TD_OK ? place->value->first : NULL;
-         item && code == TD_OK; item = item->next, count++) {
-        struct td_place at = td_place_item(place, item, count);
-        struct td_demand *demand = &demands[count];
-        code = td_scenario_read_demand(&at, demand);
-        demand->ns = ret->ns;
-        demand->line = item->line;
-        demand->seed = scenario_demand_seed(ret->seed, count);
-        for (size_t i = 0; code == TD_OK && i < count; i++) {
-            if (td_str_equal(demands[i].kind, demand->kind) &&
-                td_str_equal(demands[i].name, demand->name) &&
-                td_str_equal(demands[i].container, demand->container)) {
-                struct td_place target = td_place_member(&at, "target");
-                code = td_place_refuse(&target, "is the target of spec.demand[%zu] already", i);
-            }
-        }
-    }
-    ret->demands = demands;
-    ret->demand_count = count;
-    return code;
-}
-
-/* ---- Events ---- */
-
-static const struct {
-    const char *name;
-    enum td_scenario_action action;
-    const char *needs[4];
-} scenario_actions[] = {
-    {"move-role", TD_ACTION_MOVE_ROLE, {"target", "label", "to", NULL}},
-    {"node-loss", TD_ACTION_NODE_LOSS, {"node", "for", NULL}},
-    {"webhook-down", TD_ACTION_WEBHOOK_DOWN, {"for", NULL}},
-    {"metrics-gap", TD_ACTION_METRICS_GAP, {"for", NULL}},
-    {"api-errors", TD_ACTION_API_ERRORS, {"for", "share", NULL}},
-    {"slow-start", TD_ACTION_SLOW_START, {"target", "for", "factor", NULL}},
-    {"scale", TD_ACTION_SCALE, {"target", "replicas", NULL}},
-    {"apply", TD_ACTION_APPLY, {"manifest", NULL}},
-};
-
-static int event_action(const struct td_place *place, const struct td_place *at,
-                        enum td_scenario_action *ret)
-{
-    td_str text = TD_STR_EMPTY;
-    int code = td_place_text(place, true, &text);
-    for (size_t i = 0; code == TD_OK && i < sizeof(scenario_actions) / sizeof(scenario_actions[0]);
-         i++) {
-        if (!td_str_equal(text, td_str_from(scenario_actions[i].name))) {
-            continue;
-        }
-        for (size_t n = 0; scenario_actions[i].needs[n]; n++) {
-            struct td_place member = td_place_member(at, scenario_actions[i].needs[n]);
-            if (!member.value) {
-                return td_place_refuse(&member, "is required by %s", scenario_actions[i].name);
-            }
-        }
-        *ret = scenario_actions[i].action;
-        return TD_OK;
-    }
-    return code == TD_OK ? td_place_refuse(place, "must be move-role, node-loss, webhook-down, "
-                                                  "metrics-gap, api-errors, slow-start, scale or "
-                                                  "apply")
-                         : code;
-}
-
-/* "statefulset/db" */
-static int event_target(const struct td_place *place, struct td_scenario_event *ret)
-{
-    td_str text = TD_STR_EMPTY;
-    int code = td_place_text(place, false, &text);
-    size_t slash = td_str_find(text, '/', 0);
-    if (code != TD_OK || text.len == 0) {
-        return code;
-    }
-    ret->name = td_str_slice(text, slash + 1, text.len);
-    if (ret->name.len == 0) {
-        return td_place_refuse(place, "must be kind/name, such as statefulset/db");
-    }
-    return td_scenario_read_kind(place, td_str_slice(text, 0, slash), &ret->kind);
-}
-
-static int event_label(const struct td_place *place, struct td_scenario_event *ret)
-{
-    td_str text = TD_STR_EMPTY;
-    int code = td_place_text(place, false, &text);
-    size_t equals = td_str_find(text, '=', 0);
-    if (code == TD_OK && text.len > 0 && equals == text.len) {
-        return td_place_refuse(place, "must be key=value, such as role=leader");
-    }
-    ret->label_key = td_str_slice(text, 0, equals);
-    ret->label_value = td_str_slice(text, equals + 1, text.len);
-    return code;
-}
-
-static int scenario_event(const struct td_place *at, struct td_scenario_event *ret)
-{
-    static const char *const names[] = {"at",  "do",    "target", "label",    "to",       "node",
-                                        "for", "share", "factor", "replicas", "manifest", NULL};
-    int code = td_place_object(at, names);
-    struct td_place when = td_place_member(at, "at");
-    struct td_place action = td_place_member(at, "do");
-    struct td_place target = td_place_member(at, "target");
-    struct td_place label = td_place_member(at, "label");
-    struct td_place to = td_place_member(at, "to");
-    struct td_place node = td_place_member(at, "node");
-    struct td_place lasts = td_place_member(at, "for");
-    struct td_place share = td_place_member(at, "share");
-    struct td_place factor = td_place_member(at, "factor");
-    struct td_place replicas = td_place_member(at, "replicas");
-    struct td_place manifest = td_place_member(at, "manifest");
-    if (code == TD_OK && !when.value) {
-        return td_place_refuse(&when, "is required");
-    }
-    int64_t count = 0;
-    code = code == TD_OK ? td_place_duration(&when, &ret->at) : code;
-    code = code == TD_OK ? event_action(&action, at, &ret->action) : code;
-    code = code == TD_OK ? event_target(&target, ret) : code;
-    code = code == TD_OK ? event_label(&label, ret) : code;
-    code = code == TD_OK ? td_place_text(&to, false, &ret->to) : code;
-    code = code == TD_OK ? td_place_text(&node, false, &ret->node) : code;
-    code = code == TD_OK ? td_place_duration(&lasts, &ret->lasts) : code;
-    code = code == TD_OK ? td_place_share(&share, &ret->amount) : code;
-    code = code == TD_OK ? td_place_number(&factor, 0, &ret->amount) : code;
-    code = code == TD_OK ? td_place_int(&replicas, 0, 100000, &count) : code;
-    code = code == TD_OK ? td_place_text(&manifest, false, &ret->manifest) : code;
-    ret->amount = replicas.value ? (double)count : ret->amount;
-    ret->line = at->value ? at->value->line : 0;
-    if (ret->manifest.len > 0) {
-        ret->manifest = scenario_path(at->arena, at->file, ret->manifest);
-    }
-    return code;
-}
-
-static int scenario_compare_events(const void *a, const void *b)
-{
-    const struct td_scenario_event *left = a;
-    const struct td_scenario_event *right = b;
-    if (left->at != right->at) {
-        return left->at < right->at ? -1 : 1;
-    }
-    return left->line < right->line ? -1 : left->line > right->line;
-}
-
-static int scenario_events(const struct td_place *place, struct td_scenario *ret)
-{
-    if (!place->value) {
-        return TD_OK;
-    }
-    int code = td_place_array(place);
-    struct td_scenario_event *events = td_arena_array(place->arena, struct td_scenario_event,
-                                                      code == TD_OK ? place->value->count : 0);
-    size_t count = 0;
-    for (const struct td_json *item = code == TD_OK ? place->value->first : NULL;
-         item && code == TD_OK; item = item->next, count++) {
-        struct td_place at = td_place_item(place, item, count);
-        code = scenario_event(&at, &events[count]);
-    }
-    qsort(events, count, sizeof(events[0]), scenario_compare_events);
-    ret->events = events;
-    ret->event_count = count;
-    return code;
-}
-
 /* ---- Metrics ---- */
 
-/* A metric's numbers are quantities: "20", "300m". */
-static int metric_value(const struct td_place *place, double *ret)
+static int metric_labels(const struct td_place *place, struct td_labels *ret)
 {
-    return td_place_bytes(place, ret);
-}
-
-static int scenario_metric(const struct td_place *at, struct td_measure *ret)
-{
-    static const char *const names[] = {"name", "about", "value", NULL};
-    int code = td_place_object(at, names);
-    struct td_place name = td_place_member(at, "name");
-    struct td_place about = td_place_member(at, "about");
-    struct td_place value = td_place_member(at, "value");
-    if (code == TD_OK && !value.value) {
-        return td_place_refuse(&value, "is required");
-    }
-    struct td_scenario_event target = {.name = TD_STR_EMPTY};
-    code = code == TD_OK ? td_place_text(&name, true, &ret->name) : code;
-    code = code == TD_OK ? event_target(&about, &target) : code;
-    ret->kind = target.kind;
-    ret->object = target.name;
-    return code == TD_OK ? td_place_series(&value, metric_value, &ret->series) : code;
-}
-
-static int scenario_metrics(const struct td_place *place, struct td_scenario *ret)
-{
-    static const char *const names[] = {"resolution", "lag", "series", NULL};
-    ret->metrics_every = 15 * TD_SECOND;
     if (!place->value) {
         return TD_OK;
     }
-    int code = td_place_object(place, names);
-    struct td_place every = td_place_member(place, "resolution");
-    struct td_place lag = td_place_member(place, "lag");
-    struct td_place series = td_place_member(place, "series");
-    code = code == TD_OK ? td_place_duration(&every, &ret->metrics_every) : code;
-    code = code == TD_OK ? td_place_duration(&lag, &ret->metrics_lag) : code;
-    if (code != TD_OK || !series.value) {
+    if (!td_json_is(place->value, TD_JSON_TYPE_OBJECT) ||
+        place->value->count > TD_SCENARIO_LABELS_MAX) {
+        return td_place_refuse(place, "must be a mapping of at most %zu labels",
+                               TD_SCENARIO_LABELS_MAX);
+    }
+    for (const struct td_json *m = place->value->first; m; m = m->next) {
+        const struct td_place label = {
+            .source = place->source, .parent = place, .name = m->key, .value = m};
+        if (!td_json_is(m, TD_JSON_TYPE_STRING) || td_name_check_qualified(m->key, NULL) > 0 ||
+            td_name_check_label_value(m->text, NULL) > 0) {
+            return td_place_refuse(&label, "must be a label: a key and a text");
+        }
+    }
+    *ret = td_labels_from_json(place->source->arena, place->value);
+    return TD_OK;
+}
+
+/* It is a part of URLs, and so has no characters that mean something there. */
+static int metric_name(const struct td_place *place, td_str name)
+{
+    for (size_t i = 0; i < name.len; i++) {
+        char c = name.ptr[i];
+        bool is_plain = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+                        (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.' || c == ':';
+        if (!is_plain) {
+            return td_place_refuse(place, "must be letters, digits, '_', '-', '.' and ':'");
+        }
+    }
+    return TD_OK;
+}
+
+/* Whose value would be asked for, of two with the same text? */
+static int metric_only_once(const struct td_place *place, const struct td_measure *measure,
+                            struct td_map *seen)
+{
+    struct td_arena *arena = place->source->arena;
+    td_str key = td_arena_format(arena, "%.*s %.*s/%.*s", TD_STR_ARG(measure->name),
+                                 TD_STR_ARG(measure->kind), TD_STR_ARG(measure->object));
+    for (size_t i = 0; i < measure->labels.count; i++) {
+        key = td_arena_format(arena, "%.*s %.*s=%.*s", TD_STR_ARG(key),
+                              TD_STR_ARG(measure->labels.items[i].key),
+                              TD_STR_ARG(measure->labels.items[i].value));
+    }
+    if (td_map_has(seen, key)) {
+        struct td_place name = td_place_member(place, "name");
+        return td_place_refuse(&name, "an item before it says the same");
+    }
+    (void)td_map_put(seen, key, NULL); /* as many fit as there are items */
+    return TD_OK;
+}
+
+static int scenario_metric(const struct td_place *place, struct td_map *seen,
+                           struct td_measure *ret)
+{
+    static const struct td_place_field fields[] = {
+        {"name", TD_PLACE_TEXT, true, offsetof(struct td_measure, name)},
+        {"about", TD_PLACE_OTHER, false, 0},
+        {"labels", TD_PLACE_OTHER, false, 0},
+        {"value", TD_PLACE_AMOUNT_SERIES, true, offsetof(struct td_measure, series)},
+    };
+    struct td_place name = td_place_member(place, "name");
+    struct td_place about = td_place_member(place, "about");
+    struct td_place labels = td_place_member(place, "labels");
+    struct td_scenario_target target = {.kind = TD_STR_EMPTY, .name = TD_STR_EMPTY};
+    int code = td_place_fields(place, fields, COUNT(fields), ret);
+    code = code == TD_OK ? metric_name(&name, ret->name) : code;
+    code = code == TD_OK ? td_scenario_read_target(&about, false, &target) : code;
+    if (code == TD_OK && about.value && labels.value) {
+        return td_place_refuse(&labels, "are for external metrics, which are about nothing");
+    }
+    code = code == TD_OK ? metric_labels(&labels, &ret->labels) : code;
+    ret->kind = target.kind;
+    ret->object = target.name;
+    return code == TD_OK ? metric_only_once(place, ret, seen) : code;
+}
+
+static uint64_t scenario_metric_seed(uint64_t seed, size_t index)
+{
+    return seed + 7919 * (index + 1);
+}
+
+static int scenario_metric_list(const struct td_place *place, struct td_scenario *ret)
+{
+    size_t count = 0;
+    int code = td_place_list(place, TD_SCENARIO_METRICS_MAX, &count);
+    if (code != TD_OK || count == 0) {
         return code;
     }
-    code = td_place_array(&series);
-    struct td_measure *metrics =
-        td_arena_array(place->arena, struct td_measure, code == TD_OK ? series.value->count : 0);
-    size_t count = 0;
-    for (const struct td_json *item = code == TD_OK ? series.value->first : NULL;
-         item && code == TD_OK; item = item->next, count++) {
-        struct td_place at = td_place_item(&series, item, count);
-        metrics[count].seed = scenario_metric_seed(ret->seed, count);
-        code = scenario_metric(&at, &metrics[count]);
+    struct td_measure *metrics = td_arena_array(place->source->arena, struct td_measure, count);
+    const struct td_json *item = place->value->first;
+    td_auto_map seen;
+    td_map_init(&seen, TD_SCENARIO_METRICS_MAX);
+    for (size_t i = 0; code == TD_OK && i < count; i++, item = item->next) {
+        struct td_place at = td_place_item(place, item, i);
+        metrics[i].ns = ret->ns;
+        metrics[i].seed = scenario_metric_seed(ret->seed, i);
+        code = scenario_metric(&at, &seen, &metrics[i]);
     }
     ret->metrics = metrics;
     ret->metric_count = count;
     return code;
 }
 
+static int scenario_metrics(const struct td_place *place, struct td_scenario *ret)
+{
+    static const struct td_place_field fields[] = {
+        {"resolution", TD_PLACE_SPAN, false, offsetof(struct td_scenario, metrics_every)},
+        {"lag", TD_PLACE_DURATION, false, offsetof(struct td_scenario, metrics_lag)},
+        {"series", TD_PLACE_OTHER, false, 0},
+    };
+    const td_duration longest = TD_SCENARIO_METRICS_SPAN_MAX_SECONDS * TD_SECOND;
+    ret->metrics_every = 15 * TD_SECOND; /* as metrics-server's own manifests ask for */
+    if (!place->value) {
+        return TD_OK;
+    }
+    struct td_place every = td_place_member(place, "resolution");
+    struct td_place lag = td_place_member(place, "lag");
+    struct td_place series = td_place_member(place, "series");
+    int code = td_place_fields(place, fields, COUNT(fields), ret);
+    if (code == TD_OK && (ret->metrics_every < TD_SECOND || ret->metrics_every > longest)) {
+        return td_place_refuse(&every, "must be from 1s to 1h");
+    }
+    if (code == TD_OK && ret->metrics_lag > longest) {
+        return td_place_refuse(&lag, "must be from 0s to 1h");
+    }
+    return code == TD_OK ? scenario_metric_list(&series, ret) : code;
+}
+
 /* ---- The file ---- */
 
 static int scenario_spec(const struct td_place *place, struct td_scenario *ret)
 {
-    static const char *const names[] = {"seed",   "duration", "nodes",   "manifests",
-                                        "demand", "events",   "metrics", NULL};
-    int code = td_place_object(place, names);
+    static const struct td_place_field fields[] = {
+        {"seed", TD_PLACE_OTHER, false, 0},
+        {"duration", TD_PLACE_SPAN, false, offsetof(struct td_scenario, duration)},
+        {"nodes", TD_PLACE_OTHER, false, 0},
+        {"manifests", TD_PLACE_OTHER, false, 0},
+        {"demand", TD_PLACE_OTHER, false, 0},
+        {"events", TD_PLACE_OTHER, false, 0},
+        {"metrics", TD_PLACE_OTHER, false, 0},
+    };
     struct td_place seed = td_place_member(place, "seed");
-    struct td_place duration = td_place_member(place, "duration");
     struct td_place nodes = td_place_member(place, "nodes");
     struct td_place manifests = td_place_member(place, "manifests");
     struct td_place demand = td_place_member(place, "demand");
     struct td_place events = td_place_member(place, "events");
     struct td_place metrics = td_place_member(place, "metrics");
     int64_t number = 1;
+    int code = td_place_fields(place, fields, COUNT(fields), ret);
     code = code == TD_OK ? td_place_int(&seed, 0, INT64_MAX, &number) : code;
     ret->seed = (uint64_t)number;
-    code = code == TD_OK ? td_place_duration(&duration, &ret->duration) : code;
     code = code == TD_OK ? scenario_nodes(&nodes, ret) : code;
     code = code == TD_OK ? scenario_manifests(&manifests, ret) : code;
-    code = code == TD_OK ? scenario_demands(&demand, ret) : code;
+    code = code == TD_OK ? td_scenario_read_demands(&demand, ret) : code;
     code = code == TD_OK ? scenario_metrics(&metrics, ret) : code;
-    return code == TD_OK ? scenario_events(&events, ret) : code;
+    return code == TD_OK ? td_scenario_read_events(&events, ret) : code;
+}
+
+static int scenario_must_be(const struct td_place *place, td_str given, const char *text)
+{
+    return td_str_equal(given, td_str_from(text)) ? TD_OK
+                                                  : td_place_refuse(place, "must be %s", text);
 }
 
 static int scenario_root(const struct td_place *place, struct td_scenario *ret)
 {
-    static const char *const names[] = {"apiVersion", "kind", "metadata", "spec", NULL};
-    static const char *const meta_names[] = {"name", "namespace", NULL};
-    int code = td_place_object(place, names);
+    struct scenario_head {
+        td_str version;
+        td_str kind;
+    };
+    static const struct td_place_field fields[] = {
+        {"apiVersion", TD_PLACE_TEXT, true, offsetof(struct scenario_head, version)},
+        {"kind", TD_PLACE_TEXT, true, offsetof(struct scenario_head, kind)},
+        {"metadata", TD_PLACE_OTHER, true, 0},
+        {"spec", TD_PLACE_OTHER, true, 0},
+    };
+    static const struct td_place_field metadata_fields[] = {
+        {"name", TD_PLACE_LABEL, true, offsetof(struct td_scenario, name)},
+        {"namespace", TD_PLACE_LABEL, false, offsetof(struct td_scenario, ns)},
+    };
+    struct scenario_head head = {.version = TD_STR_EMPTY};
     struct td_place version = td_place_member(place, "apiVersion");
     struct td_place kind = td_place_member(place, "kind");
     struct td_place metadata = td_place_member(place, "metadata");
     struct td_place spec = td_place_member(place, "spec");
-    td_str text = TD_STR_EMPTY;
-    code = code == TD_OK ? td_place_text(&version, true, &text) : code;
-    if (code == TD_OK && !td_str_equal(text, TD_STR(SCENARIO_API))) {
-        code = td_place_refuse(&version, "must be " SCENARIO_API);
-    }
-    code = code == TD_OK ? td_place_text(&kind, true, &text) : code;
-    if (code == TD_OK && !td_str_equal(text, TD_STR("Scenario"))) {
-        code = td_place_refuse(&kind, "must be Scenario");
-    }
-    code = code == TD_OK ? td_place_object(&metadata, meta_names) : code;
-    struct td_place name = td_place_member(&metadata, "name");
-    struct td_place ns = td_place_member(&metadata, "namespace");
-    code = code == TD_OK ? td_place_text(&name, true, &ret->name) : code;
-    code = code == TD_OK ? td_place_text(&ns, false, &ret->ns) : code;
+    int code = td_place_fields(place, fields, COUNT(fields), &head);
+    code = code == TD_OK ? scenario_must_be(&version, head.version, SCENARIO_API) : code;
+    code = code == TD_OK ? scenario_must_be(&kind, head.kind, "Scenario") : code;
+    code = code == TD_OK ? td_place_fields(&metadata, metadata_fields, COUNT(metadata_fields), ret)
+                         : code;
     return code == TD_OK ? scenario_spec(&spec, ret) : code;
+}
+
+/* "line 3: duplicate key 'a'" becomes "FILE:3: duplicate key 'a'". */
+static int scenario_yaml_error(td_str path, int code, const struct td_error *found,
+                               struct td_error *err)
+{
+    td_str message = td_str_from(found->message);
+    size_t colon = td_str_find(message, ':', 0);
+    td_str line = td_str_starts_with(message, TD_STR("line ")) ? td_str_slice(message, 5, colon)
+                                                               : TD_STR("1");
+    td_str rest = td_str_starts_with(message, TD_STR("line "))
+                      ? td_str_slice(message, colon + 2, message.len)
+                      : message;
+    code = td_error_set(err, code, "%.*s:%.*s: %.*s", TD_STR_ARG(path), TD_STR_ARG(line),
+                        TD_STR_ARG(rest));
+    td_place_flatten(err);
+    return code;
 }
 
 int td_scenario_parse(struct td_arena *arena, td_str path, td_str text, struct td_scenario *ret,
                       struct td_error *err)
 {
     struct td_yaml_documents documents = {.count = 0};
-    int code = td_yaml_parse(arena, text, &documents, err);
+    struct td_error found = TD_ERROR_INIT;
+    int code = td_yaml_parse(arena, text, &documents, &found);
     if (code != TD_OK) {
-        return err ? td_error_wrap(err, "%.*s", TD_STR_ARG(path)) : code;
+        return scenario_yaml_error(path, code, &found, err);
     }
     if (documents.count != 1) {
-        return td_error_set(err, TD_INVALID, "%.*s: has %zu documents; a scenario is one",
+        return td_error_set(err, TD_INVALID, "%.*s:1: has %zu documents; a scenario is one",
                             TD_STR_ARG(path), documents.count);
     }
     struct td_scenario scenario = {.path = td_arena_copy_str(arena, path), .ns = TD_STR("default")};
-    const struct td_place root = {
-        .arena = arena, .file = scenario.path, .value = documents.items[0], .err = err};
+    struct td_scenario_source source = {.arena = arena, .path = scenario.path, .err = err};
+    const struct td_place root = {.source = &source, .value = documents.items[0]};
+    td_map_init(&source.traces, TD_SCENARIO_DEMANDS_MAX);
     code = scenario_root(&root, &scenario);
+    td_map_done(&source.traces);
     if (code == TD_OK) {
         *ret = scenario;
     }
@@ -393,7 +333,7 @@ int td_scenario_load(struct td_arena *arena, const char *path, struct td_scenari
                      struct td_error *err)
 {
     td_str text;
-    int code = td_file_read(path, arena, TD_YAML_BYTES_MAX, &text, err);
+    int code = td_file_read(path, arena, TD_SCENARIO_BYTES_MAX, &text, err);
     return code == TD_OK ? td_scenario_parse(arena, td_str_from(path), text, ret, err) : code;
 }
 
@@ -403,7 +343,7 @@ void td_scenario_set_seed(struct td_arena *arena, struct td_scenario *scenario, 
     struct td_measure *metrics = td_arena_array(arena, struct td_measure, scenario->metric_count);
     for (size_t i = 0; i < scenario->demand_count; i++) {
         demands[i] = scenario->demands[i];
-        demands[i].seed = scenario_demand_seed(seed, i);
+        demands[i].seed = td_scenario_demand_seed(seed, i);
     }
     for (size_t i = 0; i < scenario->metric_count; i++) {
         metrics[i] = scenario->metrics[i];
@@ -412,4 +352,30 @@ void td_scenario_set_seed(struct td_arena *arena, struct td_scenario *scenario, 
     scenario->seed = seed;
     scenario->demands = demands;
     scenario->metrics = metrics;
+}
+
+int td_scenario_check_schedule(const struct td_scenario *scenario, size_t demand, td_str schedule,
+                               td_time start, struct td_error *err)
+{
+    const struct td_demand *entry = &scenario->demands[demand];
+    struct td_cron_schedule cron;
+    char every[TD_DURATION_TEXT_BYTES];
+    td_time before = 0;
+    int code = entry->run_every > 0 ? td_cron_parse(schedule, &cron, err) : TD_OK;
+    if (code != TD_OK || entry->run_every == 0 || td_cron_next(&cron, start, &before) != TD_OK) {
+        return code;
+    }
+    for (size_t i = 0; i < SCENARIO_RUNS_LOOKED_AT; i++) {
+        td_time next = before;
+        if (td_cron_next(&cron, before, &next) != TD_OK || next - before != entry->run_every) {
+            (void)td_duration_format(entry->run_every, every); /* its length is in its NUL */
+            return td_error_set(err, TD_INVALID,
+                                "%.*s:%u: spec.demand[%zu].run.every: %s: the schedule of CronJob "
+                                "%.*s is '%.*s'",
+                                TD_STR_ARG(scenario->path), (unsigned)entry->line, demand, every,
+                                TD_STR_ARG(entry->name), TD_STR_ARG(schedule));
+        }
+        before = next;
+    }
+    return TD_OK;
 }

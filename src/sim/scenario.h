@@ -74,3 +74,8 @@ int td_scenario_parse(struct td_arena *arena, td_str path, td_str text, struct t
 
 /* As if the file had said this seed. Arrays that change are made anew in the arena. */
 void td_scenario_set_seed(struct td_arena *arena, struct td_scenario *scenario, uint64_t seed);
+
+/* `run.every` of a demand entry is what its CronJob's schedule must say, for the schedule decides:
+ * TD_INVALID, with file, line and field, when the runs from `start` on are not that far apart. */
+int td_scenario_check_schedule(const struct td_scenario *scenario, size_t demand, td_str schedule,
+                               td_time start, struct td_error *err);
