@@ -61,6 +61,7 @@ struct td_node {
     bool is_pressed;  /* has too little memory, or had a while ago (node_pressure.c) */
     uint64_t version; /* of the object; 0: of the one that is here nobody knows */
     td_time pressed;  /* when it last had too little */
+    double available; /* bytes that it had then */
     td_time evicted;  /* when it last removed a pod for that */
     td_time probed;   /* when its lease was last renewed, as far as we saw; 0: never */
     double told_cpu;  /* what the engine was told of it */

@@ -20,6 +20,7 @@
 #include "local/node_index.h"
 #include "local/node_life.h"
 #include "local/node_object.h"
+#include "local/node_pressure.h"
 #include "local/node_report.h"
 #include "local/node_taints.h"
 #include "local/observer.h"
@@ -43,6 +44,7 @@ struct td_nodes {
     struct td_node_report report;
     struct td_node_life *life;
     struct td_node_taints *taints;
+    struct td_node_pressure *pressure;
     struct td_engine *engine; /* may be NULL */
     uint64_t ticks;
 };
@@ -91,6 +93,7 @@ static void nodes_tick(struct td_timer *timer, void *context)
         }
     }
     td_node_life_look(nodes->life);
+    td_node_pressure_look(nodes->pressure);
     td_timer_set(timer, TD_NODE_LIFE_EVERY);
 }
 
@@ -217,6 +220,12 @@ static void nodes_tell_engine(struct td_nodes *nodes, struct td_node *node)
     }
     node->told_cpu = cpu;
     node->told_memory = memory;
+    td_engine_set_node(nodes->engine, &(struct td_engine_node){
+                                          .name = node->name,
+                                          .cpu_milli = cpu,
+                                          .memory_bytes = memory,
+                                          .available_min = TD_NODE_AVAILABLE_MIN,
+                                      });
 }
 
 /* A node that is gone: its containers are too, and its pods have some time until they are. */
@@ -305,6 +314,17 @@ static void nodes_observe(const struct td_resource *resource, struct td_stored *
     }
 }
 
+/* ---- What the engine tells ---- */
+
+static void nodes_pressed(void *context, td_str node, double available_bytes)
+{
+    td_node_pressure_tell(((struct td_nodes *)context)->pressure, node, available_bytes);
+}
+
+static const struct td_engine_events nodes_events = {
+    .pressed = nodes_pressed,
+};
+
 /* ---- Making them ---- */
 
 static size_t nodes_count(const struct td_nodes_options *options)
@@ -356,20 +376,17 @@ static void nodes_remove_surplus(struct td_nodes *nodes, size_t count)
     }
 }
 
-int td_nodes_new(const struct td_nodes_options *options, struct td_nodes **ret,
-                 struct td_error *err)
+/* The parts, in the order in which they lean on each other. */
+static struct td_nodes *nodes_assemble(const struct td_nodes_options *options)
 {
     static const td_str collections[] = {TD_STR_INIT("nodes"), TD_STR_INIT("pods")};
-    size_t count = nodes_count(options);
-    if (count > TD_NODES_OWN_MAX) {
-        return td_error_set(err, TD_LIMIT, "%zu nodes: at most %d can be made", count,
-                            TD_NODES_OWN_MAX);
-    }
     struct td_nodes *nodes = td_alloc_zero(1, sizeof(*nodes));
     struct td_loop *loop = td_api_loop(options->api);
     nodes->api = options->api;
     nodes->log = options->log;
+    nodes->engine = options->engine;
     td_node_index_init(&nodes->index);
+    td_node_report_init(&nodes->report, options->api, options->log);
     nodes->scheduler = td_scheduler_new(options->api, options->log, &nodes->index);
     nodes->kubelet = td_kubelet_new(&(struct td_kubelet_options){
         .api = options->api,
@@ -378,13 +395,33 @@ int td_nodes_new(const struct td_nodes_options *options, struct td_nodes **ret,
         .scheduler = nodes->scheduler,
         .engine = options->engine,
     });
-    nodes->orphans = td_queue_new(loop, nodes_remove_orphan, nodes, TD_WORK_QUEUE_MAX);
-    nodes->timer = td_timer_new(loop, nodes_tick, nodes);
-    nodes->engine = options->engine;
-    td_node_report_init(&nodes->report, options->api, options->log);
     nodes->life = td_node_life_new(options->api, options->log, &nodes->index);
     nodes->taints = td_node_taints_new(options->api, options->log, &nodes->index);
+    nodes->pressure = td_node_pressure_new(&(struct td_node_pressure_options){
+        .api = options->api,
+        .index = &nodes->index,
+        .engine = options->engine,
+        .kubelet = nodes->kubelet,
+        .report = &nodes->report,
+    });
+    nodes->orphans = td_queue_new(loop, nodes_remove_orphan, nodes, TD_WORK_QUEUE_MAX);
+    nodes->timer = td_timer_new(loop, nodes_tick, nodes);
+    if (nodes->engine) {
+        td_engine_set_events(nodes->engine, &nodes_events, nodes);
+    }
     nodes->observer = td_observer_new(options->api, collections, 2, nodes_observe, nodes);
+    return nodes;
+}
+
+int td_nodes_new(const struct td_nodes_options *options, struct td_nodes **ret,
+                 struct td_error *err)
+{
+    size_t count = nodes_count(options);
+    if (count > TD_NODES_OWN_MAX) {
+        return td_error_set(err, TD_LIMIT, "%zu nodes: at most %d can be made", count,
+                            TD_NODES_OWN_MAX);
+    }
+    struct td_nodes *nodes = nodes_assemble(options);
     nodes_remove_surplus(nodes, count);
     int code = TD_OK;
     size_t number = 1;
@@ -403,6 +440,9 @@ int td_nodes_new(const struct td_nodes_options *options, struct td_nodes **ret,
 
 static void nodes_leave_engine(struct td_nodes *nodes)
 {
+    if (nodes->engine) {
+        td_engine_set_events(nodes->engine, NULL, NULL);
+    }
     size_t position = 0;
     const struct td_map_entry *entry;
     while ((entry = td_map_next(&nodes->index.nodes, &position))) {
@@ -420,6 +460,7 @@ void td_nodes_free(struct td_nodes *nodes)
     td_observer_free(nodes->observer);
     td_timer_free(nodes->timer);
     td_queue_free(nodes->orphans);
+    td_node_pressure_free(nodes->pressure);
     td_node_taints_free(nodes->taints);
     td_node_life_free(nodes->life);
     td_node_report_done(&nodes->report);

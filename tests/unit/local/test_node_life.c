@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include "local/workloads.h"
+
 #include "support/nodes_bed.h"
 
 /* Whole seconds after the start of the bed, and a bit, so that what is due then is over. */
@@ -146,6 +148,61 @@ static void test_pods_of_a_silent_node_are_replaced_elsewhere(void **state)
     assert_null(nodes_bed_pod(&n, "usual"));
     assert_null(nodes_bed_pod(&n, "hasty"));
     assert_non_null(nodes_bed_pod(&n, "patient"));
+    nodes_bed_done(&n);
+}
+
+/* Names of the pods that are not being deleted, or of those that are; how many? */
+static size_t count_pods(struct nodes_bed *n, bool is_deleted)
+{
+    struct td_collection_iter iter;
+    const struct td_stored *stored;
+    size_t count = 0;
+    td_collection_iter_init(&iter, td_store_find(n->bed.store, TD_STR("pods")), TD_STR("n"));
+    while ((stored = td_collection_iter_next(&iter))) {
+        bool is_marked =
+            memmem(stored->json.ptr, stored->json.len, "\"deletionTimestamp\"", 19) != NULL;
+        count += is_marked == is_deleted ? 1 : 0;
+    }
+    td_collection_iter_done(&iter);
+    return count;
+}
+
+/* A ReplicaSet makes a pod for each that is told to go, elsewhere; a DaemonSet's pod stays. */
+static void test_controllers_replace_pods_of_a_silent_node(void **state)
+{
+    (void)state;
+    struct nodes_bed n;
+    nodes_bed_init(&n, 2);
+    struct td_workloads *workloads = td_workloads_new(n.bed.api, NULL);
+    edit_bed_put(&n.bed, "{'apiVersion':'v1','kind':'ServiceAccount','metadata':{'name':'default',"
+                         "'namespace':'n'}}");
+    static const char *const kinds[] = {"ReplicaSet", "DaemonSet"};
+    for (size_t i = 0; i < 2; i++) {
+        char text[1024];
+        (void)snprintf(
+            text, sizeof(text),
+            "{'apiVersion':'apps/v1','kind':'%s','metadata':{'name':'w%zu','namespace':"
+            "'n'},'spec':{%s'selector':{'matchLabels':{'app':'w%zu'}},'updateStrategy':{"
+            "'type':'OnDelete'},'template':{'metadata':{'labels':{'app':'w%zu'}},'spec':{"
+            "'containers':[{'name':'c','image':'i'}],'restartPolicy':'Always'}}}}",
+            kinds[i], i, i == 0 ? "'replicas':4," : "", i, i);
+        edit_bed_put(&n.bed, text);
+    }
+    run_to(&n, 6);
+    assert_int_equal(count_pods(&n, false), 6);
+    lose(&n, "node-1", true); /* its last lease is of second 0 */
+    run_to(&n, 354);
+    assert_int_equal(count_pods(&n, false), 6);
+    run_to(&n, 356);
+    assert_int_equal(count_pods(&n, false), 6); /* 4 of the set, all on node-2, and 2 daemons */
+    assert_int_equal(count_pods(&n, true), 2);
+    run_to(&n, 1000);
+    assert_int_equal(count_pods(&n, true), 2);
+    lose(&n, "node-1", false);
+    run_to(&n, 1040);
+    assert_int_equal(count_pods(&n, false), 6);
+    assert_int_equal(count_pods(&n, true), 0);
+    td_workloads_free(workloads);
     nodes_bed_done(&n);
 }
 
@@ -375,6 +432,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_silence_is_noticed_after_the_grace_period),
         cmocka_unit_test(test_pods_of_a_silent_node_are_replaced_elsewhere),
+        cmocka_unit_test(test_controllers_replace_pods_of_a_silent_node),
         cmocka_unit_test(test_a_node_that_comes_back_keeps_its_pods),
         cmocka_unit_test(test_a_silent_node_can_be_deleted),
         cmocka_unit_test(test_few_nodes_are_emptied_at_a_time),

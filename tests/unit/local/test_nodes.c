@@ -7,6 +7,8 @@
 
 #include <cmocka.h>
 
+#include "base/timefmt.h"
+
 #include "support/nodes_bed.h"
 
 static size_t count_nodes(struct nodes_bed *n)
@@ -78,6 +80,79 @@ static void test_nodes_stay_ready(void **state)
     node = edit_bed_get(&n.bed, "v1", "Node", "", "node-1");
     assert_string_equal(edit_bed_condition(&n.bed, node, "Ready", "lastHeartbeatTime"),
                         "2023-11-14T22:18:20Z");
+    nodes_bed_done(&n);
+}
+
+/* What others write into a lease stays in it, whatever its form, and it is renewed all the same. */
+static void test_leases_that_others_touch_are_renewed(void **state)
+{
+    (void)state;
+    struct nodes_bed n;
+    nodes_bed_init(&n, 1);
+    edit_bed_put(&n.bed,
+                 "{'apiVersion':'v1','kind':'Namespace','metadata':{'name':'kube-node-lease'}}");
+    static const struct {
+        const char *patch;
+        const char *path;
+        const char *text;
+    } rows[] = {
+        {"{'metadata':{'labels':{'a':'b'}}}", "metadata.labels.a", "b"},
+        {"{'metadata':{'annotations':{'renewTime':'x','resourceVersion':'y'}}}",
+         "metadata.annotations.renewTime", "x"},
+        {"{'metadata':{'annotations':{'q':'\\'renewTime\\':\\'2023'}}}", "metadata.labels.a", "b"},
+        {"{'spec':{'renewTime':null}}", "metadata.labels.a", "b"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        assert_int_equal(
+            nodes_bed_patch(&n,
+                            "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/node-1",
+                            rows[i].patch),
+            200);
+        bed_run(&n.bed, TD_MINUTE);
+        const struct td_json *lease =
+            edit_bed_get(&n.bed, "coordination.k8s.io/v1", "Lease", "kube-node-lease", "node-1");
+        char renewed[TD_TIME_TEXT_BYTES];
+        td_time now = td_clock_wall(&n.bed.clock);
+        size_t bytes = td_time_format(td_time_to_instant(now - now % (10 * TD_SECOND)), 6, renewed);
+        assert_string_equal(edit_bed_text(&n.bed, lease, "spec.renewTime"), renewed);
+        assert_int_equal(bytes, 27);
+        assert_string_equal(edit_bed_text(&n.bed, lease, rows[i].path), rows[i].text);
+        assert_string_equal(edit_bed_text(&n.bed, lease, "spec.holderIdentity"), "node-1");
+    }
+    assert_int_equal(td_edit_delete(n.bed.api,
+                                    edit_bed_resource(&n.bed, "coordination.k8s.io/v1", "Lease"),
+                                    TD_STR("kube-node-lease"), TD_STR("node-1"), TD_STR_EMPTY,
+                                    TD_STR_EMPTY, -1, NULL),
+                     TD_OK);
+    bed_run(&n.bed, 10 * TD_SECOND);
+    assert_non_null(
+        edit_bed_get(&n.bed, "coordination.k8s.io/v1", "Lease", "kube-node-lease", "node-1"));
+    nodes_bed_done(&n);
+}
+
+/* Versions of a lease grow in length: its other texts stay where they are. */
+static void test_leases_survive_many_renewals(void **state)
+{
+    (void)state;
+    struct nodes_bed n;
+    nodes_bed_init(&n, 3);
+    bed_run(&n.bed, 2 * TD_HOUR);
+    for (size_t i = 1; i <= 3; i++) {
+        char name[16];
+        (void)snprintf(name, sizeof(name), "node-%zu", i);
+        const struct td_json *lease =
+            edit_bed_get(&n.bed, "coordination.k8s.io/v1", "Lease", "kube-node-lease", name);
+        assert_string_equal(edit_bed_text(&n.bed, lease, "spec.renewTime"),
+                            "2023-11-15T00:13:20.000000Z");
+        assert_string_equal(edit_bed_text(&n.bed, lease, "metadata.name"), name);
+        assert_string_equal(edit_bed_text(&n.bed, lease, "spec.leaseDurationSeconds"), "40");
+        const struct td_stored *stored =
+            td_collection_get(td_store_find(n.bed.store, TD_STR("leases.coordination.k8s.io")),
+                              TD_STR("kube-node-lease"), td_str_from(name));
+        char version[24];
+        (void)snprintf(version, sizeof(version), "%llu", (unsigned long long)stored->version);
+        assert_string_equal(edit_bed_text(&n.bed, lease, "metadata.resourceVersion"), version);
+    }
     nodes_bed_done(&n);
 }
 
@@ -156,6 +231,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nodes_are_made),
         cmocka_unit_test(test_nodes_stay_ready),
+        cmocka_unit_test(test_leases_that_others_touch_are_renewed),
+        cmocka_unit_test(test_leases_survive_many_renewals),
         cmocka_unit_test(test_pods_of_a_deleted_node_go),
         cmocka_unit_test(test_nodes_of_the_last_run_are_kept),
     };
