@@ -195,7 +195,7 @@ static struct td_json *edit_involved(struct td_arena *arena, const struct td_jso
 
 /* The same occasion on the same object gives the same name, which is how repeats are counted. */
 static td_str edit_event_name(struct td_arena *arena, const struct td_json *about,
-                              const struct td_event *event)
+                              const struct td_occasion *event)
 {
     td_str key = td_arena_format(
         arena, "%.*s/%.*s/%.*s/%.*s/%.*s/%.*s/%.*s", TD_STR_ARG(edit_meta(about, TD_STR("uid"))),
@@ -210,7 +210,7 @@ static td_str edit_event_name(struct td_arena *arena, const struct td_json *abou
 }
 
 static struct td_json *edit_event_object(struct td_arena *arena, const struct td_json *about,
-                                         const struct td_event *event, td_str ns, td_str name)
+                                         const struct td_occasion *event, td_str ns, td_str name)
 {
     struct td_json *object = td_json_new_object(arena);
     td_json_set_str(arena, object, TD_STR("kind"), TD_STR("Event"));
@@ -234,7 +234,7 @@ static struct td_json *edit_event_object(struct td_arena *arena, const struct td
     return object;
 }
 
-void td_edit_record(struct td_api *api, const struct td_json *about, const struct td_event *told)
+void td_edit_record(struct td_api *api, const struct td_json *about, const struct td_occasion *told)
 {
     struct td_resource_at at =
         td_resources_find_kind(td_api_resources(api), TD_STR("v1"), TD_STR("Event"));
@@ -243,7 +243,7 @@ void td_edit_record(struct td_api *api, const struct td_json *about, const struc
     }
     td_auto_arena arena;
     td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    struct td_event event = *told;
+    struct td_occasion event = *told;
     event.message = td_str_cut_utf8(told->message, TD_EVENT_MESSAGE_BYTES_MAX);
     td_str ns = edit_meta(about, TD_STR("namespace"));
     ns = ns.len > 0 ? ns : TD_STR("default");
@@ -266,7 +266,7 @@ void td_edit_record(struct td_api *api, const struct td_json *about, const struc
 void td_edit_event(struct td_api *api, const struct td_json *about, td_str type, td_str reason,
                    td_str component, td_str message)
 {
-    const struct td_event event = {
+    const struct td_occasion event = {
         .type = type, .reason = reason, .component = component, .message = message};
     td_edit_record(api, about, &event);
 }

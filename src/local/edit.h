@@ -37,7 +37,7 @@ void td_edit_event(struct td_api *api, const struct td_json *about, td_str type,
                    td_str component, td_str message);
 
 /* The same with all that can be said. Repeats are counted by everything here but the times. */
-struct td_event {
+struct td_occasion {
     td_str type;
     td_str reason;
     td_str component;
@@ -45,4 +45,5 @@ struct td_event {
     td_str part; /* of the object: "spec.containers{app}"; may be empty */
     td_str message;
 };
-void td_edit_record(struct td_api *api, const struct td_json *about, const struct td_event *event);
+void td_edit_record(struct td_api *api, const struct td_json *about,
+                    const struct td_occasion *event);

@@ -1,10 +1,11 @@
 /*
- * Runs the pods of our own nodes, as far as their status goes: there is no process behind a
- * container. A bound pod is created, runs and is ready after a start-up time; one that is not
- * restarted ends after a while; one that is deleted goes; one whose resources change is resized in
- * place when its node has room. What a pod's status says at each step is in kubelet_status.h, and
- * the moments are decided here, one function a step. Fed by nodes.c; acts through local/edit.h.
- * Times are of the cluster's clock. One thread, the loop's.
+ * Runs the pods of our own nodes. No processes: the bodies of containers are in the engine
+ * (local/engine.h), which says what they use, who is out of memory and whose task is done. A bound
+ * pod is created, its init containers run one after the other, then its containers; each becomes
+ * ready, ends and is started again for itself. A pod that is deleted goes; one whose resources
+ * change is resized in place when its node has room. What a status says is in kubelet_status.h; the
+ * moments are decided here. Fed by nodes.c; acts through local/edit.h. Times are of the cluster's
+ * clock. One thread, the loop's.
  */
 #pragma once
 
@@ -20,17 +21,23 @@ struct td_node;
 struct td_node_index;
 struct td_scheduler;
 
-#define TD_KUBELET_START_UP TD_SECOND
-#define TD_KUBELET_RESIZE TD_SECOND
-#define TD_KUBELET_SHUT_DOWN TD_SECOND /* or the grace period, when that is shorter */
+#define TD_KUBELET_START_UP TD_SECOND      /* from the binding until containers can start */
+#define TD_KUBELET_INIT_RUNS_FOR TD_SECOND /* an init container */
 #define TD_KUBELET_RUNS_FOR (5 * TD_SECOND)
-#define TD_KUBELET_PAUSE_MIN (10 * TD_SECOND) /* before a second restart; doubles */
+#define TD_KUBELET_RESIZE TD_SECOND
+#define TD_KUBELET_RESIZE_RETRY (10 * TD_SECOND) /* after an error */
+#define TD_KUBELET_SHUT_DOWN TD_SECOND           /* or the grace period, when that is shorter */
+#define TD_KUBELET_PAUSE_MIN (10 * TD_SECOND)    /* before a second restart; doubles */
 #define TD_KUBELET_PAUSE_MAX (5 * TD_MINUTE)
+#define TD_KUBELET_PAUSE_RESET (10 * TD_MINUTE) /* a run that is longer forgets the pause */
 
-/* Annotations of pods that are not always restarted: how long they run ("90s"), and with which
- * code they end ("1"). */
+/* Annotations of pods: how long containers run ("90s"), and with which code they end ("1"). Without
+ * them those that are always restarted go on, and others run for TD_KUBELET_RUNS_FOR. Of one
+ * container, init containers too: the name behind it. */
 #define TD_KUBELET_RUNS_FOR_ANNOTATION "tandem.dev/runs-for"
 #define TD_KUBELET_EXIT_CODE_ANNOTATION "tandem.dev/exit-code"
+#define TD_KUBELET_RUNS_FOR_OF "runs-for.tandem.dev/"
+#define TD_KUBELET_EXIT_CODE_OF "exit-code.tandem.dev/"
 
 struct td_kubelet_options {
     struct td_api *api;

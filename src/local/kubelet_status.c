@@ -6,25 +6,18 @@
 #include "local/condition.h"
 #include "local/write.h"
 
-/* Which containers a list of statuses is about. */
-enum life_list { LIFE_CONTAINERS, LIFE_INIT };
+#define LIFE_CONTAINERS "containerStatuses"
+#define LIFE_INIT "initContainerStatuses"
 
 static struct td_json *life_status(const struct td_pod_life *life)
 {
     return td_json_ensure_object(life->arena, life->pod, TD_STR("status"));
 }
 
-static const struct td_json *life_containers(const struct td_pod_life *life, enum life_list list)
+static const struct td_json *life_first(const struct td_json *object, const char *key)
 {
-    const struct td_json *spec = td_json_get(life->pod, TD_STR("spec"));
-    const struct td_json *containers =
-        td_json_get(spec, list == LIFE_INIT ? TD_STR("initContainers") : TD_STR("containers"));
-    return td_json_is(containers, TD_JSON_TYPE_ARRAY) && containers->first ? containers : NULL;
-}
-
-static td_str life_statuses_key(enum life_list list)
-{
-    return list == LIFE_INIT ? TD_STR("initContainerStatuses") : TD_STR("containerStatuses");
+    const struct td_json *list = td_json_get(object, td_str_from(key));
+    return td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->first : NULL;
 }
 
 static struct td_json *life_time(const struct td_pod_life *life)
@@ -32,41 +25,36 @@ static struct td_json *life_time(const struct td_pod_life *life)
     return td_meta_time(life->arena, td_time_to_instant(life->now));
 }
 
-static bool life_is_sidecar(const struct td_json *container)
-{
-    return td_str_equal(td_json_get_str(container, TD_STR("restartPolicy"), TD_STR_EMPTY),
-                        TD_STR("Always"));
-}
-
 static int64_t life_generation(const struct td_pod_life *life)
 {
     return td_json_get_int64(td_json_get(life->pod, TD_STR("metadata")), TD_STR("generation"), 0);
 }
 
-bool td_pod_life_condition(const struct td_pod_life *life, const char *type, const char *status,
-                           const char *reason, td_str message)
+bool td_pod_life_condition_of(struct td_pod_life *life, int64_t generation,
+                              const struct td_life_condition *told)
 {
     struct td_json *owner = life_status(life);
-    if (!status) {
-        return td_condition_remove(owner, td_str_from(type));
-    }
     const struct td_condition condition = {
-        .type = td_str_from(type),
-        .status = td_str_from(status),
-        .reason = td_str_from(reason),
-        .message = message,
-        .observed_generation = life_generation(life),
+        .type = td_str_from(told->type),
+        .status = td_str_from(told->status),
+        .reason = td_str_from(told->reason),
+        .message = told->message,
+        .observed_generation = generation,
         .has_probe_time = true,
     };
-    return td_condition_set(life->arena, owner, &condition, td_time_to_instant(life->now));
+    bool is_changed = told->status ? td_condition_set(life->arena, owner, &condition,
+                                                      td_time_to_instant(life->now))
+                                   : td_condition_remove(owner, condition.type);
+    life->is_changed = life->is_changed || is_changed;
+    return is_changed;
 }
 
-void td_pod_life_observe(const struct td_pod_life *life)
+bool td_pod_life_condition(struct td_pod_life *life, const char *type, const char *status,
+                           const char *reason, td_str message)
 {
-    if (life_generation(life) > 0) {
-        td_json_set_int64(life->arena, life_status(life), TD_STR("observedGeneration"),
-                          life_generation(life));
-    }
+    const struct td_life_condition condition = {
+        .type = type, .status = status, .reason = reason, .message = message};
+    return td_pod_life_condition_of(life, life_generation(life), &condition);
 }
 
 /* ---- One container ---- */
@@ -94,13 +82,7 @@ static td_str life_container_id(const struct td_pod_life *life, const struct td_
     return td_arena_format(life->arena, "tandem://%.*s", TD_STR_ARG(life_digest(life, text)));
 }
 
-static void life_set_bool(const struct td_pod_life *life, struct td_json *object, td_str key,
-                          bool value)
-{
-    td_json_set(life->arena, object, key, td_json_new_bool(life->arena, value));
-}
-
-static void life_set_copy(const struct td_pod_life *life, struct td_json *object, td_str key,
+static void life_set_copy(struct td_pod_life *life, struct td_json *object, td_str key,
                           const struct td_json *value)
 {
     if (value) {
@@ -108,301 +90,158 @@ static void life_set_copy(const struct td_pod_life *life, struct td_json *object
     } else {
         (void)td_json_remove(object, key); /* may be absent */
     }
+    life->is_changed = true;
 }
 
 /* The state of a status is this and nothing else; its object is returned. */
-static struct td_json *life_set_state(const struct td_pod_life *life, struct td_json *status,
-                                      td_str key, td_str state)
+static struct td_json *life_set_state(struct td_pod_life *life, struct td_json *status,
+                                      td_str state)
 {
     struct td_json *holder = td_json_new_object(life->arena);
     struct td_json *value = td_json_ensure_object(life->arena, holder, state);
-    td_json_set(life->arena, status, key, holder);
+    td_json_set(life->arena, status, TD_STR("state"), holder);
+    life->is_changed = true;
     return value;
 }
 
-static void life_wait(const struct td_pod_life *life, struct td_json *status, td_str reason)
+enum td_life_state td_life_state(const struct td_life_container *container)
 {
-    struct td_json *waiting = life_set_state(life, status, TD_STR("state"), TD_STR("waiting"));
-    td_json_set_str(life->arena, waiting, TD_STR("reason"), reason);
-    life_set_bool(life, status, TD_STR("ready"), false);
-    life_set_bool(life, status, TD_STR("started"), false);
+    const struct td_json *state = td_json_get(container->status, TD_STR("state"));
+    if (td_json_get(state, TD_STR("running"))) {
+        return TD_LIFE_RUNNING;
+    }
+    return td_json_get(state, TD_STR("terminated")) ? TD_LIFE_ENDED : TD_LIFE_WAITING;
 }
 
-static void life_start(const struct td_pod_life *life, struct td_json *status)
+/* How its last run ended, or NULL. */
+static const struct td_json *life_ended(const struct td_life_container *container)
 {
+    const struct td_json *ended = td_json_get_path(container->status, "state.terminated");
+    return ended ? ended : td_json_get_path(container->status, "lastState.terminated");
+}
+
+bool td_life_has_run(const struct td_life_container *container)
+{
+    return td_life_state(container) == TD_LIFE_RUNNING || life_ended(container) != NULL;
+}
+
+int64_t td_life_exit_code(const struct td_life_container *container)
+{
+    return td_json_get_int64(life_ended(container), TD_STR("exitCode"), 0);
+}
+
+bool td_life_restarts(const struct td_pod_life *life, const struct td_life_container *container)
+{
+    const struct td_json *spec = td_json_get(life->pod, TD_STR("spec"));
+    td_str policy = td_json_get_str(spec, TD_STR("restartPolicy"), TD_STR("Always"));
+    policy = td_json_get_str(container->spec, TD_STR("restartPolicy"), policy);
+    bool is_failed = td_life_exit_code(container) != 0;
+    if (td_str_equal(policy, TD_STR("Always"))) {
+        return is_failed || !container->is_init || container->is_sidecar;
+    }
+    return is_failed && td_str_equal(policy, TD_STR("OnFailure"));
+}
+
+bool td_life_is_initialized(const struct td_life_container *container)
+{
+    return td_json_get_bool(container->status,
+                            container->is_sidecar ? TD_STR("started") : TD_STR("ready"), false);
+}
+
+static void life_set_bool(struct td_pod_life *life, struct td_json *object, td_str key, bool value)
+{
+    const struct td_json *old = td_json_get(object, key);
+    if (!old || td_json_get_bool(object, key, false) != value) {
+        td_json_set(life->arena, object, key, td_json_new_bool(life->arena, value));
+        life->is_changed = true;
+    }
+}
+
+void td_life_set_ready(struct td_pod_life *life, struct td_life_container *container,
+                       bool is_started, bool is_ready)
+{
+    life_set_bool(life, container->status, TD_STR("ready"), is_ready);
+    life_set_bool(life, container->status, TD_STR("started"), is_started);
+}
+
+static void life_wait(struct td_pod_life *life, struct td_life_container *container, td_str message,
+                      td_str reason)
+{
+    struct td_json *waiting = life_set_state(life, container->status, TD_STR("waiting"));
+    if (message.len > 0) {
+        td_json_set_str(life->arena, waiting, TD_STR("message"), message);
+    }
+    td_json_set_str(life->arena, waiting, TD_STR("reason"), reason);
+    td_life_set_ready(life, container, false, false);
+}
+
+/* What its state says of its end is what happened last. */
+static void life_keep_end(struct td_pod_life *life, struct td_life_container *container)
+{
+    const struct td_json *ended = td_json_get_path(container->status, "state.terminated");
+    if (ended) {
+        struct td_json *last = td_json_new_object(life->arena);
+        td_json_set(life->arena, last, TD_STR("terminated"),
+                    td_json_copy(life->arena, ended, false));
+        td_json_set(life->arena, container->status, TD_STR("lastState"), last);
+    }
+}
+
+void td_life_start(struct td_pod_life *life, struct td_life_container *container)
+{
+    struct td_json *status = container->status;
+    if (td_life_has_run(container)) {
+        td_json_set_int64(life->arena, status, TD_STR("restartCount"),
+                          td_json_get_int64(status, TD_STR("restartCount"), 0) + 1);
+    }
+    life_keep_end(life, container);
     td_str image = td_json_get_str(status, TD_STR("image"), TD_STR_EMPTY);
-    struct td_json *running = life_set_state(life, status, TD_STR("state"), TD_STR("running"));
+    struct td_json *running = life_set_state(life, status, TD_STR("running"));
     td_json_set(life->arena, running, TD_STR("startedAt"), life_time(life));
     td_json_set_str(life->arena, status, TD_STR("containerID"), life_container_id(life, status));
     td_json_set_str(
         life->arena, status, TD_STR("imageID"),
         td_arena_format(life->arena, "sha256:%.*s", TD_STR_ARG(life_digest(life, image))));
-    life_set_bool(life, status, TD_STR("ready"), true);
-    life_set_bool(life, status, TD_STR("started"), true);
+    td_life_set_ready(life, container, false, false);
 }
 
-/* Under `key`: "state", or "lastState" of one that is started again. */
-static void life_end(const struct td_pod_life *life, struct td_json *status, td_str key,
-                     int64_t exit_code)
+void td_life_end(struct td_pod_life *life, struct td_life_container *container, int64_t exit_code,
+                 const char *reason)
 {
-    const struct td_json *began =
-        td_json_get_path(td_json_get(status, TD_STR("state")), "running.startedAt");
+    struct td_json *status = container->status;
+    const struct td_json *began = td_json_get_path(status, "state.running.startedAt");
     struct td_json *since = began ? td_json_copy(life->arena, began, false) : life_time(life);
-    struct td_json *ended = life_set_state(life, status, key, TD_STR("terminated"));
+    const char *usual = exit_code == 0 ? "Completed" : "Error";
+    struct td_json *ended = life_set_state(life, status, TD_STR("terminated"));
     life_set_copy(life, ended, TD_STR("containerID"), td_json_get(status, TD_STR("containerID")));
     td_json_set_int64(life->arena, ended, TD_STR("exitCode"), exit_code);
     td_json_set(life->arena, ended, TD_STR("finishedAt"), life_time(life));
-    td_json_set_str(life->arena, ended, TD_STR("reason"),
-                    exit_code == 0 ? TD_STR("Completed") : TD_STR("Error"));
+    td_json_set_str(life->arena, ended, TD_STR("reason"), td_str_from(reason ? reason : usual));
     td_json_set(life->arena, ended, TD_STR("startedAt"), since);
-    life_set_bool(life, status, TD_STR("ready"), false);
-    life_set_bool(life, status, TD_STR("started"), false);
+    bool is_done = container->is_init && !container->is_sidecar && exit_code == 0;
+    td_life_set_ready(life, container, false, is_done); /* of an init container: it is done */
 }
 
-/* What is in use is what the spec says. */
-static void life_set_resources(const struct td_pod_life *life, struct td_json *status,
-                               const struct td_json *container)
+void td_life_back_off(struct td_pod_life *life, struct td_life_container *container,
+                      td_duration pause)
 {
-    const struct td_json *resources = td_json_get(container, TD_STR("resources"));
-    life_set_copy(life, status, TD_STR("allocatedResources"),
-                  td_json_get(resources, TD_STR("requests")));
-    td_json_set(life->arena, status, TD_STR("resources"),
-                resources ? td_json_copy(life->arena, resources, false)
-                          : td_json_new_object(life->arena));
-}
-
-static struct td_json *life_new_status(const struct td_pod_life *life,
-                                       const struct td_json *container)
-{
-    struct td_json *status = td_json_new_object(life->arena);
-    td_json_set_str(life->arena, status, TD_STR("name"),
-                    td_json_get_str(container, TD_STR("name"), TD_STR_EMPTY));
-    td_json_set_str(life->arena, status, TD_STR("image"),
-                    td_json_get_str(container, TD_STR("image"), TD_STR_EMPTY));
-    td_json_set_str(life->arena, status, TD_STR("imageID"), TD_STR_EMPTY);
-    td_json_set(life->arena, status, TD_STR("lastState"), td_json_new_object(life->arena));
-    td_json_set_int64(life->arena, status, TD_STR("restartCount"), 0);
-    life_set_resources(life, status, container);
-    return status;
-}
-
-/* ---- Lists of them ---- */
-
-/* The statuses of a list in the order of its containers, missing ones made. */
-static struct td_json *life_statuses(const struct td_pod_life *life, enum life_list list)
-{
-    const struct td_json *containers = life_containers(life, list);
-    const struct td_json *old = td_json_get(life_status(life), life_statuses_key(list));
-    struct td_json *statuses = td_json_new_array(life->arena);
-    td_auto_map known;
-    td_map_init(&known, TD_POD_CONTAINERS_MAX);
-    const struct td_json *s = td_json_is(old, TD_JSON_TYPE_ARRAY) ? old->first : NULL;
-    for (; s; s = s->next) {
-        (void)td_map_put(&known, td_json_get_str(s, TD_STR("name"), TD_STR_EMPTY),
-                         td_json_copy(life->arena, s, false)); /* at the cap: made anew */
-    }
-    for (const struct td_json *c = containers ? containers->first : NULL; c; c = c->next) {
-        struct td_json *status =
-            td_map_remove(&known, td_json_get_str(c, TD_STR("name"), TD_STR_EMPTY));
-        td_json_append(statuses, status ? status : life_new_status(life, c));
-    }
-    if (statuses->count > 0) {
-        td_json_set(life->arena, life_status(life), life_statuses_key(list), statuses);
-    }
-    return statuses;
-}
-
-static td_str life_names(const struct td_pod_life *life, enum life_list list)
-{
-    const struct td_json *containers = life_containers(life, list);
-    td_auto_buf text;
-    td_buf_init(&text, TD_STATUS_MESSAGE_BYTES_MAX);
-    for (const struct td_json *c = containers ? containers->first : NULL; c; c = c->next) {
-        (void)td_buf_append_format(
-            &text, "%s%.*s", c == containers->first ? "" : " ",
-            TD_STR_ARG(td_json_get_str(c, TD_STR("name"), TD_STR_EMPTY))); /* sticky */
-    }
-    return td_arena_copy_str(life->arena, td_buf_str(&text));
-}
-
-static void life_set_unready(const struct td_pod_life *life, const char *reason, td_str message)
-{
-    (void)td_pod_life_condition(life, "Ready", "False", reason, message);
-    (void)td_pod_life_condition(life, "ContainersReady", "False", reason, message);
-}
-
-static void life_set_not_ready(const struct td_pod_life *life)
-{
-    life_set_unready(life, "ContainersNotReady",
-                     td_arena_format(life->arena, "containers with unready status: [%s]",
-                                     life_names(life, LIFE_CONTAINERS).ptr));
-}
-
-static void life_set_addresses(const struct td_pod_life *life, td_str one, td_str all,
-                               td_str address)
-{
-    struct td_json *entry = td_json_new_object(life->arena);
-    struct td_json *list = td_json_new_array(life->arena);
-    td_json_set_str(life->arena, entry, TD_STR("ip"), address);
-    td_json_append(list, entry);
-    td_json_set_str(life->arena, life_status(life), one, address);
-    td_json_set(life->arena, life_status(life), all, list);
-}
-
-/* The pod's own resources, of those that have them. */
-static void life_set_whole(const struct td_pod_life *life)
-{
-    const struct td_json *whole = td_json_get_path(life->pod, "spec.resources");
-    life_set_copy(life, life_status(life), TD_STR("resources"), whole);
-    life_set_copy(life, life_status(life), TD_STR("allocatedResources"),
-                  td_json_get(whole, TD_STR("requests")));
-}
-
-/* ---- Steps ---- */
-
-void td_pod_life_create(const struct td_pod_life *life)
-{
-    struct td_json *status = life_status(life);
-    bool has_init = life_containers(life, LIFE_INIT) != NULL;
-    td_json_set_str(life->arena, status, TD_STR("phase"), TD_STR("Pending"));
-    (void)td_pod_life_condition(life, "PodReadyToStartContainers", "False", NULL, TD_STR_EMPTY);
-    (void)td_pod_life_condition(
-        life, "Initialized", has_init ? "False" : "True",
-        has_init ? "ContainersNotInitialized" : NULL,
-        has_init ? td_arena_format(life->arena, "containers with incomplete status: [%s]",
-                                   life_names(life, LIFE_INIT).ptr)
-                 : TD_STR_EMPTY);
-    life_set_not_ready(life);
-    (void)td_pod_life_condition(life, "PodScheduled", "True", NULL, TD_STR_EMPTY);
-    if (life->host_address.len > 0) {
-        life_set_addresses(life, TD_STR("hostIP"), TD_STR("hostIPs"), life->host_address);
-    }
-    td_json_set(life->arena, status, TD_STR("startTime"), life_time(life));
-    td_str reason = has_init ? TD_STR("PodInitializing") : TD_STR("ContainerCreating");
-    for (enum life_list list = LIFE_CONTAINERS; list <= LIFE_INIT; list++) {
-        for (struct td_json *s = life_statuses(life, list)->first; s; s = s->next) {
-            life_wait(life, s, reason);
-        }
-    }
-    life_set_whole(life);
-    td_pod_life_observe(life);
-}
-
-/* Was it started before? Then it counts a restart now. */
-static void life_start_again(const struct td_pod_life *life, struct td_json *status)
-{
-    bool ran = td_json_get_path(td_json_get(status, TD_STR("lastState")), "terminated") != NULL &&
-               td_json_get_path(td_json_get(status, TD_STR("state")), "waiting") != NULL;
-    if (ran) {
-        td_json_set_int64(life->arena, status, TD_STR("restartCount"),
-                          td_json_get_int64(status, TD_STR("restartCount"), 0) + 1);
-    }
-    life_start(life, status);
-}
-
-static void life_run_init(const struct td_pod_life *life)
-{
-    const struct td_json *container = life_containers(life, LIFE_INIT);
-    container = container ? container->first : NULL;
-    struct td_json *s = container ? life_statuses(life, LIFE_INIT)->first : NULL;
-    for (; s && container; s = s->next, container = container->next) {
-        bool is_over = td_json_get_path(td_json_get(s, TD_STR("state")), "terminated") != NULL;
-        bool is_running = td_json_get_path(td_json_get(s, TD_STR("state")), "running") != NULL;
-        if (life_is_sidecar(container) ? !is_running : !is_over) {
-            life_start(life, s);
-        }
-        if (!life_is_sidecar(container) && !is_over) {
-            life_end(life, s, TD_STR("state"), 0);
-            life_set_bool(life, s, TD_STR("ready"), true); /* of an init container: it is done */
-        }
-    }
-}
-
-void td_pod_life_run(const struct td_pod_life *life)
-{
-    struct td_json *status = life_status(life);
-    life_run_init(life);
-    for (struct td_json *s = life_statuses(life, LIFE_CONTAINERS)->first; s; s = s->next) {
-        if (!td_json_get_path(td_json_get(s, TD_STR("state")), "running")) {
-            life_start_again(life, s);
-        }
-    }
-    td_json_set_str(life->arena, status, TD_STR("phase"), TD_STR("Running"));
-    if (life->pod_address.len > 0) {
-        life_set_addresses(life, TD_STR("podIP"), TD_STR("podIPs"), life->pod_address);
-    }
-    static const char *const conditions[] = {"PodReadyToStartContainers", "Initialized", "Ready",
-                                             "ContainersReady"};
-    for (size_t i = 0; i < sizeof(conditions) / sizeof(conditions[0]); i++) {
-        (void)td_pod_life_condition(life, conditions[i], "True", NULL, TD_STR_EMPTY);
-    }
-    td_pod_life_observe(life);
-}
-
-void td_pod_life_finish(const struct td_pod_life *life, int64_t exit_code)
-{
-    const char *reason = exit_code == 0 ? "PodCompleted" : "PodFailed";
-    for (enum life_list list = LIFE_CONTAINERS; list <= LIFE_INIT; list++) {
-        for (struct td_json *s = life_statuses(life, list)->first; s; s = s->next) {
-            if (!td_json_get_path(td_json_get(s, TD_STR("state")), "terminated")) {
-                life_end(life, s, TD_STR("state"), list == LIFE_INIT ? 0 : exit_code);
-            }
-        }
-    }
-    td_json_set_str(life->arena, life_status(life), TD_STR("phase"),
-                    exit_code == 0 ? TD_STR("Succeeded") : TD_STR("Failed"));
-    (void)td_pod_life_condition(life, "PodReadyToStartContainers", "False", NULL, TD_STR_EMPTY);
-    (void)td_pod_life_condition(life, "Initialized", "True", exit_code == 0 ? reason : NULL,
-                                TD_STR_EMPTY);
-    life_set_unready(life, reason, TD_STR_EMPTY);
-    (void)td_pod_life_condition(life, "PodResizePending", NULL, NULL, TD_STR_EMPTY);
-    (void)td_pod_life_condition(life, "PodResizeInProgress", NULL, NULL, TD_STR_EMPTY);
-    td_pod_life_observe(life);
-}
-
-void td_pod_life_crash(const struct td_pod_life *life, int64_t exit_code, td_duration pause)
-{
+    const struct td_json *metadata = td_json_get(life->pod, TD_STR("metadata"));
     char text[TD_DURATION_TEXT_BYTES];
     (void)td_duration_format(pause, text); /* its length is not needed */
-    for (struct td_json *s = life_statuses(life, LIFE_CONTAINERS)->first; s; s = s->next) {
-        life_end(life, s, TD_STR("lastState"), exit_code);
-        life_wait(life, s, TD_STR("CrashLoopBackOff"));
-        td_json_set_str(
-            life->arena, td_json_get_path(td_json_get(s, TD_STR("state")), "waiting"),
-            TD_STR("message"),
-            td_arena_format(life->arena, "back-off %s restarting failed container=%.*s", text,
-                            TD_STR_ARG(td_json_get_str(s, TD_STR("name"), TD_STR_EMPTY))));
-    }
-    life_set_not_ready(life);
-    td_pod_life_observe(life);
+    life_keep_end(life, container);
+    life_wait(life, container,
+              td_arena_format(
+                  life->arena, "back-off %s restarting failed container=%.*s pod=%.*s_%.*s(%.*s)",
+                  text, TD_STR_ARG(container->name),
+                  TD_STR_ARG(td_json_get_str(metadata, TD_STR("name"), TD_STR_EMPTY)),
+                  TD_STR_ARG(td_json_get_str(metadata, TD_STR("namespace"), TD_STR_EMPTY)),
+                  TD_STR_ARG(td_json_get_str(metadata, TD_STR("uid"), TD_STR_EMPTY))),
+              TD_STR("CrashLoopBackOff"));
 }
 
-bool td_pod_life_is_crashed(const struct td_pod_life *life)
-{
-    const struct td_json *list =
-        td_json_get(td_json_get(life->pod, TD_STR("status")), TD_STR("containerStatuses"));
-    return td_json_is(list, TD_JSON_TYPE_ARRAY) && list->first &&
-           td_json_get_path(list->first, "state.waiting") &&
-           td_json_get_path(list->first, "lastState.terminated");
-}
+/* ---- Resources ---- */
 
-int64_t td_pod_life_restarts(const struct td_pod_life *life)
-{
-    const struct td_json *list =
-        td_json_get(td_json_get(life->pod, TD_STR("status")), TD_STR("containerStatuses"));
-    int64_t most = 0;
-    for (const struct td_json *s = td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->first : NULL; s;
-         s = s->next) {
-        int64_t restarts = td_json_get_int64(s, TD_STR("restartCount"), 0);
-        most = restarts > most ? restarts : most;
-    }
-    return most;
-}
-
-/* ---- Resizing ---- */
-
-/* Equal requests and limits; one that is not there is like an empty one. */
-static bool life_same_resources(const struct td_json *a, const struct td_json *b)
+bool td_life_same_resources(const struct td_json *a, const struct td_json *b)
 {
     static const td_str lists[] = {TD_STR_INIT("requests"), TD_STR_INIT("limits")};
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
@@ -416,51 +255,21 @@ static bool life_same_resources(const struct td_json *a, const struct td_json *b
     return true;
 }
 
-/* Only what runs is resized: containers and sidecars. */
-static bool life_is_resizable(enum life_list list, const struct td_json *container)
+void td_life_allocate(struct td_pod_life *life, struct td_life_container *container,
+                      const struct td_json *resources)
 {
-    return list == LIFE_CONTAINERS || life_is_sidecar(container);
+    life_set_copy(life, container ? container->status : life_status(life),
+                  TD_STR("allocatedResources"), td_json_get(resources, TD_STR("requests")));
 }
 
-bool td_pod_life_is_resized(const struct td_pod_life *life)
+void td_life_use(struct td_pod_life *life, struct td_life_container *container,
+                 const struct td_json *resources)
 {
-    const struct td_json *status = td_json_get(life->pod, TD_STR("status"));
-    if (!life_same_resources(td_json_get_path(life->pod, "spec.resources"),
-                             td_json_get(status, TD_STR("resources")))) {
-        return true;
+    if (container && !resources) {
+        resources = td_json_new_object(life->arena); /* theirs are never absent */
     }
-    for (enum life_list list = LIFE_CONTAINERS; list <= LIFE_INIT; list++) {
-        const struct td_json *c = life_containers(life, list);
-        const struct td_json *s = td_json_get(status, life_statuses_key(list));
-        c = c ? c->first : NULL;
-        s = td_json_is(s, TD_JSON_TYPE_ARRAY) ? s->first : NULL;
-        for (; c && s; c = c->next, s = s->next) {
-            if (life_is_resizable(list, c) &&
-                !life_same_resources(td_json_get(c, TD_STR("resources")),
-                                     td_json_get(s, TD_STR("resources")))) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-void td_pod_life_allocate(const struct td_pod_life *life)
-{
-    for (enum life_list list = LIFE_CONTAINERS; list <= LIFE_INIT; list++) {
-        const struct td_json *c = life_containers(life, list);
-        c = c ? c->first : NULL;
-        struct td_json *s = c ? life_statuses(life, list)->first : NULL;
-        for (; c && s; c = c->next, s = s->next) {
-            if (life_is_resizable(list, c)) {
-                life_set_copy(life, s, TD_STR("allocatedResources"),
-                              td_json_get_path(c, "resources.requests"));
-            }
-        }
-    }
-    life_set_copy(life, life_status(life), TD_STR("allocatedResources"),
-                  td_json_get_path(life->pod, "spec.resources.requests"));
-    td_pod_life_observe(life);
+    life_set_copy(life, container ? container->status : life_status(life), TD_STR("resources"),
+                  resources);
 }
 
 static const struct td_json *life_amount(const struct td_json *resources, const char *list,
@@ -469,20 +278,18 @@ static const struct td_json *life_amount(const struct td_json *resources, const 
     return td_json_get(td_json_get(resources, td_str_from(list)), name);
 }
 
-/* Does a change of cpu or memory demand a restart of the container? */
-static bool life_restarts_by_resize(const struct td_json *container, const struct td_json *status)
+bool td_life_resize_restarts(const struct td_life_container *container,
+                             const struct td_json *resources)
 {
-    const struct td_json *policies = td_json_get(container, TD_STR("resizePolicy"));
-    const struct td_json *now = td_json_get(container, TD_STR("resources"));
-    const struct td_json *before = td_json_get(status, TD_STR("resources"));
-    const struct td_json *p = td_json_is(policies, TD_JSON_TYPE_ARRAY) ? policies->first : NULL;
+    const struct td_json *before = td_json_get(container->status, TD_STR("resources"));
+    const struct td_json *p = life_first(container->spec, "resizePolicy");
     for (; p; p = p->next) {
         td_str name = td_json_get_str(p, TD_STR("resourceName"), TD_STR_EMPTY);
         bool restarts = td_str_equal(td_json_get_str(p, TD_STR("restartPolicy"), TD_STR_EMPTY),
                                      TD_STR("RestartContainer"));
-        if (restarts && (!td_json_equal(life_amount(now, "requests", name),
+        if (restarts && (!td_json_equal(life_amount(resources, "requests", name),
                                         life_amount(before, "requests", name)) ||
-                         !td_json_equal(life_amount(now, "limits", name),
+                         !td_json_equal(life_amount(resources, "limits", name),
                                         life_amount(before, "limits", name)))) {
             return true;
         }
@@ -490,27 +297,137 @@ static bool life_restarts_by_resize(const struct td_json *container, const struc
     return false;
 }
 
-void td_pod_life_actuate(const struct td_pod_life *life)
+/* ---- All containers ---- */
+
+static struct td_json *life_new_status(struct td_pod_life *life, const struct td_json *spec)
 {
-    for (enum life_list list = LIFE_CONTAINERS; list <= LIFE_INIT; list++) {
-        const struct td_json *c = life_containers(life, list);
-        c = c ? c->first : NULL;
-        struct td_json *s = c ? life_statuses(life, list)->first : NULL;
-        for (; c && s; c = c->next, s = s->next) {
-            if (!life_is_resizable(list, c)) {
-                continue;
-            }
-            if (life_restarts_by_resize(c, s)) {
-                life_end(life, s, TD_STR("lastState"), 0);
-                td_json_set_int64(life->arena, s, TD_STR("restartCount"),
-                                  td_json_get_int64(s, TD_STR("restartCount"), 0) + 1);
-                life_start(life, s);
-            }
-            life_set_resources(life, s, c);
-        }
+    struct td_json *status = td_json_new_object(life->arena);
+    td_json_set_str(life->arena, status, TD_STR("name"),
+                    td_json_get_str(spec, TD_STR("name"), TD_STR_EMPTY));
+    td_json_set_str(life->arena, status, TD_STR("image"),
+                    td_json_get_str(spec, TD_STR("image"), TD_STR_EMPTY));
+    td_json_set_str(life->arena, status, TD_STR("imageID"), TD_STR_EMPTY);
+    td_json_set(life->arena, status, TD_STR("lastState"), td_json_new_object(life->arena));
+    td_json_set_int64(life->arena, status, TD_STR("restartCount"), 0);
+    struct td_life_container container = {.spec = spec, .status = status};
+    const struct td_json *resources = td_json_get(spec, TD_STR("resources"));
+    td_life_allocate(life, &container, resources);
+    td_life_use(life, &container, resources);
+    const struct td_json *init =
+        life_first(td_json_get(life->pod, TD_STR("spec")), "initContainers");
+    life_wait(life, &container, TD_STR_EMPTY,
+              init ? TD_STR("PodInitializing") : TD_STR("ContainerCreating"));
+    return status;
+}
+
+static bool life_has_order(const struct td_json *spec, const struct td_json *status)
+{
+    while (spec && status &&
+           td_str_equal(td_json_get_str(spec, TD_STR("name"), TD_STR_EMPTY),
+                        td_json_get_str(status, TD_STR("name"), TD_STR_EMPTY))) {
+        spec = spec->next;
+        status = status->next;
     }
-    life_set_whole(life);
-    (void)td_pod_life_condition(life, "PodResizeInProgress", NULL, NULL, TD_STR_EMPTY);
-    (void)td_pod_life_condition(life, "PodResizePending", NULL, NULL, TD_STR_EMPTY);
-    td_pod_life_observe(life);
+    return !spec && !status;
+}
+
+/* The statuses of a list in the order of its containers, missing ones made; the first of them. */
+static struct td_json *life_statuses(struct td_pod_life *life, const struct td_json *containers,
+                                     const char *key)
+{
+    struct td_json *status = life_status(life);
+    const struct td_json *old = life_first(status, key);
+    if (life_has_order(containers, old)) {
+        return old ? td_json_get(status, td_str_from(key))->first : NULL;
+    }
+    struct td_json *statuses = td_json_new_array(life->arena);
+    td_auto_map known;
+    td_map_init(&known, TD_POD_CONTAINERS_MAX);
+    for (; old; old = old->next) {
+        (void)td_map_put(&known, td_json_get_str(old, TD_STR("name"), TD_STR_EMPTY),
+                         td_json_copy(life->arena, old, false)); /* at the cap: made anew */
+    }
+    for (const struct td_json *c = containers; c; c = c->next) {
+        struct td_json *one =
+            td_map_remove(&known, td_json_get_str(c, TD_STR("name"), TD_STR_EMPTY));
+        td_json_append(statuses, one ? one : life_new_status(life, c));
+    }
+    td_json_set(life->arena, status, td_str_from(key), statuses);
+    life->is_changed = true;
+    return statuses->first;
+}
+
+static size_t life_count(const struct td_json *spec, td_str key)
+{
+    const struct td_json *list = td_json_get(spec, key);
+    return td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->count : 0;
+}
+
+struct td_life_container *td_pod_life_containers(struct td_pod_life *life, size_t *ret_count)
+{
+    const struct td_json *spec = td_json_get(life->pod, TD_STR("spec"));
+    size_t init_count = life_count(spec, TD_STR("initContainers"));
+    size_t count = init_count + life_count(spec, TD_STR("containers"));
+    struct td_life_container *containers =
+        td_arena_alloc_zero(life->arena, count, sizeof(*containers));
+    const struct td_json *c = life_first(spec, "initContainers");
+    struct td_json *s = life_statuses(life, c, LIFE_INIT);
+    for (size_t i = 0; i < count; i++) {
+        if (i == init_count) {
+            c = life_first(spec, "containers");
+            s = life_statuses(life, c, LIFE_CONTAINERS);
+        }
+        td_str policy = td_json_get_str(c, TD_STR("restartPolicy"), TD_STR_EMPTY);
+        containers[i] = (struct td_life_container){
+            .name = td_json_get_str(c, TD_STR("name"), TD_STR_EMPTY),
+            .spec = c,
+            .status = s,
+            .is_init = i < init_count,
+            .is_sidecar = i < init_count && td_str_equal(policy, TD_STR("Always")),
+        };
+        c = c->next;
+        s = s->next;
+    }
+    *ret_count = count;
+    return containers;
+}
+
+/* ---- The pod ---- */
+
+static void life_set_addresses(struct td_pod_life *life, td_str one, td_str all, td_str address)
+{
+    struct td_json *entry = td_json_new_object(life->arena);
+    struct td_json *list = td_json_new_array(life->arena);
+    td_json_set_str(life->arena, entry, TD_STR("ip"), address);
+    td_json_append(list, entry);
+    td_json_set_str(life->arena, life_status(life), one, address);
+    td_json_set(life->arena, life_status(life), all, list);
+    life->is_changed = true;
+}
+
+void td_pod_life_set_address(struct td_pod_life *life, td_str address)
+{
+    life_set_addresses(life, TD_STR("podIP"), TD_STR("podIPs"), address);
+}
+
+void td_pod_life_create(struct td_pod_life *life)
+{
+    struct td_json *status = life_status(life);
+    const struct td_json *whole = td_json_get_path(life->pod, "spec.resources");
+    size_t count;
+    (void)td_pod_life_containers(life, &count); /* makes their statuses */
+    if (life->host_address.len > 0) {
+        life_set_addresses(life, TD_STR("hostIP"), TD_STR("hostIPs"), life->host_address);
+    }
+    td_json_set(life->arena, status, TD_STR("startTime"), life_time(life));
+    td_life_use(life, NULL, whole);
+    td_life_allocate(life, NULL, whole);
+    td_pod_life_conclude(life, false);
+}
+
+bool td_pod_life_is_over(const struct td_pod_life *life)
+{
+    td_str phase =
+        td_json_get_str(td_json_get(life->pod, TD_STR("status")), TD_STR("phase"), TD_STR_EMPTY);
+    return td_str_equal(phase, TD_STR("Succeeded")) || td_str_equal(phase, TD_STR("Failed"));
 }

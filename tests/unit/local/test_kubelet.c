@@ -88,25 +88,51 @@ static void test_pod_starts(void **state)
     assert_string_equal(nodes_bed_pod_text(n, "p", "metadata.resourceVersion"), version);
 }
 
-/* Init containers are over, sidecars run. */
+/* Init containers run one after the other, a second each unless an annotation says otherwise;
+ * sidecars start in their turn and stay; then come the containers. */
 static void test_pod_runs_init_containers_and_sidecars(void **state)
 {
     struct nodes_bed *n = *state;
-    nodes_bed_post_pod(n, "p", "",
-                       ",'initContainers':[{'name':'prepare','image':'i'},{'name':'proxy','image':"
-                       "'i','restartPolicy':'Always'}]");
-    bed_run(&n->bed, 500 * TD_MILLISECOND);
-    check_condition(n, "p", "Initialized", "False", "ContainersNotInitialized");
-    assert_string_equal(first_status(n, "p", "containerStatuses", "state.waiting.reason"),
-                        "PodInitializing");
-    bed_run(&n->bed, TD_SECOND);
-    check_condition(n, "p", "Initialized", "True", "");
+    nodes_bed_post(n, "{'apiVersion':'v1','kind':'Pod','metadata':{'name':'p','annotations':{"
+                      "'runs-for.tandem.dev/migrate':'3s'}},'spec':{'initContainers':[{'name':"
+                      "'prepare','image':'i'},{'name':'proxy','image':'i','restartPolicy':"
+                      "'Always'},{'name':'migrate','image':'i'}],'containers':[{'name':'app',"
+                      "'image':'i'}]}}");
+    static const struct {
+        int at_ms;
+        const char *phase;
+        const char *states[4]; /* prepare, proxy, migrate, app */
+        const char *initialized;
+        const char *unready;
+    } rows[] = {
+        {500, "Pending", {"waiting", "waiting", "waiting", "waiting"}, "False", "[proxy app]"},
+        {1500, "Pending", {"running", "waiting", "waiting", "waiting"}, "False", "[proxy app]"},
+        {2500, "Pending", {"terminated", "running", "running", "waiting"}, "False", "[app]"},
+        {4900, "Pending", {"terminated", "running", "running", "waiting"}, "False", "[app]"},
+        {5100, "Running", {"terminated", "running", "terminated", "running"}, "True", ""},
+    };
+    int now_ms = 0;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        bed_run(&n->bed, (rows[i].at_ms - now_ms) * TD_MILLISECOND);
+        now_ms = rows[i].at_ms;
+        assert_string_equal(nodes_bed_pod_text(n, "p", "status.phase"), rows[i].phase);
+        for (size_t c = 0; c < 4; c++) {
+            const struct td_json *list =
+                td_json_get_path(nodes_bed_pod(n, "p"), c < 3 ? "status.initContainerStatuses"
+                                                              : "status.containerStatuses");
+            const struct td_json *one = td_json_get(td_json_at(list, c % 3), TD_STR("state"));
+            assert_non_null(td_json_get(one, td_str_from(rows[i].states[c])));
+        }
+        check_condition(n, "p", "Initialized", rows[i].initialized,
+                        rows[i].initialized[0] == 'T' ? "" : "ContainersNotInitialized");
+        const char *message =
+            edit_bed_condition(&n->bed, nodes_bed_pod(n, "p"), "Ready", "message");
+        assert_true(strlen(message) >= strlen(rows[i].unready));
+        assert_string_equal(message + strlen(message) - strlen(rows[i].unready), rows[i].unready);
+    }
     assert_string_equal(first_status(n, "p", "initContainerStatuses", "state.terminated.reason"),
                         "Completed");
-    const struct td_json *sidecar =
-        td_json_at(td_json_get_path(nodes_bed_pod(n, "p"), "status.initContainerStatuses"), 1);
-    assert_string_equal(edit_bed_text(&n->bed, sidecar, "state.running.startedAt"),
-                        "2023-11-14T22:13:21Z");
+    check_condition(n, "p", "Ready", "True", "");
 }
 
 /* Pods that are not always restarted end after a while, with a code, and are restarted or not. */
