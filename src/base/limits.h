@@ -69,7 +69,8 @@
 #define TD_WORLD_ENTRIES_MAX ((size_t)1 << 20)    /* pods, workloads or autoscalers it knows */
 #define TD_WORLD_KEY_BYTES_MAX ((size_t)8192)     /* namespace, kind and name */
 #define TD_WORLD_DECISION_BYTES_MAX ((size_t)240) /* of a line for people */
-#define TD_WORLD_DECISIONS_MAX ((size_t)16)       /* roles of one workload that are kept apart */
+#define TD_WORLD_PARTS_MAX ((size_t)16)           /* roles of one workload that are kept apart */
+#define TD_SIMULATE_EVENTS_MAX ((size_t)100000)   /* in the report of one run */
 #define TD_WORLD_TRIES_MAX 8                      /* of one request while the server fails */
 #define TD_WEBHOOKS_MAX 64                        /* that one request is sent to */
 #define TD_WEBHOOK_PEERS_MAX 256 /* servers of webhooks that we keep connections to */

@@ -15,6 +15,7 @@ struct td_command {
 
 int td_command_validate(int argc, char **argv);
 int td_command_replay(int argc, char **argv);
+int td_command_simulate(int argc, char **argv);
 int td_command_up(int argc, char **argv);
 
 /* `tandem --version`: program, commit, compiler, libraries. */

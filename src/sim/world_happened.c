@@ -3,34 +3,16 @@
  * and what no Event tells of, seen in the status of pods. The last thing that happened to a
  * workload, or to its pods of one role, is kept as its last decision.
  */
-#include "base/alloc.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "sim/world_private.h"
 
 /* ---- Telling ---- */
 
-static struct td_world_decision *decision_place(struct td_world_workload *workload, td_str role)
-{
-    for (size_t i = 0; i < workload->decision_count; i++) {
-        if (td_str_equal(workload->decisions[i].role, role)) {
-            return &workload->decisions[i];
-        }
-    }
-    if (workload->decision_count == TD_WORLD_DECISIONS_MAX) {
-        return &workload->decisions[0];
-    }
-    size_t count = workload->decision_count + 1;
-    workload->decisions = td_realloc(workload->decisions, count * sizeof(*workload->decisions));
-    struct td_world_decision *place = &workload->decisions[workload->decision_count++];
-    *place = (struct td_world_decision){.role = td_world_text_new(role), .text = TD_STR_EMPTY};
-    return place;
-}
-
 static void decide(struct td_world_workload *workload, td_str role,
                    const struct td_world_event *event)
 {
-    struct td_world_decision *place = decision_place(workload, role);
+    struct td_world_part *part = td_world_part(workload, role);
     td_auto_buf text;
     td_buf_init(&text, TD_WORLD_DECISION_BYTES_MAX + TD_EVENT_MESSAGE_BYTES_MAX);
     bool is_other = !td_str_equal(event->name, workload->name);
@@ -40,10 +22,10 @@ static void decide(struct td_world_workload *workload, td_str role,
     (void)td_buf_append_format(&text, "%.*s%s", TD_STR_ARG(event->reason),
                                event->message.len > 0 ? ": " : "");
     (void)td_buf_append(&text, td_str_cut_utf8(event->message, TD_EVENT_MESSAGE_BYTES_MAX));
-    td_world_text_free(place->text);
-    place->text =
+    td_world_text_free(part->decision);
+    part->decision =
         td_world_text_new(td_str_cut_utf8(td_buf_str(&text), TD_WORLD_DECISION_BYTES_MAX));
-    place->at = event->at;
+    part->decided_at = event->at;
 }
 
 void td_world_tell(struct td_world *world, const struct td_world_event *event,
@@ -166,7 +148,7 @@ static void pod_see_eviction(struct td_world *world, const struct td_world_pod *
                              const struct td_world_pod_facts *facts)
 {
     world->eviction_count++;
-    pod->workload->eviction_count++;
+    td_world_part(pod->workload, pod->role)->eviction_count++;
     if (td_str_equal(facts->eviction, TD_STR("EvictionByEvictionAPI"))) {
         pod_tell(world, pod, TD_STR("Normal"), TD_STR("Evicted"),
                  TD_STR("evicted through the API"));
@@ -189,7 +171,7 @@ static void pod_see_resize(struct td_world *world, const struct td_world_pod *po
         return; /* a container that has just started */
     }
     world->resize_count++;
-    pod->workload->resize_count++;
+    td_world_part(pod->workload, pod->role)->resize_count++;
     pod_tell(world, pod, TD_STR("Normal"), TD_STR("Resized"), td_buf_str(&text));
 }
 
@@ -200,7 +182,7 @@ void td_world_see_pod(struct td_world *world, struct td_world_pod *pod,
     if (facts->restarts > pod->restarts) {
         uint64_t more = (uint64_t)(facts->restarts - pod->restarts);
         world->restart_count += more;
-        pod->workload->restart_count += more;
+        td_world_part(pod->workload, pod->role)->restart_count += more;
     }
     if (facts->kill_stamp != pod->kill_stamp && facts->killed.len > 0) {
         pod_see_kill(world, pod, facts);

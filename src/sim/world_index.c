@@ -84,16 +84,33 @@ static struct td_world_workload *workload_ensure(struct td_world *world, td_str 
 static void workload_free(struct td_world_workload *workload)
 {
     td_world_roles_detach(workload);
-    for (size_t i = 0; i < workload->decision_count; i++) {
-        td_world_text_free(workload->decisions[i].role);
-        td_world_text_free(workload->decisions[i].text);
+    for (size_t i = 0; i < workload->part_count; i++) {
+        td_world_text_free(workload->parts[i].role);
+        td_world_text_free(workload->parts[i].decision);
     }
-    for (size_t i = 0; i < workload->sample_count; i++) {
-        td_world_text_free(workload->samples[i].role);
-    }
-    td_free(workload->decisions);
-    td_free(workload->samples);
+    td_free(workload->parts);
     td_free(workload);
+}
+
+struct td_world_part *td_world_part(struct td_world_workload *workload, td_str role)
+{
+    for (size_t i = 0; i < workload->part_count; i++) {
+        if (td_str_equal(workload->parts[i].role, role)) {
+            return &workload->parts[i];
+        }
+    }
+    if (workload->part_count == TD_WORLD_PARTS_MAX) {
+        return &workload->parts[0]; /* whoever invents more labels than that sees them together */
+    }
+    size_t count = workload->part_count + 1;
+    workload->parts = td_realloc(workload->parts, count * sizeof(*workload->parts));
+    struct td_world_part *part = &workload->parts[workload->part_count++];
+    *part = (struct td_world_part){
+        .role = td_world_text_new(role),
+        .decided_at = -1,
+        .decision = TD_STR_EMPTY,
+    };
+    return part;
 }
 
 /* Goes when nothing is left of it. */

@@ -50,18 +50,16 @@ struct td_world_pod {
     uint64_t size_stamp;       /* changes with the resources of a container that runs */
 };
 
-/* What last happened to the pods of one role, or to the workload itself (role empty). */
-struct td_world_decision {
-    td_str role;
-    td_duration at;
-    td_str text;
-};
-
-/* Throttled and wanted CPU time at two moments. */
-struct td_world_sample {
-    td_str role;
-    double throttled[2]; /* the older first */
+/* Of the pods of one role; those without one, and the workload itself, have the empty role. */
+struct td_world_part {
+    td_str role;            /* owned, as the text */
+    td_duration decided_at; /* when something last happened; below 0: never */
+    td_str decision;
+    double throttled[2]; /* CPU seconds at two moments, the older first */
     double wanted[2];
+    uint64_t restart_count;
+    uint64_t eviction_count;
+    uint64_t resize_count;
 };
 
 struct td_world_workload {
@@ -76,16 +74,11 @@ struct td_world_workload {
     struct td_world_pod *last_pod;
     size_t pod_count;
     struct td_world_scaler *scalers;
-    struct td_world_decision *decisions; /* owned, with their texts */
-    size_t decision_count;
-    struct td_world_sample *samples; /* owned, with their roles */
-    size_t sample_count;
+    struct td_world_part *parts; /* owned */
+    size_t part_count;
     const struct td_demand *roles;    /* the entry that names its roles, or NULL */
     struct roles_keeper *role_keeper; /* NULL: it has no roles, as the timer */
     struct td_timer *role_timer;
-    uint64_t restart_count;
-    uint64_t eviction_count;
-    uint64_t resize_count;
     uint64_t looked_at; /* number of the look that has shown it */
 };
 
@@ -184,6 +177,8 @@ struct td_world_workload *td_world_find_owner(struct td_world *world, td_str api
                                               td_str kind, td_str name);
 /* The key of a workload; valid until the next one is made. */
 td_str td_world_key(struct td_world *world, td_str ns, td_str kind, td_str name);
+/* What is kept of one role; valid until the next one is asked for. */
+struct td_world_part *td_world_part(struct td_world_workload *workload, td_str role);
 /* A text of its own on the heap; empty for an empty one. */
 td_str td_world_text_new(td_str text);
 void td_world_text_free(td_str text);

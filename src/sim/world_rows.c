@@ -7,7 +7,6 @@
  */
 #include <stdlib.h>
 
-#include "base/alloc.h"
 #include "base/limits.h"
 #include "kube/labels.h"
 #include "kube/selector.h"
@@ -34,23 +33,6 @@ static void flows_take(struct td_timer *timer, void *context)
     td_timer_set(timer, ROWS_FLOW_EVERY);
 }
 
-static struct td_world_sample *sample_place(struct td_world_workload *workload, td_str role)
-{
-    for (size_t i = 0; i < workload->sample_count; i++) {
-        if (td_str_equal(workload->samples[i].role, role)) {
-            return &workload->samples[i];
-        }
-    }
-    if (workload->sample_count == TD_WORLD_DECISIONS_MAX) {
-        return NULL;
-    }
-    size_t count = workload->sample_count + 1;
-    workload->samples = td_realloc(workload->samples, count * sizeof(*workload->samples));
-    struct td_world_sample *place = &workload->samples[workload->sample_count++];
-    *place = (struct td_world_sample){.role = td_world_text_new(role)};
-    return place;
-}
-
 static void samples_take(struct td_timer *timer, void *context)
 {
     struct td_world *world = context;
@@ -59,12 +41,12 @@ static void samples_take(struct td_timer *timer, void *context)
     while (td_engine_next_workload(world->engine, &position, &load)) {
         struct td_world_workload *workload =
             td_world_find_workload(world, load.ns, load.kind, load.name);
-        struct td_world_sample *sample = workload ? sample_place(workload, load.role) : NULL;
-        if (sample) {
-            sample->throttled[0] = sample->throttled[1];
-            sample->wanted[0] = sample->wanted[1];
-            sample->throttled[1] = load.throttled_cpu_seconds;
-            sample->wanted[1] = load.wanted_cpu_seconds;
+        if (workload) {
+            struct td_world_part *part = td_world_part(workload, load.role);
+            part->throttled[0] = part->throttled[1];
+            part->wanted[0] = part->wanted[1];
+            part->throttled[1] = load.throttled_cpu_seconds;
+            part->wanted[1] = load.wanted_cpu_seconds;
         }
     }
     td_timer_set(timer, ROWS_SAMPLE_EVERY);
@@ -75,9 +57,9 @@ static void samples_take(struct td_timer *timer, void *context)
 static double row_throttled(struct td_world_workload *workload,
                             const struct td_engine_workload *load)
 {
-    const struct td_world_sample *sample = workload ? sample_place(workload, load->role) : NULL;
-    double throttled = load->throttled_cpu_seconds - (sample ? sample->throttled[0] : 0);
-    double wanted = load->wanted_cpu_seconds - (sample ? sample->wanted[0] : 0);
+    const struct td_world_part *part = td_world_part(workload, load->role);
+    double throttled = load->throttled_cpu_seconds - part->throttled[0];
+    double wanted = load->wanted_cpu_seconds - part->wanted[0];
     return wanted > 0 && throttled > 0 ? throttled / wanted : 0;
 }
 
@@ -141,23 +123,29 @@ static td_str row_by(struct td_world *world, struct td_arena *arena,
     return TD_STR_EMPTY;
 }
 
-/* The newest of what happened to the workload and to its pods of that role; a row without a role is
- * about all of them. */
-static void row_decision(struct td_arena *arena, const struct td_world_workload *workload,
-                         struct td_world_row *row)
+/* Decisions about a workload are about all its roles; what is counted belongs to one. A row without
+ * a role is about all of them. */
+static void row_parts(struct td_arena *arena, const struct td_world_workload *workload,
+                      struct td_world_row *row)
 {
-    const struct td_world_decision *newest = NULL;
-    for (size_t i = 0; i < workload->decision_count; i++) {
-        const struct td_world_decision *d = &workload->decisions[i];
-        bool is_ours =
-            row->load.role.len == 0 || d->role.len == 0 || td_str_equal(d->role, row->load.role);
-        if (is_ours && (!newest || d->at >= newest->at)) {
-            newest = d;
+    const struct td_world_part *newest = NULL;
+    bool is_whole = row->load.role.len == 0;
+    for (size_t i = 0; i < workload->part_count; i++) {
+        const struct td_world_part *part = &workload->parts[i];
+        bool is_ours = is_whole || td_str_equal(part->role, row->load.role);
+        if ((is_ours || part->role.len == 0) && part->decided_at >= 0 &&
+            (!newest || part->decided_at >= newest->decided_at)) {
+            newest = part;
+        }
+        if (is_ours) {
+            row->restart_count += part->restart_count;
+            row->eviction_count += part->eviction_count;
+            row->resize_count += part->resize_count;
         }
     }
     if (newest) {
-        row->decided_at = newest->at;
-        row->decision = td_arena_copy_str(arena, newest->text);
+        row->decided_at = newest->decided_at;
+        row->decision = td_arena_copy_str(arena, newest->decision);
     }
 }
 
@@ -169,6 +157,7 @@ static void row_fill(struct td_world *world, struct td_arena *arena,
         .load = *load,
         .by = TD_STR_EMPTY,
         .replicas = (int64_t)load->pod_count,
+        .is_pod_level = workload->is_pod_level,
         .throttled_share = row_throttled(workload, load),
         .decided_at = -1,
         .decision = TD_STR_EMPTY,
@@ -178,16 +167,10 @@ static void row_fill(struct td_world *world, struct td_arena *arena,
     row->load.name = td_arena_copy_str(arena, load->name);
     row->load.role = td_arena_copy_str(arena, load->role);
     row_flow(world, load, row);
-    if (workload) {
-        row->by = row_by(world, arena, workload, load->role);
-        row->is_pod_level = workload->is_pod_level;
-        row->restart_count = workload->restart_count;
-        row->eviction_count = workload->eviction_count;
-        row->resize_count = workload->resize_count;
-        row_decision(arena, workload, row);
-        if (load->role.len == 0 && workload->replicas >= 0) {
-            row->replicas = workload->replicas;
-        }
+    row->by = row_by(world, arena, workload, load->role);
+    row_parts(arena, workload, row);
+    if (load->role.len == 0 && workload->replicas >= 0) {
+        row->replicas = workload->replicas;
     }
 }
 
@@ -246,7 +229,10 @@ static void rows_of_engine(struct td_world *world, struct td_arena *arena, struc
         struct td_world_workload *workload =
             td_world_find_workload(world, load.ns, load.kind, load.name);
         view_add(view, &load);
-        if (workload && (workload->has_object || load.pod_count > 0)) {
+        bool is_shown =
+            workload && (load.pod_count > 0 ||
+                         (workload->has_object && (load.role.len > 0 || !workload->roles)));
+        if (is_shown) {
             workload->looked_at = world->look_count;
             row_fill(world, arena, workload, &load, rows_push(arena, rows));
         }

@@ -1,0 +1,14 @@
+/*
+ * The table of `tandem simulate`: one row a workload with averages and sums over the run, then the
+ * totals. Pure.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/str.h"
+#include "sim/world.h"
+
+/* Names of other namespaces than `ns` are written with theirs. */
+void td_simulate_table(const struct td_world_view *view, td_str ns, struct td_arena *arena,
+                       struct td_buf *out);
