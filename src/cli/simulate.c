@@ -17,7 +17,6 @@
 #include "cli/simulate_table.h"
 #include "local/node_object.h"
 #include "sim/scenario.h"
-#include "sim/scenario_values.h"
 #include "sim/world.h"
 #include "sim/world_report.h"
 
@@ -180,15 +179,7 @@ static int simulate_print(struct simulate *run)
 
 static int simulate_parse_for(struct simulate *run, const char *text)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    const struct td_place place = {
-        .arena = &arena,
-        .file = TD_STR("simulate"),
-        .field = TD_STR("--for"),
-        .value = td_json_new_string(&arena, td_str_from(text)),
-    };
-    if (td_place_duration(&place, &run->lasts) != TD_OK || run->lasts <= 0) {
+    if (!td_scenario_parse_duration(td_str_from(text), &run->lasts) || run->lasts <= 0) {
         return td_command_fail("simulate: --for: '%s': must be a time such as 90m, 6h or 3d", text);
     }
     return TD_EXIT_DONE;

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -71,6 +72,9 @@ int td_scenario_load(struct td_arena *arena, const char *path, struct td_scenari
 /* The same from a text, for tests; relative paths begin in the folder of `path`. */
 int td_scenario_parse(struct td_arena *arena, td_str path, td_str text, struct td_scenario *ret,
                       struct td_error *err);
+
+/* "90s", "9h30m", "3d12h", as in a scenario; false: it is no such time. */
+bool td_scenario_parse_duration(td_str text, td_duration *ret);
 
 /* As if the file had said this seed. Arrays that change are made anew in the arena. */
 void td_scenario_set_seed(struct td_arena *arena, struct td_scenario *scenario, uint64_t seed);

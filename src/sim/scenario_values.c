@@ -8,6 +8,7 @@
 #include "base/timefmt.h"
 #include "kube/names.h"
 #include "kube/quantity.h"
+#include "sim/scenario.h"
 
 #define PLACE_DEPTH_MAX 16       /* levels of a scenario; it has fewer */
 #define PLACE_SHOWN_BYTES_MAX 80 /* of a value in a message */
@@ -284,7 +285,7 @@ static int place_bool(const struct td_place *place, bool *ret)
 /* ---- Times ---- */
 
 /* "3d12h" is three days and twelve hours: days are taken off the front, the rest is Go's. */
-static bool place_parse_duration(td_str text, td_duration *ret)
+bool td_scenario_parse_duration(td_str text, td_duration *ret)
 {
     size_t letter = td_str_find(text, 'd', 0);
     int64_t days = 0;
@@ -310,7 +311,7 @@ static int place_duration(const struct td_place *place, enum td_place_kind kind,
 {
     td_duration span = 0;
     if (!td_json_is(place->value, TD_JSON_TYPE_STRING) || place->value->text.len == 0 ||
-        !place_parse_duration(place->value->text, &span)) {
+        !td_scenario_parse_duration(place->value->text, &span)) {
         return td_place_refuse(place, "must be a duration from 0s to %dd, such as 90s, 9h30m or 3d",
                                TD_SCENARIO_DAYS_MAX);
     }
