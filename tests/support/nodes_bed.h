@@ -2,30 +2,44 @@
  */
 #pragma once
 
+#include "local/engine.h"
 #include "local/node_object.h"
 #include "local/nodes.h"
 #include "support/edit_bed.h"
 
 struct nodes_bed {
     struct bed bed;
+    struct td_engine *engine;
     struct td_nodes *nodes;
 };
 
-static inline void nodes_bed_init(struct nodes_bed *n, size_t count)
+/* So many of the usual nodes, and what workloads want. */
+static inline void nodes_bed_init_demands(struct nodes_bed *n, size_t count,
+                                          const struct td_demand *demands, size_t demand_count)
 {
     *n = (struct nodes_bed){.nodes = NULL};
     bed_init(&n->bed);
+    const struct td_engine_options engine = {
+        .loop = n->bed.loop, .demands = demands, .demand_count = demand_count};
+    n->engine = td_engine_new(&engine);
     const struct td_node_size size = td_node_size_usual((int64_t)count);
-    const struct td_nodes_options options = {.api = n->bed.api, .sizes = &size, .size_count = 1};
+    const struct td_nodes_options options = {
+        .api = n->bed.api, .sizes = &size, .size_count = 1, .engine = n->engine};
     struct td_error err = TD_ERROR_INIT;
     assert_int_equal(td_nodes_new(&options, &n->nodes, &err), TD_OK);
     edit_bed_put(&n->bed, "{'apiVersion':'v1','kind':'Namespace','metadata':{'name':'n'}}");
     bed_run(&n->bed, TD_MILLISECOND);
 }
 
+static inline void nodes_bed_init(struct nodes_bed *n, size_t count)
+{
+    nodes_bed_init_demands(n, count, NULL, 0);
+}
+
 static inline void nodes_bed_done(struct nodes_bed *n)
 {
     td_nodes_free(n->nodes);
+    td_engine_free(n->engine);
     bed_done(&n->bed);
 }
 
