@@ -321,7 +321,19 @@ static void nodes_pressed(void *context, td_str node, double available_bytes)
     td_node_pressure_tell(((struct td_nodes *)context)->pressure, node, available_bytes);
 }
 
+static void nodes_killed(void *context, struct td_engine_container *container)
+{
+    td_kubelet_killed(((struct td_nodes *)context)->kubelet, container);
+}
+
+static void nodes_finished(void *context, struct td_engine_container *container)
+{
+    td_kubelet_finished(((struct td_nodes *)context)->kubelet, container);
+}
+
 static const struct td_engine_events nodes_events = {
+    .killed = nodes_killed,
+    .finished = nodes_finished,
     .pressed = nodes_pressed,
 };
 
