@@ -199,7 +199,7 @@ static void test_policies(void **state)
     kubelet_bed_check(n, "p-10", "side", "state.terminated.exitCode", "0");
     /* What is over has left the engine. */
     assert_null(td_engine_find_pod(n->engine, TD_STR("n"), TD_STR("p-1")));
-    assert_non_null(td_engine_find_pod(n->engine, TD_STR("n"), TD_STR("p-0")));
+    assert_non_null(td_engine_find_pod(n->engine, TD_STR("n"), TD_STR("p-4")));
 }
 
 /* Ready after what the entry says, also when it was started again; probes can make it longer. */
