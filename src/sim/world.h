@@ -86,7 +86,7 @@ struct td_world_view {
     td_duration since; /* the start */
     size_t node_count;
     size_t ready_node_count;
-    size_t pod_count;
+    size_t pod_count; /* those that are over are not counted */
     size_t pending_count;
     double cpu_capacity_milli;
     double memory_capacity_bytes;

@@ -293,6 +293,7 @@ static void pod_gone(struct td_world *world, struct td_world_pod *pod)
 {
     struct td_world_workload *workload = pod->workload;
     world->pending_count -= pod->is_pending;
+    world->over_count -= pod->is_over;
     (void)td_map_remove(&world->pods, pod->key); /* it is there */
     pod_unlink(pod);
     pod_free(pod);
@@ -322,10 +323,13 @@ static void pod_take(struct td_world *world, struct td_world_pod *pod,
     bool is_pending = !is_over && !td_str_equal(facts->phase, TD_STR("Running"));
     world->pending_count += is_pending;
     world->pending_count -= pod->is_pending;
+    world->over_count += is_over;
+    world->over_count -= pod->is_over;
     if (pod->is_ready && !facts->is_ready) {
         pod->unready_since = td_engine_since(world->engine);
     }
     pod->is_pending = is_pending;
+    pod->is_over = is_over;
     pod->is_ready = facts->is_ready;
     pod->is_going = is_over || facts->is_deleting;
     pod->is_evicted = facts->is_evicted;
@@ -612,6 +616,7 @@ static void index_clear(struct td_world *world)
     td_map_reset(&world->nodes);
     td_map_reset(&world->workloads);
     world->pending_count = 0;
+    world->over_count = 0;
     world->ready_node_count = 0;
     world->cpu_capacity_milli = 0;
     world->memory_capacity_bytes = 0;

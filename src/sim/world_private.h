@@ -42,6 +42,7 @@ struct td_world_pod {
     td_str role; /* value of the workload's role label, owned; empty: none */
     bool is_ready;
     bool is_pending; /* counts as pending: not yet running */
+    bool is_over;    /* succeeded or failed: its object is all that is left */
     bool is_going;   /* deleted, or over */
     bool is_evicted;
     td_duration unready_since; /* valid while not ready */
@@ -144,6 +145,7 @@ struct td_world {
     double cpu_capacity_milli;
     double memory_capacity_bytes;
     size_t pending_count;
+    size_t over_count;
     uint64_t event_version; /* of the newest Event object that was looked at */
     uint64_t kill_count;
     uint64_t eviction_count;

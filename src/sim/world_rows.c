@@ -264,7 +264,7 @@ void td_world_look(struct td_world *world, struct td_arena *arena, struct td_wor
         .since = td_engine_since(world->engine),
         .node_count = world->nodes.count,
         .ready_node_count = world->ready_node_count,
-        .pod_count = world->pods.count,
+        .pod_count = world->pods.count - world->over_count,
         .pending_count = world->pending_count,
         .cpu_capacity_milli = world->cpu_capacity_milli,
         .memory_capacity_bytes = world->memory_capacity_bytes,

@@ -103,7 +103,12 @@ static int check_demand(struct td_world *world, struct td_arena *arena, size_t i
         place.value = demand->container;
         return target_refuse(world, &place, "its pods have no such container", err);
     }
-    return TD_OK;
+    td_str schedule =
+        td_json_get_str(td_json_get(object, TD_STR("spec")), TD_STR("schedule"), TD_STR_EMPTY);
+    bool is_cron = td_str_equal(demand->kind, TD_STR("CronJob"));
+    return is_cron ? td_scenario_check_schedule(world->scenario, index, schedule,
+                                                td_clock_wall(td_loop_clock(world->loop)), err)
+                   : TD_OK;
 }
 
 /* Events are kept in order of time; people count them in the order of lines. */

@@ -50,8 +50,10 @@ static inline void temp_folder_remove(const struct temp_folder *folder)
     DIR *entries = opendir(folder->path);
     for (struct dirent *entry = readdir(entries); entry; entry = readdir(entries)) {
         char path[2048];
-        (void)snprintf(path, sizeof(path), "%s/%s", folder->path, entry->d_name);
-        (void)unlink(path);
+        int length = snprintf(path, sizeof(path), "%s/%s", folder->path, entry->d_name);
+        if (length > 0 && (size_t)length < sizeof(path)) {
+            (void)unlink(path);
+        }
     }
     (void)closedir(entries);
     (void)rmdir(folder->path);
