@@ -118,8 +118,11 @@ static void life_silence(struct td_node_life *life, struct td_node *node)
     bool was_ready = node->is_ready;
     if (td_edit_get(life->api, life_resource(life, "Node"), TD_STR_EMPTY, node->name, &arena,
                     &object, NULL) != TD_OK ||
-        !td_node_object_silence(&arena, object, life_now(life)) ||
-        !life_put(life, "Node", &arena, object)) {
+        !td_node_object_silence(&arena, object, life_now(life))) {
+        return;
+    }
+    (void)td_node_object_follow(&arena, object, life_now(life)); /* it changed anyway */
+    if (!life_put(life, "Node", &arena, object)) {
         return;
     }
     node->is_ready = false;

@@ -91,7 +91,7 @@ static void test_silence_is_noticed_after_the_grace_period(void **state)
         assert_string_equal(condition(&n, "node-1", types[i], "lastTransitionTime"),
                             "2023-11-14T22:14:25Z");
     }
-    assert_string_equal(taints(&n, "node-1"), "unreachable:NoExecute unreachable:NoSchedule");
+    assert_string_equal(taints(&n, "node-1"), "unreachable:NoSchedule unreachable:NoExecute");
     assert_string_equal(pod_ready(&n, "p", "status"), "False");
     assert_string_equal(pod_ready(&n, "p", "lastTransitionTime"), "2023-11-14T22:14:25Z");
     assert_string_equal(edit_bed_event(&n.bed, "node-1", "NodeNotReady"),
@@ -148,6 +148,7 @@ static void test_pods_of_a_silent_node_are_replaced_elsewhere(void **state)
     assert_null(nodes_bed_pod(&n, "usual"));
     assert_null(nodes_bed_pod(&n, "hasty"));
     assert_non_null(nodes_bed_pod(&n, "patient"));
+    assert_string_equal(pod_ready(&n, "patient", "status"), "True");
     nodes_bed_done(&n);
 }
 
@@ -225,6 +226,7 @@ static void test_a_node_that_comes_back_keeps_its_pods(void **state)
                         "Cancelling deletion of Pod n/p");
     run_to(&n, 1000);
     assert_string_equal(deleted_at(&n, "p"), "");
+    assert_string_equal(pod_ready(&n, "p", "status"), "True");
     /* A silence shorter than the grace period is not noticed. */
     lose(&n, "node-1", true);
     run_to(&n, 1050);
