@@ -220,6 +220,7 @@
 #define TD_STORE_BYTES_MAX ((size_t)2 << 30)         /* all objects' newest revisions */
 #define TD_CHANGE_LOG_COUNT_MAX ((size_t)1 << 16)    /* changes that one kind remembers */
 #define TD_CHANGE_LOG_BYTES_MAX ((size_t)32 << 20)   /* old revisions that one kind's log keeps */
+#define TD_CHANGE_LOG_MINUTES 5                      /* until all of them forget a change */
 #define TD_CHANGE_LOGS_BYTES_MAX ((size_t)256 << 20) /* old revisions that all logs keep */
 #define TD_JOURNAL_PENDING_BYTES_MAX ((size_t)4 << 20) /* written, but not yet brought to disk */
 #define TD_JOURNAL_PENDING_COUNT_MAX ((size_t)8192)    /* changes in them */

@@ -33,6 +33,7 @@ int td_store_new(struct td_loop *loop, const struct td_store_options *options,
     store->version = options && options->version_start > 0 ? options->version_start : VERSION_START;
     store->durable_version = store->version;
     store->floor = store->version;
+    store->aged_at = td_clock_machine(td_loop_clock(loop));
     store->waits.next = &store->waits;
     store->waits.previous = &store->waits;
     store->collections = td_alloc_zero(TD_COLLECTIONS_MAX, sizeof(*store->collections));
@@ -193,6 +194,33 @@ static void store_trim(struct td_store *store)
         largest = collection->log.bytes > largest->log.bytes ? collection : largest;
     }
     collection_trim(largest, largest->log.bytes / 2);
+}
+
+/* Once a minute: the changes of more than so many minutes ago go, whoever waits for them. A log of
+ * a day would be of no use, and most of the memory of a cluster. It happens beside changes only, as
+ * only they fill the logs. */
+static void store_forget(struct td_store *store)
+{
+    td_duration now = td_clock_machine(td_loop_clock(store->loop));
+    if (now - store->aged_at < TD_MINUTE) {
+        return;
+    }
+    td_duration minutes = (now - store->aged_at) / TD_MINUTE;
+    size_t steps = minutes < TD_CHANGE_LOG_MINUTES ? (size_t)minutes : TD_CHANGE_LOG_MINUTES;
+    uint64_t oldest = 0;
+    for (size_t i = 0; i < steps; i++) {
+        oldest = store->ages[store->age_next];
+        store->ages[store->age_next] = store->durable_version;
+        store->age_next = (store->age_next + 1) % TD_CHANGE_LOG_MINUTES;
+    }
+    store->aged_at = now;
+    for (size_t i = 0; i < store->collection_count; i++) {
+        struct td_collection *collection = store->collections[i];
+        uint64_t end = td_changelog_after(&collection->log, oldest);
+        while (collection->log.first < end) {
+            collection_drop_first(collection);
+        }
+    }
 }
 
 static int commit_check(const struct td_store *store, const struct td_collection *collection,
@@ -398,6 +426,7 @@ static void store_flush(struct td_timer *timer, void *context)
     if (!td_watch_wake(store)) {
         td_store_ask_flush(store);
     }
+    store_forget(store);
     td_store_snapshot(store);
 }
 

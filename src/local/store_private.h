@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
+#include "base/limits.h"
 #include "base/map.h"
 #include "local/changelog.h"
 #include "local/ordered.h"
@@ -43,19 +44,22 @@ struct td_store {
     struct td_map by_key;               /* key to collection */
     struct td_collection **collections; /* in order of their making; owned */
     size_t collection_count;
-    uint64_t version;                  /* of the last commit */
-    uint64_t durable_version;          /* of the last commit that is on disk */
-    uint64_t floor;                    /* of collections that are made from now on */
-    size_t live_bytes;                 /* newest revisions */
-    size_t log_bytes;                  /* of all change logs */
-    struct td_durable_wait waits;      /* head of the ring of waiting ones */
-    uint64_t cursor_order;             /* of the next td_watch_open */
-    size_t wake_index;                 /* the collection whose cursors are being woken */
-    struct td_watch_cursor *wake_next; /* the next of them; NULL: the collection was not begun */
-    uint64_t wake_order_end;           /* cursors opened since are not woken */
-    struct td_timer *wake;             /* set while changes wait for the rest to end */
-    td_duration wake_at;               /* steady time; before it no round begins */
-    size_t wake_count;                 /* cursors woken in this round */
+    uint64_t version;                     /* of the last commit */
+    uint64_t durable_version;             /* of the last commit that is on disk */
+    uint64_t floor;                       /* of collections that are made from now on */
+    size_t live_bytes;                    /* newest revisions */
+    size_t log_bytes;                     /* of all change logs */
+    uint64_t ages[TD_CHANGE_LOG_MINUTES]; /* durable versions of the last minutes, a ring */
+    size_t age_next;                      /* the oldest of them, the next to be replaced */
+    td_duration aged_at;                  /* the machine's steady time of the newest */
+    struct td_durable_wait waits;         /* head of the ring of waiting ones */
+    uint64_t cursor_order;                /* of the next td_watch_open */
+    size_t wake_index;                    /* the collection whose cursors are being woken */
+    struct td_watch_cursor *wake_next;    /* the next of them; NULL: the collection was not begun */
+    uint64_t wake_order_end;              /* cursors opened since are not woken */
+    struct td_timer *wake;                /* set while changes wait for the rest to end */
+    td_duration wake_at;                  /* steady time; before it no round begins */
+    size_t wake_count;                    /* cursors woken in this round */
 };
 
 /* Wake the cursors of all collections with news; false when the slice ended before all were. */

@@ -424,6 +424,41 @@ static void test_cursor_that_falls_off_the_log_is_gone(void **state)
     bed_close(&bed);
 }
 
+/* Changes of more than five minutes ago go when there are new ones; who saw them misses nothing. */
+static void test_log_forgets_after_minutes(void **state)
+{
+    (void)state;
+    struct bed bed;
+    struct td_watch_cursor cursor = {0};
+    bed_open(&bed, NULL);
+    struct td_collection *quiet;
+    assert_int_equal(td_store_collection(bed.store, TD_STR("quiet"), &quiet, NULL), TD_OK);
+    bed_put(&bed, ADDED, "n", "a"); /* 2 */
+    for (int minute = 0; minute < 5; minute++) {
+        td_clock_advance(&bed.clock, TD_MINUTE);
+        bed_put(&bed, MODIFIED, "n", "a"); /* 3 to 7 */
+        bed_run(&bed);
+    }
+    assert_int_equal(td_watch_open(&cursor, bed.pods, 1, NULL, NULL, NULL), TD_OK);
+    td_watch_close(&cursor);
+    td_clock_advance(&bed.clock, TD_MINUTE);
+    bed_put(&bed, MODIFIED, "n", "a"); /* 8 */
+    bed_run(&bed);
+    assert_int_equal(td_watch_open(&cursor, bed.pods, 2, NULL, NULL, NULL), TD_GONE);
+    assert_int_equal(td_watch_open(&cursor, bed.pods, 3, NULL, NULL, NULL), TD_OK);
+    td_watch_close(&cursor);
+    td_clock_advance(&bed.clock, TD_HOUR);
+    bed_put(&bed, MODIFIED, "n", "a"); /* 9 */
+    bed_run(&bed);
+    assert_int_equal(td_watch_open(&cursor, bed.pods, 7, NULL, NULL, NULL), TD_GONE);
+    assert_int_equal(td_watch_open(&cursor, bed.pods, 8, NULL, NULL, NULL), TD_OK);
+    td_watch_close(&cursor);
+    /* Nothing of this kind was forgotten. */
+    assert_int_equal(td_watch_open(&cursor, quiet, 1, NULL, NULL, NULL), TD_OK);
+    td_watch_close(&cursor);
+    bed_close(&bed);
+}
+
 static void test_log_is_capped_in_bytes_and_entries(void **state)
 {
     (void)state;
@@ -537,6 +572,7 @@ int main(void)
         cmocka_unit_test(test_cursors_are_woken_once_a_batch_in_order),
         cmocka_unit_test(test_cursors_rest_between_rounds),
         cmocka_unit_test(test_cursor_that_falls_off_the_log_is_gone),
+        cmocka_unit_test(test_log_forgets_after_minutes),
         cmocka_unit_test(test_log_is_capped_in_bytes_and_entries),
         cmocka_unit_test(test_caps_are_limit_errors),
         cmocka_unit_test(test_waits_are_told_from_the_loop_in_order),
