@@ -1,12 +1,13 @@
 # A thin front for people. Everything is built by CMake and Ninja; presets are in CMakePresets.json.
 #   make           build/tandem                 make test      install what is missing, build, all fast tests
-#   make run       build and show it at work    make check     format, lint, room order, banned calls
+#   make run       a local cluster at work      make check     format, lint, room order, banned calls
 #   make golden VECTORS=DIR    make e2e (a real control plane)    make fuzz SECONDS=60 [FUZZ=json]    make bench [BENCH=json]
 #   make SAN=address|undefined|thread test      make install PREFIX=/usr/local DESTDIR=
 
 PREFIX ?= /usr/local
 VECTORS ?= tests/data/vectors
 SECONDS ?= 60
+SPEED ?= 60
 SAN ?=
 PRESET := $(if $(SAN),$(SAN),release)
 BUILD := $(if $(SAN),build/$(SAN),build)
@@ -17,7 +18,7 @@ all: configure
 	@cmake --build $(BUILD) --target tandem
 
 run: deps-build all
-	@scripts/demo
+	@$(BUILD)/tandem up examples/shop --speed $(SPEED) --kubeconfig $(BUILD)/shop.kubeconfig
 
 test: deps-test configure
 	@cmake --build $(BUILD)

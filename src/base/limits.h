@@ -268,9 +268,13 @@
 #define TD_BODY_SHOWN_BYTES ((size_t)30) /* of a body that cannot be read, in the answer */
 
 /* Program. */
-#define TD_PATH_BYTES_MAX ((size_t)4096)        /* one path of a file */
-#define TD_FOLDER_DEPTH_MAX 32                  /* folders below one that is read */
-#define TD_SCREEN_CELL_BYTES_MAX ((size_t)2048) /* one cell of a table; the rest is cut */
+#define TD_PATH_BYTES_MAX ((size_t)4096)            /* one path of a file */
+#define TD_FOLDER_DEPTH_MAX 32                      /* folders below one that is read */
+#define TD_SCREEN_CELL_BYTES_MAX ((size_t)2048)     /* one cell of a table; the rest is cut */
+#define TD_SCREEN_BYTES_MAX ((size_t)1 << 20)       /* one screen full, or one line of an event */
+#define TD_SCREEN_VIEW_BYTES_MAX ((size_t)64 << 20) /* one look at a world */
+#define TD_LOG_KEPT_BYTES_MAX                                                                      \
+    ((size_t)256 << 10)                     /* log lines kept while a table is on the screen */
 #define TD_SLICE_US 2000                    /* a pass yields to the event loop after this long */
 #define TD_WORK_QUEUE_MAX ((size_t)1 << 20) /* jobs waiting in one work queue */
 #define TD_SLICE_JOBS_MAX 256               /* a slice's jobs on a virtual clock, instead of time */

@@ -464,19 +464,28 @@ void td_screen_table(const struct td_screen *screen, const struct td_world_view 
     }
 }
 
+/* Cut like a cell: one event cannot fill the screen. */
+static void event_text(struct td_buf *buf, td_str text)
+{
+    td_auto_buf cell;
+    td_buf_init(&cell, TD_SCREEN_CELL_BYTES_MAX);
+    td_screen_clean(&cell, text, true);
+    (void)td_buf_append(buf, td_buf_str(&cell)); /* checked once, by the caller */
+}
+
 void td_screen_event(const struct td_world_event *event, bool has_colour, struct td_buf *buf)
 {
-    bool is_warning = td_str_equal(event->type, TD_STR("Warning"));
+    bool is_coloured = has_colour && td_str_equal(event->type, TD_STR("Warning"));
     status_time(buf, event->at, true);
     (void)td_buf_append(buf, TD_STR("  "));
-    td_screen_clean(buf, event->kind.len > 0 ? event->kind : event->type, true);
+    event_text(buf, event->kind.len > 0 ? event->kind : event->type);
     if (event->name.len > 0) {
         (void)td_buf_append_char(buf, ' ');
-        td_screen_clean(buf, event->name, true);
+        event_text(buf, event->name);
     }
-    (void)td_buf_append(buf, has_colour && is_warning ? TD_STR("  \033[33m") : TD_STR("  "));
-    td_screen_clean(buf, event->reason, true);
-    (void)td_buf_append(buf, has_colour && is_warning ? TD_STR("\033[0m: ") : TD_STR(": "));
-    td_screen_clean(buf, event->message, true);
-    (void)td_buf_append_char(buf, '\n'); /* like all of these, checked once, by the caller */
+    (void)td_buf_append(buf, is_coloured ? TD_STR("  \033[33m") : TD_STR("  "));
+    event_text(buf, event->reason);
+    (void)td_buf_append(buf, is_coloured ? TD_STR("\033[0m: ") : TD_STR(": "));
+    event_text(buf, event->message);
+    (void)td_buf_append_char(buf, '\n');
 }

@@ -574,7 +574,8 @@ static index_fn index_find(const struct td_resource *resource)
         {TD_STR_INIT("replicationcontrollers"), see_workload},
         {TD_STR_INIT("horizontalpodautoscalers.autoscaling"), see_scaler},
         {TD_STR_INIT("verticalpodautoscalers.autoscaling.k8s.io"), see_scaler},
-        {TD_STR_INIT("hvpas.autoscaling.tandem.dev"), see_scaler},
+        {TD_STR_INIT("horizontalpodautoscalers.autoscaling.tandem.dev"), see_scaler},
+        {TD_STR_INIT("hvpas.autoscaling.k8s.io"), see_scaler},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (td_str_equal(resource->collection, rows[i].collection)) {
