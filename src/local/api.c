@@ -12,6 +12,7 @@
 #include "base/loop.h"
 #include "base/text.h"
 #include "local/api_private.h"
+#include "local/faults.h"
 
 int td_api_new(const struct td_api_options *options, struct td_api **ret, struct td_error *err)
 {
@@ -378,6 +379,37 @@ static void api_route(struct td_api_call *call)
     }
 }
 
+/* ---- Faults ---- */
+
+/* Whether it lives and which version it is can always be asked. */
+static bool api_is_spared(td_str target)
+{
+    static const td_str paths[] = {TD_STR_INIT("/healthz"), TD_STR_INIT("/readyz"),
+                                   TD_STR_INIT("/livez"), TD_STR_INIT("/version")};
+    td_str path = td_str_slice(target, 0, td_str_find(target, '?', 0));
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+        if (td_str_starts_with(path, paths[i]) &&
+            (path.len == paths[i].len || path.ptr[paths[i].len] == '/')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Does this request fail for no reason of its own? One number of a row is drawn for each. */
+static bool api_is_struck(struct td_api *api, td_str target)
+{
+    struct td_faults *faults = api->faults;
+    if (!faults || faults->api_error_share <= 0 || api_is_spared(target)) {
+        return false;
+    }
+    uint64_t z = ++faults->draws * UINT64_C(0x9e3779b97f4a7c15); /* splitmix64 */
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    z ^= z >> 31;
+    return (double)(z >> 11) / (double)(UINT64_C(1) << 53) < faults->api_error_share;
+}
+
 /* ---- Calls ---- */
 
 static void api_copy_user(struct td_arena *arena, struct td_api_user *user)
@@ -422,7 +454,12 @@ struct td_api_call *td_api_start(struct td_api *api, const struct td_api_request
     td_assert(!api->is_closing);
     struct td_api_call *call = api_new_call(api, request, sink, context);
     td_call_hold(call);
-    api_route(call);
+    if (api_is_struck(api, call->request.target)) {
+        td_call_fail(call, 500, "InternalError",
+                     "Internal error occurred: the scenario makes requests fail");
+    } else {
+        api_route(call);
+    }
     bool is_over = call->is_over;
     td_call_drop(call);
     return is_over ? NULL : call;

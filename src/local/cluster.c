@@ -67,6 +67,8 @@ static int cluster_start_api(struct td_cluster *cluster, const struct td_cluster
         .engine = cluster->engine,
         .items = options->measures,
         .count = options->measure_count,
+        .demands = options->demands,
+        .demand_count = options->demand_count,
     };
     struct td_clock real = td_clock_real(); /* certificates are checked by other programs' clocks */
     code = td_identity_load(&cluster->identity, options->data_dir,

@@ -94,6 +94,12 @@ void td_engine_resize_pod(struct td_engine_pod *pod, const struct td_engine_limi
 void td_engine_set_role(struct td_engine_pod *pod, td_str role);
 struct td_engine_pod *td_engine_find_pod(const struct td_engine *engine, td_str ns, td_str name);
 void *td_engine_pod_owner(const struct td_engine_pod *pod);
+/* The pods of a node, and the containers that run in a pod, in the order in which they came;
+ * `position` starts at 0. NULL: no more. */
+const struct td_engine_pod *td_engine_next_pod(const struct td_engine *engine, td_str node,
+                                               size_t *position);
+const struct td_engine_container *td_engine_next_container(const struct td_engine_pod *pod,
+                                                           size_t *position);
 /* What its containers use now, together. */
 struct td_want td_engine_pod_use(const struct td_engine_pod *pod);
 

@@ -430,3 +430,16 @@ bool td_engine_sample(const struct td_engine_container *container, struct td_eng
     }
     return false;
 }
+
+const struct td_engine_pod *td_engine_next_pod(const struct td_engine *engine, td_str node,
+                                               size_t *position)
+{
+    const struct engine_node *found = td_engine_find_node(engine, node);
+    return found && *position < found->count ? found->items[(*position)++] : NULL;
+}
+
+const struct td_engine_container *td_engine_next_container(const struct td_engine_pod *pod,
+                                                           size_t *position)
+{
+    return *position < pod->count ? pod->items[(*position)++] : NULL;
+}

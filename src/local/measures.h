@@ -1,7 +1,7 @@
 /*
- * What the metrics APIs tell (local/metrics.c): use of containers as the engine samples it, and
- * series that a scenario names, as custom metrics of an object or as external ones. Plain data,
- * borrowed by the API handler.
+ * What the metrics APIs tell (local/metrics.c): use of containers as the engine samples it, its
+ * streams of requests, and series that a scenario names, as custom metrics of an object or as
+ * external ones. Plain data, borrowed by the API handler.
  */
 #pragma once
 
@@ -12,6 +12,7 @@
 #include "kube/labels.h"
 #include "local/series.h"
 
+struct td_demand;
 struct td_engine;
 
 struct td_measure {
@@ -28,4 +29,6 @@ struct td_measures {
     const struct td_engine *engine; /* its start is the start of the series too */
     const struct td_measure *items;
     size_t count;
+    const struct td_demand *demands; /* the engine's: streams of requests are metrics too */
+    size_t demand_count;
 };

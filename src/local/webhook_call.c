@@ -16,6 +16,8 @@
 #include "kube/transport.h"
 #include "kube/transport_http.h"
 #include "local/admission_private.h"
+#include "local/api_private.h"
+#include "local/faults.h"
 #include "local/store.h"
 
 /* A server that webhooks live on. */
@@ -630,6 +632,17 @@ static struct td_webhook_call *call_new(struct td_webhook_caller *caller,
     return call;
 }
 
+/* Where a scenario says that nobody listens, nobody does. */
+static int place_reach(const struct td_webhook_caller *caller, const struct webhook_place *place,
+                       struct td_error *err)
+{
+    const struct td_faults *faults = caller->api->faults;
+    return faults && faults->are_webhooks_down
+               ? td_error_set(err, TD_IO, "dial tcp %.*s:%u: connect: connection refused",
+                              TD_STR_ARG(place->host), (unsigned)place->port)
+               : TD_OK;
+}
+
 struct td_webhook_call *td_webhook_ask(struct td_webhook_caller *caller,
                                        const struct td_webhook *webhook,
                                        const struct td_admission_request *request,
@@ -644,6 +657,7 @@ struct td_webhook_call *td_webhook_ask(struct td_webhook_caller *caller,
     struct td_error err = TD_ERROR_INIT;
     if (td_arena_check(arena, &err) != TD_OK ||
         place_find(caller, webhook, arena, &place, &err) != TD_OK ||
+        place_reach(caller, &place, &err) != TD_OK ||
         caller_peer(caller, &place, &peer, &err) != TD_OK) {
         td_str url = place.url.len > 0 ? call_path(arena, webhook, place.url) : TD_STR_EMPTY;
         answer_fail(ret, td_arena_format(arena, "failed to call webhook: %s%.*s%s%s",

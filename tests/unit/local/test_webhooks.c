@@ -4,6 +4,9 @@
  */
 #include "support/webhook_bed.h"
 
+#include "local/api_private.h"
+#include "local/faults.h"
+
 #define MAPS "/api/v1/namespaces/default/configmaps"
 #define MAP(name) "{\"metadata\":{\"name\":\"" name "\"}}"
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -670,9 +673,37 @@ static void test_deletion(void **state)
     hook_done(&hooks);
 }
 
+/* While webhooks are down, nobody is asked and the failure policy decides. */
+static void test_webhooks_are_down(void **state)
+{
+    (void)state;
+    static const char *const policies[] = {"Fail", "Ignore"};
+    for (size_t p = 0; p < COUNT(policies); p++) {
+        static const struct hook_script scripts[] = {{"/a", "\"allowed\":true", NULL, NULL, 0, 0}};
+        struct hook_bed hooks;
+        struct td_faults faults = {.are_webhooks_down = true};
+        hook_init(&hooks, scripts, COUNT(scripts));
+        td_str extra = td_arena_format(&hooks.bed.arena, "\"failurePolicy\":\"%s\",", policies[p]);
+        hook_configure(&hooks, "Validating", "one", hook_json(&hooks, "a", "/a", extra.ptr));
+        hooks.bed.api->faults = &faults;
+        bed_auto_answer answer;
+        bed_answer_init(&answer);
+        int status = hook_send(&hooks, "POST", MAPS, MAP("a"), &answer);
+        assert_int_equal(status, p == 0 ? 500 : 201);
+        const char *message = bed_text(&hooks.bed, &answer, "message");
+        assert_int_equal(strstr(message, ": connect: connection refused") != NULL, p == 0);
+        assert_int_equal(hooks.asked_count, 0);
+        faults.are_webhooks_down = false;
+        assert_int_equal(hook_send(&hooks, "POST", MAPS, MAP("b"), &answer), 201);
+        assert_int_equal(hooks.asked_count, 1);
+        hook_done(&hooks);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_webhooks_are_down),
         cmocka_unit_test(test_patch_is_applied),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_bad_answers),
