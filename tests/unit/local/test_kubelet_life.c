@@ -126,6 +126,28 @@ static void test_silent_node(void **state)
                         "Pod sandbox changed, it will be killed and re-created.");
 }
 
+/* Who makes its node run out of memory is evicted, and its containers are killed. */
+static void test_eviction(void **state)
+{
+    struct nodes_bed *n = *state;
+    kubelet_bed_post(n, "big", "'usage.tandem.dev/app':'1m,33Gi'",
+                     "'containers':[{" APP "},{'name':'other','image':'i'}]");
+    nodes_bed_post_pod(n, "small", "", "");
+    bed_run(&n->bed, TD_MINUTE);
+    assert_string_equal(nodes_bed_pod_text(n, "big", "status.phase"), "Failed");
+    assert_string_equal(nodes_bed_pod_text(n, "big", "status.reason"), "Evicted");
+    const char *message = nodes_bed_pod_text(n, "big", "status.message");
+    assert_true(strlen(message) > 0);
+    assert_string_equal(edit_bed_event(&n->bed, "big", "Evicted"), message);
+    kubelet_bed_condition(n, "big", "DisruptionTarget", "True", "TerminationByKubelet");
+    kubelet_bed_condition(n, "big", "Ready", "False", "PodFailed");
+    kubelet_bed_check(n, "big", "app", "state.terminated.exitCode", "137");
+    kubelet_bed_check(n, "big", "other", "state.terminated.exitCode", "137");
+    assert_null(body(n, "big"));
+    assert_non_null(body(n, "small"));
+    assert_string_equal(nodes_bed_pod_text(n, "small", "status.phase"), "Running");
+}
+
 /* A new process gives running containers their bodies back, and no restart is counted. */
 static void test_new_process(void **state)
 {
@@ -253,6 +275,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_events_of_a_start, setup, teardown),
         cmocka_unit_test_setup_teardown(test_deletion_ends_the_body, setup, teardown),
         cmocka_unit_test_setup_teardown(test_silent_node, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_eviction, setup, teardown),
         cmocka_unit_test_setup_teardown(test_new_process, setup, teardown),
         cmocka_unit_test_setup_teardown(test_workload_and_role, setup, teardown),
         cmocka_unit_test_setup_teardown(test_events_are_counted, setup, teardown),

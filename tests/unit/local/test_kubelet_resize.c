@@ -191,6 +191,7 @@ static void test_pod_level_resize(void **state)
                      "'containers':[{" APP "}]");
     bed_run(&n->bed, 7 * TD_SECOND);
     assert_string_equal(nodes_bed_pod_text(n, "p", "status.resources.limits.memory"), "100Mi");
+    assert_string_equal(nodes_bed_pod_text(n, "p", "status.qosClass"), "Burstable");
     kubelet_bed_resize(n, "p",
                        "'resources':{'limits':{'memory':'200Mi'},'requests':{'memory':'200Mi'}}");
     bed_run(&n->bed, 500 * TD_MILLISECOND);
@@ -205,6 +206,30 @@ static void test_pod_level_resize(void **state)
     bed_run(&n->bed, 5 * TD_SECOND);
     kubelet_bed_check(n, "p", "app", "restartCount", "1");
     kubelet_bed_check(n, "p", "app", "lastState.terminated.reason", "OOMKilled");
+}
+
+/* The class of a pod follows from its own resources, when it has them. */
+static void test_class_by_pod_level_resources(void **state)
+{
+    struct nodes_bed *n = *state;
+    static const struct {
+        const char *resources;
+        const char *name;
+    } rows[] = {
+        {"'limits':{'cpu':'1','memory':'1Gi'},'requests':{'cpu':'1','memory':'1Gi'}}",
+         "Guaranteed"},
+        {"'limits':{'cpu':'1','memory':'1Gi'},'requests':{'cpu':'1','memory':'512Mi'}}",
+         "Burstable"},
+    };
+    for (size_t i = 0; i < 2; i++) {
+        char name[8];
+        char spec[256];
+        (void)snprintf(name, sizeof(name), "p-%zu", i);
+        (void)snprintf(spec, sizeof(spec), "'resources':{%s,'containers':[{" APP "}]",
+                       rows[i].resources);
+        kubelet_bed_post(n, name, "", spec);
+        assert_string_equal(nodes_bed_pod_text(n, name, "status.qosClass"), rows[i].name);
+    }
 }
 
 /* A wish that comes while another is in progress and cannot be given leaves that one alone. */
@@ -240,6 +265,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_memory_limit_below_use_waits, setup, teardown),
         cmocka_unit_test_setup_teardown(test_policy_restarts_one_container, setup, teardown),
         cmocka_unit_test_setup_teardown(test_pod_level_resize, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_class_by_pod_level_resources, setup, teardown),
         cmocka_unit_test_setup_teardown(test_deferred_wish_behind_one_in_progress, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
