@@ -528,9 +528,6 @@ bool td_node_index_set_pod(struct td_node_index *index, td_str key, uint64_t ver
     if (after) {
         after->version = version;
         after->node = node;
-        if (before && td_str_equal(before->uid, after->uid)) {
-            after->times = before->times;
-        }
         is_freed = before && pod_is_smaller(after, before);
         pod_link(after);
         pod_weigh(after, true);

@@ -85,14 +85,6 @@ struct td_node {
     struct td_bound_pod *last;
 };
 
-/* When steps of a pod's life began, on the cluster's clock; 0: not seen. Kept over its changes. */
-struct td_pod_times {
-    td_time started;
-    td_time running;
-    td_time resizing;
-    td_time deleting;
-};
-
 struct td_bound_pod {
     td_str key; /* namespace and name, a line each */
     td_str ns;
@@ -109,7 +101,6 @@ struct td_bound_pod {
     size_t request_count;
     int64_t allocated_cpu;
     int64_t allocated_memory;
-    struct td_pod_times times;
 };
 
 struct td_node_index {
