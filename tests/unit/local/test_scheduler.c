@@ -7,6 +7,8 @@
 
 #include <cmocka.h>
 
+#include "local/node_index.h"
+
 #include "support/nodes_bed.h"
 
 #define NODES "0/3 nodes are available: "
@@ -235,18 +237,17 @@ static void test_scheduler_tries_again(void **state)
     assert_string_equal(nodes_bed_pod_text(&n, waiting[1], "spec.nodeName"), "other");
     assert_string_equal(nodes_bed_pod_text(&n, waiting[1], "status.startTime"), "");
     assert_int_equal(
-        nodes_bed_patch(&n, "/api/v1/nodes/node-1", "{'metadata':{'labels':{'fast':'yes'}}}"),
-        200);
+        nodes_bed_patch(&n, "/api/v1/nodes/node-1", "{'metadata':{'labels':{'fast':'yes'}}}"), 200);
     bed_run(&n.bed, 2 * TD_SECOND);
     assert_string_equal(nodes_bed_pod_text(&n, waiting[2], "spec.nodeName"), "node-1");
     delete_pod(&n, waiting[0]);
-    assert_int_equal(
-        nodes_bed_patch(&n, "/api/v1/nodes/node-1", "{'spec':{'unschedulable':true}}"), 200);
+    assert_int_equal(nodes_bed_patch(&n, "/api/v1/nodes/node-1", "{'spec':{'unschedulable':true}}"),
+                     200);
     nodes_bed_put_pod(&n, waiting[3], "'requests':{'cpu':'8'}", ",'restartPolicy':'Never'");
     bed_run(&n.bed, 2 * TD_SECOND);
     assert_string_equal(nodes_bed_pod_text(&n, waiting[3], "spec.nodeName"), "");
-    assert_int_equal(
-        nodes_bed_patch(&n, "/api/v1/nodes/node-1", "{'spec':{'unschedulable':null}}"), 200);
+    assert_int_equal(nodes_bed_patch(&n, "/api/v1/nodes/node-1", "{'spec':{'unschedulable':null}}"),
+                     200);
     nodes_bed_put_pod(&n, waiting[4], "'requests':{'cpu':'8'}", "");
     bed_run(&n.bed, 2 * TD_SECOND);
     assert_string_equal(nodes_bed_pod_text(&n, waiting[3], "spec.nodeName"), "node-1");
@@ -284,6 +285,63 @@ static void test_scheduler_rests_without_own_nodes(void **state)
     nodes_bed_done(&n);
 }
 
+/* What a pod asks for as a whole: sums, the largest start, sidecars, overhead, its own word. */
+static void test_scheduler_counts_what_a_pod_asks_for(void **state)
+{
+    (void)state;
+#define ASKS(cpu, memory) "'resources':{'requests':{'cpu':'" cpu "','memory':'" memory "'}}"
+#define TWO "'containers':[{'name':'a'," ASKS("1", "1Gi") "},{'name':'b'," ASKS("500m", "1Gi") "}]"
+    static const struct {
+        const char *spec;
+        int64_t cpu;
+        int64_t memory_mi;
+    } rows[] = {
+        {"'containers':[{'name':'a'}]", 0, 0},
+        {TWO, 1500, 2048},
+        {TWO ",'overhead':{'cpu':'250m','memory':'64Mi'}", 1750, 2112},
+        {TWO ",'initContainers':[{'name':'i'," ASKS("4", "1Gi") "}]", 4000, 2048},
+        {TWO
+         ",'initContainers':[{'name':'i'," ASKS("1", "1Gi") "},{'name':'j'," ASKS("1", "3Gi") "}]",
+         1500, 3072},
+        {TWO ",'initContainers':[{'name':'s','restartPolicy':'Always'," ASKS("1", "1Gi") "}]", 2500,
+         3072},
+        /* An init container runs beside the sidecars before it. */
+        {TWO ",'initContainers':[{'name':'s','restartPolicy':'Always'," ASKS(
+             "1", "1Gi") "},{'name':'i'," ASKS("2", "1Gi") "}]",
+         3000, 3072},
+        {TWO ",'initContainers':[{'name':'i'," ASKS(
+             "2", "1Gi") "},{'name':'s','restartPolicy':'Always'," ASKS("1", "1Gi") "}]",
+         2500, 3072},
+        {TWO "," ASKS("5", "512Mi"), 5000, 512},
+        {TWO ",'resources':{'requests':{'cpu':'5'}}", 5000, 2048},
+        {TWO "," ASKS("5", "512Mi") ",'overhead':{'cpu':'250m'}", 5250, 512},
+    };
+    struct bed bed;
+    bed_init(&bed);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char text[2048];
+        (void)snprintf(text, sizeof(text),
+                       "{'apiVersion':'v1','kind':'Pod','metadata':{'name':'p'},'spec':{%s}}",
+                       rows[i].spec);
+        struct td_node_amount *asked;
+        size_t count;
+        assert_int_equal(
+            td_pod_amounts(&bed.arena, edit_bed_parse(&bed, text), false, &asked, &count), TD_OK);
+        int64_t cpu = 0;
+        int64_t memory = 0;
+        for (size_t j = 0; j < count; j++) {
+            cpu += td_str_equal(asked[j].name, TD_STR("cpu")) ? asked[j].value : 0;
+            memory += td_str_equal(asked[j].name, TD_STR("memory")) ? asked[j].value : 0;
+        }
+        if (cpu != rows[i].cpu || memory != rows[i].memory_mi << 20) {
+            fail_msg("row %zu: %lld and %lldMi", i, (long long)cpu, (long long)memory >> 20);
+        }
+    }
+    bed_done(&bed);
+#undef ASKS
+#undef TWO
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -292,6 +350,7 @@ int main(void)
         cmocka_unit_test(test_scheduler_spreads_and_fills),
         cmocka_unit_test(test_scheduler_tries_again),
         cmocka_unit_test(test_scheduler_rests_without_own_nodes),
+        cmocka_unit_test(test_scheduler_counts_what_a_pod_asks_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
