@@ -42,17 +42,21 @@ void td_world_tell(struct td_world *world, const struct td_world_event *event,
 
 /* ---- Events ---- */
 
-/* Of the life of any pod, node or task: nobody waits for these. Kinds: of the involved object. */
+/* Of the life of any pod, node or task: nobody waits for these. Resizes are told with what changed
+ * instead; of a lost node its own Event is enough. */
 static bool event_is_ordinary(td_str type, td_str reason, td_str kind)
 {
     static const td_str reasons[] = {
-        TD_STR_INIT("Scheduled"),       TD_STR_INIT("Pulling"),   TD_STR_INIT("Pulled"),
-        TD_STR_INIT("Created"),         TD_STR_INIT("Started"),   TD_STR_INIT("Killing"),
-        TD_STR_INIT("SawCompletedJob"), TD_STR_INIT("Completed"), TD_STR_INIT("Starting"),
-        TD_STR_INIT("RegisteredNode"),  TD_STR_INIT("NoPods"),
+        TD_STR_INIT("Scheduled"),       TD_STR_INIT("Pulling"),
+        TD_STR_INIT("Pulled"),          TD_STR_INIT("Created"),
+        TD_STR_INIT("Started"),         TD_STR_INIT("Killing"),
+        TD_STR_INIT("SawCompletedJob"), TD_STR_INIT("Completed"),
+        TD_STR_INIT("Starting"),        TD_STR_INIT("RegisteredNode"),
+        TD_STR_INIT("NoPods"),          TD_STR_INIT("SandboxChanged"),
+        TD_STR_INIT("ResizeStarted"),   TD_STR_INIT("ResizeCompleted"),
     };
     if (!td_str_equal(type, TD_STR("Normal"))) {
-        return false;
+        return td_str_equal(kind, TD_STR("Pod")) && td_str_equal(reason, TD_STR("NodeNotReady"));
     }
     if (td_str_equal(reason, TD_STR("SuccessfulCreate")) ||
         td_str_equal(reason, TD_STR("SuccessfulDelete"))) {
@@ -172,7 +176,7 @@ static void pod_see_resize(struct td_world *world, const struct td_world_pod *po
     }
     world->resize_count++;
     td_world_part(pod->workload, pod->role)->resize_count++;
-    pod_tell(world, pod, TD_STR("Normal"), TD_STR("Resized"), td_buf_str(&text));
+    pod_tell(world, pod, TD_STR("Normal"), TD_STR("ResizeCompleted"), td_buf_str(&text));
 }
 
 void td_world_see_pod(struct td_world *world, struct td_world_pod *pod,
