@@ -65,6 +65,14 @@ static const char *deleted_at(struct nodes_bed *n, const char *pod)
     return nodes_bed_pod_text(n, pod, "metadata.deletionTimestamp");
 }
 
+/* Bytes that containers of node-1 use. */
+static double memory_used(struct nodes_bed *n)
+{
+    struct td_want use = {.memory_bytes = -1};
+    assert_true(td_engine_node_use(n->engine, TD_STR("node-1"), &use));
+    return use.memory_bytes;
+}
+
 /* The last lease is of second 10, so second 65 is the first look more than 50 s after it. */
 static void test_silence_is_noticed_after_the_grace_period(void **state)
 {
@@ -215,9 +223,12 @@ static void test_a_node_that_comes_back_keeps_its_pods(void **state)
     nodes_bed_init(&n, 2);
     nodes_bed_post_pod(&n, "p", "", ",'nodeName':'node-1'");
     run_to(&n, 3);
+    assert_true(memory_used(&n) > 0);
     lose(&n, "node-1", true);
     lose(&n, "node-1", true);
+    assert_true(memory_used(&n) == 0);
     run_to(&n, 100);
+    assert_true(memory_used(&n) == 0);
     assert_string_equal(pod_ready(&n, "p", "status"), "False");
     lose(&n, "node-1", false);
     run_to(&n, 106);
@@ -227,6 +238,7 @@ static void test_a_node_that_comes_back_keeps_its_pods(void **state)
     run_to(&n, 1000);
     assert_string_equal(deleted_at(&n, "p"), "");
     assert_string_equal(pod_ready(&n, "p", "status"), "True");
+    assert_true(memory_used(&n) > 0);
     /* A silence shorter than the grace period is not noticed. */
     lose(&n, "node-1", true);
     run_to(&n, 1050);
