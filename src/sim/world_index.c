@@ -413,8 +413,8 @@ static const struct td_json *scaler_target(const struct td_json *object)
     static const char *const paths[] = {
         "spec.targetRef",
         "spec.scaleTargetRef",
-        "spec.horizontal.hpaSpec.scaleTargetRef",
-        "spec.vertical.vpaSpec.targetRef",
+        "spec.hpaSpec.scaleTargetRef",
+        "spec.vpaSpec.targetRef",
     };
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
         const struct td_json *target = td_json_get_path(object, paths[i]);

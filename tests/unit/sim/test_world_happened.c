@@ -131,6 +131,11 @@ static void test_world_names_who_acts(void **state)
                                          "{targetRef: " TARGET "}");
     static const char hpa[] = AUTOSCALER("autoscaling/v2", "HorizontalPodAutoscaler", "h",
                                          "{maxReplicas: 3, scaleTargetRef: " TARGET "}");
+    static const char hvpa[] =
+        AUTOSCALER("autoscaling.k8s.io/v1alpha1", "Hvpa", "z",
+                   "{mode: HPAPreferred, targetRef: " TARGET
+                   ", hpaSpec: {maxReplicas: 3, metrics: [{type: Resource, resource: {name: cpu, "
+                   "target: {type: Utilization, averageUtilization: 60}}}]}}");
     static const char web[] =
         "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n"
         "  selector: {matchLabels: {app: web}}\n"
@@ -138,10 +143,8 @@ static void test_world_names_who_acts(void **state)
     static const struct {
         const char *first, *second, *by;
     } rows[] = {
-        {"", "", ""},
-        {vpa, "", "vpa/v"},
-        {hpa, vpa, "hpa/h"},
-        {vpa, hpa, "hpa/h"},
+        {"", "", ""},        {vpa, "", "vpa/v"},    {hpa, vpa, "hpa/h"},
+        {vpa, hpa, "hpa/h"}, {hpa, hvpa, "hvpa/z"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct world_bed bed;
