@@ -75,8 +75,10 @@ static void status_time(struct td_buf *buf, td_duration since, bool has_seconds)
 
 static void status_slack(struct td_buf *buf, const char *word, double asked, double used)
 {
-    if (asked > 0) {
+    if (asked > 0 && used <= asked) {
         (void)td_buf_append_format(buf, " (%s%.0f%%)", word, (1 - used / asked) * 100);
+    } else if (asked > 0) {
+        (void)td_buf_append_format(buf, " (over by %.0f%%)", (used / asked - 1) * 100);
     }
 }
 

@@ -13,6 +13,7 @@
 #include "base/loop.h"
 #include "cli/command.h"
 #include "cli/output.h"
+#include "cli/scenario_path.h"
 #include "cli/screen.h"
 #include "cli/simulate_table.h"
 #include "local/node_object.h"
@@ -29,7 +30,7 @@
 
 static const char simulate_help[] =
     "run a scenario in virtual time: demand, use, decisions, pods, and use again\n\n"
-    "  tandem simulate examples/shop/scenario.yaml    for example: three days in seconds\n"
+    "  tandem simulate examples/shop                  for example: three days in seconds\n"
     "  tandem simulate shop.yaml --for 6h --seed 3 --output json\n\n"
     "usage: tandem simulate [OPTIONS] SCENARIO\n\n"
     "  --for DURATION        how long, in the scenario's time: 90m, 3d (the scenario's duration)\n"
@@ -249,7 +250,7 @@ static int simulate_options(struct simulate *run, int argc, char **argv)
     if (optind + 1 != argc) {
         return td_command_fail(optind == argc
                                    ? "simulate: no scenario; for example 'tandem simulate "
-                                     "examples/shop/scenario.yaml'"
+                                     "examples/shop'"
                                    : "simulate: takes one scenario; see 'tandem simulate --help'");
     }
     if (run->shows_events && run->output != TD_OUTPUT_TABLE) {
@@ -262,6 +263,7 @@ static int simulate_options(struct simulate *run, int argc, char **argv)
 
 static int simulate_load(struct simulate *run, struct td_error *err)
 {
+    run->path = td_scenario_path(&run->arena, run->path);
     int code = td_scenario_load(&run->arena, run->path, &run->scenario, err);
     if (code != TD_OK) {
         return code;

@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -17,6 +16,7 @@
 #include "base/loop.h"
 #include "base/str.h"
 #include "cli/command.h"
+#include "cli/scenario_path.h"
 #include "cli/up_live.h"
 #include "kube/quantity.h"
 #include "local/cluster.h"
@@ -206,15 +206,10 @@ static int up_parse(struct up *up, int argc, char **argv)
 
 static int up_load_scenario(struct up *up, struct td_error *err)
 {
-    struct stat status;
-    const char *path = up->scenario_path;
-    if (!path) {
+    if (!up->scenario_path) {
         return TD_OK;
     }
-    if (stat(path, &status) == 0 && S_ISDIR(status.st_mode)) {
-        bool has_slash = td_str_ends_with(td_str_from(path), TD_STR("/"));
-        path = td_arena_format(&up->arena, "%s%sscenario.yaml", path, has_slash ? "" : "/").ptr;
-    }
+    const char *path = td_scenario_path(&up->arena, up->scenario_path);
     int code = td_scenario_load(&up->arena, path, &up->scenario, err);
     if (code == TD_OK && up->node_count >= 0 && up->scenario.node_count > 0) {
         return td_error_set(err, TD_INVALID, "--nodes: '%lld': %s names its nodes",

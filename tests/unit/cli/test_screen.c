@@ -206,6 +206,13 @@ static void test_empty_and_troubled_clusters_say_so(void **state)
                 "evictions 0\n"
                 "\n"
                 " no workloads yet: kubectl apply -f FILE\n");
+    view.asked.cpu_request_milli = 2000;
+    view.used.cpu_milli = 2500;
+    check_table(&screen, &view,
+                " day 1 00:00   pods 0   cpu asked 2.0 used 2.5 (over by 25%)   memory asked 0 "
+                "used 0   oom 0\n"
+                "\n"
+                " no workloads yet: kubectl apply -f FILE\n");
     view.ready_node_count = 2;
     view.pending_count = 5;
     screen.width = 60;
