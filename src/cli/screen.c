@@ -325,7 +325,7 @@ static const struct screen_column {
 } screen_columns[] = {
     {TD_STR_INIT("WORKLOAD"), 12, cell_workload,
      "its name, and the role of its pods in brackets; pod-level: resources of whole pods"},
-    {TD_STR_INIT("BY"), 8, cell_by, "the autoscaler that manages it"},
+    {TD_STR_INIT("BY"), 8, cell_by, "the autoscaler that has it as its target"},
     {TD_STR_INIT("REPLICAS"), 8, cell_replicas,
      "ready pods; with an arrow: ready now and wished for"},
     {TD_STR_INIT("CPU req/used"), 12, cell_cpu,

@@ -342,7 +342,7 @@ static void test_help_explains_the_columns(void **state)
                 "\n"
                 " WORKLOAD         its name, and the role of its pods in brackets; pod-le"
                 "vel: resources of whole pods\n"
-                " BY               the autoscaler that manages it\n"
+                " BY               the autoscaler that has it as its target\n"
                 " REPLICAS         ready pods; with an arrow: ready now and wished for\n"
                 " CPU req/used     of a pod on average, requested and used; pod: a reques"
                 "t of the pod, not of its containers\n"
