@@ -308,7 +308,7 @@ static void kubelet_delete(struct kubelet_pod *pod)
     bool is_held = finalizers && finalizers->count > 0;
     bool is_over = td_pod_life_is_over(&pod->life);
     int64_t grace = td_json_get_int64(metadata, TD_STR("deletionGracePeriodSeconds"), 0);
-    td_duration wait = grace * TD_SECOND < TD_KUBELET_SHUT_DOWN && grace >= 0
+    td_duration wait = grace >= 0 && grace < TD_KUBELET_SHUT_DOWN / TD_SECOND
                            ? grace * TD_SECOND
                            : TD_KUBELET_SHUT_DOWN;
     size_t count;

@@ -259,7 +259,7 @@ static void containers_set_moments(struct kubelet_pod *pod, size_t index, td_tim
     bool is_ever_ready = !container->is_init || container->is_sidecar;
     own->started_at = since + until_started;
     own->ready_at = is_ever_ready ? since + until_ready : KUBELET_NEVER;
-    own->ends_at = runs_for == KUBELET_NEVER ? KUBELET_NEVER : began + runs_for;
+    own->ends_at = runs_for > KUBELET_NEVER - began ? KUBELET_NEVER : began + runs_for;
     own->is_seen = true;
 }
 

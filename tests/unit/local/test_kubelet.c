@@ -155,6 +155,7 @@ static void test_pod_ends(void **state)
         {"'tandem.dev/runs-for':'90s'", "Never", 90900, "Running", "", "", "0"},
         {"'tandem.dev/runs-for':'90s'", "Never", 91100, "Succeeded", "0", "PodCompleted", "0"},
         {"'tandem.dev/runs-for':'soon'", "Never", 6100, "Succeeded", "0", "PodCompleted", "0"},
+        {"'tandem.dev/runs-for':'2540400h'", "Never", 6100, "Running", "", "", "0"},
         {"'tandem.dev/runs-for':'0s'", "Never", 1100, "Succeeded", "0", "PodCompleted", "0"},
         {"'tandem.dev/exit-code':'3'", "Never", 6100, "Failed", "3", "PodFailed", "0"},
         {"'tandem.dev/exit-code':'300'", "Never", 6100, "Succeeded", "0", "PodCompleted", "0"},

@@ -232,6 +232,33 @@ static void test_class_by_pod_level_resources(void **state)
     }
 }
 
+/* A pod that has not started yet is resized too, and starts with what it was given; so does a
+ * container that is started again while a wish waits: with what it has. */
+static void test_resize_before_and_between_runs(void **state)
+{
+    struct nodes_bed *n = *state;
+    kubelet_bed_post(n, "p", "'runs-for.tandem.dev/first':'10s'",
+                     "'initContainers':[{'name':'first','image':'i'}],'containers':[{" APP
+                     ",'resources':{'requests':{'cpu':'1'}}}]");
+    bed_run(&n->bed, 3 * TD_SECOND);
+    kubelet_bed_resize(n, "p",
+                       "'containers':[{'name':'app','resources':{'requests':{'cpu':'2'}}}]");
+    bed_run(&n->bed, 2 * TD_SECOND);
+    kubelet_bed_check(n, "p", "app", "resources.requests.cpu", "2");
+    bed_run(&n->bed, 10 * TD_SECOND);
+    assert_int_equal(td_engine_body(body(n, "p", "app"))->cpu_request_milli, 2000);
+    kubelet_bed_post(n, "other", "'tandem.dev/exit-code':'1','tandem.dev/runs-for':'4s'",
+                     "'containers':[{" APP ",'resources':{'requests':{'cpu':'4'}}}]");
+    bed_run(&n->bed, 2 * TD_SECOND);
+    kubelet_bed_resize(n, "other",
+                       "'containers':[{'name':'app','resources':{'requests':{'cpu':'7'}}}]");
+    bed_run(&n->bed, 4 * TD_SECOND);
+    kubelet_bed_check(n, "other", "app", "restartCount", "1");
+    kubelet_bed_condition(n, "other", "PodResizePending", "True", "Deferred");
+    kubelet_bed_check(n, "other", "app", "resources.requests.cpu", "4");
+    assert_int_equal(td_engine_body(body(n, "other", "app"))->cpu_request_milli, 4000);
+}
+
 /* A wish that comes while another is in progress and cannot be given leaves that one alone. */
 static void test_deferred_wish_behind_one_in_progress(void **state)
 {
@@ -266,6 +293,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_policy_restarts_one_container, setup, teardown),
         cmocka_unit_test_setup_teardown(test_pod_level_resize, setup, teardown),
         cmocka_unit_test_setup_teardown(test_class_by_pod_level_resources, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_resize_before_and_between_runs, setup, teardown),
         cmocka_unit_test_setup_teardown(test_deferred_wish_behind_one_in_progress, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

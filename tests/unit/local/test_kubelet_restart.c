@@ -251,6 +251,38 @@ static void test_ready_after_startup(void **state)
     kubelet_bed_check(n, "slow", "app", "ready", "true");
 }
 
+/* A sidecar is started again for itself, whatever the pod's policy; who runs is not disturbed, and
+ * the pod is not ready until it is back. */
+static void test_sidecar_restarts(void **state)
+{
+    struct nodes_bed *n = *state;
+    kubelet_bed_post(n, "p",
+                     "'exit-code.tandem.dev/side':'2','runs-for.tandem.dev/side':'3s',"
+                     "'runs-for.tandem.dev/app':'1h'",
+                     "'restartPolicy':'Never','initContainers':[{'name':'side','image':'i',"
+                     "'restartPolicy':'Always'}],'containers':[{" APP "}]");
+    static const struct {
+        int at_ms; /* side starts at 1 s */
+        const char *restarts;
+        const char *ready;
+    } rows[] = {
+        {3900, "0", "True"},   {4100, "1", "True"},  {7100, "1", "False"},
+        {16900, "1", "False"}, {17100, "2", "True"}, {20100, "2", "False"},
+    };
+    int now_ms = 0;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        bed_run(&n->bed, (rows[i].at_ms - now_ms) * TD_MILLISECOND);
+        now_ms = rows[i].at_ms;
+        kubelet_bed_check(n, "p", "side", "restartCount", rows[i].restarts);
+        assert_string_equal(edit_bed_condition(&n->bed, nodes_bed_pod(n, "p"), "Ready", "status"),
+                            rows[i].ready);
+        kubelet_bed_condition(n, "p", "Initialized", "True", "");
+        kubelet_bed_check(n, "p", "app", "restartCount", "0");
+        kubelet_bed_check(n, "p", "app", "ready", "true");
+        assert_string_equal(nodes_bed_pod_text(n, "p", "status.phase"), "Running");
+    }
+}
+
 /* A task is done when the engine says so, and its pod with it. */
 static void test_tasks_finish(void **state)
 {
@@ -293,6 +325,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_restarts_pause, setup, teardown),
         cmocka_unit_test_setup_teardown(test_policies, setup, teardown),
         cmocka_unit_test_setup_teardown(test_ready_after_startup, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_sidecar_restarts, setup, teardown),
         cmocka_unit_test_setup_teardown(test_tasks_finish, setup, teardown),
         cmocka_unit_test_setup_teardown(test_out_of_memory_of_a_pod, setup, teardown),
     };
