@@ -222,6 +222,17 @@ static int moment_compare(const void *a, const void *b)
 
 /* ---- Outside ---- */
 
+/* Events are kept in order of time; people count them in the order of lines. */
+size_t td_world_event_index(const struct td_scenario *scenario,
+                            const struct td_scenario_event *event)
+{
+    size_t index = 0;
+    for (size_t i = 0; i < scenario->event_count; i++) {
+        index += scenario->events[i].line < event->line;
+    }
+    return index;
+}
+
 int td_world_events_load(struct td_world *world, struct td_error *err)
 {
     const struct td_scenario *scenario = world->scenario;
@@ -240,6 +251,11 @@ int td_world_events_load(struct td_world *world, struct td_error *err)
         if (event->action == TD_ACTION_APPLY) {
             int code =
                 td_world_read_manifest(&world->arena, event->manifest, &world->event_files[i], err);
+            if (code < 0 && code != TD_INVALID && err) { /* else it has named file and line */
+                return td_error_wrap(err, "%.*s:%u: spec.events[%zu].manifest",
+                                     TD_STR_ARG(scenario->path), (unsigned)event->line,
+                                     td_world_event_index(scenario, event));
+            }
             if (code < 0) {
                 return code;
             }

@@ -365,6 +365,10 @@ static void see_pod(struct td_world *world, const struct td_resource *resource,
     }
     pod_take_role(pod, object);
     pod_take(world, pod, &facts);
+    if (td_str_equal(pod->workload->kind, TD_STR("Pod"))) { /* nobody's but its own */
+        pod->workload->replicas = pod->is_over ? 0 : 1;
+        pod->workload->is_pod_level = workload_is_pod_level(pod->workload->kind, object);
+    }
     td_world_roles_wake(pod->workload);
 }
 

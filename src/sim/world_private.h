@@ -250,6 +250,9 @@ int td_world_roles_move(struct td_world *world, const struct td_scenario_event *
 
 /* ---- world_events.c ---- */
 
+/* Events are kept in order of time; people count them in the order of lines. */
+size_t td_world_event_index(const struct td_scenario *scenario,
+                            const struct td_scenario_event *event);
 int td_world_events_load(struct td_world *world, struct td_error *err);
 void td_world_events_start(struct td_world *world);
 void td_world_events_done(struct td_world *world);

@@ -244,7 +244,8 @@ static void rows_of_objects(struct td_world *world, struct td_arena *arena, stru
     size_t position = 0;
     for (const struct td_map_entry *e; (e = td_map_next(&world->workloads, &position));) {
         struct td_world_workload *workload = e->value;
-        if (!workload->has_object || workload->looked_at == world->look_count) {
+        bool is_there = workload->has_object || workload->pod_count > 0;
+        if (!is_there || workload->looked_at == world->look_count) {
             continue;
         }
         const struct td_engine_workload load = {

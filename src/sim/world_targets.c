@@ -111,23 +111,13 @@ static int check_demand(struct td_world *world, struct td_arena *arena, size_t i
                    : TD_OK;
 }
 
-/* Events are kept in order of time; people count them in the order of lines. */
-static size_t event_index(const struct td_scenario *scenario, const struct td_scenario_event *event)
-{
-    size_t index = 0;
-    for (size_t i = 0; i < scenario->event_count; i++) {
-        index += scenario->events[i].line < event->line;
-    }
-    return index;
-}
-
 static int event_refuse(const struct td_world *world, const struct td_scenario_event *event,
                         const char *part, td_str value, const char *why, struct td_error *err)
 {
     const struct target_place place = {
         .line = event->line,
         .list = "events",
-        .index = event_index(world->scenario, event),
+        .index = td_world_event_index(world->scenario, event),
         .part = part,
         .value = value,
     };

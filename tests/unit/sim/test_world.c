@@ -44,8 +44,12 @@ static void test_world_shows_every_workload(void **state)
     world_bed_begin(
         &bed, WORLD_BED_HEAD,
         DEPLOYMENT("web", "2") DEPLOYMENT("cold", "0")
-            HPA("scales-web", "web") "---\napiVersion: v1\nkind: Pod\nmetadata: {name: alone}\n"
-                                     "spec: {containers: [{name: c, image: x}]}\n");
+            HPA("scales-web",
+                "web") "---\napiVersion: v1\nkind: Pod\nmetadata: {name: alone}\n"
+                       "spec: {containers: [{name: c, image: x}]}\n"
+                       "---\napiVersion: v1\nkind: Pod\nmetadata: {name: huge}\n"
+                       "spec: {resources: {requests: {cpu: \"99\"}}, containers: [{name: c, "
+                       "image: x}]}\n");
     world_bed_run(&bed, 30 * TD_SECOND);
     struct td_world_view view = world_bed_look(&bed);
     static const struct {
@@ -55,6 +59,7 @@ static void test_world_shows_every_workload(void **state)
     } rows[] = {
         {"Pod", "alone", "", 1, 1},
         {"Deployment", "cold", "", 0, 0},
+        {"Pod", "huge", "", 1, 0},
         {"Deployment", "web", "hpa/scales-web", 2, 2},
     };
     assert_int_equal(view.row_count, sizeof(rows) / sizeof(rows[0]));
@@ -68,8 +73,10 @@ static void test_world_shows_every_workload(void **state)
     }
     assert_int_equal(view.node_count, 2);
     assert_int_equal(view.ready_node_count, 2);
-    assert_int_equal(view.pod_count, 3);
-    assert_int_equal(view.pending_count, 0);
+    assert_int_equal(view.pod_count, 4);
+    assert_int_equal(view.pending_count, 1);
+    assert_true(view.rows[2].is_pod_level);
+    assert_true(world_bed_has_line(&bed, " FailedScheduling Pod/huge "));
     assert_true(view.cpu_capacity_milli == 16000);
     assert_int_equal(view.asked.cpu_request_milli, 400);
     assert_true(world_bed_has_line(&bed, "0 ScalingReplicaSet Deployment/web "));
@@ -78,7 +85,7 @@ static void test_world_shows_every_workload(void **state)
     world_bed_delete(&bed, "autoscaling/v2", "HorizontalPodAutoscaler", "scales-web");
     world_bed_run(&bed, 2 * TD_MINUTE);
     assert_null(world_bed_row(&bed, "web", ""));
-    assert_int_equal(world_bed_look(&bed).pod_count, 1);
+    assert_int_equal(world_bed_look(&bed).pod_count, 2);
     world_bed_done(&bed);
 }
 
@@ -168,7 +175,8 @@ static void test_world_names_the_place_of_a_missing_target(void **state)
         {BAD_EVENT("do: node-loss, node: node-3, for: 1m"),
          "scenario.yaml:9: spec.events[1].node: node-3: "},
         {BAD_EVENT("do: scale, target: configmap/web, replicas: 2"), "scenario.yaml:9: "},
-        {BAD_EVENT("do: apply, manifest: none.yaml"), "none.yaml"},
+        {BAD_EVENT("do: apply, manifest: none.yaml"), "scenario.yaml:9: spec.events[1].manifest: "},
+        {BAD_EVENT("do: apply, manifest: none.yaml"), "none.yaml: No such file or directory"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct world_bed bed;
