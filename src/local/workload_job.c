@@ -1,6 +1,6 @@
 /*
- * Jobs: pods that run to their end. Not looked at: podFailurePolicy, successPolicy and the limits
- * of single indexes; a Job with them behaves as one without.
+ * Jobs: pods that run to their end. How pods are counted is in workload_job_track.c, what policies
+ * say of them in workload_job_policy.c.
  */
 #include "local/workload_job.h"
 
@@ -58,6 +58,23 @@ static void job_set_index(struct td_workload_item *item, struct td_json *pod, in
     job_add_index_variable(arena, td_json_get(spec, TD_STR("initContainers")));
 }
 
+/* The pod knows how often its index has failed before it. */
+static void job_set_failures(struct td_workload_item *item, struct td_json *pod,
+                             const struct td_job_failure *last)
+{
+    struct td_arena *arena = item->arena;
+    struct td_json *annotations =
+        td_json_get(td_json_get(pod, TD_STR("metadata")), TD_STR("annotations"));
+    int64_t failures = last ? last->failures + last->is_counted : 0;
+    int64_t ignored = last ? last->ignored + !last->is_counted : 0;
+    td_json_set_str(arena, annotations, TD_STR(TD_JOB_INDEX_FAILURES),
+                    td_arena_format(arena, "%lld", (long long)failures));
+    if (ignored > 0) {
+        td_json_set_str(arena, annotations, TD_STR(TD_JOB_INDEX_IGNORED),
+                        td_arena_format(arena, "%lld", (long long)ignored));
+    }
+}
+
 static struct td_json *job_make(struct td_workload_item *item, size_t number, void *context)
 {
     const struct job_work *work = context;
@@ -72,6 +89,9 @@ static struct td_json *job_make(struct td_workload_item *item, size_t number, vo
     td_json_append(finalizers, td_json_new_string(item->arena, TD_STR(JOB_FINALIZER)));
     if (work->indexes) {
         job_set_index(item, pod, work->indexes[number]);
+    }
+    if (work->indexes && work->job->index_limit >= 0) {
+        job_set_failures(item, pod, td_job_held(work->job, work->indexes[number]));
     }
     return pod;
 }
@@ -91,6 +111,18 @@ static void job_delete_active(struct td_job *job)
 {
     for (size_t i = 0; i < job->active.count; i++) {
         job_delete_pod(job, job->active.items[i]);
+    }
+    job->active.count = 0;
+}
+
+/* The Job is over: its pods go and keep their marks until they are counted. */
+static void job_end_active(struct td_job *job)
+{
+    for (size_t i = 0; i < job->active.count; i++) {
+        const struct td_child *pod = job->active.items[i];
+        job->ready -= pod->pod.is_ready;
+        job->terminating += td_workload_delete_pod(job->item, pod) == TD_OK;
+        job->active_count--;
     }
     job->active.count = 0;
 }
@@ -139,10 +171,13 @@ static bool job_delete_strays(struct td_job *job, struct td_job_indexes *running
     return is_changed;
 }
 
-/* After failures the next pod waits. True when it has to. */
+/* After failures the next pod waits, unless each index waits for itself. True when it has to. */
 static bool job_waits(struct td_job *job)
 {
     struct td_workload_item *item = job->item;
+    if (job->index_limit >= 0) {
+        return false;
+    }
     td_time success = TD_TIME_NONE;
     td_time failure = TD_TIME_NONE;
     for (size_t i = 0; i < job->pods.count; i++) {
@@ -170,20 +205,49 @@ static bool job_waits(struct td_job *job)
     return retry > item->now;
 }
 
+/* May the index have another pod? After a failure it waits. */
+static bool job_index_waits(struct td_job *job, int64_t index)
+{
+    struct td_workload_item *item = job->item;
+    const struct td_job_failure *last = job->index_limit >= 0 ? td_job_held(job, index) : NULL;
+    if (!last) {
+        return false;
+    }
+    const struct td_pod_facts *pod = &last->pod->pod;
+    td_time end = pod->finished != TD_TIME_NONE ? pod->finished : last->pod->created;
+    td_time retry = td_job_retry_at(last->failures + last->ignored + 1, end);
+    if (retry > item->now) {
+        td_workload_enqueue_after(item->control, item->ns, item->name, retry - item->now);
+    }
+    return retry > item->now;
+}
+
+/* The first indexes that nobody works on; of those the ones that need not wait. */
+static int64_t job_choose(struct td_job *job, const struct td_job_indexes *running,
+                          int64_t *indexes, int64_t missing)
+{
+    int64_t seen = 0;
+    int64_t found = 0;
+    for (int64_t i = 0; i < (int64_t)job->indexes.size && seen < missing; i++) {
+        if (!td_job_indexes_has(&job->indexes, i) && !td_job_indexes_has(running, i) &&
+            !td_job_indexes_has(&job->failed_indexes, i)) {
+            seen++;
+            if (!job_index_waits(job, i)) {
+                indexes[found++] = i;
+            }
+        }
+    }
+    return found;
+}
+
 static void job_create(struct td_job *job, int64_t missing, const struct td_job_indexes *running)
 {
     struct td_workload_item *item = job->item;
     struct job_work work = {.job = job};
     missing = missing < JOB_BURST ? missing : JOB_BURST;
     if (job->is_indexed) {
-        int64_t found = 0;
         work.indexes = td_arena_array(item->arena, int64_t, (size_t)missing);
-        for (int64_t i = 0; i < (int64_t)job->indexes.size && found < missing; i++) {
-            if (!td_job_indexes_has(&job->indexes, i) && !td_job_indexes_has(running, i)) {
-                work.indexes[found++] = i;
-            }
-        }
-        missing = found;
+        missing = job_choose(job, running, work.indexes, missing);
     }
     const struct td_workloads *all = item->control->all;
     td_workload_create_pods(item, (size_t)missing, job_make, &work);
@@ -210,6 +274,12 @@ static void job_manage(struct td_job *job)
     };
     int64_t want = td_job_want_active(&need);
     int64_t waiting = job->replaces_failed_only ? job->terminating : 0;
+    for (size_t i = 0; job->replaces_failed_only && i < job->pods.count; i++) {
+        const struct td_child *pod = job->pods.items[i];
+        if (pod->is_deleting && pod->pod.phase != TD_POD_FAILED) {
+            td_job_indexes_add(&running, td_job_pod_index(pod));
+        }
+    }
     if (job->active_count > want) {
         job_delete_surplus(job, (size_t)(job->active_count - want));
     } else if (want - waiting > job->active_count && td_workload_can_create(item) &&
@@ -264,7 +334,10 @@ static void job_judge_failure(struct td_job *job)
     int64_t limit = td_json_get_int64(item->spec, TD_STR("backoffLimit"), 6);
     int64_t deadline = td_json_get_int64(item->spec, TD_STR("activeDeadlineSeconds"), -1);
     td_time start = td_workload_read_time(job->status, TD_STR("startTime"));
-    if (job->failed > limit || job_restarts_too_often(job, limit)) {
+    if (job->fail_message.len > 0) {
+        job_end(job, "Failed", "PodFailurePolicy", "");
+        job->message = job->fail_message;
+    } else if (job->failed > limit || job_restarts_too_often(job, limit)) {
         job_end(job, "Failed", "BackoffLimitExceeded",
                 "Job has reached the specified backoff limit");
     } else if (deadline >= 0 && start != TD_TIME_NONE && !job->is_suspended) {
@@ -278,6 +351,25 @@ static void job_judge_failure(struct td_job *job)
     }
 }
 
+/* Indexes that failed for good, and the policy that is content with some. */
+static void job_judge_indexes(struct td_job *job)
+{
+    struct td_workload_item *item = job->item;
+    int64_t most = td_json_get_int64(item->spec, TD_STR("maxFailedIndexes"), -1);
+    int64_t failed = (int64_t)td_job_indexes_count(&job->failed_indexes);
+    td_str message;
+    if (job->index_limit >= 0 && most >= 0 && failed > most) {
+        job_end(job, "Failed", "MaxFailedIndexesExceeded",
+                "Job has exceeded the specified maximal number of failed indexes");
+    } else if (job->index_limit >= 0 && failed > 0 && failed + job->succeeded >= job->completions) {
+        job_end(job, "Failed", "FailedIndexes", "Job has failed indexes");
+    } else if (td_job_judge_success(item->arena, td_json_get(item->spec, TD_STR("successPolicy")),
+                                    &job->indexes, &message)) {
+        job_end(job, "Complete", "SuccessPolicy", "");
+        job->message = message;
+    }
+}
+
 static void job_judge_suspension(struct td_job *job)
 {
     struct td_workload_item *item = job->item;
@@ -285,6 +377,7 @@ static void job_judge_suspension(struct td_job *job)
         if (td_job_set_condition(job, TD_STR("Suspended"), true, TD_STR("JobSuspended"),
                                  TD_STR("Job suspended"))) {
             td_workload_event(item, false, "Suspended", "Job suspended");
+            (void)td_json_remove(job->status, TD_STR("startTime")); /* it may not be there */
         }
     } else if (td_job_set_condition(job, TD_STR("Suspended"), false, TD_STR("JobResumed"),
                                     TD_STR("Job resumed"))) {
@@ -302,8 +395,14 @@ static void job_decide(struct td_job *job)
     if (job->end_type.len == 0) {
         job_judge_failure(job);
     }
+    if (job->end_type.len == 0 && job->is_indexed) {
+        job_judge_indexes(job);
+    }
     if (job->end_type.len > 0) {
-        job_delete_active(job);
+        if (is_sure) {
+            td_job_close(job);
+        }
+        job_end_active(job);
         if (!is_sure) {
             job->end_type = TD_STR_EMPTY; /* a pod may still come */
         }
@@ -384,11 +483,17 @@ static void job_sync(struct td_workload_item *item)
                          TD_STR("Failed")),
         .parallelism = td_json_get_int64(item->spec, TD_STR("parallelism"), 1),
         .completions = td_json_get_int64(item->spec, TD_STR("completions"), -1),
+        .failure_policy = td_json_get(item->spec, TD_STR("podFailurePolicy")),
     };
     size_t size = job.is_indexed && job.completions > 0 ? (size_t)job.completions : 0;
     job.indexes = td_job_indexes_new(item->arena, size);
     td_job_indexes_read(&job.indexes,
                         td_json_get_str(old, TD_STR("completedIndexes"), TD_STR_EMPTY));
+    job.index_limit =
+        job.is_indexed ? td_json_get_int64(item->spec, TD_STR("backoffLimitPerIndex"), -1) : -1;
+    job.failed_indexes = td_job_indexes_new(item->arena, size);
+    td_job_indexes_read(&job.failed_indexes,
+                        td_json_get_str(old, TD_STR("failedIndexes"), TD_STR_EMPTY));
     if (!td_json_get(job.status, TD_STR("startTime")) && !job.is_suspended) {
         td_json_set(item->arena, job.status, TD_STR("startTime"),
                     td_workload_time(item->arena, item->now));

@@ -8,7 +8,19 @@
 #include <stdint.h>
 
 #include "local/workload_job_plan.h"
+#include "local/workload_job_policy.h"
 #include "local/workload_private.h"
+
+/* A pod that failed and is not counted yet. */
+struct td_job_failure {
+    struct td_child *pod;
+    int64_t index;    /* or -1 */
+    int64_t failures; /* of its index before it, that count */
+    int64_t ignored;  /* and that do not */
+    bool is_counted;
+    bool ends_index; /* the index is not tried again */
+    bool is_held;    /* kept until its index has another pod, which inherits the numbers */
+};
 
 struct td_job {
     struct td_workload_item *item;
@@ -17,16 +29,23 @@ struct td_job {
     struct td_children active;
     bool is_indexed;
     bool is_suspended;
-    bool replaces_failed_only; /* podReplacementPolicy Failed */
-    bool is_news;              /* pods ended that the status does not know of */
+    bool replaces_failed_only;            /* podReplacementPolicy Failed */
+    bool is_news;                         /* pods ended that the status does not know of */
+    const struct td_json *failure_policy; /* or NULL */
+    int64_t index_limit;                  /* failures that each index may have; -1: not given */
     int64_t parallelism;
     int64_t completions; /* -1: not given */
     int64_t succeeded;
-    int64_t failed;
+    int64_t failed; /* all that count, those that are held too */
+    int64_t failed_listed;
     int64_t ready;
     int64_t terminating;
     int64_t active_count;          /* as it will be after this pass */
     struct td_job_indexes indexes; /* that succeeded */
+    struct td_job_indexes failed_indexes;
+    struct td_job_failure *failures; /* sorted by index */
+    size_t failure_count;
+    td_str fail_message; /* of a pod that makes the Job fail, or empty */
     /* How it ends: empty while it does not. */
     td_str end_type; /* "Complete" or "Failed" */
     td_str reason;
@@ -41,6 +60,13 @@ td_str td_job_end_of(const struct td_json *status);
 
 /* Reads the pods: who ended and is not counted yet is put on the list of the status. */
 void td_job_track(struct td_job *job);
+
+/* The pod whose numbers the next one of that index inherits, or NULL. */
+const struct td_job_failure *td_job_held(const struct td_job *job, int64_t index);
+
+/* The Job ends: pods that were held count, and those that it takes away when it failed. Before they
+ * are deleted. */
+void td_job_close(struct td_job *job);
 
 /* Writes the status, lets counted pods go, counts them, and ends the Job when all is done. */
 void td_job_settle(struct td_job *job);

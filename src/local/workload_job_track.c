@@ -4,6 +4,7 @@
  * up and the uid is removed. A uid on the list whose pod has no finalizer any more was not counted.
  */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/error.h"
 #include "base/limits.h"
@@ -94,9 +95,142 @@ static bool track_is_failed(const struct td_job *job, const struct td_child *pod
            (pod->is_deleting && pod->pod.phase != TD_POD_SUCCEEDED && !job->replaces_failed_only);
 }
 
-static void track_pod(struct td_job *job, struct td_map *listed, struct td_child *pod)
+static void track_list_pod(struct td_job *job, const struct td_child *pod, bool is_success)
 {
     struct td_arena *arena = job->item->arena;
+    struct td_json *list = track_list(job, is_success ? TD_STR("succeeded") : TD_STR("failed"));
+    td_json_append(list, td_json_new_string(arena, td_arena_copy_str(arena, pod->stored->uid)));
+    job->is_news = true;
+}
+
+/* ---- Failures ---- */
+
+static int track_compare(const void *left, const void *right)
+{
+    const struct td_job_failure *a = left;
+    const struct td_job_failure *b = right;
+    if (a->index != b->index) {
+        return a->index < b->index ? -1 : 1;
+    }
+    int64_t a_count = a->failures + a->ignored;
+    int64_t b_count = b->failures + b->ignored;
+    if (a_count != b_count) {
+        return a_count < b_count ? -1 : 1;
+    }
+    td_time a_end = a->pod->pod.finished;
+    td_time b_end = b->pod->pod.finished;
+    return a_end != b_end ? (a_end < b_end ? -1 : 1)
+                          : td_str_compare(a->pod->stored->uid, b->pod->stored->uid);
+}
+
+/* Rules are asked only where there are any: they need the whole pod. */
+static void track_judge(struct td_job *job, struct td_job_failure *failure)
+{
+    struct td_workload_item *item = job->item;
+    struct td_workloads *all = item->control->all;
+    struct td_json *pod;
+    failure->index = job->is_indexed ? td_job_pod_index(failure->pod) : -1;
+    failure->is_counted = true;
+    if ((!job->failure_policy && job->index_limit < 0) ||
+        td_edit_get(all->api, all->pods, item->ns, failure->pod->stored->name, item->arena, &pod,
+                    NULL) != TD_OK) {
+        return;
+    }
+    struct td_job_verdict verdict = td_job_judge_pod(item->arena, job->failure_policy, pod);
+    failure->is_counted = verdict.action != TD_JOB_ACTION_IGNORE;
+    failure->failures = td_job_failures(pod, TD_STR(TD_JOB_INDEX_FAILURES));
+    failure->ignored = td_job_failures(pod, TD_STR(TD_JOB_INDEX_IGNORED));
+    if (verdict.action == TD_JOB_ACTION_FAIL_JOB && job->fail_message.len == 0) {
+        job->fail_message = verdict.message;
+    }
+    failure->ends_index =
+        job->index_limit >= 0 && (verdict.action == TD_JOB_ACTION_FAIL_INDEX ||
+                                  (failure->is_counted && failure->failures >= job->index_limit));
+}
+
+/* With a limit an index, its last failure waits for the next pod of the index. */
+static void track_hold(struct td_job *job)
+{
+    struct td_arena *arena = job->item->arena;
+    struct td_job_indexes active = td_job_indexes_new(arena, job->indexes.size);
+    for (size_t i = 0; i < job->active.count; i++) {
+        td_job_indexes_add(&active, td_job_pod_index(job->active.items[i]));
+    }
+    for (size_t i = 0; i < job->failure_count; i++) {
+        struct td_job_failure *f = &job->failures[i];
+        bool is_last = i + 1 == job->failure_count || job->failures[i + 1].index != f->index;
+        bool is_over = td_job_indexes_has(&job->indexes, f->index) ||
+                       td_job_indexes_has(&job->failed_indexes, f->index) ||
+                       td_job_indexes_has(&active, f->index);
+        f->is_held = is_last && !is_over && f->index >= 0 && f->index < job->completions;
+    }
+}
+
+static void track_failures(struct td_job *job)
+{
+    for (size_t i = 0; i < job->failure_count; i++) {
+        track_judge(job, &job->failures[i]);
+        if (job->failures[i].ends_index) {
+            td_job_indexes_add(&job->failed_indexes, job->failures[i].index);
+        }
+    }
+    qsort(job->failures, job->failure_count, sizeof(job->failures[0]), track_compare);
+    if (job->index_limit >= 0) {
+        track_hold(job);
+    }
+    for (size_t i = 0; i < job->failure_count; i++) {
+        const struct td_job_failure *f = &job->failures[i];
+        if (f->is_counted && !f->is_held) {
+            track_list_pod(job, f->pod, false);
+        }
+        job->failed += f->is_counted && f->is_held;
+    }
+}
+
+const struct td_job_failure *td_job_held(const struct td_job *job, int64_t index)
+{
+    size_t low = 0;
+    size_t high = job->failure_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (job->failures[middle].index <= index) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    const struct td_job_failure *f = low > 0 ? &job->failures[low - 1] : NULL;
+    return f && f->index == index && f->is_held ? f : NULL;
+}
+
+void td_job_close(struct td_job *job)
+{
+    bool is_failed = td_str_equal(job->end_type, TD_STR("Failed"));
+    int64_t listed = 0;
+    for (size_t i = 0; i < job->failure_count; i++) {
+        struct td_job_failure *f = &job->failures[i];
+        if (f->is_held && f->is_counted) {
+            track_list_pod(job, f->pod, false);
+            listed++;
+        }
+        f->is_held = false;
+    }
+    for (size_t i = 0; is_failed && i < job->active.count; i++) {
+        struct td_job_failure f = {.pod = job->active.items[i]};
+        track_judge(job, &f);
+        if (f.is_counted && f.pod->pod.has_tracking_finalizer &&
+            (!job->is_indexed || (f.index >= 0 && f.index < job->completions))) {
+            track_list_pod(job, f.pod, false);
+            listed++;
+        }
+    }
+    job->failed_listed += listed;
+}
+
+/* ---- Pods ---- */
+
+static void track_pod(struct td_job *job, struct td_map *listed, struct td_child *pod)
+{
     bool has_ended = pod->pod.phase == TD_POD_SUCCEEDED || pod->pod.phase == TD_POD_FAILED;
     if (td_pod_is_active(pod)) {
         job->active.items[job->active.count++] = pod;
@@ -117,12 +251,14 @@ static void track_pod(struct td_job *job, struct td_map *listed, struct td_child
                            pod->stored->name); /* the index was done before */
         return;
     }
-    struct td_json *list = track_list(job, is_success ? TD_STR("succeeded") : TD_STR("failed"));
-    td_json_append(list, td_json_new_string(arena, td_arena_copy_str(arena, pod->stored->uid)));
-    if (job->is_indexed && is_success) {
+    if (!is_success) {
+        job->failures[job->failure_count++].pod = pod;
+        return;
+    }
+    track_list_pod(job, pod, true);
+    if (job->is_indexed) {
         td_job_indexes_add(&job->indexes, index);
     }
-    job->is_news = true;
 }
 
 void td_job_track(struct td_job *job)
@@ -134,13 +270,17 @@ void td_job_track(struct td_job *job)
     track_read_list(&listed, succeeded);
     track_read_list(&listed, failed);
     job->active.items = td_arena_array(job->item->arena, struct td_child *, job->pods.count);
+    job->failures = td_arena_array(job->item->arena, struct td_job_failure, job->pods.count);
     for (size_t i = 0; i < job->pods.count; i++) {
         track_pod(job, &listed, job->pods.items[i]);
     }
+    track_failures(job);
     job->succeeded = job->is_indexed ? (int64_t)td_job_indexes_count(&job->indexes)
                                      : td_json_get_int64(job->status, TD_STR("succeeded"), 0) +
                                            (int64_t)succeeded->count;
-    job->failed = td_json_get_int64(job->status, TD_STR("failed"), 0) + (int64_t)failed->count;
+    job->failed_listed =
+        td_json_get_int64(job->status, TD_STR("failed"), 0) + (int64_t)failed->count;
+    job->failed += job->failed_listed;
     job->active_count = (int64_t)job->active.count;
 }
 
@@ -187,13 +327,24 @@ static void track_release(struct td_job *job)
             td_job_release_pod(item->control->all, item->ns, name);
         }
     }
+    for (size_t i = 0; i < job->failure_count; i++) {
+        const struct td_job_failure *f = &job->failures[i];
+        if (!f->is_counted && !f->is_held) {
+            td_str name = td_arena_copy_str(item->arena, f->pod->stored->name);
+            td_job_release_pod(item->control->all, item->ns, name);
+        }
+    }
 }
 
 static void track_count(struct td_job *job)
 {
     struct td_arena *arena = job->item->arena;
     td_workload_set_count(arena, job->status, TD_STR("succeeded"), job->succeeded);
-    td_workload_set_count(arena, job->status, TD_STR("failed"), job->failed);
+    td_workload_set_count(arena, job->status, TD_STR("failed"), job->failed_listed);
+    if (job->index_limit >= 0) {
+        td_json_set_str(arena, job->status, TD_STR("failedIndexes"),
+                        td_job_indexes_write(arena, &job->failed_indexes));
+    }
     if (job->is_indexed) {
         td_str text = td_job_indexes_write(arena, &job->indexes);
         if (text.len > 0) {
