@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
@@ -297,6 +298,59 @@ static void judge_fail(struct judgement *j, const struct td_error *err)
     }
 }
 
+/* Are expected pods those that controllers want, rather than those that are there? */
+static bool judge_counts_controllers(const struct judgement *j)
+{
+    const struct td_json *spec = td_json_get(j->object, TD_STR("spec"));
+    return td_json_get(spec, TD_STR("maxUnavailable")) ||
+           td_json_is(td_json_get(spec, TD_STR("minAvailable")), TD_JSON_TYPE_STRING);
+}
+
+/* The selector as upstream's message has it, which is how Go prints it. */
+static td_str judge_selector_text(struct judgement *j)
+{
+    td_auto_buf text;
+    td_buf_init(&text, TD_STREAM_BYTES_MAX);
+    const struct td_json *selector = td_json_get_path(j->object, "spec.selector");
+    const struct td_json *labels = td_json_get(selector, TD_STR("matchLabels"));
+    const struct td_json *rules = td_json_get(selector, TD_STR("matchExpressions"));
+    const char *open = "&LabelSelector{MatchLabels:map[string]string{";
+    (void)td_buf_append_format(&text, "%s", open); /* an object's text has room, and so below */
+    for (const struct td_json *l = labels ? labels->first : NULL; l; l = l->next) {
+        (void)td_buf_append_format(&text, "%.*s: %.*s,", TD_STR_ARG(l->key), TD_STR_ARG(l->text));
+    }
+    (void)td_buf_append_format(&text, "},MatchExpressions:[]LabelSelectorRequirement{");
+    for (const struct td_json *r = rules ? rules->first : NULL; r; r = r->next) {
+        const struct td_json *values = td_json_get(r, TD_STR("values"));
+        td_str key = td_json_get_str(r, TD_STR("key"), TD_STR_EMPTY);
+        td_str relation = td_json_get_str(r, TD_STR("operator"), TD_STR_EMPTY);
+        (void)td_buf_append_format(&text,
+                                   "LabelSelectorRequirement{Key:%.*s,Operator:%.*s,Values:[",
+                                   TD_STR_ARG(key), TD_STR_ARG(relation));
+        for (const struct td_json *v = values ? values->first : NULL; v; v = v->next) {
+            (void)td_buf_append_format(&text, "%s%.*s", v == values->first ? "" : " ",
+                                       TD_STR_ARG(v->text));
+        }
+        (void)td_buf_append_format(&text, "],},");
+    }
+    (void)td_buf_append_format(&text, "},}");
+    return td_arena_copy_str(j->arena, td_buf_str(&text));
+}
+
+static void judge_warn_unmanaged(struct judgement *j)
+{
+    td_edit_event(
+        j->disruption->api, j->object, TD_STR("Warning"), TD_STR("UnmanagedPods"),
+        DISRUPTION_COMPONENT,
+        td_arena_format(j->arena,
+                        "Pods selected by this PodDisruptionBudget (selector: %.*s) were found to "
+                        "be unmanaged. As a result, the status of the PDB cannot be calculated "
+                        "correctly, which may result in undefined behavior. To account for these "
+                        "pods please set \".spec.minAvailable\" field of the PDB to an integer "
+                        "value.",
+                        TD_STR_ARG(judge_selector_text(j))));
+}
+
 static void judge_store(struct judgement *j)
 {
     const struct td_json *old = td_json_get(j->object, TD_STR("status"));
@@ -320,7 +374,11 @@ static void judge_store(struct judgement *j)
                       td_json_get_int64(metadata, TD_STR("generation"), 0));
     judge_condition(j, status, allowed > 0 ? "SufficientPods" : "InsufficientPods", TD_STR_EMPTY);
     td_json_set(j->arena, j->object, TD_STR("status"), status);
-    if (judge_write(j) && j->budget->members.count == 0) {
+    bool is_written = judge_write(j);
+    if (is_written && judge_counts_controllers(j) && j->budget->unmanaged > 0) {
+        judge_warn_unmanaged(j);
+    }
+    if (is_written && j->budget->members.count == 0) {
         td_edit_event(j->disruption->api, j->object, TD_STR("Normal"), TD_STR("NoPods"),
                       DISRUPTION_COMPONENT, TD_STR("No matching pods found"));
     }

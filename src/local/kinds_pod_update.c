@@ -303,6 +303,19 @@ static void check_resized_list(const struct td_kind_write *write, struct td_fiel
     }
 }
 
+/* A kubelet that can resize says what it gave to a container that runs. */
+static bool check_can_resize(const struct td_json *pod)
+{
+    const struct td_json *status = td_kind_member(pod, TD_STR("status"));
+    const struct td_json *c = td_kind_first(td_kind_member(status, TD_STR("containerStatuses")));
+    for (; c; c = c->next) {
+        if (td_kind_member(td_kind_member(c, TD_STR("state")), TD_STR("running"))) {
+            return td_kind_member(c, TD_STR("resources")) != NULL;
+        }
+    }
+    return true;
+}
+
 void td_pod_check_resize(const struct td_kind_write *write, struct td_field_errors *errors)
 {
     const struct td_json *now = td_kind_spec(write->object);
@@ -313,6 +326,9 @@ void td_pod_check_resize(const struct td_kind_write *write, struct td_field_erro
     if (!td_str_equal(old_class, td_pod_qos_class(write->arena, write->object))) {
         td_field_invalid_str(errors, &path, old_class,
                              "Pod QOS Class may not change as a result of resizing");
+    }
+    if (!check_can_resize(write->old)) {
+        td_field_forbidden(errors, &path, "Pod running on node without support for resize");
     }
     bool is_same = true;
     for (size_t i = 0; i < UPDATE_LIST_COUNT; i++) {

@@ -7,6 +7,7 @@
 #include "kube/labels.h"
 #include "kube/selector.h"
 #include "local/api_private.h"
+#include "local/condition.h"
 #include "local/edit.h"
 #include "local/store.h"
 #include "local/write.h"
@@ -258,6 +259,37 @@ static bool pod_ignores_budget(const struct td_json *pod, const struct td_json *
     return !pod_is_ready(pod) && (is_always || (desired > 0 && current >= desired));
 }
 
+/* Why a budget allows nothing. What could not be judged is said first: its numbers mean nothing. */
+static td_str pod_budget_cause(struct td_arena *arena, td_str name, const struct td_json *status)
+{
+    const struct td_json *condition = td_condition_find(status, TD_STR("DisruptionAllowed"));
+    td_str reason = td_json_get_str(condition, TD_STR("reason"), TD_STR_EMPTY);
+    td_str message = td_json_get_str(condition, TD_STR("message"), TD_STR_EMPTY);
+    int64_t desired = td_json_get_int64(status, TD_STR("desiredHealthy"), 0);
+    int64_t current = td_json_get_int64(status, TD_STR("currentHealthy"), 0);
+    bool says_why =
+        td_condition_is(status, TD_STR("DisruptionAllowed"), TD_STR("False")) && message.len > 0;
+    if (says_why && td_str_equal(reason, TD_STR("SyncFailed"))) {
+        return td_arena_format(arena,
+                               "The disruption budget %.*s does not allow evicting pods currently "
+                               "because it failed sync: %.*s",
+                               TD_STR_ARG(name), TD_STR_ARG(message));
+    }
+    if (current <= desired) {
+        return td_arena_format(
+            arena, "The disruption budget %.*s needs %lld healthy pods and has %lld currently",
+            TD_STR_ARG(name), (long long)desired, (long long)current);
+    }
+    return says_why
+               ? td_arena_format(arena,
+                                 "The disruption budget %.*s does not allow evicting pods "
+                                 "currently (%.*s): %.*s",
+                                 TD_STR_ARG(name), TD_STR_ARG(reason), TD_STR_ARG(message))
+               : td_arena_format(
+                     arena, "The disruption budget %.*s does not allow evicting pods currently",
+                     TD_STR_ARG(name));
+}
+
 /* Takes one disruption off the budget; false when the call was answered. */
 static bool pod_spend_budget(struct pod_eviction *eviction, struct td_json *budget)
 {
@@ -287,12 +319,9 @@ static bool pod_spend_budget(struct pod_eviction *eviction, struct td_json *budg
         return false;
     }
     if (allowed <= 0) {
-        td_str cause = td_arena_format(
-            arena, "The disruption budget %.*s needs %lld healthy pods and has %lld currently",
-            TD_STR_ARG(name), (long long)td_json_get_int64(status, TD_STR("desiredHealthy"), 0),
-            (long long)td_json_get_int64(status, TD_STR("currentHealthy"), 0));
-        pod_refuse_by_budget(
-            call, "Cannot evict pod as it would violate the pod's disruption budget.", cause, 0);
+        pod_refuse_by_budget(call,
+                             "Cannot evict pod as it would violate the pod's disruption budget.",
+                             pod_budget_cause(arena, name, status), 0);
         return false;
     }
     if (call->query.is_dry_run) {

@@ -262,7 +262,6 @@ static void scheduler_bind(struct td_scheduler *scheduler, struct td_arena *aren
     const struct td_condition condition = {
         .type = TD_STR("PodScheduled"),
         .status = TD_STR("True"),
-        .observed_generation = scheduler_generation(pod),
         .has_probe_time = true,
     };
     td_str name = td_arena_copy_str(arena, node);

@@ -410,9 +410,9 @@ static void cron_sync(struct td_workload_item *item)
         return; /* the answer brings it back here */
     }
     cron_load(&cron);
-    cron_review(&cron);
     cron_clean_up(&cron, "Complete", TD_STR("successfulJobsHistoryLimit"));
     cron_clean_up(&cron, "Failed", TD_STR("failedJobsHistoryLimit"));
+    cron_review(&cron); /* last: of a Job that is forgotten at once its end is not told */
     (void)td_workload_put_status(item,
                                  td_json_copy(item->arena, cron.status, false)); /* as above */
     if (!item->is_deleting) {

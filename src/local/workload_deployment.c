@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "kube/meta.h"
 #include "local/api.h"
 #include "local/edit.h"
 #include "local/workload_deployment.h"
@@ -16,6 +17,9 @@
 
 #define DEPLOYMENT_HASH_LABEL "pod-template-hash"
 #define DEPLOYMENT_NAME_BYTES_MAX ((size_t)253)
+#define DEPLOYMENT_INDEX_PAUSE                                                                     \
+    (50 * TD_MILLISECOND) /* the index has heard of a new set by then                              \
+                           */
 
 /* ---- ReplicaSets in hand ---- */
 
@@ -208,6 +212,25 @@ static struct td_json *deployment_new_object(struct td_deployment *deployment, t
     return object;
 }
 
+/* Is the set of that name ours, with the present template? We made it a moment ago then, and the
+ * index has not heard of it. */
+static bool deployment_has_made(struct td_deployment *deployment, td_str name)
+{
+    struct td_workload_item *item = deployment->item;
+    struct td_workloads *all = item->control->all;
+    struct td_json *found;
+    if (td_edit_get(all->api, all->controls[TD_KIND_REPLICA_SET].resource, item->ns, name,
+                    item->arena, &found, NULL) != TD_OK) {
+        return false;
+    }
+    struct td_meta meta;
+    const struct td_owner_reference *controller =
+        td_meta_decode(item->arena, found, &meta, NULL) == TD_OK ? td_meta_controller(&meta) : NULL;
+    return controller && td_str_equal(controller->uid, item->uid) &&
+           td_json_equal(deployment_bare_template(item->arena, item->object),
+                         deployment_bare_template(item->arena, found));
+}
+
 /* The name is taken by a set of another template or owner: the next hash is another one. */
 static void deployment_collide(struct td_deployment *deployment)
 {
@@ -250,6 +273,10 @@ static bool deployment_create(struct td_deployment *deployment)
     struct td_error err = TD_ERROR_INIT;
     int code = td_edit_put(all->api, all->controls[TD_KIND_REPLICA_SET].resource, item->arena,
                            object, &err);
+    if (code == TD_EXISTS && deployment_has_made(deployment, name)) {
+        td_workload_enqueue_after(item->control, item->ns, item->name, DEPLOYMENT_INDEX_PAUSE);
+        return false;
+    }
     if (code == TD_EXISTS) {
         deployment_collide(deployment);
         return false;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "kube/meta.h"
 #include "local/edit.h"
 
 #define REVISION_NAME_BYTES_MAX ((size_t)223) /* kept of the owner's name */
@@ -117,6 +118,23 @@ static struct td_json *revision_object(struct td_workload_item *item,
     return object;
 }
 
+/* The object that has the name of `wanted`, when it says the same and is ours; NULL: it is not. */
+static struct td_json *revision_taken(struct td_workload_item *item, const struct td_json *wanted)
+{
+    struct td_workloads *all = item->control->all;
+    td_str name =
+        td_json_get_str(td_json_get(wanted, TD_STR("metadata")), TD_STR("name"), TD_STR_EMPTY);
+    struct td_json *found;
+    if (td_edit_get(all->api, all->revisions, item->ns, name, item->arena, &found, NULL) != TD_OK ||
+        !td_json_equal(td_json_get(found, TD_STR("data")), td_json_get(wanted, TD_STR("data")))) {
+        return NULL;
+    }
+    struct td_meta meta;
+    const struct td_owner_reference *controller =
+        td_meta_decode(item->arena, found, &meta, NULL) == TD_OK ? td_meta_controller(&meta) : NULL;
+    return controller && td_str_equal(controller->uid, item->uid) ? found : NULL;
+}
+
 int td_revisions_need(struct td_workload_item *item, struct td_revisions *revisions)
 {
     struct td_workloads *all = item->control->all;
@@ -139,7 +157,9 @@ int td_revisions_need(struct td_workload_item *item, struct td_revisions *revisi
     }
     struct td_json *object = revision_object(item, revisions, template, next);
     int code = td_edit_put(all->api, all->revisions, item->arena, object, NULL);
-    if (code == TD_EXISTS) {
+    if (code == TD_EXISTS && (object = revision_taken(item, object))) {
+        code = TD_OK; /* we made it a moment ago: the index has not heard of it */
+    } else if (code == TD_EXISTS) {
         revisions->collisions++;
         return TD_CONFLICT;
     }

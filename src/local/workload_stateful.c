@@ -194,14 +194,15 @@ static void stateful_make_claim(const struct stateful *set, const struct td_json
     struct td_error err = TD_ERROR_INIT;
     if (td_edit_put(all->api, all->claims, arena, claim, &err) != TD_OK) {
         td_workload_event(item, true, "FailedCreate",
-                          "create Claim %.*s Pod %.*s-%lld in StatefulSet %.*s failed error: %s",
+                          "Create Claim %.*s for Pod %.*s-%lld in StatefulSet %.*s failed error: "
+                          "%s",
                           TD_STR_ARG(name), TD_STR_ARG(item->name), (long long)ordinal,
                           TD_STR_ARG(item->name), err.message);
         return;
     }
     stateful_bind_claim(item, claim);
     td_workload_event(item, false, "SuccessfulCreate",
-                      "create Claim %.*s Pod %.*s-%lld in StatefulSet %.*s success",
+                      "Create Claim %.*s Pod %.*s-%lld in StatefulSet %.*s success",
                       TD_STR_ARG(name), TD_STR_ARG(item->name), (long long)ordinal,
                       TD_STR_ARG(item->name));
 }
@@ -316,11 +317,11 @@ static void stateful_delete(struct stateful *set, const struct stateful_pod *pla
                               TD_STR_EMPTY, -1, &err);
     if (code == TD_OK) {
         td_workload_event(item, false, "SuccessfulDelete",
-                          "delete Pod %.*s in StatefulSet %.*s successful", TD_STR_ARG(name),
+                          "Delete Pod %.*s in StatefulSet %.*s successful", TD_STR_ARG(name),
                           TD_STR_ARG(item->name));
     } else if (code != TD_NOT_FOUND && code != TD_CONFLICT) {
         td_workload_event(item, true, "FailedDelete",
-                          "delete Pod %.*s in StatefulSet %.*s failed error: %s", TD_STR_ARG(name),
+                          "Delete Pod %.*s in StatefulSet %.*s failed error: %s", TD_STR_ARG(name),
                           TD_STR_ARG(item->name), err.message);
     }
 }
@@ -334,9 +335,9 @@ static void stateful_made(struct td_workload_control *control, const struct td_p
     bool is_made = made->code == TD_OK;
     td_str text =
         is_made
-            ? td_arena_format(&arena, "create Pod %.*s in StatefulSet %.*s successful",
+            ? td_arena_format(&arena, "Create Pod %.*s in StatefulSet %.*s successful",
                               TD_STR_ARG(made->pod), TD_STR_ARG(set))
-            : td_arena_format(&arena, "create Pod %.*s in StatefulSet %.*s failed error: %.*s",
+            : td_arena_format(&arena, "Create Pod %.*s in StatefulSet %.*s failed error: %.*s",
                               TD_STR_ARG(made->pod), TD_STR_ARG(set), TD_STR_ARG(made->message));
     td_edit_event(control->all->api, made->owner, is_made ? TD_STR("Normal") : TD_STR("Warning"),
                   is_made ? TD_STR("SuccessfulCreate") : TD_STR("FailedCreate"),

@@ -28,6 +28,13 @@ static bool plan_has_finalizer(const struct td_json *finalizers, td_str name)
     return false;
 }
 
+/* Kinds older than the garbage collector keep what they own unless the request says otherwise. */
+static bool plan_leaves_orphans(const struct td_resource *resource)
+{
+    return td_str_equal(resource->collection, TD_STR("replicationcontrollers")) ||
+           td_str_equal(resource->collection, TD_STR("jobs.batch"));
+}
+
 /* Which of the collector's two finalizers the object is to have; empty: none. */
 static td_str plan_promise(const struct td_resource *resource, const struct td_deletion *options,
                            const struct td_json *finalizers)
@@ -47,7 +54,10 @@ static td_str plan_promise(const struct td_resource *resource, const struct td_d
     if (plan_has_finalizer(finalizers, PLAN_ORPHAN)) {
         return PLAN_ORPHAN;
     }
-    return plan_has_finalizer(finalizers, PLAN_FOREGROUND) ? PLAN_FOREGROUND : TD_STR_EMPTY;
+    if (plan_has_finalizer(finalizers, PLAN_FOREGROUND)) {
+        return PLAN_FOREGROUND;
+    }
+    return plan_leaves_orphans(resource) ? PLAN_ORPHAN : TD_STR_EMPTY;
 }
 
 static void plan_set_promise(struct td_arena *arena, struct td_json *metadata, td_str promise)

@@ -60,8 +60,8 @@ static void test_stateful_set_comes_in_order(void **state)
     assert_non_null(strstr(workload_get(bed, PODS "/db-1", "metadata.labels"),
                            "\"statefulset.kubernetes.io/pod-name\":\"db-1\""));
     assert_string_equal(workload_events(bed, "db", "SuccessfulCreate"),
-                        "create Pod db-0 in StatefulSet db successful; create Pod db-1 in "
-                        "StatefulSet db successful; create Pod db-2 in StatefulSet db successful");
+                        "Create Pod db-0 in StatefulSet db successful; Create Pod db-1 in "
+                        "StatefulSet db successful; Create Pod db-2 in StatefulSet db successful");
     /* The last one goes first, one at a time. */
     workload_do(bed, "PATCH", DB, MERGE, "{\"spec\":{\"replicas\":1}}", 200);
     assert_string_equal(pods(bed), "db-0:a+ db-1:a+ db-2:ax");
@@ -70,7 +70,7 @@ static void test_stateful_set_comes_in_order(void **state)
     workload_node(bed, 0);
     assert_string_equal(pods(bed), "db-0:a+");
     assert_string_equal(workload_events(bed, "db", "SuccessfulDelete"),
-                        "delete Pod db-1 in StatefulSet db successful; delete Pod db-2 in "
+                        "Delete Pod db-1 in StatefulSet db successful; Delete Pod db-2 in "
                         "StatefulSet db successful");
 }
 
