@@ -147,6 +147,7 @@
 
 #define TD_CRON_STEPS_MAX 100000 /* times of one schedule that are looked at in one pass */
 #define TD_JOB_INDEXES_MAX ((size_t)1 << 20) /* indexes of one Job that are kept apart */
+#define TD_CUSTOM_WORKLOADS_MAX ((size_t)64) /* custom kinds whose pods the cluster runs */
 #define TD_STATEFUL_SLOTS_MAX                                                                      \
     ((size_t)1 << 17) /* ordinals of one StatefulSet that are looked at                            \
                        */

@@ -63,6 +63,7 @@ struct td_workload_control {
     struct td_workloads *all;
     const struct td_workload_row *row;
     const struct td_resource *resource;
+    bool is_built_in;
     struct td_queue *queue;     /* keys: namespace/name */
     struct td_pod_maker *maker; /* NULL: makes no pods */
 };
@@ -79,6 +80,7 @@ struct td_workloads {
     struct td_child_index revision_index;
     struct td_child_index job_index;
     struct td_child_index node_index;
+    struct td_map customs;   /* by definition: see workload_custom.c */
     struct td_map owners;    /* by uid: td_workload_owner */
     struct td_queue *strays; /* keys: pods that a Job left behind with its finalizer */
     struct td_workload_control controls[TD_KIND_COUNT];
@@ -115,10 +117,20 @@ void td_workload_enqueue_after(struct td_workload_control *control, td_str ns, t
                                td_duration after);
 td_time td_workload_now(const struct td_workloads *all);
 
+/* A controller of that row: its queue and its maker. */
+void td_workload_control_init(struct td_workloads *all, struct td_workload_control *control,
+                              const struct td_workload_row *row);
+void td_workload_control_done(struct td_workload_control *control);
+
 /* The state of an owner, or NULL when there is none; made by _need, forgotten by _clear. */
 struct td_workload_owner *td_workload_owner(const struct td_workloads *all, td_str uid);
 struct td_workload_owner *td_workload_owner_need(struct td_workloads *all, td_str uid);
 void td_workload_owner_clear(struct td_workloads *all, td_str uid);
+
+/* ---- workload_replica.c ---- */
+
+/* Makes and removes pods until there are spec.replicas of them; those that count. */
+struct td_children td_workload_replicate(struct td_workload_item *item);
 
 /* ---- workload_util.c ---- */
 

@@ -221,7 +221,7 @@ static void replica_update_status(struct td_workload_item *item, const struct re
     }
 }
 
-static void replica_sync(struct td_workload_item *item)
+static struct replica_pods replica_run(struct td_workload_item *item, int *ret_code)
 {
     struct td_workloads *all = item->control->all;
     struct td_selector selector = td_workload_selector(item);
@@ -232,11 +232,24 @@ static void replica_sync(struct td_workload_item *item)
     };
     struct td_children own = td_workload_claim(item, &claim);
     struct replica_pods pods = replica_sort_out(item, &own);
-    int code = TD_OK;
+    *ret_code = TD_OK;
     if (!item->is_deleting && td_workload_pending(item) == 0) {
-        code = replica_manage(item, &pods.active);
+        *ret_code = replica_manage(item, &pods.active);
     }
+    return pods;
+}
+
+static void replica_sync(struct td_workload_item *item)
+{
+    int code;
+    struct replica_pods pods = replica_run(item, &code);
     replica_update_status(item, &pods, code);
+}
+
+struct td_children td_workload_replicate(struct td_workload_item *item)
+{
+    int code;
+    return replica_run(item, &code).active; /* a refusal is in the events, and tried again */
 }
 
 const struct td_workload_row td_workload_replica_set = {

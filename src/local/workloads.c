@@ -10,6 +10,7 @@
 #include "local/api.h"
 #include "local/edit.h"
 #include "local/observer.h"
+#include "local/workload_custom.h"
 #include "local/workload_daemon.h"
 #include "local/workload_job.h"
 #include "local/workload_private.h"
@@ -17,6 +18,7 @@
 #define WORKLOAD_BACKOFF_MIN (5 * TD_MILLISECOND) /* as client-go's default rate limiter */
 #define WORKLOAD_BACKOFF_MAX (1000 * TD_SECOND)
 #define WORKLOAD_BACKOFF_SHIFT_MAX 20
+#define WORKLOAD_DEFINITIONS "customresourcedefinitions.apiextensions.k8s.io"
 
 static const struct td_workload_row *const workload_rows[TD_KIND_COUNT] = {
     [TD_KIND_REPLICA_SET] = &td_workload_replica_set,
@@ -39,6 +41,7 @@ static const td_str workload_collections[] = {
     TD_STR_INIT("controllerrevisions.apps"),
     TD_STR_INIT("jobs.batch"),
     TD_STR_INIT("cronjobs.batch"),
+    TD_STR_INIT(WORKLOAD_DEFINITIONS),
 };
 
 td_time td_workload_now(const struct td_workloads *all)
@@ -69,6 +72,21 @@ void td_workload_enqueue(struct td_workload_control *control, td_str ns, td_str 
     td_workload_enqueue_after(control, ns, name, 0);
 }
 
+/* The row of a custom kind is another one after each change of its definition. */
+static bool workload_find_resource(struct td_workload_control *control)
+{
+    const struct td_resources *resources = td_api_resources(control->all->api);
+    if (control->is_built_in) {
+        return true;
+    }
+    control->resource = NULL;
+    for (size_t i = td_resources_count(resources); i > 0 && !control->resource; i--) {
+        const struct td_resource *row = td_resources_row(resources, i - 1); /* custom ones last */
+        control->resource = td_str_equal(row->collection, control->row->collection) ? row : NULL;
+    }
+    return control->resource != NULL;
+}
+
 static enum td_job_result workload_work(td_str key, void *context)
 {
     struct td_workload_control *control = context;
@@ -76,7 +94,8 @@ static enum td_job_result workload_work(td_str key, void *context)
     td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
     size_t slash = td_str_find(key, '/', 0);
     struct td_workload_item item;
-    if (td_workload_load(control, &arena, td_str_slice(key, 0, slash),
+    if (workload_find_resource(control) &&
+        td_workload_load(control, &arena, td_str_slice(key, 0, slash),
                          td_str_slice(key, slash + 1, key.len), &item)) {
         control->row->sync(&item);
     }
@@ -189,7 +208,7 @@ static struct td_workload_control *workload_control_of(struct td_workloads *all,
             return control;
         }
     }
-    return NULL;
+    return td_workload_custom_control(all, child);
 }
 
 static void workload_enqueue_controller(struct td_workloads *all, const struct td_child *child)
@@ -359,6 +378,10 @@ static void workload_observe(const struct td_resource *resource, struct td_store
         td_workload_node_changed(all, before, after);
         return;
     }
+    if (td_str_equal(resource->collection, TD_STR(WORKLOAD_DEFINITIONS))) {
+        td_workload_custom_definition(all, stored->name, after);
+        return;
+    }
     if (td_str_equal(resource->collection, all->revision_index.collection)) {
         td_child_index_refresh(&all->revision_index, stored->ns, stored->name);
         return;
@@ -391,15 +414,10 @@ static const struct td_resource *workload_resource(struct td_api *api, td_str ap
     return td_resources_find_kind(td_api_resources(api), api_version, kind).resource;
 }
 
-static void workload_control_init(struct td_workloads *all, size_t index)
+void td_workload_control_init(struct td_workloads *all, struct td_workload_control *control,
+                              const struct td_workload_row *row)
 {
-    struct td_workload_control *control = &all->controls[index];
-    const struct td_workload_row *row = workload_rows[index];
-    *control = (struct td_workload_control){
-        .all = all,
-        .row = row,
-        .resource = workload_resource(all->api, row->api_version, row->kind),
-    };
+    *control = (struct td_workload_control){.all = all, .row = row};
     control->queue = td_queue_new(td_api_loop(all->api), workload_work, control, TD_WORK_QUEUE_MAX);
     if (row->user.len > 0) {
         const struct td_pod_maker_options options = {
@@ -412,6 +430,12 @@ static void workload_control_init(struct td_workloads *all, size_t index)
         };
         control->maker = td_pod_maker_new(&options);
     }
+}
+
+void td_workload_control_done(struct td_workload_control *control)
+{
+    td_pod_maker_free(control->maker);
+    td_queue_free(control->queue);
 }
 
 struct td_workloads *td_workloads_new(struct td_api *api, struct td_log *log)
@@ -431,10 +455,14 @@ struct td_workloads *td_workloads_new(struct td_api *api, struct td_log *log)
     td_child_index_init(&all->job_index, store, TD_STR("jobs.batch"), workload_other_changed, all);
     td_child_index_init(&all->node_index, store, TD_STR("nodes"), workload_other_changed, all);
     td_map_init(&all->owners, TD_COLLECTION_OBJECTS_MAX);
+    td_map_init(&all->customs, TD_CUSTOM_WORKLOADS_MAX);
     all->strays =
         td_queue_new(td_api_loop(api), workload_release_stray, all, TD_COLLECTION_OBJECTS_MAX);
     for (size_t i = 0; i < TD_KIND_COUNT; i++) {
-        workload_control_init(all, i);
+        const struct td_workload_row *row = workload_rows[i];
+        td_workload_control_init(all, &all->controls[i], row);
+        all->controls[i].is_built_in = true;
+        all->controls[i].resource = workload_resource(api, row->api_version, row->kind);
     }
     all->observer = td_observer_new(api, workload_collections,
                                     sizeof(workload_collections) / sizeof(workload_collections[0]),
@@ -449,9 +477,9 @@ void td_workloads_free(struct td_workloads *all)
     }
     td_observer_free(all->observer);
     for (size_t i = 0; i < TD_KIND_COUNT; i++) {
-        td_pod_maker_free(all->controls[i].maker);
-        td_queue_free(all->controls[i].queue);
+        td_workload_control_done(&all->controls[i]);
     }
+    td_workload_custom_free_all(all);
     td_queue_free(all->strays);
     td_child_index_done(&all->pod_index);
     td_child_index_done(&all->replica_set_index);
