@@ -227,7 +227,9 @@ static void test_node_fit(void **state)
          false},
         {"[{\"key\":\"k\",\"operator\":\"Exists\",\"effect\":\"NoSchedule\"}]",
          "{\"key\":\"k\",\"value\":\"v\",\"effect\":\"NoExecute\"}", false, false},
-        {"[{\"value\":\"\"}]", "{\"key\":\"k\",\"effect\":\"NoExecute\"}", false, false},
+        /* Without a key any is meant; validation lets none through that says so with a value. */
+        {"[{\"value\":\"\"}]", "{\"key\":\"k\",\"effect\":\"NoExecute\"}", true, true},
+        {"[{\"value\":\"v\"}]", "{\"key\":\"k\",\"effect\":\"NoExecute\"}", false, false},
     };
     td_auto_arena arena;
     td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);

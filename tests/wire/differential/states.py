@@ -99,7 +99,7 @@ def events_said(events, real, is_rough):
     said = collections.Counter()
     for (line, message), count in events.items():
         if line.endswith(RETRIED) or (is_rough and line.endswith("ScalingReplicaSet")):
-            said[line, "some"] = 1
+            said[line, message.removeprefix("(combined from similar events): ")] = 1
         elif line in combined:
             said[line, "in all"] += count
         elif "the object has been modified" not in message:  # a conflict, told and tried again
