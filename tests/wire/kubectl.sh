@@ -319,9 +319,11 @@ says "events" '(SuccessfulCreate|ScalingReplicaSet)' k events
 says "events --for" 'ScalingReplicaSet' k events --for deploy/web
 says "get events --field-selector" 'deployment/web' k get events --field-selector involvedObject.kind=Deployment
 pod=$(k get pods -l app=web -o 'jsonpath={.items[0].metadata.name}')
-k annotate pod "$pod" usage.tandem.dev/app=250m,300Mi >/dev/null
-says "top pods" "^$pod +250m +300Mi" k top pods
-says "top pods --containers" "^$pod +app +250m +300Mi" k top pods --containers
+k annotate pod "$pod" usage.tandem.dev/app=250m,30Mi >/dev/null
+# Use is told after a whole window of 15 s, and is no more than the limit of 200m.
+top_says() { k top pods | grep -E "$1"; }
+soon "top pods" 60 top_says "^$pod +200m +30Mi"
+says "top pods --containers" "^$pod +app +200m +30Mi" k top pods --containers
 says "top pods --sort-by" "^$pod" k top pods --sort-by=cpu -l app=web
 says "top nodes" 'CPU\(cores\)' k top nodes
 does "patch --subresource=resize" k patch pod "$pod" --subresource=resize -p '{"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"150m"}}}]}}'

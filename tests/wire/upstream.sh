@@ -129,17 +129,17 @@ does "a deployment for an external metric" deployment queue 1 10m,10Mi
 kubectl create configmap outside --from-literal=length=30 >/dev/null
 does "an external metric" kubectl label configmap outside metrics.tandem.dev/external=true
 does "an HPA on an external metric" hpa queue 5 '{type: External, external: {metric: {name: length}, target: {type: AverageValue, averageValue: "10"}}}'
-soon "cpu: up to the most" 40 is 4 spec_replicas web
+soon "cpu: up to the most" 75 is 4 spec_replicas web
 soon "cpu: the new pods are ready" 20 is 4 ready_replicas web
-soon "cpu: it says that more is wanted" 20 is TooManyReplicas condition web ScalingLimited
+soon "cpu: it says that more is wanted" 45 is TooManyReplicas condition web ScalingLimited
 soon "a metric of pods: up" 30 is 3 spec_replicas rps
 soon "a metric of an object: up" 30 is 2 spec_replicas front
 soon "an external metric: up" 30 is 3 spec_replicas queue
 does "less cpu is used" kubectl annotate pods -l app=web --overwrite usage.tandem.dev/app=10m,50Mi
-does "the pods' metric falls" kubectl annotate pods -l app=rps --overwrite metrics.tandem.dev/rps=4
+does "the pods' metric falls" kubectl annotate pods -l app=rps --overwrite metrics.tandem.dev/rps=6
 does "the Service's metric falls" kubectl annotate service front --overwrite metrics.tandem.dev/hits=20
 does "the external metric falls" kubectl patch configmap outside --type merge -p '{"data":{"length":"8"}}'
-soon "cpu: down" 40 is 1 spec_replicas web
+soon "cpu: down" 75 is 1 spec_replicas web
 soon "a metric of pods: down" 30 is 2 spec_replicas rps
 soon "a metric of an object: down" 30 is 1 spec_replicas front
 soon "an external metric: down" 30 is 1 spec_replicas queue
@@ -161,7 +161,7 @@ does "a VPA that recreates" vpa evicted Recreate
 does "a VPA that resizes" vpa resized InPlaceOrRecreate
 does "a VPA under a budget" vpa guarded Recreate
 for name in evicted resized guarded; do
-    soon "a recommendation: $name" 60 kubectl wait --for=condition=RecommendationProvided --timeout=1s "vpa/$name"
+    soon "a recommendation: $name" 90 kubectl wait --for=condition=RecommendationProvided --timeout=1s "vpa/$name"
 done
 soon "evicted: every pod is new and has the recommended requests" 90 all_new evicted "$evicted" 3
 soon "evicted: they are ready" 20 is 3 ready_replicas evicted
