@@ -64,8 +64,9 @@
 #define TD_ENGINE_ROWS_MAX ((size_t)1 << 21)       /* roles of workloads that run or are named */
 #define TD_ENGINE_KEY_BYTES_MAX ((size_t)1 << 20)  /* names of a pod or a workload together */
 #define TD_ENGINE_STARTUP_MAX ((int64_t)86400 * 365 * 1000000000) /* however slow starts are */
-#define TD_ENGINE_SAMPLES_MAX ((size_t)256)                       /* kept of one container */
-#define TD_ENGINE_LATENCY_SECONDS_MAX 3600                        /* told at most */
+#define TD_ENGINE_JUMP_MIN_US 1000 /* between two jumps of one entry; those between are late */
+#define TD_ENGINE_SAMPLES_MAX ((size_t)256)       /* kept of one container */
+#define TD_ENGINE_LATENCY_SECONDS_MAX 3600        /* told at most */
 #define TD_WORLD_ENTRIES_MAX ((size_t)1 << 20)    /* pods, workloads or autoscalers it knows */
 #define TD_WORLD_KEY_BYTES_MAX ((size_t)8192)     /* namespace, kind and name */
 #define TD_WORLD_DECISION_BYTES_MAX ((size_t)240) /* of a line for people */

@@ -80,12 +80,15 @@ td_duration td_demand_next_jump(const struct td_demand *demand, td_duration sinc
 /* A straight fall is on average what it is in its middle. */
 double td_demand_warmth(const struct td_demand *demand, const struct td_demand_moment *moment)
 {
-    td_duration warm = moment->age + moment->span / 2 - moment->startup_time;
-    if (warm >= demand->warmup_time || demand->warmup_factor <= 1) {
+    if (demand->warmup_factor <= 1 || moment->warm_age >= demand->warmup_time) {
         return 1;
     }
-    double left = warm > 0 ? 1 - (double)warm / (double)demand->warmup_time : 1;
-    return 1 + (demand->warmup_factor - 1) * left;
+    if (moment->warm_age < 0) {
+        return demand->warmup_factor;
+    }
+    double middle = (double)moment->warm_age + (double)moment->span / 2;
+    double left = 1 - middle / (double)demand->warmup_time;
+    return left > 0 ? 1 + (demand->warmup_factor - 1) * left : 1;
 }
 
 static double demand_noisy(double value, double noise, struct td_series_beat beat, uint64_t seed)

@@ -97,6 +97,7 @@ struct td_demand_moment {
     td_duration age;            /* of the container, when it begins */
     td_duration span;           /* how long it is */
     td_duration startup_time;   /* the entry's, or longer while starts are slow */
+    td_duration warm_age;       /* since it was ready, when it begins; below 0: it was not yet */
     struct td_series_beat beat; /* where its own noise is */
     uint64_t seed;              /* of that noise */
     double request_rate;        /* REQUESTS: a second, this container's share */

@@ -38,7 +38,8 @@ td_str td_engine_key(const struct td_engine *engine, const td_str *parts, size_t
 
 static void entry_set_memory(struct engine_entry *entry, td_duration at)
 {
-    for (size_t i = 0; i <= entry->demand->role_count; i++) {
+    bool has_level = entry->demand->driver != TD_DEMAND_REQUESTS;
+    for (size_t i = 0; has_level && i <= entry->demand->role_count; i++) {
         td_demand_memory_level(entry->demand, i, at, &entry->levels[i]);
     }
 }
@@ -66,9 +67,16 @@ static void entry_set_cpu(struct td_engine *engine, struct engine_entry *entry, 
 
 /* ---- Moments ---- */
 
+static void entry_set_jump(struct td_engine *engine, struct engine_entry *entry, td_duration after)
+{
+    td_duration at = td_demand_next_jump(entry->demand, after);
+    td_duration soonest = after + TD_ENGINE_JUMP_MIN_US * TD_MICROSECOND;
+    td_engine_moments_set(&engine->moments, &entry->moment, at > soonest ? at : soonest);
+}
+
 static void entry_jump(struct td_engine *engine, struct engine_entry *entry, td_duration at)
 {
-    td_engine_moments_set(&engine->moments, &entry->moment, td_demand_next_jump(entry->demand, at));
+    entry_set_jump(engine, entry, at);
     entry_set_memory(entry, at);
     td_engine_settle_entry(engine, entry, at);
     entry_set_cpu(engine, entry, at);
@@ -77,16 +85,13 @@ static void entry_jump(struct td_engine *engine, struct engine_entry *entry, td_
     }
 }
 
-/* Started up, or done. */
+/* Started up, warm, or done. */
 static void container_turn(struct td_engine *engine, struct td_engine_container *container,
                            td_duration at)
 {
-    td_engine_moments_drop(&engine->moments, &container->moment);
     td_engine_settle_node(engine, container->pod->node, at);
-    td_duration done = td_engine_done_at(container);
-    if (at < done) {
-        td_engine_moments_set(&engine->moments, &container->moment, done);
-    } else if (done < INT64_MAX) {
+    td_engine_set_turn(container, at);
+    if (td_engine_done_at(container) <= at) {
         td_engine_due(engine, container, false);
     }
 }
@@ -135,7 +140,7 @@ static void engine_tick(struct td_engine *engine, td_duration now)
     engine_settle_nodes(engine, now);
     for (size_t i = 0; i < engine->entry_count && span > 0; i++) {
         if (engine->entries[i].demand->driver == TD_DEMAND_REQUESTS) {
-            td_engine_settle_entry(engine, &engine->entries[i], now);
+            td_engine_close_entry(&engine->entries[i], now);
             entry_count_tick(&engine->entries[i], (double)span / (double)TD_SECOND);
         }
     }
@@ -247,11 +252,12 @@ void td_engine_arm(struct td_engine *engine)
 static void engine_add_entry(struct td_engine *engine, const struct td_demand *demand,
                              struct engine_entry *entry)
 {
+    td_assert(!demand->has_source || demand->source < engine->entry_count);
     entry->demand = demand;
     entry->count_max = TD_ENGINE_CONTAINERS_MAX;
     entry->levels = td_alloc_zero(demand->role_count + 1, sizeof(*entry->levels));
     entry->moment.kind = ENGINE_ENTRY_JUMPS;
-    td_engine_moments_set(&engine->moments, &entry->moment, td_demand_next_jump(demand, 0));
+    entry_set_jump(engine, entry, 0);
     entry_set_memory(entry, 0);
     entry_set_cpu(engine, entry, 0);
 }

@@ -4,7 +4,8 @@
  * memory is told to the owner (the kubelet), which acts on it. Metrics are samples of this, taken
  * at their own resolution. Nothing here knows of JSON or the API. Whatever changes a node (a start,
  * a stop, a resize, readiness, a role) brings it up to the present first, so integrals are exact.
- * Deterministic: pods are visited in the order in which they came, node by node.
+ * What is asked of it is as of the last tick or change. Deterministic: pods are visited in the
+ * order in which they came, node by node. The model: docs/internals/physics.md.
  */
 #pragma once
 
@@ -22,9 +23,11 @@ struct td_engine_container;
 struct td_engine_pod;
 struct td_loop;
 
-/* Called from a tick or a change; they may stop and start any container. */
+/* Called from the engine's own timer, at the moment it happens but never from inside another call;
+ * they may stop and start any container. */
 struct td_engine_events {
-    /* Out of memory: the owner stops it and, if it likes, starts another. */
+    /* Out of memory: the owner stops it and, if it likes, starts another. It is not ready any more
+     * and uses nothing from now on. */
     void (*killed)(void *context, struct td_engine_container *container);
     /* A task that has run its time. */
     void (*finished)(void *context, struct td_engine_container *container);
@@ -55,7 +58,7 @@ td_duration td_engine_since(const struct td_engine *engine);
 
 struct td_engine_node {
     td_str name;
-    double cpu_milli; /* all that can be used; 0 removes the node when it has no pods */
+    double cpu_milli; /* all that can be used; 0 removes the node as soon as it has no pods */
     double memory_bytes;
     double available_min; /* less free memory than that is pressure */
 };
@@ -85,7 +88,7 @@ struct td_engine_pod_spec {
     void *owner;                    /* for the callbacks */
 };
 
-/* NULL: the node was not set, or there are too many. */
+/* NULL: the node was not set, there is a pod of that name, or there are too many. */
 struct td_engine_pod *td_engine_add_pod(struct td_engine *engine,
                                         const struct td_engine_pod_spec *spec);
 /* With the containers that still run. */
@@ -143,7 +146,8 @@ void td_engine_slow_starts(struct td_engine *engine, td_str ns, td_str kind, td_
 
 /* ---- What is measured ---- */
 
-/* Use averaged over the last whole window that may be told. False before the first one. */
+/* Cpu averaged over the last whole window that may be told, memory at its end. False before the
+ * first one. */
 struct td_engine_sample {
     td_time at; /* the end of the window */
     td_duration window;
@@ -166,16 +170,16 @@ struct td_engine_flow {
 bool td_engine_flow(const struct td_engine *engine, size_t demand, struct td_engine_flow *ret);
 
 /* Pods of one workload, those of one role apart from the others. Sums over running containers now,
- * and totals since it was first seen; totals of workloads that no entry names go with their last
- * pod. */
+ * and totals since it was first seen; totals of workloads that no entry names, and of roles that
+ * its entries do not know, go with their last pod. */
 struct td_engine_workload {
     td_str ns;
     td_str kind;
     td_str name;
     td_str role; /* empty: its entries know no roles */
     size_t pod_count;
-    size_t ready_count; /* pods all of whose containers are ready */
-    struct td_engine_limits limits;
+    size_t ready_count;             /* pods all of whose containers are ready */
+    struct td_engine_limits limits; /* pod-level ones in place of the containers' */
     struct td_want use;
     double used_cpu_seconds; /* totals */
     double wanted_cpu_seconds;

@@ -184,6 +184,7 @@ static void container_leave(struct td_engine_container *container)
         container->entry = NULL;
         container->rate = 0;
         container->offered = 0;
+        container->body.waiting_cpu_seconds = 0;
     }
 }
 
@@ -277,13 +278,20 @@ static void container_set_memory(struct td_engine_container *container, td_durat
     body->memory_bytes = limit > 0 && memory > limit ? limit : memory;
 }
 
-static void container_set_turn(struct td_engine_container *container, td_duration now)
+static void turn_sooner(td_duration at, td_duration now, td_duration *next)
 {
-    td_duration at = container->started + container->startup_time;
-    if (container->startup_time <= 0 || at <= now) {
-        at = td_engine_done_at(container);
+    *next = at > now && at < *next ? at : *next;
+}
+
+void td_engine_set_turn(struct td_engine_container *container, td_duration now)
+{
+    td_duration next = INT64_MAX;
+    turn_sooner(container->started + container->startup_time, now, &next);
+    if (container->entry && container->ready_at < INT64_MAX) {
+        turn_sooner(container->ready_at + container->entry->demand->warmup_time, now, &next);
     }
-    td_engine_moments_set(&container->pod->engine->moments, &container->moment, at);
+    turn_sooner(td_engine_done_at(container), now, &next);
+    td_engine_moments_set(&container->pod->engine->moments, &container->moment, next);
 }
 
 struct td_engine_container *td_engine_start(struct td_engine_pod *pod,
@@ -304,6 +312,7 @@ struct td_engine_container *td_engine_start(struct td_engine_pod *pod,
     container->pod = pod;
     container->name = td_text_copy(spec->name);
     container->started = now;
+    container->ready_at = INT64_MAX;
     container->moment.kind = ENGINE_CONTAINER_TURNS;
     container->own_entry = td_engine_entry_of(engine, pod, spec);
     container->has_fixed = spec->has_fixed;
@@ -316,7 +325,10 @@ struct td_engine_container *td_engine_start(struct td_engine_pod *pod,
     container_set_limits(container, &spec->limits);
     container_join(container, spec->has_fixed ? NULL : container->own_entry);
     container_set_memory(container, now);
-    container_set_turn(container, now);
+    td_engine_set_turn(container, now);
+    if (td_engine_done_at(container) <= now) {
+        td_engine_due(engine, container, false);
+    }
     td_engine_arm(engine);
     return container;
 }
@@ -359,25 +371,30 @@ void td_engine_set_ready(struct td_engine_container *container, bool is_ready)
     }
     container_settle(container);
     container->is_ready = is_ready;
+    if (container->ready_at == INT64_MAX) {
+        container->ready_at = td_engine_since(container->pod->engine);
+        td_engine_set_turn(container, container->ready_at);
+    }
     container->pod->ready_count += is_ready ? 1 : (size_t)-1;
     td_engine_arm(container->pod->engine);
 }
 
 void td_engine_set_fixed(struct td_engine_container *container, const struct td_want *want)
 {
-    container_settle(container);
+    struct td_engine *engine = container->pod->engine;
+    struct engine_entry *entry = container->own_entry;
+    td_duration now = td_engine_catch_up(engine);
+    td_engine_settle_node(engine, container->pod->node, now);
+    if (entry) {
+        td_engine_settle_entry(engine, entry, now);
+        entry->is_weighed = false;
+    }
     container_leave(container);
     container->has_fixed = want != NULL;
-    if (want) {
-        container->fixed = *want;
-    } else if (container->own_entry) {
-        container_join(container, container->own_entry);
-        container_settle(container);
-    } else {
-        container->fixed = container_small_want(&container->limits);
-    }
-    container_set_turn(container, td_engine_since(container->pod->engine));
-    td_engine_arm(container->pod->engine);
+    container->fixed = want ? *want : container_small_want(&container->limits);
+    container_join(container, want ? NULL : entry);
+    td_engine_set_turn(container, now);
+    td_engine_arm(engine);
 }
 
 td_duration td_engine_startup(const struct td_engine_container *container)

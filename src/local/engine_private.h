@@ -61,6 +61,8 @@ struct engine_entry {
     double weights;     /* of the ready containers */
     bool is_weighed;    /* `weights` is what they are now */
     double waiting;     /* requests, and so on */
+    double pool;        /* of them when they were last shared */
+    uint64_t round;     /* how often they were */
     double served;      /* since the start */
     double dropped;     /* since the start */
     double answer_time; /* seconds that those served took, waiting not included, together */
@@ -108,16 +110,19 @@ struct td_engine_container {
     size_t role; /* place in the entry's levels */
     td_duration started;
     td_duration startup_time; /* -1: nobody says */
+    td_duration ready_at;     /* for the first time; INT64_MAX: not yet */
     uint64_t seed;
     bool has_fixed;
     bool is_ready;
-    bool is_dead;   /* was killed or is done: uses nothing until it is stopped */
-    bool is_killed; /* ... which of the two */
-    double weight;  /* REQUESTS: against the other containers' */
-    double rate;    /* REQUESTS: a second, in the last step */
-    double offered; /* REQUESTS: of those that wait, in the last step */
-    double cost_ms; /* REQUESTS: processor time of one, in the last step */
-    double served;  /* REQUESTS: since the start */
+    bool is_dead;               /* was killed or is done: uses nothing until it is stopped */
+    bool is_killed;             /* ... which of the two */
+    double weight;              /* REQUESTS: against the other containers' */
+    double rate;                /* REQUESTS: a second, in the last step */
+    double offered;             /* REQUESTS: of those that wait, its part */
+    uint64_t round;             /* ... of which sharing */
+    double offered_cpu_seconds; /* ... as work, in the last step */
+    double cost_ms;             /* REQUESTS: processor time of one, in the last step */
+    double served;              /* REQUESTS: since the start */
     double answer_time;
     struct engine_window window;
     size_t sample_count; /* ever taken */
@@ -210,12 +215,16 @@ void td_engine_drop_node(struct td_engine *engine, struct engine_node *node);
 
 /* INT64_MAX: it is no task. */
 td_duration td_engine_done_at(const struct td_engine_container *container);
+/* Its moment is the next one after `now` at which its want turns. */
+void td_engine_set_turn(struct td_engine_container *container, td_duration now);
 struct td_engine_container *td_engine_container_of(struct engine_moment *moment);
 
 /* ---- engine_step.c ---- */
 
 void td_engine_settle_node(struct td_engine *engine, struct engine_node *node, td_duration to);
 void td_engine_settle_entry(struct td_engine *engine, struct engine_entry *entry, td_duration to);
+/* The same when its nodes are settled. */
+void td_engine_close_entry(struct engine_entry *entry, td_duration to);
 /* Memory of its containers follows its level at once. */
 void td_engine_refresh_memory(struct engine_entry *entry, td_duration at);
 double td_engine_memory_now(const struct td_engine_container *container, td_duration at);

@@ -44,21 +44,37 @@ void td_engine_settle_entry(struct td_engine *engine, struct engine_entry *entry
     for (size_t i = 0; i < entry->count; i++) {
         td_engine_settle_node(engine, entry->items[i]->pod->node, to);
     }
-    if (entry_weights(entry) <= 0) {
-        entry_leave(entry, entry->rate * ((double)(to - entry->settled) / (double)TD_SECOND));
+    td_engine_close_entry(entry, to);
+}
+
+/* It is one queue: what waits is shared anew whenever all who take from it are at one moment, and
+ * in between each one works off its part. */
+void td_engine_close_entry(struct engine_entry *entry, td_duration to)
+{
+    if (entry->settled >= to) {
+        return;
+    }
+    if (entry->demand->driver == TD_DEMAND_REQUESTS) {
+        if (entry_weights(entry) <= 0) {
+            entry_leave(entry, entry->rate * ((double)(to - entry->settled) / (double)TD_SECOND));
+        }
+        entry->pool = entry->waiting;
+        entry->round++;
     }
     entry->settled = to;
 }
 
-/* Its part of what arrives and of what waits. What waits is shared anew in every step: it is one
- * queue, and a container that becomes ready finds its part of it. */
+/* Its part of what arrives and of what waits. */
 static void container_take(struct td_engine_container *container)
 {
     struct engine_entry *entry = container->entry;
     double weights = container->is_ready ? entry_weights(entry) : 0;
     double share = weights > 0 ? container->weight / weights : 0;
     container->rate = entry->rate * share;
-    container->offered = entry->waiting * share;
+    if (container->round != entry->round) {
+        container->round = entry->round;
+        container->offered = entry->pool * share;
+    }
 }
 
 /* Seconds that an answer takes without waiting: a processor that all requests share. */
@@ -94,7 +110,7 @@ static void container_serve(struct td_engine_container *container, double second
     double all = arrived + container->offered;
     double full = body->want_cpu_milli;
     if (container->offered > 0) {
-        full += container->offered * container->cost_ms / 1000 * 1000 / seconds;
+        full += container->offered_cpu_seconds * 1000 / seconds; /* in physics' own words */
     }
     double undone = 0;
     if (container->is_dead) {
@@ -106,6 +122,7 @@ static void container_serve(struct td_engine_container *container, double second
     if (entry->demand->is_carried_over) {
         entry->waiting += undone - container->offered;
         entry->waiting = entry->waiting > 0 ? entry->waiting : 0;
+        container->offered = undone;
     } else {
         entry->dropped += undone;
     }
@@ -137,6 +154,7 @@ static void container_prepare(struct td_engine_container *container, td_duration
             .age = from - container->started,
             .span = span,
             .startup_time = container->startup_time,
+            .warm_age = container->ready_at <= from ? from - container->ready_at : -1,
             .beat = beat,
             .seed = container->seed,
             .request_rate = container->rate,
@@ -144,7 +162,8 @@ static void container_prepare(struct td_engine_container *container, td_duration
         want = td_demand_want(demand, &entry->levels[container->role], &moment);
         if (is_stream) {
             container->cost_ms = demand->request_cpu_ms * td_demand_warmth(demand, &moment);
-            body->waiting_cpu_seconds = container->offered * container->cost_ms / 1000;
+            container->offered_cpu_seconds = container->offered * container->cost_ms / 1000;
+            body->waiting_cpu_seconds = container->offered_cpu_seconds;
         }
     }
     if (container->is_dead) {
