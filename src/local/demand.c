@@ -47,6 +47,32 @@ void td_demand_memory_level(const struct td_demand *demand, size_t role, td_dura
     level->memory_noise = series ? series->noise : 0;
 }
 
+static bool demand_is_constant(const struct td_series *series)
+{
+    return series->shape == TD_SERIES_CONSTANT;
+}
+
+/* The noise of requests is the stream's, so it is part of the level. */
+bool td_demand_is_steady(const struct td_demand *demand)
+{
+    bool is_steady = true;
+    switch (demand->driver) {
+    case TD_DEMAND_PER_POD:
+    case TD_DEMAND_RUN:
+        return demand_is_constant(&demand->cpu) && demand_is_constant(&demand->memory);
+    case TD_DEMAND_ROLES:
+        for (size_t i = 0; i < demand->role_count; i++) {
+            is_steady = is_steady && demand_is_constant(&demand->roles[i].cpu) &&
+                        demand_is_constant(&demand->roles[i].memory);
+        }
+        return is_steady;
+    case TD_DEMAND_REQUESTS:
+        return !demand->has_source && demand_is_constant(&demand->requests) &&
+               demand->requests.noise <= 0;
+    }
+    return false;
+}
+
 static void demand_sooner(const struct td_series *series, td_duration since, td_duration *next)
 {
     td_duration jump = td_series_next_jump(series, since);
@@ -77,18 +103,33 @@ td_duration td_demand_next_jump(const struct td_demand *demand, td_duration sinc
     return next;
 }
 
-/* A straight fall is on average what it is in its middle. */
-double td_demand_warmth(const struct td_demand *demand, const struct td_demand_moment *moment)
+void td_demand_level_init(const struct td_demand *demand, struct td_demand_level *level)
 {
-    if (demand->warmup_factor <= 1 || moment->warm_age >= demand->warmup_time) {
+    bool is_stream = demand->driver == TD_DEMAND_REQUESTS;
+    *level = (struct td_demand_level){
+        .idle_cpu_milli = demand->idle_cpu_milli,
+        .idle_memory_bytes = demand->idle_memory_bytes,
+        .startup_cpu_milli = demand->startup_cpu_milli,
+        .warmup_factor = demand->warmup_factor,
+        .warmup_time = demand->warmup_time,
+        .leak_bytes_per_hour = demand->leak_bytes_per_hour,
+        .request_cpu_ms = is_stream ? demand->request_cpu_ms : 0,
+        .request_memory_bytes = is_stream ? demand->request_memory_bytes : 0,
+    };
+}
+
+/* A straight fall is on average what it is in its middle. */
+double td_demand_warmth(const struct td_demand_level *level, const struct td_demand_moment *moment)
+{
+    if (level->warmup_factor <= 1 || moment->warm_age >= level->warmup_time) {
         return 1;
     }
     if (moment->warm_age < 0) {
-        return demand->warmup_factor;
+        return level->warmup_factor;
     }
     double middle = (double)moment->warm_age + (double)moment->span / 2;
-    double left = 1 - middle / (double)demand->warmup_time;
-    return left > 0 ? 1 + (demand->warmup_factor - 1) * left : 1;
+    double left = 1 - middle / (double)level->warmup_time;
+    return left > 0 ? 1 + (level->warmup_factor - 1) * left : 1;
 }
 
 static double demand_noisy(double value, double noise, struct td_series_beat beat, uint64_t seed)
@@ -100,33 +141,27 @@ static double demand_noisy(double value, double noise, struct td_series_beat bea
     return value > 0 ? value : 0;
 }
 
-struct td_want td_demand_want(const struct td_demand *demand, const struct td_demand_level *level,
+/* A stream has no level of its own and the others have no requests, so both can be added. */
+struct td_want td_demand_want(const struct td_demand_level *level,
                               const struct td_demand_moment *moment)
 {
-    struct td_want want = {.cpu_milli = demand->idle_cpu_milli,
-                           .memory_bytes = demand->idle_memory_bytes};
-    bool is_starting = moment->age < moment->startup_time;
-    if (is_starting && demand->startup_cpu_milli > want.cpu_milli) {
-        want.cpu_milli = demand->startup_cpu_milli;
+    double cpu = level->idle_cpu_milli;
+    double memory = level->idle_memory_bytes;
+    double work = moment->request_rate * level->request_cpu_ms; /* 1 ms a second: 1 milli-core */
+    if (moment->age < moment->startup_time) {
+        cpu = level->startup_cpu_milli > cpu ? level->startup_cpu_milli : cpu;
+    } else if (level->cpu_milli > 0) {
+        work += demand_noisy(level->cpu_milli, level->cpu_noise, moment->beat, moment->seed);
     }
-    if (demand->driver == TD_DEMAND_REQUESTS) {
-        /* 1 ms in each second is 1 milli-core. */
-        want.cpu_milli +=
-            moment->request_rate * demand->request_cpu_ms * td_demand_warmth(demand, moment);
-        want.memory_bytes += moment->request_rate * demand->request_memory_bytes;
-    } else if (!is_starting) {
-        want.cpu_milli +=
-            demand_noisy(level->cpu_milli, level->cpu_noise, moment->beat, moment->seed) *
-            td_demand_warmth(demand, moment);
+    if (moment->age + moment->span >= moment->startup_time && level->memory_bytes > 0) {
+        memory += demand_noisy(level->memory_bytes, level->memory_noise, moment->beat,
+                               moment->seed + DEMAND_MEMORY_SEED);
     }
-    if (demand->driver != TD_DEMAND_REQUESTS &&
-        moment->age + moment->span >= moment->startup_time) {
-        want.memory_bytes += demand_noisy(level->memory_bytes, level->memory_noise, moment->beat,
-                                          moment->seed + DEMAND_MEMORY_SEED);
+    memory += moment->request_rate * level->request_memory_bytes;
+    if (level->leak_bytes_per_hour > 0) {
+        memory +=
+            level->leak_bytes_per_hour * ((double)(moment->age + moment->span) / (double)TD_HOUR);
     }
-    if (demand->leak_bytes_per_hour > 0) {
-        want.memory_bytes +=
-            demand->leak_bytes_per_hour * ((double)(moment->age + moment->span) / (double)TD_HOUR);
-    }
-    return want;
+    return (struct td_want){.cpu_milli = cpu + work * td_demand_warmth(level, moment),
+                            .memory_bytes = memory};
 }

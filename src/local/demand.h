@@ -71,23 +71,35 @@ struct td_want {
     double memory_bytes;
 };
 
-/* What the containers of an entry want before what is their own, worked out once for all of them.
- */
+/* What the want of a container of one role follows from, in one small piece: the entry's constants
+ * and where its series are now, worked out once for all containers. */
 struct td_demand_level {
     double cpu_milli; /* PER_POD, RUN, and ROLES of that role */
     double memory_bytes;
     double cpu_noise; /* each container's own, on top */
     double memory_noise;
+    double idle_cpu_milli; /* as in struct td_demand, and so on */
+    double idle_memory_bytes;
+    double startup_cpu_milli;
+    double warmup_factor;
+    td_duration warmup_time;
+    double leak_bytes_per_hour;
+    double request_cpu_ms; /* REQUESTS; 0 for the others */
+    double request_memory_bytes;
 };
 
 /* The role of that label's value: its place, or role_count when none has it. */
 size_t td_demand_role(const struct td_demand *demand, td_str value);
 
 /* `role` is a place, or role_count; cpu and memory are asked at moments of their own. */
+void td_demand_level_init(const struct td_demand *demand, struct td_demand_level *level);
 void td_demand_cpu_level(const struct td_demand *demand, size_t role, td_duration since,
                          struct td_demand_level *level);
 void td_demand_memory_level(const struct td_demand *demand, size_t role, td_duration since,
                             struct td_demand_level *level);
+
+/* Do its levels stay as they are for ever? */
+bool td_demand_is_steady(const struct td_demand *demand);
 
 /* The next moment at which one of its series jumps, or INT64_MAX. */
 td_duration td_demand_next_jump(const struct td_demand *demand, td_duration since);
@@ -104,8 +116,8 @@ struct td_demand_moment {
 };
 
 /* Processor time of one unit of work in the middle of the interval, against a warm container's. */
-double td_demand_warmth(const struct td_demand *demand, const struct td_demand_moment *moment);
+double td_demand_warmth(const struct td_demand_level *level, const struct td_demand_moment *moment);
 
 /* Cpu on average over the interval, memory at its end. */
-struct td_want td_demand_want(const struct td_demand *demand, const struct td_demand_level *level,
+struct td_want td_demand_want(const struct td_demand_level *level,
                               const struct td_demand_moment *moment);

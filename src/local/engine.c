@@ -78,7 +78,7 @@ static void entry_jump(struct td_engine *engine, struct engine_entry *entry, td_
 {
     entry_set_jump(engine, entry, at);
     entry_set_memory(entry, at);
-    td_engine_settle_entry(engine, entry, at);
+    td_engine_settle_entry(entry, at);
     entry_set_cpu(engine, entry, at);
     if (entry->demand->driver != TD_DEMAND_REQUESTS) {
         td_engine_refresh_memory(entry, at);
@@ -89,7 +89,7 @@ static void entry_jump(struct td_engine *engine, struct engine_entry *entry, td_
 static void container_turn(struct td_engine *engine, struct td_engine_container *container,
                            td_duration at)
 {
-    td_engine_settle_node(engine, container->pod->node, at);
+    td_engine_settle_node(container->pod->node, at);
     td_engine_set_turn(container, at);
     if (td_engine_done_at(container) <= at) {
         td_engine_due(engine, container, false);
@@ -125,7 +125,7 @@ static void entry_count_tick(struct engine_entry *entry, double seconds)
 static void engine_settle_nodes(struct td_engine *engine, td_duration to)
 {
     for (size_t i = 0; i < engine->nodes.count; i++) {
-        td_engine_settle_node(engine, engine->nodes.items[i], to);
+        td_engine_settle_node(engine->nodes.items[i], to);
     }
 }
 
@@ -135,7 +135,9 @@ static void engine_tick(struct td_engine *engine, td_duration now)
     engine->ticked = now;
     engine->next_tick = now - now % engine->tick + engine->tick;
     for (size_t i = 0; i < engine->entry_count; i++) {
-        entry_set_memory(&engine->entries[i], now);
+        if (!engine->entries[i].is_steady) {
+            entry_set_memory(&engine->entries[i], now);
+        }
     }
     engine_settle_nodes(engine, now);
     for (size_t i = 0; i < engine->entry_count && span > 0; i++) {
@@ -145,7 +147,9 @@ static void engine_tick(struct td_engine *engine, td_duration now)
         }
     }
     for (size_t i = 0; i < engine->entry_count; i++) {
-        entry_set_cpu(engine, &engine->entries[i], now);
+        if (!engine->entries[i].is_steady) {
+            entry_set_cpu(engine, &engine->entries[i], now);
+        }
     }
 }
 
@@ -187,7 +191,7 @@ static void engine_tell_due(struct td_engine *engine)
         engine->due.items[i] = NULL;
         td_engine_set_ready(container, false);
         if (container->is_killed) {
-            container->pod->row->totals.kill_count++;
+            container->pod->row->kill_count++;
         }
         void (*tell)(void *, struct td_engine_container *) =
             container->is_killed ? engine->events.killed : engine->events.finished;
@@ -255,7 +259,10 @@ static void engine_add_entry(struct td_engine *engine, const struct td_demand *d
     td_assert(!demand->has_source || demand->source < engine->entry_count);
     entry->demand = demand;
     entry->count_max = TD_ENGINE_CONTAINERS_MAX;
-    entry->levels = td_alloc_zero(demand->role_count + 1, sizeof(*entry->levels));
+    for (size_t i = 0; i <= demand->role_count; i++) {
+        td_demand_level_init(demand, &entry->levels[i]);
+    }
+    entry->is_steady = td_demand_is_steady(demand);
     entry->moment.kind = ENGINE_ENTRY_JUMPS;
     entry_set_jump(engine, entry, 0);
     entry_set_memory(entry, 0);
@@ -297,8 +304,16 @@ struct td_engine *td_engine_new(const struct td_engine_options *options)
     td_engine_moments_init(&engine->moments);
     engine->entry_count = options->demand_count;
     engine->entries = td_alloc_zero(options->demand_count + 1, sizeof(*engine->entries));
+    size_t level_count = 0;
     for (size_t i = 0; i < options->demand_count; i++) {
+        level_count += options->demands[i].role_count + 1;
+    }
+    engine->levels = td_alloc_zero(level_count + 1, sizeof(*engine->levels));
+    level_count = 0;
+    for (size_t i = 0; i < options->demand_count; i++) {
+        engine->entries[i].levels = &engine->levels[level_count];
         engine_add_entry(engine, &options->demands[i], &engine->entries[i]);
+        level_count += options->demands[i].role_count + 1;
     }
     td_engine_index_entries(engine);
     td_engine_arm(engine);
@@ -320,9 +335,9 @@ void td_engine_free(struct td_engine *engine)
     for (size_t i = 0; i < engine->entry_count; i++) {
         td_vec_done(&engine->entries[i]);
         td_text_free(engine->entries[i].key);
-        td_free(engine->entries[i].levels);
     }
     td_free(engine->entries);
+    td_free(engine->levels);
     td_map_done(&engine->node_map);
     td_map_done(&engine->pods);
     td_engine_moments_done(&engine->moments);
@@ -356,6 +371,7 @@ void td_engine_drop_node(struct td_engine *engine, struct engine_node *node)
     td_vec_remove(&engine->nodes, i);
     (void)td_map_remove(&engine->node_map, node->name); /* it is there */
     td_vec_done(node);
+    td_vec_done(&node->bodies);
     td_text_free(node->name);
     td_free(node);
 }
@@ -370,6 +386,7 @@ static struct engine_node *engine_add_node(struct td_engine *engine, td_str name
     *place = node;
     node->name = td_text_copy(name);
     node->count_max = TD_ENGINE_PODS_MAX;
+    node->bodies.count_max = TD_ENGINE_CONTAINERS_MAX;
     node->settled = td_engine_since(engine);
     int code = td_map_put(&engine->node_map, node->name, node);
     td_assert(code == TD_OK); /* as many as places */
@@ -386,7 +403,7 @@ void td_engine_set_node(struct td_engine *engine, const struct td_engine_node *n
     if (!found) {
         return;
     }
-    td_engine_settle_node(engine, found, now);
+    td_engine_settle_node(found, now);
     found->cpu_milli = node->cpu_milli > 0 ? node->cpu_milli : 0;
     found->memory_bytes = node->memory_bytes;
     found->available_min = node->available_min;

@@ -17,6 +17,7 @@
  * none of the sum. */
 static void pod_sum_limits(struct td_engine_pod *pod)
 {
+    td_engine_tell_row(pod);
     struct td_engine_limits sum = {.cpu_request_milli = 0};
     bool has_cpu = true;
     bool has_memory = true;
@@ -55,11 +56,13 @@ struct td_engine_pod *td_engine_find_pod(const struct td_engine *engine, td_str 
 struct td_engine_pod *td_engine_add_pod(struct td_engine *engine,
                                         const struct td_engine_pod_spec *spec)
 {
+    td_duration now = td_engine_catch_up(engine);
     struct engine_node *node = td_engine_find_node(engine, spec->node);
     if (!node || engine->pods.count >= engine->pods.count_max ||
         td_engine_find_pod(engine, spec->ns, spec->name)) {
         return NULL;
     }
+    td_engine_settle_node(node, now);
     struct td_engine_pod **place = td_vec_push(node);
     td_assert(place != NULL); /* a node may have all pods */
     struct td_engine_pod *pod = td_alloc_zero(1, sizeof(*pod));
@@ -69,6 +72,7 @@ struct td_engine_pod *td_engine_add_pod(struct td_engine *engine,
     pod->node = node;
     pod->limits = spec->limits;
     pod->owner = spec->owner;
+    pod->told = now;
     pod->key = td_text_copy(td_engine_key(engine, parts, 2));
     pod->ns = td_str_slice(pod->key, 0, spec->ns.len);
     pod->name = td_str_slice(pod->key, spec->ns.len + 1, pod->key.len);
@@ -88,6 +92,7 @@ void td_engine_remove_pod(struct td_engine_pod *pod)
 {
     struct td_engine *engine = pod->engine;
     struct engine_node *node = pod->node;
+    td_engine_settle_node(node, td_engine_catch_up(engine));
     while (pod->count > 0) {
         td_engine_stop(pod->items[pod->count - 1]);
     }
@@ -96,6 +101,7 @@ void td_engine_remove_pod(struct td_engine_pod *pod)
         i++;
     }
     td_vec_remove(node, i);
+    node->is_stale = true;
     td_engine_leave_row(pod);
     td_engine_drop_workload(engine, pod->workload);
     (void)td_map_remove(&engine->pods, pod->key); /* it is there */
@@ -111,7 +117,7 @@ void td_engine_remove_pod(struct td_engine_pod *pod)
 
 void td_engine_resize_pod(struct td_engine_pod *pod, const struct td_engine_limits *limits)
 {
-    td_engine_settle_node(pod->engine, pod->node, td_engine_catch_up(pod->engine));
+    td_engine_settle_node(pod->node, td_engine_catch_up(pod->engine));
     pod->limits = *limits;
     pod_sum_limits(pod);
     td_engine_arm(pod->engine);
@@ -139,11 +145,10 @@ static void container_set_role(struct td_engine_container *container)
     const struct engine_entry *entry = container->entry;
     if (entry) {
         const struct td_demand *demand = entry->demand;
-        container->role = td_demand_role(demand, container->pod->role);
-        container->weight =
-            demand->driver == TD_DEMAND_REQUESTS && container->role < demand->role_count
-                ? demand->roles[container->role].weight
-                : 1;
+        size_t role = td_demand_role(demand, container->pod->role);
+        bool has_weight = container->stream && role < demand->role_count;
+        container->level = &entry->levels[role];
+        container->weight = has_weight ? demand->roles[role].weight : 1;
     }
 }
 
@@ -152,17 +157,19 @@ static void container_settle(struct td_engine_container *container)
 {
     struct td_engine *engine = container->pod->engine;
     td_duration now = td_engine_catch_up(engine);
-    struct engine_entry *entry = container->entry;
-    td_engine_settle_node(engine, container->pod->node, now);
-    if (entry && entry->demand->driver == TD_DEMAND_REQUESTS) {
-        td_engine_settle_entry(engine, entry, now);
-        entry->is_weighed = false;
+    td_engine_settle_node(container->pod->node, now);
+    if (container->stream) {
+        td_engine_settle_entry(container->stream, now);
+        container->stream->is_weighed = false;
     }
 }
 
 static void container_join(struct td_engine_container *container, struct engine_entry *entry)
 {
+    bool is_stream = entry && entry->demand->driver == TD_DEMAND_REQUESTS;
     container->entry = entry;
+    container->stream = is_stream ? entry : NULL;
+    container->level = NULL;
     container->body.keeps_memory = entry && entry->demand->keeps_memory;
     container->body.is_carried_over = entry && entry->demand->is_carried_over;
     if (entry) {
@@ -182,6 +189,8 @@ static void container_leave(struct td_engine_container *container)
         entry->items[container->entry_place] = last;
         last->entry_place = container->entry_place;
         container->entry = NULL;
+        container->stream = NULL;
+        container->level = NULL;
         container->rate = 0;
         container->offered = 0;
         container->body.waiting_cpu_seconds = 0;
@@ -196,6 +205,7 @@ void td_engine_set_role(struct td_engine_pod *pod, td_str role)
     for (size_t i = 0; i < pod->count; i++) {
         container_settle(pod->items[i]);
     }
+    td_engine_settle_node(pod->node, td_engine_catch_up(pod->engine));
     td_str old = pod->role;
     td_engine_leave_row(pod);
     pod->role = td_text_copy(role);
@@ -299,13 +309,15 @@ struct td_engine_container *td_engine_start(struct td_engine_pod *pod,
 {
     struct td_engine *engine = pod->engine;
     td_duration now = td_engine_catch_up(engine);
-    td_engine_settle_node(engine, pod->node, now);
+    td_engine_settle_node(pod->node, now);
     struct td_engine_container **place =
         engine->container_count < TD_ENGINE_CONTAINERS_MAX ? td_vec_push(pod) : NULL;
     if (!place) {
         return NULL;
     }
     engine->container_count++;
+    (void)td_vec_push(&pod->node->bodies); /* room, for when they are gathered */
+    pod->node->is_stale = true;
     struct td_engine_container *container =
         td_alloc_zero(1, sizeof(*container) + engine->sample_max * sizeof(struct td_engine_sample));
     *place = container;
@@ -338,7 +350,7 @@ void td_engine_stop(struct td_engine_container *container)
     struct td_engine_pod *pod = container->pod;
     struct td_engine *engine = pod->engine;
     td_engine_set_ready(container, false);
-    td_engine_settle_node(engine, pod->node, td_engine_catch_up(engine));
+    td_engine_settle_node(pod->node, td_engine_catch_up(engine));
     container_leave(container);
     td_engine_moments_drop(&engine->moments, &container->moment);
     if (container->due_place > 0) {
@@ -348,7 +360,10 @@ void td_engine_stop(struct td_engine_container *container)
     while (pod->items[i] != container) {
         i++;
     }
+    td_engine_tell_row(pod);
     td_vec_remove(pod, i);
+    pod->node->is_stale = true;
+    pod->node->bodies.count--;
     engine->container_count--;
     pod_sum_limits(pod);
     td_text_free(container->name);
@@ -359,7 +374,7 @@ void td_engine_stop(struct td_engine_container *container)
 void td_engine_resize(struct td_engine_container *container, const struct td_engine_limits *limits)
 {
     struct td_engine *engine = container->pod->engine;
-    td_engine_settle_node(engine, container->pod->node, td_engine_catch_up(engine));
+    td_engine_settle_node(container->pod->node, td_engine_catch_up(engine));
     container_set_limits(container, limits);
     td_engine_arm(engine);
 }
@@ -384,9 +399,9 @@ void td_engine_set_fixed(struct td_engine_container *container, const struct td_
     struct td_engine *engine = container->pod->engine;
     struct engine_entry *entry = container->own_entry;
     td_duration now = td_engine_catch_up(engine);
-    td_engine_settle_node(engine, container->pod->node, now);
+    td_engine_settle_node(container->pod->node, now);
     if (entry) {
-        td_engine_settle_entry(engine, entry, now);
+        td_engine_settle_entry(entry, now);
         entry->is_weighed = false;
     }
     container_leave(container);

@@ -51,35 +51,49 @@ struct engine_moment *td_engine_moments_first(const struct engine_moments *momen
 
 struct engine_entry {
     struct engine_moment moment; /* first: ENGINE_ENTRY_JUMPS */
-    td_str key;                  /* owned: "ns/kind/name/container"; NULL: another one has it */
     const struct td_demand *demand;
-    struct td_demand_level *levels; /* of each role and of none */
-    TD_VEC_FIELDS(struct td_engine_container *);
-    /* REQUESTS. */
-    td_duration settled;
-    double rate;        /* arrivals a second since then */
+    /* A stream of requests. */
+    double rate;        /* arrivals a second since it was settled */
     double weights;     /* of the ready containers */
-    bool is_weighed;    /* `weights` is what they are now */
-    double waiting;     /* requests, and so on */
-    double pool;        /* of them when they were last shared */
+    double pool;        /* of those that wait when they were last shared */
     uint64_t round;     /* how often they were */
+    double waiting;     /* requests, and so on */
     double served;      /* since the start */
     double dropped;     /* since the start */
     double answer_time; /* seconds that those served took, waiting not included, together */
+    bool is_weighed;    /* `weights` is what they are now */
+    bool is_steady;     /* levels never change */
+    td_duration settled;
     double tick_served; /* `served` at the last tick, and so on */
     double tick_answer;
     double served_rate; /* in the tick before */
     double answer_mean; /* seconds, in the tick before */
+    /* Every entry. */
+    td_str key;                     /* owned: "ns/kind/name/container"; NULL: another one has it */
+    struct td_demand_level *levels; /* of each role and of none; in engine->levels */
+    TD_VEC_FIELDS(struct td_engine_container *);
 };
 
 /* ---- Workloads ---- */
+
+/* Summed over time. Of what runs only the bodies know; a row is told when something ends. */
+struct engine_totals {
+    double used_cpu_seconds;
+    double wanted_cpu_seconds;
+    double throttled_cpu_seconds;
+    double starved_cpu_seconds;
+    double used_byte_seconds;
+    double requested_cpu_seconds;
+    double requested_byte_seconds;
+};
 
 struct engine_row {
     struct engine_workload *workload;
     td_str key;  /* owned; in engine->rows */
     td_str role; /* part of it */
     TD_VEC_FIELDS(struct td_engine_pod *);
-    struct td_engine_workload totals; /* the totals in it */
+    struct engine_totals totals; /* of what was */
+    uint64_t kill_count;
 };
 
 struct engine_workload {
@@ -103,44 +117,50 @@ struct engine_window {
 };
 
 struct td_engine_container {
-    struct td_body body;        /* first: pointers to the one are pointers to the other */
-    struct engine_entry *entry; /* that it follows; NULL: what is fixed */
-    struct td_engine_pod *pod;
-    struct td_want fixed;
-    size_t role; /* place in the entry's levels */
+    struct td_body body; /* first: pointers to the one are pointers to the other */
+    /* What a step needs, together. */
+    const struct td_demand_level *level; /* NULL: what is fixed */
+    struct engine_entry *stream;         /* NULL: it is sent no requests */
     td_duration started;
     td_duration startup_time; /* -1: nobody says */
     td_duration ready_at;     /* for the first time; INT64_MAX: not yet */
     uint64_t seed;
     bool has_fixed;
     bool is_ready;
-    bool is_dead;               /* was killed or is done: uses nothing until it is stopped */
-    bool is_killed;             /* ... which of the two */
-    double weight;              /* REQUESTS: against the other containers' */
-    double rate;                /* REQUESTS: a second, in the last step */
-    double offered;             /* REQUESTS: of those that wait, its part */
-    uint64_t round;             /* ... of which sharing */
+    bool is_dead;   /* was killed or is done: uses nothing until it is stopped */
+    bool is_killed; /* ... which of the two */
+    struct td_want fixed;
+    double weight;              /* requests: against the other containers' */
+    double rate;                /* requests: a second, in the last step */
+    double offered;             /* requests: of those that wait, its part */
     double offered_cpu_seconds; /* ... as work, in the last step */
-    double cost_ms;             /* REQUESTS: processor time of one, in the last step */
-    double served;              /* REQUESTS: since the start */
-    double answer_time;
+    double cost_ms;             /* requests: processor time of one, in the last step */
+    double served;              /* requests: since the start */
+    double answer_time;         /* of those, together */
+    uint64_t round;             /* of sharing what waits */
+    struct td_engine_pod *pod;
+    /* What changes and samples need. */
     struct engine_window window;
-    size_t sample_count; /* ever taken */
+    struct engine_totals told; /* to the row: of its body */
+    size_t sample_count;       /* ever taken */
     struct engine_moment moment;
-    size_t entry_place;
-    size_t due_place;               /* 1 + its place among those to tell; 0: not one of them */
+    struct engine_entry *entry;     /* that it follows; NULL: what is fixed */
     struct engine_entry *own_entry; /* also while it is fixed */
+    size_t entry_place;
+    size_t due_place; /* 1 + its place among those to tell; 0: not one of them */
     struct td_engine_limits limits;
     td_str name; /* owned */
     struct td_engine_sample samples[];
 };
 
 struct td_engine_pod {
-    struct td_body_group group; /* first, for the same reason */
+    struct td_body_group group; /* first, for the same reason; bodies are the node's */
+    double used_byte_seconds;   /* since the row was told */
     struct td_engine *engine;
     struct engine_node *node;
     struct engine_row *row;
     struct engine_workload *workload;
+    td_duration told; /* the row, until then */
     struct td_engine_limits limits;
     struct td_engine_limits whole; /* those, or the sum of its containers' */
     size_t ready_count;
@@ -153,6 +173,11 @@ struct td_engine_pod {
     TD_VEC_FIELDS(struct td_engine_container *);
 };
 
+/* The bodies of a node, pod by pod. */
+struct engine_bodies {
+    TD_VEC_FIELDS(struct td_body *);
+};
+
 struct engine_node {
     td_str name; /* owned */
     double cpu_milli;
@@ -160,6 +185,8 @@ struct engine_node {
     double available_min;
     double used_cpu_milli; /* in the last step */
     td_duration settled;
+    struct engine_bodies bodies;
+    bool is_stale; /* they are those of before a start or a stop */
     TD_VEC_FIELDS(struct td_engine_pod *);
 };
 
@@ -188,6 +215,7 @@ struct td_engine {
     void *context;
     struct engine_entry *entries;
     size_t entry_count;
+    struct td_demand_level *levels;
     struct td_map entry_map; /* "ns/kind/name/container" */
     size_t container_count;
     struct td_map node_map;
@@ -221,8 +249,8 @@ struct td_engine_container *td_engine_container_of(struct engine_moment *moment)
 
 /* ---- engine_step.c ---- */
 
-void td_engine_settle_node(struct td_engine *engine, struct engine_node *node, td_duration to);
-void td_engine_settle_entry(struct td_engine *engine, struct engine_entry *entry, td_duration to);
+void td_engine_settle_node(struct engine_node *node, td_duration to);
+void td_engine_settle_entry(struct engine_entry *entry, td_duration to);
 /* The same when its nodes are settled. */
 void td_engine_close_entry(struct engine_entry *entry, td_duration to);
 /* Memory of its containers follows its level at once. */
@@ -246,5 +274,7 @@ struct engine_workload *td_engine_workload_of(struct td_engine *engine, td_str n
                                               td_str name);
 void td_engine_join_row(struct td_engine_pod *pod);
 void td_engine_leave_row(struct td_engine_pod *pod);
+/* Its row knows everything until now; its node must be settled. */
+void td_engine_tell_row(struct td_engine_pod *pod);
 /* When nothing needs it any more. */
 void td_engine_drop_workload(struct td_engine *engine, struct engine_workload *workload);

@@ -11,6 +11,9 @@
 
 #define ENGINE_CORE_MILLI 1000.0 /* what one request can use at once */
 #define ENGINE_RHO_MAX 0.99      /* beyond it the queue is counted, not guessed */
+#define ENGINE_LINE_BYTES 64     /* of a cache */
+#define ENGINE_HOT_BYTES 320     /* of a container, used in each step */
+#define ENGINE_AHEAD 8           /* containers */
 
 /* ---- Streams of requests ---- */
 
@@ -36,13 +39,13 @@ static void entry_leave(struct engine_entry *entry, double requests)
     }
 }
 
-void td_engine_settle_entry(struct td_engine *engine, struct engine_entry *entry, td_duration to)
+void td_engine_settle_entry(struct engine_entry *entry, td_duration to)
 {
     if (entry->settled >= to) {
         return;
     }
     for (size_t i = 0; i < entry->count; i++) {
-        td_engine_settle_node(engine, entry->items[i]->pod->node, to);
+        td_engine_settle_node(entry->items[i]->pod->node, to);
     }
     td_engine_close_entry(entry, to);
 }
@@ -67,7 +70,7 @@ void td_engine_close_entry(struct engine_entry *entry, td_duration to)
 /* Its part of what arrives and of what waits. */
 static void container_take(struct td_engine_container *container)
 {
-    struct engine_entry *entry = container->entry;
+    struct engine_entry *entry = container->stream;
     double weights = container->is_ready ? entry_weights(entry) : 0;
     double share = weights > 0 ? container->weight / weights : 0;
     container->rate = entry->rate * share;
@@ -104,7 +107,7 @@ static double container_answer_time(const struct td_engine_container *container)
 /* Cpu that was missing is requests that were not answered; what the idle process lacks is not. */
 static void container_serve(struct td_engine_container *container, double seconds)
 {
-    struct engine_entry *entry = container->entry;
+    struct engine_entry *entry = container->stream;
     const struct td_body *body = &container->body;
     double arrived = container->rate * seconds;
     double all = arrived + container->offered;
@@ -142,14 +145,11 @@ static void container_prepare(struct td_engine_container *container, td_duration
                               td_duration span, struct td_series_beat beat)
 {
     struct td_body *body = &container->body;
-    struct engine_entry *entry = container->entry;
     struct td_want want = container->fixed;
-    if (entry) {
-        const struct td_demand *demand = entry->demand;
-        bool is_stream = demand->driver == TD_DEMAND_REQUESTS;
-        if (is_stream) {
-            container_take(container);
-        }
+    if (container->stream) {
+        container_take(container);
+    }
+    if (container->level) {
         const struct td_demand_moment moment = {
             .age = from - container->started,
             .span = span,
@@ -159,9 +159,10 @@ static void container_prepare(struct td_engine_container *container, td_duration
             .seed = container->seed,
             .request_rate = container->rate,
         };
-        want = td_demand_want(demand, &entry->levels[container->role], &moment);
-        if (is_stream) {
-            container->cost_ms = demand->request_cpu_ms * td_demand_warmth(demand, &moment);
+        want = td_demand_want(container->level, &moment);
+        if (container->stream) {
+            container->cost_ms =
+                container->level->request_cpu_ms * td_demand_warmth(container->level, &moment);
             container->offered_cpu_seconds = container->offered * container->cost_ms / 1000;
             body->waiting_cpu_seconds = container->offered_cpu_seconds;
         }
@@ -197,73 +198,97 @@ static void pod_find_killed(struct td_engine_pod *pod)
     }
 }
 
-static void pod_account(struct td_engine_pod *pod, double seconds)
+/* There is room: a start makes it. */
+static void node_gather(struct engine_node *node)
 {
-    double wanted = 0;
-    double throttled = 0;
-    double starved = 0;
-    bool is_any_killed = false;
-    for (size_t i = 0; i < pod->count; i++) {
-        struct td_engine_container *container = pod->items[i];
-        const struct td_body *body = &container->body;
-        double want = body->want_cpu_milli;
-        double reach = body->reach_cpu_milli < want ? body->reach_cpu_milli : want;
-        wanted += want;
-        throttled += want - reach;
-        starved += body->cpu_milli < reach ? reach - body->cpu_milli : 0;
-        is_any_killed |= body->is_killed;
-        if (container->entry && container->entry->demand->driver == TD_DEMAND_REQUESTS) {
-            container_serve(container, seconds);
+    td_vec_reset(&node->bodies);
+    for (size_t i = 0; i < node->count; i++) {
+        struct td_engine_pod *pod = node->items[i];
+        pod->group.bodies = &node->bodies.items[node->bodies.count];
+        pod->group.count = pod->count;
+        for (size_t k = 0; k < pod->count; k++) {
+            struct td_body **place = td_vec_push(&node->bodies);
+            td_assert(place != NULL);
+            *place = &pod->items[k]->body;
         }
     }
-    double cores = seconds / 1000;
-    struct td_engine_workload *totals = &pod->row->totals;
-    totals->used_cpu_seconds += pod->group.cpu_milli * cores;
-    totals->wanted_cpu_seconds += wanted * cores;
-    totals->throttled_cpu_seconds += throttled * cores;
-    totals->starved_cpu_seconds += starved * cores;
-    totals->used_byte_seconds += pod->group.memory_bytes * seconds;
-    totals->requested_cpu_seconds += (double)pod->whole.cpu_request_milli * cores;
-    totals->requested_byte_seconds += (double)pod->whole.memory_request_bytes * seconds;
-    if (is_any_killed) {
-        pod_find_killed(pod);
+    node->is_stale = false;
+}
+
+/* A container begins with its body. */
+static struct td_engine_container *node_container(const struct engine_node *node, size_t i)
+{
+    return (struct td_engine_container *)(void *)node->bodies.items[i];
+}
+
+static void engine_fetch(const void *piece, size_t bytes)
+{
+    for (size_t i = 0; piece && i < bytes; i += ENGINE_LINE_BYTES) {
+        __builtin_prefetch((const char *)piece + i, 1);
     }
 }
 
-void td_engine_settle_node(struct td_engine *engine, struct engine_node *node, td_duration to)
+/* Those ahead are fetched while one is worked on: there are more than a cache holds, and each is
+ * used in one pass a tick. First the container, and what it points to when that has come. */
+static void node_fetch(const struct engine_node *node, size_t i)
+{
+    if (i + ENGINE_AHEAD < node->bodies.count) {
+        engine_fetch(node_container(node, i + ENGINE_AHEAD), ENGINE_HOT_BYTES);
+    }
+    if (i + ENGINE_AHEAD / 2 < node->bodies.count) {
+        const struct td_engine_container *container = node_container(node, i + ENGINE_AHEAD / 2);
+        engine_fetch(container->stream, 2 * ENGINE_LINE_BYTES);
+        engine_fetch(container->level, 2 * ENGINE_LINE_BYTES);
+    }
+    if (i < node->count) {
+        engine_fetch(node->items[i], 2 * ENGINE_LINE_BYTES);
+    }
+}
+
+static void node_prepare(struct engine_node *node, td_duration from, td_duration span)
+{
+    struct td_series_beat beat = td_series_beat(from + span / 2);
+    for (size_t i = 0; i < node->bodies.count; i++) {
+        node_fetch(node, i);
+        container_prepare(node_container(node, i), from, span, beat);
+    }
+}
+
+void td_engine_settle_node(struct engine_node *node, td_duration to)
 {
     td_duration from = node->settled;
     td_duration span = to - from;
-    (void)engine;
     if (span <= 0) {
         return;
     }
     node->settled = to;
-    struct td_series_beat beat = td_series_beat(from + span / 2);
-    for (size_t i = 0; i < node->count; i++) {
-        struct td_engine_pod *pod = node->items[i];
-        pod->group.bodies = (struct td_body **)(void *)pod->items;
-        pod->group.count = pod->count;
-        for (size_t k = 0; k < pod->count; k++) {
-            container_prepare(pod->items[k], from, span, beat);
-        }
+    if (node->is_stale) {
+        node_gather(node);
     }
+    node_prepare(node, from, span);
     td_physics_step((struct td_body_group *const *)(void *)node->items, node->count,
                     node->cpu_milli, span);
+    double seconds = (double)span / (double)TD_SECOND;
     node->used_cpu_milli = 0;
     for (size_t i = 0; i < node->count; i++) {
-        node->used_cpu_milli += node->items[i]->group.cpu_milli;
+        struct td_engine_pod *pod = node->items[i];
+        node->used_cpu_milli += pod->group.cpu_milli;
+        pod->used_byte_seconds += pod->group.memory_bytes * seconds;
+        if (pod->group.is_killed) {
+            pod_find_killed(pod);
+        }
     }
-    double seconds = (double)span / (double)TD_SECOND;
-    for (size_t i = 0; i < node->count; i++) {
-        pod_account(node->items[i], seconds);
+    for (size_t i = 0; i < node->bodies.count; i++) {
+        struct td_engine_container *container = node_container(node, i);
+        if (container->stream) {
+            container_serve(container, seconds);
+        }
     }
 }
 
 double td_engine_memory_now(const struct td_engine_container *container, td_duration at)
 {
-    const struct engine_entry *entry = container->entry;
-    if (!entry) {
+    if (!container->level) {
         return container->fixed.memory_bytes;
     }
     const struct td_demand_moment moment = {
@@ -273,7 +298,7 @@ double td_engine_memory_now(const struct td_engine_container *container, td_dura
         .seed = container->seed,
         .request_rate = container->rate,
     };
-    return td_demand_want(entry->demand, &entry->levels[container->role], &moment).memory_bytes;
+    return td_demand_want(container->level, &moment).memory_bytes;
 }
 
 void td_engine_refresh_memory(struct engine_entry *entry, td_duration at)
@@ -282,9 +307,10 @@ void td_engine_refresh_memory(struct engine_entry *entry, td_duration at)
         struct td_engine_container *container = entry->items[i];
         struct td_engine_pod *pod = container->pod;
         if (!container->is_dead) {
+            if (pod->node->is_stale) {
+                node_gather(pod->node);
+            }
             container->body.want_memory_bytes = td_engine_memory_now(container, at);
-            pod->group.bodies = (struct td_body **)(void *)pod->items;
-            pod->group.count = pod->count;
             td_physics_memory(&pod->group);
             pod_find_killed(pod);
         }
@@ -297,7 +323,7 @@ static void container_sample(struct td_engine_container *container, td_time wall
                              td_duration window, size_t sample_max)
 {
     const struct td_body *body = &container->body;
-    const struct engine_entry *entry = container->entry;
+    const struct engine_entry *stream = container->stream;
     const struct engine_window *begin = &container->window;
     double seconds = (double)window / (double)TD_SECOND;
     double served = container->served - begin->served;
@@ -307,13 +333,36 @@ static void container_sample(struct td_engine_container *container, td_time wall
         .cpu_milli = (body->used_cpu_seconds - begin->used_cpu_seconds) * 1000 / seconds,
         .memory_bytes = body->memory_bytes,
     };
-    if (entry && entry->demand->driver == TD_DEMAND_REQUESTS) {
+    if (stream) {
         sample.has_requests = true;
         sample.requests_per_second = served / seconds;
         double answer = container->answer_time - begin->answer_time;
-        sample.latency_seconds = served > 0 ? answer / served + td_engine_wait(entry) : 0;
+        sample.latency_seconds = served > 0 ? answer / served + td_engine_wait(stream) : 0;
     }
     container->samples[container->sample_count++ % sample_max] = sample;
+}
+
+static void node_sample(struct td_engine *engine, struct engine_node *node, td_time wall,
+                        td_duration window)
+{
+    if (node->is_stale) {
+        node_gather(node);
+    }
+    for (size_t i = 0; i < node->bodies.count; i++) {
+        if (i + ENGINE_AHEAD < node->bodies.count) {
+            engine_fetch(node_container(node, i + ENGINE_AHEAD),
+                         sizeof(struct td_engine_container));
+        }
+        struct td_engine_container *container = node_container(node, i);
+        if (container->started <= engine->sampled) {
+            container_sample(container, wall, window, engine->sample_max);
+        }
+        container->window = (struct engine_window){
+            .used_cpu_seconds = container->body.used_cpu_seconds,
+            .served = container->served,
+            .answer_time = container->answer_time,
+        };
+    }
 }
 
 void td_engine_sample_all(struct td_engine *engine, td_duration at)
@@ -321,21 +370,7 @@ void td_engine_sample_all(struct td_engine *engine, td_duration at)
     td_time wall = td_clock_wall(td_loop_clock(engine->loop));
     td_duration window = at - engine->sampled;
     for (size_t n = 0; n < engine->nodes.count; n++) {
-        struct engine_node *node = engine->nodes.items[n];
-        for (size_t i = 0; i < node->count; i++) {
-            struct td_engine_pod *pod = node->items[i];
-            for (size_t k = 0; k < pod->count; k++) {
-                struct td_engine_container *container = pod->items[k];
-                if (container->started <= engine->sampled) {
-                    container_sample(container, wall, window, engine->sample_max);
-                }
-                container->window = (struct engine_window){
-                    .used_cpu_seconds = container->body.used_cpu_seconds,
-                    .served = container->served,
-                    .answer_time = container->answer_time,
-                };
-            }
-        }
+        node_sample(engine, engine->nodes.items[n], wall, window);
     }
     engine->sampled = at;
 }

@@ -158,6 +158,7 @@ static void physics_kill_largest(struct td_body_group *group, double living)
         group->memory_bytes -= body->memory_bytes - left;
         body->memory_bytes = left;
         body->is_killed = true;
+        group->is_killed = true;
         living = others;
     }
 }
@@ -166,6 +167,7 @@ void td_physics_memory(struct td_body_group *group)
 {
     double living = 0;
     group->memory_bytes = 0;
+    group->is_killed = false;
     for (size_t i = 0; i < group->count; i++) {
         struct td_body *body = group->bodies[i];
         double memory = body->want_memory_bytes;
@@ -175,6 +177,7 @@ void td_physics_memory(struct td_body_group *group)
         double limit = (double)body->memory_limit_bytes;
         body->is_killed = limit > 0 && memory > limit;
         body->memory_bytes = body->is_killed ? limit : memory;
+        group->is_killed = group->is_killed || body->is_killed;
         group->memory_bytes += body->memory_bytes;
         living += body->is_killed ? 0 : body->memory_bytes;
     }

@@ -47,6 +47,7 @@ struct td_body_group {
     double cpu_milli;
     double reach_cpu_milli;
     double memory_bytes;
+    bool is_killed; /* one of them was */
 };
 
 /* One step of all pods of a node, longer than nothing. */
