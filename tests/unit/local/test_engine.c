@@ -201,11 +201,190 @@ static void test_engine_drains_a_queue(void **state)
     bed_close(&bed);
 }
 
+/* Limit 100Mi, 40Mi at the start, 60Mi an hour: the limit is met after an hour and passed in the
+ * next tick. */
+static void test_engine_kills_a_leak_when_it_passes_the_limit(void **state)
+{
+    (void)state;
+    struct bed bed;
+    struct td_demand demand = demand_of(TD_DEMAND_PER_POD);
+    demand.idle_memory_bytes = 40 * MEBI;
+    demand.leak_bytes_per_hour = 60 * MEBI;
+    bed_open(&bed, &demand, 1);
+    (void)bed_start(&bed, "a", (struct td_engine_limits){.memory_limit_bytes = 100 << 20});
+    bed_run(&bed, 2 * TD_HOUR);
+    assert_int_equal(bed.kill_count, 1);
+    assert_int_equal(bed.kill_at[0], TD_HOUR + 5 * TD_SECOND);
+    size_t position = 0;
+    struct td_engine_workload row;
+    assert_true(td_engine_next_workload(bed.engine, &position, &row));
+    assert_int_equal(row.kill_count, 1);
+    assert_int_equal(row.pod_count, 0);
+    assert_false(td_engine_next_workload(bed.engine, &position, &row));
+    bed_close(&bed);
+}
+
+/* A step of memory one byte above the limit kills at its moment, between ticks; the owner may start
+ * another inside the callback. */
+static void test_engine_kills_at_a_jump_and_restarts(void **state)
+{
+    (void)state;
+    struct bed bed;
+    const struct td_series_point points[] = {{.at = 7 * TD_SECOND, .value = 1000},
+                                             {.at = 13 * TD_SECOND, .value = 1001},
+                                             {.at = 14 * TD_SECOND, .value = 10}};
+    struct td_demand demand = demand_of(TD_DEMAND_PER_POD);
+    demand.memory =
+        (struct td_series){.shape = TD_SERIES_STEPS, .low = 10, .points = points, .point_count = 3};
+    bed_open(&bed, &demand, 1);
+    bed.restarts = true;
+    (void)bed_start(&bed, "a", (struct td_engine_limits){.memory_limit_bytes = 1000});
+    bed_run(&bed, 30 * TD_SECOND);
+    assert_int_equal(bed.kill_count, 1);
+    assert_int_equal(bed.kill_at[0], 13 * TD_SECOND);
+    bed_remove(&bed, "a");
+    bed_close(&bed);
+}
+
+/* Start-up cpu for 12 s, then work that costs double at first and falls to its price in 20 s: twice
+ * the price at the start is one and a half on average. */
+static void test_engine_starts_and_warms_up(void **state)
+{
+    (void)state;
+    struct bed bed;
+    struct td_demand demand = demand_of(TD_DEMAND_PER_POD);
+    demand.cpu = (struct td_series){.shape = TD_SERIES_CONSTANT, .low = 400};
+    demand.startup_time = 12 * TD_SECOND;
+    demand.startup_cpu_milli = 1000;
+    demand.warmup_time = 20 * TD_SECOND;
+    demand.warmup_factor = 2;
+    bed_open(&bed, &demand, 1);
+    struct td_engine_container *c = bed_start(&bed, "a", (struct td_engine_limits){0});
+    assert_int_equal(td_engine_startup(c), 12 * TD_SECOND);
+    bed_run(&bed, 12 * TD_SECOND);
+    td_engine_set_ready(c, true);
+    assert_near(td_engine_body(c)->used_cpu_seconds, 12);
+    bed_run(&bed, 60 * TD_SECOND);
+    assert_near(td_engine_body(c)->used_cpu_seconds, 12 + 0.4 * 1.5 * 20 + 0.4 * 28);
+    td_engine_slow_starts(bed.engine, TD_STR("shop"), TD_STR("Deployment"), TD_STR("web"), 3);
+    struct td_engine_container *slow = bed_start(&bed, "b", (struct td_engine_limits){0});
+    assert_int_equal(td_engine_startup(slow), 36 * TD_SECOND);
+    bed_remove(&bed, "a");
+    bed_remove(&bed, "b");
+    bed_close(&bed);
+}
+
+/* A task is done after its time, at that moment. */
+static void test_engine_finishes_tasks(void **state)
+{
+    (void)state;
+    struct bed bed;
+    struct td_demand demand = demand_of(TD_DEMAND_RUN);
+    demand.cpu = (struct td_series){.shape = TD_SERIES_CONSTANT, .low = 1000};
+    demand.run_time = 93 * TD_SECOND;
+    bed_open(&bed, &demand, 1);
+    assert_true(td_engine_is_task(bed_start(&bed, "a", (struct td_engine_limits){0})));
+    bed_run(&bed, 200 * TD_SECOND);
+    assert_int_equal(bed.done_count, 1);
+    assert_int_equal(bed.done_at[0], 93 * TD_SECOND);
+    size_t position = 0;
+    struct td_engine_workload row;
+    assert_true(td_engine_next_workload(bed.engine, &position, &row));
+    assert_near(row.used_cpu_seconds, 93);
+    bed_remove(&bed, "a");
+    bed_close(&bed);
+}
+
+/* The first sample is of a whole window, and it is told when it is old enough. */
+static void test_engine_samples_whole_windows(void **state)
+{
+    (void)state;
+    struct bed bed;
+    bed_open(&bed, NULL, 0);
+    bed_run(&bed, 4 * TD_SECOND);
+    struct td_engine_pod *pod = bed_pod(&bed, "a");
+    const struct td_engine_spec spec = {
+        .name = TD_STR("main"), .has_fixed = true, .fixed = {.cpu_milli = 250, .memory_bytes = 7}};
+    struct td_engine_container *c = td_engine_start(pod, &spec);
+    struct td_engine_sample sample;
+    bed_run(&bed, 29 * TD_SECOND);
+    assert_false(td_engine_sample(c, &sample));
+    bed_run(&bed, 30 * TD_SECOND);
+    assert_true(td_engine_sample(c, &sample));
+    assert_int_equal(sample.window, 15 * TD_SECOND);
+    assert_near(sample.cpu_milli, 250);
+    assert_near(sample.memory_bytes, 7);
+    assert_null(bed_pod(&bed, "a")); /* one of a name */
+    bed_remove(&bed, "a");
+    bed_close(&bed);
+}
+
+/* Everything a stream was sent was served, waits or was dropped, with and without pods, and what a
+ * node gives is never above what it has. */
+static void test_engine_conserves_work(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"a", "b", "c", "d", "e", "f"};
+    struct bed bed;
+    struct td_demand demand = demand_of(TD_DEMAND_REQUESTS);
+    demand.requests = (struct td_series){.shape = TD_SERIES_CONSTANT, .low = 700};
+    demand.request_cpu_ms = 10;
+    demand.is_carried_over = true;
+    bed_open(&bed, &demand, 1);
+    const struct td_engine_node small = {.name = TD_STR("n1"), .cpu_milli = 3000};
+    td_engine_set_node(bed.engine, &small);
+    uint64_t random = 7;
+    struct td_engine_container *running[6] = {NULL};
+    td_duration now = 0;
+    for (int i = 0; i < 400; i++) {
+        random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        size_t k = (size_t)(random >> 33) % 6;
+        int64_t limit = 500 + (int64_t)(random >> 50) % 1500;
+        const struct td_engine_limits limits = {.cpu_request_milli = limit / 2,
+                                                .cpu_limit_milli = limit};
+        if (!running[k]) {
+            running[k] = bed_start(&bed, names[k], limits);
+            td_engine_set_ready(running[k], true);
+        } else if ((random >> 40) % 3 == 0) {
+            td_engine_resize(running[k], &limits);
+        } else {
+            bed_remove(&bed, names[k]);
+            running[k] = NULL;
+        }
+        now += (td_duration)(random >> 45) % (8 * TD_SECOND);
+        bed_run(&bed, now);
+        struct td_want use;
+        assert_true(td_engine_node_use(bed.engine, TD_STR("n1"), &use));
+        assert_true(use.cpu_milli <= 3000 * (1 + 1e-9));
+    }
+    now = now - now % (5 * TD_SECOND) + 5 * TD_SECOND;
+    bed_run(&bed, now);
+    size_t position = 0;
+    struct td_engine_workload row;
+    struct td_engine_flow flow;
+    assert_true(td_engine_next_workload(bed.engine, &position, &row));
+    assert_true(td_engine_flow(bed.engine, 0, &flow));
+    double sent = 700 * ((double)now / (double)TD_SECOND);
+    assert_near(row.used_cpu_seconds * 100 + flow.waiting, sent);
+    for (size_t k = 0; k < 6; k++) {
+        if (running[k]) {
+            bed_remove(&bed, names[k]);
+        }
+    }
+    bed_close(&bed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_engine_settles_at_steps_between_ticks),
         cmocka_unit_test(test_engine_drains_a_queue),
+        cmocka_unit_test(test_engine_kills_a_leak_when_it_passes_the_limit),
+        cmocka_unit_test(test_engine_kills_at_a_jump_and_restarts),
+        cmocka_unit_test(test_engine_starts_and_warms_up),
+        cmocka_unit_test(test_engine_finishes_tasks),
+        cmocka_unit_test(test_engine_samples_whole_windows),
+        cmocka_unit_test(test_engine_conserves_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
