@@ -374,6 +374,109 @@ static void test_engine_conserves_work(void **state)
     bed_close(&bed);
 }
 
+/* Requests by weight of the role; another entry is sent two for each one served; an answer takes
+ * s / (1 - rho). */
+static void test_engine_sends_requests_on_and_tells_latency(void **state)
+{
+    (void)state;
+    struct bed bed;
+    const struct td_demand_role roles[] = {{.value = TD_STR_INIT("hot"), .weight = 3}};
+    struct td_demand demands[] = {demand_of(TD_DEMAND_REQUESTS), demand_of(TD_DEMAND_REQUESTS)};
+    demands[0].requests = (struct td_series){.shape = TD_SERIES_CONSTANT, .low = 40};
+    demands[0].request_cpu_ms = 10;
+    demands[0].role_label = TD_STR("shard");
+    demands[0].roles = roles;
+    demands[0].role_count = 1;
+    demands[1].name = TD_STR("db");
+    demands[1].has_source = true;
+    demands[1].source_times = 2;
+    bed_open(&bed, demands, 2);
+    const struct td_engine_limits limits = {.cpu_limit_milli = 600};
+    struct td_engine_container *hot = bed_start(&bed, "a", limits);
+    struct td_engine_container *cold = bed_start(&bed, "b", limits);
+    td_engine_set_role(td_engine_pod(hot), TD_STR("hot"));
+    td_engine_set_ready(hot, true);
+    td_engine_set_ready(cold, true);
+    bed_run(&bed, 15 * TD_SECOND);
+    assert_near(td_engine_body(hot)->cpu_milli, 300);
+    assert_near(td_engine_body(cold)->cpu_milli, 100);
+    struct td_engine_sample sample;
+    assert_true(td_engine_sample(hot, &sample));
+    assert_true(sample.has_requests);
+    assert_near(sample.requests_per_second, 30);
+    assert_near(sample.latency_seconds, 10.0 / 600 / (1 - 0.5));
+    struct td_engine_flow flow;
+    assert_true(td_engine_flow(bed.engine, 1, &flow));
+    assert_near(flow.arriving_per_second, 80);
+    assert_near(flow.served_per_second, 0);
+    assert_true(flow.dropped > 0); /* nobody is there */
+    assert_false(td_engine_flow(bed.engine, 2, &flow));
+    assert_true(td_str_equal(
+        td_engine_role_label(bed.engine, TD_STR("shop"), TD_STR("Deployment"), TD_STR("web")),
+        TD_STR("shard")));
+    bed_remove(&bed, "a");
+    bed_remove(&bed, "b");
+    bed_close(&bed);
+}
+
+/* Too little memory left is told each tick, and only then. */
+static void test_engine_tells_pressure(void **state)
+{
+    (void)state;
+    struct bed bed;
+    struct td_demand demand = demand_of(TD_DEMAND_PER_POD);
+    demand.memory = (struct td_series){.shape = TD_SERIES_CONSTANT, .low = 950};
+    bed_open(&bed, &demand, 1);
+    struct td_engine_node node = {
+        .name = TD_STR("n1"), .cpu_milli = 1000, .memory_bytes = 1000, .available_min = 50};
+    td_engine_set_node(bed.engine, &node);
+    (void)bed_start(&bed, "a", (struct td_engine_limits){0});
+    bed_run(&bed, 20 * TD_SECOND);
+    assert_int_equal(bed.press_count, 0);
+    node.available_min = 51;
+    td_engine_set_node(bed.engine, &node);
+    bed_run(&bed, 30 * TD_SECOND);
+    assert_int_equal(bed.press_count, 2);
+    assert_near(bed.available, 50);
+    bed_remove(&bed, "a");
+    bed_close(&bed);
+}
+
+/* A sample is told when it is as old as the lag, and the next one not before. */
+static void test_engine_tells_samples_late(void **state)
+{
+    (void)state;
+    struct bed bed;
+    struct td_error err = TD_ERROR_INIT;
+    bed = (struct bed){.clock = td_clock_virtual(0)};
+    assert_int_equal(td_loop_new(&bed.clock, &bed.loop, &err), TD_OK);
+    const struct td_engine_options options = {.loop = bed.loop, .metrics_lag = 20 * TD_SECOND};
+    bed.engine = td_engine_new(&options);
+    bed.end = td_timer_new(bed.loop, bed_end, &bed);
+    const struct td_engine_node node = {.name = TD_STR("n1"), .cpu_milli = 1000};
+    td_engine_set_node(bed.engine, &node);
+    struct td_engine_container *c = bed_start(&bed, "a", (struct td_engine_limits){0});
+    const struct {
+        td_duration at;
+        td_time told; /* 0: nothing */
+    } rows[] = {
+        {34 * TD_SECOND, 0},
+        {35 * TD_SECOND, 15 * TD_SECOND},
+        {49 * TD_SECOND, 15 * TD_SECOND},
+        {50 * TD_SECOND, 30 * TD_SECOND},
+        {64 * TD_SECOND, 30 * TD_SECOND},
+        {65 * TD_SECOND, 45 * TD_SECOND},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct td_engine_sample sample = {.at = 0};
+        bed_run(&bed, rows[i].at);
+        assert_int_equal(td_engine_sample(c, &sample), rows[i].told > 0);
+        assert_int_equal(sample.at, rows[i].told);
+    }
+    bed_remove(&bed, "a");
+    bed_close(&bed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -385,6 +488,9 @@ int main(void)
         cmocka_unit_test(test_engine_finishes_tasks),
         cmocka_unit_test(test_engine_samples_whole_windows),
         cmocka_unit_test(test_engine_conserves_work),
+        cmocka_unit_test(test_engine_sends_requests_on_and_tells_latency),
+        cmocka_unit_test(test_engine_tells_pressure),
+        cmocka_unit_test(test_engine_tells_samples_late),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
