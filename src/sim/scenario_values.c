@@ -39,7 +39,7 @@ struct td_place td_place_item(const struct td_place *place, const struct td_json
 
 td_str td_place_title(const struct td_place *place)
 {
-    const struct td_place *levels[PLACE_DEPTH_MAX];
+    const struct td_place *levels[PLACE_DEPTH_MAX] = {NULL};
     struct td_arena *arena = place->source->arena;
     size_t count = 0;
     td_str field = TD_STR_EMPTY;
