@@ -334,7 +334,7 @@ static const struct screen_column {
     {TD_STR_INIT("THROTTLED"), 9, cell_throttled,
      "share of the cpu time wanted in the last minute that limits and full nodes did not give"},
     {TD_STR_INIT("OOM"), 3, cell_kills, "containers killed because they were out of memory"},
-    {TD_STR_INIT("LATENCY"), 9, cell_latency,
+    {TD_STR_INIT("LATENCY"), 10, cell_latency,
      "mean time of a request now, waiting included; +N: requests that wait"},
     {TD_STR_INIT("LAST DECISION"), 13, cell_decision, "what last happened to it, and when"},
 };

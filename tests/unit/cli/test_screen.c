@@ -94,31 +94,31 @@ static void test_columns_are_dropped_from_the_right(void **state)
                 "ked 21.4Gi used 17.0Gi (21%)   oom 1   evictions 2   resizes 14\n"
                 "\n"
                 " WORKLOAD           BY             REPLICAS  CPU req/used   MEMORY req/u"
-                "sed  THROTTLED  OOM  LATENCY    LAST DECISION\n"
+                "sed  THROTTLED  OOM  LATENCY     LAST DECISION\n"
                 " web                hvpa/web       4 \u2192 6     500m/430m      1.0Gi/700Mi "
-                "     12%        0    45ms +340  09:41 both: load x2, shared 1:1, 4x500m "
-                "\u2192 6x667m\n"
+                "     12%        0    45ms +340   09:41 both: load x2, shared 1:1, 4x500m"
+                " \u2192 6x667m\n"
                 " db (leader)        vpa/db-leader  1         2.1/1.8        1.0Gi/700Mi "
-                "     0%         3    -          -\n"
+                "     0%         3    -           -\n"
                 " batch (pod-level)  -              2         500m/430m pod  1.0Gi/700Mi "
-                "pod  <1%        0    -          day 1 00:00 created\n"
+                "pod  <1%        0    -           day 1 00:00 created\n"
                 " report             -              0         -              -           "
-                "     0%         0    -          -\n");
+                "     0%         0    -           -\n");
     screen.width = 120;
     check_table(&screen, &view,
                 " day 2 09:42   pods 23   cpu asked 11.2 used 7.9 (slack 29%)   memory as"
                 "ked 21.4Gi used 17.0Gi (21%)   oom 1\n"
                 "\n"
                 " WORKLOAD           BY             REPLICAS  CPU req/used   MEMORY req/u"
-                "sed  THROTTLED  OOM  LATENCY    LAST DECISION\n"
+                "sed  THROTTLED  OOM  LATENCY     LAST DECISION\n"
                 " web                hvpa/web       4 \u2192 6     500m/430m      1.0Gi/700Mi "
-                "     12%        0    45ms +340  09:41 both: load\n"
+                "     12%        0    45ms +340   09:41 both: loa\n"
                 " db (leader)        vpa/db-leader  1         2.1/1.8        1.0Gi/700Mi "
-                "     0%         3    -          -\n"
+                "     0%         3    -           -\n"
                 " batch (pod-level)  -              2         500m/430m pod  1.0Gi/700Mi "
-                "pod  <1%        0    -          day 1 00:00 crea\n"
+                "pod  <1%        0    -           day 1 00:00 cre\n"
                 " report             -              0         -              -           "
-                "     0%         0    -          -\n");
+                "     0%         0    -           -\n");
     screen.width = 80;
     check_table(&screen, &view,
                 " day 2 09:42   pods 23   cpu asked 11.2 used 7.9 (slack 29%)\n"
@@ -235,9 +235,9 @@ static void test_ascii_terminals_get_ascii(void **state)
                 "ked 21.4Gi used 17.0Gi (21%)   oom 1   evictions 2   resizes 14\n"
                 "\n"
                 " WORKLOAD      BY        REPLICAS  CPU req/used  MEMORY req/used  THROTT"
-                "LED  OOM  LATENCY    LAST DECISION\n"
+                "LED  OOM  LATENCY     LAST DECISION\n"
                 " web           hvpa/web  4 -> 6    500m/430m     1.0Gi/700Mi      12%   "
-                "     0    45ms +340  09:41 both: load x2, shared 1:1, 4x500m -> 6x667m\n");
+                "     0    45ms +340   09:41 both: load x2, shared 1:1, 4x500m -> 6x667m\n");
 }
 
 /* Names of several namespaces are told with theirs, and characters of two columns count twice. */
@@ -326,7 +326,7 @@ static void test_colour_marks_states_only(void **state)
     assert_non_null(row);
     assert_string_equal(row, " web           hpa       \033[33m4 -> 6\033[0m    "
                              "500m/430m     1.0Gi/700Mi      \033[31m30%\033[0m        "
-                             "\033[31m1\033[0m    \033[33m45ms +12k\033[0m  -\n");
+                             "\033[31m1\033[0m    \033[33m45ms +12k\033[0m   -\n");
 }
 
 /* `?` explains every column and names the keys. */
