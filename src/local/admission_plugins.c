@@ -1,9 +1,11 @@
 /*
  * What a cluster does to requests without being told: a namespace must be there and not on its way
- * out, pods get their service account, priority and two tolerations. Limit ranges are in a file of
- * their own. Quotas, security policies and image policies are not enforced.
+ * out, pods get their service account, priority and two tolerations, and are not resized beyond
+ * their node. Limit ranges are in a file of their own. Quotas, security policies and image policies
+ * are not enforced.
  */
 #include "base/error.h"
+#include "kube/podresources.h"
 #include "local/admission_private.h"
 #include "local/store.h"
 
@@ -276,12 +278,70 @@ bool td_admission_mutate(struct td_api *api, struct td_admission_request *reques
     return plugin_priority(api, request, spec, ret);
 }
 
+/* ---- Resizes ---- */
+
+/* Appends what the pod wants more of than the node has: "cpu, requested: 500, allocatable: 64". */
+static td_str plugin_lack(struct td_arena *arena, td_str lacks, td_str name,
+                          const struct td_resource_list *wanted,
+                          const struct td_resource_list *offered)
+{
+    const struct td_quantity zero = {0};
+    const struct td_quantity *want = td_resource_list_get(wanted, name);
+    const struct td_quantity *have = td_resource_list_get(offered, name);
+    have = have ? have : &zero;
+    if (!want || td_quantity_compare(want, have) <= 0) {
+        return lacks;
+    }
+    bool is_cpu = td_str_equal(name, TD_STR("cpu"));
+    return td_arena_format(arena, "%.*s%s%.*s, requested: %lld, allocatable: %lld",
+                           TD_STR_ARG(lacks), lacks.len > 0 ? "; " : "", TD_STR_ARG(name),
+                           (long long)(is_cpu ? td_quantity_milli(want) : td_quantity_value(want)),
+                           (long long)(is_cpu ? td_quantity_milli(have) : td_quantity_value(have)));
+}
+
+/* A bound pod that would never fit on its node is refused at once, before the kubelet sees it. */
+static bool plugin_resize(struct td_api *api, const struct td_admission_request *request,
+                          struct td_admission_verdict *ret)
+{
+    struct td_arena *arena = request->arena;
+    const struct td_json *spec = td_json_get(request->object, TD_STR("spec"));
+    td_str name = td_json_get_str(spec, TD_STR("nodeName"), TD_STR_EMPTY);
+    if (name.len == 0 || td_json_equal(spec, td_json_get(request->old, TD_STR("spec")))) {
+        return true;
+    }
+    const struct td_stored *stored = plugin_find(api, "nodes", TD_STR_EMPTY, name);
+    struct td_json *node = NULL;
+    if (!stored ||
+        td_json_parse(arena, td_arena_copy_str(arena, stored->json), NULL, &node, NULL) != TD_OK) {
+        return plugin_forbid(
+            request, td_arena_format(arena, "node \"%.*s\" not found", TD_STR_ARG(name)), ret);
+    }
+    struct td_resource_list wanted;
+    struct td_resource_list offered;
+    if (td_pod_requests(arena, request->object, &(struct td_pod_resource_options){0}, &wanted,
+                        NULL) != TD_OK ||
+        td_resource_list_decode(arena, td_json_get_path(node, "status.allocatable"), &offered,
+                                NULL) != TD_OK) {
+        return true; /* quantities that cannot be read are validation's */
+    }
+    td_str lacks = plugin_lack(arena, TD_STR_EMPTY, TD_STR("cpu"), &wanted, &offered);
+    lacks = plugin_lack(arena, lacks, TD_STR("memory"), &wanted, &offered);
+    return lacks.len == 0 ||
+           plugin_forbid(request,
+                         td_arena_format(arena,
+                                         "node didn't have enough allocatable resources: %.*s",
+                                         TD_STR_ARG(lacks)),
+                         ret);
+}
+
 bool td_admission_validate(struct td_api *api, const struct td_admission_request *request,
                            struct td_admission_verdict *ret)
 {
     bool is_pod = td_str_equal(request->at.resource->collection, TD_STR("pods"));
     bool is_delete = td_str_equal(td_str_from(request->operation), TD_STR("DELETE"));
-    bool is_checked =
-        request->subresource.len == 0 || td_str_equal(request->subresource, TD_STR("resize"));
-    return !is_pod || is_delete || !is_checked || td_admission_limit_check(api, request, ret);
+    bool is_resize = td_str_equal(request->subresource, TD_STR("resize"));
+    bool is_checked = request->subresource.len == 0 || is_resize;
+    return !is_pod || is_delete || !is_checked ||
+           (td_admission_limit_check(api, request, ret) &&
+            (!is_resize || plugin_resize(api, request, ret)));
 }

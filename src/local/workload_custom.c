@@ -13,13 +13,16 @@
 #include "local/workload_private.h"
 
 #define CUSTOM_ANNOTATION "tandem.dev/workload"
+#define CUSTOM_DEFINITIONS "customresourcedefinitions.apiextensions.k8s.io"
 
 struct custom_kind {
     struct td_workload_control control;
     struct td_workload_row row;
     struct td_arena texts; /* of the row */
     td_str group;
-    struct td_observer *observer; /* of its objects */
+    /* Its objects, and definitions: whoever observes neither is not told that a kind is served. */
+    td_str observed[2];
+    struct td_observer *observer;
 };
 
 /* ---- Places in an object ---- */
@@ -131,8 +134,10 @@ static void custom_sync(struct td_workload_item *item)
 static void custom_observe(const struct td_resource *resource, struct td_stored *before,
                            struct td_stored *after, void *context)
 {
-    (void)resource;
     struct custom_kind *kind = context;
+    if (!td_str_equal(resource->collection, kind->row.collection)) {
+        return;
+    }
     if (after) {
         td_workload_enqueue(&kind->control, after->ns, after->name);
     } else {
@@ -166,7 +171,9 @@ static void custom_add(struct td_workloads *all, td_str name, const struct td_js
     };
     td_workload_control_init(all, &kind->control, &kind->row);
     (void)td_map_put(&all->customs, kind->row.collection, kind); /* the caller saw room */
-    kind->observer = td_observer_new(all->api, &kind->row.collection, 1, custom_observe, kind);
+    kind->observed[0] = kind->row.collection;
+    kind->observed[1] = TD_STR(CUSTOM_DEFINITIONS);
+    kind->observer = td_observer_new(all->api, kind->observed, 2, custom_observe, kind);
 }
 
 static bool custom_is_workload(const struct td_json *definition)

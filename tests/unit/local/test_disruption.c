@@ -267,6 +267,29 @@ static void test_budget_remembers_evictions_for_two_minutes(void **state)
     bed_answer_done(&answer);
 }
 
+/* Pods that nobody controls cannot be expected: said once, with the selector, and the refusal of an
+ * eviction does not blame numbers that are in order. */
+static void test_budget_warns_of_pods_without_controller(void **state)
+{
+    struct fixture *f = *state;
+    put_pod(f, 0, true, NULL, NULL, NULL);
+    put_budget(f, "'maxUnavailable':1");
+    check_numbers(f, "0/1/0/0 InsufficientPods");
+    const char *text = edit_bed_event(&f->bed, "b", "UnmanagedPods");
+    assert_non_null(strstr(text, "(selector: &LabelSelector{MatchLabels:map[string]string{"));
+    assert_non_null(strstr(text, "},MatchExpressions:[]LabelSelectorRequirement{},})"));
+    struct bed_answer answer;
+    bed_answer_init(&answer);
+    assert_int_equal(bed_call(&f->bed, "POST", "/api/v1/namespaces/n/pods/p-0/eviction",
+                              "{\"apiVersion\":\"policy/v1\",\"kind\":\"Eviction\",\"metadata\":{"
+                              "\"name\":\"p-0\"}}",
+                              &answer),
+                     429);
+    assert_non_null(strstr(td_arena_copy_str(&f->bed.arena, td_buf_str(&answer.body)).ptr,
+                           "The disruption budget b does not allow evicting pods currently\""));
+    bed_answer_done(&answer);
+}
+
 /* A new selector is a new set of pods; pods whose labels change come and go. */
 static void test_budget_follows_labels(void **state)
 {
@@ -294,6 +317,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_budget_finds_the_scale_of_controllers, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_budget_remembers_evictions_for_two_minutes, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_budget_warns_of_pods_without_controller, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_budget_follows_labels, setup, teardown),
     };

@@ -25,6 +25,24 @@ static void test_delete_answers_by_kind(void **state)
     RUN(*state, steps);
 }
 
+/* Kinds that are older than the collector keep what they own, unless the request says more. */
+static void test_delete_keeps_what_old_kinds_own(void **state)
+{
+    static const char *const jobs = "/apis/batch/v1/namespaces/default/jobs";
+    static const char *const work = "{\"metadata\":{\"name\":\"w\"},\"spec\":{\"template\":{"
+                                    "\"spec\":{\"restartPolicy\":\"Never\","
+                                    "\"containers\":[{\"name\":\"c\",\"image\":\"i\"}]}}}}";
+    const struct step steps[] = {
+        {"POST", jobs, NULL, work, 201, NULL, NULL},
+        {"DELETE", "/apis/batch/v1/namespaces/default/jobs/w", NULL, NULL, 200,
+         "metadata.finalizers", "[\"orphan\"]"},
+        {"DELETE", "/apis/batch/v1/namespaces/default/jobs/w", NULL,
+         "{\"propagationPolicy\":\"Background\"}", 200, NULL, NULL},
+        {"GET", "/apis/batch/v1/namespaces/default/jobs/w", NULL, NULL, 404, NULL, NULL},
+    };
+    RUN(*state, steps);
+}
+
 static void test_delete_checks_its_options(void **state)
 {
     static const struct step steps[] = {
@@ -246,6 +264,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_delete_answers_by_kind, script_setup, script_teardown),
+        cmocka_unit_test_setup_teardown(test_delete_keeps_what_old_kinds_own, script_setup,
+                                        script_teardown),
         cmocka_unit_test_setup_teardown(test_delete_checks_its_options, script_setup,
                                         script_teardown),
         cmocka_unit_test_setup_teardown(test_delete_waits_for_finalizers, script_setup,

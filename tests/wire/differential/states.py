@@ -11,6 +11,8 @@ REFUSED = re.compile(r'(Pod \\*"[a-z0-9-]+-)[a-z0-9]{5}(\\*" is )')  # a pod tha
 DROPPED = ("managedFields", "resourceVersion", "uid", "creationTimestamp", "selfLink")
 COMPARED = ("Pod", "ReplicationController", "ReplicaSet", "Deployment", "StatefulSet", "DaemonSet", "ControllerRevision", "Job",
             "CronJob", "PodDisruptionBudget", "ConfigMap", "PersistentVolumeClaim")
+# While it rolls out a Deployment says one of these, and which one stays depends on which of two writes of the real controller wins.
+ON_THE_WAY = ("NewReplicaSetCreated", "FoundNewReplicaSet", "ReplicaSetUpdated")
 RETRIED = ("Warning FailedScheduling", "Warning FailedCreate", "Normal NoPods", "Warning UnmanagedPods")
 OBSERVING = ("ReplicationController", "ReplicaSet", "Deployment", "StatefulSet", "DaemonSet", "PodDisruptionBudget")
 
@@ -60,6 +62,10 @@ def cleaned(item):
     meta = {key: value for key, value in item["metadata"].items() if key not in DROPPED}
     item = {key: value for key, value in item.items() if key not in ("metadata", "apiVersion", "kind")}
     item["metadata"] = meta
+    conditions = item.get("status", {}).get("conditions", [])
+    if any(c.get("reason") in ON_THE_WAY for c in conditions):
+        conditions = [{**c, "reason": "on the way", "message": ""} if c.get("reason") in ON_THE_WAY else c for c in conditions]
+        item["status"] = {**item["status"], "conditions": conditions}
     return item
 
 
@@ -98,7 +104,9 @@ def events_said(events, real, is_rough):
     combined = {line for line, message in real if message.startswith("(combined")}
     said = collections.Counter()
     for (line, message), count in events.items():
-        if line.endswith(RETRIED) or (is_rough and line.endswith("ScalingReplicaSet")):
+        if is_rough and line.endswith("ScalingReplicaSet"):
+            said[line, "some"] = 1
+        elif line.endswith(RETRIED):
             said[line, message.removeprefix("(combined from similar events): ")] = 1
         elif line in combined:
             said[line, "in all"] += count
@@ -117,8 +125,7 @@ def facets_of(kind, item):
     status = item.get("status", {})
     for condition in status.get("conditions", []):
         reason = condition.get("reason", "")
-        # On the way a Deployment says one of three things, and which of them is seen depends on which write wins.
-        reason = "on the way" if reason in ("NewReplicaSetCreated", "FoundNewReplicaSet", "ReplicaSetUpdated") else reason
+        reason = "on the way" if reason in ON_THE_WAY else reason
         yield "condition " + condition["type"], f"{condition['status']} {reason}"
     if kind == "ReplicaSet":
         yield "spec.replicas", item["spec"]["replicas"]
