@@ -58,8 +58,8 @@ static td_str meta_generate_name(struct td_write *write, td_str base)
     base = td_str_cut_utf8(base, TD_GENERATED_NAME_BASE_BYTES_MAX);
     td_str name = TD_STR_EMPTY;
     for (int i = 0; i < TD_GENERATED_NAME_ATTEMPTS_MAX; i++) {
-        name = td_arena_format(write->arena, "%.*s%.*s", TD_STR_ARG(base),
-                               TD_STR_ARG(td_call_name_suffix(write->call)));
+        td_str suffix = td_call_name_suffix(write->call); /* once: it draws */
+        name = td_arena_format(write->arena, "%.*s%.*s", TD_STR_ARG(base), TD_STR_ARG(suffix));
         if (!td_collection_get(write->collection, write->ns, name)) {
             break;
         }
