@@ -19,6 +19,7 @@ say() {
 
 # start ARGS...: in the background; returns when it has said where it is, or has ended.
 start() {
+    : >"$work/up.out" # the run before said where it was, too
     "$tandem" up --quiet "$@" >"$work/up.out" 2>"$work/up.err" &
     pid=$!
     for _ in $(seq 200); do
