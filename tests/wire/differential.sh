@@ -42,7 +42,7 @@ for kubeconfig in "$bed/kubeconfig" "$KUBECONFIG"; do
 done
 
 # shellcheck disable=SC2086 # a list of names
-{ python3 "$top/tests/wire/differential/run.py" "$bed/kubeconfig" "$KUBECONFIG" ${STORIES:-} 2>&1 </dev/null; echo $? >"$work/status"; } |
+{ PYTHONDONTWRITEBYTECODE=1 python3 "$top/tests/wire/differential/run.py" "$bed/kubeconfig" "$KUBECONFIG" ${STORIES:-} 2>&1 </dev/null; echo $? >"$work/status"; } |
     tee "$work/told"
 told=$(cat "$work/status")
 passed=$((passed + $(grep -cE '^ok ' "$work/told")))

@@ -173,6 +173,7 @@ static void test_job_is_suspended_and_resumed(void **state)
     assert_string_equal(pods(bed), "0 active, 0 succeeded, 0 failed");
     assert_string_equal(workload_condition(bed, WORK, "Suspended"), "JobSuspended=True");
     assert_string_equal(workload_get(bed, WORK, "status.failed"), "nothing");
+    assert_string_equal(workload_get(bed, WORK, "status.startTime"), "nothing");
     workload_do(bed, "PATCH", WORK, MERGE, "{\"spec\":{\"suspend\":false}}", 200);
     assert_string_equal(pods(bed), "2 active, 0 succeeded, 0 failed");
     assert_string_equal(workload_condition(bed, WORK, "Suspended"), "JobResumed=False");
@@ -194,6 +195,21 @@ static void test_job_counts_indexes(void **state)
     finish(bed, 1, "Succeeded");
     assert_string_equal(workload_get(bed, WORK, "status.completedIndexes"), "0-3");
     assert_string_equal(workload_condition(bed, WORK, "Complete"), "CompletionsReached=True");
+}
+
+/* Of a Job that is forgotten as soon as it is over nothing is told but that. */
+static void test_cron_job_forgets_at_once(void **state)
+{
+    struct bed *bed = *state;
+    workload_do(bed, "POST", CRONS, NULL, CRON("*/5 * * * *", ",\"successfulJobsHistoryLimit\":0"),
+                201);
+    workload_settle(bed, 100);
+    finish(bed, 1, "Succeeded");
+    assert_string_equal(workload_get(bed, TICK, "status.active"), "nothing");
+    assert_string_not_equal(workload_get(bed, TICK, "status.lastSuccessfulTime"), "nothing");
+    assert_string_equal(workload_events(bed, "tick", "SuccessfulDelete"),
+                        "Deleted job tick-28333335");
+    assert_string_equal(workload_events(bed, "tick", "SawCompletedJob"), "");
 }
 
 /* Its pods carry a finalizer, which must not outlive it. */
@@ -411,6 +427,7 @@ int main(void)
         BED_TEST(test_job_goes_with_its_pods),
         BED_TEST(test_cron_job_makes_jobs_at_its_times),
         BED_TEST(test_cron_job_forbids_and_replaces),
+        BED_TEST(test_cron_job_forgets_at_once),
         cmocka_unit_test(test_cron_schedule),
         cmocka_unit_test(test_job_plan),
     };

@@ -53,6 +53,7 @@ static void test_stateful_set_comes_in_order(void **state)
     assert_string_equal(workload_get(bed, DB, "status.availableReplicas"), "3");
     assert_string_equal(workload_get(bed, DB, "status.currentReplicas"), "3");
     assert_string_equal(workload_get(bed, DB, "status.updatedReplicas"), "3");
+    assert_string_equal(workload_get(bed, DB, "status.collisionCount"), "0");
     assert_string_equal(workload_get(bed, PODS "/db-1", "spec.hostname"), "db-1");
     assert_string_equal(workload_get(bed, PODS "/db-1", "spec.subdomain"), "db");
     assert_non_null(strstr(workload_get(bed, PODS "/db-1", "metadata.labels"),

@@ -14,6 +14,8 @@ COMPARED = ("Pod", "ReplicationController", "ReplicaSet", "Deployment", "Statefu
 # While it rolls out a Deployment says one of these, and which one stays depends on which of two writes of the real controller wins.
 ON_THE_WAY = ("NewReplicaSetCreated", "FoundNewReplicaSet", "ReplicaSetUpdated")
 RETRIED = ("Warning FailedScheduling", "Warning FailedCreate", "Normal NoPods", "Warning UnmanagedPods")
+# Told only when two of the real programs meet: a conflict that is tried again, a pod that goes while the scheduler looks at it.
+RACES = ("the object has been modified", "skip schedule deleting pod")
 OBSERVING = ("ReplicationController", "ReplicaSet", "Deployment", "StatefulSet", "DaemonSet", "PodDisruptionBudget")
 
 
@@ -104,13 +106,15 @@ def events_said(events, real, is_rough):
     combined = {line for line, message in real if message.startswith("(combined")}
     said = collections.Counter()
     for (line, message), count in events.items():
+        if any(word in message for word in RACES):
+            continue
         if is_rough and line.endswith("ScalingReplicaSet"):
             said[line, "some"] = 1
         elif line.endswith(RETRIED):
             said[line, message.removeprefix("(combined from similar events): ")] = 1
         elif line in combined:
             said[line, "in all"] += count
-        elif "the object has been modified" not in message:  # a conflict, told and tried again
+        else:
             said[line, message] += count
     return said
 
