@@ -14,8 +14,9 @@ COMPARED = ("Pod", "ReplicationController", "ReplicaSet", "Deployment", "Statefu
 # While it rolls out a Deployment says one of these, and which one stays depends on which of two writes of the real controller wins.
 ON_THE_WAY = ("NewReplicaSetCreated", "FoundNewReplicaSet", "ReplicaSetUpdated")
 RETRIED = ("Warning FailedScheduling", "Warning FailedCreate", "Normal NoPods", "Warning UnmanagedPods")
-# Told only when two of the real programs meet: a conflict that is tried again, a pod that goes while the scheduler looks at it.
-RACES = ("the object has been modified", "skip schedule deleting pod")
+# Told only when two of the real programs meet: a conflict that is tried again, a pod that goes while the scheduler looks at it, a
+# Job that its CronJob deleted a moment ago and has not seen go.
+RACES = ("the object has been modified", "skip schedule deleting pod", "Active job went missing")
 OBSERVING = ("ReplicationController", "ReplicaSet", "Deployment", "StatefulSet", "DaemonSet", "PodDisruptionBudget")
 
 
