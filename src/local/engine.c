@@ -164,13 +164,19 @@ static struct td_want node_use(const struct engine_node *node)
     return use;
 }
 
+static double node_used_memory(const struct engine_node *node)
+{
+    bool is_known = !node->is_stale && !node->has_memory_moved;
+    return is_known ? node->used_memory_bytes : node_use(node).memory_bytes;
+}
+
 /* Owners may do anything, so each node is looked up again by its place. */
 static void engine_tell_pressed(struct td_engine *engine)
 {
     for (size_t i = 0; i < engine->nodes.count && engine->events.pressed; i++) {
         struct engine_node *node = engine->nodes.items[i];
         if (node->memory_bytes > 0 && node->count > 0) {
-            double available = node->memory_bytes - node_use(node).memory_bytes;
+            double available = node->memory_bytes - node_used_memory(node);
             if (available < node->available_min) {
                 engine->events.pressed(engine->context, node->name, available);
             }

@@ -286,6 +286,7 @@ static void container_set_memory(struct td_engine_container *container, td_durat
     double limit = (double)body->memory_limit_bytes;
     body->want_memory_bytes = memory;
     body->memory_bytes = limit > 0 && memory > limit ? limit : memory;
+    container->pod->node->has_memory_moved = true;
 }
 
 static void turn_sooner(td_duration at, td_duration now, td_duration *next)

@@ -186,7 +186,9 @@ struct engine_node {
     double used_cpu_milli; /* in the last step */
     td_duration settled;
     struct engine_bodies bodies;
-    bool is_stale; /* they are those of before a start or a stop */
+    bool is_stale;            /* they are those of before a start or a stop */
+    double used_memory_bytes; /* after the last step */
+    bool has_memory_moved;    /* since then, by what is no step */
     TD_VEC_FIELDS(struct td_engine_pod *);
 };
 

@@ -213,6 +213,7 @@ static void node_gather(struct engine_node *node)
         }
     }
     node->is_stale = false;
+    node->has_memory_moved = true;
 }
 
 /* A container begins with its body. */
@@ -270,9 +271,12 @@ void td_engine_settle_node(struct engine_node *node, td_duration to)
                     node->cpu_milli, span);
     double seconds = (double)span / (double)TD_SECOND;
     node->used_cpu_milli = 0;
+    node->used_memory_bytes = 0;
+    node->has_memory_moved = false;
     for (size_t i = 0; i < node->count; i++) {
         struct td_engine_pod *pod = node->items[i];
         node->used_cpu_milli += pod->group.cpu_milli;
+        node->used_memory_bytes += pod->group.memory_bytes;
         pod->used_byte_seconds += pod->group.memory_bytes * seconds;
         if (pod->group.is_killed) {
             pod_find_killed(pod);
@@ -312,6 +316,7 @@ void td_engine_refresh_memory(struct engine_entry *entry, td_duration at)
             }
             container->body.want_memory_bytes = td_engine_memory_now(container, at);
             td_physics_memory(&pod->group);
+            pod->node->has_memory_moved = true;
             pod_find_killed(pod);
         }
     }
