@@ -33,6 +33,7 @@ struct td_cache {
     struct td_loop *loop;
     struct td_client *client;
     struct td_client_flow *flow;
+    td_duration silence;
     bool is_metadata_only;
     struct td_buf base; /* path of the collection with its selectors */
     struct td_buf path; /* of the request being made */
@@ -255,7 +256,7 @@ static void cache_watch_cancel(struct td_cache *cache, const struct td_error *er
 static void cache_watch_body(void *context, td_str bytes)
 {
     struct td_cache *cache = context;
-    td_timer_set_machine(cache->timer, TD_CACHE_SILENCE_MS * TD_MILLISECOND);
+    td_timer_set_machine(cache->timer, cache->silence);
     struct td_error err = TD_ERROR_INIT;
     uint64_t before = cache->counts.events + cache->counts.bookmarks;
     int code = td_watch_reader_feed(&cache->reader, bytes, &err);
@@ -313,7 +314,7 @@ static void cache_watch(struct td_cache *cache)
     cache->counts.watches++;
     struct td_client_request request = cache_request(cache, false);
     cache->call = td_client_stream(cache->client, &request, &events, cache);
-    td_timer_set_machine(cache->timer, TD_CACHE_SILENCE_MS * TD_MILLISECOND);
+    td_timer_set_machine(cache->timer, cache->silence);
 }
 
 /* ---- Lists in pages ---- */
@@ -401,8 +402,9 @@ static void cache_rings(struct td_timer *timer, void *context)
     }
     td_assert(cache->state == CACHE_AT_WATCH);
     struct td_error err = TD_ERROR_INIT;
-    (void)td_error_set(&err, TD_TIMEOUT, "the watch of '%.*s' was silent for %d s",
-                       TD_STR_ARG(td_buf_str(&cache->base)), TD_CACHE_SILENCE_MS / 1000);
+    (void)td_error_set(&err, TD_TIMEOUT, "the watch of '%.*s' was silent for %lld s",
+                       TD_STR_ARG(td_buf_str(&cache->base)),
+                       (long long)(cache->silence / TD_SECOND));
     cache_watch_cancel(cache, &err);
 }
 
@@ -442,6 +444,7 @@ int td_cache_new(const struct td_cache_options *options, struct td_cache **ret,
     cache->client = options->client;
     cache->flow = options->flow;
     cache->is_metadata_only = options->is_metadata_only;
+    cache->silence = options->silence > 0 ? options->silence : TD_CACHE_SILENCE_MS * TD_MILLISECOND;
     cache->plan = plan;
     /* A continue token and the rest of a query must fit behind the base. */
     td_buf_init(&cache->base, TD_API_PATH_BYTES_MAX / 4);

@@ -84,7 +84,8 @@ struct td_cache_options {
     void (*fill)(void *context, void *object);
     void (*release)(void *context, void *object);
     void *context;
-    uint64_t seed; /* of the jitter */
+    uint64_t seed;       /* of the jitter */
+    td_duration silence; /* real time after which a watch without a byte is dead; 0: 150 s */
 };
 
 /* Texts are copied. TD_INVALID for a resource that cannot stand in a path, TD_LIMIT for fields past

@@ -42,7 +42,7 @@ static void lease_read(struct td_lease *lease);
 
 static td_duration lease_now(const struct td_lease *lease)
 {
-    return td_clock_machine(td_loop_clock(lease->options.loop)); /* as other candidates do */
+    return td_clock_steady(td_loop_clock(lease->options.loop));
 }
 
 static struct td_instant lease_wall(const struct td_lease *lease)
@@ -140,7 +140,7 @@ static void lease_release(struct td_lease *lease)
     bool was_leading = lease->state == LEASE_LEADING;
     lease_stopped(lease);
     lease->state = LEASE_RELEASING;
-    td_timer_set_machine(lease->deadline, was_leading ? lease->options.renew_deadline : 0);
+    td_timer_set(lease->deadline, was_leading ? lease->options.renew_deadline : 0);
     if (was_leading) {
         lease_read(lease);
     }
@@ -161,7 +161,7 @@ static void lease_tried(struct td_lease *lease, bool is_won)
         lease->trouble.message[0] = '\0';
         td_duration due =
             lease->sent_at + lease->options.retry_period + lease->options.renew_deadline;
-        td_timer_set_machine(lease->deadline, due - lease_now(lease));
+        td_timer_set(lease->deadline, due - lease_now(lease));
     }
     if (lease->is_stopping) {
         lease_release(lease);
@@ -170,7 +170,7 @@ static void lease_tried(struct td_lease *lease, bool is_won)
     bool is_lost = !is_won && lease->state == LEASE_LEADING && lease->object &&
                    !lease_is_ours(lease) && lease->seen.holder.len > 0;
     if (!is_lost) {
-        td_timer_set_machine(lease->retry, lease_pause(lease));
+        td_timer_set(lease->retry, lease_pause(lease));
     }
     if (is_new) {
         lease->options.events.started(lease->options.context);
@@ -386,7 +386,7 @@ void td_lease_start(struct td_lease *lease)
 {
     if (lease->state == LEASE_IDLE) {
         lease->state = LEASE_TRYING;
-        td_timer_set_machine(lease->retry, 0);
+        td_timer_set(lease->retry, 0);
     }
 }
 

@@ -14,7 +14,7 @@ struct td_heartbeat {
 
 static void heartbeat_ended(struct td_heartbeat *beat, const struct td_error *err)
 {
-    td_timer_set_machine(beat->timer, beat->options.interval);
+    td_timer_set(beat->timer, beat->options.interval);
     if (beat->options.beaten) {
         beat->options.beaten(beat->options.context, err);
     }

@@ -24,6 +24,10 @@
 #include "local/system.h"
 #include "local/workloads.h"
 
+/* Between two looks at what containers want: as often as metrics tell of it. What jumps, starts,
+ * ends or is resized is exact whatever this is; only smooth shapes are taken in pieces of it. */
+#define CLUSTER_TICK (15 * TD_SECOND)
+
 struct td_cluster {
     struct td_arena arena; /* of texts */
     td_str name;
@@ -152,8 +156,10 @@ int td_cluster_new(const struct td_cluster_options *options, struct td_cluster *
     td_arena_init(&cluster->arena, TD_TREE_ARENA_BYTES_MAX);
     td_identity_init(&cluster->identity);
     cluster->name = td_arena_copy_str(&cluster->arena, options->name);
+    td_duration every = options->metrics_every;
     const struct td_engine_options engine = {
         .loop = options->loop,
+        .tick = every > 0 && every < CLUSTER_TICK ? every : CLUSTER_TICK,
         .demands = options->demands,
         .demand_count = options->demand_count,
         .metrics_every = options->metrics_every,

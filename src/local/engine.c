@@ -297,6 +297,9 @@ struct td_engine *td_engine_new(const struct td_engine_options *options)
     engine->next_tick = engine->tick;
     engine->armed = -1;
     engine_set_metrics(engine, options);
+    td_slab_init(&engine->pod_slab, sizeof(struct td_engine_pod));
+    td_slab_init(&engine->container_slab, sizeof(struct td_engine_container) +
+                                              engine->sample_max * sizeof(struct td_engine_sample));
     engine->timer = td_timer_new(options->loop, engine_timer, engine);
     engine->key = td_alloc_zero(1, sizeof(*engine->key));
     td_buf_init(engine->key, TD_ENGINE_KEY_BYTES_MAX);
@@ -344,6 +347,8 @@ void td_engine_free(struct td_engine *engine)
     }
     td_free(engine->entries);
     td_free(engine->levels);
+    td_slab_done(&engine->pod_slab);
+    td_slab_done(&engine->container_slab);
     td_map_done(&engine->node_map);
     td_map_done(&engine->pods);
     td_engine_moments_done(&engine->moments);

@@ -1,11 +1,12 @@
 /* Pods and containers: what their owner does with them. */
-#include "base/alloc.h"
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/loop.h"
 #include "base/text.h"
 #include "local/engine_private.h"
+
+#define ENGINE_LOOK TD_SECOND /* after a change */
 
 #define ENGINE_SMALL_CPU_MILLI 1.0
 #define ENGINE_SMALL_MEMORY_BYTES (10.0 * 1024 * 1024)
@@ -65,7 +66,7 @@ struct td_engine_pod *td_engine_add_pod(struct td_engine *engine,
     td_engine_settle_node(node, now);
     struct td_engine_pod **place = td_vec_push(node);
     td_assert(place != NULL); /* a node may have all pods */
-    struct td_engine_pod *pod = td_alloc_zero(1, sizeof(*pod));
+    struct td_engine_pod *pod = td_slab_take(&engine->pod_slab);
     *place = pod;
     const td_str parts[] = {spec->ns, spec->name};
     pod->engine = engine;
@@ -108,7 +109,7 @@ void td_engine_remove_pod(struct td_engine_pod *pod)
     td_vec_done(pod);
     td_text_free(pod->key);
     td_text_free(pod->role);
-    td_free(pod);
+    td_slab_give(&engine->pod_slab, pod);
     if (node->cpu_milli <= 0 && node->count == 0) {
         td_engine_drop_node(engine, node);
     }
@@ -297,12 +298,20 @@ static void turn_sooner(td_duration at, td_duration now, td_duration *next)
 void td_engine_set_turn(struct td_engine_container *container, td_duration now)
 {
     td_duration next = INT64_MAX;
+    turn_sooner(container->look, now, &next);
     turn_sooner(container->started + container->startup_time, now, &next);
     if (container->entry && container->ready_at < INT64_MAX) {
         turn_sooner(container->ready_at + container->entry->demand->warmup_time, now, &next);
     }
     turn_sooner(td_engine_done_at(container), now, &next);
     td_engine_moments_set(&container->pod->engine->moments, &container->moment, next);
+}
+
+/* What just changed may kill it, and that should not wait for a tick. */
+static void container_look_soon(struct td_engine_container *container, td_duration now)
+{
+    container->look = now + ENGINE_LOOK;
+    td_engine_set_turn(container, now);
 }
 
 struct td_engine_container *td_engine_start(struct td_engine_pod *pod,
@@ -319,8 +328,7 @@ struct td_engine_container *td_engine_start(struct td_engine_pod *pod,
     engine->container_count++;
     (void)td_vec_push(&pod->node->bodies); /* room, for when they are gathered */
     pod->node->is_stale = true;
-    struct td_engine_container *container =
-        td_alloc_zero(1, sizeof(*container) + engine->sample_max * sizeof(struct td_engine_sample));
+    struct td_engine_container *container = td_slab_take(&engine->container_slab);
     *place = container;
     container->pod = pod;
     container->name = td_text_copy(spec->name);
@@ -338,7 +346,7 @@ struct td_engine_container *td_engine_start(struct td_engine_pod *pod,
     container_set_limits(container, &spec->limits);
     container_join(container, spec->has_fixed ? NULL : container->own_entry);
     container_set_memory(container, now);
-    td_engine_set_turn(container, now);
+    container_look_soon(container, now);
     if (td_engine_done_at(container) <= now) {
         td_engine_due(engine, container, false);
     }
@@ -368,15 +376,17 @@ void td_engine_stop(struct td_engine_container *container)
     engine->container_count--;
     pod_sum_limits(pod);
     td_text_free(container->name);
-    td_free(container);
+    td_slab_give(&engine->container_slab, container);
     td_engine_arm(engine);
 }
 
 void td_engine_resize(struct td_engine_container *container, const struct td_engine_limits *limits)
 {
     struct td_engine *engine = container->pod->engine;
-    td_engine_settle_node(container->pod->node, td_engine_catch_up(engine));
+    td_duration now = td_engine_catch_up(engine);
+    td_engine_settle_node(container->pod->node, now);
     container_set_limits(container, limits);
+    container_look_soon(container, now);
     td_engine_arm(engine);
 }
 
@@ -409,7 +419,7 @@ void td_engine_set_fixed(struct td_engine_container *container, const struct td_
     container->has_fixed = want != NULL;
     container->fixed = want ? *want : container_small_want(&container->limits);
     container_join(container, want ? NULL : entry);
-    td_engine_set_turn(container, now);
+    container_look_soon(container, now);
     td_engine_arm(engine);
 }
 

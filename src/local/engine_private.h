@@ -15,6 +15,7 @@
 
 #include "base/buf.h"
 #include "base/map.h"
+#include "base/slab.h"
 #include "base/vec.h"
 #include "local/engine.h"
 
@@ -143,6 +144,7 @@ struct td_engine_container {
     struct engine_window window;
     struct engine_totals told; /* to the row: of its body */
     size_t sample_count;       /* ever taken */
+    td_duration look;          /* soon after a change that may kill it */
     struct engine_moment moment;
     struct engine_entry *entry;     /* that it follows; NULL: what is fixed */
     struct engine_entry *own_entry; /* also while it is fixed */
@@ -215,6 +217,8 @@ struct td_engine {
     td_duration ticked;
     struct td_engine_events events;
     void *context;
+    struct td_slab pod_slab;
+    struct td_slab container_slab; /* with their samples */
     struct engine_entry *entries;
     size_t entry_count;
     struct td_demand_level *levels;

@@ -104,6 +104,7 @@ struct stack_options {
     int64_t login_seconds; /* validity of the first credentials */
     const char *host;      /* NULL: 127.0.0.1 */
     bool has_user;         /* calls of its own beside the cache */
+    td_duration silence;   /* of its cache; 0: as usual */
     uint64_t seed;
 };
 

@@ -12,7 +12,7 @@
 #include "faults_run.h"
 #include "kube/lease.h"
 
-#define SILENT_SPEED 60.0    /* the patience with a silent watch takes some seconds then */
+#define SILENT_PATIENCE (3 * TD_SECOND)
 #define LEASE_SPEED 5.0      /* of a lease's 15 s */
 #define LEASE_SPEED_FAST 5.5 /* of the other candidate: its clock is wrong in this way too */
 #define LEASE_CALLS_PER_SECOND_MAX 4.0 /* of both, each second of their clocks */
@@ -93,19 +93,16 @@ static size_t silent_to_call(struct bed *bed)
 
 static size_t silent_to_watch(struct bed *bed)
 {
-    struct td_loop *fast = bed_add_loop(bed, SILENT_SPEED, 0);
     const struct fault fault = {
         .name = "silent-watch",
         .plan = {.fault = LINK_SILENCE, .match = LINK_WATCH, .count = 1},
         .start = FAULT_CUT,
-        .stack = {.loop = fast},
+        .stack = {.silence = SILENT_PATIENCE},
     };
     static struct run run;
     run_start(&run, bed, &fault);
     (void)run_all(bed, &run, 1); /* it tells its own verdict */
-    bool is_good = run_report(&run);
-    bed_drop_loop(bed);
-    return !is_good;
+    return !run_report(&run);
 }
 
 /* ---- Leases ---- */

@@ -175,7 +175,8 @@ static void ask_rings(struct td_timer *timer, void *context)
 
 /* ---- Its life ---- */
 
-static void stack_make_cache(struct stack *stack, struct td_loop *loop, uint64_t seed)
+static void stack_make_cache(struct stack *stack, struct td_loop *loop,
+                             const struct stack_options *given)
 {
     static const struct td_cache_field fields[] = {
         {"data.value", TD_CACHE_TEXT, offsetof(struct item, value)},
@@ -192,7 +193,8 @@ static void stack_make_cache(struct stack *stack, struct td_loop *loop, uint64_t
         .fields = fields,
         .field_count = 1,
         .struct_bytes = sizeof(struct item),
-        .seed = seed,
+        .seed = given->seed,
+        .silence = given->silence,
     };
     struct td_error err = TD_ERROR_INIT;
     bed_require(td_cache_new(&options, &stack->cache, &err), &err);
@@ -220,7 +222,7 @@ void stack_start(struct stack *stack, struct bed *bed, const struct stack_option
     bed_require(td_transport_http_new(&http, &transport, &err), &err);
     stack->client = td_client_new(
         &(struct td_client_options){.loop = loop, .transport = transport, .seed = options->seed});
-    stack_make_cache(stack, loop, options->seed);
+    stack_make_cache(stack, loop, options);
     if (options->has_user) {
         stack->ask = td_timer_new(loop, ask_rings, stack);
     }

@@ -33,7 +33,7 @@ static void test_world_tells_of_a_kill(void **state)
     world_bed_begin(&bed,
                     WORLD_BED_HEAD "  demand:\n" DEMAND("Pod", "fat", "cpu: 10m, memory: 200Mi"),
                     POD("fat", "main", "{limits: {memory: 100Mi}}"));
-    world_bed_run(&bed, 8 * TD_SECOND);
+    world_bed_run(&bed, 5 * TD_SECOND / 2); /* started after one, killed after two */
     const struct td_world_row *row = world_bed_row(&bed, "fat", "");
     assert_int_equal(row->load.kill_count, 1);
     assert_int_equal(row->restart_count, 1);
