@@ -363,7 +363,7 @@ static int up_do(struct up *up)
     td_loop_free(up->loop);
     td_log_free(up->log);
     td_live_free(up->live);
-    return code == TD_OK ? TD_EXIT_DONE : td_command_fail("up: %s", err.message);
+    return code == TD_OK ? TD_EXIT_DONE : td_command_fail("%s", err.message);
 }
 
 int td_command_up(int argc, char **argv)

@@ -57,7 +57,7 @@ if command -v curl >/dev/null; then
     say "strangers are refused" refuses
 fi
 port=$(url_of | sed 's/.*://')
-check "a port that is taken" 2 '' "^tandem: up: .*127\\.0\\.0\\.1:$port.*in use" up --quiet --listen "127.0.0.1:$port" --kubeconfig "$work/x"
+check "a port that is taken" 2 '' "^tandem: .*127\\.0\\.0\\.1:$port.*in use" up --quiet --listen "127.0.0.1:$port" --kubeconfig "$work/x"
 stop
 say "it ends with 0 when asked to" [ "$status" -eq 0 ]
 say "and at once" [ "$tenths" -lt 10 ]
@@ -67,7 +67,7 @@ say "a cluster in a folder" grep -q "local cluster \"tandem\" in $work/data (3 n
 say "its authority's key is its owner's alone" mode_is "$work/data/ca.key" 600
 say "its tokens' key is its owner's alone" mode_is "$work/data/token.key" 600
 say "the folder is its owner's alone" mode_is "$work/data" 700
-check "a folder that another one has" 2 '' "^tandem: up: .*$work/data" up --quiet --data "$work/data" --listen 127.0.0.1:0 --kubeconfig "$work/x"
+check "a folder that another one has" 2 '' "^tandem: .*$work/data" up --quiet --data "$work/data" --listen 127.0.0.1:0 --kubeconfig "$work/x"
 cp "$work/data/ca.crt" "$work/before.crt"
 stop
 start --data "$work/data" --listen 127.0.0.1:0 --kubeconfig "$work/data.kubeconfig"
@@ -127,8 +127,8 @@ fi
 check "an unknown option" 2 '' "^tandem: up: --nope: unknown option" up --nope
 check "a missing value" 2 '' "^tandem: up: --listen: unknown option or missing value" up --listen
 check "two arguments" 2 '' "^tandem: up: 'now': tandem up takes one scenario" up "$top/examples/shop" now
-check "a scenario that is not there" 2 '' "^tandem: up: .*$work/none" up "$work/none"
-check "a folder without a scenario" 2 '' "^tandem: up: .*$work/scenario.yaml" up "$work"
+check "a scenario that is not there" 2 '' "^tandem: .*$work/none" up "$work/none"
+check "a folder without a scenario" 2 '' "^tandem: .*$work/scenario.yaml" up "$work"
 for speed in 0 0.09 10001 -1 fast '' 1x '[60]' 1e400; do
     check "speed '$speed'" 2 '' "^tandem: up: --speed: '.*': must be a number from 0.1 to 10000" up --speed "$speed"
 done
