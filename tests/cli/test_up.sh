@@ -134,12 +134,12 @@ for speed in 0 0.09 10001 -1 fast '' 1x '[60]' 1e400; do
 done
 check "a folder for a scenario" 2 '' "^tandem: up: --data: '$work/d': a scenario begins anew" up "$top/examples/shop" --data "$work/d"
 check "a folder at another speed" 2 '' "^tandem: up: --data: '$work/d': only .* at speed 1" up --speed 2 --data "$work/d"
-check "nodes beside a scenario's" 2 '' "^tandem: up: --nodes: '2': .*examples/shop/scenario.yaml names its nodes" up "$top/examples/shop" --nodes 2
+check "nodes beside a scenario's" 2 '' "^tandem: --nodes: '2': .*examples/shop/scenario.yaml names its nodes" up "$top/examples/shop" --nodes 2
 check "a bad seed" 2 '' "^tandem: up: --seed: '-1'" up --seed -1
 check "a bad number of nodes" 2 '' "^tandem: up: --nodes: 'many'" up --nodes many
-check "an address that is none" 2 '' "^tandem: up: .*nonsense" up --quiet --listen nonsense --kubeconfig "$work/x"
-check "an address by name" 2 '' "^tandem: up: .*localhost" up --quiet --listen localhost:0 --kubeconfig "$work/x"
-check "a kubeconfig that cannot be written" 2 '' "^tandem: up: .*$work/no/such/x" up --quiet --listen 127.0.0.1:0 --kubeconfig "$work/no/such/x"
-check "a folder that cannot be made" 2 '' "^tandem: up: .*/dev/null/x" up --quiet --data /dev/null/x --listen 127.0.0.1:0 --kubeconfig "$work/x"
+check "an address that is none" 2 '' "^tandem: .*nonsense" up --quiet --listen nonsense --kubeconfig "$work/x"
+check "an address by name" 2 '' "^tandem: .*localhost" up --quiet --listen localhost:0 --kubeconfig "$work/x"
+check "a kubeconfig that cannot be written" 2 '' "^tandem: .*$work/no/such/x" up --quiet --listen 127.0.0.1:0 --kubeconfig "$work/no/such/x"
+check "a folder that cannot be made" 2 '' "^tandem: .*/dev/null/x" up --quiet --data /dev/null/x --listen 127.0.0.1:0 --kubeconfig "$work/x"
 check "help" 0 '^usage: tandem up ' '' up --help
 finish
