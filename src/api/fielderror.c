@@ -138,6 +138,31 @@ td_str td_field_error_type_name(enum td_field_error_type type)
     return TD_STR("Invalid value");
 }
 
+const char *td_field_error_reason(enum td_field_error_type type)
+{
+    switch (type) {
+    case TD_FIELD_REQUIRED:
+        return "FieldValueRequired";
+    case TD_FIELD_INVALID:
+        return "FieldValueInvalid";
+    case TD_FIELD_UNSUPPORTED:
+        return "FieldValueNotSupported";
+    case TD_FIELD_FORBIDDEN:
+        return "FieldValueForbidden";
+    case TD_FIELD_DUPLICATE:
+        return "FieldValueDuplicate";
+    case TD_FIELD_TOO_MANY:
+        return "FieldValueTooMany";
+    case TD_FIELD_TOO_LONG:
+        return "FieldValueTooLong";
+    case TD_FIELD_NOT_FOUND:
+        return "FieldValueNotFound";
+    case TD_FIELD_TYPE_INVALID:
+        return "FieldValueTypeInvalid";
+    }
+    return "FieldValueInvalid";
+}
+
 void td_field_error_write(const struct td_field_error *error, struct td_buf *out)
 {
     /* The caller checks its buffer once, at the end. */

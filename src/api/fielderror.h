@@ -69,5 +69,8 @@ void td_field_error_add(struct td_field_errors *errors, const struct td_field_pa
 /* "Required value", ... */
 td_str td_field_error_type_name(enum td_field_error_type type);
 
+/* The reason of the cause in a Status: "FieldValueRequired", ... */
+const char *td_field_error_reason(enum td_field_error_type type);
+
 /* The whole line: "spec.maxReplicas: Invalid value: -1: must be greater than or equal to 1". */
 void td_field_error_write(const struct td_field_error *error, struct td_buf *out);

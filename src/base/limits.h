@@ -56,6 +56,23 @@
 #define TD_PROCESS_ARGS_MAX 4096                   /* arguments, or variables, of one process */
 
 /* The local cluster. */
+#define TD_SIGHT_KEEP_DEPTH_MAX 16
+#define TD_SIGHT_RESOURCES_MAX ((size_t)1 << 16) /* kinds that discovery names */
+#define TD_SIGHT_SCALES_MAX ((size_t)1 << 18)    /* scales that are remembered */
+#define TD_SIGHT_BUCKETS_MAX ((size_t)1 << 23)   /* different labels of pods, by namespace */
+#define TD_MEASURE_VERSION_BYTES_MAX 32
+#define TD_MEASURE_PATH_BYTES_MAX ((size_t)65536) /* a selector may be long */
+#define TD_RECOMMEND_URGENT_MS 1000 /* from an OOM to the checkpoint that knows of it */
+#define TD_UPDATE_ARENA_BYTES_MAX ((size_t)2 << 30) /* pods and VPAs of one namespace */
+#define TD_RECOMMEND_CONTAINERS_MAX 1024            /* of one VPA */
+#define TD_RECOMMEND_OOMS_MAX 5000                  /* that wait for the next pass */
+#define TD_HOOK_BODY_BYTES_MAX ((size_t)5 << 20)    /* of a review, as upstream's */
+#define TD_HOOK_ANSWER_BYTES_MAX ((size_t)16 << 20) /* a patch can name every container */
+#define TD_HOOK_WAITING_MAX ((size_t)4096)          /* reviews that wait for what is being asked */
+#define TD_HOOK_NAMES_MAX 16                        /* that a certificate is for */
+#define TD_TALLY_FAMILIES_MAX 1024
+#define TD_TALLY_SERIES_MAX ((size_t)1 << 20)       /* of one family */
+#define TD_TALLY_TEXT_BYTES_MAX ((size_t)256 << 20) /* of one answer with all of them */
 #define TD_ENGINE_TICK_MS 5000 /* between two looks at what containers want and get */
 #define TD_ENGINE_NODES_MAX 10000
 #define TD_ENGINE_PODS_MAX ((size_t)1 << 18)       /* of all nodes */

@@ -43,6 +43,10 @@ static void access_write_line(const struct td_access_rule *rule, struct td_buf *
     td_quote_write(rule->group, out);
     (void)td_buf_append(out, TD_STR("], resources: ["));
     td_quote_write(td_buf_str(&resource), out);
+    if (rule->name.len > 0) {
+        (void)td_buf_append(out, TD_STR("], resourceNames: ["));
+        td_quote_write(rule->name, out);
+    }
     (void)td_buf_append(out, TD_STR("], verbs: ["));
     td_quote_write(rule->verb, out);
     (void)td_buf_append(out, TD_STR("] ("));
@@ -131,6 +135,9 @@ static void access_ask(struct td_client *client, struct td_client_flow *flow,
     td_json_set_str(&turn, what, TD_STR("resource"), rule->resource);
     td_json_set_str(&turn, what, TD_STR("subresource"), rule->subresource);
     td_json_set_str(&turn, what, TD_STR("namespace"), rule->namespace);
+    if (rule->name.len > 0) {
+        td_json_set_str(&turn, what, TD_STR("name"), rule->name);
+    }
     td_auto_buf body;
     td_buf_init(&body, TD_JSON_BYTES_MAX);
     td_json_write(object, &(struct td_json_format){.indent = 0}, &body);
@@ -166,6 +173,7 @@ struct td_access *td_access_check(struct td_client *client, struct td_client_flo
             .resource = td_arena_copy_str(&access->memory, rules[i].resource),
             .subresource = td_arena_copy_str(&access->memory, rules[i].subresource),
             .namespace = td_arena_copy_str(&access->memory, rules[i].namespace),
+            .name = td_arena_copy_str(&access->memory, rules[i].name),
         };
         access_ask(client, flow, question);
     }

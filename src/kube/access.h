@@ -18,6 +18,7 @@ struct td_access_rule {
     td_str resource;    /* plural: "deployments" */
     td_str subresource; /* empty: the object itself */
     td_str namespace;   /* empty: in all of them, or cluster-scoped */
+    td_str name;        /* of the only object; empty: every one */
 };
 
 struct td_access_result {

@@ -39,6 +39,7 @@ struct td_client_call {
     bool is_idempotent;
     bool has_new_credentials; /* a 401 was answered by forgetting them */
     unsigned tries;
+    unsigned tries_max;
     td_duration due;      /* the deadline, steady; INT64_MAX: none */
     td_duration in_line;  /* since when */
     td_duration deadline; /* as asked, for messages */
@@ -292,7 +293,7 @@ static td_duration call_pause(struct td_client_call *call, const struct td_clien
         call->flow->client->transport->ops->forget_credentials(call->flow->client->transport);
         return 0;
     }
-    if (call->tries >= TD_CLIENT_TRIES_MAX || (call->is_stream && !call_is_put_off(call, answer))) {
+    if (call->tries >= call->tries_max || (call->is_stream && !call_is_put_off(call, answer))) {
         return -1;
     }
     enum td_client_repeat repeat = td_client_reply_repeat(answer, reply, call->retry_after);
@@ -507,6 +508,7 @@ static struct td_client_call *call_new(struct td_client *client,
     call->flow = request->flow ? request->flow : client->shared;
     td_assert(call->flow->client == client);
     call->is_stream = is_stream;
+    call->tries_max = request->tries_max > 0 ? request->tries_max : TD_CLIENT_TRIES_MAX;
     call->is_idempotent = request->is_idempotent || td_str_equal(request->method, TD_STR("GET"));
     call_copy_request(call, request);
     call->deadline = request->deadline;

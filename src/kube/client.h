@@ -48,6 +48,7 @@ struct td_client_request {
     td_duration deadline; /* of everything, waiting and retries included, in real time unless the
                              clock is virtual; 0: 30 s, for a stream none */
     bool is_idempotent;   /* GETs always are; say so for a write that may be sent twice */
+    unsigned tries_max;   /* in all; 0: TD_CLIENT_TRIES_MAX */
     td_duration idle;     /* a stream's: real time without a byte after which it is cut; 0: none */
 };
 

@@ -46,6 +46,7 @@ struct td_events {
     struct events_item *last;
     size_t count;
     struct td_client_call *call; /* of the first item */
+    td_time named;               /* the last time that stands in a name */
     struct td_events_counts counts;
 };
 
@@ -72,15 +73,18 @@ static td_str events_type(const struct td_event *event)
     return event->is_warning ? TD_STR("Warning") : TD_STR("Normal");
 }
 
-static void events_set_name(struct events_write *write, td_str object)
+/* Names end with the time; a virtual clock may show the same one to several events, of which each
+ * needs a name of its own. */
+static void events_set_name(struct td_events *events, struct events_write *write, td_str object)
 {
+    events->named = write->now > events->named ? write->now : events->named + 1;
     td_str cut = td_str_slice(object, 0, 200); /* with the time below 253, as names have to be */
     int len = snprintf(write->name, sizeof(write->name), "%.*s.%llx", TD_STR_ARG(cut),
-                       (unsigned long long)write->now);
+                       (unsigned long long)events->named);
     td_str name = {.ptr = write->name, .len = (size_t)len};
     if (td_name_check_dns1123_subdomain(name, NULL) > 0) {
         (void)snprintf(write->name, sizeof(write->name), "event.%llx",
-                       (unsigned long long)write->now); /* an object whose name is no DNS name */
+                       (unsigned long long)events->named); /* an object whose name is no DNS name */
     }
 }
 
@@ -126,7 +130,7 @@ static void events_observe(struct td_events *events, const struct td_event *even
     struct events_entry *entry = td_events_cache_use(&events->log, td_buf_str(&events->key));
     if (entry->log.count == 0) {
         entry->log.first = write->now;
-        events_set_name(write, event->name);
+        events_set_name(events, write, event->name);
         memcpy(entry->log.name, write->name, sizeof(entry->log.name));
     }
     entry->log.count++;

@@ -85,6 +85,15 @@ static void call_keep(char *out, size_t size, td_str text)
 }
 
 /* Whole seconds, as API servers write it; a date counts as not said. */
+static td_time call_date(td_str value)
+{
+    char text[64];
+    call_keep(text, sizeof(text), value);
+    time_t seconds = curl_getdate(text, NULL);
+    bool is_read = seconds > 0 && seconds < INT64_MAX / TD_SECOND;
+    return is_read ? (td_time)seconds * TD_SECOND : 0;
+}
+
 static td_duration call_retry_after(td_str value)
 {
     int64_t seconds;
@@ -104,6 +113,7 @@ static void call_give_head(struct td_call *call)
         .status = call->status,
         .content_type = td_str_from(call->content_type),
         .retry_after = call->retry_after,
+        .date = call->date,
         .warning = td_str_from(call->warning),
     };
     if (call->events.head) {
@@ -126,6 +136,7 @@ size_t td_http_take_header(char *bytes, size_t size, size_t count, void *context
         (void)curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &status); /* known by now */
         call->status = (int)status;
         call->retry_after = -1;
+        call->date = 0;
         call->content_type[0] = '\0';
         call->warning[0] = '\0';
     } else if (line.len == 0 && call->status >= 200) {
@@ -135,6 +146,8 @@ size_t td_http_take_header(char *bytes, size_t size, size_t count, void *context
         call_keep(call->content_type, sizeof(call->content_type), value);
     } else if (call_header_is(line, TD_STR("Retry-After"), &value)) {
         call->retry_after = call_retry_after(value);
+    } else if (call_header_is(line, TD_STR("Date"), &value)) {
+        call->date = call_date(value);
     } else if (call->warning[0] == '\0' && call_header_is(line, TD_STR("Warning"), &value)) {
         call_keep(call->warning, sizeof(call->warning), value);
     }

@@ -136,8 +136,8 @@ static struct td_json *step_result(struct restriction_case *run, td_str op,
     const struct td_json *fail = td_json_get(run->in, TD_STR("fail"));
     td_str name = pod->meta.name;
     if (td_str_equal(op, TD_STR("canEvict"))) {
-        return td_json_new_bool(arena,
-                                td_restriction_can_evict(restriction, pod, NULL) == TD_EVICT_YES);
+        return td_json_new_bool(arena, td_restriction_can_evict(restriction, pod, NULL) ==
+                                           TD_EVICTION_YES);
     }
     if (td_str_equal(op, TD_STR("canUnboost"))) {
         return td_json_new_bool(arena, td_restriction_can_unboost(restriction, pod));
@@ -151,7 +151,7 @@ static struct td_json *step_result(struct restriction_case *run, td_str op,
     }
     bool is_evict = td_str_equal(op, TD_STR("evict"));
     td_str key = td_arena_format(arena, "%s:%.*s", is_evict ? "evict" : "resize", TD_STR_ARG(name));
-    bool is_ok = is_evict ? td_restriction_can_evict(restriction, pod, NULL) == TD_EVICT_YES
+    bool is_ok = is_evict ? td_restriction_can_evict(restriction, pod, NULL) == TD_EVICTION_YES
                           : td_restriction_view(restriction, pod) && has_resize_patch(run, pod);
     if (!is_ok || td_json_get(fail, key)) {
         return td_json_new_string(arena, TD_STR("error: refused"));

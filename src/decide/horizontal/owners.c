@@ -79,6 +79,22 @@ static struct entry *find_entry(struct td_owner_cache *cache, const struct td_ow
     return td_map_get(&cache->entries, write_key(&scratch, key));
 }
 
+void td_owner_cache_forget(struct td_owner_cache *cache, const struct td_owner_key *key)
+{
+    struct entry *entry = find_entry(cache, key);
+    if (entry) {
+        drop_entry(cache, entry);
+    }
+}
+
+static void tell_lookup(const struct td_owner_cache *cache, const struct td_owner_key *key,
+                        bool is_hit)
+{
+    if (cache->looked_up) {
+        cache->looked_up(cache->context, key, is_hit);
+    }
+}
+
 static struct entry *new_entry(struct td_owner_cache *cache, const struct td_owner_key *key,
                                td_time now)
 {
@@ -227,6 +243,7 @@ static void follow(struct td_owner_filter *filter, struct walk *walk,
         return;
     }
     filter->cache->hits++;
+    tell_lookup(filter->cache, &key, true);
     if (entry->answer == TD_OWNER_FORBIDDEN) {
         walk->is_opaque = true;
     } else if (entry->answer == TD_OWNER_FOUND && !is_another) {
@@ -280,6 +297,7 @@ static void want(struct td_owner_filter *filter, const struct td_owner_key *key)
     }
     filter->wanted[filter->wanted_count++] = *key;
     filter->cache->misses++;
+    tell_lookup(filter->cache, key, false);
 }
 
 static enum td_owner_verdict judge(struct td_owner_filter *filter, const struct td_pod *pod)

@@ -29,12 +29,17 @@
 #define TD_OWNER_MISSING_TTL_DEFAULT (15 * TD_SECOND) /* one sync period */
 #define TD_OWNER_SWEEP_DEFAULT (30 * TD_MINUTE)
 
+struct td_owner_key;
+
 struct td_owner_cache {
     struct td_map entries;
     td_duration ttl;
     td_duration missing_ttl;
     uint64_t hits;
     uint64_t misses;
+    /* For whoever counts lookups by kind; may be NULL. */
+    void (*looked_up)(void *context, const struct td_owner_key *key, bool is_hit);
+    void *context;
 };
 
 void td_owner_cache_init(struct td_owner_cache *cache, td_duration ttl, td_duration missing_ttl);
@@ -50,6 +55,9 @@ struct td_owner_key {
     td_str namespace;
     td_str name;
 };
+
+/* It changed: what is kept of it is not true any more. */
+void td_owner_cache_forget(struct td_owner_cache *cache, const struct td_owner_key *key);
 
 enum td_owner_answer {
     TD_OWNER_FOUND,

@@ -47,9 +47,8 @@ static void write_amount(struct td_buf *out, int64_t amount, bool is_cpu)
     td_quantity_write(&quantity, out);
 }
 
-/* How the target came about, up to the floor. */
-static void write_target(struct td_buf *out, const struct td_resource_account *resource,
-                         bool is_cpu)
+void td_account_write_target(const struct td_resource_account *resource, bool is_cpu,
+                             struct td_buf *out)
 {
     const struct td_bound_account *target = &resource->target;
     if (resource->detail[0]) {
@@ -78,7 +77,7 @@ static void write_resource(struct td_buf *out, const struct td_resource_account 
         (void)td_buf_append(out, TD_STR("not controlled by the policy\n"));
         return;
     }
-    write_target(out, resource, is_cpu);
+    td_account_write_target(resource, is_cpu, out);
     if (resource->rounded_to > 1) {
         (void)td_buf_append_format(out, "; rounded up to a multiple of %lld%s",
                                    (long long)resource->rounded_to, is_cpu ? "m" : " bytes");

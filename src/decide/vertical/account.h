@@ -73,4 +73,7 @@ bool td_confidence_allows(const struct td_account *account, double min_confidenc
 
 /* One paragraph for people, one line a resource, ending with what would change it. */
 void td_account_write(const struct td_account *account, struct td_buf *out);
+/* How the target of one resource came about, up to the floor: part of a sentence. */
+void td_account_write_target(const struct td_resource_account *resource, bool is_cpu,
+                             struct td_buf *out);
 struct td_json *td_account_json(struct td_arena *arena, const struct td_account *account);

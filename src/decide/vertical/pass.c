@@ -386,8 +386,8 @@ static bool try_evict(struct td_updater_pass *pass, struct td_updater_job *job,
     td_str detail = TD_STR_EMPTY;
     enum td_evict_verdict verdict =
         td_restriction_can_evict(&job->restriction, candidate->pod, &until);
-    if (verdict != TD_EVICT_YES) {
-        enum td_updater_rule rule = verdict == TD_EVICT_RESIZING
+    if (verdict != TD_EVICTION_YES) {
+        enum td_updater_rule rule = verdict == TD_EVICTION_RESIZING
                                         ? TD_RULE_RESIZING
                                         : td_updater_group_rule(job, candidate->pod, &detail);
         td_updater_note(pass, job, candidate->pod, candidate, rule, until, detail);

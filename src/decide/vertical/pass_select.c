@@ -30,8 +30,8 @@ static enum td_updater_rule evict_rule(const struct td_updater_job *job,
                                        const struct td_vertical_pod *pod,
                                        enum td_evict_verdict verdict, td_str *ret_detail)
 {
-    return verdict == TD_EVICT_RESIZING ? TD_RULE_RESIZING
-                                        : td_updater_group_rule(job, pod, ret_detail);
+    return verdict == TD_EVICTION_RESIZING ? TD_RULE_RESIZING
+                                           : td_updater_group_rule(job, pod, ret_detail);
 }
 
 /* The pod may be evicted, or a note says why not. */
@@ -41,7 +41,7 @@ static bool filter_eviction(struct td_updater_pass *pass, struct td_updater_job 
     td_time until = 0;
     td_str detail = TD_STR_EMPTY;
     enum td_evict_verdict verdict = td_restriction_can_evict(&job->restriction, pod, &until);
-    if (verdict == TD_EVICT_YES) {
+    if (verdict == TD_EVICTION_YES) {
         return true;
     }
     enum td_updater_rule rule = evict_rule(job, pod, verdict, &detail);

@@ -120,6 +120,13 @@ int td_recommender_status(struct td_recommender *recommender, struct td_arena *a
                           td_time now, struct td_vpa_status *ret, struct td_error *err);
 struct td_json *td_vpa_status_json(struct td_arena *arena, const struct td_vpa_status *status);
 
+/* What a controller adds to a status: a condition of its own (or, when it is not set, none of that
+ * type). After the last change td_vpa_status_compare tells anew whether it differs from the
+ * object's. Texts are borrowed. */
+void td_vpa_status_condition(struct td_vpa_status *status, td_str type, bool is_set, td_str reason,
+                             td_str message, td_time now);
+void td_vpa_status_compare(struct td_vpa_status *status, const struct td_vpa *object);
+
 /* The checkpoints to write for a VPA, by container name. The running memory windows are left out,
  * as upstream has it; OOMs in them are in the annotation. */
 struct td_stored_checkpoint {

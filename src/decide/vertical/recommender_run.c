@@ -245,12 +245,29 @@ int td_recommender_status(struct td_recommender *recommender, struct td_arena *a
     td_recommend(arena, &terms, subjects, count, &made.recommendation, &made.accounts);
     td_view_done(&view);
     status_conditions(recommender, arena, object, now, &made);
-    made.is_changed = !object->has_recommendation ||
-                      object->observed_generation != made.observed_generation ||
-                      !td_recommendation_equal(&made.recommendation, &object->recommendation) ||
-                      !conditions_equal(&made, object);
+    td_vpa_status_compare(&made, object);
     *ret = made;
     return TD_OK;
+}
+
+void td_vpa_status_condition(struct td_vpa_status *status, td_str type, bool is_set, td_str reason,
+                             td_str message, td_time now)
+{
+    struct conditions conditions = {.items = status->conditions, .count = status->condition_count};
+    if (is_set) {
+        condition_set(&conditions, type, true, reason, message, now);
+    } else {
+        condition_remove(&conditions, type);
+    }
+    status->condition_count = conditions.count;
+}
+
+void td_vpa_status_compare(struct td_vpa_status *status, const struct td_vpa *object)
+{
+    status->is_changed =
+        !object->has_recommendation || object->observed_generation != status->observed_generation ||
+        !td_recommendation_equal(&status->recommendation, &object->recommendation) ||
+        !conditions_equal(status, object);
 }
 
 struct td_json *td_vpa_status_json(struct td_arena *arena, const struct td_vpa_status *status)

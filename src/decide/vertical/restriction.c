@@ -214,19 +214,19 @@ static enum td_evict_verdict evict_while_resizing(struct td_restriction *restric
     td_time since = td_updater_state_resizing_since(restriction->state, pod->meta.namespace,
                                                     pod->meta.name, restriction->now);
     if (!group_is_disruptable(view)) {
-        return TD_EVICT_BUDGET;
+        return TD_EVICTION_BUDGET;
     }
     enum td_resize_status status = td_resize_status_of(pod);
     if (status != TD_RESIZE_DEFERRED && status != TD_RESIZE_IN_PROGRESS) {
-        return TD_EVICT_YES;
+        return TD_EVICTION_YES;
     }
     td_duration patience =
         status == TD_RESIZE_DEFERRED ? TD_RESIZE_DEFERRED_MAX : TD_RESIZE_RUNNING_MAX;
     if (restriction->now - since > patience) {
-        return TD_EVICT_YES;
+        return TD_EVICTION_YES;
     }
     *ret_until = since + patience;
-    return TD_EVICT_RESIZING;
+    return TD_EVICTION_RESIZING;
 }
 
 enum td_evict_verdict td_restriction_can_evict(struct td_restriction *restriction,
@@ -236,19 +236,19 @@ enum td_evict_verdict td_restriction_can_evict(struct td_restriction *restrictio
     td_time until = 0;
     const struct td_group_view *view = td_restriction_view(restriction, pod);
     if (!view) {
-        return TD_EVICT_NO_GROUP;
+        return TD_EVICTION_NO_GROUP;
     }
     if (pod->phase == TD_POD_PENDING) {
-        return TD_EVICT_YES;
+        return TD_EVICTION_YES;
     }
     if (view->fate == TD_GROUP_BELOW_MIN) {
-        return TD_EVICT_BELOW_MIN;
+        return TD_EVICTION_BELOW_MIN;
     }
     if (td_resize_status_of(pod) == TD_RESIZE_NONE) {
-        return group_is_disruptable(view) ? TD_EVICT_YES : TD_EVICT_BUDGET;
+        return group_is_disruptable(view) ? TD_EVICTION_YES : TD_EVICTION_BUDGET;
     }
     enum td_evict_verdict verdict = evict_while_resizing(restriction, view, pod, &until);
-    if (ret_until && verdict == TD_EVICT_RESIZING) {
+    if (ret_until && verdict == TD_EVICTION_RESIZING) {
         *ret_until = until;
     }
     return verdict;
@@ -273,7 +273,7 @@ static struct td_in_place_answer answer_resizing(struct td_restriction *restrict
         }
         return answer;
     }
-    if (evict_while_resizing(restriction, view, pod, &answer.until) == TD_EVICT_YES) {
+    if (evict_while_resizing(restriction, view, pod, &answer.until) == TD_EVICTION_YES) {
         answer.decision = TD_IN_PLACE_EVICT;
     }
     return answer;

@@ -125,11 +125,11 @@ enum td_resize_status {
 enum td_resize_status td_resize_status_of(const struct td_vertical_pod *pod);
 
 enum td_evict_verdict {
-    TD_EVICT_YES,
-    TD_EVICT_NO_GROUP,  /* not in a kept group */
-    TD_EVICT_BELOW_MIN, /* fewer pods than required */
-    TD_EVICT_BUDGET,    /* the group has lost enough */
-    TD_EVICT_RESIZING,  /* a resize is under way and not given up yet */
+    TD_EVICTION_YES,
+    TD_EVICTION_NO_GROUP,  /* not in a kept group */
+    TD_EVICTION_BELOW_MIN, /* fewer pods than required */
+    TD_EVICTION_BUDGET,    /* the group has lost enough */
+    TD_EVICTION_RESIZING,  /* a resize is under way and not given up yet */
 };
 
 /* *ret_until, when not NULL and the verdict is RESIZING, says when the resize is given up. */

@@ -88,7 +88,7 @@ static void test_restriction_never_passes_the_budget(void **unused)
         int evicted = 0;
         for (size_t i = 0; i < stage.pod_count; i++) {
             const struct td_vertical_pod *pod = &stage.pods[i];
-            bool may = td_restriction_can_evict(&rig.restriction, pod, NULL) == TD_EVICT_YES;
+            bool may = td_restriction_can_evict(&rig.restriction, pod, NULL) == TD_EVICTION_YES;
             if (pod->phase == TD_POD_PENDING) {
                 assert_true(may); /* nothing is lost with it, and it is not counted */
             }
@@ -153,9 +153,9 @@ static void test_restriction_judges_groups(void **unused)
         assert_int_equal(view->configured, rows[i].configured);
         enum td_evict_verdict verdict =
             td_restriction_can_evict(&rig.restriction, &stage.pods[0], NULL);
-        assert_int_equal(verdict, rows[i].fate == TD_GROUP_KEPT        ? TD_EVICT_YES
-                                  : rows[i].fate == TD_GROUP_BELOW_MIN ? TD_EVICT_BELOW_MIN
-                                                                       : TD_EVICT_NO_GROUP);
+        assert_int_equal(verdict, rows[i].fate == TD_GROUP_KEPT        ? TD_EVICTION_YES
+                                  : rows[i].fate == TD_GROUP_BELOW_MIN ? TD_EVICTION_BELOW_MIN
+                                                                       : TD_EVICTION_NO_GROUP);
         rig_done(&rig);
         stage_done(&stage);
     }

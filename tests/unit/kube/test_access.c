@@ -62,13 +62,20 @@ static void bed_done(struct bed *bed)
 }
 
 static const struct td_access_rule rules[] = {
-    {TD_STR_INIT("list"), TD_STR_INIT(""), TD_STR_INIT("pods"), TD_STR_INIT(""), TD_STR_INIT("")},
-    {TD_STR_INIT("patch"), TD_STR_INIT(""), TD_STR_INIT("pods"), TD_STR_INIT("resize"),
-     TD_STR_INIT("")},
-    {TD_STR_INIT("patch"), TD_STR_INIT("apps"), TD_STR_INIT("deployments"), TD_STR_INIT("scale"),
-     TD_STR_INIT("web")},
-    {TD_STR_INIT("get"), TD_STR_INIT("apps"), TD_STR_INIT("deployments"), TD_STR_INIT(""),
-     TD_STR_INIT("web")},
+    {.verb = TD_STR_INIT("list"), .resource = TD_STR_INIT("pods")},
+    {.verb = TD_STR_INIT("patch"),
+     .resource = TD_STR_INIT("pods"),
+     .subresource = TD_STR_INIT("resize")},
+    {.verb = TD_STR_INIT("patch"),
+     .group = TD_STR_INIT("apps"),
+     .resource = TD_STR_INIT("deployments"),
+     .subresource = TD_STR_INIT("scale"),
+     .namespace = TD_STR_INIT("web"),
+     .name = TD_STR_INIT("shop")},
+    {.verb = TD_STR_INIT("get"),
+     .group = TD_STR_INIT("apps"),
+     .resource = TD_STR_INIT("deployments"),
+     .namespace = TD_STR_INIT("web")},
 };
 
 /* Rules in their order, groups and subresources as in a Role. */
@@ -86,14 +93,15 @@ static void test_access_names_what_is_missing(void **state)
     assert_string_equal(
         bed.lines,
         "apiGroups: [\"\"], resources: [\"pods/resize\"], verbs: [\"patch\"] (ClusterRole)\n"
-        "apiGroups: [\"apps\"], resources: [\"deployments/scale\"], verbs: [\"patch\"] "
-        "(Role in namespace \"web\")\n");
-    assert_non_null(strstr(bed.fake.log.ptr,
-                           "POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews "
-                           "{\"apiVersion\":\"authorization.k8s.io/v1\",\"kind\":"
-                           "\"SelfSubjectAccessReview\",\"spec\":{\"resourceAttributes\":{"
-                           "\"verb\":\"patch\",\"group\":\"apps\",\"resource\":\"deployments\","
-                           "\"subresource\":\"scale\",\"namespace\":\"web\"}}}\n"));
+        "apiGroups: [\"apps\"], resources: [\"deployments/scale\"], resourceNames: [\"shop\"], "
+        "verbs: [\"patch\"] (Role in namespace \"web\")\n");
+    assert_non_null(
+        strstr(bed.fake.log.ptr,
+               "POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews "
+               "{\"apiVersion\":\"authorization.k8s.io/v1\",\"kind\":"
+               "\"SelfSubjectAccessReview\",\"spec\":{\"resourceAttributes\":{"
+               "\"verb\":\"patch\",\"group\":\"apps\",\"resource\":\"deployments\","
+               "\"subresource\":\"scale\",\"namespace\":\"web\",\"name\":\"shop\"}}}\n"));
     bed_done(&bed);
 }
 
