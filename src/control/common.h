@@ -1,0 +1,38 @@
+/*
+ * What every controller is given. Each has a file pair of its own: NAME_loop.h with new, start,
+ * stop and free. A controller observes through the sight, decides with the functions of decide/,
+ * acts through its flow of the client, tells events, and counts in the tally. started by the frame
+ * (controllers.h) when this process leads, stopped when it does not; stopped, it holds knowledge
+ * but writes nothing. All times are of the loop's clock.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "api/vpa.h"
+#include "base/str.h"
+
+struct td_client;
+struct td_client_flow;
+struct td_events;
+struct td_log;
+struct td_loop;
+struct td_measure_client;
+struct td_sight;
+struct td_tally;
+
+struct td_control {
+    struct td_loop *loop;
+    struct td_client *client;
+    struct td_client_flow *flow; /* of this controller */
+    struct td_sight *sight;
+    struct td_events *events;
+    struct td_measure_client *measures;
+    struct td_tally *tally;
+    struct td_log *log; /* may be NULL */
+    struct td_vpa_gates gates;
+    bool hvpa_gate;               /* Hvpa */
+    bool selection_strategy_gate; /* HPASelectionStrategy */
+    uint64_t seed;
+};

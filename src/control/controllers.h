@@ -1,0 +1,88 @@
+/*
+ * All controllers of one process: made from one set of flags, sharing sight, client, events, tally;
+ * those that act are started when this process holds their Lease and stopped when it loses it, the
+ * webhook serves always. Also the address for /metrics, /healthz, /readyz, /livez. `tandem run`
+ * puts it on a real cluster, `tandem up` on the local one, simulations on a virtual clock.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "control/hook.h"
+#include "control/horizontal_loop.h"
+#include "control/hvpa_loop.h"
+#include "control/recommend_loop.h"
+#include "control/rights.h"
+#include "control/update_loop.h"
+
+struct td_buf;
+struct td_controllers;
+struct td_error;
+struct td_transport;
+
+struct td_leader_options {
+    bool is_on; /* --leader-elect */
+    td_duration lease_duration;
+    td_duration renew_deadline;
+    td_duration retry_period;
+    td_str namespace; /* kube-system */
+    td_str identity;
+};
+
+struct td_controllers_options {
+    struct td_loop *loop;
+    struct td_log *log;
+    struct td_transport *transport; /* taken, also on failure */
+    double qps;
+    int burst;
+    bool has[TD_CONTROLLER_COUNT];
+    td_str vpa_namespace;
+    const td_str *ignored_namespaces;
+    size_t ignored_count;
+    const char *address; /* of /metrics and health; NULL: none */
+    bool checks_access;  /* asks at the start what is allowed, and says what is not */
+    struct td_leader_options leader;
+    /* The control member of each is filled in here. */
+    struct td_recommend_options recommend;
+    struct td_update_options update;
+    struct td_hook_options hook;
+    struct td_horizontal_options horizontal;
+    struct td_hvpa_options hvpa;
+    struct td_vpa_gates gates;
+    bool hvpa_gate;
+    bool selection_strategy_gate;
+    uint64_t seed;
+};
+
+/* Upstream's defaults of every flag. */
+struct td_controllers_options td_controllers_options_default(void);
+
+/* The value of --controllers: names with commas between them; TD_INVALID names the wrong one. */
+int td_controllers_choose(td_str list, bool has[TD_CONTROLLER_COUNT], struct td_error *err);
+
+/* Texts that options point at must live as long. TD_INVALID for a setting that cannot be, TD_IO
+ * for an address that is taken. */
+int td_controllers_new(const struct td_controllers_options *options, struct td_controllers **ret,
+                       struct td_error *err);
+void td_controllers_start(struct td_controllers *controllers);
+/* Ends what is under way, gives leases back, removes the webhooks when told so; done once. */
+void td_controllers_stop(struct td_controllers *controllers, void (*done)(void *context),
+                         void *context);
+void td_controllers_free(struct td_controllers *controllers);
+
+/* "ok", or what is not, one line each: /readyz. */
+bool td_controllers_is_ready(const struct td_controllers *controllers, struct td_buf *out);
+/* "OK", or which controller was silent for five of its intervals: /health-check, as upstream's. */
+bool td_controllers_is_active(const struct td_controllers *controllers, struct td_buf *out);
+/* Does this process act as that controller now? */
+bool td_controllers_is_leading(const struct td_controllers *controllers,
+                               enum td_controller_kind kind);
+/* What /metrics answers. */
+void td_controllers_write_metrics(struct td_controllers *controllers, struct td_buf *out);
+/* The port that the address listens on; 0: there is none. */
+uint16_t td_controllers_port(const struct td_controllers *controllers);
+struct td_hook *td_controllers_hook(struct td_controllers *controllers); /* may be NULL */

@@ -1,0 +1,306 @@
+/*
+ * What a process says of itself: metrics, and whether it lives and is ready. Gauges of shared parts
+ * (client, caches, leases, the process) are read when somebody asks.
+ */
+#include <stdio.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/http_server.h"
+#include "base/limits.h"
+#include "base/timefmt.h"
+#include "base/usage.h"
+#include "control/controllers_private.h"
+#include "control/sight.h"
+#include "control/sight_private.h"
+#include "control/tally.h"
+#include "kube/client.h"
+#include "kube/events.h"
+
+#define HTTP_FRESH (2 * TD_MINUTE + 30 * TD_SECOND) /* a quiet watch is confirmed each minute */
+#define HTTP_METRICS_TYPE "text/plain; version=0.0.4; charset=utf-8"
+#define HTTP_TEXT_TYPE "text/plain; charset=utf-8"
+
+/* ---- Metrics ---- */
+
+/* A series of the family without labels, or with one. */
+static struct td_tally_series *http_series(struct td_controllers *all,
+                                           const struct td_tally_declaration *declaration,
+                                           td_str label)
+{
+    const td_str values[] = {label};
+    return td_tally_series(td_tally_declare(all->tally, declaration), values);
+}
+
+static void http_set(struct td_controllers *all, const struct td_tally_declaration *declaration,
+                     td_str label, double value)
+{
+    struct td_tally_series *series = http_series(all, declaration, label);
+    if (declaration->kind == TD_TALLY_COUNTER) {
+        td_tally_add(series, value - td_tally_value(series));
+    } else {
+        td_tally_set(series, value);
+    }
+}
+
+static void http_tally_process(struct td_controllers *all)
+{
+    static const struct td_tally_declaration rows[] = {
+        {.name = "process_cpu_seconds_total",
+         .help = "User and system CPU time of the process.",
+         .kind = TD_TALLY_COUNTER},
+        {.name = "process_resident_memory_bytes",
+         .help = "Memory of the process that is resident.",
+         .kind = TD_TALLY_GAUGE},
+        {.name = "process_virtual_memory_bytes",
+         .help = "Address space of the process.",
+         .kind = TD_TALLY_GAUGE},
+        {.name = "process_open_fds", .help = "Open file descriptors.", .kind = TD_TALLY_GAUGE},
+        {.name = "process_max_fds",
+         .help = "File descriptors that may be open.",
+         .kind = TD_TALLY_GAUGE},
+    };
+    struct td_usage usage = td_usage_read();
+    http_set(all, &rows[0], TD_STR_EMPTY, usage.cpu_seconds);
+    http_set(all, &rows[1], TD_STR_EMPTY, (double)usage.resident_bytes);
+    http_set(all, &rows[2], TD_STR_EMPTY, (double)usage.virtual_bytes);
+    http_set(all, &rows[3], TD_STR_EMPTY, (double)usage.open_files);
+    http_set(all, &rows[4], TD_STR_EMPTY, (double)usage.files_max);
+}
+
+static void http_tally_client(struct td_controllers *all)
+{
+    static const struct td_tally_declaration rows[] = {
+        {.name = "tandem_client_calls_total",
+         .help = "Requests sent to the API server.",
+         .kind = TD_TALLY_COUNTER},
+        {.name = "tandem_client_retries_total",
+         .help = "Requests sent once more.",
+         .kind = TD_TALLY_COUNTER},
+        {.name = "tandem_client_failures_total",
+         .help = "Requests given up.",
+         .kind = TD_TALLY_COUNTER},
+        {.name = "tandem_client_wait_seconds_total",
+         .help = "Time that requests waited for the rate limit.",
+         .kind = TD_TALLY_COUNTER},
+        {.name = "tandem_access_missing",
+         .help = "Permissions that were missing at the start.",
+         .kind = TD_TALLY_GAUGE},
+    };
+    struct td_client_counts counts = td_client_counts(all->client);
+    http_set(all, &rows[0], TD_STR_EMPTY, (double)counts.calls);
+    http_set(all, &rows[1], TD_STR_EMPTY, (double)counts.retries);
+    http_set(all, &rows[2], TD_STR_EMPTY, (double)counts.failures);
+    http_set(all, &rows[3], TD_STR_EMPTY, (double)counts.waited_ns / 1e9);
+    http_set(all, &rows[4], TD_STR_EMPTY, (double)all->access_missing);
+}
+
+static void http_tally_caches(struct td_controllers *all)
+{
+    static const struct td_tally_declaration rows[] = {
+        {.name = "tandem_cache_objects",
+         .help = "Objects held of a resource.",
+         .kind = TD_TALLY_GAUGE,
+         .labels = {"resource"}},
+        {.name = "tandem_cache_bytes",
+         .help = "Memory of the objects held of a resource.",
+         .kind = TD_TALLY_GAUGE,
+         .labels = {"resource"}},
+        {.name = "tandem_cache_age_seconds",
+         .help = "Time since the server last confirmed what is held of a resource; -1: never.",
+         .kind = TD_TALLY_GAUGE,
+         .labels = {"resource"}},
+        {.name = "tandem_cache_failures_total",
+         .help = "Lists and watches of a resource that ended in trouble.",
+         .kind = TD_TALLY_COUNTER,
+         .labels = {"resource"}},
+    };
+    for (size_t kind = 0; kind < TD_SIGHT_COUNT; kind++) {
+        const struct td_cache *cache = td_sight_cache(all->sight, (enum td_sight_kind)kind);
+        if (!cache) {
+            continue;
+        }
+        char resource[128];
+        const struct td_sight_row *row = &td_sight_rows[kind];
+        (void)snprintf(resource, sizeof(resource), "%s%s%s", row->plural, *row->group ? "." : "",
+                       row->group); /* names of ours, all shorter */
+        td_str label = td_str_from(resource);
+        td_duration age = td_cache_age(cache);
+        struct td_cache_counts counts = td_cache_counts(cache);
+        http_set(all, &rows[0], label, (double)td_cache_count(cache));
+        http_set(all, &rows[1], label, (double)counts.bytes);
+        http_set(all, &rows[2], label, age == INT64_MAX ? -1 : (double)age / (double)TD_SECOND);
+        http_set(all, &rows[3], label, (double)counts.failures);
+    }
+}
+
+static void http_tally_controllers(struct td_controllers *all)
+{
+    static const struct td_tally_declaration rows[] = {
+        {.name = "leader_election_master_status",
+         .help = "Whether this process holds a lease: 1 or 0.",
+         .kind = TD_TALLY_GAUGE,
+         .labels = {"name"}},
+        {.name = "tandem_events_written_total",
+         .help = "Events written.",
+         .kind = TD_TALLY_COUNTER,
+         .labels = {"controller"}},
+        {.name = "tandem_events_lost_total",
+         .help = "Events refused, or dropped because too many waited.",
+         .kind = TD_TALLY_COUNTER,
+         .labels = {"controller"}},
+    };
+    for (size_t kind = 0; kind < TD_CONTROLLER_COUNT; kind++) {
+        const struct controllers_one *one = &all->ones[kind];
+        td_str name = td_str_from(td_controller_name(one->kind));
+        if (one->lease) {
+            http_set(all, &rows[0], td_str_from(td_controller_lease(one->kind)),
+                     one->state == CONTROLLERS_RUNNING);
+        }
+        if (one->events) {
+            struct td_events_counts counts = td_events_counts(one->events);
+            http_set(all, &rows[1], name, (double)counts.written);
+            http_set(all, &rows[2], name, (double)(counts.failed + counts.dropped));
+        }
+    }
+}
+
+void td_controllers_write_metrics(struct td_controllers *controllers, struct td_buf *out)
+{
+    http_tally_process(controllers);
+    http_tally_client(controllers);
+    http_tally_caches(controllers);
+    http_tally_controllers(controllers);
+    td_tally_write(controllers->tally, out);
+}
+
+/* ---- Health ---- */
+
+static bool http_is_one_ready(const struct controllers_one *one, struct td_buf *out)
+{
+    if (one->state == CONTROLLERS_WAITING && !one->has_leader) {
+        (void)td_buf_append_format(out, "%s: neither leads nor knows who does\n",
+                                   td_controller_name(one->kind));
+        return false;
+    }
+    return true;
+}
+
+static bool http_is_sight_ready(const struct td_controllers *all, struct td_buf *out)
+{
+    td_duration age = td_sight_age(all->sight);
+    if (!td_sight_is_synced(all->sight)) {
+        (void)td_buf_append(out, TD_STR("sight: the cluster's objects are not yet listed\n"));
+        return false;
+    }
+    if (age > HTTP_FRESH) {
+        char text[TD_DURATION_TEXT_BYTES];
+        (void)td_duration_format(age - age % TD_SECOND, text);
+        (void)td_buf_append_format(out, "sight: what is known of the cluster is %s old\n", text);
+        return false;
+    }
+    return true;
+}
+
+/* A Service has only pods that are ready behind it: its webhook cannot be seen at work before. */
+static bool http_is_hook_ready(const struct td_controllers *all, struct td_buf *out)
+{
+    td_str trouble = all->hook ? td_hook_trouble(all->hook) : TD_STR_EMPTY;
+    if (trouble.len > 0) {
+        (void)td_buf_append_format(out, "webhook: %.*s\n", TD_STR_ARG(trouble));
+    }
+    bool is_by_service = all->options.hook.listen && !all->options.hook.is_by_url;
+    return trouble.len == 0 || is_by_service;
+}
+
+bool td_controllers_is_ready(const struct td_controllers *controllers, struct td_buf *out)
+{
+    bool is_ready = http_is_sight_ready(controllers, out);
+    is_ready = http_is_hook_ready(controllers, out) && is_ready;
+    for (size_t kind = 0; kind < TD_CONTROLLER_COUNT; kind++) {
+        is_ready = http_is_one_ready(&controllers->ones[kind], out) && is_ready;
+    }
+    if (controllers->is_ending) {
+        (void)td_buf_append(out, TD_STR("stopping\n"));
+        is_ready = false;
+    }
+    if (is_ready) {
+        (void)td_buf_append(out, TD_STR("ok"));
+    }
+    return is_ready;
+}
+
+bool td_controllers_is_active(const struct td_controllers *controllers, struct td_buf *out)
+{
+    td_auto_arena arena;
+    td_arena_init(&arena, TD_LOG_LINE_BYTES_MAX);
+    for (size_t kind = 0; kind < TD_CONTROLLER_COUNT; kind++) {
+        td_str silence = controllers_silence(&controllers->ones[kind], &arena);
+        if (silence.len > 0) {
+            (void)td_buf_append_format(out, "Error: %.*s", TD_STR_ARG(silence));
+            return false;
+        }
+    }
+    (void)td_buf_append(out, TD_STR("OK"));
+    return true;
+}
+
+/* ---- The server ---- */
+
+static int http_answer(struct td_controllers *all, td_str path, struct td_buf *out,
+                       const char **ret_type)
+{
+    *ret_type = HTTP_TEXT_TYPE;
+    if (td_str_equal(path, TD_STR("/metrics"))) {
+        *ret_type = HTTP_METRICS_TYPE;
+        td_controllers_write_metrics(all, out);
+        return out->is_full ? 500 : 200;
+    }
+    if (td_str_equal(path, TD_STR("/healthz")) || td_str_equal(path, TD_STR("/livez"))) {
+        (void)td_buf_append(out, TD_STR("ok"));
+        return 200;
+    }
+    if (td_str_equal(path, TD_STR("/readyz"))) {
+        return td_controllers_is_ready(all, out) ? 200 : 503;
+    }
+    if (td_str_equal(path, TD_STR("/health-check"))) {
+        return td_controllers_is_active(all, out) ? 200 : 500;
+    }
+    (void)td_buf_append(out, TD_STR("404 page not found\n"));
+    return 404;
+}
+
+static void http_handle(struct td_http_exchange *exchange, const struct td_http_request *request,
+                        void *context)
+{
+    td_auto_buf body;
+    td_buf_init(&body, TD_TALLY_TEXT_BYTES_MAX);
+    const char *type = HTTP_TEXT_TYPE;
+    int status = 405;
+    td_str path = td_str_slice(request->target, 0, td_str_find(request->target, '?', 0));
+    if (td_str_equal(request->method, TD_STR("GET")) ||
+        td_str_equal(request->method, TD_STR("HEAD"))) {
+        status = http_answer(context, path, &body, &type);
+    } else {
+        (void)td_buf_append(&body, TD_STR("only GET and HEAD are answered\n"));
+    }
+    const struct td_http_header headers[] = {
+        {.name = TD_STR("Content-Type"), .value = td_str_from(type)}};
+    td_http_reply(exchange, status, headers, 1, td_buf_str(&body));
+}
+
+int controllers_listen(struct td_controllers *controllers, struct td_error *err)
+{
+    const struct td_http_server_options options = {
+        .loop = controllers->options.loop,
+        .address = controllers->options.address,
+        .handler = http_handle,
+        .context = controllers,
+    };
+    return td_http_server_new(&options, &controllers->server, err);
+}
+
+uint16_t td_controllers_port(const struct td_controllers *controllers)
+{
+    return controllers->server ? td_http_server_port(controllers->server) : 0;
+}

@@ -1,0 +1,49 @@
+/*
+ * Why an autoscaler decided what it did, what it would do next, and what would change it; for a pod
+ * which VPA manages it, or why none does; for a workload who acts on it. What the controllers read
+ * is read (control/glance.h), their own deciders are asked without writing, and their accounts are
+ * rendered, as text for people and as the same tree for programs. What is missing (metrics, a
+ * webhook, an owner) is said with the next step. One thread, the loop's.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "base/str.h"
+
+struct td_explain;
+struct td_glance;
+struct td_json;
+
+enum td_explain_kind {
+    TD_EXPLAIN_VPA,
+    TD_EXPLAIN_HPA,
+    TD_EXPLAIN_HVPA,
+    TD_EXPLAIN_POD,
+    TD_EXPLAIN_WORKLOAD,
+};
+
+struct td_explain_subject {
+    enum td_explain_kind kind;
+    td_str workload; /* of a workload: "Deployment"; else empty */
+    td_str namespace;
+    td_str name;
+};
+
+/* From a word such as "vpa", "deploy", "statefulsets.apps", as kubectl takes them; TD_INVALID with
+ * the words that there are. Namespace and name stay as they are. */
+int td_explain_parse_kind(td_str word, struct td_explain_subject *ret, struct td_error *err);
+
+/* Valid during the call. */
+struct td_explanation {
+    int code; /* TD_OK; TD_NOT_FOUND: there is no such object; else it could not be found out */
+    struct td_error err;
+    td_str text; /* ends with a newline */
+    const struct td_json *json;
+};
+typedef void (*td_explain_fn)(void *context, const struct td_explanation *explanation);
+
+/* On a glance that is there; `fn` is called once, from the loop, unless it is freed before. */
+struct td_explain *td_explain_start(struct td_glance *glance,
+                                    const struct td_explain_subject *subject, td_explain_fn fn,
+                                    void *context);
+void td_explain_free(struct td_explain *explain); /* not from inside `fn` */

@@ -1,0 +1,358 @@
+#include "control/glance.h"
+
+#include "base/alloc.h"
+#include "base/json.h"
+#include "base/limits.h"
+#include "base/loop.h"
+#include "base/timefmt.h"
+#include "control/measure_client.h"
+#include "control/tally.h"
+#include "kube/client.h"
+#include "kube/verbs.h"
+
+#define GLANCE_POLL (10 * TD_MILLISECOND)
+#define GLANCE_PATIENCE (30 * TD_SECOND)
+#define GLANCE_STALE (5 * TD_MINUTE) /* of metrics */
+#define GLANCE_APART_MIN TD_MINUTE   /* clocks of machines differ by less */
+#define GLANCE_LEASE_MAX TD_MINUTE   /* as the updater's */
+#define GLANCE_HOOK "vpa-webhook-config"
+
+td_time td_glance_now(const struct td_glance *glance)
+{
+    return td_clock_wall(td_loop_clock(glance->loop));
+}
+
+static void glance_end(struct td_glance *glance, int code, const struct td_error *err)
+{
+    td_glance_fn done = glance->done;
+    glance->done = NULL;
+    td_timer_stop(glance->poll);
+    done(glance->context, code, err);
+}
+
+/* ---- The webhook: is it registered, does its heart beat ---- */
+
+static td_time glance_lease_time(td_str body)
+{
+    td_auto_arena arena;
+    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    struct td_json *lease;
+    struct td_instant at;
+    if (td_json_parse(&arena, body, NULL, &lease, NULL) != TD_OK) {
+        return TD_TIME_NONE;
+    }
+    const struct td_json *text = td_json_get_path(lease, "spec.renewTime");
+    bool is_read = td_json_is(text, TD_JSON_TYPE_STRING) &&
+                   (td_time_parse(text->text, &at, NULL) == TD_OK ||
+                    td_time_parse_fraction(text->text, 6, &at, NULL) == TD_OK);
+    return is_read ? td_time_from_instant(at) : TD_TIME_NONE;
+}
+
+static void glance_get(struct td_glance *glance, const struct td_api_path *path,
+                       td_client_done_fn done)
+{
+    td_auto_arena arena;
+    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    struct td_client_request request;
+    struct td_error err = TD_ERROR_INIT;
+    if (td_verb_get(&arena, path, &request, &err) != TD_OK) {
+        glance_end(glance, err.code, &err);
+        return;
+    }
+    request.flow = glance->flow;
+    glance->call = td_client_send(glance->client, &request, done, glance);
+}
+
+static void glance_lease_read(void *context, const struct td_client_reply *reply)
+{
+    struct td_glance *glance = context;
+    const struct td_error none = TD_ERROR_INIT;
+    glance->call = NULL;
+    if (reply->code == TD_OK) {
+        glance->hook_renewed = glance_lease_time(reply->body);
+    }
+    glance->is_hook_known =
+        glance->is_hook_known && (reply->code == TD_OK || reply->code == TD_NOT_FOUND);
+    glance_end(glance, TD_OK, &none);
+}
+
+static void glance_hook_read(void *context, const struct td_client_reply *reply)
+{
+    struct td_glance *glance = context;
+    glance->call = NULL;
+    glance->has_hook = reply->code == TD_OK;
+    glance->is_hook_known = reply->code == TD_OK || reply->code == TD_NOT_FOUND;
+    const struct td_api_path path = {
+        .group = TD_STR("coordination.k8s.io"),
+        .version = TD_STR("v1"),
+        .namespace = glance->update.lease_namespace,
+        .plural = TD_STR("leases"),
+        .name = glance->update.lease_name,
+    };
+    glance_get(glance, &path, glance_lease_read);
+}
+
+td_str td_glance_hook_trouble(const struct td_glance *glance, struct td_arena *arena)
+{
+    if (!glance->is_hook_known) {
+        return TD_STR_EMPTY; /* without the right to look there is nothing to say */
+    }
+    if (!glance->has_hook) {
+        return TD_STR("no webhook for pods is registered (" GLANCE_HOOK "), so pods come back "
+                      "unchanged; run the admission controller: tandem run");
+    }
+    td_duration age =
+        glance->hook_renewed == TD_TIME_NONE ? 0 : td_glance_now(glance) - glance->hook_renewed;
+    if (glance->hook_renewed == TD_TIME_NONE || age <= GLANCE_LEASE_MAX) {
+        return glance->hook_renewed == TD_TIME_NONE
+                   ? TD_STR("the webhook's lease is missing: no admission controller says that it "
+                            "changes pods; look at its log")
+                   : TD_STR_EMPTY;
+    }
+    char text[TD_DURATION_TEXT_BYTES];
+    (void)td_duration_format(age - age % TD_SECOND, text);
+    return td_arena_format(arena,
+                           "the admission controller has not said for %s that it changes pods, so "
+                           "nothing is evicted; is it running? look at its log",
+                           text);
+}
+
+/* ---- Metrics ---- */
+
+static void glance_sample(void *context, const struct td_pod_measure *measure)
+{
+    struct td_glance *glance = context;
+    if (glance->measured == TD_TIME_NONE || measure->time > glance->measured) {
+        glance->measured = measure->time;
+    }
+}
+
+static void glance_measured(void *context, int code, const struct td_error *err)
+{
+    struct td_glance *glance = context;
+    glance->measure = NULL;
+    glance->metrics_error = *err;
+    glance->metrics_error.code = code;
+    const struct td_api_path path = {
+        .group = TD_STR("admissionregistration.k8s.io"),
+        .version = TD_STR("v1"),
+        .plural = TD_STR("mutatingwebhookconfigurations"),
+        .name = TD_STR(GLANCE_HOOK),
+    };
+    glance_get(glance, &path, glance_hook_read);
+}
+
+td_str td_glance_metrics_trouble(const struct td_glance *glance, struct td_arena *arena)
+{
+    if (glance->metrics_error.code != TD_OK) {
+        return td_arena_format(arena,
+                               "metrics of pods cannot be read: %s; is a metrics server installed? "
+                               "kubectl top pods",
+                               glance->metrics_error.message);
+    }
+    if (glance->measured == TD_TIME_NONE) {
+        return TD_STR("there are no metrics of pods; is a metrics server installed? kubectl top "
+                      "pods");
+    }
+    td_duration age = td_glance_now(glance) - glance->measured;
+    if (age <= GLANCE_STALE) {
+        return TD_STR_EMPTY;
+    }
+    char text[TD_DURATION_TEXT_BYTES];
+    (void)td_duration_format(age - age % TD_SECOND, text);
+    return td_arena_format(arena,
+                           "the newest metrics of pods are %s old, and nothing is learnt from old "
+                           "ones; look at the metrics server",
+                           text);
+}
+
+/* ---- The sight ---- */
+
+static const char *glance_kind_name(enum td_sight_kind kind)
+{
+    static const char *const names[TD_SIGHT_COUNT] = {
+        [TD_SIGHT_PODS] = "pods",
+        [TD_SIGHT_VPAS] = "verticalpodautoscalers",
+        [TD_SIGHT_CHECKPOINTS] = "verticalpodautoscalercheckpoints",
+        [TD_SIGHT_HPAS] = "horizontalpodautoscalers",
+        [TD_SIGHT_OWN_HPAS] = "horizontalpodautoscalers.autoscaling.tandem.dev",
+        [TD_SIGHT_HVPAS] = "hvpas",
+        [TD_SIGHT_LIMIT_RANGES] = "limitranges",
+        [TD_SIGHT_NODES] = "nodes",
+        [TD_SIGHT_DEPLOYMENTS] = "deployments",
+        [TD_SIGHT_REPLICA_SETS] = "replicasets",
+        [TD_SIGHT_STATEFUL_SETS] = "statefulsets",
+        [TD_SIGHT_DAEMON_SETS] = "daemonsets",
+        [TD_SIGHT_JOBS] = "jobs",
+        [TD_SIGHT_CRON_JOBS] = "cronjobs",
+        [TD_SIGHT_REPLICATION_CONTROLLERS] = "replicationcontrollers",
+    };
+    return names[kind];
+}
+
+/* What stands in the way for good; a kind that the cluster does not have does not. */
+static int glance_trouble(const struct td_glance *glance, bool is_late, struct td_error *err)
+{
+    for (size_t kind = 0; kind < TD_SIGHT_COUNT; kind++) {
+        const struct td_cache *cache = td_sight_cache(glance->sight, (enum td_sight_kind)kind);
+        const struct td_error *trouble = td_cache_trouble(cache);
+        if (td_cache_is_synced(cache) || trouble->code == TD_NOT_FOUND ||
+            (trouble->code == TD_OK && !is_late)) {
+            continue;
+        }
+        return td_error_set(err, trouble->code == TD_OK ? TD_TIMEOUT : trouble->code, "%s: %s",
+                            glance_kind_name((enum td_sight_kind)kind),
+                            trouble->code == TD_OK ? "the list has not come in time"
+                                                   : trouble->message);
+    }
+    return TD_OK;
+}
+
+static void glance_poll(struct td_timer *timer, void *context)
+{
+    static const struct td_measure_handler handler = {.pod = glance_sample,
+                                                      .done = glance_measured};
+    struct td_glance *glance = context;
+    td_duration waited = td_clock_machine(td_loop_clock(glance->loop)) - glance->began;
+    struct td_error err = TD_ERROR_INIT;
+    if (td_sight_is_synced(glance->sight)) {
+        glance->measure =
+            td_measure_pods(glance->measures, TD_STR_EMPTY, TD_STR_EMPTY, &handler, glance);
+    } else if (glance_trouble(glance, waited > glance->patience, &err) != TD_OK) {
+        glance_end(glance, err.code, &err);
+    } else {
+        td_timer_set_machine(timer, GLANCE_POLL);
+    }
+}
+
+/* ---- What time it is there ---- */
+
+static void glance_dated(void *context, const struct td_call_head *head)
+{
+    struct td_glance *glance = context;
+    struct td_clock *clock = td_loop_clock(glance->loop);
+    td_duration apart = head->date > 0 ? head->date - td_clock_wall(clock) : 0;
+    bool is_apart = apart > GLANCE_APART_MIN || apart < -GLANCE_APART_MIN;
+    if (clock->kind == TD_CLOCK_ACCELERATED && is_apart) {
+        clock->wall_start += apart;
+    }
+}
+
+static void glance_ignore(void *context, td_str bytes)
+{
+    (void)context;
+    (void)bytes;
+}
+
+static void glance_answered(void *context, int code, const struct td_error *err)
+{
+    struct td_glance *glance = context;
+    glance->call = NULL;
+    if (code != TD_OK) {
+        glance_end(glance, code, err);
+        return;
+    }
+    td_sight_start(glance->sight);
+    td_timer_set_machine(glance->poll, GLANCE_POLL);
+}
+
+/* ---- The whole ---- */
+
+static int glance_make(struct td_glance *glance, struct td_log *log, struct td_error *err)
+{
+    struct td_controllers_options defaults = td_controllers_options_default();
+    struct td_sight_options sight = {.loop = glance->loop, .client = glance->client, .log = log};
+    for (size_t kind = 0; kind < TD_SIGHT_COUNT; kind++) {
+        sight.wants[kind] = true;
+    }
+    int code = td_sight_new(&sight, &glance->sight, err);
+    if (code != TD_OK) {
+        return code;
+    }
+    const struct td_control control = {
+        .loop = glance->loop,
+        .client = glance->client,
+        .flow = glance->flow,
+        .sight = glance->sight,
+        .measures = glance->measures,
+        .tally = glance->tally,
+        .log = log,
+        .gates = defaults.gates,
+        .hvpa_gate = true,
+        .selection_strategy_gate = defaults.selection_strategy_gate,
+    };
+    defaults.recommend.control = control;
+    defaults.update.control = control;
+    defaults.horizontal.control = control;
+    defaults.horizontal.serves_builtin = true; /* whoever serves it, it decides the same */
+    defaults.hvpa.control = control;
+    glance->update = defaults.update;
+    code = td_recommend_loop_new(&defaults.recommend, &glance->recommend, err);
+    code = code == TD_OK ? td_horizontal_loop_new(&defaults.horizontal, &glance->horizontal, err)
+                         : code;
+    defaults.hvpa.recommend = glance->recommend;
+    defaults.hvpa.gather = glance->horizontal;
+    return code == TD_OK ? td_hvpa_loop_new(&defaults.hvpa, &glance->hvpa, err) : code;
+}
+
+int td_glance_new(const struct td_glance_options *options, struct td_glance **ret,
+                  struct td_error *err)
+{
+    struct td_glance *glance = td_alloc_zero(1, sizeof(*glance));
+    const struct td_client_options client = {.loop = options->loop,
+                                             .transport = options->transport};
+    glance->loop = options->loop;
+    glance->measured = TD_TIME_NONE;
+    glance->hook_renewed = TD_TIME_NONE;
+    glance->patience = options->patience > 0 ? options->patience : GLANCE_PATIENCE;
+    glance->client = td_client_new(&client);
+    glance->flow = td_client_flow_new(glance->client, TD_STR("glance"));
+    glance->tally = td_tally_new();
+    glance->measures = td_measure_client_new(options->loop, glance->client, glance->flow);
+    glance->poll = td_timer_new(options->loop, glance_poll, glance);
+    int code = glance_make(glance, options->log, err);
+    if (code != TD_OK) {
+        td_glance_free(glance);
+        return code;
+    }
+    *ret = glance;
+    return TD_OK;
+}
+
+void td_glance_start(struct td_glance *glance, td_glance_fn done, void *context)
+{
+    glance->done = done;
+    glance->context = context;
+    glance->began = td_clock_machine(td_loop_clock(glance->loop));
+    static const struct td_call_events events = {
+        .head = glance_dated, .body = glance_ignore, .end = glance_answered};
+    const struct td_client_request request = {
+        .flow = glance->flow,
+        .method = TD_STR("GET"),
+        .path = TD_STR("/version"),
+        .deadline = glance->patience,
+    };
+    glance->call = td_client_stream(glance->client, &request, &events, glance);
+}
+
+void td_glance_free(struct td_glance *glance)
+{
+    if (!glance) {
+        return;
+    }
+    if (glance->measure) {
+        td_measure_cancel(glance->measure);
+    }
+    if (glance->call) {
+        td_client_cancel(glance->call);
+    }
+    td_hvpa_loop_free(glance->hvpa);
+    td_horizontal_loop_free(glance->horizontal);
+    td_recommend_loop_free(glance->recommend);
+    td_measure_client_free(glance->measures);
+    td_sight_free(glance->sight);
+    td_timer_free(glance->poll);
+    td_client_free(glance->client);
+    td_tally_free(glance->tally);
+    td_free(glance);
+}

@@ -1,0 +1,74 @@
+/*
+ * A cluster seen once, by somebody who only asks: the client, the sight and the same controllers
+ * that `tandem run` has, none of them started, so that their dry functions can be called. Nothing
+ * is ever written. Times are the cluster's: a local one has a clock of its own, and then the loop's
+ * clock, when it is an accelerated one, is moved to where the server's is. One thread, the loop's;
+ * one look, then it is freed.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "control/controllers.h"
+#include "control/sight.h"
+
+struct td_client_call;
+struct td_glance;
+struct td_measure_call;
+struct td_measure_client;
+struct td_timer;
+
+struct td_glance_options {
+    struct td_loop *loop;
+    struct td_transport *transport; /* taken, also on failure */
+    struct td_log *log;             /* may be NULL */
+    td_duration patience;           /* machine's time until it gives up; 0: 30 s */
+};
+
+/* TD_OK, or why the cluster cannot be seen: one line in err. */
+typedef void (*td_glance_fn)(void *context, int code, const struct td_error *err);
+
+/* All members may be read once it is there. */
+struct td_glance {
+    struct td_loop *loop;
+    struct td_client *client;
+    struct td_client_flow *flow;
+    struct td_sight *sight;
+    struct td_measure_client *measures;
+    struct td_tally *tally;
+    struct td_recommend_loop *recommend;
+    struct td_horizontal_loop *horizontal;
+    struct td_hvpa_loop *hvpa;
+    struct td_update_options update;
+
+    td_time measured;              /* the newest metrics of pods; TD_TIME_NONE: there are none */
+    struct td_error metrics_error; /* why not; code TD_OK: they could be read */
+    bool is_hook_known;            /* somebody registered a webhook for pods, or it is known that
+                                      nobody did */
+    bool has_hook;
+    td_time hook_renewed; /* of the lease of the admission controller; TD_TIME_NONE: none */
+
+    struct td_timer *poll; /* private, as all below */
+    struct td_measure_call *measure;
+    struct td_client_call *call;
+    td_duration began;
+    td_duration patience;
+    td_glance_fn done;
+    void *context;
+};
+
+int td_glance_new(const struct td_glance_options *options, struct td_glance **ret,
+                  struct td_error *err);
+/* `done` is called once, from the loop, unless it is freed before. */
+void td_glance_start(struct td_glance *glance, td_glance_fn done, void *context);
+void td_glance_free(struct td_glance *glance); /* not from inside `done` */
+
+td_time td_glance_now(const struct td_glance *glance);
+
+/* Why evicted pods would come back unchanged, with the next step; empty: they would not. */
+td_str td_glance_hook_trouble(const struct td_glance *glance, struct td_arena *arena);
+/* Why there are no fresh metrics, with the next step; empty: there are. */
+td_str td_glance_metrics_trouble(const struct td_glance *glance, struct td_arena *arena);

@@ -1,0 +1,194 @@
+/*
+ * The HTTPS side: any path, a JSON body, an answer at once. A review about a pod whose owner is not
+ * known yet (a ReplicaSet that is a moment old) is held and tried again, until the deadline, when
+ * the pod is let through as it is. Times here are the machine's: the API server waits by them.
+ */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/http_server.h"
+#include "base/limits.h"
+#include "base/loop.h"
+#include "control/hook_private.h"
+
+#define SERVE_RETRY (25 * TD_MILLISECOND)
+
+struct serve_waiting {
+    struct hook_server *server;
+    struct td_http_exchange *exchange;
+    td_str body;          /* lives as long as the exchange */
+    td_duration deadline; /* of the machine's steady time */
+    struct serve_waiting *next;
+    struct serve_waiting *previous;
+};
+
+struct hook_server {
+    struct td_hook *hook;
+    struct td_http_server *http;
+    struct td_timer *retry;
+    struct serve_waiting *first;
+    size_t waiting_count;
+};
+
+static td_duration serve_now(const struct hook_server *server)
+{
+    return td_clock_machine(td_loop_clock(server->hook->options.control.loop));
+}
+
+static void serve_reply(struct td_http_exchange *exchange, td_str answer)
+{
+    static const struct td_http_header type = {TD_STR_INIT("Content-Type"),
+                                               TD_STR_INIT("application/json")};
+    td_http_reply(exchange, 200, &type, 1, answer);
+}
+
+/* ---- Those that wait ---- */
+
+static void serve_forget(struct serve_waiting *waiting)
+{
+    struct hook_server *server = waiting->server;
+    *(waiting->previous ? &waiting->previous->next : &server->first) = waiting->next;
+    if (waiting->next) {
+        waiting->next->previous = waiting->previous;
+    }
+    server->waiting_count--;
+    td_free(waiting);
+}
+
+static void serve_gone(struct td_http_exchange *exchange, void *context)
+{
+    (void)exchange;
+    serve_forget(context);
+}
+
+static void serve_wait(struct hook_server *server, struct td_http_exchange *exchange, td_str body)
+{
+    struct serve_waiting *waiting = td_alloc_zero(1, sizeof(*waiting));
+    *waiting = (struct serve_waiting){
+        .server = server,
+        .exchange = exchange,
+        .body = body,
+        .deadline = serve_now(server) + server->hook->options.deadline,
+        .next = server->first,
+    };
+    if (server->first) {
+        server->first->previous = waiting;
+    }
+    server->first = waiting;
+    server->waiting_count++;
+    td_http_exchange_set_callbacks(exchange, NULL, serve_gone, waiting);
+    if (!td_timer_is_set(server->retry)) {
+        td_timer_set_machine(server->retry, SERVE_RETRY);
+    }
+}
+
+static void serve_try(struct hook_server *server, struct serve_waiting *waiting)
+{
+    td_auto_buf answer;
+    td_buf_init(&answer, TD_HOOK_ANSWER_BYTES_MAX);
+    bool is_last = serve_now(server) >= waiting->deadline;
+    if (hook_review_try(server->hook, waiting->body, is_last, &answer) == TD_OK) {
+        struct td_http_exchange *exchange = waiting->exchange;
+        td_http_exchange_set_callbacks(exchange, NULL, NULL, NULL);
+        serve_forget(waiting);
+        serve_reply(exchange, td_buf_str(&answer));
+    }
+}
+
+static void serve_retry(struct td_timer *timer, void *context)
+{
+    struct hook_server *server = context;
+    for (struct serve_waiting *w = server->first, *next; w; w = next) {
+        next = w->next;
+        serve_try(server, w);
+    }
+    if (server->first) {
+        td_timer_set_machine(timer, SERVE_RETRY);
+    }
+}
+
+void hook_server_retry(struct hook_server *server)
+{
+    if (server && server->first) {
+        td_timer_set_machine(server->retry, 0);
+    }
+}
+
+/* ---- Requests ---- */
+
+static bool serve_is_json(const struct td_http_request *request)
+{
+    const struct td_http_header *type =
+        td_http_header_get(request->headers, request->header_count, TD_STR("Content-Type"));
+    td_str media =
+        type ? td_str_slice(type->value, 0, td_str_find(type->value, ';', 0)) : TD_STR_EMPTY;
+    return td_http_text_equal(td_str_trim(media), TD_STR("application/json"));
+}
+
+static void serve_request(struct td_http_exchange *exchange, const struct td_http_request *request,
+                          void *context)
+{
+    struct hook_server *server = context;
+    if (!serve_is_json(request)) {
+        td_http_reply(exchange, 200, NULL, 0, TD_STR_EMPTY);
+        return;
+    }
+    if (request->body.len > TD_HOOK_BODY_BYTES_MAX) {
+        td_http_reply(exchange, 413, NULL, 0, TD_STR("request payload too large"));
+        return;
+    }
+    td_auto_buf answer;
+    td_buf_init(&answer, TD_HOOK_ANSWER_BYTES_MAX);
+    bool is_last =
+        server->hook->options.deadline <= 0 || server->waiting_count >= TD_HOOK_WAITING_MAX;
+    if (hook_review_try(server->hook, request->body, is_last, &answer) == TD_BUSY) {
+        serve_wait(server, exchange, request->body);
+        return;
+    }
+    td_duration began = serve_now(server);
+    serve_reply(exchange, td_buf_str(&answer));
+    (void)hook_tally_step(server->hook, "write_response", began);
+}
+
+int hook_server_new(struct td_hook *hook, struct ssl_ctx_st *tls, struct hook_server **ret,
+                    struct td_error *err)
+{
+    struct hook_server *server = td_alloc_zero(1, sizeof(*server));
+    server->hook = hook;
+    const struct td_http_server_options options = {
+        .loop = hook->options.control.loop,
+        .address = hook->options.listen,
+        .tls = tls,
+        .handler = serve_request,
+        .context = server,
+        /* A little more than is taken, so that it is refused here in words that are known. */
+        .limits = {.request = {.body_bytes_max = TD_HOOK_BODY_BYTES_MAX + 1}},
+    };
+    int code = td_http_server_new(&options, &server->http, err);
+    if (code != TD_OK) {
+        td_free(server);
+        return code;
+    }
+    server->retry = td_timer_new(hook->options.control.loop, serve_retry, server);
+    *ret = server;
+    return TD_OK;
+}
+
+void hook_server_free(struct hook_server *server)
+{
+    if (!server) {
+        return;
+    }
+    td_http_server_free(server->http); /* those that wait are told that they are gone */
+    td_timer_free(server->retry);
+    td_free(server);
+}
+
+uint16_t hook_server_port(const struct hook_server *server)
+{
+    return td_http_server_port(server->http);
+}
+
+void hook_server_set_tls(struct hook_server *server, struct ssl_ctx_st *tls)
+{
+    td_http_server_set_tls(server->http, tls);
+}

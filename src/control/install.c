@@ -1,0 +1,424 @@
+#include "control/install.h"
+
+#include "api/hpa.h"
+#include "api/hvpa.h"
+#include "api/vpa.h"
+#include "base/assert.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/yaml.h"
+#include "control/controllers.h"
+#include "control/hook_private.h"
+#include "kube/names.h"
+
+#define INSTALL_NAME "tandem"
+
+struct install {
+    struct td_arena *arena;
+    const struct td_install_options *options;
+    struct td_json *objects;
+};
+
+const char *td_install_part_name(enum td_install_part part)
+{
+    static const char *const names[TD_INSTALL_PARTS] = {
+        [TD_INSTALL_CRDS] = "crds",
+        [TD_INSTALL_RBAC] = "rbac",
+        [TD_INSTALL_WEBHOOKS] = "webhooks",
+        [TD_INSTALL_DEPLOYMENT] = "deployment",
+    };
+    return names[part];
+}
+
+/* An object from a text of ours. */
+static struct td_json *install_read(struct install *install, const char *text)
+{
+    struct td_yaml_documents documents = {.count = 0};
+    int code = td_yaml_parse(install->arena, td_str_from(text), &documents, NULL);
+    td_assert(code == TD_OK);
+    td_assert(documents.count == 1);
+    return documents.items[0];
+}
+
+static void install_add(struct install *install, struct td_json *object)
+{
+    td_json_append(install->objects, object);
+}
+
+/* With name, and namespace unless that is empty. */
+static struct td_json *install_name(struct install *install, struct td_json *object, td_str name,
+                                    td_str namespace)
+{
+    struct td_arena *arena = install->arena;
+    struct td_json *metadata = td_json_ensure_object(arena, object, TD_STR("metadata"));
+    td_json_set_str(arena, metadata, TD_STR("name"), name);
+    if (namespace.len > 0) {
+        td_json_set_str(arena, metadata, TD_STR("namespace"), namespace);
+    }
+    struct td_json *labels = td_json_ensure_object(arena, metadata, TD_STR("labels"));
+    td_json_set_str(arena, labels, TD_STR("app.kubernetes.io/name"), TD_STR(INSTALL_NAME));
+    return object;
+}
+
+/* ---- Definitions ---- */
+
+static void install_crds(struct install *install)
+{
+    const bool *has = install->options->has;
+    if (has[TD_CONTROLLER_RECOMMENDER] || has[TD_CONTROLLER_UPDATER] ||
+        has[TD_CONTROLLER_ADMISSION] || has[TD_CONTROLLER_HVPA]) {
+        install_add(install, td_vpa_crd(install->arena));
+        install_add(install, td_vpa_checkpoint_crd(install->arena));
+    }
+    if (has[TD_CONTROLLER_HORIZONTAL]) {
+        install_add(install, td_hpa_crd(install->arena));
+    }
+    if (has[TD_CONTROLLER_HVPA]) {
+        install_add(install, td_hvpa_crd(install->arena));
+    }
+}
+
+/* ---- Rights ---- */
+
+static struct td_json *install_words(struct install *install, const char *list)
+{
+    struct td_json *words = td_json_new_array(install->arena);
+    td_str rest = td_str_from(list);
+    if (rest.len == 0) {
+        td_json_append(words, td_json_new_string(install->arena, TD_STR_EMPTY));
+    }
+    while (rest.len > 0) {
+        td_json_append(words, td_json_new_string(install->arena, td_rights_word(&rest)));
+    }
+    return words;
+}
+
+/* What one controller needs, in its own namespace or everywhere. */
+static struct td_json *install_rules(struct install *install, size_t kind, bool is_local)
+{
+    struct td_arena *arena = install->arena;
+    struct td_json *rules = td_json_new_array(arena);
+    size_t count;
+    const struct td_right *rights = td_rights(&count);
+    for (size_t i = 0; i < count; i++) {
+        const struct td_right *right = &rights[i];
+        if (!(right->controllers >> kind & 1u) || right->is_local != is_local) {
+            continue;
+        }
+        struct td_json *rule = td_json_new_object(arena);
+        td_json_set(arena, rule, TD_STR("apiGroups"), install_words(install, right->group));
+        td_json_set(arena, rule, TD_STR("resources"), install_words(install, right->resources));
+        if (right->name) {
+            td_json_set(arena, rule, TD_STR("resourceNames"), install_words(install, right->name));
+        }
+        td_json_set(arena, rule, TD_STR("verbs"), install_words(install, right->verbs));
+        td_json_append(rules, rule);
+    }
+    return rules;
+}
+
+/* A role of one controller, and that the program has it. */
+static void install_role(struct install *install, size_t kind, bool is_local)
+{
+    struct td_arena *arena = install->arena;
+    td_str namespace = install->options->namespace;
+    td_str name = td_arena_format(arena, INSTALL_NAME "-%s",
+                                  td_controller_name((enum td_controller_kind)kind));
+    struct td_json *rules = install_rules(install, kind, is_local);
+    td_str place = is_local ? namespace : TD_STR_EMPTY;
+    struct td_json *role = install_read(
+        install, is_local ? "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role}"
+                          : "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole}");
+    struct td_json *binding = install_read(
+        install, is_local ? "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding}"
+                          : "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding}");
+    if (rules->count == 0) {
+        return;
+    }
+    td_json_set(arena, install_name(install, role, name, place), TD_STR("rules"), rules);
+    (void)install_name(install, binding, name, place);
+    struct td_json *reference = td_json_ensure_object(arena, binding, TD_STR("roleRef"));
+    td_json_set_str(arena, reference, TD_STR("apiGroup"), TD_STR("rbac.authorization.k8s.io"));
+    td_json_set_str(arena, reference, TD_STR("kind"),
+                    is_local ? TD_STR("Role") : TD_STR("ClusterRole"));
+    td_json_set_str(arena, reference, TD_STR("name"), name);
+    struct td_json *subjects =
+        install_read(install, "[{kind: ServiceAccount, name: " INSTALL_NAME "}]");
+    td_json_set_str(arena, subjects->first, TD_STR("namespace"), namespace);
+    td_json_set(arena, binding, TD_STR("subjects"), subjects);
+    install_add(install, role);
+    install_add(install, binding);
+}
+
+static void install_rbac(struct install *install)
+{
+    const struct td_install_options *options = install->options;
+    install_add(install,
+                install_name(install,
+                             install_read(install, "{apiVersion: v1, kind: ServiceAccount}"),
+                             TD_STR(INSTALL_NAME), options->namespace));
+    for (size_t kind = 0; kind < TD_CONTROLLER_COUNT; kind++) {
+        if (options->has[kind]) {
+            install_role(install, kind, false);
+            install_role(install, kind, true);
+        }
+    }
+}
+
+/* ---- The webhooks ---- */
+
+/* As the program registers them itself, but for the authority that only it knows. */
+static void install_webhooks(struct install *install)
+{
+    const struct td_install_options *options = install->options;
+    const struct td_controllers_options defaults = td_controllers_options_default();
+    struct td_hook hook = {.options = defaults.hook};
+    hook.options.listen = "0.0.0.0:8000";
+    hook.options.labels = TD_STR("app.kubernetes.io/name:" INSTALL_NAME);
+    hook.options.control.hvpa_gate = options->has[TD_CONTROLLER_HVPA];
+    hook.options.namespace = options->namespace;
+    hook.options.exempt_namespaces = &options->namespace;
+    hook.options.exempt_count = 1;
+    for (int which = 0; options->has[TD_CONTROLLER_ADMISSION] && which < HOOK_CONFIGURATIONS;
+         which++) {
+        install_add(install, hook_configuration_make(install->arena, &hook,
+                                                     (enum hook_configuration)which, TD_STR_EMPTY));
+    }
+}
+
+/* ---- The program ---- */
+
+static const char install_deployment_text[] =
+    "apiVersion: apps/v1\n"
+    "kind: Deployment\n"
+    "metadata: {}\n"
+    "spec:\n"
+    "  replicas: 2\n"
+    "  selector: {matchLabels: {app.kubernetes.io/name: " INSTALL_NAME "}}\n"
+    "  template:\n"
+    "    metadata:\n"
+    "      labels: {app.kubernetes.io/name: " INSTALL_NAME "}\n"
+    "      annotations: {prometheus.io/scrape: 'true', prometheus.io/port: '8942'}\n"
+    "    spec:\n"
+    "      serviceAccountName: " INSTALL_NAME "\n"
+    "      terminationGracePeriodSeconds: 30\n"
+    "      securityContext:\n"
+    "        runAsNonRoot: true\n"
+    "        runAsUser: 65534\n"
+    "        runAsGroup: 65534\n"
+    "        seccompProfile: {type: RuntimeDefault}\n"
+    "      topologySpreadConstraints:\n"
+    "      - maxSkew: 1\n"
+    "        topologyKey: kubernetes.io/hostname\n"
+    "        whenUnsatisfiable: ScheduleAnyway\n"
+    "        labelSelector: {matchLabels: {app.kubernetes.io/name: " INSTALL_NAME "}}\n"
+    "      containers:\n"
+    "      - name: " INSTALL_NAME "\n"
+    "        image: ''\n"
+    "        args: []\n"
+    "        env:\n"
+    "        - {name: NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}\n"
+    "        ports:\n"
+    "        - {name: metrics, containerPort: 8942}\n"
+    "        - {name: webhook, containerPort: 8000}\n"
+    "        livenessProbe: {httpGet: {path: /health-check, port: metrics}, periodSeconds: 10, "
+    "failureThreshold: 6}\n"
+    "        readinessProbe: {httpGet: {path: /readyz, port: metrics}, periodSeconds: 5}\n"
+    "        resources: {requests: {cpu: 50m, memory: 64Mi}, limits: {memory: 1Gi}}\n"
+    "        securityContext:\n"
+    "          allowPrivilegeEscalation: false\n"
+    "          readOnlyRootFilesystem: true\n"
+    "          capabilities: {drop: [ALL]}\n";
+
+static const char install_service_text[] =
+    "apiVersion: v1\n"
+    "kind: Service\n"
+    "metadata: {}\n"
+    "spec:\n"
+    "  selector: {app.kubernetes.io/name: " INSTALL_NAME "}\n"
+    "  ports: [{name: webhook, port: 443, targetPort: webhook}]\n";
+
+static const char install_budget_text[] =
+    "apiVersion: policy/v1\n"
+    "kind: PodDisruptionBudget\n"
+    "metadata: {}\n"
+    "spec:\n"
+    "  maxUnavailable: 1\n"
+    "  selector: {matchLabels: {app.kubernetes.io/name: " INSTALL_NAME "}}\n";
+
+static void install_argument(struct install *install, struct td_json *args, td_str text)
+{
+    td_json_append(args, td_json_new_string(install->arena, text));
+}
+
+static struct td_json *install_arguments(struct install *install)
+{
+    struct td_arena *arena = install->arena;
+    const struct td_install_options *options = install->options;
+    struct td_json *args = td_json_new_array(arena);
+    td_str names = TD_STR_EMPTY;
+    for (size_t kind = 0; kind < TD_CONTROLLER_COUNT; kind++) {
+        if (options->has[kind]) {
+            names = td_arena_format(arena, "%.*s%s%s", TD_STR_ARG(names), names.len > 0 ? "," : "",
+                                    td_controller_name((enum td_controller_kind)kind));
+        }
+    }
+    install_argument(install, args, TD_STR("run"));
+    install_argument(install, args,
+                     td_arena_format(arena, "--controllers=%.*s", TD_STR_ARG(names)));
+    install_argument(install, args, TD_STR("--leader-elect"));
+    install_argument(install, args,
+                     td_arena_format(arena, "--leader-elect-resource-namespace=%.*s",
+                                     TD_STR_ARG(options->namespace)));
+    install_argument(install, args, TD_STR("--address=:8942"));
+    if (options->serves_builtin) {
+        install_argument(install, args, TD_STR("--horizontal=builtin"));
+    }
+    return args;
+}
+
+static void install_deployment(struct install *install)
+{
+    struct td_arena *arena = install->arena;
+    const struct td_install_options *options = install->options;
+    struct td_json *deployment = install_read(install, install_deployment_text);
+    struct td_json *container =
+        td_json_get_path(deployment, "spec.template.spec.containers")->first;
+    td_json_set_str(arena, container, TD_STR("image"), options->image);
+    td_json_set(arena, container, TD_STR("args"), install_arguments(install));
+    if (!options->has[TD_CONTROLLER_ADMISSION]) {
+        td_json_remove_at(td_json_get(container, TD_STR("ports")), 1);
+    }
+    install_add(install,
+                install_name(install, deployment, TD_STR(INSTALL_NAME), options->namespace));
+    install_add(install, install_name(install, install_read(install, install_budget_text),
+                                      TD_STR(INSTALL_NAME), options->namespace));
+    if (options->has[TD_CONTROLLER_ADMISSION]) {
+        install_add(install, install_name(install, install_read(install, install_service_text),
+                                          TD_STR("vpa-webhook"), options->namespace));
+    }
+}
+
+/* ---- The whole ---- */
+
+static int install_check(const struct td_install_options *options, struct td_error *err)
+{
+    td_auto_buf problem;
+    td_buf_init(&problem, TD_ERROR_MESSAGE_BYTES);
+    if (td_name_check_dns1123_label(options->namespace, &problem) > 0) {
+        return td_error_set(err, TD_INVALID, "--namespace: '%.*s': %.*s",
+                            TD_STR_ARG(options->namespace),
+                            TD_STR_ARG(td_str_trim(td_buf_str(&problem))));
+    }
+    for (size_t i = 0; i < options->image.len; i++) {
+        if ((unsigned char)options->image.ptr[i] <= ' ') {
+            return td_error_set(err, TD_INVALID, "--image: '%.*s': must be without spaces",
+                                TD_STR_ARG(options->image));
+        }
+    }
+    return options->image.len > 0
+               ? TD_OK
+               : td_error_set(err, TD_INVALID, "--image: '': must be the name of an image");
+}
+
+static void install_fill(struct install *install)
+{
+    static void (*const parts[TD_INSTALL_PARTS])(struct install *) = {
+        [TD_INSTALL_CRDS] = install_crds,
+        [TD_INSTALL_RBAC] = install_rbac,
+        [TD_INSTALL_WEBHOOKS] = install_webhooks,
+        [TD_INSTALL_DEPLOYMENT] = install_deployment,
+    };
+    for (size_t part = 0; part < TD_INSTALL_PARTS; part++) {
+        if (install->options->wants[part]) {
+            parts[part](install);
+        }
+    }
+}
+
+int td_install_objects(struct td_arena *arena, const struct td_install_options *options,
+                       struct td_json **ret, struct td_error *err)
+{
+    struct install install = {
+        .arena = arena, .options = options, .objects = td_json_new_array(arena)};
+    int code = install_check(options, err);
+    if (code == TD_OK) {
+        install_fill(&install);
+        *ret = install.objects;
+    }
+    return code;
+}
+
+/* What is enough to delete it. */
+static void install_leave(struct install *install, struct td_json *objects,
+                          const struct td_json *object)
+{
+    struct td_arena *arena = install->arena;
+    const struct td_json *metadata = td_json_get(object, TD_STR("metadata"));
+    struct td_json *left = td_json_new_object(arena);
+    static const td_str heads[] = {TD_STR_INIT("apiVersion"), TD_STR_INIT("kind")};
+    static const td_str names[] = {TD_STR_INIT("name"), TD_STR_INIT("namespace")};
+    for (size_t i = 0; i < 2; i++) {
+        td_json_set_str(arena, left, heads[i], td_json_get_str(object, heads[i], TD_STR_EMPTY));
+    }
+    struct td_json *head = td_json_ensure_object(arena, left, TD_STR("metadata"));
+    for (size_t i = 0; i < 2; i++) {
+        td_str value = td_json_get_str(metadata, names[i], TD_STR_EMPTY);
+        if (value.len > 0) {
+            td_json_set_str(arena, head, names[i], value);
+        }
+    }
+    td_json_append(objects, left);
+}
+
+/* What the program makes: leases and the certificate. */
+static void install_own(struct install *install)
+{
+    const struct td_install_options *options = install->options;
+    for (size_t kind = 0; kind < TD_CONTROLLER_COUNT; kind++) {
+        const char *lease = kind == TD_CONTROLLER_ADMISSION
+                                ? "vpa-admission-controller"
+                                : td_controller_lease((enum td_controller_kind)kind);
+        if (options->has[kind]) {
+            install_add(install,
+                        install_name(install,
+                                     install_read(install, "{apiVersion: coordination.k8s.io/v1, "
+                                                           "kind: Lease}"),
+                                     td_str_from(lease), options->namespace));
+        }
+    }
+    if (options->has[TD_CONTROLLER_ADMISSION]) {
+        install_add(install,
+                    install_name(install, install_read(install, "{apiVersion: v1, kind: Secret}"),
+                                 TD_STR("tandem-webhook-tls"), options->namespace));
+    }
+}
+
+int td_install_leftovers(struct td_arena *arena, const struct td_install_options *options,
+                         struct td_json **ret, struct td_error *err)
+{
+    static const enum td_install_part order[TD_INSTALL_PARTS] = {
+        TD_INSTALL_DEPLOYMENT, TD_INSTALL_RBAC, TD_INSTALL_WEBHOOKS, TD_INSTALL_CRDS};
+    struct td_json *left = td_json_new_array(arena);
+    int code = install_check(options, err);
+    if (code != TD_OK) {
+        return code;
+    }
+    for (size_t i = 0; i < TD_INSTALL_PARTS; i++) {
+        struct td_install_options one = *options;
+        for (size_t part = 0; part < TD_INSTALL_PARTS; part++) {
+            one.wants[part] = options->wants[part] && part == order[i];
+        }
+        struct install install = {
+            .arena = arena, .options = &one, .objects = td_json_new_array(arena)};
+        install_fill(&install);
+        if (order[i] == TD_INSTALL_WEBHOOKS && options->wants[TD_INSTALL_DEPLOYMENT]) {
+            install_own(&install);
+        }
+        for (const struct td_json *object = install.objects->first; object; object = object->next) {
+            install_leave(&install, left, object);
+        }
+    }
+    *ret = left;
+    return TD_OK;
+}

@@ -1,0 +1,514 @@
+/*
+ * Lists of metrics can be as large as the cluster, so an answer is walked item by item: each is
+ * read as a small tree of its own, handed on, and forgotten.
+ */
+#include "control/measure_client.h"
+
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/json.h"
+#include "base/json_reader.h"
+#include "base/limits.h"
+#include "base/loop.h"
+#include "base/timefmt.h"
+#include "kube/client.h"
+#include "kube/paths.h"
+#include "kube/quantity.h"
+
+#define MEASURE_VERSION_EVERY (10 * TD_MINUTE)
+#define MEASURE_WINDOW_DEFAULT TD_MINUTE
+#define MEASURE_TRIES 2 /* whoever asks will ask again soon, and must not be held up until then */
+
+enum measure_api { MEASURE_RESOURCE, MEASURE_CUSTOM, MEASURE_EXTERNAL };
+
+struct td_measure_call {
+    struct td_measure_client *client;
+    enum measure_api api;
+    bool wants_one;      /* an object's metric */
+    struct td_buf path;  /* what is asked, without the version for custom metrics */
+    struct td_buf about; /* "get pods.metrics.k8s.io", as client-go ends its messages */
+    struct td_measure_handler pods;
+    struct td_value_handler values;
+    void *context;
+    struct td_client_call *call; /* NULL: waits for the version */
+    struct td_measure_call *next;
+    struct td_measure_call *previous;
+};
+
+struct td_measure_client {
+    struct td_loop *loop;
+    struct td_client *client;
+    struct td_client_flow *flow;
+    struct td_measure_call *first;
+    struct td_client_call *version_call;
+    char version[TD_MEASURE_VERSION_BYTES_MAX]; /* of custom metrics; empty: not known */
+    td_time version_at;
+};
+
+static td_time measure_now(const struct td_measure_client *client)
+{
+    return td_clock_wall(td_loop_clock(client->loop));
+}
+
+struct td_measure_client *td_measure_client_new(struct td_loop *loop, struct td_client *client,
+                                                struct td_client_flow *flow)
+{
+    struct td_measure_client *measures = td_alloc_zero(1, sizeof(*measures));
+    measures->loop = loop;
+    measures->client = client;
+    measures->flow = flow;
+    return measures;
+}
+
+static struct td_measure_call *call_new(struct td_measure_client *client, enum measure_api api,
+                                        void *context)
+{
+    struct td_measure_call *call = td_alloc_zero(1, sizeof(*call));
+    call->client = client;
+    call->api = api;
+    call->context = context;
+    td_buf_init(&call->path, TD_MEASURE_PATH_BYTES_MAX);
+    td_buf_init(&call->about, TD_MEASURE_PATH_BYTES_MAX);
+    call->next = client->first;
+    if (client->first) {
+        client->first->previous = call;
+    }
+    client->first = call;
+    return call;
+}
+
+static void call_free(struct td_measure_call *call)
+{
+    *(call->previous ? &call->previous->next : &call->client->first) = call->next;
+    if (call->next) {
+        call->next->previous = call->previous;
+    }
+    td_buf_done(&call->path);
+    td_buf_done(&call->about);
+    td_free(call);
+}
+
+void td_measure_cancel(struct td_measure_call *call)
+{
+    if (call->call) {
+        td_client_cancel(call->call);
+    }
+    call_free(call);
+}
+
+void td_measure_client_free(struct td_measure_client *client)
+{
+    if (!client) {
+        return;
+    }
+    while (client->first) {
+        td_measure_cancel(client->first);
+    }
+    if (client->version_call) {
+        td_client_cancel(client->version_call);
+    }
+    td_free(client);
+}
+
+/* ---- Reading answers ---- */
+
+static td_str measure_words(enum measure_api api)
+{
+    static const td_str words[] = {TD_STR_INIT("resource"), TD_STR_INIT("custom"),
+                                   TD_STR_INIT("external")};
+    return words[api];
+}
+
+/* Thousandths, rounded up; false: not there, or no quantity. */
+static bool measure_milli(struct td_arena *arena, const struct td_json *value, int64_t *ret)
+{
+    struct td_quantity quantity;
+    if (!td_json_is(value, TD_JSON_TYPE_STRING) ||
+        td_quantity_parse(arena, value->text, &quantity, NULL) != TD_OK) {
+        return false;
+    }
+    *ret = td_quantity_milli(&quantity);
+    return true;
+}
+
+static bool measure_whole(struct td_arena *arena, const struct td_json *value, int64_t *ret)
+{
+    struct td_quantity quantity;
+    if (!td_json_is(value, TD_JSON_TYPE_STRING) ||
+        td_quantity_parse(arena, value->text, &quantity, NULL) != TD_OK) {
+        return false;
+    }
+    *ret = td_quantity_value(&quantity);
+    return true;
+}
+
+static td_time measure_time(const struct td_json *item)
+{
+    struct td_instant at;
+    td_str text = td_json_get_str(item, TD_STR("timestamp"), TD_STR_EMPTY);
+    return td_time_parse(text, &at, NULL) == TD_OK ? td_time_from_instant(at) : 0;
+}
+
+static void measure_pod_item(struct td_measure_call *call, struct td_arena *arena,
+                             const struct td_json *item)
+{
+    const struct td_json *metadata = td_json_get(item, TD_STR("metadata"));
+    const struct td_json *containers = td_json_get(item, TD_STR("containers"));
+    struct td_pod_measure measure = {
+        .namespace = td_json_get_str(metadata, TD_STR("namespace"), TD_STR_EMPTY),
+        .pod = td_json_get_str(metadata, TD_STR("name"), TD_STR_EMPTY),
+        .time = measure_time(item),
+    };
+    td_duration window;
+    if (td_duration_parse(td_json_get_str(item, TD_STR("window"), TD_STR_EMPTY), &window, NULL) ==
+        TD_OK) {
+        measure.window = window;
+    }
+    const struct td_json *c = td_json_is(containers, TD_JSON_TYPE_ARRAY) ? containers->first : NULL;
+    for (; c; c = c->next) {
+        const struct td_json *usage = td_json_get(c, TD_STR("usage"));
+        measure.container = td_json_get_str(c, TD_STR("name"), TD_STR_EMPTY);
+        measure.has_cpu =
+            measure_milli(arena, td_json_get(usage, TD_STR("cpu")), &measure.cpu_milli);
+        measure.has_memory =
+            measure_whole(arena, td_json_get(usage, TD_STR("memory")), &measure.memory_bytes);
+        call->pods.pod(call->context, &measure);
+    }
+}
+
+static void measure_value_item(struct td_measure_call *call, struct td_arena *arena,
+                               const struct td_json *item)
+{
+    struct td_value_measure measure = {
+        .object = td_json_get_str(td_json_get(item, TD_STR("describedObject")), TD_STR("name"),
+                                  TD_STR_EMPTY),
+        .time = measure_time(item),
+        .window = MEASURE_WINDOW_DEFAULT,
+    };
+    int64_t seconds = td_json_get_int64(item, TD_STR("windowSeconds"), -1);
+    seconds = seconds < 0 ? td_json_get_int64(item, TD_STR("window"), -1) : seconds;
+    if (seconds >= 0 && seconds < INT64_MAX / TD_SECOND) {
+        measure.window = seconds * TD_SECOND;
+    }
+    if (measure_milli(arena, td_json_get(item, TD_STR("value")), &measure.milli)) {
+        call->values.value(call->context, &measure);
+    }
+}
+
+static int measure_item(struct td_measure_call *call, struct td_arena *arena, td_str text,
+                        struct td_error *err)
+{
+    struct td_json *item;
+    td_arena_reset(arena);
+    int code = td_json_parse(arena, text, NULL, &item, err);
+    if (code != TD_OK) {
+        return code;
+    }
+    if (call->api == MEASURE_RESOURCE) {
+        measure_pod_item(call, arena, item);
+    } else {
+        measure_value_item(call, arena, item);
+    }
+    return TD_OK;
+}
+
+/* The array of items, whose begin was just read. */
+static int measure_items(struct td_measure_call *call, struct td_json_reader *reader,
+                         size_t *ret_count, struct td_error *err)
+{
+    td_auto_arena arena;
+    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    enum td_json_token token;
+    int code = TD_OK;
+    while ((token = td_json_reader_next(reader)) == TD_JSON_BEGIN_OBJECT && code == TD_OK) {
+        const char *begin = reader->at - 1;
+        if (td_json_reader_skip(reader) != TD_OK) {
+            return td_json_reader_error(reader, err);
+        }
+        td_str text = {.ptr = begin, .len = (size_t)(reader->at - begin)};
+        code = measure_item(call, &arena, text, err);
+        (*ret_count)++;
+    }
+    if (code == TD_OK && token != TD_JSON_END_ARRAY) {
+        return token == TD_JSON_ERROR ? td_json_reader_error(reader, err)
+                                      : td_error_set(err, TD_INVALID, "an item is no object");
+    }
+    return code;
+}
+
+static int measure_read(struct td_measure_call *call, td_str body, size_t *ret_count,
+                        struct td_error *err)
+{
+    struct td_json_reader reader;
+    td_json_reader_init(&reader, body, TD_JSON_DEPTH_MAX);
+    if (td_json_reader_next(&reader) != TD_JSON_BEGIN_OBJECT) {
+        return td_error_set(err, TD_INVALID, "the answer is no JSON object");
+    }
+    int code = TD_OK;
+    enum td_json_token token;
+    while (code == TD_OK && (token = td_json_reader_next(&reader)) == TD_JSON_KEY) {
+        bool is_items = td_json_reader_key_is(&reader, TD_STR("items"));
+        if (!is_items) {
+            code = td_json_reader_skip(&reader);
+        } else if (td_json_reader_next(&reader) == TD_JSON_BEGIN_ARRAY) {
+            code = measure_items(call, &reader, ret_count, err);
+        }
+    }
+    return reader.code != TD_OK ? td_json_reader_error(&reader, err) : code;
+}
+
+/* What the server said as client-go words it: its own message, or the usual one for the status. */
+static void measure_refusal(const struct td_measure_call *call, const struct td_client_reply *reply,
+                            struct td_error *ret)
+{
+    td_auto_arena arena;
+    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    struct td_json *status = NULL;
+    td_str message = td_str_from(reply->err.message);
+    if (td_json_parse(&arena, reply->body, NULL, &status, NULL) == TD_OK) {
+        message = td_json_get_str(status, TD_STR("message"), message);
+    } else if (reply->status == 404) {
+        message = TD_STR("the server could not find the requested resource");
+    } else if (reply->status == 503) {
+        message = TD_STR("the server is currently unable to handle the request");
+    }
+    bool is_answer = reply->status != 0;
+    td_str words = measure_words(call->api);
+    td_str about = td_buf_str(&call->about);
+    (void)td_error_set(ret, reply->code,
+                       "unable to fetch metrics from %.*s metrics API: %.*s%s%.*s%s",
+                       TD_STR_ARG(words), TD_STR_ARG(message), is_answer ? " (" : "",
+                       is_answer ? (int)about.len : 0, about.ptr, is_answer ? ")" : "");
+}
+
+static void call_finish(struct td_measure_call *call, const struct td_error *err)
+{
+    struct td_measure_handler pods = call->pods;
+    struct td_value_handler values = call->values;
+    void *context = call->context;
+    bool is_pods = call->api == MEASURE_RESOURCE;
+    call_free(call);
+    if (is_pods) {
+        pods.done(context, err->code, err);
+    } else {
+        values.done(context, err->code, err);
+    }
+}
+
+static void call_answered(void *context, const struct td_client_reply *reply)
+{
+    struct td_measure_call *call = context;
+    call->call = NULL;
+    struct td_error err = TD_ERROR_INIT;
+    td_str words = measure_words(call->api);
+    size_t count = 0;
+    if (reply->code != TD_OK) {
+        measure_refusal(call, reply, &err);
+    } else {
+        struct td_error reason = TD_ERROR_INIT;
+        if (measure_read(call, reply->body, &count, &reason) != TD_OK) {
+            (void)td_error_set(&err, TD_INVALID,
+                               "unable to fetch metrics from %.*s metrics API: %s",
+                               TD_STR_ARG(words), reason.message);
+        } else if (call->wants_one && count != 1) {
+            (void)td_error_set(
+                &err, TD_INVALID,
+                "the custom metrics API server returned %zu results when we asked for exactly one",
+                count);
+        } else if (count == 0) {
+            (void)td_error_set(&err, TD_NOT_FOUND, "no metrics returned from %.*s metrics API",
+                               TD_STR_ARG(words));
+        }
+    }
+    call_finish(call, &err);
+}
+
+/* ---- Asking ---- */
+
+static void call_send(struct td_measure_call *call)
+{
+    const struct td_client_request request = {
+        .flow = call->client->flow,
+        .method = TD_STR("GET"),
+        .path = td_buf_str(&call->path),
+        .tries_max = MEASURE_TRIES,
+    };
+    call->call = td_client_send(call->client->client, &request, call_answered, call);
+}
+
+struct td_measure_call *td_measure_pods(struct td_measure_client *client, td_str namespace,
+                                        td_str selector, const struct td_measure_handler *handler,
+                                        void *context)
+{
+    struct td_measure_call *call = call_new(client, MEASURE_RESOURCE, context);
+    call->pods = *handler;
+    (void)td_buf_append(&call->path, TD_STR("/apis/metrics.k8s.io/v1beta1"));
+    if (namespace.len > 0) {
+        (void)td_buf_append(&call->path, TD_STR("/namespaces/"));
+        td_path_escape(&call->path, namespace);
+    }
+    (void)td_buf_append(&call->path, TD_STR("/pods"));
+    if (selector.len > 0) {
+        td_path_add_query(&call->path, TD_STR("labelSelector"), selector);
+    }
+    (void)td_buf_append(&call->about, TD_STR("get pods.metrics.k8s.io"));
+    call_send(call);
+    return call;
+}
+
+struct td_measure_call *td_measure_external(struct td_measure_client *client, td_str namespace,
+                                            td_str metric, td_str selector,
+                                            const struct td_value_handler *handler, void *context)
+{
+    struct td_measure_call *call = call_new(client, MEASURE_EXTERNAL, context);
+    call->values = *handler;
+    td_auto_buf lower;
+    td_buf_init(&lower, TD_MEASURE_PATH_BYTES_MAX);
+    for (size_t i = 0; i < metric.len; i++) {
+        char c = metric.ptr[i];
+        (void)td_buf_append_char(&lower, c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c);
+    }
+    (void)td_buf_append(&call->path, TD_STR("/apis/external.metrics.k8s.io/v1beta1/namespaces/"));
+    td_path_escape(&call->path, namespace);
+    (void)td_buf_append_char(&call->path, '/');
+    td_path_escape(&call->path, td_buf_str(&lower));
+    if (selector.len > 0) {
+        td_path_add_query(&call->path, TD_STR("labelSelector"), selector);
+    }
+    (void)td_buf_append_format(&call->about, "get %s.external.metrics.k8s.io",
+                               td_buf_str(&lower).ptr);
+    call_send(call);
+    return call;
+}
+
+/* ---- The version of custom metrics ---- */
+
+/* Its path was begun with a version of our own; the real one stands in for it. */
+static void call_send_version(struct td_measure_call *call)
+{
+    td_auto_buf path;
+    td_buf_init(&path, TD_MEASURE_PATH_BYTES_MAX);
+    (void)td_buf_append_format(&path, "/apis/custom.metrics.k8s.io/%s", call->client->version);
+    (void)td_buf_append(&path, td_buf_str(&call->path));
+    td_buf_reset(&call->path);
+    (void)td_buf_append(&call->path, td_buf_str(&path));
+    call_send(call);
+}
+
+static td_str version_choose(const struct td_json *group)
+{
+    static const td_str known[] = {TD_STR_INIT("v1beta2"), TD_STR_INIT("v1beta1")};
+    td_str preferred = td_json_get_str(td_json_get(group, TD_STR("preferredVersion")),
+                                       TD_STR("version"), TD_STR_EMPTY);
+    const struct td_json *versions = td_json_get(group, TD_STR("versions"));
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (td_str_equal(preferred, known[i])) {
+            return preferred;
+        }
+    }
+    const struct td_json *v = td_json_is(versions, TD_JSON_TYPE_ARRAY) ? versions->first : NULL;
+    for (; v; v = v->next) {
+        td_str name = td_json_get_str(v, TD_STR("version"), TD_STR_EMPTY);
+        if (td_str_equal(name, known[0]) || td_str_equal(name, known[1])) {
+            return name;
+        }
+    }
+    return TD_STR_EMPTY;
+}
+
+static void version_read(struct td_measure_client *client, const struct td_client_reply *reply,
+                         struct td_error *err)
+{
+    td_auto_arena arena;
+    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    struct td_json *group = NULL;
+    if (reply->code == TD_NOT_FOUND) {
+        (void)td_error_set(err, TD_NOT_FOUND,
+                           "no custom metrics API (custom.metrics.k8s.io) registered");
+        return;
+    }
+    if (reply->code != TD_OK || td_json_parse(&arena, reply->body, NULL, &group, err) != TD_OK) {
+        *err = reply->code != TD_OK ? reply->err : *err;
+        return;
+    }
+    td_str version = version_choose(group);
+    if (version.len == 0 || version.len >= sizeof(client->version)) {
+        (void)td_error_set(err, TD_NOT_FOUND, "no known available metric versions found");
+        return;
+    }
+    for (size_t i = 0; i < version.len; i++) {
+        client->version[i] = version.ptr[i];
+    }
+    client->version[version.len] = '\0';
+    client->version_at = measure_now(client);
+}
+
+static void version_answered(void *context, const struct td_client_reply *reply)
+{
+    struct td_measure_client *client = context;
+    client->version_call = NULL;
+    struct td_error err = TD_ERROR_INIT;
+    version_read(client, reply, &err);
+    /* Those that wait; a callback may ask anew or cancel another, so begin again each time. */
+    struct td_measure_call *call = client->first;
+    while (call) {
+        bool waits = call->api == MEASURE_CUSTOM && !call->call;
+        if (waits && err.code == TD_OK) {
+            call_send_version(call);
+        } else if (waits) {
+            call_finish(call, &err);
+        }
+        call = waits ? client->first : call->next;
+    }
+}
+
+struct td_measure_call *td_measure_custom(struct td_measure_client *client,
+                                          const struct td_custom_query *query,
+                                          const struct td_value_handler *handler, void *context)
+{
+    struct td_measure_call *call = call_new(client, MEASURE_CUSTOM, context);
+    struct td_buf *path = &call->path;
+    bool is_namespace =
+        query->group.len == 0 && td_str_equal(query->resource, TD_STR("namespaces"));
+    call->values = *handler;
+    call->wants_one = query->object.len > 0;
+    (void)td_buf_append(path, TD_STR("/namespaces/"));
+    td_path_escape(path, query->namespace);
+    if (is_namespace) {
+        (void)td_buf_append(path, TD_STR("/metrics/"));
+    } else {
+        (void)td_buf_append_char(path, '/');
+        td_path_escape(path, query->resource);
+        if (query->group.len > 0) {
+            (void)td_buf_append_char(path, '.');
+            td_path_escape(path, query->group);
+        }
+        (void)td_buf_append_char(path, '/');
+        td_path_escape(path, query->object.len > 0 ? query->object : TD_STR("*"));
+        (void)td_buf_append_char(path, '/');
+    }
+    td_path_escape(path, query->metric);
+    if (query->object.len == 0 && query->selector.len > 0) {
+        td_path_add_query(path, TD_STR("labelSelector"), query->selector);
+    }
+    if (query->metric_selector.len > 0) {
+        td_path_add_query(path, TD_STR("metricLabelSelector"), query->metric_selector);
+    }
+    (void)td_buf_append_format(&call->about, "get %.*s%s%.*s.custom.metrics.k8s.io",
+                               TD_STR_ARG(query->resource), query->group.len > 0 ? "." : "",
+                               TD_STR_ARG(query->group));
+    bool is_known = client->version[0] != '\0' &&
+                    measure_now(client) - client->version_at < MEASURE_VERSION_EVERY;
+    if (is_known) {
+        call_send_version(call);
+    } else if (!client->version_call) {
+        const struct td_client_request request = {
+            .flow = client->flow,
+            .method = TD_STR("GET"),
+            .path = TD_STR("/apis/custom.metrics.k8s.io"),
+            .accept = TD_STR("application/json"),
+        };
+        client->version_call = td_client_send(client->client, &request, version_answered, client);
+    }
+    return call;
+}

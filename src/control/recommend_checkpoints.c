@@ -1,0 +1,424 @@
+/*
+ * What survives a restart. Checkpoints are read once, page by page, into the model; written when
+ * what they hold has changed, those that waited longest first; and removed when no VPA of that name
+ * is there, whoever's recommender it belongs to.
+ *
+ * What is learnt for the vpaSpec of an Hvpa "web" is written as if there were a VPA "web-hvpa": the
+ * name that its child has when verdicts come from child objects, so that knowledge outlives a
+ * change of sources. A real VPA of that name goes first. Upstream's recommender, should one run
+ * beside us, removes such checkpoints as nobody's; they are written again with the next sample.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/loop.h"
+#include "base/text.h"
+#include "control/recommend_private.h"
+#include "kube/client.h"
+#include "kube/paths.h"
+#include "kube/verbs.h"
+
+#define CHECKPOINT_PLURAL TD_STR("verticalpodautoscalercheckpoints")
+#define CHECKPOINT_PAGE "500"
+
+static struct td_api_path checkpoint_path(td_str ns, td_str name)
+{
+    return (struct td_api_path){
+        .group = TD_STR("autoscaling.k8s.io"),
+        .version = TD_STR("v1"),
+        .namespace = ns,
+        .plural = CHECKPOINT_PLURAL,
+        .name = name,
+    };
+}
+
+#define CHECKPOINT_HVPA_SUFFIX "-hvpa"
+
+/* The Hvpa that a checkpoint of this name may belong to; empty: none. */
+static td_str checkpoint_hvpa(td_str vpa_name)
+{
+    td_str suffix = TD_STR(CHECKPOINT_HVPA_SUFFIX);
+    bool is_one = vpa_name.len > suffix.len && td_str_ends_with(vpa_name, suffix);
+    return is_one ? td_str_slice(vpa_name, 0, vpa_name.len - suffix.len) : TD_STR_EMPTY;
+}
+
+/* ---- Reading ---- */
+
+/* Whose it is, by its name in the model. */
+static struct recommend_vpa *checkpoints_owner(struct td_recommend_loop *loop,
+                                               struct td_arena *arena, td_str ns,
+                                               struct td_checkpoint *checkpoint)
+{
+    struct recommend_vpa *vpa = recommend_find(loop, ns, checkpoint->vpa_name);
+    td_str hvpa = checkpoint_hvpa(checkpoint->vpa_name);
+    if (!vpa && hvpa.len > 0) {
+        td_str name = recommend_hvpa_name(arena, hvpa);
+        vpa = recommend_find(loop, ns, name);
+        checkpoint->vpa_name = vpa ? name : checkpoint->vpa_name;
+    }
+    return vpa;
+}
+
+static void checkpoints_load(struct td_recommend_loop *loop, struct td_arena *arena,
+                             const struct td_json *object)
+{
+    struct td_checkpoint checkpoint;
+    struct td_error err = TD_ERROR_INIT;
+    const struct td_json *metadata = td_json_get(object, TD_STR("metadata"));
+    td_str ns = td_json_get_str(metadata, TD_STR("namespace"), TD_STR_EMPTY);
+    int code = td_checkpoint_decode(arena, object, &checkpoint, &err);
+    struct recommend_vpa *vpa =
+        code == TD_OK ? checkpoints_owner(loop, arena, ns, &checkpoint) : NULL;
+    if (code == TD_OK && vpa) {
+        code = td_recommender_load(loop->model, ns, &checkpoint,
+                                   td_json_get(metadata, TD_STR("annotations")),
+                                   recommend_now(loop), &err);
+        td_time updated = td_time_from_instant(checkpoint.last_update);
+        vpa->remembered = code == TD_OK && updated > vpa->remembered ? updated : vpa->remembered;
+    }
+    if (code != TD_OK) {
+        td_log_line(loop->options.control.log, TD_LOG_WARN, "a checkpoint is passed over",
+                    TD_LOG_S("name", td_json_get_str(metadata, TD_STR("name"), TD_STR_EMPTY)),
+                    TD_LOG_C("error", err.message));
+    }
+}
+
+static void checkpoints_ask(struct td_recommend_loop *loop, td_str next);
+
+static void checkpoints_answered(void *context, const struct td_client_reply *reply)
+{
+    struct td_recommend_loop *loop = context;
+    loop->page = NULL;
+    td_auto_arena arena;
+    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    struct td_json *list;
+    struct td_error err = reply->err;
+    int code = reply->code;
+    if (code == TD_OK) {
+        code = td_json_parse(&arena, reply->body, NULL, &list, &err);
+    }
+    if (code != TD_OK) {
+        /* Going on without it would write poorer checkpoints over good ones. */
+        td_log_line(loop->options.control.log, TD_LOG_ERROR, "checkpoints cannot be read",
+                    TD_LOG_C("error", err.message));
+        td_timer_set(loop->timer, loop->options.interval);
+        loop->phase = RECOMMEND_IDLE;
+        return;
+    }
+    const struct td_json *items = td_json_get(list, TD_STR("items"));
+    const struct td_json *item = td_json_is(items, TD_JSON_TYPE_ARRAY) ? items->first : NULL;
+    for (; item; item = item->next) {
+        checkpoints_load(loop, &arena, item);
+    }
+    td_str next =
+        td_json_get_str(td_json_get(list, TD_STR("metadata")), TD_STR("continue"), TD_STR_EMPTY);
+    if (next.len > 0) {
+        checkpoints_ask(loop, next);
+        return;
+    }
+    loop->has_history = true;
+    recommend_wake(loop);
+}
+
+static void checkpoints_ask(struct td_recommend_loop *loop, td_str next)
+{
+    td_auto_buf path;
+    td_buf_init(&path, TD_MEASURE_PATH_BYTES_MAX);
+    const struct td_api_path collection = checkpoint_path(TD_STR_EMPTY, TD_STR_EMPTY);
+    (void)td_path_write(&collection, &path, NULL); /* fixed names and room */
+    td_path_add_query(&path, TD_STR("limit"), TD_STR(CHECKPOINT_PAGE));
+    if (next.len > 0) {
+        td_path_add_query(&path, TD_STR("continue"), next);
+    }
+    const struct td_client_request request = {
+        .flow = loop->options.control.flow,
+        .method = TD_STR("GET"),
+        .path = td_buf_str(&path),
+    };
+    loop->page = td_client_send(loop->options.control.client, &request, checkpoints_answered, loop);
+}
+
+void recommend_read_checkpoints(struct td_recommend_loop *loop)
+{
+    checkpoints_ask(loop, TD_STR_EMPTY);
+}
+
+/* ---- Writing ---- */
+
+struct checkpoint_write {
+    struct td_recommend_loop *loop;
+    td_str vpa; /* key; owned */
+    td_str container;
+    td_str ns;
+    td_str name;
+    td_str object; /* the whole, for a first write; owned as all of them */
+    uint64_t hash;
+};
+
+static void write_free(struct checkpoint_write *write)
+{
+    td_text_free(write->vpa);
+    td_text_free(write->container);
+    td_text_free(write->ns);
+    td_text_free(write->name);
+    td_text_free(write->object);
+    td_free(write);
+}
+
+static void write_remember(struct checkpoint_write *write)
+{
+    struct recommend_vpa *vpa = td_map_get(&write->loop->vpas, write->vpa);
+    if (!vpa) {
+        return;
+    }
+    vpa->checkpointed = recommend_now(write->loop);
+    void *hash = (void *)(uintptr_t)write->hash;
+    if (td_map_has(&vpa->saved, write->container)) {
+        /* The key stays the one that the map owns. */
+        size_t position = 0;
+        const struct td_map_entry *entry;
+        while ((entry = td_map_next(&vpa->saved, &position))) {
+            if (td_str_equal(entry->key, write->container)) {
+                (void)td_map_put(&vpa->saved, entry->key, hash);
+                return;
+            }
+        }
+    }
+    td_str key = td_text_copy(write->container);
+    if (td_map_put(&vpa->saved, key, hash) != TD_OK) {
+        td_text_free(key);
+    }
+}
+
+static void write_done(void *context, const struct td_client_reply *reply);
+
+static void write_send(struct checkpoint_write *write, const struct td_client_request *request)
+{
+    struct td_client_request sent = *request;
+    sent.flow = write->loop->options.control.flow;
+    sent.is_idempotent = true;
+    (void)td_client_send(write->loop->options.control.client, &sent, write_done, write);
+}
+
+/* There is none yet: the whole object is made instead. */
+static bool write_create(struct checkpoint_write *write)
+{
+    td_auto_arena arena;
+    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    const struct td_api_path path = checkpoint_path(write->ns, TD_STR_EMPTY);
+    struct td_client_request request;
+    if (write->object.len == 0 ||
+        td_verb_create(&arena, &path, write->object, NULL, &request, NULL) != TD_OK) {
+        return false;
+    }
+    write_send(write, &request);
+    td_text_free(write->object);
+    write->object = td_text_copy(TD_STR_EMPTY); /* once */
+    return true;
+}
+
+static void write_done(void *context, const struct td_client_reply *reply)
+{
+    struct checkpoint_write *write = context;
+    struct td_recommend_loop *loop = write->loop;
+    if (reply->code == TD_NOT_FOUND && write_create(write)) {
+        return;
+    }
+    if (reply->code == TD_OK || reply->code == TD_EXISTS) {
+        write_remember(write);
+    } else {
+        td_log_line(loop->options.control.log, TD_LOG_WARN, "a checkpoint cannot be written",
+                    TD_LOG_S("name", write->name), TD_LOG_C("error", reply->err.message));
+    }
+    write_free(write);
+    loop->writes--;
+    recommend_wake(loop);
+}
+
+static void patch_add(struct td_arena *arena, struct td_json *patch, const char *op, td_str path,
+                      struct td_json *value)
+{
+    struct td_json *operation = td_json_new_object(arena);
+    td_json_set_str(arena, operation, TD_STR("op"), td_str_from(op));
+    td_json_set_str(arena, operation, TD_STR("path"), path);
+    td_json_set(arena, operation, TD_STR("value"), value);
+    td_json_append(patch, operation);
+}
+
+/* The status in whole, and our annotations beside whatever others are there. */
+static struct td_json *checkpoint_patch(struct td_arena *arena,
+                                        const struct td_stored_checkpoint *stored,
+                                        const struct td_sight_object *seen)
+{
+    struct td_json *patch = td_json_new_array(arena);
+    patch_add(arena, patch, "replace", TD_STR("/status"),
+              td_checkpoint_encode_status(arena, &stored->checkpoint));
+    bool has_ours =
+        td_json_is(stored->annotations, TD_JSON_TYPE_OBJECT) && stored->annotations->count > 0;
+    if (!has_ours) {
+        return patch;
+    }
+    if (!seen || !memmem(seen->text.ptr, seen->text.len, "\"annotations\"", 13)) {
+        patch_add(arena, patch, "add", TD_STR("/metadata/annotations"),
+                  td_json_copy(arena, stored->annotations, false));
+        return patch;
+    }
+    for (const struct td_json *m = stored->annotations->first; m; m = m->next) {
+        td_auto_buf path;
+        td_buf_init(&path, TD_CACHE_KEY_BYTES_MAX);
+        (void)td_buf_append(&path, TD_STR("/metadata/annotations/"));
+        for (size_t i = 0; i < m->key.len; i++) {
+            (void)(m->key.ptr[i] == '/' ? td_buf_append(&path, TD_STR("~1"))
+                                        : td_buf_append_char(&path, m->key.ptr[i]));
+        }
+        patch_add(arena, patch, "add", td_arena_copy_str(arena, td_buf_str(&path)),
+                  td_json_copy(arena, m, false));
+    }
+    return patch;
+}
+
+static td_str checkpoint_text(struct td_arena *arena, const struct td_json *tree)
+{
+    td_auto_buf buf;
+    td_buf_init(&buf, TD_OBJECT_BYTES_MAX);
+    td_json_write(tree, &(struct td_json_format){.indent = 0}, &buf);
+    return td_arena_copy_str(arena, td_buf_str(&buf));
+}
+
+/* Of all that matters: the time of the writing does not. */
+static uint64_t checkpoint_hash(struct td_arena *arena, const struct td_stored_checkpoint *stored)
+{
+    struct td_checkpoint timeless = stored->checkpoint;
+    timeless.last_update = TD_INSTANT_ZERO;
+    td_str status = checkpoint_text(arena, td_checkpoint_encode_status(arena, &timeless));
+    td_str annotations =
+        stored->annotations ? checkpoint_text(arena, stored->annotations) : TD_STR_EMPTY;
+    return (td_map_hash(status) * 31 + td_map_hash(annotations)) | 1;
+}
+
+static void checkpoint_write_one(struct td_recommend_loop *loop, struct td_arena *arena,
+                                 struct recommend_vpa *vpa, td_str ns,
+                                 struct td_stored_checkpoint *stored)
+{
+    uint64_t hash = checkpoint_hash(arena, stored);
+    if ((uintptr_t)td_map_get(&vpa->saved, stored->checkpoint.container_name) == hash) {
+        return;
+    }
+    struct td_json *whole = td_checkpoint_encode(arena, ns, &stored->checkpoint);
+    struct td_json *metadata = td_json_get(whole, TD_STR("metadata"));
+    if (td_json_is(stored->annotations, TD_JSON_TYPE_OBJECT) && stored->annotations->count > 0) {
+        td_json_set(arena, metadata, TD_STR("annotations"),
+                    td_json_copy(arena, stored->annotations, false));
+    }
+    td_str name = td_json_get_str(metadata, TD_STR("name"), TD_STR_EMPTY);
+    const struct td_sight_object *seen =
+        td_cache_get(td_sight_cache(loop->options.control.sight, TD_SIGHT_CHECKPOINTS), ns, name);
+    const struct td_api_path path = checkpoint_path(ns, name);
+    td_str patch = checkpoint_text(arena, checkpoint_patch(arena, stored, seen));
+    struct td_client_request request;
+    if (td_verb_patch(arena, &path, TD_PATCH_JSON, patch, NULL, &request, NULL) != TD_OK) {
+        return;
+    }
+    struct checkpoint_write *write = td_alloc_zero(1, sizeof(*write));
+    *write = (struct checkpoint_write){
+        .loop = loop,
+        .vpa = td_text_copy(vpa->key),
+        .container = td_text_copy(stored->checkpoint.container_name),
+        .ns = td_text_copy(ns),
+        .name = td_text_copy(name),
+        .object = td_text_copy(checkpoint_text(arena, whole)),
+        .hash = hash,
+    };
+    loop->writes++;
+    write_send(write, &request);
+}
+
+/* From the name in the model to that of the object; false: a VPA has it. */
+static bool write_rename(struct td_recommend_loop *loop, struct td_arena *arena, td_str ns,
+                         struct td_checkpoint *checkpoint)
+{
+    td_str prefix = TD_STR(RECOMMEND_HVPA_PREFIX);
+    if (!td_str_starts_with(checkpoint->vpa_name, prefix)) {
+        return true;
+    }
+    td_str hvpa = td_str_slice(checkpoint->vpa_name, prefix.len, checkpoint->vpa_name.len);
+    checkpoint->vpa_name = td_arena_format(arena, "%.*s" CHECKPOINT_HVPA_SUFFIX, TD_STR_ARG(hvpa));
+    const struct td_cache *vpas = td_sight_cache(loop->options.control.sight, TD_SIGHT_VPAS);
+    return !td_cache_get(vpas, ns, checkpoint->vpa_name);
+}
+
+void recommend_write_checkpoints(struct td_recommend_loop *loop, struct recommend_vpa *vpa)
+{
+    td_auto_arena arena;
+    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    size_t slash = td_str_find(vpa->key, '/', 0);
+    td_str ns = td_str_slice(vpa->key, 0, slash);
+    struct td_stored_checkpoint *stored;
+    size_t count = 0;
+    if (td_recommender_store(loop->model, &arena, ns,
+                             td_str_slice(vpa->key, slash + 1, vpa->key.len), recommend_now(loop),
+                             &stored, &count, NULL) != TD_OK) {
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (write_rename(loop, &arena, ns, &stored[i].checkpoint)) {
+            checkpoint_write_one(loop, &arena, vpa, ns, &stored[i]);
+        }
+    }
+}
+
+/* ---- Removing ---- */
+
+static void collect_done(void *context, const struct td_client_reply *reply)
+{
+    struct td_recommend_loop *loop = context;
+    if (reply->code != TD_OK && reply->code != TD_NOT_FOUND && reply->code != TD_CONFLICT) {
+        td_log_line(loop->options.control.log, TD_LOG_WARN, "a checkpoint cannot be removed",
+                    TD_LOG_C("error", reply->err.message));
+    }
+    loop->writes--;
+    recommend_wake(loop);
+}
+
+static void collect_one(struct td_recommend_loop *loop, struct td_arena *arena,
+                        const struct td_sight_object *object)
+{
+    struct td_json *tree;
+    td_arena_reset(arena);
+    if (td_sight_tree(arena, object, &tree, NULL) != TD_OK) {
+        return;
+    }
+    td_str vpa =
+        td_json_get_str(td_json_get(tree, TD_STR("spec")), TD_STR("vpaObjectName"), TD_STR_EMPTY);
+    const struct td_cache *vpas = td_sight_cache(loop->options.control.sight, TD_SIGHT_VPAS);
+    const struct td_cache *hvpas = td_sight_cache(loop->options.control.sight, TD_SIGHT_HVPAS);
+    td_str hvpa = checkpoint_hvpa(vpa);
+    bool is_hvpas = hvpa.len > 0 && hvpas && td_cache_get(hvpas, object->head.namespace, hvpa);
+    if (vpa.len == 0 || is_hvpas || td_cache_get(vpas, object->head.namespace, vpa)) {
+        return;
+    }
+    struct td_delete_options options = TD_DELETE_OPTIONS_INIT;
+    options.uid = object->head.uid;
+    const struct td_api_path path = checkpoint_path(object->head.namespace, object->head.name);
+    struct td_client_request request;
+    if (td_verb_delete(arena, &path, &options, &request, NULL) == TD_OK) {
+        request.flow = loop->options.control.flow;
+        loop->writes++;
+        (void)td_client_send(loop->options.control.client, &request, collect_done, loop);
+    }
+}
+
+void recommend_collect_checkpoints(struct td_recommend_loop *loop)
+{
+    td_auto_arena arena;
+    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    const struct td_cache *cache =
+        td_sight_cache(loop->options.control.sight, TD_SIGHT_CHECKPOINTS);
+    size_t position = 0;
+    for (const struct td_sight_object *object; (object = td_cache_next(cache, &position));) {
+        collect_one(loop, &arena, object);
+    }
+}

@@ -1,0 +1,138 @@
+/*
+ * What the files of the recommender share.
+ *
+ * A pass is a row of phases that one job of the loop works off in slices; where it waits for
+ * answers (metrics, writes) the job ends, and the answer adds it again. Writes of statuses and of
+ * checkpoints go out side by side, at most writes_max at a time.
+ */
+#pragma once
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "control/recommend_loop.h"
+#include "control/sight.h"
+#include "decide/vertical/matching.h"
+#include "decide/vertical/podlevel.h"
+#include "decide/vertical/recommender.h"
+
+struct td_client_call;
+struct td_measure_call;
+struct td_queue;
+struct td_timer;
+
+enum recommend_phase {
+    RECOMMEND_IDLE,
+    RECOMMEND_HISTORY, /* once: what was known before */
+    RECOMMEND_VPAS,
+    RECOMMEND_PODS,
+    RECOMMEND_METRICS,
+    RECOMMEND_STATUSES,
+    RECOMMEND_CHECKPOINTS,
+    RECOMMEND_GC,
+};
+
+/* A VPA that is ours. */
+struct recommend_vpa {
+    td_str key;                    /* "namespace/name"; owned */
+    td_str target;                 /* "namespace/group/kind/name"; owned */
+    struct recommend_vpa *sibling; /* the next VPA of the same target */
+    uint64_t linked;               /* of what it was last linked with; 0: never */
+    td_str config_error;           /* owned; empty: none */
+    td_str conflict;               /* owned; with an elder sibling; empty: none */
+    struct td_pod_level_use use;   /* of its pods, in this pass */
+    td_time created;
+    td_time remembered;   /* the newest of the checkpoints that were read; 0: none */
+    td_time checkpointed; /* when they were last written */
+    td_time born;         /* when it was first seen without a recommendation; 0: it has one */
+    struct td_map saved;  /* container to the hash of what was last written, as a pointer */
+    bool is_seen;         /* in this pass */
+    bool is_urgent;       /* it learnt of an OOM that is not written yet */
+};
+
+/* An OOM that waits for the pass; texts are owned. */
+struct recommend_oom {
+    td_str ns;
+    td_str pod;
+    td_str container;
+    td_time at;
+    int64_t requested_bytes;
+};
+
+struct td_recommend_loop {
+    struct td_recommend_options options;
+    struct td_recommender *model;
+    struct td_queue *work; /* one key: the pass */
+    struct td_timer *timer;
+    struct td_timer *urgent;
+    enum recommend_phase phase;
+    bool is_running;
+    bool is_watching;    /* evictions */
+    bool is_urgent_only; /* this pass writes what cannot wait, and nothing else */
+    bool is_looking;     /* this pass writes nothing */
+    int look_tries;      /* to link VPAs whose targets are being asked for */
+    bool has_history;
+    void (*stopped)(void *context); /* somebody waits for the end */
+    void *stopped_context;
+
+    struct td_map vpas;    /* by key */
+    struct td_map targets; /* to the first VPA of each */
+    struct td_map dirty;   /* pods to be looked at: owned keys */
+    struct td_map gone;    /* pods to be dropped: owned keys */
+    struct td_map stanzas; /* pods with resources of their own: owned keys */
+    struct {
+        TD_VEC_FIELDS(struct recommend_oom);
+    } ooms;
+    struct td_cache *evictions;
+
+    struct {
+        TD_VEC_FIELDS(struct recommend_vpa *);
+    } todo; /* of this phase */
+    size_t todo_at;
+    size_t writes; /* under way */
+    struct td_measure_call *measure;
+    struct td_client_call *page; /* of checkpoints */
+    td_time phase_began;
+    td_time pass_began;
+    td_time last_pass;
+    td_time last_metrics; /* the newest measurement */
+    td_time last_gc;
+    struct td_error metrics_error;
+    struct recommend_tallies *tallies;
+};
+
+td_time recommend_now(const struct td_recommend_loop *loop);
+/* The job has something to do again. */
+void recommend_wake(struct td_recommend_loop *loop);
+struct recommend_vpa *recommend_find(const struct td_recommend_loop *loop, td_str ns, td_str name);
+
+/* ---- recommend_vpas.c ---- */
+
+/* Links all VPAs of the sight; TD_BUSY: some target is being asked for, which does not hold up the
+ * others. */
+void recommend_link_vpas(struct td_recommend_loop *loop);
+void recommend_vpa_free(struct recommend_vpa *vpa);
+/* The name under which the model knows the vpaSpec of an Hvpa: "hvpa:web". */
+#define RECOMMEND_HVPA_PREFIX "hvpa:"
+td_str recommend_hvpa_name(struct td_arena *arena, td_str hvpa);
+
+/* ---- recommend_pods.c ---- */
+
+int recommend_pods_init(struct td_recommend_loop *loop, struct td_error *err);
+void recommend_pods_done(struct td_recommend_loop *loop);
+void recommend_feed_pods(struct td_recommend_loop *loop);
+void recommend_feed_ooms(struct td_recommend_loop *loop);
+void recommend_drop_pods(struct td_recommend_loop *loop);
+/* Which resources live pods state at pod level, for each VPA. */
+void recommend_find_stanzas(struct td_recommend_loop *loop);
+
+/* ---- recommend_status.c ---- */
+
+/* Computes the status of one VPA and sends it when it differs; counts itself among the writes. */
+void recommend_write_status(struct td_recommend_loop *loop, struct recommend_vpa *vpa);
+
+/* ---- recommend_checkpoints.c ---- */
+
+/* Reads all checkpoints, page by page; the job goes on when it has ended. */
+void recommend_read_checkpoints(struct td_recommend_loop *loop);
+void recommend_write_checkpoints(struct td_recommend_loop *loop, struct recommend_vpa *vpa);
+void recommend_collect_checkpoints(struct td_recommend_loop *loop);

@@ -1,0 +1,195 @@
+/*
+ * The status of one VPA: what the model says, what the controller knows beside it (why its target
+ * cannot be used, an elder sibling, a webhook that does not work, metrics that are old), and one
+ * patch when it differs from what is stored.
+ */
+#include "api/hvpa.h"
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "control/recommend_private.h"
+#include "control/recommend_tallies.h"
+#include "decide/vertical/recommend.h"
+#include "kube/client.h"
+#include "kube/verbs.h"
+
+/* Metrics older than this many intervals are not presented as fresh. */
+#define STATUS_STALE_INTERVALS 5
+
+static void status_conditions(struct td_recommend_loop *loop, struct td_arena *arena,
+                              const struct recommend_vpa *vpa, struct td_vpa_status *status)
+{
+    td_time now = recommend_now(loop);
+    const struct td_recommend_options *options = &loop->options;
+    td_str hook =
+        options->get_hook_trouble ? options->get_hook_trouble(options->context) : TD_STR_EMPTY;
+    bool is_stale = loop->last_metrics > 0 &&
+                    now - loop->last_metrics > STATUS_STALE_INTERVALS * options->interval;
+    td_str stale = TD_STR_EMPTY;
+    if (is_stale) {
+        stale = td_arena_format(arena, "the newest measurement is %lld s old%s%s",
+                                (long long)((now - loop->last_metrics) / TD_SECOND),
+                                loop->metrics_error.code != TD_OK ? ": " : "",
+                                loop->metrics_error.message);
+    }
+    td_vpa_status_condition(status, TD_STR("ConfigUnsupported"), vpa->config_error.len > 0,
+                            TD_STR_EMPTY, vpa->config_error, now);
+    td_vpa_status_condition(status, TD_STR("ConflictingSelector"), vpa->conflict.len > 0,
+                            TD_STR("OverlapsOlder"), vpa->conflict, now);
+    td_vpa_status_condition(status, TD_STR("WebhookNotMutating"), hook.len > 0,
+                            TD_STR("ProbeFailed"), hook, now);
+    td_vpa_status_condition(status, TD_STR("MetricsStale"), is_stale, TD_STR("NoRecentMetrics"),
+                            stale, now);
+}
+
+struct status_write {
+    struct td_recommend_loop *loop;
+    td_str key; /* owned */
+};
+
+static void status_written(void *context, const struct td_client_reply *reply)
+{
+    struct status_write *write = context;
+    struct td_recommend_loop *loop = write->loop;
+    if (reply->code != TD_OK && reply->code != TD_NOT_FOUND) {
+        td_log_line(loop->options.control.log, TD_LOG_WARN, "a status cannot be written",
+                    TD_LOG_S("vpa", write->key), TD_LOG_C("error", reply->err.message));
+    }
+    td_text_free(write->key);
+    td_free(write);
+    loop->writes--;
+    recommend_wake(loop);
+}
+
+static void status_send(struct td_recommend_loop *loop, struct td_arena *arena,
+                        const struct td_vpa *object, const struct td_vpa_status *status)
+{
+    struct td_json *operation = td_json_new_object(arena);
+    struct td_json *patch = td_json_new_array(arena);
+    td_json_set_str(arena, operation, TD_STR("op"), TD_STR("add"));
+    td_json_set_str(arena, operation, TD_STR("path"), TD_STR("/status"));
+    td_json_set(arena, operation, TD_STR("value"), td_vpa_status_json(arena, status));
+    td_json_append(patch, operation);
+    td_auto_buf body;
+    td_buf_init(&body, TD_OBJECT_BYTES_MAX);
+    td_json_write(patch, &(struct td_json_format){.indent = 0}, &body);
+    const struct td_api_path path = {
+        .group = TD_STR("autoscaling.k8s.io"),
+        .version = TD_STR("v1"),
+        .namespace = object->meta.namespace,
+        .plural = TD_STR("verticalpodautoscalers"),
+        .name = object->meta.name,
+        .subresource = TD_STR("status"),
+    };
+    struct td_client_request request;
+    if (td_verb_patch(arena, &path, TD_PATCH_JSON, td_buf_str(&body), NULL, &request, NULL) !=
+        TD_OK) {
+        return;
+    }
+    request.flow = loop->options.control.flow;
+    request.is_idempotent = true; /* the whole status, each time */
+    struct status_write *write = td_alloc_zero(1, sizeof(*write));
+    write->loop = loop;
+    write->key = td_text_copy(td_arena_format(
+        arena, "%.*s/%.*s", TD_STR_ARG(object->meta.namespace), TD_STR_ARG(object->meta.name)));
+    loop->writes++;
+    (void)td_client_send(loop->options.control.client, &request, status_written, write);
+}
+
+/* The object as it is stored, and its status as it should be. */
+static int status_compute(struct td_recommend_loop *loop, struct td_arena *arena,
+                          const struct recommend_vpa *vpa, struct td_vpa *ret_object,
+                          struct td_vpa_status *ret, struct td_error *err)
+{
+    size_t slash = td_str_find(vpa->key, '/', 0);
+    const struct td_sight_object *seen = td_cache_get(
+        td_sight_cache(loop->options.control.sight, TD_SIGHT_VPAS),
+        td_str_slice(vpa->key, 0, slash), td_str_slice(vpa->key, slash + 1, vpa->key.len));
+    struct td_json *tree;
+    if (!seen || vpa->linked == 0) {
+        return td_error_set(err, TD_NOT_FOUND, "the recommender has not seen the VPA yet");
+    }
+    int code = td_sight_tree(arena, seen, &tree, err);
+    code = code == TD_OK ? td_vpa_decode(arena, tree, ret_object, err) : code;
+    code = code == TD_OK
+               ? td_recommender_status(loop->model, arena, ret_object, &loop->options.global_max,
+                                       recommend_now(loop), ret, err)
+               : code;
+    if (code != TD_OK) {
+        return code;
+    }
+    struct td_cap_steps steps = {.count = 0};
+    const struct td_pod_level_terms terms = {
+        .use = vpa->use,
+        .policy = ret_object->policy.is_set ? &ret_object->policy : NULL,
+        .global_max = &loop->options.global_max,
+        .pod_max = &loop->options.pod_max,
+    };
+    td_pod_level_recommend(arena, &terms, &ret->recommendation, &steps);
+    status_conditions(loop, arena, vpa, ret);
+    td_vpa_status_compare(ret, ret_object);
+    return TD_OK;
+}
+
+void recommend_write_status(struct td_recommend_loop *loop, struct recommend_vpa *vpa)
+{
+    td_auto_arena arena;
+    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    struct td_vpa object;
+    struct td_vpa_status status;
+    if (status_compute(loop, &arena, vpa, &object, &status, NULL) != TD_OK) {
+        return;
+    }
+    recommend_tally_vpa(loop, vpa, &object, &status);
+    if (status.is_changed) {
+        status_send(loop, &arena, &object, &status);
+    }
+}
+
+/* A VPA that only recommends may be on the same target: pods teach one of them, and that is it. */
+static const struct recommend_vpa *status_elder(const struct td_recommend_loop *loop,
+                                                const struct recommend_vpa *entry)
+{
+    const struct recommend_vpa *vpa = td_map_get(&loop->targets, entry->target);
+    while (vpa && (vpa == entry || vpa->linked == 0)) {
+        vpa = vpa->sibling;
+    }
+    return vpa;
+}
+
+int td_recommend_loop_vpa(struct td_recommend_loop *loop, struct td_arena *arena, td_str namespace,
+                          td_str name, struct td_vpa *ret_object, struct td_vpa_status *ret,
+                          struct td_error *err)
+{
+    const struct recommend_vpa *entry = recommend_find(loop, namespace, name);
+    return entry ? status_compute(loop, arena, entry, ret_object, ret, err)
+                 : td_error_set(err, TD_NOT_FOUND, "the VPA is not of this recommender");
+}
+
+int td_recommend_loop_hvpa(struct td_recommend_loop *loop, struct td_arena *arena,
+                           const struct td_hvpa *hvpa, struct td_vpa_status *ret,
+                           struct td_error *err)
+{
+    struct td_vpa object = hvpa->vpa;
+    object.meta.name = recommend_hvpa_name(arena, hvpa->meta.name);
+    const struct recommend_vpa *entry =
+        recommend_find(loop, hvpa->meta.namespace, object.meta.name);
+    if (!entry || entry->linked == 0) {
+        return td_error_set(err, TD_NOT_FOUND, "the recommender has not seen the Hvpa yet");
+    }
+    if (entry->config_error.len > 0) {
+        return td_error_set(err, TD_INVALID, "%.*s", TD_STR_ARG(entry->config_error));
+    }
+    td_time now = recommend_now(loop);
+    const struct td_resource_list *most = &loop->options.global_max;
+    const struct recommend_vpa *elder = status_elder(loop, entry);
+    int code = td_recommender_status(loop->model, arena, &object, most, now, ret, err);
+    if (code == TD_OK && ret->pod_count == 0 && elder) {
+        size_t slash = td_str_find(elder->key, '/', 0);
+        object.meta.name = td_str_slice(elder->key, slash + 1, elder->key.len);
+        code = td_recommender_status(loop->model, arena, &object, most, now, ret, err);
+    }
+    return code;
+}

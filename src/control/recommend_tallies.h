@@ -1,0 +1,17 @@
+/*
+ * What the recommender counts (vpa.md 2.13); private to it.
+ */
+#pragma once
+
+#include "control/recommend_private.h"
+
+void recommend_tallies_init(struct td_recommend_loop *loop);
+void recommend_tallies_done(struct td_recommend_loop *loop);
+
+/* A pass begins: gauges that are set anew. */
+void recommend_tally_begin(struct td_recommend_loop *loop);
+void recommend_tally_vpa(struct td_recommend_loop *loop, struct recommend_vpa *vpa,
+                         const struct td_vpa *object, const struct td_vpa_status *status);
+/* One phase took so long: "LoadVPAs", ..., "total". */
+void recommend_tally_step(struct td_recommend_loop *loop, const char *step, td_duration took);
+void recommend_tally_metrics(struct td_recommend_loop *loop, bool is_error);

@@ -1,0 +1,263 @@
+#include "control/rights.h"
+
+#include "base/limits.h"
+
+#define RIGHTS_R (1u << TD_CONTROLLER_RECOMMENDER)
+#define RIGHTS_U (1u << TD_CONTROLLER_UPDATER)
+#define RIGHTS_A (1u << TD_CONTROLLER_ADMISSION)
+#define RIGHTS_H (1u << TD_CONTROLLER_HORIZONTAL)
+#define RIGHTS_V (1u << TD_CONTROLLER_HVPA)
+#define RIGHTS_ALL (RIGHTS_R | RIGHTS_U | RIGHTS_A | RIGHTS_H | RIGHTS_V)
+
+static const struct td_right rights_table[] = {
+    /* What there is. Owners are also read one by one, where no cache has them yet. */
+    {.group = "", .resources = "pods", .verbs = "list,watch", .controllers = RIGHTS_ALL},
+    {.group = "",
+     .resources = "replicationcontrollers",
+     .verbs = "get,list,watch",
+     .controllers = RIGHTS_ALL},
+    {.group = "apps",
+     .resources = "deployments,replicasets,statefulsets,daemonsets",
+     .verbs = "get,list,watch",
+     .controllers = RIGHTS_ALL},
+    {.group = "batch",
+     .resources = "jobs,cronjobs",
+     .verbs = "get,list,watch",
+     .controllers = RIGHTS_ALL},
+    {.group = "*", .resources = "*/scale", .verbs = "get", .controllers = RIGHTS_ALL},
+    {.group = "*", .resources = "*/scale", .verbs = "update", .controllers = RIGHTS_H | RIGHTS_V},
+    {.group = "",
+     .resources = "limitranges",
+     .verbs = "list,watch",
+     .controllers = RIGHTS_U | RIGHTS_A | RIGHTS_V},
+    {.group = "", .resources = "nodes", .verbs = "list,watch", .controllers = RIGHTS_V},
+    {.group = "", .resources = "events", .verbs = "list,watch", .controllers = RIGHTS_R},
+    {.group = "", .resources = "events", .verbs = "create,patch", .controllers = RIGHTS_ALL},
+    /* Autoscalers. */
+    {.group = "autoscaling.k8s.io",
+     .resources = "verticalpodautoscalers",
+     .verbs = "list,watch",
+     .controllers = RIGHTS_R | RIGHTS_U | RIGHTS_A | RIGHTS_V},
+    {.group = "autoscaling.k8s.io",
+     .resources = "verticalpodautoscalers/status",
+     .verbs = "patch",
+     .controllers = RIGHTS_R},
+    {.group = "autoscaling.k8s.io",
+     .resources = "verticalpodautoscalercheckpoints",
+     .verbs = "list,watch,create,patch,delete",
+     .controllers = RIGHTS_R},
+    {.group = "autoscaling",
+     .resources = "horizontalpodautoscalers",
+     .verbs = "list,watch",
+     .controllers = RIGHTS_H | RIGHTS_V},
+    {.group = "autoscaling",
+     .resources = "horizontalpodautoscalers/status",
+     .verbs = "update",
+     .controllers = RIGHTS_H},
+    {.group = "autoscaling.tandem.dev",
+     .resources = "horizontalpodautoscalers",
+     .verbs = "list,watch",
+     .controllers = RIGHTS_A | RIGHTS_H | RIGHTS_V},
+    {.group = "autoscaling.tandem.dev",
+     .resources = "horizontalpodautoscalers/status",
+     .verbs = "update",
+     .controllers = RIGHTS_H},
+    {.group = "autoscaling.k8s.io",
+     .resources = "hvpas",
+     .verbs = "list,watch",
+     .controllers = RIGHTS_R | RIGHTS_A | RIGHTS_H | RIGHTS_V},
+    {.group = "autoscaling.k8s.io",
+     .resources = "hvpas,hvpas/status",
+     .verbs = "patch",
+     .controllers = RIGHTS_V},
+    /* Children of an Hvpa that takes its verdicts from objects, and templates that it writes. */
+    {.group = "autoscaling.k8s.io",
+     .resources = "verticalpodautoscalers",
+     .verbs = "create,patch,delete",
+     .controllers = RIGHTS_V},
+    {.group = "autoscaling",
+     .resources = "horizontalpodautoscalers",
+     .verbs = "create,patch,delete",
+     .controllers = RIGHTS_V},
+    {.group = "apps",
+     .resources = "deployments,statefulsets,daemonsets",
+     .verbs = "patch",
+     .controllers = RIGHTS_V},
+    {.group = "", .resources = "replicationcontrollers", .verbs = "patch", .controllers = RIGHTS_V},
+    /* Metrics. */
+    {.group = "metrics.k8s.io",
+     .resources = "pods",
+     .verbs = "list",
+     .controllers = RIGHTS_R | RIGHTS_H | RIGHTS_V},
+    {.group = "custom.metrics.k8s.io",
+     .resources = "*",
+     .verbs = "get,list",
+     .controllers = RIGHTS_H | RIGHTS_V},
+    {.group = "external.metrics.k8s.io",
+     .resources = "*",
+     .verbs = "get,list",
+     .controllers = RIGHTS_H | RIGHTS_V},
+    /* Pods that run. */
+    {.group = "", .resources = "pods", .verbs = "patch", .controllers = RIGHTS_U},
+    {.group = "", .resources = "pods/resize", .verbs = "patch", .controllers = RIGHTS_U | RIGHTS_V},
+    {.group = "",
+     .resources = "pods/eviction",
+     .verbs = "create",
+     .controllers = RIGHTS_U | RIGHTS_V},
+    /* The webhook: its certificate, its registration, and the pod that is never made. */
+    {.group = "",
+     .resources = "secrets",
+     .verbs = "create",
+     .is_local = true,
+     .controllers = RIGHTS_A},
+    {.group = "",
+     .resources = "secrets",
+     .verbs = "list,watch,patch",
+     .name = "tandem-webhook-tls",
+     .is_local = true,
+     .controllers = RIGHTS_A},
+    {.group = "",
+     .resources = "pods",
+     .verbs = "create",
+     .is_local = true,
+     .controllers = RIGHTS_A},
+    {.group = "admissionregistration.k8s.io",
+     .resources = "mutatingwebhookconfigurations,validatingwebhookconfigurations",
+     .verbs = "create",
+     .controllers = RIGHTS_A},
+    {.group = "admissionregistration.k8s.io",
+     .resources = "mutatingwebhookconfigurations",
+     .verbs = "list,watch,patch,delete",
+     .name = "vpa-webhook-config",
+     .controllers = RIGHTS_A},
+    {.group = "admissionregistration.k8s.io",
+     .resources = "validatingwebhookconfigurations",
+     .verbs = "list,watch,patch,delete",
+     .name = "tandem-webhook-config",
+     .controllers = RIGHTS_A},
+    /* Leases. */
+    {.group = "coordination.k8s.io",
+     .resources = "leases",
+     .verbs = "create",
+     .is_local = true,
+     .controllers = RIGHTS_ALL},
+    {.group = "coordination.k8s.io",
+     .resources = "leases",
+     .verbs = "get,update",
+     .name = "vpa-recommender-lease",
+     .is_local = true,
+     .controllers = RIGHTS_R},
+    {.group = "coordination.k8s.io",
+     .resources = "leases",
+     .verbs = "get,update",
+     .name = "vpa-updater",
+     .is_local = true,
+     .controllers = RIGHTS_U},
+    {.group = "coordination.k8s.io",
+     .resources = "leases",
+     .verbs = "get",
+     .name = "vpa-admission-controller",
+     .is_local = true,
+     .controllers = RIGHTS_U},
+    {.group = "coordination.k8s.io",
+     .resources = "leases",
+     .verbs = "patch",
+     .name = "vpa-admission-controller",
+     .is_local = true,
+     .controllers = RIGHTS_A},
+    {.group = "coordination.k8s.io",
+     .resources = "leases",
+     .verbs = "get,update",
+     .name = "tandem-horizontal",
+     .is_local = true,
+     .controllers = RIGHTS_H},
+    {.group = "coordination.k8s.io",
+     .resources = "leases",
+     .verbs = "get,update",
+     .name = "tandem-hvpa",
+     .is_local = true,
+     .controllers = RIGHTS_V},
+};
+
+const char *td_controller_name(enum td_controller_kind kind)
+{
+    static const char *const names[TD_CONTROLLER_COUNT] = {
+        [TD_CONTROLLER_RECOMMENDER] = "recommender",
+        [TD_CONTROLLER_UPDATER] = "updater",
+        [TD_CONTROLLER_ADMISSION] = "admission",
+        [TD_CONTROLLER_HORIZONTAL] = "horizontal",
+        [TD_CONTROLLER_HVPA] = "hvpa",
+    };
+    return names[kind];
+}
+
+const char *td_controller_lease(enum td_controller_kind kind)
+{
+    static const char *const names[TD_CONTROLLER_COUNT] = {
+        [TD_CONTROLLER_RECOMMENDER] = "vpa-recommender-lease",
+        [TD_CONTROLLER_UPDATER] = "vpa-updater",
+        [TD_CONTROLLER_HORIZONTAL] = "tandem-horizontal",
+        [TD_CONTROLLER_HVPA] = "tandem-hvpa",
+    };
+    return names[kind];
+}
+
+const struct td_right *td_rights(size_t *ret_count)
+{
+    *ret_count = sizeof(rights_table) / sizeof(rights_table[0]);
+    return rights_table;
+}
+
+td_str td_rights_word(td_str *list)
+{
+    size_t end = td_str_find(*list, ',', 0);
+    td_str word = td_str_slice(*list, 0, end);
+    *list = end < list->len ? td_str_slice(*list, end + 1, list->len) : TD_STR_EMPTY;
+    return word;
+}
+
+/* The questions of one row, for each resource and verb. */
+static size_t rights_ask(const struct td_right *right, td_str namespace,
+                         struct td_access_rule *rules, size_t room)
+{
+    size_t count = 0;
+    td_str resources = td_str_from(right->resources);
+    for (td_str resource; (resource = td_rights_word(&resources)).len > 0;) {
+        td_str verbs = td_str_from(right->verbs);
+        size_t slash = td_str_find(resource, '/', 0);
+        bool has_sub = slash < resource.len;
+        for (td_str verb; count < room && (verb = td_rights_word(&verbs)).len > 0;) {
+            rules[count++] = (struct td_access_rule){
+                .verb = verb,
+                .group = td_str_from(right->group),
+                .resource = td_str_slice(resource, 0, slash),
+                .subresource =
+                    has_sub ? td_str_slice(resource, slash + 1, resource.len) : TD_STR_EMPTY,
+                .namespace = right->is_local ? namespace : TD_STR_EMPTY,
+                .name = right->name ? td_str_from(right->name) : TD_STR_EMPTY,
+            };
+        }
+    }
+    return count;
+}
+
+size_t td_rights_questions(struct td_arena *arena, const bool has[TD_CONTROLLER_COUNT],
+                           td_str namespace, const struct td_access_rule **ret)
+{
+    struct td_access_rule *rules =
+        td_arena_array(arena, struct td_access_rule, TD_ACCESS_RULES_MAX);
+    size_t row_count;
+    const struct td_right *rows = td_rights(&row_count);
+    size_t count = 0;
+    unsigned wanted = 0;
+    for (size_t kind = 0; kind < TD_CONTROLLER_COUNT; kind++) {
+        wanted |= has[kind] ? 1u << kind : 0;
+    }
+    for (size_t i = 0; i < row_count; i++) {
+        if (rows[i].controllers & wanted) {
+            count += rights_ask(&rows[i], namespace, rules + count, TD_ACCESS_RULES_MAX - count);
+        }
+    }
+    *ret = rules;
+    return count;
+}

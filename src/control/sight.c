@@ -1,0 +1,517 @@
+#include "control/sight.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/loop.h"
+#include "base/text.h"
+#include "control/sight_keep.h"
+#include "control/sight_private.h"
+#include "kube/client.h"
+
+const struct td_sight_row td_sight_rows[TD_SIGHT_COUNT] = {
+    [TD_SIGHT_PODS] = {"", "v1", "pods", "Pod"},
+    [TD_SIGHT_VPAS] = {"autoscaling.k8s.io", "v1", "verticalpodautoscalers",
+                       "VerticalPodAutoscaler"},
+    [TD_SIGHT_CHECKPOINTS] = {"autoscaling.k8s.io", "v1", "verticalpodautoscalercheckpoints",
+                              "VerticalPodAutoscalerCheckpoint"},
+    [TD_SIGHT_HPAS] = {"autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler"},
+    [TD_SIGHT_OWN_HPAS] = {"autoscaling.tandem.dev", "v2", "horizontalpodautoscalers",
+                           "HorizontalPodAutoscaler"},
+    [TD_SIGHT_HVPAS] = {"autoscaling.k8s.io", "v1alpha1", "hvpas", "Hvpa"},
+    [TD_SIGHT_LIMIT_RANGES] = {"", "v1", "limitranges", "LimitRange"},
+    [TD_SIGHT_NODES] = {"", "v1", "nodes", "Node"},
+    [TD_SIGHT_DEPLOYMENTS] = {"apps", "v1", "deployments", "Deployment"},
+    [TD_SIGHT_REPLICA_SETS] = {"apps", "v1", "replicasets", "ReplicaSet"},
+    [TD_SIGHT_STATEFUL_SETS] = {"apps", "v1", "statefulsets", "StatefulSet"},
+    [TD_SIGHT_DAEMON_SETS] = {"apps", "v1", "daemonsets", "DaemonSet"},
+    [TD_SIGHT_JOBS] = {"batch", "v1", "jobs", "Job"},
+    [TD_SIGHT_CRON_JOBS] = {"batch", "v1", "cronjobs", "CronJob"},
+    [TD_SIGHT_REPLICATION_CONTROLLERS] = {"", "v1", "replicationcontrollers",
+                                          "ReplicationController"},
+};
+
+/* ---- Filling objects ---- */
+
+static td_str sight_write(const struct td_json *tree)
+{
+    td_auto_buf buf;
+    td_buf_init(&buf, TD_CACHE_EVENT_BYTES_MAX);
+    td_json_write(tree, &(struct td_json_format){.indent = 0}, &buf);
+    return td_text_copy(td_buf_str(&buf));
+}
+
+/* The managedFields entries that are about the status: who writes it, and when. */
+static td_str sight_status_managers(struct td_arena *arena, td_str text)
+{
+    struct td_json *all;
+    if (text.len == 0 || td_json_parse(arena, text, NULL, &all, NULL) != TD_OK ||
+        !td_json_is(all, TD_JSON_TYPE_ARRAY)) {
+        return td_text_copy(TD_STR_EMPTY);
+    }
+    struct td_json *kept = td_json_new_array(arena);
+    for (const struct td_json *entry = all->first; entry; entry = entry->next) {
+        if (td_str_equal(td_json_get_str(entry, TD_STR("subresource"), TD_STR_EMPTY),
+                         TD_STR("status"))) {
+            struct td_json *copy = td_json_new_object(arena);
+            td_json_set_str(arena, copy, TD_STR("manager"),
+                            td_json_get_str(entry, TD_STR("manager"), TD_STR_EMPTY));
+            td_json_set_str(arena, copy, TD_STR("time"),
+                            td_json_get_str(entry, TD_STR("time"), TD_STR_EMPTY));
+            td_json_append(kept, copy);
+        }
+    }
+    return sight_write(kept);
+}
+
+static int sight_compare_members(const void *a, const void *b)
+{
+    const struct td_json *const *x = a;
+    const struct td_json *const *y = b;
+    return td_str_compare((*x)->key, (*y)->key);
+}
+
+static uint64_t sight_hash_labels(struct td_arena *arena, const struct td_json *labels)
+{
+    size_t count = td_json_is(labels, TD_JSON_TYPE_OBJECT) ? labels->count : 0;
+    const struct td_json **members = td_arena_array(arena, const struct td_json *, count + 1);
+    size_t n = 0;
+    for (const struct td_json *m = count > 0 ? labels->first : NULL; m; m = m->next) {
+        members[n++] = m;
+    }
+    if (n > 0) {
+        qsort(members, n, sizeof(*members), sight_compare_members);
+    }
+    uint64_t hash = n;
+    for (size_t i = 0; i < n; i++) {
+        td_str value =
+            td_json_is(members[i], TD_JSON_TYPE_STRING) ? members[i]->text : TD_STR_EMPTY;
+        hash = hash * UINT64_C(0x9e3779b97f4a7c15) + td_map_hash(members[i]->key);
+        hash = hash * UINT64_C(0x9e3779b97f4a7c15) + td_map_hash(value);
+    }
+    return hash;
+}
+
+static void sight_fill(void *context, void *filled)
+{
+    enum td_sight_kind kind = *(const enum td_sight_kind *)context;
+    struct td_sight_object *object = filled;
+    td_auto_arena arena;
+    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    struct td_json *tree;
+    object->text = TD_STR_EMPTY;
+    object->status_text = TD_STR_EMPTY;
+    object->workload = NULL;
+    if (td_json_parse(&arena, object->raw, NULL, &tree, NULL) == TD_OK) {
+        object->text = sight_write(td_sight_keep(&arena, kind, tree));
+    } else {
+        object->text = td_text_copy(TD_STR("{}")); /* it was read once already: cannot be */
+        tree = NULL;
+    }
+    if (kind == TD_SIGHT_HPAS || kind == TD_SIGHT_OWN_HPAS) {
+        object->status_text = sight_status_managers(&arena, object->raw_managers);
+    }
+    if (kind == TD_SIGHT_PODS) {
+        struct td_sight_pod *pod = filled;
+        pod->labels_hash = sight_hash_labels(&arena, td_json_get_path(tree, "metadata.labels"));
+        pod->next = NULL;
+        pod->previous = NULL;
+    }
+}
+
+static void sight_release(void *context, void *released)
+{
+    struct td_sight_object *object = released;
+    (void)context;
+    td_text_free(object->text);
+    if (object->status_text.ptr != TD_STR_EMPTY.ptr) {
+        td_text_free(object->status_text);
+    }
+    td_sight_workload_free(object->workload);
+}
+
+/* ---- Pods by namespace ---- */
+
+static struct td_sight_namespace *sight_namespace(struct td_sight *sight, td_str name)
+{
+    struct td_sight_namespace *ns = td_map_get(&sight->namespaces, name);
+    if (!ns) {
+        ns = td_alloc_zero(1, sizeof(*ns));
+        ns->name = td_text_copy(name);
+        int code = td_map_put(&sight->namespaces, ns->name, ns);
+        td_assert(code == TD_OK); /* no more namespaces than pods */
+    }
+    return ns;
+}
+
+static void sight_link(struct td_sight *sight, struct td_sight_pod *pod)
+{
+    struct td_sight_namespace *ns = sight_namespace(sight, pod->object.head.namespace);
+    pod->previous = ns->last;
+    *(ns->last ? &ns->last->next : &ns->first) = pod;
+    ns->last = pod;
+}
+
+static void sight_unlink(struct td_sight *sight, struct td_sight_pod *pod)
+{
+    struct td_sight_namespace *ns = td_map_get(&sight->namespaces, pod->object.head.namespace);
+    *(pod->previous ? &pod->previous->next : &ns->first) = pod->next;
+    *(pod->next ? &pod->next->previous : &ns->last) = pod->previous;
+    if (!ns->first) {
+        (void)td_map_remove(&sight->namespaces, ns->name);
+        td_text_free(ns->name);
+        td_free(ns);
+    }
+}
+
+/* The objects are the sight's own: const is for consumers. */
+static struct td_sight_pod *sight_own_pod(const void *object)
+{
+    return (struct td_sight_pod *)(uintptr_t)object;
+}
+
+static void sight_pod_added(void *context, const void *object)
+{
+    struct td_sight *sight = context;
+    sight_link(sight, sight_own_pod(object));
+    if (sight->is_indexed) {
+        td_sight_labels_add(&sight->labels, sight_own_pod(object));
+    }
+}
+
+static void sight_pod_changed(void *context, const void *before, const void *after)
+{
+    struct td_sight *sight = context;
+    struct td_sight_pod *old = sight_own_pod(before);
+    struct td_sight_pod *new = sight_own_pod(after);
+    struct td_sight_namespace *ns = td_map_get(&sight->namespaces, old->object.head.namespace);
+    new->next = old->next;
+    new->previous = old->previous;
+    *(new->previous ? &new->previous->next : &ns->first) = new;
+    *(new->next ? &new->next->previous : &ns->last) = new;
+    if (sight->is_indexed) {
+        td_sight_labels_change(&sight->labels, old, new);
+    }
+}
+
+static void sight_pod_deleted(void *context, const void *object)
+{
+    struct td_sight *sight = context;
+    if (sight->is_indexed) {
+        td_sight_labels_remove(&sight->labels, sight_own_pod(object));
+    }
+    sight_unlink(sight, sight_own_pod(object));
+}
+
+void td_sight_index_pods(struct td_sight *sight)
+{
+    sight->is_indexed = true;
+}
+
+void td_sight_match_pods(const struct td_sight *sight, td_str namespace,
+                         const struct td_selector *selector, struct td_sight_match *ret)
+{
+    td_assert(sight->is_indexed);
+    td_sight_labels_match(&sight->labels, namespace, selector, ret);
+}
+
+const struct td_sight_pod *td_sight_next_pod(const struct td_sight *sight, td_str namespace,
+                                             const struct td_sight_pod *previous)
+{
+    if (previous) {
+        return previous->next;
+    }
+    const struct td_sight_namespace *ns = td_map_get(&sight->namespaces, namespace);
+    return ns ? ns->first : NULL;
+}
+
+/* ---- LimitRanges ---- */
+
+static void sight_limits_free(struct td_sight_limits *limits)
+{
+    td_arena_done(&limits->arena);
+    td_text_free(limits->namespace);
+    td_free(limits);
+}
+
+static void sight_limits_forget(struct td_sight *sight, const void *object)
+{
+    const struct td_cache_head *head = object;
+    struct td_sight_limits *limits = td_map_remove(&sight->limits, head->namespace);
+    if (limits) {
+        sight_limits_free(limits);
+    }
+}
+
+static void sight_limits_changed(void *context, const void *before, const void *after)
+{
+    (void)after;
+    sight_limits_forget(context, before);
+}
+
+static void sight_limits_touched(void *context, const void *object)
+{
+    sight_limits_forget(context, object);
+}
+
+static int sight_compare_objects(const void *a, const void *b)
+{
+    const struct td_sight_object *const *x = a;
+    const struct td_sight_object *const *y = b;
+    return td_str_compare((*x)->head.name, (*y)->head.name);
+}
+
+/* The trees of the namespace's LimitRanges, by name. */
+static size_t sight_limit_trees(struct td_sight *sight, struct td_sight_limits *limits,
+                                const struct td_json ***ret)
+{
+    const struct td_cache *cache = sight->caches[TD_SIGHT_LIMIT_RANGES];
+    size_t all = cache ? td_cache_count(cache) : 0;
+    const struct td_sight_object **objects =
+        td_arena_array(&limits->arena, const struct td_sight_object *, all + 1);
+    const struct td_json **trees = td_arena_array(&limits->arena, const struct td_json *, all + 1);
+    size_t found = 0;
+    size_t count = 0;
+    size_t position = 0;
+    for (const struct td_sight_object *o; all > 0 && (o = td_cache_next(cache, &position));) {
+        if (td_str_equal(o->head.namespace, limits->namespace)) {
+            objects[found++] = o;
+        }
+    }
+    if (found > 0) {
+        qsort(objects, found, sizeof(*objects), sight_compare_objects);
+    }
+    for (size_t i = 0; i < found; i++) {
+        struct td_json *tree;
+        if (td_sight_tree(&limits->arena, objects[i], &tree, NULL) == TD_OK) {
+            trees[count++] = tree;
+        }
+    }
+    *ret = trees;
+    return count;
+}
+
+static struct td_sight_limits *sight_limits_read(struct td_sight *sight, td_str namespace)
+{
+    struct td_sight_limits *limits = td_alloc_zero(1, sizeof(*limits));
+    limits->namespace = td_text_copy(namespace);
+    td_arena_init(&limits->arena, TD_TREE_ARENA_BYTES_MAX);
+    const struct td_json **trees;
+    size_t count = sight_limit_trees(sight, limits, &trees);
+    struct td_error err = TD_ERROR_INIT;
+    if (count > 0 && td_limit_ranges_read(&limits->arena, trees, count, namespace, &limits->ranges,
+                                          &err) == TD_OK) {
+        limits->is_set = true;
+    } else if (count > 0) {
+        td_log_line(sight->log, TD_LOG_WARN, "limit ranges of a namespace cannot be read",
+                    TD_LOG_S("namespace", namespace), TD_LOG_C("error", err.message));
+    }
+    return limits;
+}
+
+const struct td_limit_ranges *td_sight_limits(struct td_sight *sight, td_str namespace)
+{
+    struct td_sight_limits *limits = td_map_get(&sight->limits, namespace);
+    if (!limits) {
+        limits = sight_limits_read(sight, namespace);
+        if (td_map_put(&sight->limits, limits->namespace, limits) != TD_OK) {
+            sight_limits_free(limits);
+            return NULL;
+        }
+    }
+    return limits->is_set ? &limits->ranges : NULL;
+}
+
+/* ---- The whole ---- */
+
+static int sight_make_cache(struct td_sight *sight, const struct td_sight_options *options,
+                            enum td_sight_kind kind, struct td_error *err)
+{
+    static const struct td_cache_field fields[] = {
+        {"", TD_CACHE_RAW_ONCE, offsetof(struct td_sight_object, raw)},
+        {"metadata.managedFields", TD_CACHE_RAW_ONCE,
+         offsetof(struct td_sight_object, raw_managers)},
+        {"metadata.generation", TD_CACHE_INT64, offsetof(struct td_sight_object, generation)},
+        {"metadata.deletionTimestamp", TD_CACHE_PRESENT,
+         offsetof(struct td_sight_object, is_deleting)},
+        {"spec.nodeName", TD_CACHE_NAME, offsetof(struct td_sight_pod, node)},
+        {"status.phase", TD_CACHE_NAME, offsetof(struct td_sight_pod, phase)},
+    };
+    bool is_pod = kind == TD_SIGHT_PODS;
+    bool is_vpa = kind == TD_SIGHT_VPAS || kind == TD_SIGHT_CHECKPOINTS;
+    const struct td_sight_row *row = &td_sight_rows[kind];
+    sight->kinds[kind] = kind;
+    const struct td_cache_options cache = {
+        .loop = options->loop,
+        .client = options->client,
+        .group = td_str_from(row->group),
+        .version = td_str_from(row->version),
+        .plural = td_str_from(row->plural),
+        .namespace = is_vpa ? options->vpa_namespace : TD_STR_EMPTY,
+        .fields = fields,
+        .field_count = sizeof(fields) / sizeof(fields[0]) - (is_pod ? 0 : 2),
+        .struct_bytes = is_pod ? sizeof(struct td_sight_pod) : sizeof(struct td_sight_object),
+        .names = is_pod ? sight->names : NULL,
+        .fill = sight_fill,
+        .release = sight_release,
+        .context = &sight->kinds[kind],
+        .seed = options->seed + (uint64_t)kind,
+    };
+    return td_cache_new(&cache, &sight->caches[kind], err);
+}
+
+static void sight_settled(void *context)
+{
+    struct td_sight *sight = context;
+    for (size_t i = 0; i < sight->listener_count; i++) {
+        sight->listeners[i].settled(sight->listeners[i].context);
+    }
+}
+
+int td_sight_new(const struct td_sight_options *options, struct td_sight **ret,
+                 struct td_error *err)
+{
+    struct td_sight *sight = td_alloc_zero(1, sizeof(*sight));
+    sight->loop = options->loop;
+    sight->client = options->client;
+    sight->log = options->log;
+    sight->names = td_intern_new(TD_CACHE_OBJECTS_MAX);
+    td_map_init(&sight->namespaces, TD_CACHE_OBJECTS_MAX);
+    td_map_init(&sight->limits, TD_CACHE_OBJECTS_MAX);
+    td_sight_labels_init(&sight->labels);
+    sight->asked = td_sight_asked_new(options->loop, options->client, sight_settled, sight);
+    td_sight_source_init(sight);
+    int code = TD_OK;
+    for (size_t kind = 0; kind < TD_SIGHT_COUNT && code == TD_OK; kind++) {
+        if (options->wants[kind]) {
+            code = sight_make_cache(sight, options, (enum td_sight_kind)kind, err);
+        }
+    }
+    if (code != TD_OK) {
+        td_sight_free(sight);
+        return code;
+    }
+    static const struct td_cache_handler pods = {
+        .added = sight_pod_added, .changed = sight_pod_changed, .deleted = sight_pod_deleted};
+    static const struct td_cache_handler limits = {.added = sight_limits_touched,
+                                                   .changed = sight_limits_changed,
+                                                   .deleted = sight_limits_touched};
+    td_sight_subscribe(sight, TD_SIGHT_PODS, &pods, sight);
+    td_sight_subscribe(sight, TD_SIGHT_LIMIT_RANGES, &limits, sight);
+    *ret = sight;
+    return TD_OK;
+}
+
+void td_sight_free(struct td_sight *sight)
+{
+    if (!sight) {
+        return;
+    }
+    for (size_t kind = 0; kind < TD_SIGHT_COUNT; kind++) {
+        td_cache_free(sight->caches[kind]);
+    }
+    size_t position = 0;
+    const struct td_map_entry *entry;
+    while ((entry = td_map_next(&sight->limits, &position))) {
+        sight_limits_free(entry->value);
+    }
+    position = 0;
+    while ((entry = td_map_next(&sight->namespaces, &position))) {
+        struct td_sight_namespace *ns = entry->value;
+        td_text_free(ns->name);
+        td_free(ns);
+    }
+    td_map_done(&sight->limits);
+    td_map_done(&sight->namespaces);
+    td_sight_labels_done(&sight->labels);
+    td_sight_asked_free(sight->asked);
+    td_intern_free(sight->names);
+    td_free(sight);
+}
+
+void td_sight_subscribe(struct td_sight *sight, enum td_sight_kind kind,
+                        const struct td_cache_handler *handler, void *context)
+{
+    if (sight->caches[kind]) {
+        td_cache_subscribe(sight->caches[kind], handler, context);
+    }
+}
+
+void td_sight_on_settled(struct td_sight *sight, void (*settled)(void *context), void *context)
+{
+    td_assert(sight->listener_count < TD_SIGHT_LISTENERS_MAX);
+    sight->listeners[sight->listener_count].settled = settled;
+    sight->listeners[sight->listener_count++].context = context;
+}
+
+void td_sight_start(struct td_sight *sight)
+{
+    for (size_t kind = 0; kind < TD_SIGHT_COUNT; kind++) {
+        if (sight->caches[kind]) {
+            td_cache_start(sight->caches[kind]);
+        }
+    }
+}
+
+/* A cluster may be without our own kinds: then there are no such objects. For the others a missing
+ * kind is trouble: without VPAs their checkpoints would look left over. */
+static bool sight_is_absent(const struct td_sight *sight, size_t kind)
+{
+    return (kind == TD_SIGHT_OWN_HPAS || kind == TD_SIGHT_HVPAS) &&
+           td_cache_trouble(sight->caches[kind])->code == TD_NOT_FOUND;
+}
+
+bool td_sight_is_synced(const struct td_sight *sight)
+{
+    for (size_t kind = 0; kind < TD_SIGHT_COUNT; kind++) {
+        if (sight->caches[kind] && !td_cache_is_synced(sight->caches[kind]) &&
+            !sight_is_absent(sight, kind)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+td_duration td_sight_age(const struct td_sight *sight)
+{
+    td_duration oldest = 0;
+    for (size_t kind = 0; kind < TD_SIGHT_COUNT; kind++) {
+        bool is_counted = sight->caches[kind] && !sight_is_absent(sight, kind);
+        td_duration age = is_counted ? td_cache_age(sight->caches[kind]) : 0;
+        oldest = age > oldest ? age : oldest;
+    }
+    return oldest;
+}
+
+const struct td_cache *td_sight_cache(const struct td_sight *sight, enum td_sight_kind kind)
+{
+    return sight->caches[kind];
+}
+
+int td_sight_tree(struct td_arena *arena, const struct td_sight_object *object,
+                  struct td_json **ret, struct td_error *err)
+{
+    return td_json_parse(arena, object->text, &(struct td_json_options){.copy_strings = true}, ret,
+                         err);
+}
+
+const struct td_workload_source *td_sight_source(struct td_sight *sight)
+{
+    return &sight->source;
+}
+
+int td_sight_resource(struct td_sight *sight, td_str group, td_str kind,
+                      struct td_sight_resource *ret, struct td_error *err)
+{
+    int code = td_sight_asked_resource(sight->asked, group, kind, 0, ret, err);
+    if (code == TD_NOT_FOUND) {
+        (void)td_error_set(err, TD_NOT_FOUND, "no matches for kind \"%.*s\" in group \"%.*s\"",
+                           TD_STR_ARG(kind), TD_STR_ARG(group));
+    }
+    return code;
+}

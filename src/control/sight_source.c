@@ -1,0 +1,99 @@
+/*
+ * The workload source over the caches. A workload is decoded when somebody first asks for it and
+ * kept with its object, so a thousand old ReplicaSets that nobody asks for cost their text only.
+ */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "control/sight_private.h"
+
+void td_sight_workload_free(struct td_sight_workload *workload)
+{
+    if (workload) {
+        td_arena_done(&workload->arena);
+        td_free(workload);
+    }
+}
+
+static bool source_kind_of(td_str kind, enum td_sight_kind *ret)
+{
+    for (size_t i = TD_SIGHT_DEPLOYMENTS; i < TD_SIGHT_COUNT; i++) {
+        if (td_str_equal(kind, td_str_from(td_sight_rows[i].kind))) {
+            *ret = (enum td_sight_kind)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct td_sight_workload *source_decode(const struct td_sight_object *object,
+                                               enum td_sight_kind kind)
+{
+    struct td_sight_workload *workload = td_alloc_zero(1, sizeof(*workload));
+    td_arena_init(&workload->arena, TD_TREE_ARENA_BYTES_MAX);
+    struct td_json *tree;
+    int code = td_sight_tree(&workload->arena, object, &tree, NULL);
+    if (code == TD_OK) {
+        td_json_set_str(&workload->arena, tree, TD_STR("kind"),
+                        td_str_from(td_sight_rows[kind].kind));
+        code = td_workload_decode(&workload->arena, tree, &workload->workload, NULL);
+    }
+    if (code != TD_OK) {
+        td_sight_workload_free(workload);
+        return NULL;
+    }
+    return workload;
+}
+
+static const struct td_workload *source_workload(void *context, td_str kind_name, td_str namespace,
+                                                 td_str name)
+{
+    struct td_sight *sight = context;
+    enum td_sight_kind kind;
+    if (!source_kind_of(kind_name, &kind) || !sight->caches[kind]) {
+        return NULL;
+    }
+    /* The object is ours to complete: const is for consumers. */
+    struct td_sight_object *object =
+        (struct td_sight_object *)(uintptr_t)td_cache_get(sight->caches[kind], namespace, name);
+    if (object && !object->workload) {
+        object->workload = source_decode(object, kind);
+    }
+    return object && object->workload ? &object->workload->workload : NULL;
+}
+
+static bool source_resource(void *context, td_str group, td_str kind, size_t index,
+                            td_str *ret_resource)
+{
+    struct td_sight *sight = context;
+    struct td_sight_resource resource;
+    int code = td_sight_asked_resource(sight->asked, group, kind, index, &resource, NULL);
+    if (code == TD_BUSY && index == 0) {
+        *ret_resource = TD_STR_EMPTY; /* its scale is not known either: busy */
+        return true;
+    }
+    if (code == TD_OK) {
+        *ret_resource = resource.plural;
+    }
+    return code == TD_OK;
+}
+
+static struct td_scale_answer source_scale(void *context, td_str group, td_str resource,
+                                           td_str namespace, td_str name)
+{
+    struct td_sight *sight = context;
+    if (resource.len == 0) {
+        return (struct td_scale_answer){.code = TD_BUSY};
+    }
+    return td_sight_asked_scale(sight->asked, group, resource, namespace, name);
+}
+
+void td_sight_source_init(struct td_sight *sight)
+{
+    sight->source = (struct td_workload_source){
+        .context = sight,
+        .get_workload = source_workload,
+        .get_resource = source_resource,
+        .get_scale = source_scale,
+    };
+}

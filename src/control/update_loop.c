@@ -1,0 +1,447 @@
+#include "control/update_loop.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/loop.h"
+#include "base/text.h"
+#include "base/timefmt.h"
+#include "control/update_private.h"
+#include "kube/client.h"
+#include "kube/events.h"
+#include "kube/verbs.h"
+
+#define UPDATE_FRESH (2 * TD_MINUTE + 30 * TD_SECOND) /* a quiet watch is confirmed each minute */
+#define UPDATE_BUSY_PAUSE TD_SECOND
+#define UPDATE_BUSY_MAX 10 /* then the namespace waits for the next pass */
+
+td_time update_now(const struct td_update_loop *loop)
+{
+    return td_clock_wall(td_loop_clock(loop->options.control.loop));
+}
+
+static void update_next(struct td_update_loop *loop);
+
+/* ---- The end of a pass ---- */
+
+static void update_close(struct td_update_loop *loop)
+{
+    if (loop->is_open) {
+        struct update_namespace *ns = loop->todo.items[loop->todo_at];
+        loop->evictions = ns->state.evictions;
+        loop->resizes = ns->state.resizes;
+        update_tally_pass(loop);
+        td_updater_pass_end(&loop->pass);
+        loop->is_open = false;
+    }
+    td_arena_reset(&loop->arena);
+}
+
+static void update_finish(struct td_update_loop *loop)
+{
+    update_close(loop);
+    loop->phase = UPDATE_IDLE;
+    loop->last_pass = update_now(loop);
+    if (loop->stopped) {
+        void (*stopped)(void *context) = loop->stopped;
+        loop->stopped = NULL;
+        stopped(loop->stopped_context);
+    }
+}
+
+static void update_skip(struct td_update_loop *loop, td_str why)
+{
+    update_tally_skip(loop, why);
+    td_log_line(loop->options.control.log, TD_LOG_WARN, "no pods are updated",
+                TD_LOG_S("because", why));
+    update_finish(loop);
+}
+
+/* ---- Calls ---- */
+
+static void update_tell_events(struct td_update_loop *loop)
+{
+    for (; loop->events_told < loop->pass.events.count; loop->events_told++) {
+        const struct td_updater_event *event = &loop->pass.events.items[loop->events_told];
+        const struct td_meta *meta = event->pod ? &event->pod->meta : &event->vpa->meta;
+        if (!loop->options.control.events) {
+            continue;
+        }
+        td_events_record(
+            loop->options.control.events,
+            &(struct td_event){
+                .api_version = event->pod ? TD_STR("v1") : TD_STR("autoscaling.k8s.io/v1"),
+                .kind = event->pod ? TD_STR("Pod") : TD_STR("VerticalPodAutoscaler"),
+                .namespace = meta->namespace,
+                .name = meta->name,
+                .uid = meta->uid,
+                .reason = event->reason,
+                .message = event->message,
+            });
+    }
+}
+
+/* Forbidden because no node is large enough: the API server says so by a cause. */
+static bool update_is_infeasible(const struct td_client_reply *reply)
+{
+    return reply->status == 403 && td_str_equal(reply->reason, TD_STR("NodeCapacity"));
+}
+
+static void update_answered(void *context, const struct td_client_reply *reply)
+{
+    struct td_update_loop *loop = context;
+    loop->call = NULL;
+    enum td_updater_result result = TD_UPDATER_DONE;
+    if (reply->code != TD_OK) {
+        result = loop->action.call == TD_UPDATER_RESIZE && update_is_infeasible(reply)
+                     ? TD_UPDATER_INFEASIBLE
+                     : TD_UPDATER_FAILED;
+        td_log_line(loop->options.control.log, TD_LOG_WARN, "a pod cannot be updated",
+                    TD_LOG_S("namespace", loop->action.pod->meta.namespace),
+                    TD_LOG_S("pod", loop->action.pod->meta.name),
+                    TD_LOG_C("error", reply->err.message));
+    }
+    update_tally_result(loop, result);
+    td_updater_pass_result(&loop->pass, result, td_str_from(reply->err.message));
+    update_tell_events(loop);
+    update_next(loop);
+}
+
+static int update_request(struct td_update_loop *loop, struct td_client_request *ret,
+                          struct td_error *err)
+{
+    const struct td_updater_action *action = &loop->action;
+    const struct td_meta *meta = &action->pod->meta;
+    if (action->call == TD_UPDATER_EVICT) {
+        struct td_delete_options options = TD_DELETE_OPTIONS_INIT;
+        options.uid = meta->uid; /* the pod that was judged, not another of its name */
+        return td_verb_evict(&loop->arena, meta->namespace, meta->name, &options, ret, err);
+    }
+    td_auto_buf body;
+    td_buf_init(&body, TD_OBJECT_BYTES_MAX);
+    td_json_write(action->patch, &(struct td_json_format){.indent = 0}, &body);
+    const struct td_api_path path = {
+        .version = TD_STR("v1"),
+        .namespace = meta->namespace,
+        .plural = TD_STR("pods"),
+        .name = meta->name,
+        .subresource = action->call == TD_UPDATER_RESIZE ? TD_STR("resize") : TD_STR_EMPTY,
+    };
+    return td_verb_patch(&loop->arena, &path, TD_PATCH_JSON,
+                         td_arena_copy_str(&loop->arena, td_buf_str(&body)), NULL, ret, err);
+}
+
+static void update_act(struct td_update_loop *loop)
+{
+    struct td_client_request request;
+    struct td_error err = TD_ERROR_INIT;
+    loop->phase = UPDATE_ACTING;
+    if (update_request(loop, &request, &err) != TD_OK) {
+        td_updater_pass_result(&loop->pass, TD_UPDATER_FAILED, td_str_from(err.message));
+        update_next(loop);
+        return;
+    }
+    request.flow = loop->options.control.flow;
+    loop->call = td_client_send(loop->options.control.client, &request, update_answered, loop);
+}
+
+/* ---- One namespace ---- */
+
+static const struct td_limit_ranges *update_limits(void *context, td_str namespace)
+{
+    struct td_update_loop *loop = context;
+    return td_sight_limits(loop->options.control.sight, namespace);
+}
+
+/* TD_BUSY: some owner is being asked for. */
+static int update_open(struct td_update_loop *loop, struct update_namespace *ns)
+{
+    struct td_updater_input input = {
+        .arena = &loop->arena,
+        .now = update_now(loop),
+        .deadline = loop->began + loop->options.interval,
+        .config = &loop->options.config,
+        .gates = loop->options.control.gates,
+        .source = td_sight_source(loop->options.control.sight),
+        .state = &ns->state,
+        .context = loop,
+        .get_limits = update_limits,
+    };
+    input.vpa_count =
+        update_gather_vpas(loop->options.control.sight, &loop->arena, ns->name, &input.vpas);
+    input.pod_count =
+        update_gather_pods(loop->options.control.sight, &loop->arena, ns->name, &input.pods);
+    ns->state.evictions = loop->evictions;
+    ns->state.resizes = loop->resizes;
+    struct td_error err = TD_ERROR_INIT;
+    int code = td_updater_pass_begin(&loop->pass, &input, &err);
+    loop->is_open = code == TD_OK;
+    loop->events_told = 0;
+    if (code != TD_OK && code != TD_BUSY) {
+        td_log_line(loop->options.control.log, TD_LOG_WARN, "a namespace cannot be judged",
+                    TD_LOG_S("namespace", ns->name), TD_LOG_C("error", err.message));
+    }
+    return code;
+}
+
+static void update_pause(struct td_update_loop *loop, td_duration span)
+{
+    loop->phase = UPDATE_WAITING;
+    td_timer_set(loop->pause, span);
+}
+
+/* ---- The pass ---- */
+
+/* Goes on until a call is under way, a pause is needed, or the pass is over. */
+static void update_next(struct td_update_loop *loop)
+{
+    while (loop->is_running && loop->todo_at < loop->todo.count) {
+        struct update_namespace *ns = loop->todo.items[loop->todo_at];
+        if (!loop->is_open && update_open(loop, ns) == TD_BUSY &&
+            loop->busy_count++ < UPDATE_BUSY_MAX) {
+            td_arena_reset(&loop->arena);
+            update_pause(loop, UPDATE_BUSY_PAUSE);
+            return;
+        }
+        td_time now = update_now(loop);
+        if (loop->is_open && td_updater_pass_next(&loop->pass, now, &loop->action)) {
+            update_tell_events(loop);
+            if (loop->action.not_before > now) {
+                update_pause(loop, loop->action.not_before - now);
+            } else {
+                update_act(loop);
+            }
+            return;
+        }
+        if (loop->is_open) {
+            update_tell_events(loop);
+        }
+        update_close(loop);
+        loop->busy_count = 0;
+        loop->todo_at++;
+    }
+    update_finish(loop);
+}
+
+static void update_resume(struct td_timer *timer, void *context)
+{
+    struct td_update_loop *loop = context;
+    (void)timer;
+    if (loop->is_open && loop->is_running) {
+        update_act(loop);
+    } else {
+        update_next(loop);
+    }
+}
+
+static struct update_namespace *update_namespace_of(struct td_update_loop *loop, td_str name)
+{
+    struct update_namespace *ns = td_map_get(&loop->namespaces, name);
+    if (!ns) {
+        ns = td_alloc_zero(1, sizeof(*ns));
+        ns->name = td_text_copy(name);
+        td_updater_state_init(&ns->state);
+        if (td_map_put(&loop->namespaces, ns->name, ns) != TD_OK) {
+            td_updater_state_done(&ns->state);
+            td_text_free(ns->name);
+            td_free(ns);
+            return NULL;
+        }
+    }
+    return ns;
+}
+
+static void update_namespace_free(struct update_namespace *ns)
+{
+    td_updater_state_done(&ns->state);
+    td_text_free(ns->name);
+    td_free(ns);
+}
+
+/* The namespaces that have VPAs; others are forgotten. */
+static void update_collect(struct td_update_loop *loop)
+{
+    const struct td_cache *cache = td_sight_cache(loop->options.control.sight, TD_SIGHT_VPAS);
+    size_t position = 0;
+    td_vec_reset(&loop->todo);
+    loop->todo_at = 0;
+    for (const struct td_sight_object *object; (object = td_cache_next(cache, &position));) {
+        struct update_namespace *ns = update_namespace_of(loop, object->head.namespace);
+        struct update_namespace **place = ns && !ns->is_seen ? td_vec_push(&loop->todo) : NULL;
+        if (place) {
+            *place = ns;
+            ns->is_seen = true;
+        }
+    }
+    const struct td_map_entry *entry;
+    position = 0;
+    while ((entry = td_map_next(&loop->namespaces, &position))) {
+        struct update_namespace *ns = entry->value;
+        if (!ns->is_seen) {
+            (void)td_map_remove(&loop->namespaces, ns->name);
+            update_namespace_free(ns);
+        } else {
+            ns->is_seen = false;
+        }
+    }
+}
+
+static void update_judge(struct td_update_loop *loop)
+{
+    const struct td_sight *sight = loop->options.control.sight;
+    td_str trouble =
+        loop->options.get_trouble ? loop->options.get_trouble(loop->options.context) : TD_STR_EMPTY;
+    if (trouble.len > 0) {
+        update_skip(loop, trouble);
+    } else if (!td_sight_is_synced(sight) || td_sight_age(sight) > UPDATE_FRESH) {
+        update_skip(loop, TD_STR("what is known of the cluster is not fresh"));
+    } else {
+        update_collect(loop);
+        loop->busy_count = 0;
+        update_next(loop);
+    }
+}
+
+/* ---- The lease of the admission controller ---- */
+
+static bool update_is_within(const struct td_json *object, const char *path, td_duration timeout,
+                             td_time now)
+{
+    const struct td_json *text = td_json_get_path(object, path);
+    struct td_instant at;
+    return td_json_is(text, TD_JSON_TYPE_STRING) &&
+           (td_time_parse(text->text, &at, NULL) == TD_OK ||
+            td_time_parse_fraction(text->text, 6, &at, NULL) == TD_OK) &&
+           td_time_from_instant(at) + timeout > now;
+}
+
+static void update_lease_read(void *context, const struct td_client_reply *reply)
+{
+    struct td_update_loop *loop = context;
+    loop->call = NULL;
+    td_auto_arena arena;
+    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    struct td_json *lease = NULL;
+    bool is_read =
+        reply->code == TD_OK && td_json_parse(&arena, reply->body, NULL, &lease, NULL) == TD_OK;
+    td_duration timeout = loop->options.lease_timeout;
+    td_time now = update_now(loop);
+    bool is_valid =
+        is_read && (update_is_within(lease, "metadata.creationTimestamp", timeout, now) ||
+                    update_is_within(lease, "spec.renewTime", timeout, now));
+    if (!is_valid) {
+        const td_str values[] = {is_read ? TD_STR("invalid") : TD_STR("error")};
+        td_tally_add(td_tally_series(loop->tallies.lease_invalid, values), 1);
+        update_skip(loop, TD_STR("the lease of the admission controller is not fresh: pods would "
+                                 "come back unchanged"));
+        return;
+    }
+    update_judge(loop);
+}
+
+static void update_read_lease(struct td_update_loop *loop)
+{
+    td_auto_arena arena;
+    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    const struct td_api_path path = {
+        .group = TD_STR("coordination.k8s.io"),
+        .version = TD_STR("v1"),
+        .namespace = loop->options.lease_namespace,
+        .plural = TD_STR("leases"),
+        .name = loop->options.lease_name,
+    };
+    struct td_client_request request;
+    struct td_error err = TD_ERROR_INIT;
+    if (td_verb_get(&arena, &path, &request, &err) != TD_OK) {
+        update_skip(loop, td_str_from(err.message));
+        return;
+    }
+    request.flow = loop->options.control.flow;
+    loop->phase = UPDATE_LEASE;
+    loop->call = td_client_send(loop->options.control.client, &request, update_lease_read, loop);
+}
+
+static void update_tick(struct td_timer *timer, void *context)
+{
+    struct td_update_loop *loop = context;
+    td_timer_set(timer, loop->options.interval);
+    if (loop->phase != UPDATE_IDLE) {
+        return; /* the pass before goes on; its deadline is near */
+    }
+    loop->began = update_now(loop);
+    if (loop->options.uses_lease) {
+        update_read_lease(loop);
+    } else {
+        update_judge(loop);
+    }
+}
+
+/* ---- The whole ---- */
+
+int td_update_loop_new(const struct td_update_options *options, struct td_update_loop **ret,
+                       struct td_error *err)
+{
+    (void)err;
+    struct td_update_loop *loop = td_alloc_zero(1, sizeof(*loop));
+    loop->options = *options;
+    td_arena_init(&loop->arena, TD_UPDATE_ARENA_BYTES_MAX);
+    td_map_init(&loop->namespaces, TD_CACHE_OBJECTS_MAX);
+    loop->todo.count_max = TD_CACHE_OBJECTS_MAX;
+    loop->timer = td_timer_new(options->control.loop, update_tick, loop);
+    loop->pause = td_timer_new(options->control.loop, update_resume, loop);
+    update_tallies_init(loop);
+    *ret = loop;
+    return TD_OK;
+}
+
+void td_update_loop_start(struct td_update_loop *loop)
+{
+    loop->is_running = true;
+    td_timer_set(loop->timer, loop->options.interval);
+}
+
+void td_update_loop_stop(struct td_update_loop *loop, void (*done)(void *context), void *context)
+{
+    loop->is_running = false;
+    td_timer_stop(loop->timer);
+    if (loop->phase == UPDATE_WAITING) {
+        td_timer_stop(loop->pause);
+        update_finish(loop);
+    }
+    if (loop->phase == UPDATE_IDLE) {
+        done(context);
+        return;
+    }
+    loop->stopped = done;
+    loop->stopped_context = context;
+}
+
+void td_update_loop_free(struct td_update_loop *loop)
+{
+    if (!loop) {
+        return;
+    }
+    if (loop->call) {
+        td_client_cancel(loop->call);
+    }
+    if (loop->is_open) {
+        td_updater_pass_end(&loop->pass);
+    }
+    size_t position = 0;
+    const struct td_map_entry *entry;
+    while ((entry = td_map_next(&loop->namespaces, &position))) {
+        update_namespace_free(entry->value);
+    }
+    td_map_done(&loop->namespaces);
+    td_vec_done(&loop->todo);
+    td_timer_free(loop->timer);
+    td_timer_free(loop->pause);
+    td_arena_done(&loop->arena);
+    td_free(loop);
+}
+
+td_time td_update_loop_last(const struct td_update_loop *loop)
+{
+    return loop->last_pass > 0 ? loop->last_pass : TD_TIME_NONE;
+}

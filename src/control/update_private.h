@@ -1,0 +1,93 @@
+/*
+ * What the files of the updater share.
+ *
+ * A pass goes namespace by namespace, since neither pods nor VPAs look beyond theirs: memory is
+ * bounded by the largest namespace. Each has a state of its own; the tokens of the rate limits are
+ * one for all and are lent to the namespace at work.
+ */
+#pragma once
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "control/sight.h"
+#include "control/tally.h"
+#include "control/update_loop.h"
+
+struct td_client_call;
+struct td_queue;
+struct td_timer;
+
+/* What is remembered of a namespace between passes. */
+struct update_namespace {
+    td_str name; /* owned */
+    struct td_updater_state state;
+    bool is_seen;
+};
+
+enum update_phase {
+    UPDATE_IDLE,
+    UPDATE_LEASE,   /* the admission controller's lease is being read */
+    UPDATE_ACTING,  /* a call is under way */
+    UPDATE_WAITING, /* for a token, or for an answer that a source said it has to ask for */
+};
+
+struct update_tallies {
+    struct td_tally_family *controlled;
+    struct td_tally_family *evictable;
+    struct td_tally_family *evicted;
+    struct td_tally_family *failed_evictions;
+    struct td_tally_family *updatable;
+    struct td_tally_family *updated;
+    struct td_tally_family *failed_updates;
+    struct td_tally_family *lease_invalid;
+    struct td_tally_family *skipped;
+    struct td_tally_family *steps;
+};
+
+struct td_update_loop {
+    struct td_update_options options;
+    struct td_timer *timer; /* of the interval */
+    struct td_timer *pause; /* until an action may be done, or a source is asked again */
+    bool is_running;
+    enum update_phase phase;
+    void (*stopped)(void *context);
+    void *stopped_context;
+    struct td_client_call *call;
+
+    struct td_map namespaces; /* by name */
+    struct {
+        TD_VEC_FIELDS(struct update_namespace *);
+    } todo; /* namespaces of this pass */
+    size_t todo_at;
+    td_time began;
+    td_time last_pass;
+    struct td_token_bucket evictions;
+    struct td_token_bucket resizes;
+
+    /* Of the namespace at work. */
+    struct td_arena arena;
+    bool is_open;
+    struct td_updater_pass pass;
+    struct td_updater_action action;
+    size_t events_told;
+    int busy_count;
+
+    struct update_tallies tallies;
+};
+
+td_time update_now(const struct td_update_loop *loop);
+
+/* ---- update_dry.c ---- */
+
+/* The VPAs of a namespace, and its pods that run on a node, decoded into the arena. */
+size_t update_gather_vpas(const struct td_sight *sight, struct td_arena *arena, td_str namespace,
+                          const struct td_vpa *const **ret);
+size_t update_gather_pods(const struct td_sight *sight, struct td_arena *arena, td_str namespace,
+                          const struct td_vertical_pod **ret);
+
+/* ---- update_tallies.c ---- */
+
+void update_tallies_init(struct td_update_loop *loop);
+void update_tally_skip(struct td_update_loop *loop, td_str why);
+void update_tally_pass(struct td_update_loop *loop);
+void update_tally_result(struct td_update_loop *loop, enum td_updater_result result);

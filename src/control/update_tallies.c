@@ -1,0 +1,143 @@
+#include "control/update_private.h"
+
+#define UPDATE_SIZE_CLASSES 20
+
+static td_str update_mode(const struct td_vpa *vpa)
+{
+    static const td_str names[] = {
+        [TD_VPA_OFF] = TD_STR_INIT("Off"),
+        [TD_VPA_INITIAL] = TD_STR_INIT("Initial"),
+        [TD_VPA_RECREATE] = TD_STR_INIT("Recreate"),
+        [TD_VPA_IN_PLACE_OR_RECREATE] = TD_STR_INIT("InPlaceOrRecreate"),
+        [TD_VPA_IN_PLACE] = TD_STR_INIT("InPlace"),
+    };
+    return names[vpa->mode];
+}
+
+/* log2 of the pods, at most 20, as a text. */
+static td_str update_size(size_t pods)
+{
+    static const char *const names[UPDATE_SIZE_CLASSES + 1] = {
+        "0",  "1",  "2",  "3",  "4",  "5",  "6",  "7",  "8",  "9", "10",
+        "11", "12", "13", "14", "15", "16", "17", "18", "19", "20"};
+    size_t size = 0;
+    while (size < UPDATE_SIZE_CLASSES && pods >> (size + 1) > 0) {
+        size++;
+    }
+    return td_str_from(names[size]);
+}
+
+void update_tallies_init(struct td_update_loop *loop)
+{
+    static const struct td_tally_declaration rows[] = {
+        {.name = "vpa_updater_controlled_pods_total",
+         .help = "Pods under a VPA that acts.",
+         .kind = TD_TALLY_GAUGE,
+         .labels = {"vpa_size_log2", "update_mode"}},
+        {.name = "vpa_updater_evictable_pods_total",
+         .help = "Pods that would be evicted.",
+         .kind = TD_TALLY_GAUGE,
+         .labels = {"vpa_size_log2", "update_mode"}},
+        {.name = "vpa_updater_evicted_pods_total",
+         .help = "Pods evicted to apply a recommendation.",
+         .kind = TD_TALLY_COUNTER,
+         .labels = {"vpa_size_log2", "update_mode", "vpa_name", "vpa_namespace"}},
+        {.name = "vpa_updater_failed_eviction_attempts_total",
+         .help = "Evictions that failed.",
+         .kind = TD_TALLY_COUNTER,
+         .labels = {"vpa_size_log2", "update_mode", "reason", "vpa_name", "vpa_namespace"}},
+        {.name = "vpa_updater_in_place_updatable_pods_total",
+         .help = "Pods that would be resized in place.",
+         .kind = TD_TALLY_GAUGE,
+         .labels = {"vpa_size_log2"}},
+        {.name = "vpa_updater_in_place_updated_pods_total",
+         .help = "Pods resized in place.",
+         .kind = TD_TALLY_COUNTER,
+         .labels = {"vpa_size_log2", "vpa_name", "vpa_namespace"}},
+        {.name = "vpa_updater_failed_in_place_update_attempts_total",
+         .help = "Resizes in place that failed.",
+         .kind = TD_TALLY_COUNTER,
+         .labels = {"vpa_size_log2", "reason", "vpa_name", "vpa_namespace"}},
+        {.name = "vpa_updater_admission_controller_status_invalid_total",
+         .help = "Passes skipped because of the lease of the admission controller.",
+         .kind = TD_TALLY_COUNTER,
+         .labels = {"reason"}},
+        {.name = "tandem_updater_skipped_passes_total",
+         .help = "Passes skipped, and why.",
+         .kind = TD_TALLY_COUNTER,
+         .labels = {"reason"}},
+    };
+    struct td_tally *tally = loop->options.control.tally;
+    struct td_tally_family **families[] = {
+        &loop->tallies.controlled,       &loop->tallies.evictable,     &loop->tallies.evicted,
+        &loop->tallies.failed_evictions, &loop->tallies.updatable,     &loop->tallies.updated,
+        &loop->tallies.failed_updates,   &loop->tallies.lease_invalid, &loop->tallies.skipped,
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        *families[i] = td_tally_declare(tally, &rows[i]);
+    }
+}
+
+void update_tally_skip(struct td_update_loop *loop, td_str why)
+{
+    td_tally_add(td_tally_series(loop->tallies.skipped, &why), 1);
+}
+
+/* The pods and the candidates of the namespace that was at work. */
+void update_tally_pass(struct td_update_loop *loop)
+{
+    if (loop->todo_at == 0) {
+        td_tally_clear(loop->tallies.controlled);
+        td_tally_clear(loop->tallies.evictable);
+        td_tally_clear(loop->tallies.updatable);
+    }
+    for (size_t i = 0; i < loop->pass.job_count; i++) {
+        const struct td_updater_job *job = &loop->pass.jobs[i];
+        const struct td_vpa *vpa = job->match->vpa;
+        const td_str values[] = {update_size(job->pod_count), update_mode(vpa)};
+        td_tally_add(td_tally_series(loop->tallies.controlled, values), (double)job->pod_count);
+        td_tally_add(td_tally_series(loop->tallies.evictable, values),
+                     (double)job->evictions.count);
+        td_tally_add(td_tally_series(loop->tallies.updatable, values), (double)job->in_place.count);
+        const td_str named[] = {values[0], values[1], vpa->meta.name, vpa->meta.namespace};
+        const td_str resized[] = {values[0], vpa->meta.name, vpa->meta.namespace};
+        (void)td_tally_series(loop->tallies.evicted, named); /* 0 is a figure too */
+        (void)td_tally_series(loop->tallies.updated, resized);
+    }
+}
+
+/* The pods of the VPA that the last action was for. */
+static size_t update_pod_count(const struct td_update_loop *loop)
+{
+    for (size_t i = 0; i < loop->pass.job_count; i++) {
+        if (loop->pass.jobs[i].match->vpa == loop->action.vpa) {
+            return loop->pass.jobs[i].pod_count;
+        }
+    }
+    return 0;
+}
+
+void update_tally_result(struct td_update_loop *loop, enum td_updater_result result)
+{
+    const struct td_vpa *vpa = loop->action.vpa;
+    td_str size = update_size(update_pod_count(loop));
+    if (loop->action.call == TD_UPDATER_EVICT) {
+        const td_str done[] = {size, update_mode(vpa), vpa->meta.name, vpa->meta.namespace};
+        const td_str failed[] = {size, update_mode(vpa), TD_STR("EvictionError"), vpa->meta.name,
+                                 vpa->meta.namespace};
+        td_tally_add(result == TD_UPDATER_DONE
+                         ? td_tally_series(loop->tallies.evicted, done)
+                         : td_tally_series(loop->tallies.failed_evictions, failed),
+                     1);
+    } else if (loop->action.call == TD_UPDATER_RESIZE) {
+        const td_str done[] = {size, vpa->meta.name, vpa->meta.namespace};
+        const td_str failed[] = {size,
+                                 result == TD_UPDATER_INFEASIBLE ? TD_STR("InPlaceUpdateInfeasible")
+                                                                 : TD_STR("InPlaceUpdateError"),
+                                 vpa->meta.name, vpa->meta.namespace};
+        td_tally_add(result == TD_UPDATER_DONE
+                         ? td_tally_series(loop->tallies.updated, done)
+                         : td_tally_series(loop->tallies.failed_updates, failed),
+                     1);
+    }
+}

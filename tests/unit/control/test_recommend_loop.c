@@ -1,0 +1,279 @@
+/*
+ * The recommender on a local cluster: from use to statuses and checkpoints, over restarts, OOMs,
+ * targets that are not there, siblings, and metrics that stop coming.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "control/measure_client.h"
+#include "control/recommend_loop.h"
+#include "control/sight.h"
+#include "control/tally.h"
+#include "local/faults.h"
+#include "support/control_bed.h"
+
+#define VPAS "/apis/autoscaling.k8s.io/v1/namespaces/default/verticalpodautoscalers"
+#define CHECKPOINTS                                                                                \
+    "/apis/autoscaling.k8s.io/v1/namespaces/default/verticalpodautoscalercheckpoints"
+
+struct recommend_bed {
+    struct control_bed c;
+    struct td_faults faults;
+    struct td_sight *sight;
+    struct td_measure_client *measures;
+    struct td_tally *tally;
+    struct td_recommend_loop *loop;
+    bool is_stopped;
+};
+
+static void recommend_bed_start(struct recommend_bed *r)
+{
+    struct td_sight_options sight = {.loop = r->c.bed.loop, .client = r->c.client, .seed = 1};
+    for (size_t i = 0; i < TD_SIGHT_COUNT; i++) {
+        sight.wants[i] = true;
+    }
+    struct td_error err = TD_ERROR_INIT;
+    assert_int_equal(td_sight_new(&sight, &r->sight, &err), TD_OK);
+    r->measures = td_measure_client_new(r->c.bed.loop, r->c.client, NULL);
+    r->tally = td_tally_new();
+    const struct td_recommend_options options = {
+        .control = {.loop = r->c.bed.loop,
+                    .client = r->c.client,
+                    .sight = r->sight,
+                    .measures = r->measures,
+                    .tally = r->tally,
+                    .gates = {.heterogeneous_workloads = true, .pod_level_resources = true}},
+        .config = td_vertical_config_default(),
+        .name = TD_STR("default"),
+        .interval = TD_MINUTE,
+        .checkpoints_gc_interval = 10 * TD_MINUTE,
+        .checkpoints_timeout = TD_MINUTE,
+        .writes_max = 10,
+    };
+    assert_int_equal(td_recommend_loop_new(&options, &r->loop, &err), TD_OK);
+    td_sight_start(r->sight);
+    td_recommend_loop_start(r->loop);
+}
+
+static void recommend_bed_stopped(void *context)
+{
+    *(bool *)context = true;
+}
+
+static void recommend_bed_stop(struct recommend_bed *r)
+{
+    r->is_stopped = false;
+    td_recommend_loop_stop(r->loop, recommend_bed_stopped, &r->is_stopped);
+    control_bed_run(&r->c, TD_SECOND);
+    assert_true(r->is_stopped);
+    td_recommend_loop_free(r->loop);
+    td_measure_client_free(r->measures);
+    td_sight_free(r->sight);
+    td_tally_free(r->tally);
+}
+
+static void recommend_bed_init(struct recommend_bed *r)
+{
+    *r = (struct recommend_bed){.sight = NULL};
+    const struct td_cluster_options options = {.seed = 1, .faults = &r->faults};
+    control_bed_init_with(&r->c, &options);
+    recommend_bed_start(r);
+}
+
+static void recommend_bed_done(struct recommend_bed *r)
+{
+    recommend_bed_stop(r);
+    control_bed_done(&r->c);
+}
+
+static void recommend_bed_deploy(struct recommend_bed *r, const char *name, const char *use,
+                                 const char *resources)
+{
+    char text[2048];
+    (void)snprintf(
+        text, sizeof(text),
+        "{'metadata':{'name':'%s'},'spec':{'replicas':2,'selector':{'matchLabels':{'app':'%s'}},"
+        "'template':{'metadata':{'labels':{'app':'%s'},'annotations':{'usage.tandem.dev/app':"
+        "'%s'}},'spec':{'containers':[{'name':'app','image':'nginx','resources':{%s}}]}}}}",
+        name, name, name, use, resources);
+    control_bed_create(&r->c, "/apis/apps/v1/namespaces/default/deployments", text);
+}
+
+static void recommend_bed_vpa(struct recommend_bed *r, const char *name, const char *target,
+                              const char *spec)
+{
+    char text[1024];
+    (void)snprintf(text, sizeof(text),
+                   "{'apiVersion':'autoscaling.k8s.io/v1','kind':'VerticalPodAutoscaler',"
+                   "'metadata':{'name':'%s'},'spec':{'targetRef':{'apiVersion':'apps/v1','kind':"
+                   "'Deployment','name':'%s'}%s}}",
+                   name, target, spec);
+    control_bed_create(&r->c, VPAS, text);
+}
+
+static struct td_json *recommend_bed_status(struct recommend_bed *r, const char *name)
+{
+    char target[256];
+    (void)snprintf(target, sizeof(target), VPAS "/%s", name);
+    struct td_json *vpa = control_bed_get(&r->c, target);
+    assert_non_null(vpa);
+    return td_json_get(vpa, TD_STR("status"));
+}
+
+static td_str recommend_bed_target(struct recommend_bed *r, const char *name, const char *resource)
+{
+    const struct td_json *list =
+        td_json_get_path(recommend_bed_status(r, name), "recommendation.containerRecommendations");
+    const struct td_json *first = td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->first : NULL;
+    return td_json_get_str(td_json_get(first, TD_STR("target")), td_str_from(resource),
+                           TD_STR_EMPTY);
+}
+
+/* The message of a condition that is True; empty: it is not. */
+static td_str recommend_bed_condition(struct recommend_bed *r, const char *name, const char *type)
+{
+    const struct td_json *list = td_json_get(recommend_bed_status(r, name), TD_STR("conditions"));
+    const struct td_json *c = td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->first : NULL;
+    for (; c; c = c->next) {
+        if (td_str_equal(td_json_get_str(c, TD_STR("type"), TD_STR_EMPTY), td_str_from(type)) &&
+            td_str_equal(td_json_get_str(c, TD_STR("status"), TD_STR_EMPTY), TD_STR("True"))) {
+            return td_json_get_str(c, TD_STR("message"), TD_STR("-"));
+        }
+    }
+    return TD_STR_EMPTY;
+}
+
+static void test_use_becomes_a_recommendation_and_a_checkpoint(void **state)
+{
+    (void)state;
+    struct recommend_bed r;
+    recommend_bed_init(&r);
+    recommend_bed_deploy(&r, "web", "500m,500000000", "");
+    recommend_bed_vpa(&r, "web", "web", "");
+    control_bed_run(&r.c, 5 * TD_MINUTE);
+    assert_true(td_str_equal(recommend_bed_target(&r, "web", "cpu"), TD_STR("587m")));
+    assert_true(td_str_equal(recommend_bed_target(&r, "web", "memory"), TD_STR("587804717")));
+    assert_true(recommend_bed_condition(&r, "web", "RecommendationProvided").len > 0);
+    assert_non_null(control_bed_get(&r.c, CHECKPOINTS "/web-app"));
+    td_auto_buf text;
+    td_buf_init(&text, (size_t)1 << 20);
+    td_tally_write(r.tally, &text);
+    assert_non_null(strstr(td_buf_str(&text).ptr,
+                           "vpa_recommender_vpa_objects_count{update_mode=\"Recreate\","
+                           "has_recommendation=\"true\",api=\"v1\",matches_pods=\"true\","
+                           "unsupported_config=\"false\"} 1\n"));
+    assert_non_null(strstr(td_buf_str(&text).ptr, "vpa_recommender_execution_latency_seconds"));
+    recommend_bed_done(&r);
+}
+
+static void test_a_restart_keeps_what_was_learnt(void **state)
+{
+    (void)state;
+    struct recommend_bed r;
+    recommend_bed_init(&r);
+    recommend_bed_deploy(&r, "web", "500m,500000000", "");
+    recommend_bed_vpa(&r, "web", "web", "");
+    control_bed_run(&r.c, 10 * TD_MINUTE);
+    recommend_bed_stop(&r);
+    assert_int_equal(control_bed_delete(&r.c, "/apis/apps/v1/namespaces/default/deployments/web"),
+                     200);
+    control_bed_run(&r.c, TD_MINUTE);
+    recommend_bed_start(&r);
+    control_bed_run(&r.c, 3 * TD_MINUTE);
+    assert_true(td_str_equal(recommend_bed_target(&r, "web", "cpu"), TD_STR("587m")));
+    assert_true(recommend_bed_condition(&r, "web", "NoPodsMatched").len > 0);
+    assert_true(recommend_bed_condition(&r, "web", "ConfigUnsupported").len > 0);
+    recommend_bed_done(&r);
+}
+
+static void test_an_oom_is_written_at_once_and_outlives_a_crash(void **state)
+{
+    (void)state;
+    struct recommend_bed r;
+    recommend_bed_init(&r);
+    recommend_bed_deploy(&r, "web", "10m,300Mi",
+                         "'requests':{'memory':'200Mi'},'limits':{"
+                         "'memory':'256Mi'}");
+    recommend_bed_vpa(&r, "web", "web", "");
+    control_bed_run(&r.c, 4 * TD_MINUTE);
+    /* Killed at 256Mi, asked for 200Mi: 300Mi is the least that helps. */
+    const struct td_json *checkpoint = control_bed_get(&r.c, CHECKPOINTS "/web-app");
+    assert_non_null(checkpoint);
+    const struct td_json *annotations = td_json_get_path(checkpoint, "metadata.annotations");
+    assert_true(td_json_get_str(annotations, TD_STR("tandem.dev/oom"), TD_STR_EMPTY).len > 0);
+    td_str before = td_arena_copy_str(&r.c.bed.arena, recommend_bed_target(&r, "web", "memory"));
+    assert_true(before.len > 0);
+    recommend_bed_stop(&r);
+    recommend_bed_start(&r);
+    control_bed_run(&r.c, 2 * TD_MINUTE);
+    int64_t was;
+    int64_t is;
+    assert_true(td_str_to_int64(before, &was));
+    assert_true(td_str_to_int64(recommend_bed_target(&r, "web", "memory"), &is));
+    assert_true(is >= was);
+    assert_true(was > 300 * 1048576);
+    recommend_bed_done(&r);
+}
+
+static void test_siblings_that_overlap_are_told(void **state)
+{
+    (void)state;
+    struct recommend_bed r;
+    recommend_bed_init(&r);
+    recommend_bed_deploy(&r, "web", "500m,500000000", "");
+    recommend_bed_vpa(&r, "a", "web", "");
+    control_bed_run(&r.c, 2 * TD_SECOND);
+    recommend_bed_vpa(&r, "b", "web", ",'selector':{'matchLabels':{'app':'web'}}");
+    recommend_bed_vpa(&r, "lost", "nobody", "");
+    control_bed_run(&r.c, 3 * TD_MINUTE);
+    assert_int_equal(recommend_bed_condition(&r, "a", "ConflictingSelector").len, 0);
+    assert_true(recommend_bed_condition(&r, "b", "ConflictingSelector").len > 0);
+    assert_true(td_str_equal(recommend_bed_condition(&r, "lost", "ConfigUnsupported"),
+                             TD_STR("Cannot read targetRef. Reason: Deployment default/nobody "
+                                    "does not exist")));
+    assert_int_equal(control_bed_delete(&r.c, VPAS "/a"), 200);
+    control_bed_run(&r.c, 2 * TD_MINUTE);
+    assert_int_equal(recommend_bed_condition(&r, "b", "ConflictingSelector").len, 0);
+    recommend_bed_done(&r);
+}
+
+static void test_checkpoints_go_with_their_vpa_only(void **state)
+{
+    (void)state;
+    struct recommend_bed r;
+    recommend_bed_init(&r);
+    recommend_bed_deploy(&r, "web", "500m,500000000", "");
+    recommend_bed_vpa(&r, "web", "web", "");
+    recommend_bed_vpa(&r, "theirs", "web", ",'recommenders':[{'name':'other'}]");
+    control_bed_create(&r.c, CHECKPOINTS,
+                       "{'apiVersion':'autoscaling.k8s.io/v1','kind':"
+                       "'VerticalPodAutoscalerCheckpoint','metadata':{'name':'theirs-app'},'spec':{"
+                       "'vpaObjectName':'theirs','containerName':'app'},'status':{'version':"
+                       "'v3'}}");
+    control_bed_run(&r.c, 15 * TD_MINUTE);
+    assert_non_null(control_bed_get(&r.c, CHECKPOINTS "/theirs-app"));
+    assert_non_null(control_bed_get(&r.c, CHECKPOINTS "/web-app"));
+    assert_null(td_json_get(recommend_bed_status(&r, "theirs"), TD_STR("recommendation")));
+    assert_int_equal(control_bed_delete(&r.c, VPAS "/web"), 200);
+    control_bed_run(&r.c, 12 * TD_MINUTE);
+    assert_null(control_bed_get(&r.c, CHECKPOINTS "/web-app"));
+    assert_non_null(control_bed_get(&r.c, CHECKPOINTS "/theirs-app"));
+    recommend_bed_done(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_use_becomes_a_recommendation_and_a_checkpoint),
+        cmocka_unit_test(test_a_restart_keeps_what_was_learnt),
+        cmocka_unit_test(test_an_oom_is_written_at_once_and_outlives_a_crash),
+        cmocka_unit_test(test_siblings_that_overlap_are_told),
+        cmocka_unit_test(test_checkpoints_go_with_their_vpa_only),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

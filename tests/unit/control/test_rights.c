@@ -1,0 +1,389 @@
+/*
+ * The table of rights: with exactly what `tandem manifests` grants, the controllers do all of their
+ * work without a refusal; and each right that is taken away is missed by name at the start.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "control/controllers.h"
+#include "control/install.h"
+#include "local/api.h"
+#include "support/control_bed.h"
+
+#define VPAS "/apis/autoscaling.k8s.io/v1/namespaces/default/verticalpodautoscalers"
+#define RBAC "/apis/rbac.authorization.k8s.io/v1"
+
+/* ---- A transport that remembers refusals ---- */
+
+struct watch_transport {
+    struct td_transport transport;
+    struct td_transport *inner;
+    char refused[4096];
+};
+
+struct watch_call {
+    struct watch_transport *watch;
+    struct td_call *inner;
+    struct td_call_events events;
+    void *context;
+    char line[256];
+};
+
+static void watch_head(void *context, const struct td_call_head *head)
+{
+    struct watch_call *call = context;
+    struct watch_transport *watch = call->watch;
+    size_t len = strlen(watch->refused);
+    if (head->status == 403) {
+        (void)snprintf(watch->refused + len, sizeof(watch->refused) - len, "%s\n", call->line);
+    }
+    if (call->events.head) {
+        call->events.head(call->context, head);
+    }
+}
+
+static void watch_body(void *context, td_str bytes)
+{
+    struct watch_call *call = context;
+    if (call->events.body) {
+        call->events.body(call->context, bytes);
+    }
+}
+
+static void watch_end(void *context, int code, const struct td_error *err)
+{
+    struct watch_call *call = context;
+    struct watch_call gone = *call;
+    td_free(call);
+    gone.events.end(gone.context, code, err);
+}
+
+static struct td_call *watch_start(struct td_transport *transport,
+                                   const struct td_call_request *request,
+                                   const struct td_call_events *events, void *context)
+{
+    struct watch_transport *watch = (struct watch_transport *)(void *)transport;
+    static const struct td_call_events watched = {
+        .head = watch_head, .body = watch_body, .end = watch_end};
+    struct watch_call *call = td_alloc_zero(1, sizeof(*call));
+    call->watch = watch;
+    call->events = *events;
+    call->context = context;
+    (void)snprintf(call->line, sizeof(call->line), "%.*s %.*s", TD_STR_ARG(request->method),
+                   TD_STR_ARG(request->path));
+    call->inner = watch->inner->ops->start(watch->inner, request, &watched, call);
+    return (struct td_call *)(void *)call;
+}
+
+static void watch_cancel(struct td_call *started)
+{
+    struct watch_call *call = (struct watch_call *)(void *)started;
+    call->watch->inner->ops->cancel(call->inner);
+    td_free(call);
+}
+
+static void watch_free(struct td_transport *transport)
+{
+    struct watch_transport *watch = (struct watch_transport *)(void *)transport;
+    watch->inner->ops->free(watch->inner);
+}
+
+/* ---- A cluster on which the program may do what it was granted ---- */
+
+struct rights_bed {
+    struct control_bed c;
+    struct watch_transport watch;
+    struct td_controllers *controllers;
+    struct td_log *log;
+    char *text;
+    size_t text_len;
+    FILE *stream;
+};
+
+static void rights_bed_apply(struct rights_bed *r, const struct td_json *object)
+{
+    static const struct {
+        const char *kind;
+        const char *collection;
+    } rows[] = {
+        {"ServiceAccount", "/api/v1/namespaces/kube-system/serviceaccounts"},
+        {"ClusterRole", RBAC "/clusterroles"},
+        {"ClusterRoleBinding", RBAC "/clusterrolebindings"},
+        {"Role", RBAC "/namespaces/kube-system/roles"},
+        {"RoleBinding", RBAC "/namespaces/kube-system/rolebindings"},
+    };
+    td_str kind = td_json_get_str(object, TD_STR("kind"), TD_STR_EMPTY);
+    td_auto_buf text;
+    td_buf_init(&text, (size_t)1 << 20);
+    td_json_write(object, &(struct td_json_format){.indent = 0}, &text);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (td_str_equal(kind, td_str_from(rows[i].kind))) {
+            control_bed_create(&r->c, rows[i].collection, td_buf_str(&text).ptr);
+            return;
+        }
+    }
+    fail_msg("a %.*s is not applied", TD_STR_ARG(kind));
+}
+
+static void rights_bed_init(struct rights_bed *r, const bool has[TD_CONTROLLER_COUNT])
+{
+    *r = (struct rights_bed){.controllers = NULL};
+    control_bed_init(&r->c);
+    struct td_install_options install = {.wants = {[TD_INSTALL_RBAC] = true},
+                                         .namespace = TD_STR("kube-system"),
+                                         .image = TD_STR("tandem")};
+    memcpy(install.has, has, sizeof(install.has));
+    struct td_json *objects = NULL;
+    struct td_error err = TD_ERROR_INIT;
+    assert_int_equal(td_install_objects(&r->c.bed.arena, &install, &objects, &err), TD_OK);
+    for (const struct td_json *object = objects->first; object; object = object->next) {
+        rights_bed_apply(r, object);
+    }
+    r->stream = open_memstream(&r->text, &r->text_len);
+    assert_non_null(r->stream);
+    r->log = td_log_new(&(struct td_log_options){.stream = r->stream,
+                                                 .clock = &r->c.bed.clock,
+                                                 .level = TD_LOG_INFO,
+                                                 .format = TD_LOG_TEXT});
+}
+
+static void rights_bed_review(void *context, td_str review, struct td_buf *answer)
+{
+    td_hook_review(context, review, answer);
+}
+
+static void rights_bed_start(struct rights_bed *r, const bool has[TD_CONTROLLER_COUNT])
+{
+    static const struct td_transport_ops ops = {
+        .start = watch_start, .cancel = watch_cancel, .free = watch_free};
+    const struct td_transport_local_options local = {
+        .api = r->c.bed.api,
+        .loop = r->c.bed.loop,
+        .user = TD_STR("system:serviceaccount:kube-system:tandem"),
+        .group = TD_STR("system:serviceaccounts"),
+        .user_agent = TD_STR("tandem"),
+    };
+    r->watch = (struct watch_transport){.transport = {.ops = &ops},
+                                        .inner = td_transport_local_new(&local)};
+    struct td_controllers_options options = td_controllers_options_default();
+    memcpy(options.has, has, sizeof(options.has));
+    options.loop = r->c.bed.loop;
+    options.log = r->log;
+    options.transport = &r->watch.transport;
+    options.checks_access = true;
+    options.leader.is_on = true;
+    options.leader.identity = TD_STR("a");
+    options.horizontal.serves_builtin = true;
+    options.horizontal.is_alone = true;
+    struct td_error err = TD_ERROR_INIT;
+    if (td_controllers_new(&options, &r->controllers, &err) != TD_OK) {
+        fail_msg("%s", err.message);
+    }
+    struct td_hook *hook = td_controllers_hook(r->controllers);
+    if (hook) {
+        td_api_answer_reviews(r->c.bed.api, td_hook_url(hook), rights_bed_review, hook);
+    }
+    td_controllers_start(r->controllers);
+}
+
+static void rights_bed_stopped(void *context)
+{
+    *(bool *)context = true;
+}
+
+static void rights_bed_stop(struct rights_bed *r)
+{
+    bool is_stopped = false;
+    td_controllers_stop(r->controllers, rights_bed_stopped, &is_stopped);
+    control_bed_run(&r->c, 2 * TD_SECOND);
+    assert_true(is_stopped);
+    td_api_answer_reviews(r->c.bed.api, TD_STR_EMPTY, NULL, NULL);
+    td_controllers_free(r->controllers);
+    r->controllers = NULL;
+}
+
+static void rights_bed_done(struct rights_bed *r)
+{
+    td_log_free(r->log);
+    (void)fclose(r->stream);
+    free(r->text); /* of open_memstream */
+    control_bed_done(&r->c);
+}
+
+static const char *rights_bed_log(struct rights_bed *r)
+{
+    (void)fflush(r->stream);
+    return r->text;
+}
+
+/* ---- Tests ---- */
+
+static void rights_workloads(struct rights_bed *r)
+{
+    control_bed_create(
+        &r->c, "/apis/apps/v1/namespaces/default/deployments",
+        "{'metadata':{'name':'web'},'spec':{'replicas':3,'selector':{'matchLabels':{'app':'web'}},"
+        "'template':{'metadata':{'labels':{'app':'web'},'annotations':{'usage.tandem.dev/app':"
+        "'400m,600Mi'}},'spec':{'containers':[{'name':'app','image':'nginx',"
+        "'resources':{'requests':{'cpu':'100m','memory':'100Mi'}}}]}}}}");
+    control_bed_create(
+        &r->c, VPAS,
+        "{'apiVersion':'autoscaling.k8s.io/v1','kind':'VerticalPodAutoscaler','metadata':{'name':"
+        "'web'},'spec':{'targetRef':{'apiVersion':'apps/v1','kind':'Deployment','name':'web'},"
+        "'updatePolicy':{'updateMode':'Recreate'},'resourcePolicy':{'containerPolicies':[{"
+        "'containerName':'*','controlledResources':['memory']}]}}}");
+    static const char *const groups[] = {"autoscaling/v2", "autoscaling.tandem.dev/v2"};
+    static const char *const names[] = {"one", "two"};
+    for (size_t i = 0; i < 2; i++) {
+        char path[256];
+        char text[2048];
+        (void)snprintf(
+            text, sizeof(text),
+            "{'metadata':{'name':'%s'},'spec':{'replicas':2,'selector':{'matchLabels':{'app':"
+            "'%s'}},'template':{'metadata':{'labels':{'app':'%s'},'annotations':{"
+            "'usage.tandem.dev/app':'400m,30Mi'}},'spec':{'containers':[{'name':'app',"
+            "'image':'nginx','resources':{'requests':{'cpu':'200m','memory':'50Mi'}}}]}}}}",
+            names[i], names[i], names[i]);
+        control_bed_create(&r->c, "/apis/apps/v1/namespaces/default/deployments", text);
+        (void)snprintf(path, sizeof(path), "/apis/%s/namespaces/default/horizontalpodautoscalers",
+                       groups[i]);
+        (void)snprintf(
+            text, sizeof(text),
+            "{'apiVersion':'%s','kind':'HorizontalPodAutoscaler','metadata':{'name':'%s'},'spec':{"
+            "'scaleTargetRef':{'apiVersion':'apps/v1','kind':'Deployment','name':'%s'},"
+            "'maxReplicas':5,'metrics':[{'type':'Resource','resource':{'name':'cpu','target':{"
+            "'type':'Utilization','averageUtilization':100}}}]}}",
+            groups[i], names[i], names[i]);
+        control_bed_create(&r->c, path, text);
+    }
+}
+
+/* Both sources of verdicts, and both ways to carry a size out. */
+static void rights_hvpas(struct rights_bed *r)
+{
+    static const char *const rows[][2] = {
+        {"inner", "'mode':'VPABiased'"},
+        {"outer", "'mode':'HPAPreferred','sources':'Objects','vertical':{'actuation':'Template'}"},
+    };
+    for (size_t i = 0; i < 2; i++) {
+        char text[2048];
+        (void)snprintf(
+            text, sizeof(text),
+            "{'metadata':{'name':'%s'},'spec':{'replicas':2,'selector':{'matchLabels':{'app':"
+            "'%s'}},'template':{'metadata':{'labels':{'app':'%s'},'annotations':{"
+            "'usage.tandem.dev/app':'400m,300Mi'}},'spec':{'containers':[{'name':'app',"
+            "'image':'nginx','resources':{'requests':{'cpu':'200m','memory':'100Mi'}}}]}}}}",
+            rows[i][0], rows[i][0], rows[i][0]);
+        control_bed_create(&r->c, "/apis/apps/v1/namespaces/default/deployments", text);
+        (void)snprintf(
+            text, sizeof(text),
+            "{'apiVersion':'autoscaling.k8s.io/v1alpha1','kind':'Hvpa','metadata':{'name':'%s'},"
+            "'spec':{%s,'targetRef':{'apiVersion':'apps/v1','kind':'Deployment','name':'%s'},"
+            "'hpaSpec':{'minReplicas':1,'maxReplicas':6,'metrics':[{'type':'Resource','resource':{"
+            "'name':'cpu','target':{'type':'Utilization','averageUtilization':100}}}]},"
+            "'vpaSpec':{}}}",
+            rows[i][0], rows[i][1], rows[i][0]);
+        control_bed_create(&r->c, "/apis/autoscaling.k8s.io/v1alpha1/namespaces/default/hvpas",
+                           text);
+    }
+}
+
+static int64_t rights_replicas(struct rights_bed *r, const char *name)
+{
+    char path[256];
+    (void)snprintf(path, sizeof(path), "/apis/apps/v1/namespaces/default/deployments/%s", name);
+    return td_json_get_int64(td_json_get(control_bed_get(&r->c, path), TD_STR("spec")),
+                             TD_STR("replicas"), 0);
+}
+
+/* Every controller at work, and not one refusal. */
+static void test_the_rights_are_enough(void **state)
+{
+    (void)state;
+    const struct td_controllers_options defaults = td_controllers_options_default();
+    struct rights_bed r;
+    rights_bed_init(&r, defaults.has);
+    rights_bed_start(&r, defaults.has);
+    control_bed_run(&r.c, 20 * TD_SECOND);
+    rights_workloads(&r);
+    rights_hvpas(&r);
+    control_bed_run(&r.c, 40 * TD_MINUTE);
+    rights_bed_stop(&r);
+    assert_string_equal(r.watch.refused, "");
+    if (strstr(rights_bed_log(&r), "permission is missing")) {
+        fail_msg("%s", rights_bed_log(&r));
+    }
+    assert_true(rights_replicas(&r, "one") > 2);
+    assert_true(rights_replicas(&r, "two") > 2);
+    const struct td_json *events = td_json_get(
+        control_bed_get(&r.c, "/api/v1/namespaces/default/events?limit=500"), TD_STR("items"));
+    bool is_evicted = false;
+    for (const struct td_json *event = events->first; event; event = event->next) {
+        td_str reason = td_json_get_str(event, TD_STR("reason"), TD_STR_EMPTY);
+        is_evicted = is_evicted || td_str_equal(reason, TD_STR("EvictedByVPA"));
+    }
+    assert_true(is_evicted);
+    rights_bed_done(&r);
+}
+
+/* The words of a missing right. */
+static void rights_line(const struct td_access_rule *rule, char *out, size_t len)
+{
+    (void)snprintf(out, len, "resources: [\"%.*s%s%.*s\"]", TD_STR_ARG(rule->resource),
+                   rule->subresource.len > 0 ? "/" : "", TD_STR_ARG(rule->subresource));
+}
+
+/* Without any role every right is missing, each in a line of its own. */
+static void test_what_is_missing_is_named(void **state)
+{
+    (void)state;
+    for (size_t kind = 0; kind < TD_CONTROLLER_COUNT; kind++) {
+        const struct td_controllers_options defaults = td_controllers_options_default();
+        bool has[TD_CONTROLLER_COUNT] = {false};
+        static const bool nobody[TD_CONTROLLER_COUNT] = {false};
+        has[kind] = defaults.has[kind];
+        if (!has[kind]) {
+            continue;
+        }
+        struct rights_bed r;
+        rights_bed_init(&r, nobody);
+        rights_bed_start(&r, has);
+        control_bed_run(&r.c, 5 * TD_SECOND);
+        const struct td_access_rule *rules;
+        size_t count = td_rights_questions(&r.c.bed.arena, has, TD_STR("kube-system"), &rules);
+        assert_true(count > 5);
+        const char *log = rights_bed_log(&r);
+        size_t lines = 0;
+        for (const char *at = log; (at = strstr(at, "permission is missing: ")); at++) {
+            lines++;
+        }
+        assert_int_equal(lines, count);
+        for (size_t i = 0; i < count; i++) {
+            char line[256];
+            rights_line(&rules[i], line, sizeof(line));
+            if (!strstr(log, line)) {
+                fail_msg("%s is not in: %s", line, log);
+            }
+        }
+        rights_bed_stop(&r);
+        rights_bed_done(&r);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_rights_are_enough),
+        cmocka_unit_test(test_what_is_missing_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

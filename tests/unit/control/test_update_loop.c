@@ -1,0 +1,216 @@
+/*
+ * The updater on a local cluster, with the recommender beside it: pods are resized in place or
+ * evicted, a few at a time, and never while pods would come back unchanged.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "control/measure_client.h"
+#include "control/recommend_loop.h"
+#include "control/sight.h"
+#include "control/tally.h"
+#include "control/update_loop.h"
+#include "kube/events.h"
+#include "support/control_bed.h"
+
+#define VPAS "/apis/autoscaling.k8s.io/v1/namespaces/default/verticalpodautoscalers"
+
+struct update_bed {
+    struct control_bed c;
+    struct td_sight *sight;
+    struct td_measure_client *measures;
+    struct td_tally *tally;
+    struct td_events *events;
+    struct td_recommend_loop *recommend;
+    struct td_update_loop *update;
+    const char *trouble;
+    int stopped;
+};
+
+static td_str update_bed_trouble(void *context)
+{
+    const struct update_bed *u = context;
+    return td_str_from(u->trouble);
+}
+
+static void update_bed_init(struct update_bed *u, bool uses_lease)
+{
+    *u = (struct update_bed){.trouble = ""};
+    control_bed_init(&u->c);
+    struct td_sight_options sight = {.loop = u->c.bed.loop, .client = u->c.client, .seed = 1};
+    for (size_t i = 0; i < TD_SIGHT_COUNT; i++) {
+        sight.wants[i] = true;
+    }
+    struct td_error err = TD_ERROR_INIT;
+    assert_int_equal(td_sight_new(&sight, &u->sight, &err), TD_OK);
+    u->measures = td_measure_client_new(u->c.bed.loop, u->c.client, NULL);
+    u->tally = td_tally_new();
+    u->events = td_events_new(&(struct td_events_options){
+        .loop = u->c.bed.loop, .client = u->c.client, .component = TD_STR("vpa-updater")});
+    const struct td_control control = {
+        .loop = u->c.bed.loop,
+        .client = u->c.client,
+        .sight = u->sight,
+        .measures = u->measures,
+        .tally = u->tally,
+        .events = u->events,
+        .gates = {.heterogeneous_workloads = true, .pod_level_resources = true},
+    };
+    const struct td_recommend_options recommend = {
+        .control = control,
+        .config = td_vertical_config_default(),
+        .name = TD_STR("default"),
+        .interval = TD_MINUTE,
+        .checkpoints_gc_interval = 10 * TD_MINUTE,
+        .checkpoints_timeout = TD_MINUTE,
+        .writes_max = 10,
+    };
+    const struct td_update_options update = {
+        .control = control,
+        .config = td_updater_config_default(),
+        .interval = TD_MINUTE,
+        .uses_lease = uses_lease,
+        .lease_namespace = TD_STR("kube-system"),
+        .lease_name = TD_STR("vpa-admission-controller"),
+        .lease_timeout = TD_MINUTE,
+        .get_trouble = update_bed_trouble,
+        .context = u,
+    };
+    assert_int_equal(td_recommend_loop_new(&recommend, &u->recommend, &err), TD_OK);
+    assert_int_equal(td_update_loop_new(&update, &u->update, &err), TD_OK);
+    td_sight_start(u->sight);
+    td_recommend_loop_start(u->recommend);
+    td_update_loop_start(u->update);
+    control_bed_create(
+        &u->c, "/apis/apps/v1/namespaces/default/deployments",
+        "{'metadata':{'name':'web'},'spec':{'replicas':4,'selector':{'matchLabels':{'app':'web'}},"
+        "'template':{'metadata':{'labels':{'app':'web'},'annotations':{'usage.tandem.dev/app':"
+        "'500m,300Mi'}},'spec':{'containers':[{'name':'app','image':'nginx','resources':{"
+        "'requests':{'cpu':'100m','memory':'100Mi'}}}]}}}}");
+}
+
+static void update_bed_vpa(struct update_bed *u, const char *mode)
+{
+    char text[512];
+    (void)snprintf(text, sizeof(text),
+                   "{'apiVersion':'autoscaling.k8s.io/v1','kind':'VerticalPodAutoscaler',"
+                   "'metadata':{'name':'web'},'spec':{'targetRef':{'apiVersion':'apps/v1','kind':"
+                   "'Deployment','name':'web'},'updatePolicy':{'updateMode':'%s'}}}",
+                   mode);
+    control_bed_create(&u->c, VPAS, text);
+}
+
+static void update_bed_stopped(void *context)
+{
+    (*(int *)context)++;
+}
+
+static void update_bed_done(struct update_bed *u)
+{
+    td_update_loop_stop(u->update, update_bed_stopped, &u->stopped);
+    td_recommend_loop_stop(u->recommend, update_bed_stopped, &u->stopped);
+    control_bed_run(&u->c, TD_SECOND);
+    assert_int_equal(u->stopped, 2);
+    td_update_loop_free(u->update);
+    td_recommend_loop_free(u->recommend);
+    td_events_free(u->events);
+    td_measure_client_free(u->measures);
+    td_sight_free(u->sight);
+    td_tally_free(u->tally);
+    control_bed_done(&u->c);
+}
+
+/* Pods whose status shows that cpu request. */
+static size_t update_bed_sized(struct update_bed *u, const char *cpu)
+{
+    const struct td_json *list = control_bed_get(&u->c, "/api/v1/namespaces/default/pods");
+    const struct td_json *items = td_json_get(list, TD_STR("items"));
+    size_t count = 0;
+    for (const struct td_json *pod = items->first; pod; pod = pod->next) {
+        const struct td_json *statuses = td_json_get_path(pod, "status.containerStatuses");
+        const struct td_json *requests =
+            td_json_get_path(statuses ? statuses->first : NULL, "resources.requests");
+        count +=
+            td_str_equal(td_json_get_str(requests, TD_STR("cpu"), TD_STR_EMPTY), td_str_from(cpu));
+    }
+    return count;
+}
+
+static double update_bed_count(struct update_bed *u, const char *line)
+{
+    td_auto_buf text;
+    td_buf_init(&text, (size_t)1 << 20);
+    td_tally_write(u->tally, &text);
+    const char *found = strstr(td_buf_str(&text).ptr, line);
+    return found ? strtod(strchr(found, '}') + 1, NULL) : -1;
+}
+
+static void test_pods_are_resized_in_place_a_few_at_a_time(void **state)
+{
+    (void)state;
+    struct update_bed u;
+    update_bed_init(&u, false);
+    update_bed_vpa(&u, "InPlaceOrRecreate");
+    size_t before = 0;
+    size_t most = 0;
+    for (int minute = 0; minute < 10; minute++) {
+        control_bed_run(&u.c, TD_MINUTE);
+        size_t sized = update_bed_sized(&u, "587m");
+        most = sized - before > most ? sized - before : most;
+        before = sized;
+    }
+    assert_int_equal(before, 4);
+    assert_int_equal(most, 2); /* half of four */
+    assert_true(update_bed_count(&u, "vpa_updater_in_place_updated_pods_total{") == 4);
+    assert_true(update_bed_count(&u, "vpa_updater_evicted_pods_total{") == 0);
+    update_bed_done(&u);
+}
+
+static void test_pods_that_come_back_unchanged_are_left_alone(void **state)
+{
+    (void)state;
+    struct update_bed u;
+    update_bed_init(&u, false); /* nobody mutates pods here */
+    update_bed_vpa(&u, "Recreate");
+    control_bed_run(&u.c, 45 * TD_MINUTE);
+    double evicted = update_bed_count(&u, "vpa_updater_evicted_pods_total{");
+    assert_true(evicted > 0);
+    assert_true(evicted <= 8); /* twice each */
+    update_bed_done(&u);
+}
+
+static void test_nothing_is_evicted_while_something_is_wrong(void **state)
+{
+    (void)state;
+    struct update_bed u;
+    update_bed_init(&u, true);
+    update_bed_vpa(&u, "Recreate");
+    control_bed_run(&u.c, 5 * TD_MINUTE);
+    assert_true(update_bed_count(&u, "vpa_updater_evicted_pods_total{") <= 0);
+    assert_true(update_bed_count(&u, "vpa_updater_admission_controller_status_invalid_total{"
+                                     "reason=\"error\"}") >= 4);
+    control_bed_create(&u.c, "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases",
+                       "{'metadata':{'name':'vpa-admission-controller'},'spec':{}}");
+    u.trouble = "pods are not mutated";
+    control_bed_run(&u.c, 2 * TD_MINUTE);
+    assert_true(update_bed_count(&u, "vpa_updater_evicted_pods_total{") <= 0);
+    assert_true(update_bed_count(&u, "tandem_updater_skipped_passes_total{reason=\"pods are not "
+                                     "mutated\"}") >= 1);
+    update_bed_done(&u);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pods_are_resized_in_place_a_few_at_a_time),
+        cmocka_unit_test(test_pods_that_come_back_unchanged_are_left_alone),
+        cmocka_unit_test(test_nothing_is_evicted_while_something_is_wrong),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
