@@ -58,7 +58,7 @@ compare() {
 }
 
 config=$work/tandem.kubeconfig
-"$build/tandem" up --listen 127.0.0.1:0 --kubeconfig "$config" -q >"$work/tandem.out" 2>&1 </dev/null &
+"$build/tandem" up --listen 127.0.0.1:0 --kubeconfig "$config" --controllers none -q >"$work/tandem.out" 2>&1 </dev/null &
 tandem_pid=$!
 for _ in 1 2 3 4 5 6 7 8 9 10; do
     grep -q https:// "$work/tandem.out" && break

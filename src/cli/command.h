@@ -17,6 +17,9 @@ int td_command_validate(int argc, char **argv);
 int td_command_replay(int argc, char **argv);
 int td_command_simulate(int argc, char **argv);
 int td_command_up(int argc, char **argv);
+int td_command_run(int argc, char **argv);
+int td_command_explain(int argc, char **argv);
+int td_command_manifests(int argc, char **argv);
 
 /* `tandem --version`: program, commit, compiler, libraries. */
 void td_version_print(void);

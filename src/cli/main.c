@@ -9,6 +9,12 @@ static const struct td_command main_commands[] = {
     {.name = "up",
      .summary = "start a local cluster: a Kubernetes API server in this process",
      .run = td_command_up},
+    {.name = "run",
+     .summary = "run the controllers on a cluster: vertical, horizontal, and both together",
+     .run = td_command_run},
+    {.name = "explain",
+     .summary = "why an autoscaler decided what it did, and what would change it",
+     .run = td_command_explain},
     {.name = "simulate",
      .summary = "run a scenario in virtual time: what workloads used, waited for and lost",
      .run = td_command_simulate},
@@ -18,6 +24,9 @@ static const struct td_command main_commands[] = {
     {.name = "replay",
      .summary = "back-test policies for requests on recorded use: slack, shortage, OOMs, changes",
      .run = td_command_replay},
+    {.name = "manifests",
+     .summary = "print what a cluster needs to run the controllers, for kubectl apply",
+     .run = td_command_manifests},
 };
 
 #define MAIN_COMMAND_COUNT (sizeof(main_commands) / sizeof(main_commands[0]))

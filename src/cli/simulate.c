@@ -16,6 +16,7 @@
 #include "cli/scenario_path.h"
 #include "cli/screen.h"
 #include "cli/simulate_table.h"
+#include "control/controllers.h"
 #include "local/node_object.h"
 #include "sim/scenario.h"
 #include "sim/world.h"
@@ -35,6 +36,9 @@ static const char simulate_help[] =
     "usage: tandem simulate [OPTIONS] SCENARIO\n\n"
     "  --for DURATION        how long, in the scenario's time: 90m, 3d (the scenario's duration)\n"
     "  --seed N              in place of the scenario's\n"
+    "  --controllers LIST    of recommender, updater, admission, horizontal and hvpa, or none (all "
+    "of\n"
+    "                        them)\n"
     "  --events              one line for each thing that happens, above the table\n"
     "  -o, --output FORMAT   table, json or yaml\n"
     "  -q, --quiet           no progress bar, errors only\n"
@@ -50,6 +54,8 @@ struct simulate {
     bool is_quiet;
     enum td_output output;
     enum td_log_level level;
+    struct td_controllers_options controllers;
+    bool has_controllers;
     struct td_arena arena; /* of the scenario */
     struct td_scenario scenario;
     struct td_clock clock;
@@ -134,9 +140,11 @@ static int simulate_run(struct simulate *run, struct td_error *err)
         .has_seed = run->has_seed,
         .nodes = &nodes,
         .node_size_count = 1,
+        .controllers = run->has_controllers ? &run->controllers : NULL,
         .happened = simulate_happened,
         .context = run,
     };
+    run->controllers.log = run->level == TD_LOG_DEBUG ? run->log : NULL; /* events tell most */
     int code = td_world_new(&options, &run->world, err);
     if (code != TD_OK) {
         return code;
@@ -197,7 +205,23 @@ static int simulate_parse_seed(struct simulate *run, const char *text)
     return TD_EXIT_DONE;
 }
 
-enum { SIMULATE_OPTION_FOR = 256, SIMULATE_OPTION_SEED, SIMULATE_OPTION_EVENTS };
+static int simulate_parse_controllers(struct simulate *run, const char *text)
+{
+    struct td_error err = TD_ERROR_INIT;
+    run->has_controllers = strcmp(text, "none") != 0;
+    if (run->has_controllers &&
+        td_controllers_choose(td_str_from(text), run->controllers.has, &err) != TD_OK) {
+        return td_command_fail("simulate: --controllers: %s", err.message);
+    }
+    return TD_EXIT_DONE;
+}
+
+enum {
+    SIMULATE_OPTION_FOR = 256,
+    SIMULATE_OPTION_SEED,
+    SIMULATE_OPTION_EVENTS,
+    SIMULATE_OPTION_CONTROLLERS
+};
 
 static int simulate_option(struct simulate *run, int option, const char *word)
 {
@@ -209,6 +233,8 @@ static int simulate_option(struct simulate *run, int option, const char *word)
     case SIMULATE_OPTION_EVENTS:
         run->shows_events = true;
         return TD_EXIT_DONE;
+    case SIMULATE_OPTION_CONTROLLERS:
+        return simulate_parse_controllers(run, optarg);
     case 'o':
         return td_output_parse("simulate", optarg, &run->output);
     case 'q':
@@ -231,6 +257,7 @@ static int simulate_options(struct simulate *run, int argc, char **argv)
         {"for", required_argument, NULL, SIMULATE_OPTION_FOR},
         {"seed", required_argument, NULL, SIMULATE_OPTION_SEED},
         {"events", no_argument, NULL, SIMULATE_OPTION_EVENTS},
+        {"controllers", required_argument, NULL, SIMULATE_OPTION_CONTROLLERS},
         {"output", required_argument, NULL, 'o'},
         {"quiet", no_argument, NULL, 'q'},
         {"verbose", no_argument, NULL, 'v'},
@@ -279,7 +306,10 @@ static int simulate_load(struct simulate *run, struct td_error *err)
 
 int td_command_simulate(int argc, char **argv)
 {
-    struct simulate run = {.is_quiet = !isatty(STDERR_FILENO), .level = TD_LOG_WARN};
+    struct simulate run = {.is_quiet = !isatty(STDERR_FILENO),
+                           .level = TD_LOG_WARN,
+                           .has_controllers = true,
+                           .controllers = td_controllers_options_default()};
     int status = simulate_options(&run, argc, argv);
     if (status >= 0) {
         return status;

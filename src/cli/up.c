@@ -18,6 +18,7 @@
 #include "cli/command.h"
 #include "cli/scenario_path.h"
 #include "cli/up_live.h"
+#include "control/controllers.h"
 #include "kube/quantity.h"
 #include "local/cluster.h"
 #include "local/node_object.h"
@@ -48,6 +49,9 @@ static const char up_help[] =
     "  --kubeconfig FILE     where to write the administrator's kubeconfig, readable by you only\n"
     "                        (tandem.kubeconfig, or the scenario's name in place of tandem)\n"
     "  --data DIR            keep everything in DIR: what was acknowledged survives a crash\n"
+    "  --controllers LIST    of recommender, updater, admission, horizontal and hvpa, or none (all "
+    "of\n"
+    "                        them)\n"
     "  --nodes N             how many nodes it has, each with 8 CPUs and 32Gi (3); with 0 pods\n"
     "                        are left to a scheduler and kubelets of your own\n"
     "  --seed N              of uids, generated names and noise (1, or the scenario's)\n"
@@ -64,6 +68,8 @@ struct up {
     uint64_t seed;
     bool has_seed;
     int64_t node_count; /* -1: not said */
+    struct td_controllers_options controllers;
+    bool has_controllers;
     enum td_log_level level;
     struct td_arena arena; /* for the whole run */
     struct td_scenario scenario;
@@ -111,13 +117,25 @@ static int up_parse_speed(struct up *up)
     return TD_EXIT_DONE;
 }
 
+static int up_parse_controllers(struct up *up)
+{
+    struct td_error err = TD_ERROR_INIT;
+    up->has_controllers = strcmp(optarg, "none") != 0;
+    if (up->has_controllers &&
+        td_controllers_choose(td_str_from(optarg), up->controllers.has, &err) != TD_OK) {
+        return td_command_fail("up: --controllers: %s", err.message);
+    }
+    return TD_EXIT_DONE;
+}
+
 enum {
     UP_OPTION_LISTEN = 256,
     UP_OPTION_KUBECONFIG,
     UP_OPTION_DATA,
     UP_OPTION_SEED,
     UP_OPTION_NODES,
-    UP_OPTION_SPEED
+    UP_OPTION_SPEED,
+    UP_OPTION_CONTROLLERS
 };
 
 /* TD_EXIT_DONE, or TD_EXIT_FAILED after one line. */
@@ -139,6 +157,8 @@ static int up_take_option(struct up *up, int option, const char *word)
         return up_parse_nodes(up);
     case UP_OPTION_SPEED:
         return up_parse_speed(up);
+    case UP_OPTION_CONTROLLERS:
+        return up_parse_controllers(up);
     case 'q':
         up->level = TD_LOG_ERROR;
         return TD_EXIT_DONE;
@@ -180,6 +200,7 @@ static int up_parse(struct up *up, int argc, char **argv)
         {"seed", required_argument, NULL, UP_OPTION_SEED},
         {"nodes", required_argument, NULL, UP_OPTION_NODES},
         {"speed", required_argument, NULL, UP_OPTION_SPEED},
+        {"controllers", required_argument, NULL, UP_OPTION_CONTROLLERS},
         {"quiet", no_argument, NULL, 'q'},
         {"verbose", no_argument, NULL, 'v'},
         {"help", no_argument, NULL, 'h'},
@@ -250,9 +271,11 @@ static int up_start(struct up *up, struct td_error *err)
         .has_seed = up->has_seed,
         .nodes = &nodes,
         .node_size_count = 1,
+        .controllers = up->has_controllers ? &up->controllers : NULL,
         .happened = td_live_happened,
         .context = up->live,
     };
+    up->controllers.log = up->level == TD_LOG_DEBUG ? up->log : NULL; /* events tell most of it */
     int code = td_world_new(&options, &up->world, err);
     if (code == TD_IO && !up->listen) {
         options.listen = "127.0.0.1:0";
@@ -368,7 +391,12 @@ static int up_do(struct up *up)
 
 int td_command_up(int argc, char **argv)
 {
-    struct up up = {.speed = 1, .seed = UP_SEED, .node_count = -1, .level = TD_LOG_INFO};
+    struct up up = {.speed = 1,
+                    .seed = UP_SEED,
+                    .node_count = -1,
+                    .level = TD_LOG_INFO,
+                    .has_controllers = true,
+                    .controllers = td_controllers_options_default()};
     td_arena_init(&up.arena, TD_TREE_ARENA_BYTES_MAX);
     int status = up_parse(&up, argc, argv);
     status = status < 0 ? up_do(&up) : status;

@@ -45,7 +45,16 @@ void td_api_free(struct td_api *api)
     td_admission_free(api->admission);
     td_resources_free(api->resources);
     td_text_free(api->server_url);
+    td_text_free(api->reviews.url);
     td_free(api);
+}
+
+void td_api_answer_reviews(struct td_api *api, td_str url, td_api_review_fn fn, void *context)
+{
+    td_text_free(api->reviews.url);
+    api->reviews.url = td_text_copy(url);
+    api->reviews.fn = fn;
+    api->reviews.context = context;
 }
 
 struct td_resources *td_api_resources(struct td_api *api)

@@ -18,6 +18,7 @@ struct td_admission;
 struct td_api;
 struct td_api_call;
 struct td_auth;
+struct td_buf;
 struct td_error;
 struct td_faults;
 struct td_measures;
@@ -82,3 +83,9 @@ struct td_admission *td_api_admission(struct td_api *api);
 struct td_store *td_api_store(struct td_api *api);
 struct td_auth *td_api_auth(struct td_api *api); /* NULL: there is none */
 struct td_loop *td_api_loop(struct td_api *api);
+
+/* A webhook of this process: reviews for `url` are given to `fn`, in a turn of their own, instead
+ * of over the network, which does not keep up with a clock that is not the machine's. `fn` appends
+ * the answer. One at a time; NULL takes it back. The text is copied. */
+typedef void (*td_api_review_fn)(void *context, td_str review, struct td_buf *answer);
+void td_api_answer_reviews(struct td_api *api, td_str url, td_api_review_fn fn, void *context);

@@ -31,6 +31,11 @@ struct td_api {
     uint64_t audit_random; /* state of audit ids, apart so that reading does not change uids */
     struct td_api_call *calls;
     bool is_closing;
+    struct {
+        td_str url; /* owned */
+        td_api_review_fn fn;
+        void *context;
+    } reviews; /* td_api_answer_reviews */
 };
 
 /* ---- authorize.c ---- */

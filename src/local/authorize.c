@@ -51,6 +51,24 @@ bool td_authorize_path(struct td_api_call *call, td_str path)
     return false;
 }
 
+/* A list of one object by its name is about that object, so that a right to it is enough. */
+static td_str authorize_name(const struct td_api_call *call)
+{
+    td_str selector = call->query.field_selector;
+    td_str name = call->path.name;
+    for (size_t from = 0; name.len == 0 && from < selector.len;) {
+        size_t end = td_str_find(selector, ',', from);
+        td_str part = td_str_slice(selector, from, end);
+        size_t equals = td_str_find(part, '=', 0);
+        bool is_double = equals + 1 < part.len && part.ptr[equals + 1] == '=';
+        if (td_str_equal(td_str_slice(part, 0, equals), TD_STR("metadata.name"))) {
+            name = td_str_slice(part, equals + (is_double ? 2 : 1), part.len);
+        }
+        from = end + 1;
+    }
+    return name;
+}
+
 static bool authorize_verb_on(struct td_api_call *call, td_str verb)
 {
     struct td_auth *auth = td_api_auth(call->api);
@@ -62,7 +80,7 @@ static bool authorize_verb_on(struct td_api_call *call, td_str verb)
         .resource = path->plural,
         .subresource = path->subresource,
         .ns = is_namespace ? path->name : path->ns, /* a namespace is in itself */
-        .name = path->name,
+        .name = authorize_name(call),
     };
     if (!auth || td_auth_allows(auth, &call->request.user, &access, &call->arena, NULL)) {
         return true;

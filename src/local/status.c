@@ -143,31 +143,6 @@ void td_call_conflict(struct td_api_call *call, td_str name, const char *detail)
 
 /* ---- Fields ---- */
 
-static const char *status_cause_reason(enum td_field_error_type type)
-{
-    switch (type) {
-    case TD_FIELD_REQUIRED:
-        return "FieldValueRequired";
-    case TD_FIELD_INVALID:
-        return "FieldValueInvalid";
-    case TD_FIELD_UNSUPPORTED:
-        return "FieldValueNotSupported";
-    case TD_FIELD_FORBIDDEN:
-        return "FieldValueForbidden";
-    case TD_FIELD_DUPLICATE:
-        return "FieldValueDuplicate";
-    case TD_FIELD_TOO_MANY:
-        return "FieldValueTooMany";
-    case TD_FIELD_TOO_LONG:
-        return "FieldValueTooLong";
-    case TD_FIELD_NOT_FOUND:
-        return "FieldValueNotFound";
-    case TD_FIELD_TYPE_INVALID:
-        return "FieldValueTypeInvalid";
-    }
-    return "FieldValueInvalid";
-}
-
 /* The lines of the errors, each once as upstream's aggregate: "a", or "[a, b]". */
 static td_str status_error_list(struct td_arena *arena, const struct td_field_errors *errors,
                                 const td_str *lines)
@@ -212,7 +187,7 @@ static void status_invalid(struct td_api_call *call, const struct status_subject
         lines[i] = td_arena_copy_str(arena, td_buf_str(&line));
         size_t field = error->field.len > 0 ? error->field.len + 2 : 0; /* "spec.x: " */
         td_json_append(causes,
-                       status_cause(arena, status_cause_reason(error->type),
+                       status_cause(arena, td_field_error_reason(error->type),
                                     td_str_slice(lines[i], field, lines[i].len), error->field));
     }
     td_str message = td_arena_format(

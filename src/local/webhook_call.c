@@ -2,7 +2,8 @@
  * Asking one webhook: an AdmissionReview over HTTPS, to a URL or to a Service. A Service has no
  * network behind it here, so its address is taken from its endpoints (or its externalName), while
  * its certificate must be for NAME.NAMESPACE.svc as everywhere. Connections are kept for the next
- * question to the same address under the same authority.
+ * question to the same address under the same authority. A webhook that lives in this process is
+ * asked by a call of its function, in the next turn of the loop.
  */
 #include <string.h>
 
@@ -10,6 +11,7 @@
 #include "base/base64.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/loop.h"
 #include "base/map.h"
 #include "kube/kubeconfig.h"
 #include "kube/paths.h"
@@ -36,8 +38,11 @@ struct td_webhook_caller {
 };
 
 struct td_webhook_call {
-    struct webhook_peer *peer;
+    struct webhook_peer *peer; /* NULL: in this process */
     struct td_call *call;
+    struct td_api *api;
+    struct td_timer *turn;  /* of one in this process */
+    td_str review;          /* likewise */
     struct td_arena *arena; /* of the request */
     td_webhook_fn done;
     void *context;
@@ -570,7 +575,10 @@ static void answer_read(struct td_webhook_call *call, struct td_webhook_answer *
 
 static void call_free(struct td_webhook_call *call)
 {
-    call->peer->calls--;
+    if (call->peer) {
+        call->peer->calls--;
+    }
+    td_timer_free(call->turn);
     td_buf_done(&call->body);
     td_free(call);
 }
@@ -602,10 +610,28 @@ static void call_end(void *context, int code, const struct td_error *err)
     td_webhook_fn done = call->done;
     void *user = call->context;
     struct webhook_peer *peer = call->peer;
-    peer->calls++; /* its transport must outlive this callback of it, whatever is asked next */
+    if (peer) {
+        peer->calls++; /* its transport must outlive this callback of it, whatever is asked next */
+    }
     call_free(call);
     done(user, &answer);
-    peer->calls--;
+    if (peer) {
+        peer->calls--;
+    }
+}
+
+static void call_turn(struct td_timer *timer, void *context)
+{
+    struct td_webhook_call *call = context;
+    (void)timer;
+    struct td_error err = TD_ERROR_INIT;
+    if (!call->api->reviews.fn) {
+        call_end(call, td_error_set(&err, TD_IO, "the webhook has left this process"), &err);
+        return;
+    }
+    call->status = 200;
+    call->api->reviews.fn(call->api->reviews.context, call->review, &call->body);
+    call_end(call, TD_OK, NULL);
 }
 
 /* "PATH?timeout=10s", as the webhook may want to know. */
@@ -622,14 +648,45 @@ static struct td_webhook_call *call_new(struct td_webhook_caller *caller,
 {
     struct td_webhook_call *call = td_alloc_zero(1, sizeof(*call));
     call->peer = peer;
+    call->api = caller->api;
     call->arena = arena;
     call->is_mutating = webhook->is_mutating;
     call->is_beta = review_is_beta(webhook);
     call->uid = td_arena_format(arena, "%08llx-0000-4000-8000-000000000000",
                                 (unsigned long long)++caller->asked);
     td_buf_init(&call->body, TD_WEBHOOK_ANSWER_BYTES_MAX);
-    peer->calls++;
+    if (peer) {
+        peer->calls++;
+    }
     return call;
+}
+
+/* Is the webhook one of this process? */
+static bool place_is_here(const struct td_webhook_caller *caller, const struct webhook_place *place)
+{
+    return caller->api->reviews.fn && td_str_equal(place->url, caller->api->reviews.url);
+}
+
+static void call_start(struct td_webhook_call *call, const struct td_webhook *webhook,
+                       const struct webhook_place *place, td_str review)
+{
+    static const struct td_call_events events = {
+        .head = call_head, .body = call_body, .end = call_end};
+    if (!call->peer) {
+        call->review = td_arena_copy_str(call->arena, review);
+        call->turn = td_timer_new(td_api_loop(call->api), call_turn, call);
+        td_timer_set(call->turn, 0);
+        return;
+    }
+    const struct td_call_request ask = {
+        .method = TD_STR("POST"),
+        .path = call_path(call->arena, webhook, place->path),
+        .content_type = TD_STR("application/json"),
+        .body = review,
+        .deadline = webhook->timeout_seconds * TD_SECOND,
+    };
+    struct td_transport *transport = call->peer->transport;
+    call->call = transport->ops->start(transport, &ask, &events, call);
 }
 
 /* Where a scenario says that nobody listens, nobody does. */
@@ -649,16 +706,14 @@ struct td_webhook_call *td_webhook_ask(struct td_webhook_caller *caller,
                                        td_webhook_fn done, void *context,
                                        struct td_webhook_answer *ret)
 {
-    static const struct td_call_events events = {
-        .head = call_head, .body = call_body, .end = call_end};
     struct td_arena *arena = request->arena;
     struct webhook_place place = {.server_name = TD_STR_EMPTY};
-    struct webhook_peer *peer;
+    struct webhook_peer *peer = NULL;
     struct td_error err = TD_ERROR_INIT;
     if (td_arena_check(arena, &err) != TD_OK ||
         place_find(caller, webhook, arena, &place, &err) != TD_OK ||
         place_reach(caller, &place, &err) != TD_OK ||
-        caller_peer(caller, &place, &peer, &err) != TD_OK) {
+        (!place_is_here(caller, &place) && caller_peer(caller, &place, &peer, &err) != TD_OK)) {
         td_str url = place.url.len > 0 ? call_path(arena, webhook, place.url) : TD_STR_EMPTY;
         answer_fail(ret, td_arena_format(arena, "failed to call webhook: %s%.*s%s%s",
                                          url.len > 0 ? "Post \"" : "", TD_STR_ARG(url),
@@ -673,19 +728,14 @@ struct td_webhook_call *td_webhook_ask(struct td_webhook_caller *caller,
     td_buf_init(&body, TD_JSON_BYTES_MAX);
     td_json_write(review_new(request, webhook, call->uid, call->is_beta),
                   &(struct td_json_format){0}, &body);
-    const struct td_call_request ask = {
-        .method = TD_STR("POST"),
-        .path = call_path(arena, webhook, place.path),
-        .content_type = TD_STR("application/json"),
-        .body = td_buf_str(&body),
-        .deadline = webhook->timeout_seconds * TD_SECOND,
-    };
-    call->call = peer->transport->ops->start(peer->transport, &ask, &events, call);
+    call_start(call, webhook, &place, td_buf_str(&body));
     return call;
 }
 
 void td_webhook_cancel(struct td_webhook_call *call)
 {
-    call->peer->transport->ops->cancel(call->call);
+    if (call->peer) {
+        call->peer->transport->ops->cancel(call->call);
+    }
     call_free(call);
 }

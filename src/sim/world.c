@@ -4,7 +4,9 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "control/controllers.h"
 #include "local/cluster.h"
+#include "local/transport.h"
 #include "sim/world_private.h"
 
 /* How the manifests fared. */
@@ -121,6 +123,41 @@ static int world_bring(struct td_world *world, struct td_error *err)
     return code == TD_OK ? outcome.code : code;
 }
 
+static void world_review(void *context, td_str review, struct td_buf *answer)
+{
+    td_hook_review(context, review, answer);
+}
+
+/* The autoscalers, as clients of the cluster like any other. */
+static int world_start_controllers(struct td_world *world, const struct td_world_options *options,
+                                   struct td_error *err)
+{
+    struct td_controllers_options controllers = *options->controllers;
+    const struct td_transport_local_options transport = {
+        .api = world->api,
+        .loop = world->loop,
+        .user = TD_STR("system:serviceaccount:kube-system:tandem"),
+        .group = TD_STR("system:masters"),
+        .user_agent = TD_STR("tandem"),
+    };
+    controllers.loop = world->loop;
+    controllers.transport = td_transport_local_new(&transport);
+    controllers.seed = world->scenario ? world->scenario->seed : options->seed;
+    controllers.horizontal.serves_builtin = true;
+    controllers.horizontal.is_alone = true;
+    controllers.hook.listen = NULL;
+    int code = td_controllers_new(&controllers, &world->controllers, err);
+    if (code != TD_OK) {
+        return code;
+    }
+    struct td_hook *hook = td_controllers_hook(world->controllers);
+    if (hook) {
+        td_api_answer_reviews(world->api, td_hook_url(hook), world_review, hook);
+    }
+    td_controllers_start(world->controllers);
+    return TD_OK;
+}
+
 static int world_start(struct td_world *world, const struct td_world_options *options,
                        struct td_error *err)
 {
@@ -140,6 +177,9 @@ static int world_start(struct td_world *world, const struct td_world_options *op
     }
     if (code == TD_OK) {
         code = td_world_check_targets(world, err);
+    }
+    if (code == TD_OK && options->controllers) {
+        code = world_start_controllers(world, options, err);
     }
     if (code == TD_OK) {
         td_world_events_start(world);
@@ -178,6 +218,10 @@ void td_world_free(struct td_world *world)
     if (!world) {
         return;
     }
+    if (world->controllers) {
+        td_api_answer_reviews(world->api, TD_STR_EMPTY, NULL, NULL);
+        td_controllers_free(world->controllers);
+    }
     td_world_rows_done(world);
     td_world_events_done(world);
     td_world_calls_done(world);
@@ -190,6 +234,11 @@ void td_world_free(struct td_world *world)
 struct td_cluster *td_world_cluster(struct td_world *world)
 {
     return world->cluster;
+}
+
+struct td_controllers *td_world_controllers(struct td_world *world)
+{
+    return world->controllers;
 }
 
 bool td_world_is_over(const struct td_world *world)

@@ -18,6 +18,8 @@
 #include "local/engine.h"
 
 struct td_cluster;
+struct td_controllers;
+struct td_controllers_options;
 struct td_error;
 struct td_log;
 struct td_loop;
@@ -47,6 +49,9 @@ struct td_world_options {
     bool has_seed;
     const struct td_node_size *nodes; /* where the scenario names none */
     size_t node_size_count;
+    /* Of the autoscalers, which then run in this process: loop, transport and seed are filled in
+     * here. NULL: none. */
+    const struct td_controllers_options *controllers;
     td_world_fn happened; /* may be NULL */
     void *context;
 };
@@ -59,6 +64,7 @@ int td_world_new(const struct td_world_options *options, struct td_world **ret,
 void td_world_free(struct td_world *world); /* NULL is accepted */
 
 struct td_cluster *td_world_cluster(struct td_world *world);
+struct td_controllers *td_world_controllers(struct td_world *world); /* may be NULL */
 
 /* Has the scenario's duration passed? Never, when it names none. */
 bool td_world_is_over(const struct td_world *world);

@@ -132,6 +132,7 @@ struct td_world {
     struct td_cluster *cluster;
     struct td_api *api;
     struct td_engine *engine;
+    struct td_controllers *controllers; /* NULL: none */
     /* What there is. */
     struct td_observer *observer;
     struct td_buf scratch;      /* of keys */

@@ -312,8 +312,8 @@ static int server_spawn(struct durable *durable)
         (void)close(ends[0]);
         (void)close(ends[1]);
         (void)execl(durable->tandem, durable->tandem, "up", "--listen", "127.0.0.1:0",
-                    "--kubeconfig", durable->kubeconfig, "--data", durable->data, "-q",
-                    (char *)NULL);
+                    "--kubeconfig", durable->kubeconfig, "--data", durable->data, "--controllers",
+                    "none", "-q", (char *)NULL);
         _exit(127);
     }
     (void)close(ends[1]);

@@ -1,0 +1,79 @@
+#include "cli/connect.h"
+
+#include "base/env.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/loop.h"
+#include "cli/command.h"
+#include "control/glance.h"
+#include "kube/transport_http.h"
+
+void td_connect_init(struct td_connect *connect, const char *command)
+{
+    *connect = (struct td_connect){.command = command};
+    td_arena_init(&connect->arena, TD_TREE_ARENA_BYTES_MAX);
+}
+
+void td_connect_done(struct td_connect *connect)
+{
+    td_glance_free(connect->glance);
+    td_loop_free(connect->loop);
+    td_arena_done(&connect->arena);
+}
+
+int td_connect_load(struct td_connect *connect)
+{
+    struct td_error err = TD_ERROR_INIT;
+    const struct td_kube_config_input input = {
+        .kubeconfig = connect->kubeconfig,
+        .context = connect->context,
+        .env = td_env_get,
+        .home = td_env_get("HOME", NULL),
+    };
+    if (td_kube_config_load(&connect->arena, &input, &connect->config, &err) != TD_OK) {
+        return td_command_fail("%s: %s", connect->command, err.message);
+    }
+    return TD_EXIT_DONE;
+}
+
+void td_connect_end(struct td_connect *connect, int status)
+{
+    connect->status = status;
+    td_loop_stop(connect->loop);
+}
+
+static void connect_seen(void *context, int code, const struct td_error *err)
+{
+    struct td_connect *connect = context;
+    if (code != TD_OK) {
+        td_connect_end(connect, td_command_fail("%s: %s", connect->command, err->message));
+        return;
+    }
+    connect->ready(connect->ready_context);
+}
+
+int td_connect_run(struct td_connect *connect, void (*ready)(void *context), void *context)
+{
+    struct td_error err = TD_ERROR_INIT;
+    struct td_clock machine = td_clock_real();
+    /* One that can be moved to where the cluster's is. */
+    connect->clock = td_clock_accelerated(1, td_clock_wall(&machine));
+    connect->ready = ready;
+    connect->ready_context = context;
+    connect->status = TD_EXIT_FAILED;
+    struct td_glance_options options = {.loop = NULL};
+    int code = td_loop_new(&connect->clock, &connect->loop, &err);
+    if (code == TD_OK) {
+        const struct td_transport_http_options transport = {.loop = connect->loop,
+                                                            .config = &connect->config};
+        options.loop = connect->loop;
+        code = td_transport_http_new(&transport, &options.transport, &err);
+    }
+    code = code == TD_OK ? td_glance_new(&options, &connect->glance, &err) : code;
+    if (code == TD_OK) {
+        td_glance_start(connect->glance, connect_seen, connect);
+        code = td_loop_run(connect->loop, &err);
+    }
+    return code == TD_OK ? connect->status
+                         : td_command_fail("%s: %s", connect->command, err.message);
+}

@@ -1,0 +1,39 @@
+/*
+ * What `explain` and `recommend` share: the flags that say which cluster, found as kubectl finds
+ * it, and one look at it (control/glance.h).
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "kube/kubeconfig.h"
+
+struct td_glance;
+struct td_loop;
+
+struct td_connect {
+    const char *command;    /* for messages */
+    const char *kubeconfig; /* --kubeconfig, or NULL */
+    const char *context;    /* --context, or NULL */
+    struct td_arena arena;
+    struct td_clock clock;
+    struct td_kube_config config;
+    struct td_loop *loop;
+    struct td_glance *glance;
+    void (*ready)(void *context); /* private, as all below */
+    void *ready_context;
+    int status;
+};
+
+void td_connect_init(struct td_connect *connect, const char *command);
+void td_connect_done(struct td_connect *connect);
+
+/* The configuration alone, for its namespace: TD_EXIT_DONE, or TD_EXIT_FAILED after one line. */
+int td_connect_load(struct td_connect *connect);
+
+/* Looks at the cluster, calls `ready` from the loop when it has been seen, and returns when
+ * td_connect_end was called: with its status, or TD_EXIT_FAILED after one line. */
+int td_connect_run(struct td_connect *connect, void (*ready)(void *context), void *context);
+void td_connect_end(struct td_connect *connect, int status);

@@ -1,0 +1,142 @@
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "cli/command.h"
+#include "cli/connect.h"
+#include "cli/output.h"
+#include "control/explain.h"
+
+static const char explain_help[] =
+    "why an autoscaler decided what it did, what it would do next, and what would change it\n\n"
+    "  tandem explain hvpa web -n shop           for example\n"
+    "  tandem explain pod db-1                   which VPA manages it, or why none does\n\n"
+    "usage: tandem explain KIND NAME [FLAGS]\n\n"
+    "KIND is vpa, hpa (in both groups), hvpa, pod, or a workload: deployment, statefulset,\n"
+    "daemonset, replicaset, job, cronjob, replicationcontroller.\n\n"
+    "  -n, --namespace NAMESPACE   (the context's)\n"
+    "  --kubeconfig FILE           where the cluster is ($KUBECONFIG, ~/.kube/config, or the "
+    "pod's own)\n"
+    "  --context NAME              another context than the current one\n"
+    "  -o, --output text|json      the same account as data\n\n"
+    "Nothing is written to the cluster. Exit status: 0 explained, 1 there is no such object, 2\n"
+    "the cluster cannot be read. Guide: docs/explain.md\n";
+
+struct explain {
+    struct td_connect connect;
+    struct td_explain_subject subject;
+    const char *namespace;
+    bool is_json;
+    struct td_explain *explain;
+};
+
+static void explain_told(void *context, const struct td_explanation *explanation)
+{
+    struct explain *run = context;
+    int status = TD_EXIT_DONE;
+    if (explanation->code != TD_OK) {
+        (void)td_command_fail("explain: %s", explanation->err.message); /* the status is below */
+        status = explanation->code == TD_NOT_FOUND ? TD_EXIT_PROBLEMS : TD_EXIT_FAILED;
+    } else if (run->is_json) {
+        status = td_output_print(explanation->json, TD_OUTPUT_JSON);
+    } else {
+        /* main looks at the stream's state */
+        (void)fwrite(explanation->text.ptr, 1, explanation->text.len, stdout);
+    }
+    td_connect_end(&run->connect, status);
+}
+
+static void explain_seen(void *context)
+{
+    struct explain *run = context;
+    run->explain = td_explain_start(run->connect.glance, &run->subject, explain_told, run);
+}
+
+enum { EXPLAIN_KUBECONFIG = 256, EXPLAIN_CONTEXT };
+
+static int explain_option(struct explain *run, int option, const char *word)
+{
+    switch (option) {
+    case 'n':
+        run->namespace = optarg;
+        return TD_EXIT_DONE;
+    case 'o':
+        run->is_json = strcmp(optarg, "json") == 0;
+        if (!run->is_json && strcmp(optarg, "text") != 0) {
+            return td_command_fail("explain: --output: '%s': use text or json", optarg);
+        }
+        return TD_EXIT_DONE;
+    case EXPLAIN_KUBECONFIG:
+        run->connect.kubeconfig = optarg;
+        return TD_EXIT_DONE;
+    case EXPLAIN_CONTEXT:
+        run->connect.context = optarg;
+        return TD_EXIT_DONE;
+    default:
+        return td_command_fail(
+            "explain: %s: unknown option or missing value; see 'tandem explain --help'", word);
+    }
+}
+
+/* KIND NAME, or KIND/NAME as kubectl takes it. */
+static int explain_words(struct explain *run, int count, char **words)
+{
+    struct td_error err = TD_ERROR_INIT;
+    td_str kind = td_str_from(count > 0 ? words[0] : "");
+    size_t slash = td_str_find(kind, '/', 0);
+    bool is_joined = count == 1 && slash < kind.len;
+    if (count != 2 && !is_joined) {
+        return td_command_fail(
+            "explain: takes a kind and a name: tandem explain hvpa web; see 'tandem explain "
+            "--help'");
+    }
+    run->subject.name = is_joined ? td_str_slice(kind, slash + 1, kind.len) : td_str_from(words[1]);
+    if (td_explain_parse_kind(td_str_slice(kind, 0, is_joined ? slash : kind.len), &run->subject,
+                              &err) != TD_OK) {
+        return td_command_fail("explain: %s", err.message);
+    }
+    return TD_EXIT_DONE;
+}
+
+/* -1: go on. */
+static int explain_parse(struct explain *run, int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"namespace", required_argument, NULL, 'n'},
+        {"output", required_argument, NULL, 'o'},
+        {"kubeconfig", required_argument, NULL, EXPLAIN_KUBECONFIG},
+        {"context", required_argument, NULL, EXPLAIN_CONTEXT},
+        {"help", no_argument, NULL, 'h'},
+        {0},
+    };
+    opterr = 0; /* one line of ours instead of getopt's */
+    for (int option; (option = getopt_long(argc, argv, ":hn:o:", options, NULL)) != -1;) {
+        if (option == 'h') {
+            (void)fputs(explain_help, stdout); /* main looks at the stream's state */
+            return TD_EXIT_DONE;
+        }
+        if (explain_option(run, option, argv[optind - 1]) != TD_EXIT_DONE) {
+            return TD_EXIT_FAILED;
+        }
+    }
+    return explain_words(run, argc - optind, argv + optind) == TD_EXIT_DONE ? -1 : TD_EXIT_FAILED;
+}
+
+int td_command_explain(int argc, char **argv)
+{
+    struct explain run = {.namespace = NULL};
+    td_connect_init(&run.connect, "explain");
+    int status = explain_parse(&run, argc, argv);
+    if (status < 0) {
+        status = td_connect_load(&run.connect);
+        if (status == TD_EXIT_DONE) {
+            run.subject.namespace =
+                run.namespace ? td_str_from(run.namespace) : run.connect.config.namespace;
+            status = td_connect_run(&run.connect, explain_seen, &run);
+        }
+    }
+    td_explain_free(run.explain);
+    td_connect_done(&run.connect);
+    return status;
+}

@@ -1,0 +1,176 @@
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/yaml.h"
+#include "cli/command.h"
+#include "control/controllers.h"
+#include "control/install.h"
+
+static const char manifests_help[] =
+    "print everything that a cluster needs to run the controllers\n\n"
+    "  tandem manifests | kubectl apply --server-side -f -          for example: install\n"
+    "  tandem manifests --uninstall | kubectl delete --ignore-not-found -f -\n"
+    "  tandem manifests --only crds,rbac                            parts of it\n\n"
+    "usage: tandem manifests [OPTIONS]\n\n"
+    "  --only PARTS          of crds, rbac, webhooks, deployment (all of them)\n"
+    "  --namespace NAME      of the program, which must exist (kube-system)\n"
+    "  --image IMAGE         of the program (tandem:" TANDEM_VERSION ")\n"
+    "  --controllers LIST    of recommender, updater, admission, horizontal, hvpa (all of them):\n"
+    "                        what others would need is left out\n"
+    "  --horizontal=builtin  serve HPAs of autoscaling/v2 too, where kube-controller-manager does\n"
+    "                        not (off)\n"
+    "  --uninstall           what to delete, in order; with the definitions go their objects\n\n"
+    "Guide: docs/run.md\n";
+
+struct manifests {
+    struct td_install_options options;
+    bool is_uninstall;
+};
+
+static int manifests_parse_only(struct manifests *run, const char *text)
+{
+    td_str list = td_str_from(text);
+    memset(run->options.wants, 0, sizeof(run->options.wants));
+    do {
+        td_str word = td_rights_word(&list);
+        size_t part = 0;
+        while (part < TD_INSTALL_PARTS &&
+               !td_str_equal(word, td_str_from(td_install_part_name((enum td_install_part)part)))) {
+            part++;
+        }
+        if (part == TD_INSTALL_PARTS) {
+            return td_command_fail("manifests: --only: '%.*s': is none of crds, rbac, webhooks, "
+                                   "deployment",
+                                   TD_STR_ARG(word));
+        }
+        run->options.wants[part] = true;
+    } while (list.len > 0);
+    return TD_EXIT_DONE;
+}
+
+static int manifests_parse_controllers(struct manifests *run, const char *text)
+{
+    struct td_error err = TD_ERROR_INIT;
+    if (td_controllers_choose(td_str_from(text), run->options.has, &err) != TD_OK) {
+        return td_command_fail("manifests: --controllers: %s", err.message);
+    }
+    return TD_EXIT_DONE;
+}
+
+static int manifests_parse_horizontal(struct manifests *run, const char *text)
+{
+    run->options.serves_builtin = strcmp(text, "builtin") == 0;
+    if (!run->options.serves_builtin && strcmp(text, "off") != 0) {
+        return td_command_fail("manifests: --horizontal: '%s': must be off or builtin", text);
+    }
+    return TD_EXIT_DONE;
+}
+
+enum {
+    MANIFESTS_ONLY = 256,
+    MANIFESTS_NAMESPACE,
+    MANIFESTS_IMAGE,
+    MANIFESTS_CONTROLLERS,
+    MANIFESTS_HORIZONTAL,
+    MANIFESTS_UNINSTALL
+};
+
+static int manifests_option(struct manifests *run, int option, const char *word)
+{
+    switch (option) {
+    case MANIFESTS_ONLY:
+        return manifests_parse_only(run, optarg);
+    case MANIFESTS_NAMESPACE:
+        run->options.namespace = td_str_from(optarg);
+        return TD_EXIT_DONE;
+    case MANIFESTS_IMAGE:
+        run->options.image = td_str_from(optarg);
+        return TD_EXIT_DONE;
+    case MANIFESTS_CONTROLLERS:
+        return manifests_parse_controllers(run, optarg);
+    case MANIFESTS_HORIZONTAL:
+        return manifests_parse_horizontal(run, optarg);
+    case MANIFESTS_UNINSTALL:
+        run->is_uninstall = true;
+        return TD_EXIT_DONE;
+    default:
+        return td_command_fail(
+            "manifests: %s: unknown option or missing value; see 'tandem manifests --help'", word);
+    }
+}
+
+/* -1: go on. */
+static int manifests_parse(struct manifests *run, int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"only", required_argument, NULL, MANIFESTS_ONLY},
+        {"namespace", required_argument, NULL, MANIFESTS_NAMESPACE},
+        {"image", required_argument, NULL, MANIFESTS_IMAGE},
+        {"controllers", required_argument, NULL, MANIFESTS_CONTROLLERS},
+        {"horizontal", required_argument, NULL, MANIFESTS_HORIZONTAL},
+        {"uninstall", no_argument, NULL, MANIFESTS_UNINSTALL},
+        {"help", no_argument, NULL, 'h'},
+        {0},
+    };
+    opterr = 0; /* one line of ours instead of getopt's */
+    for (int option; (option = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
+        if (option == 'h') {
+            (void)fputs(manifests_help, stdout); /* main looks at the stream's state */
+            return TD_EXIT_DONE;
+        }
+        if (manifests_option(run, option, argv[optind - 1]) != TD_EXIT_DONE) {
+            return TD_EXIT_FAILED;
+        }
+    }
+    return optind < argc ? td_command_fail("manifests: '%s': takes options only; see 'tandem "
+                                           "manifests --help'",
+                                           argv[optind])
+                         : -1;
+}
+
+static int manifests_print(const struct manifests *run)
+{
+    td_auto_arena arena;
+    td_auto_buf text;
+    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_buf_init(&text, TD_TREE_ARENA_BYTES_MAX);
+    struct td_json *objects = NULL;
+    struct td_error err = TD_ERROR_INIT;
+    int code = run->is_uninstall ? td_install_leftovers(&arena, &run->options, &objects, &err)
+                                 : td_install_objects(&arena, &run->options, &objects, &err);
+    if (code != TD_OK) {
+        return td_command_fail("manifests: %s", err.message);
+    }
+    for (const struct td_json *object = objects->first; object; object = object->next) {
+        td_str kind = td_json_get_str(object, TD_STR("kind"), TD_STR_EMPTY);
+        (void)td_buf_append(&text, TD_STR("---\n"));
+        if (!run->is_uninstall && td_str_ends_with(kind, TD_STR("WebhookConfiguration"))) {
+            (void)td_buf_append(&text, TD_STR("# The program adds the caBundle, and puts this "
+                                              "back when it is gone.\n"));
+        }
+        td_yaml_write(object, &text);
+    }
+    if (td_buf_check(&text, "the manifests", &err) < 0) {
+        return td_command_fail("%s", err.message);
+    }
+    (void)fwrite(text.ptr, 1, text.len, stdout); /* main looks at the stream's state */
+    return TD_EXIT_DONE;
+}
+
+int td_command_manifests(int argc, char **argv)
+{
+    const struct td_controllers_options defaults = td_controllers_options_default();
+    struct manifests run = {
+        .options = {.wants = {true, true, true, true},
+                    .namespace = TD_STR("kube-system"),
+                    .image = TD_STR("tandem:" TANDEM_VERSION)},
+    };
+    memcpy(run.options.has, defaults.has, sizeof(run.options.has));
+    int status = manifests_parse(&run, argc, argv);
+    return status < 0 ? manifests_print(&run) : status;
+}

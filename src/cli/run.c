@@ -1,0 +1,302 @@
+#include <event2/event.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/env.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/loop.h"
+#include "base/pki.h"
+#include "cli/command.h"
+#include "cli/run_flags.h"
+#include "control/controllers.h"
+#include "kube/kubeconfig.h"
+#include "kube/transport_http.h"
+
+#define RUN_SIGNALS 2
+#define RUN_DEBUG_FROM 5   /* of --v */
+#define RUN_HOST_BYTES 256 /* of a machine's name */
+
+static const char run_help[] =
+    "run the controllers on a cluster, real or local\n\n"
+    "  tandem run                                  for example: in a pod, or on the cluster that\n"
+    "                                              kubectl uses\n"
+    "  tandem run --kubeconfig F --webhook-listen 127.0.0.1:8000    outside a cluster\n"
+    "  tandem run --controllers=recommender        only recommendations, nothing is changed\n\n"
+    "usage: tandem run [FLAGS]\n\n"
+    "  --controllers LIST     of recommender, updater, admission, horizontal, hvpa (all of them)\n"
+    "  --kubeconfig FILE      where the cluster is ($KUBECONFIG, ~/.kube/config, or the pod's "
+    "own)\n"
+    "  --leader-elect         several replicas, of which one acts\n"
+    "  --horizontal=builtin   serve HPAs of autoscaling/v2 too (off: only our own kind)\n"
+    "  --address HOST:PORT    of /metrics, /healthz, /livez, /readyz (127.0.0.1:8942)\n"
+    "  --feature-gates LIST   Name=true,Name=false\n"
+    "  --v N                  how much is logged, 0 to 10 (4);  --logging-format text|json\n"
+    "  -q, --quiet            only errors are logged\n"
+    "  --flags                all flags with their defaults: upstream's names where it has them\n\n"
+    "Ctrl-C ends it in order: what is under way is finished, leases are given back, webhooks that\n"
+    "were registered by URL are removed (--keep-webhooks not to). Again: at once.\n"
+    "Guide: docs/run.md\n";
+
+struct run {
+    struct td_arena arena; /* for the whole run */
+    struct td_run_flags flags;
+    struct td_kube_config config;
+    struct td_clock clock;
+    struct td_log *log;
+    struct td_loop *loop;
+    struct td_controllers *controllers;
+    bool is_stopping;
+    bool is_cut; /* by a second signal */
+};
+
+/* ---- Where it runs ---- */
+
+static bool run_is_loopback(td_str host)
+{
+    return td_str_starts_with(host, TD_STR("127.")) || td_str_equal(host, TD_STR("::1")) ||
+           td_str_equal(host, TD_STR("[::1]")) || td_str_equal(host, TD_STR("localhost"));
+}
+
+static td_str run_host_of(td_str address)
+{
+    size_t colon = address.len;
+    while (colon > 0 && address.ptr[colon - 1] != ':') {
+        colon--;
+    }
+    return td_str_slice(address, 0, colon > 0 ? colon - 1 : 0);
+}
+
+/* In a cluster the webhook is reached by its Service, outside by its address on this machine. */
+static int run_place_webhook(struct run *run, struct td_error *err)
+{
+    struct td_hook_options *hook = &run->flags.controllers.hook;
+    td_str listen = run->flags.webhook_listen;
+    bool is_in_cluster = td_str_equal(run->config.source, TD_STR("in-cluster"));
+    if (!run->flags.controllers.has[TD_CONTROLLER_ADMISSION]) {
+        return TD_OK;
+    }
+    if (listen.len > 0 && !run_is_loopback(run_host_of(listen))) {
+        return td_error_set(err, TD_INVALID,
+                            "--webhook-listen: '%.*s': must be an address of this machine alone, "
+                            "such as 127.0.0.1:8000",
+                            TD_STR_ARG(listen));
+    }
+    if (listen.len == 0 && !is_in_cluster && !run_is_loopback(run->config.host)) {
+        return td_error_set(err, TD_INVALID,
+                            "admission: the API server at '%.*s' cannot call a webhook on this "
+                            "machine; run it in the cluster (tandem manifests), or leave admission "
+                            "and updater out with --controllers",
+                            TD_STR_ARG(run->config.host));
+    }
+    hook->is_by_url = listen.len > 0 || !is_in_cluster;
+    if (hook->is_by_url) {
+        hook->listen = listen.len > 0 ? td_arena_copy_str(&run->arena, listen).ptr : "127.0.0.1:0";
+        return TD_OK;
+    }
+    td_str *exempt = td_arena_array(&run->arena, td_str, hook->exempt_count + 1);
+    memcpy(exempt, hook->exempt_namespaces, hook->exempt_count * sizeof(*exempt));
+    exempt[hook->exempt_count++] = hook->namespace; /* we must be able to come back */
+    hook->exempt_namespaces = exempt;
+    hook->listen =
+        td_arena_format(&run->arena, "0.0.0.0:%lld", (long long)run->flags.webhook_port).ptr;
+    return TD_OK;
+}
+
+/* As client-go's: the machine's name, and something that no other process has. */
+static int run_name_identity(struct run *run, struct td_error *err)
+{
+    char host[RUN_HOST_BYTES] = "tandem";
+    td_auto_buf token;
+    td_buf_init(&token, TD_TOKEN_TEXT_BYTES_MAX);
+    uint64_t seed = 0;
+    int code = td_random_token(&token, err);
+    if (code == TD_OK) {
+        code = td_random_bytes(&seed, sizeof(seed), err);
+    }
+    if (code != TD_OK) {
+        return code;
+    }
+    (void)gethostname(host, sizeof(host) - 1); /* the name is for people */
+    host[sizeof(host) - 1] = '\0';
+    run->flags.controllers.seed = seed;
+    run->flags.controllers.leader.identity =
+        td_arena_format(&run->arena, "%s_%.*s", host, 16, token.ptr);
+    return TD_OK;
+}
+
+static int run_connect(struct run *run, struct td_error *err)
+{
+    const struct td_run_flags *flags = &run->flags;
+    const struct td_kube_config_input input = {
+        .kubeconfig = td_arena_copy_str(&run->arena, flags->kubeconfig).ptr,
+        .context = td_arena_copy_str(&run->arena, flags->context).ptr,
+        .env = td_env_get,
+        .home = td_env_get("HOME", NULL),
+    };
+    int code = td_kube_config_load(&run->arena, &input, &run->config, err);
+    if (code == TD_OK) {
+        code = run_place_webhook(run, err);
+    }
+    return code == TD_OK ? run_name_identity(run, err) : code;
+}
+
+/* ---- The run ---- */
+
+static int run_make(struct run *run, struct td_error *err)
+{
+    struct td_controllers_options options = run->flags.controllers;
+    const struct td_transport_http_options transport = {.loop = run->loop, .config = &run->config};
+    int code = td_transport_http_new(&transport, &options.transport, err);
+    if (code != TD_OK) {
+        return code;
+    }
+    options.loop = run->loop;
+    options.log = run->log;
+    options.checks_access = true;
+    return td_controllers_new(&options, &run->controllers, err);
+}
+
+/* The usual port may be another program's; one that was asked for may not. */
+static int run_make_anywhere(struct run *run, struct td_error *err)
+{
+    td_str address = run->flags.address;
+    struct td_error first = TD_ERROR_INIT;
+    if (address.len > 0 && address.ptr[0] == ':') {
+        address = td_arena_format(&run->arena, "0.0.0.0%.*s", TD_STR_ARG(address));
+    }
+    run->flags.controllers.address =
+        address.len > 0 ? td_arena_copy_str(&run->arena, address).ptr : NULL;
+    int code = run_make(run, &first);
+    if (code == TD_IO && !run->flags.has_address) {
+        run->flags.controllers.address = "127.0.0.1:0";
+        return run_make(run, err);
+    }
+    if (code != TD_OK) {
+        *err = first;
+    }
+    return code;
+}
+
+static void run_greet(const struct run *run)
+{
+    td_str server = run->config.server;
+    struct td_hook *hook = td_controllers_hook(run->controllers);
+    td_log_line(run->log, TD_LOG_INFO, "tandem " TANDEM_VERSION " runs", TD_LOG_S("server", server),
+                TD_LOG_S("config", run->config.source),
+                TD_LOG_S("identity", run->flags.controllers.leader.identity),
+                TD_LOG_I("metrics_port", td_controllers_port(run->controllers)),
+                TD_LOG_S("webhook", hook ? td_hook_url(hook) : TD_STR("none")));
+}
+
+static void run_stopped(void *context)
+{
+    struct run *run = context;
+    td_loop_stop(run->loop);
+}
+
+static void run_signalled(evutil_socket_t number, short what, void *context)
+{
+    struct run *run = context;
+    (void)number;
+    (void)what;
+    if (run->is_stopping) {
+        run->is_cut = true;
+        td_loop_stop(run->loop);
+        return;
+    }
+    run->is_stopping = true;
+    td_log_write(run->log, TD_LOG_INFO, "stopping; a second signal ends it at once", NULL);
+    td_controllers_stop(run->controllers, run_stopped, run);
+}
+
+static int run_wait(struct run *run, struct td_error *err)
+{
+    static const int numbers[RUN_SIGNALS] = {SIGINT, SIGTERM};
+    struct event *events[RUN_SIGNALS] = {NULL};
+    int code = TD_OK;
+    for (size_t i = 0; i < RUN_SIGNALS && code == TD_OK; i++) {
+        events[i] = evsignal_new(td_loop_base(run->loop), numbers[i], run_signalled, run);
+        if (!events[i] || evsignal_add(events[i], NULL) != 0) {
+            code = td_error_set(err, TD_IO, "cannot wait for signals");
+        }
+    }
+    if (code == TD_OK) {
+        run_greet(run);
+        td_controllers_start(run->controllers);
+        code = td_loop_run(run->loop, err);
+    }
+    for (size_t i = 0; i < RUN_SIGNALS; i++) {
+        if (events[i]) {
+            event_free(events[i]);
+        }
+    }
+    return code;
+}
+
+static enum td_log_level run_log_level(const struct td_run_flags *flags)
+{
+    if (flags->is_quiet) {
+        return TD_LOG_ERROR;
+    }
+    return flags->verbosity == 0               ? TD_LOG_WARN
+           : flags->verbosity < RUN_DEBUG_FROM ? TD_LOG_INFO
+                                               : TD_LOG_DEBUG;
+}
+
+static int run_do(struct run *run)
+{
+    struct td_error err = TD_ERROR_INIT;
+    run->clock = td_clock_real();
+    run->log = td_log_new(
+        &(struct td_log_options){.stream = stderr,
+                                 .clock = &run->clock,
+                                 .level = run_log_level(&run->flags),
+                                 .format = run->flags.is_log_json ? TD_LOG_JSON : TD_LOG_TEXT});
+    int code = run_connect(run, &err);
+    code = code == TD_OK ? td_loop_new(&run->clock, &run->loop, &err) : code;
+    code = code == TD_OK ? run_make_anywhere(run, &err) : code;
+    code = code == TD_OK ? run_wait(run, &err) : code;
+    td_controllers_free(run->controllers);
+    td_loop_free(run->loop);
+    td_log_free(run->log);
+    if (code != TD_OK) {
+        return td_command_fail("run: %s", err.message);
+    }
+    return run->is_cut ? TD_EXIT_PROBLEMS : TD_EXIT_DONE;
+}
+
+static int run_print_flags(void)
+{
+    td_auto_buf text;
+    td_buf_init(&text, TD_TREE_ARENA_BYTES_MAX);
+    td_run_flags_write(&text);
+    (void)fwrite(text.ptr, 1, text.len, stdout); /* main looks at the stream's state */
+    return TD_EXIT_DONE;
+}
+
+int td_command_run(int argc, char **argv)
+{
+    struct run run = {.is_stopping = false};
+    struct td_error err = TD_ERROR_INIT;
+    int status;
+    td_arena_init(&run.arena, TD_TREE_ARENA_BYTES_MAX);
+    if (td_run_flags_parse(&run.arena, argc - 1, argv + 1, td_env_get, &run.flags, &err) != TD_OK) {
+        status = td_command_fail("run: %s", err.message);
+    } else if (run.flags.wants_help) {
+        (void)fputs(run_help, stdout); /* main looks at the stream's state */
+        status = TD_EXIT_DONE;
+    } else if (run.flags.wants_flags) {
+        status = run_print_flags();
+    } else {
+        status = run_do(&run);
+    }
+    td_arena_done(&run.arena);
+    return status;
+}

@@ -1,0 +1,759 @@
+#include "cli/run_flags.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/limits.h"
+#include "base/timefmt.h"
+#include "decide/horizontal/strategy.h"
+#include "decide/vertical/estimator.h"
+#include "sim/scenario.h"
+
+enum flag_type {
+    FLAG_BOOL,
+    FLAG_INT,   /* int64_t */
+    FLAG_INT32, /* int */
+    FLAG_SIZE,  /* size_t */
+    FLAG_DOUBLE,
+    FLAG_DURATION,
+    FLAG_SPAN, /* a duration that may have days, as Prometheus' */
+    FLAG_TEXT,
+};
+
+struct flag_row {
+    const char *name;
+    enum flag_type type;
+    size_t offset;   /* in struct td_run_flags */
+    double min;      /* of numbers and, in seconds, of durations */
+    double max;      /* 0: none */
+    const char *who; /* group in the documentation; NULL: as the row before */
+    const char *help;
+};
+
+#define AT(member) offsetof(struct td_run_flags, member)
+#define AT_C(member) AT(controllers.member)
+#define AT_R(member) AT(controllers.recommend.member)
+#define AT_U(member) AT(controllers.update.member)
+#define AT_A(member) AT(controllers.hook.member)
+#define AT_H(member) AT(controllers.horizontal.member)
+#define AT_P(member) AT(controllers.recommend.prometheus.member)
+#define FLAG_TINY 1e-9
+
+static const struct flag_row flag_rows[] = {
+    {"controllers", FLAG_TEXT, AT(controllers_text), 0, 0, "Everything",
+     "which to run, with commas between them; all of `recommender`, `updater`, `admission`, "
+     "`horizontal`, `hvpa`"},
+    {"kubeconfig", FLAG_TEXT, AT(kubeconfig), 0, 0, NULL,
+     "file that says where the cluster is; without it `$KUBECONFIG`, `~/.kube/config` or the pod's "
+     "service account"},
+    {"context", FLAG_TEXT, AT(context), 0, 0, NULL, "of the kubeconfig; its current one"},
+    {"kube-api-qps", FLAG_DOUBLE, AT_C(qps), 0, 0, NULL,
+     "requests to the API server a second; 0: no limit"},
+    {"kube-api-burst", FLAG_INT32, AT_C(burst), 1, 1e6, NULL, "requests at once above that"},
+    {"address", FLAG_TEXT, AT(address), 0, 0, NULL,
+     "of `/metrics`, `/healthz`, `/livez`, `/readyz`, `/health-check`; `:8942` is every interface, "
+     "empty none; unset, a free port when 8942 is taken"},
+    {"vpa-object-namespace", FLAG_TEXT, AT_C(vpa_namespace), 0, 0, NULL,
+     "VPAs of this namespace only; empty: of all"},
+    {"ignored-vpa-object-namespaces", FLAG_TEXT, AT(ignored_text), 0, 0, NULL,
+     "namespaces whose VPAs are left alone, with commas"},
+    {"feature-gates", FLAG_TEXT, AT(gates_text), 0, 0, NULL, "`Name=true,Name=false`, see below"},
+    {"v", FLAG_INT, AT(verbosity), 0, 10, NULL,
+     "how much is logged: 0 warnings, 1 to 4 what is done, from 5 on everything"},
+    {"logging-format", FLAG_TEXT, AT(logging_text), 0, 0, NULL, "`text` or `json`"},
+    {"leader-elect", FLAG_BOOL, AT_C(leader.is_on), 0, 0, "Leader election",
+     "only one of several processes acts, each controller by a lease of its own"},
+    {"leader-elect-lease-duration", FLAG_DURATION, AT_C(leader.lease_duration), 1, 0, NULL,
+     "after which a silent leader is followed"},
+    {"leader-elect-renew-deadline", FLAG_DURATION, AT_C(leader.renew_deadline), FLAG_TINY, 0, NULL,
+     "after which a leader that cannot renew stops"},
+    {"leader-elect-retry-period", FLAG_DURATION, AT_C(leader.retry_period), FLAG_TINY, 0, NULL,
+     "between two tries"},
+    {"leader-elect-resource-namespace", FLAG_TEXT, AT_C(leader.namespace), 0, 0, NULL,
+     "of the leases"},
+
+    {"recommender-interval", FLAG_DURATION, AT_R(interval), FLAG_TINY, 0, "Recommender",
+     "between two passes"},
+    {"recommender-name", FLAG_TEXT, AT_R(name), 0, 0, NULL,
+     "VPAs that name this recommender; `default` also those that name none"},
+    {"storage", FLAG_TEXT, AT(storage_text), 0, 0, NULL,
+     "where history comes from at the start: `checkpoint` or `prometheus`; unset, Prometheus when "
+     "its address is given"},
+    {"checkpoints-gc-interval", FLAG_DURATION, AT_R(checkpoints_gc_interval), FLAG_TINY, 0, NULL,
+     "between two looks for checkpoints without a VPA"},
+    {"checkpoints-timeout", FLAG_DURATION, AT_R(checkpoints_timeout), FLAG_TINY, 0, NULL,
+     "of writing checkpoints in one pass"},
+    {"update-worker-count", FLAG_SIZE, AT_R(writes_max), 1, 1000, NULL, "writes at one time"},
+    {"estimator", FLAG_TEXT, AT_R(estimator), 0, 0, NULL,
+     "of VPAs without the annotation `tandem.dev/estimator`: `upstream`, `adaptive`, "
+     "`adaptive-careful`, `adaptive-frugal`"},
+    {"recommendation-margin-fraction", FLAG_DOUBLE, AT_R(config.margin_fraction), 0, 0, NULL,
+     "added to what is used"},
+    {"pod-recommendation-min-cpu-millicores", FLAG_DOUBLE, AT_R(config.pod_min_cpu_milli), 0, 0,
+     NULL, "the least CPU of a pod"},
+    {"pod-recommendation-min-memory-mb", FLAG_DOUBLE, AT_R(config.pod_min_memory_mib), 0, 0, NULL,
+     "the least memory of a pod"},
+    {"target-cpu-percentile", FLAG_DOUBLE, AT_R(config.target_cpu_percentile), 0, 1, NULL,
+     "of CPU samples"},
+    {"target-memory-percentile", FLAG_DOUBLE, AT_R(config.target_memory_percentile), 0, 1, NULL,
+     "of memory peaks"},
+    {"recommendation-lower-bound-cpu-percentile", FLAG_DOUBLE, AT_R(config.lower_cpu_percentile), 0,
+     1, NULL, "of the lower bound"},
+    {"recommendation-lower-bound-memory-percentile", FLAG_DOUBLE,
+     AT_R(config.lower_memory_percentile), 0, 1, NULL, "of the lower bound"},
+    {"recommendation-upper-bound-cpu-percentile", FLAG_DOUBLE, AT_R(config.upper_cpu_percentile), 0,
+     1, NULL, "of the upper bound"},
+    {"recommendation-upper-bound-memory-percentile", FLAG_DOUBLE,
+     AT_R(config.upper_memory_percentile), 0, 1, NULL, "of the upper bound"},
+    {"confidence-interval-cpu", FLAG_DURATION, AT_R(config.confidence_cpu), FLAG_TINY, 0, NULL,
+     "history after which bounds are narrow"},
+    {"confidence-interval-memory", FLAG_DURATION, AT_R(config.confidence_memory), FLAG_TINY, 0,
+     NULL, "history after which bounds are narrow"},
+    {"humanize-memory", FLAG_BOOL, AT_R(config.humanize_memory), 0, 0, NULL,
+     "memory in Ki, Mi, Gi, rounded"},
+    {"round-cpu-millicores", FLAG_INT, AT_R(config.round_cpu_milli), 1, 1e9, NULL,
+     "CPU is a multiple of it"},
+    {"round-memory-bytes", FLAG_INT, AT_R(config.round_memory_bytes), 1, 1e15, NULL,
+     "memory is a multiple of it"},
+    {"cpu-integer-post-processor-enabled", FLAG_BOOL, AT_R(config.cpu_integer_post_processor), 0, 0,
+     NULL, "whole CPUs for VPAs that ask for it by annotation"},
+    {"container-recommendation-max-allowed-cpu", FLAG_TEXT, AT(container_max_cpu), 0, 0, NULL,
+     "the most CPU of a container without a maximum of its own"},
+    {"container-recommendation-max-allowed-memory", FLAG_TEXT, AT(container_max_memory), 0, 0, NULL,
+     "the same of memory"},
+    {"pod-recommendation-max-allowed-cpu", FLAG_TEXT, AT(pod_max_cpu), 0, 0, NULL,
+     "the most CPU of a pod with pod-level resources"},
+    {"pod-recommendation-max-allowed-memory", FLAG_TEXT, AT(pod_max_memory), 0, 0, NULL,
+     "the same of memory"},
+    {"memory-aggregation-interval", FLAG_DURATION, AT_R(config.memory_interval), FLAG_TINY, 0, NULL,
+     "in which the peak of memory counts"},
+    {"memory-aggregation-interval-count", FLAG_INT, AT_R(config.memory_interval_count), 1, 1e6,
+     NULL, "such intervals are the history of memory"},
+    {"memory-histogram-decay-half-life", FLAG_DURATION, AT_R(config.memory.half_life), FLAG_TINY, 0,
+     NULL, "of the weight of a memory peak"},
+    {"cpu-histogram-decay-half-life", FLAG_DURATION, AT_R(config.cpu.half_life), FLAG_TINY, 0, NULL,
+     "of the weight of a CPU sample"},
+    {"oom-bump-up-ratio", FLAG_DOUBLE, AT_R(config.oom_bump_up_ratio), 1, 0, NULL,
+     "by which memory grows after an OOM"},
+    {"oom-min-bump-up-bytes", FLAG_DOUBLE, AT_R(config.oom_min_bump_up), 0, 0, NULL,
+     "by which it grows at least"},
+    {"prometheus-address", FLAG_TEXT, AT_P(address), 0, 0, NULL, "of the history"},
+    {"prometheus-cadvisor-job-name", FLAG_TEXT, AT_P(job), 0, 0, NULL, "job of the containers"},
+    {"prometheus-query-timeout", FLAG_SPAN, AT_P(query_timeout), FLAG_TINY, 0, NULL,
+     "of one query"},
+    {"prometheus-bearer-token", FLAG_TEXT, AT_P(bearer_token), 0, 0, NULL, "for Prometheus"},
+    {"prometheus-bearer-token-file", FLAG_TEXT, AT(bearer_file), 0, 0, NULL, "the same in a file"},
+    {"username", FLAG_TEXT, AT_P(username), 0, 0, NULL, "for Prometheus"},
+    {"password", FLAG_TEXT, AT_P(password), 0, 0, NULL, "for Prometheus"},
+    {"history-length", FLAG_SPAN, AT_P(history_length), FLAG_TINY, 0, NULL, "read of Prometheus"},
+    {"history-resolution", FLAG_SPAN, AT_P(history_resolution), FLAG_TINY, 0, NULL, "of it"},
+    {"history-cpu-metric", FLAG_TEXT, AT_P(cpu_metric), 0, 0, NULL, "name of the series"},
+    {"history-memory-metric", FLAG_TEXT, AT_P(memory_metric), 0, 0, NULL, "name of the series"},
+    {"pod-label-prefix", FLAG_TEXT, AT_P(pod_label_prefix), 0, 0, NULL, "of labels of pods"},
+    {"metric-for-pod-labels", FLAG_TEXT, AT_P(pod_labels_metric), 0, 0, NULL,
+     "series that has them"},
+    {"pod-namespace-label", FLAG_TEXT, AT_P(pod_namespace_label), 0, 0, NULL, "in that series"},
+    {"pod-name-label", FLAG_TEXT, AT_P(pod_name_label), 0, 0, NULL, "in that series"},
+    {"container-namespace-label", FLAG_TEXT, AT_P(container_namespace_label), 0, 0, NULL,
+     "in the series of containers"},
+    {"container-pod-name-label", FLAG_TEXT, AT_P(container_pod_name_label), 0, 0, NULL,
+     "in the series of containers"},
+    {"container-name-label", FLAG_TEXT, AT_P(container_name_label), 0, 0, NULL,
+     "in the series of containers"},
+
+    {"updater-interval", FLAG_DURATION, AT_U(interval), FLAG_TINY, 0, "Updater",
+     "between two passes"},
+    {"min-replicas", FLAG_INT, AT_U(config.restriction.min_replicas), 0, 1e9, NULL,
+     "that a workload must have to be touched"},
+    {"eviction-tolerance", FLAG_DOUBLE, AT_U(config.restriction.tolerance), 0, 1, NULL,
+     "share of a workload's pods that may be gone at one time"},
+    {"eviction-rate-limit", FLAG_DOUBLE, AT_U(config.rate_per_second), -1e9, 0, NULL,
+     "evictions a second; 0 or less: no limit"},
+    {"eviction-rate-burst", FLAG_INT, AT_U(config.rate_burst), 0, 1e9, NULL,
+     "evictions at once above that"},
+    {"pod-update-threshold", FLAG_DOUBLE, AT_U(config.update.threshold), 0, 0, NULL,
+     "change below which a pod inside its bounds is left alone"},
+    {"in-recommendation-bounds-eviction-lifetime-threshold", FLAG_DURATION,
+     AT_U(config.update.lifetime), 0, 0, NULL, "age from which it is not"},
+    {"evict-after-oom-threshold", FLAG_DURATION, AT_U(config.update.oom_threshold), 0, 0, NULL,
+     "an OOM so soon after the start counts as a reason"},
+    {"in-place-skip-disruption-budget", FLAG_BOOL, AT_U(config.restriction.in_place_skips_budget),
+     0, 0, NULL, "resizes that restart nothing do not count as disruptions"},
+    {"in-place-ignores-eviction-requirements", FLAG_BOOL,
+     AT_U(config.in_place_ignores_requirements), 0, 0, NULL,
+     "evictionRequirements are about evictions only"},
+    {"min-confidence-to-apply", FLAG_DOUBLE, AT_U(config.min_confidence), 0, 0, NULL,
+     "days of history below which nothing is applied"},
+    {"use-admission-controller-status", FLAG_BOOL, AT_U(uses_lease), 0, 0, NULL,
+     "nothing is evicted while the webhook's lease is old"},
+    {"admission-controller-status-lease-name", FLAG_TEXT, AT_U(lease_name), 0, 0, NULL,
+     "that lease"},
+    {"admission-controller-status-lease-namespace", FLAG_TEXT, AT_U(lease_namespace), 0, 0, NULL,
+     "its namespace; `$NAMESPACE` where that is set"},
+    {"admission-controller-status-lease-timeout", FLAG_DURATION, AT_U(lease_timeout), FLAG_TINY, 0,
+     NULL, "age from which it is old"},
+    {"concurrent-cpu-startup-boost-syncs", FLAG_SIZE, AT_U(boost_syncs), 1, 1000, NULL,
+     "boosts taken back at one time"},
+
+    {"webhook-listen", FLAG_TEXT, AT(webhook_listen), 0, 0, "Admission",
+     "outside a cluster: a loopback address to listen on, which is registered by URL"},
+    {"port", FLAG_INT, AT(webhook_port), 1, 65535, NULL, "of the webhook in a cluster"},
+    {"keep-webhooks", FLAG_BOOL, AT_A(keeps), 0, 0, NULL,
+     "leave the registration when the program ends"},
+    {"register-webhook", FLAG_BOOL, AT_A(registers), 0, 0, NULL,
+     "register it, and put it back when it is gone"},
+    {"webhook-service", FLAG_TEXT, AT_A(service), 0, 0, NULL, "Service in front of it"},
+    {"webhook-secret", FLAG_TEXT, AT_A(secret), 0, 0, NULL, "Secret with its certificate"},
+    {"webhook-timeout-seconds", FLAG_INT32, AT_A(timeout_seconds), 1, 30, NULL,
+     "that the API server waits for an answer"},
+    {"webhook-failure-policy-fail", FLAG_BOOL, AT_A(fails_closed), 0, 0, NULL,
+     "no pod is created without an answer"},
+    {"webhook-labels", FLAG_TEXT, AT_A(labels), 0, 0, NULL,
+     "of the registration: `key:value,key:value`"},
+    {"webhook-exempt-namespaces", FLAG_TEXT, AT(exempt_text), 0, 0, NULL,
+     "whose pods are never asked about, with commas, besides its own"},
+    {"webhook-probe-interval", FLAG_DURATION, AT_A(probe_interval), 0, 0, NULL,
+     "between two looks whether pods are really changed; 0s: none"},
+    {"webhook-deadline", FLAG_DURATION, AT_A(deadline), FLAG_TINY, 0, NULL,
+     "after which a pod is admitted as it is"},
+    {"status-lease-name", FLAG_TEXT, AT_A(lease_name), 0, 0, NULL,
+     "lease that says that the webhook serves"},
+    {"status-lease-namespace", FLAG_TEXT, AT_A(lease_namespace), 0, 0, NULL,
+     "its namespace; `$NAMESPACE` where that is set"},
+    {"webhook-namespace", FLAG_TEXT, AT_A(namespace), 0, 0, NULL,
+     "of Service, Secret and probe; `$NAMESPACE` where that is set"},
+    {"status-lease-update-interval", FLAG_DURATION, AT_A(lease_interval), FLAG_TINY, 0, NULL,
+     "between two renewals"},
+    {"max-allowed-cpu-boost", FLAG_TEXT, AT(boost_max), 0, 0, NULL,
+     "the most CPU that a startup boost gives"},
+    {"pod-level-container-limitrange", FLAG_TEXT, AT(limit_range_text), 0, 0, NULL,
+     "pods with pod-level resources where a LimitRange has limits of containers: `reject` or "
+     "`warn`"},
+
+    {"horizontal", FLAG_TEXT, AT(horizontal_text), 0, 0, "Horizontal",
+     "`builtin`: also HPAs of `autoscaling/v2`, in clusters where kube-controller-manager leaves "
+     "them alone; `off`: only those of `autoscaling.tandem.dev`"},
+    {"concurrent-horizontal-pod-autoscaler-syncs", FLAG_SIZE, AT_H(syncs_max), 1, 10000, NULL,
+     "HPAs judged at one time"},
+    {"horizontal-pod-autoscaler-sync-period", FLAG_DURATION, AT_H(sync_period), FLAG_TINY, 0, NULL,
+     "between two judgements of one HPA"},
+    {"horizontal-pod-autoscaler-downscale-stabilization", FLAG_DURATION,
+     AT_H(config.downscale_stabilization), 0, 0, NULL, "for HPAs without `behavior`"},
+    {"horizontal-pod-autoscaler-tolerance", FLAG_DOUBLE, AT_H(config.tolerance), 0, 0, NULL,
+     "around the target in which nothing happens"},
+    {"horizontal-pod-autoscaler-cpu-initialization-period", FLAG_DURATION,
+     AT_H(config.cpu_initialization), 0, 0, NULL,
+     "after a pod's start in which its CPU may be left out"},
+    {"horizontal-pod-autoscaler-initial-readiness-delay", FLAG_DURATION,
+     AT_H(config.readiness_delay), 0, 0, NULL,
+     "after a pod's start in which it counts as starting"},
+    {"hpa-selection-strategy", FLAG_TEXT, AT(strategy_text), 0, 0, NULL,
+     "of HPAs that name none: `LabelSelector` or `OwnerReference`"},
+    {"hpa-selection-strategy-annotation", FLAG_TEXT, AT_H(strategy.primary_key), 0, 0, NULL,
+     "that names it where the field cannot be written"},
+    {"hpa-owner-scoped-ambiguity", FLAG_BOOL, AT_H(config.is_ambiguity_owner_scoped), 0, 0, NULL,
+     "HPAs that count by owners are in conflict only on one target"},
+    {"hpa-owner-cache-ttl", FLAG_DURATION, AT_H(owner_ttl), FLAG_TINY, 0, NULL,
+     "for which the owner of a pod's owner is remembered"},
+
+    {"hvpa-sync-period", FLAG_DURATION, AT_C(hvpa.sync_period), FLAG_TINY, 0, "Hvpa",
+     "between two decisions about one Hvpa"},
+};
+
+#define FLAG_COUNT (sizeof(flag_rows) / sizeof(flag_rows[0]))
+
+struct flag_gate {
+    const char *name;
+    size_t offset;
+    const char *stage; /* "alpha", "beta" */
+};
+
+static const struct flag_gate flag_gates[] = {
+    {"CPUStartupBoost", AT_C(gates.cpu_startup_boost), "alpha"},
+    {"InPlace", AT_C(gates.in_place), "alpha"},
+    {"PerVPAConfig", AT_C(gates.per_vpa_config), "alpha"},
+    {"HeterogeneousWorkloads", AT_C(gates.heterogeneous_workloads), "beta"},
+    {"PodLevelResources", AT_C(gates.pod_level_resources), "beta"},
+    {"HPASelectionStrategy", AT_C(selection_strategy_gate), "beta"},
+    {"Hvpa", AT_C(hvpa_gate), "beta"},
+    {"HPAScaleToZero", AT_H(config.can_scale_to_zero), "beta"},
+    {"HPAConfigurableTolerance", AT_H(config.is_tolerance_configurable), "beta"},
+};
+
+#define GATE_COUNT (sizeof(flag_gates) / sizeof(flag_gates[0]))
+
+static struct td_run_flags flags_default(void)
+{
+    return (struct td_run_flags){
+        .controllers = td_controllers_options_default(),
+        .kubeconfig = TD_STR_EMPTY,
+        .context = TD_STR_EMPTY,
+        .address = TD_STR("127.0.0.1:8942"),
+        .verbosity = 4,
+        .webhook_listen = TD_STR_EMPTY,
+        .webhook_port = 8000,
+        .controllers_text = TD_STR_EMPTY,
+        .gates_text = TD_STR_EMPTY,
+        .horizontal_text = TD_STR("off"),
+        .storage_text = TD_STR_EMPTY,
+        .logging_text = TD_STR("text"),
+        .strategy_text = TD_STR("LabelSelector"),
+        .limit_range_text = TD_STR("reject"),
+        .ignored_text = TD_STR_EMPTY,
+        .exempt_text = TD_STR_EMPTY,
+        .bearer_file = TD_STR_EMPTY,
+        .container_max_cpu = TD_STR_EMPTY,
+        .container_max_memory = TD_STR_EMPTY,
+        .pod_max_cpu = TD_STR_EMPTY,
+        .pod_max_memory = TD_STR_EMPTY,
+        .boost_max = TD_STR_EMPTY,
+    };
+}
+
+/* ---- One value ---- */
+
+static void *flag_place(struct td_run_flags *flags, size_t offset)
+{
+    return (char *)flags + offset;
+}
+
+static int flag_refuse(const struct flag_row *row, td_str value, struct td_error *err,
+                       const char *wish)
+{
+    return td_error_set(err, TD_INVALID, "--%s: '%.*s': must be %s", row->name, TD_STR_ARG(value),
+                        wish);
+}
+
+static int flag_set_bool(const struct flag_row *row, void *place, td_str value,
+                         struct td_error *err)
+{
+    bool is_true = td_str_equal(value, TD_STR("true"));
+    if (!is_true && !td_str_equal(value, TD_STR("false"))) {
+        return flag_refuse(row, value, err, "true or false");
+    }
+    memcpy(place, &is_true, sizeof(is_true));
+    return TD_OK;
+}
+
+static int flag_set_int(const struct flag_row *row, void *place, td_str value, struct td_error *err)
+{
+    int64_t number;
+    if (!td_str_to_int64(value, &number)) {
+        return flag_refuse(row, value, err, "a whole number");
+    }
+    if ((double)number < row->min || (row->max > 0 && (double)number > row->max)) {
+        return td_error_set(err, TD_INVALID, "--%s: '%.*s': must be from %.0f to %.0f", row->name,
+                            TD_STR_ARG(value), row->min, row->max);
+    }
+    if (row->type == FLAG_INT32) {
+        int small = (int)number; /* the bounds of such rows are narrow */
+        memcpy(place, &small, sizeof(small));
+    } else if (row->type == FLAG_SIZE) {
+        size_t size = (size_t)number;
+        memcpy(place, &size, sizeof(size));
+    } else {
+        memcpy(place, &number, sizeof(number));
+    }
+    return TD_OK;
+}
+
+static int flag_set_double(const struct flag_row *row, void *place, td_str value,
+                           struct td_error *err)
+{
+    td_auto_arena arena;
+    td_arena_init(&arena, TD_JSON_BYTES_MAX);
+    struct td_json *number = NULL;
+    double read = 0;
+    if (td_json_parse(&arena, value, NULL, &number, NULL) != TD_OK ||
+        !td_json_to_double(number, &read)) {
+        return flag_refuse(row, value, err, "a number");
+    }
+    if (read < row->min || (row->max > 0 && read > row->max)) {
+        return row->max > 0 ? td_error_set(err, TD_INVALID, "--%s: '%.*s': must be from %g to %g",
+                                           row->name, TD_STR_ARG(value), row->min, row->max)
+                            : td_error_set(err, TD_INVALID, "--%s: '%.*s': must be at least %g",
+                                           row->name, TD_STR_ARG(value), row->min);
+    }
+    memcpy(place, &read, sizeof(read));
+    return TD_OK;
+}
+
+static int flag_set_duration(const struct flag_row *row, void *place, td_str value,
+                             struct td_error *err)
+{
+    td_duration span;
+    bool is_read = row->type == FLAG_SPAN ? td_scenario_parse_duration(value, &span)
+                                          : td_duration_parse(value, &span, NULL) == TD_OK;
+    if (!is_read) {
+        return flag_refuse(row, value, err, "a time such as 90s, 15m or 24h");
+    }
+    if ((double)span < row->min * (double)TD_SECOND) {
+        return flag_refuse(row, value, err,
+                           row->min >= 1  ? "at least 1s"
+                           : row->min > 0 ? "longer than 0s"
+                                          : "0s or longer");
+    }
+    memcpy(place, &span, sizeof(span));
+    return TD_OK;
+}
+
+static int flag_set(const struct flag_row *row, struct td_run_flags *flags, td_str value,
+                    struct td_error *err)
+{
+    void *place = flag_place(flags, row->offset);
+    switch (row->type) {
+    case FLAG_BOOL:
+        return flag_set_bool(row, place, value, err);
+    case FLAG_INT:
+    case FLAG_INT32:
+    case FLAG_SIZE:
+        return flag_set_int(row, place, value, err);
+    case FLAG_DOUBLE:
+        return flag_set_double(row, place, value, err);
+    case FLAG_DURATION:
+    case FLAG_SPAN:
+        return flag_set_duration(row, place, value, err);
+    case FLAG_TEXT:
+        memcpy(place, &value, sizeof(value));
+        flags->has_address = flags->has_address || row->offset == AT(address);
+        return TD_OK;
+    }
+    return TD_OK;
+}
+
+/* ---- What texts mean ---- */
+
+static int settle_gate(struct td_run_flags *flags, td_str entry, struct td_error *err)
+{
+    size_t equals = td_str_find(entry, '=', 0);
+    td_str name = td_str_trim(td_str_slice(entry, 0, equals));
+    td_str value =
+        equals < entry.len ? td_str_trim(td_str_slice(entry, equals + 1, entry.len)) : TD_STR_EMPTY;
+    bool is_on = td_str_equal(value, TD_STR("true"));
+    bool is_found = false;
+    if (!is_on && !td_str_equal(value, TD_STR("false"))) {
+        return td_error_set(err, TD_INVALID,
+                            "--feature-gates: '%.*s': must be NAME=true or "
+                            "NAME=false",
+                            TD_STR_ARG(entry));
+    }
+    for (size_t i = 0; i < GATE_COUNT; i++) {
+        bool is_all = (td_str_equal(name, TD_STR("AllAlpha")) && flag_gates[i].stage[0] == 'a') ||
+                      (td_str_equal(name, TD_STR("AllBeta")) && flag_gates[i].stage[0] == 'b');
+        if (is_all || td_str_equal(name, td_str_from(flag_gates[i].name))) {
+            memcpy(flag_place(flags, flag_gates[i].offset), &is_on, sizeof(is_on));
+            is_found = true;
+        }
+    }
+    return is_found ? TD_OK
+                    : td_error_set(err, TD_INVALID, "--feature-gates: '%.*s': unknown gate",
+                                   TD_STR_ARG(name));
+}
+
+static int settle_gates(struct td_run_flags *flags, struct td_error *err)
+{
+    int code = TD_OK;
+    td_str list = flags->gates_text;
+    while (code == TD_OK && list.len > 0) {
+        code = settle_gate(flags, td_rights_word(&list), err);
+    }
+    flags->controllers.horizontal.strategy.is_gate_on = flags->controllers.selection_strategy_gate;
+    flags->controllers.hvpa.horizontal = flags->controllers.horizontal.config;
+    return code;
+}
+
+/* Which of two words it is. */
+static int settle_word(const char *flag, td_str text, const char *yes, const char *no, bool *ret,
+                       struct td_error *err)
+{
+    *ret = td_str_equal(text, td_str_from(yes));
+    if (!*ret && !td_str_equal(text, td_str_from(no))) {
+        return td_error_set(err, TD_INVALID, "--%s: '%.*s': must be %s or %s", flag,
+                            TD_STR_ARG(text), no, yes);
+    }
+    return TD_OK;
+}
+
+static int settle_words(struct td_run_flags *flags, struct td_error *err)
+{
+    struct td_controllers_options *options = &flags->controllers;
+    bool is_owners = false;
+    int code = settle_word("horizontal", flags->horizontal_text, "builtin", "off",
+                           &options->horizontal.serves_builtin, err);
+    if (code == TD_OK) {
+        code = settle_word("logging-format", flags->logging_text, "json", "text",
+                           &flags->is_log_json, err);
+    }
+    if (code == TD_OK) {
+        code = settle_word("pod-level-container-limitrange", flags->limit_range_text, "warn",
+                           "reject", &options->hook.warns_of_limit_range, err);
+    }
+    if (code == TD_OK) {
+        code = settle_word("hpa-selection-strategy", flags->strategy_text, "OwnerReference",
+                           "LabelSelector", &is_owners, err);
+    }
+    options->horizontal.strategy.by_default =
+        is_owners ? TD_HPA_STRATEGY_OWNERS : TD_HPA_STRATEGY_LABELS;
+    if (code == TD_OK && options->recommend.estimator.len > 0 &&
+        !td_estimator_find(options->recommend.estimator)) {
+        code = td_error_set(err, TD_INVALID, "--estimator: '%.*s': there is none of that name",
+                            TD_STR_ARG(options->recommend.estimator));
+    }
+    return code;
+}
+
+static int settle_quantity(struct td_arena *arena, const char *flag, td_str text,
+                           const char *resource, struct td_resource_list *list,
+                           struct td_error *err)
+{
+    struct td_quantity quantity;
+    if (text.len == 0) {
+        return TD_OK;
+    }
+    int code = td_vpa_parse_flag(arena, td_str_from(flag), text, &quantity, err);
+    if (code == TD_OK) {
+        td_resource_list_set(arena, list, td_str_from(resource), &quantity);
+    }
+    return code;
+}
+
+static int settle_quantities(struct td_arena *arena, struct td_run_flags *flags,
+                             struct td_error *err)
+{
+    struct td_resource_list boost = {.count = 0};
+    struct td_recommend_options *recommend = &flags->controllers.recommend;
+    const struct {
+        const char *flag;
+        td_str text;
+        const char *resource;
+        struct td_resource_list *list;
+    } rows[] = {
+        {"--container-recommendation-max-allowed-cpu", flags->container_max_cpu, "cpu",
+         &recommend->global_max},
+        {"--container-recommendation-max-allowed-memory", flags->container_max_memory, "memory",
+         &recommend->global_max},
+        {"--pod-recommendation-max-allowed-cpu", flags->pod_max_cpu, "cpu", &recommend->pod_max},
+        {"--pod-recommendation-max-allowed-memory", flags->pod_max_memory, "memory",
+         &recommend->pod_max},
+        {"--max-allowed-cpu-boost", flags->boost_max, "cpu", &boost},
+    };
+    int code = TD_OK;
+    for (size_t i = 0; code == TD_OK && i < sizeof(rows) / sizeof(rows[0]); i++) {
+        code =
+            settle_quantity(arena, rows[i].flag, rows[i].text, rows[i].resource, rows[i].list, err);
+    }
+    flags->controllers.hook.max_cpu_boost =
+        code == TD_OK ? td_resource_list_edit(&boost, TD_STR("cpu")) : NULL;
+    return code;
+}
+
+static int settle_prometheus(struct td_arena *arena, struct td_run_flags *flags,
+                             struct td_error *err)
+{
+    struct td_prometheus_options *prometheus = &flags->controllers.recommend.prometheus;
+    td_str storage = flags->storage_text;
+    if (storage.len > 0 && !td_str_equal(storage, TD_STR("checkpoint")) &&
+        !td_str_equal(storage, TD_STR("prometheus"))) {
+        return td_error_set(err, TD_INVALID, "--storage: '%.*s': must be checkpoint or prometheus",
+                            TD_STR_ARG(storage));
+    }
+    if (td_str_equal(storage, TD_STR("checkpoint"))) {
+        prometheus->address = TD_STR_EMPTY;
+    } else if (td_str_equal(storage, TD_STR("prometheus")) && prometheus->address.len == 0) {
+        prometheus->address = TD_STR("http://prometheus.monitoring.svc");
+    }
+    if (flags->bearer_file.len > 0) {
+        td_str token;
+        int code =
+            td_file_read(flags->bearer_file.ptr, arena, TD_TOKEN_FILE_BYTES_MAX, &token, err);
+        if (code != TD_OK) {
+            return td_error_wrap(err, "--prometheus-bearer-token-file");
+        }
+        prometheus->bearer_token = td_str_trim(token);
+    }
+    return TD_OK;
+}
+
+static size_t settle_list(struct td_arena *arena, td_str text, const td_str **ret)
+{
+    td_str *items = td_arena_array(arena, td_str, text.len + 1);
+    size_t count = 0;
+    while (text.len > 0) {
+        td_str word = td_str_trim(td_rights_word(&text));
+        if (word.len > 0) {
+            items[count++] = td_arena_copy_str(arena, word);
+        }
+    }
+    *ret = items;
+    return count;
+}
+
+static int flags_settle(struct td_arena *arena, struct td_run_flags *flags, struct td_error *err)
+{
+    struct td_controllers_options *options = &flags->controllers;
+    options->ignored_count = settle_list(arena, flags->ignored_text, &options->ignored_namespaces);
+    options->hook.exempt_count =
+        settle_list(arena, flags->exempt_text, &options->hook.exempt_namespaces);
+    int code = TD_OK;
+    if (flags->controllers_text.len > 0) {
+        code = td_controllers_choose(flags->controllers_text, options->has, err);
+        code = code == TD_OK ? code : td_error_wrap(err, "--controllers");
+    }
+    code = code == TD_OK ? settle_gates(flags, err) : code;
+    code = code == TD_OK ? settle_words(flags, err) : code;
+    code = code == TD_OK ? settle_quantities(arena, flags, err) : code;
+    return code == TD_OK ? settle_prometheus(arena, flags, err) : code;
+}
+
+/* ---- The command line ---- */
+
+static const struct flag_row *flags_find(td_str name)
+{
+    for (size_t i = 0; i < FLAG_COUNT; i++) {
+        td_str row = td_str_from(flag_rows[i].name);
+        size_t at = 0;
+        while (row.len == name.len && at < name.len &&
+               (row.ptr[at] == name.ptr[at] || (row.ptr[at] == '-' && name.ptr[at] == '_'))) {
+            at++;
+        }
+        if (row.len == name.len && at == name.len) {
+            return &flag_rows[i];
+        }
+    }
+    return NULL;
+}
+
+static bool flags_take_word(struct td_run_flags *flags, const char *word)
+{
+    flags->wants_help = flags->wants_help || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+    flags->wants_flags = flags->wants_flags || strcmp(word, "--flags") == 0;
+    bool is_quiet = strcmp(word, "-q") == 0 || strcmp(word, "--quiet") == 0;
+    flags->is_quiet = flags->is_quiet || is_quiet;
+    return is_quiet || flags->wants_help || flags->wants_flags;
+}
+
+/* Takes one argument, or two; returns how many, or a failure. */
+static int flags_take(struct td_run_flags *flags, int argc, char **argv, struct td_error *err)
+{
+    if (flags_take_word(flags, argv[0])) {
+        return 1;
+    }
+    td_str word = td_str_from(argv[0]);
+    if (word.len < 2 || word.ptr[0] != '-') {
+        return td_error_set(err, TD_INVALID, "'%s': takes flags only; see 'tandem run --help'",
+                            argv[0]);
+    }
+    word = td_str_slice(word, word.ptr[1] == '-' ? 2 : 1, word.len);
+    size_t equals = td_str_find(word, '=', 0);
+    const struct flag_row *row = flags_find(td_str_slice(word, 0, equals));
+    if (!row) {
+        return td_error_set(err, TD_INVALID, "%s: unknown flag; 'tandem run --flags' lists them",
+                            argv[0]);
+    }
+    if (equals < word.len) {
+        int code = flag_set(row, flags, td_str_slice(word, equals + 1, word.len), err);
+        return code == TD_OK ? 1 : code;
+    }
+    if (row->type == FLAG_BOOL) {
+        return flag_set(row, flags, TD_STR("true"), err) == TD_OK ? 1 : TD_INVALID;
+    }
+    if (argc < 2) {
+        return td_error_set(err, TD_INVALID, "--%s: needs a value", row->name);
+    }
+    int code = flag_set(row, flags, td_str_from(argv[1]), err);
+    return code == TD_OK ? 2 : code;
+}
+
+int td_run_flags_parse(struct td_arena *arena, int argc, char **argv, td_env_fn env,
+                       struct td_run_flags *ret, struct td_error *err)
+{
+    struct td_run_flags flags = flags_default();
+    td_str namespace = td_str_from(env ? env("NAMESPACE", NULL) : NULL);
+    if (namespace.len > 0) {
+        flags.controllers.update.lease_namespace = namespace;
+        flags.controllers.hook.lease_namespace = namespace;
+        flags.controllers.hook.namespace = namespace;
+    }
+    for (int at = 0; at < argc && !flags.wants_help && !flags.wants_flags;) {
+        int taken = flags_take(&flags, argc - at, argv + at, err);
+        if (taken < 0) {
+            return taken;
+        }
+        at += taken;
+    }
+    int code = flags_settle(arena, &flags, err);
+    if (code == TD_OK) {
+        *ret = flags;
+    }
+    return code;
+}
+
+/* ---- The table ---- */
+
+static void flags_write_value(const struct flag_row *row, struct td_run_flags *flags,
+                              struct td_buf *out)
+{
+    const void *place = flag_place(flags, row->offset);
+    char text[TD_DURATION_TEXT_BYTES];
+    switch (row->type) {
+    case FLAG_BOOL:
+        (void)td_buf_append_format(out, "%s", *(const bool *)place ? "true" : "false");
+        break;
+    case FLAG_INT:
+        (void)td_buf_append_int64(out, *(const int64_t *)place);
+        break;
+    case FLAG_INT32:
+        (void)td_buf_append_int64(out, *(const int *)place);
+        break;
+    case FLAG_SIZE:
+        (void)td_buf_append_int64(out, (int64_t) * (const size_t *)place);
+        break;
+    case FLAG_DOUBLE:
+        td_json_write_double(*(const double *)place, out);
+        break;
+    case FLAG_DURATION:
+    case FLAG_SPAN:
+        (void)td_duration_format(*(const td_duration *)place, text);
+        (void)td_buf_append(out, td_str_from(text));
+        break;
+    case FLAG_TEXT:
+        (void)td_buf_append(out, *(const td_str *)place);
+        break;
+    }
+}
+
+static void flags_write_gates(struct td_run_flags *flags, struct td_buf *out)
+{
+    (void)td_buf_append(out, TD_STR("\n### Gates\n\n| gate | default | stage |\n|---|---|---|\n"));
+    for (size_t i = 0; i < GATE_COUNT; i++) {
+        bool is_on = *(const bool *)flag_place(flags, flag_gates[i].offset);
+        (void)td_buf_append_format(out, "| `%s` | `%s` | %s |\n", flag_gates[i].name,
+                                   is_on ? "true" : "false", flag_gates[i].stage);
+    }
+}
+
+void td_run_flags_write(struct td_buf *out)
+{
+    struct td_run_flags flags = flags_default();
+    for (size_t i = 0; i < FLAG_COUNT; i++) {
+        const struct flag_row *row = &flag_rows[i];
+        if (row->who) {
+            (void)td_buf_append_format(out, "%s### %s\n\n| flag | default | |\n|---|---|---|\n",
+                                       i > 0 ? "\n" : "", row->who);
+        }
+        (void)td_buf_append_format(out, "| `--%s` | ", row->name);
+        size_t before = out->len;
+        (void)td_buf_append_char(out, '`');
+        flags_write_value(row, &flags, out);
+        if (out->len == before + 1) {
+            out->len = before; /* an empty text has no quotes */
+        } else {
+            (void)td_buf_append(out, TD_STR("` "));
+        }
+        (void)td_buf_append_format(out, "| %s |\n", row->help);
+    }
+    flags_write_gates(&flags, out);
+}

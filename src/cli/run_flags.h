@@ -1,0 +1,56 @@
+/*
+ * The flags of `tandem run`: one table with name, type, default, bounds and meaning, from which
+ * they are read, told (`--flags`) and documented (docs/run.md holds the same table, which a test
+ * compares). Names are upstream's where upstream has them; `_` may stand for `-`.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/env.h"
+#include "base/str.h"
+#include "control/controllers.h"
+
+struct td_error;
+
+struct td_run_flags {
+    struct td_controllers_options controllers;
+    td_str kubeconfig; /* empty: as kubectl finds it, or the pod's own */
+    td_str context;
+    td_str address; /* empty: none */
+    bool has_address;
+    int64_t verbosity; /* klog's */
+    bool is_log_json;
+    bool is_quiet;
+    bool wants_help;
+    bool wants_flags;
+    td_str webhook_listen; /* empty: by where it runs */
+    int64_t webhook_port;
+    /* As written, read at the end. */
+    td_str controllers_text;
+    td_str gates_text;
+    td_str horizontal_text;
+    td_str storage_text;
+    td_str logging_text;
+    td_str strategy_text;
+    td_str limit_range_text;
+    td_str ignored_text;
+    td_str exempt_text;
+    td_str bearer_file;
+    td_str container_max_cpu;
+    td_str container_max_memory;
+    td_str pod_max_cpu;
+    td_str pod_max_memory;
+    td_str boost_max;
+};
+
+/* What follows the command's name. Texts are the arguments' or the arena's. TD_INVALID with one
+ * line that names flag and value. */
+int td_run_flags_parse(struct td_arena *arena, int argc, char **argv, td_env_fn env,
+                       struct td_run_flags *ret, struct td_error *err);
+
+/* The table, as Markdown. */
+void td_run_flags_write(struct td_buf *out);
