@@ -19,6 +19,7 @@ int td_command_simulate(int argc, char **argv);
 int td_command_up(int argc, char **argv);
 int td_command_run(int argc, char **argv);
 int td_command_explain(int argc, char **argv);
+int td_command_recommend(int argc, char **argv);
 int td_command_manifests(int argc, char **argv);
 
 /* `tandem --version`: program, commit, compiler, libraries. */

@@ -225,8 +225,12 @@ void explain_conditions(struct td_explain *explain, const struct td_vpa_conditio
     const char *label = "conditions";
     for (size_t i = 0; i < count; i++) {
         const struct td_vpa_condition *c = &conditions[i];
-        if (!explain_is_trouble(c) || td_str_equal(c->type, TD_STR("MetricsStale"))) {
-            continue; /* what is known of metrics is said by explain_troubles */
+        /* Of metrics explain_troubles tells; that no pod matches is a condition by itself. */
+        bool is_said = td_str_equal(c->type, TD_STR("MetricsStale")) ||
+                       (td_str_equal(c->type, TD_STR("RecommendationProvided")) &&
+                        td_str_equal(c->reason, TD_STR("NoPodsMatched")));
+        if (!explain_is_trouble(c) || is_said) {
+            continue;
         }
         const char *step = explain_next_step(c->type);
         bool is_true = td_str_equal(c->status, TD_STR("True"));

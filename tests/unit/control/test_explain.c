@@ -1,0 +1,433 @@
+/*
+ * What people are told of a cluster: VPAs, HPAs, Hvpas, pods and workloads explained, right sizes
+ * of a cluster without a VPA; and that asking changes nothing.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "control/explain.h"
+#include "control/glance.h"
+#include "control/recommend_once.h"
+#include "support/control_bed.h"
+
+#define NAMESPACE "/namespaces/default/"
+#define VPAS "/apis/autoscaling.k8s.io/v1" NAMESPACE "verticalpodautoscalers"
+#define HVPAS "/apis/autoscaling.k8s.io/v1alpha1" NAMESPACE "hvpas"
+#define HPAS "/apis/autoscaling/v2" NAMESPACE "horizontalpodautoscalers"
+#define DEPLOYMENTS "/apis/apps/v1" NAMESPACE "deployments"
+
+struct explain_bed {
+    struct control_bed c;
+    struct td_glance *glance;
+    bool is_seen;
+    int code; /* of the last answer; 1: none yet */
+    struct td_buf text;
+    struct td_json *json;
+};
+
+static void explain_bed_init(struct explain_bed *e)
+{
+    *e = (struct explain_bed){.code = 1};
+    control_bed_init(&e->c);
+    td_buf_init(&e->text, (size_t)1 << 20);
+}
+
+static void explain_bed_done(struct explain_bed *e)
+{
+    td_buf_done(&e->text);
+    control_bed_done(&e->c);
+}
+
+static void explain_bed_deploy(struct explain_bed *e, const char *name, const char *labels)
+{
+    char text[2048];
+    (void)snprintf(
+        text, sizeof(text),
+        "{'metadata':{'name':'%s'},'spec':{'replicas':2,'selector':{'matchLabels':{'app':'%s'}},"
+        "'template':{'metadata':{'labels':{'app':'%s'%s},'annotations':{'usage.tandem.dev/app':"
+        "'500m,500000000'}},'spec':{'containers':[{'name':'app','image':'nginx','resources':"
+        "{'requests':{'cpu':'1','memory':'1Gi'}}}]}}}}",
+        name, name, name, labels);
+    control_bed_create(&e->c, DEPLOYMENTS, text);
+}
+
+static void explain_bed_vpa(struct explain_bed *e, const char *name, const char *target,
+                            const char *spec)
+{
+    char text[1024];
+    (void)snprintf(text, sizeof(text),
+                   "{'apiVersion':'autoscaling.k8s.io/v1','kind':'VerticalPodAutoscaler',"
+                   "'metadata':{'name':'%s'},'spec':{'targetRef':{'apiVersion':'apps/v1','kind':"
+                   "'Deployment','name':'%s'}%s}}",
+                   name, target, spec);
+    control_bed_create(&e->c, VPAS, text);
+}
+
+static void explain_bed_seen(void *context, int code, const struct td_error *err)
+{
+    struct explain_bed *e = context;
+    (void)err;
+    assert_int_equal(code, TD_OK);
+    e->is_seen = true;
+}
+
+static void explain_bed_look(struct explain_bed *e)
+{
+    const struct td_transport_local_options local = {
+        .api = e->c.bed.api,
+        .loop = e->c.bed.loop,
+        .user = TD_STR("kubernetes-admin"),
+        .group = TD_STR("system:masters"),
+        .user_agent = TD_STR("tandem"),
+    };
+    const struct td_glance_options options = {.loop = e->c.bed.loop,
+                                              .transport = td_transport_local_new(&local)};
+    struct td_error err = TD_ERROR_INIT;
+    e->is_seen = false;
+    e->code = 1;
+    td_buf_reset(&e->text);
+    assert_int_equal(td_glance_new(&options, &e->glance, &err), TD_OK);
+    td_glance_start(e->glance, explain_bed_seen, e);
+    for (int i = 0; i < 100 && !e->is_seen; i++) {
+        control_bed_run(&e->c, 10 * TD_MILLISECOND);
+    }
+    assert_true(e->is_seen);
+}
+
+static void explain_bed_told(void *context, const struct td_explanation *explanation)
+{
+    struct explain_bed *e = context;
+    assert_int_equal(e->code, 1);
+    e->code = explanation->code;
+    e->json = NULL;
+    (void)td_buf_append(&e->text, explanation->code == TD_OK
+                                      ? explanation->text
+                                      : td_str_from(explanation->err.message));
+    if (explanation->json) {
+        e->json = td_json_copy(&e->c.bed.arena, explanation->json, true);
+    }
+}
+
+/* The text, or the message of a failure. */
+static const char *explain_bed_ask(struct explain_bed *e, const char *kind, const char *name)
+{
+    struct td_explain_subject subject = {.namespace = TD_STR("default"), .name = td_str_from(name)};
+    assert_int_equal(td_explain_parse_kind(td_str_from(kind), &subject, NULL), TD_OK);
+    explain_bed_look(e);
+    struct td_explain *explain = td_explain_start(e->glance, &subject, explain_bed_told, e);
+    for (int i = 0; i < 500 && e->code == 1; i++) {
+        control_bed_run(&e->c, 10 * TD_MILLISECOND);
+    }
+    assert_int_not_equal(e->code, 1);
+    td_explain_free(explain);
+    td_glance_free(e->glance);
+    return td_buf_str(&e->text).ptr;
+}
+
+static void explain_expect(const char *text, const char *part)
+{
+    if (!strstr(text, part)) {
+        fail_msg("'%s' is not in:\n%s", part, text);
+    }
+}
+
+static td_str explain_bed_pod(struct explain_bed *e, size_t index)
+{
+    const struct td_json *list = control_bed_get(&e->c, "/api/v1/namespaces/default/pods");
+    const struct td_json *pod = td_json_at(td_json_get(list, TD_STR("items")), index);
+    assert_non_null(pod);
+    td_str name =
+        td_json_get_str(td_json_get(pod, TD_STR("metadata")), TD_STR("name"), TD_STR_EMPTY);
+    return td_arena_copy_str(&e->c.bed.arena, name); /* with a NUL */
+}
+
+static void test_kinds_are_called_as_kubectl_calls_them(void **state)
+{
+    static const struct {
+        const char *word;
+        int kind; /* -1: there is none */
+        const char *workload;
+    } rows[] = {
+        {"vpa", TD_EXPLAIN_VPA, ""},
+        {"VerticalPodAutoscalers", TD_EXPLAIN_VPA, ""},
+        {"hpa", TD_EXPLAIN_HPA, ""},
+        {"hvpas.autoscaling.k8s.io", TD_EXPLAIN_HVPA, ""},
+        {"po", TD_EXPLAIN_POD, ""},
+        {"deploy", TD_EXPLAIN_WORKLOAD, "Deployment"},
+        {"statefulsets.apps", TD_EXPLAIN_WORKLOAD, "StatefulSet"},
+        {"ds", TD_EXPLAIN_WORKLOAD, "DaemonSet"},
+        {"cj", TD_EXPLAIN_WORKLOAD, "CronJob"},
+        {"job", TD_EXPLAIN_WORKLOAD, "Job"},
+        {"", -1, ""},
+        {"s", -1, ""},
+        {"vpass", -1, ""},
+        {"node", -1, ""},
+        {"averyveryveryveryveryveryveryveryveryveryveryveryveryveryverylongword", -1, ""},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct td_explain_subject subject = {.kind = TD_EXPLAIN_POD};
+        struct td_error err = TD_ERROR_INIT;
+        int code = td_explain_parse_kind(td_str_from(rows[i].word), &subject, &err);
+        assert_int_equal(code, rows[i].kind < 0 ? TD_INVALID : TD_OK);
+        if (code == TD_OK) {
+            assert_int_equal(subject.kind, rows[i].kind);
+            assert_true(td_str_equal(subject.workload, td_str_from(rows[i].workload)));
+        }
+    }
+}
+
+static void test_a_vpa_is_explained_and_nothing_is_written(void **state)
+{
+    (void)state;
+    struct explain_bed e;
+    explain_bed_init(&e);
+    explain_bed_deploy(&e, "web", "");
+    explain_bed_vpa(&e, "web", "web", "");
+    control_bed_run(&e.c, 3 * TD_MINUTE);
+    td_str before =
+        td_json_get_str(td_json_get(control_bed_get(&e.c, VPAS "/web"), TD_STR("metadata")),
+                        TD_STR("resourceVersion"), TD_STR_EMPTY);
+    const char *text = explain_bed_ask(&e, "vpa", "web");
+    assert_int_equal(e.code, TD_OK);
+    explain_expect(text, "web (VerticalPodAutoscaler default/web, Recreate, of Deployment web)\n\n"
+                         "  recommends  app: cpu 587m, memory 561Mi  (");
+    explain_expect(text, "\n  because     container app (upstream): 2 samples from ");
+    explain_expect(text, "\n              would change it: more samples (a day of them)\n");
+    explain_expect(text,
+                   "\n  webhook     no webhook for pods is registered (vpa-webhook-config), so "
+                   "pods come back unchanged; run the admission controller: tandem run\n");
+    const struct td_json *accounts = td_json_get(e.json, TD_STR("accounts"));
+    assert_true(td_json_is(accounts, TD_JSON_TYPE_ARRAY));
+    assert_int_equal(accounts->count, 1);
+    assert_non_null(td_json_get(e.json, TD_STR("recommendation")));
+    const struct td_json *after = control_bed_get(&e.c, VPAS "/web");
+    assert_true(td_str_equal(before, td_json_get_str(td_json_get(after, TD_STR("metadata")),
+                                                     TD_STR("resourceVersion"), TD_STR_EMPTY)));
+    assert_null(td_json_get(after, TD_STR("status")));
+    explain_bed_done(&e);
+}
+
+static void test_what_is_not_there_is_one_line(void **state)
+{
+    static const struct {
+        const char *kind;
+        const char *says;
+    } rows[] = {
+        {"vpa", "VerticalPodAutoscaler default/nope: not found"},
+        {"hpa", "HorizontalPodAutoscaler default/nope: there is no such HorizontalPodAutoscaler"},
+        {"hvpa", "Hvpa default/nope: not found"},
+        {"pod", "Pod default/nope: not found"},
+        {"deploy", "Deployment default/nope: not found"},
+        {"sts", "StatefulSet default/nope: not found"},
+    };
+    (void)state;
+    struct explain_bed e;
+    explain_bed_init(&e);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        explain_expect(explain_bed_ask(&e, rows[i].kind, "nope"), rows[i].says);
+        assert_int_equal(e.code, TD_NOT_FOUND);
+    }
+    explain_bed_done(&e);
+}
+
+static void test_a_pod_says_who_manages_it(void **state)
+{
+    (void)state;
+    struct explain_bed e;
+    explain_bed_init(&e);
+    explain_bed_deploy(&e, "web", ",'role':'leader'");
+    control_bed_run(&e.c, 2 * TD_MINUTE);
+    td_str pod = explain_bed_pod(&e, 0);
+    const char *text = explain_bed_ask(&e, "pod", pod.ptr);
+    explain_expect(text, "\n  owner       Deployment web by ReplicaSet web-");
+    explain_expect(text, "\n  managed     by no VPA: none of the 0 in namespace default has it; "
+                         "create one with targetRef Deployment web, or look at tandem recommend\n");
+    explain_expect(text, "\n  requests    app: cpu 1, memory 1Gi\n");
+
+    explain_bed_vpa(&e, "leader", "web", ",'selector':{'matchLabels':{'role':'leader'}}");
+    explain_bed_vpa(&e, "other", "web", ",'selector':{'matchLabels':{'role':'other'}}");
+    text = explain_bed_ask(&e, "pod", pod.ptr);
+    explain_expect(text,
+                   "\n  managed     by VPA leader, mode Recreate: its target is Deployment web "
+                   "and its selector role=leader matches\n");
+    explain_expect(text, "\n  not by      VPA other: its selector role=other does not match labels "
+                         "app=web,");
+    explain_expect(text, "\n  requests    app: cpu 1, memory 1Gi; recommended cpu 587m, memory ");
+    explain_expect(text, "\n  annotations none of the webhook's: ");
+    assert_true(
+        td_str_equal(td_json_get_str(e.json, TD_STR("vpa"), TD_STR_EMPTY), TD_STR("leader")));
+
+    /* The selector of a younger one matches too. */
+    control_bed_run(&e.c, 2 * TD_SECOND);
+    explain_bed_vpa(&e, "younger", "web", ",'selector':{'matchLabels':{'app':'web'}}");
+    text = explain_bed_ask(&e, "pod", pod.ptr);
+    explain_expect(text, "VPA younger: it matches too, but leader is older; make the selectors "
+                         "disjoint (tandem validate)\n");
+    text = explain_bed_ask(&e, "vpa", "younger");
+    explain_expect(text, "\n  conditions  ConflictingSelector: ");
+    explain_expect(text, "; next: make the selectors disjoint; tandem validate checks files\n");
+    explain_bed_done(&e);
+}
+
+static void test_a_bare_pod_has_nobody(void **state)
+{
+    (void)state;
+    struct explain_bed e;
+    explain_bed_init(&e);
+    control_bed_create(&e.c, "/api/v1/namespaces/default/pods",
+                       "{'metadata':{'name':'bare'},'spec':{'containers':[{'name':'app','image':"
+                       "'nginx'}]}}");
+    control_bed_run(&e.c, TD_MINUTE);
+    const char *text = explain_bed_ask(&e, "pod", "bare");
+    explain_expect(text, "bare (Pod default/bare, Running)\n\n  owner       none: only pods of a "
+                         "controller are managed; ");
+    explain_expect(text, "\n  managed     by no VPA\n  requests    app: nothing\n");
+    explain_bed_done(&e);
+}
+
+static void test_a_target_that_is_not_there_is_said(void **state)
+{
+    (void)state;
+    struct explain_bed e;
+    explain_bed_init(&e);
+    explain_bed_vpa(&e, "web", "web", "");
+    const char *text = explain_bed_ask(&e, "vpa", "web");
+    explain_expect(text, "\n  recommends  nothing yet: no pod of it was measured\n");
+    explain_expect(text, "ConfigUnsupported: Cannot read targetRef. Reason: ");
+    explain_expect(text, "; next: point targetRef at an existing topmost controller\n");
+    assert_null(strstr(text, "RecommendationProvided")); /* it would say the same again */
+    explain_expect(text,
+                   "\n  metrics     metrics of pods cannot be read: no metrics returned from ");
+    explain_bed_done(&e);
+}
+
+static void test_hpas_and_hvpas_and_who_acts_on_a_workload(void **state)
+{
+    static const char hpa[] =
+        "'minReplicas':1,'maxReplicas':9,'metrics':[{'type':'Resource','resource':{'name':'cpu',"
+        "'target':{'type':'Utilization','averageUtilization':40}}}]";
+    (void)state;
+    struct explain_bed e;
+    char text[2048];
+    explain_bed_init(&e);
+    explain_bed_deploy(&e, "api", "");
+    explain_bed_deploy(&e, "web", "");
+    (void)snprintf(text, sizeof(text),
+                   "{'metadata':{'name':'api'},'spec':{'scaleTargetRef':{'apiVersion':'apps/v1',"
+                   "'kind':'Deployment','name':'api'},%s}}",
+                   hpa);
+    control_bed_create(&e.c, HPAS, text);
+    (void)snprintf(text, sizeof(text),
+                   "{'apiVersion':'autoscaling.k8s.io/v1alpha1','kind':'Hvpa','metadata':{'name':"
+                   "'web'},'spec':{'mode':'RatioBased','targetRef':{'apiVersion':'apps/v1','kind':"
+                   "'Deployment','name':'web'},'initialScaling':'horizontal','finalScaling':"
+                   "'vertical','ratioBasedScalingSpec':{'vToHScalingRatio':1,'startReplicaCount':2,"
+                   "'finishReplicaCount':8},'hpaSpec':{%s},'vpaSpec':{}}}",
+                   hpa);
+    control_bed_create(&e.c, HVPAS, text);
+    control_bed_run(&e.c, 10 * TD_MINUTE);
+    const char *said = explain_bed_ask(&e, "hpa", "api");
+    explain_expect(said, "api (HorizontalPodAutoscaler default/api of Deployment/api, replicas "
+                         "1..9) decided at ");
+    explain_expect(said, "\n  wanted  3 replicas: ");
+    explain_expect(said, "\n  group       autoscaling/v2: ");
+    assert_non_null(td_json_get(e.json, TD_STR("account")));
+    said = explain_bed_ask(&e, "hvpa", "web");
+    explain_expect(said, "web (Hvpa default/web, RatioBased 1:1, replicas 1..9, ratio stage 2..8)");
+    explain_expect(said, "\n  wanted  horizontally  3 replicas ");
+    explain_expect(said, "percentile 90 of use is 511m, with a margin of 15 % 587m");
+    assert_non_null(td_json_get(e.json, TD_STR("account")));
+    const struct td_json *hvpa = control_bed_get(&e.c, HVPAS "/web");
+    assert_null(td_json_get(hvpa, TD_STR("status")));
+    said = explain_bed_ask(&e, "deployment", "web");
+    explain_expect(said,
+                   "web (Deployment default/web, 2 replicas)\n\n  acted on by Hvpa web: tandem "
+                   "explain hvpa web\n");
+    said = explain_bed_ask(&e, "deployment", "api");
+    explain_expect(said, "\n  acted on by HPA (autoscaling/v2) api: tandem explain hpa api\n");
+    explain_bed_vpa(&e, "api", "api", "");
+    said = explain_bed_ask(&e, "deployment", "api");
+    explain_expect(said, "\n  beware      a VPA and an HPA: ");
+    explain_bed_done(&e);
+}
+
+/* ---- Right sizes ---- */
+
+static void sizes_told(void *context, const struct td_right_sizes *sizes)
+{
+    struct explain_bed *e = context;
+    assert_int_equal(e->code, 1);
+    e->code = sizes->code;
+    td_right_sizes_write(sizes, &e->text);
+    e->json = td_json_copy(&e->c.bed.arena, td_right_sizes_patches(&e->c.bed.arena, sizes), true);
+}
+
+static const char *sizes_ask(struct explain_bed *e, const char *namespace)
+{
+    explain_bed_look(e);
+    struct td_recommend_once *once =
+        td_recommend_once_start(e->glance, td_str_from(namespace), sizes_told, e);
+    for (int i = 0; i < 500 && e->code == 1; i++) {
+        control_bed_run(&e->c, 10 * TD_MILLISECOND);
+    }
+    assert_int_equal(e->code, TD_OK);
+    td_recommend_once_free(once);
+    td_glance_free(e->glance);
+    return td_buf_str(&e->text).ptr;
+}
+
+static void test_right_sizes_with_and_without_a_vpa(void **state)
+{
+    (void)state;
+    struct explain_bed e;
+    explain_bed_init(&e);
+    explain_bed_deploy(&e, "api", "");
+    explain_bed_deploy(&e, "web", "");
+    explain_bed_vpa(&e, "web", "web", "");
+    control_bed_run(&e.c, 3 * TD_MINUTE);
+    const char *text = sizes_ask(&e, "default");
+    assert_string_equal(
+        text,
+        " NAMESPACE  WORKLOAD       CONTAINER  SIZED BY  CPU now → should  MEMORY now → should  "
+        "WASTE/RISK of all pods\n"
+        " default    deploy/api x2  app        -         1 → 587m          1Gi → 561Mi          "
+        "−826m cpu, −927Mi, only 2 samples\n"
+        " default    deploy/web x2  app        vpa/web   1 → 587m          1Gi → 561Mi          "
+        "−826m cpu, −927Mi, only 2 samples\n"
+        "total: 4 → 2.348 cpu, 4Gi → 2.19Gi memory; 0 containers want more memory than they ask "
+        "for.  YAML: --output yaml\n");
+    /* Only what nobody sizes is to be pasted. */
+    assert_int_equal(e.json->count, 1);
+    td_auto_buf patch;
+    td_buf_init(&patch, (size_t)1 << 20);
+    td_json_write(e.json->first, &(struct td_json_format){.indent = 0}, &patch);
+    assert_string_equal(td_buf_str(&patch).ptr,
+                        "{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"metadata\":{"
+                        "\"name\":\"api\",\"namespace\":\"default\"},\"spec\":{\"template\":{"
+                        "\"spec\":{\"containers\":[{\"name\":\"app\",\"resources\":{\"requests\":{"
+                        "\"cpu\":\"587m\",\"memory\":\"587804717\"}}}]}}}}");
+    explain_expect(sizes_ask(&e, "elsewhere"), "total: 0m → 0m cpu");
+    explain_bed_done(&e);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_kinds_are_called_as_kubectl_calls_them),
+        cmocka_unit_test(test_a_vpa_is_explained_and_nothing_is_written),
+        cmocka_unit_test(test_what_is_not_there_is_one_line),
+        cmocka_unit_test(test_a_pod_says_who_manages_it),
+        cmocka_unit_test(test_a_bare_pod_has_nobody),
+        cmocka_unit_test(test_a_target_that_is_not_there_is_said),
+        cmocka_unit_test(test_hpas_and_hvpas_and_who_acts_on_a_workload),
+        cmocka_unit_test(test_right_sizes_with_and_without_a_vpa),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
