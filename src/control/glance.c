@@ -190,13 +190,34 @@ static const char *glance_kind_name(enum td_sight_kind kind)
     return names[kind];
 }
 
-/* What stands in the way for good; a kind that the cluster does not have does not. */
+/* Nobody installed it: then there are no such objects. The sight is stricter, since for who writes
+ * a missing VPA would make its checkpoints look left over. */
+static bool glance_is_absent(const struct td_glance *glance, size_t kind)
+{
+    bool is_ours = kind == TD_SIGHT_VPAS || kind == TD_SIGHT_CHECKPOINTS ||
+                   kind == TD_SIGHT_OWN_HPAS || kind == TD_SIGHT_HVPAS;
+    const struct td_cache *cache = td_sight_cache(glance->sight, (enum td_sight_kind)kind);
+    return is_ours && td_cache_trouble(cache)->code == TD_NOT_FOUND;
+}
+
+static bool glance_is_synced(const struct td_glance *glance)
+{
+    for (size_t kind = 0; kind < TD_SIGHT_COUNT; kind++) {
+        const struct td_cache *cache = td_sight_cache(glance->sight, (enum td_sight_kind)kind);
+        if (!td_cache_is_synced(cache) && !glance_is_absent(glance, kind)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* What stands in the way for good. */
 static int glance_trouble(const struct td_glance *glance, bool is_late, struct td_error *err)
 {
     for (size_t kind = 0; kind < TD_SIGHT_COUNT; kind++) {
         const struct td_cache *cache = td_sight_cache(glance->sight, (enum td_sight_kind)kind);
         const struct td_error *trouble = td_cache_trouble(cache);
-        if (td_cache_is_synced(cache) || trouble->code == TD_NOT_FOUND ||
+        if (td_cache_is_synced(cache) || glance_is_absent(glance, kind) ||
             (trouble->code == TD_OK && !is_late)) {
             continue;
         }
@@ -215,7 +236,7 @@ static void glance_poll(struct td_timer *timer, void *context)
     struct td_glance *glance = context;
     td_duration waited = td_clock_machine(td_loop_clock(glance->loop)) - glance->began;
     struct td_error err = TD_ERROR_INIT;
-    if (td_sight_is_synced(glance->sight)) {
+    if (glance_is_synced(glance)) {
         glance->measure =
             td_measure_pods(glance->measures, TD_STR_EMPTY, TD_STR_EMPTY, &handler, glance);
     } else if (glance_trouble(glance, waited > glance->patience, &err) != TD_OK) {

@@ -100,6 +100,11 @@ static void checkpoints_answered(void *context, const struct td_client_reply *re
     if (code == TD_OK) {
         code = td_json_parse(&arena, reply->body, NULL, &list, &err);
     }
+    if (code != TD_OK && loop->is_looking) {
+        loop->has_history = true; /* who only looks writes over nothing */
+        recommend_wake(loop);
+        return;
+    }
     if (code != TD_OK) {
         /* Going on without it would write poorer checkpoints over good ones. */
         td_log_line(loop->options.control.log, TD_LOG_ERROR, "checkpoints cannot be read",
