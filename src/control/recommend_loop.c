@@ -98,12 +98,12 @@ static void loop_collect(struct td_recommend_loop *loop)
 {
     size_t position = 0;
     const struct td_map_entry *entry;
-    td_vec_reset(&loop->todo);
-    loop->todo_at = 0;
+    td_vec_reset(&loop->turns);
+    loop->turn_at = 0;
     while ((entry = td_map_next(&loop->vpas, &position))) {
         struct recommend_vpa *vpa = entry->value;
         struct recommend_vpa **place =
-            !loop->is_urgent_only || vpa->is_urgent ? td_vec_push(&loop->todo) : NULL;
+            !loop->is_urgent_only || vpa->is_urgent ? td_vec_push(&loop->turns) : NULL;
         if (place) {
             *place = vpa;
         }
@@ -136,8 +136,8 @@ static void loop_enter(struct td_recommend_loop *loop, enum recommend_phase phas
         loop_collect(loop);
     } else if (phase == RECOMMEND_CHECKPOINTS) {
         loop_collect(loop);
-        if (loop->todo.count > 0) {
-            qsort(loop->todo.items, loop->todo.count, sizeof(*loop->todo.items),
+        if (loop->turns.count > 0) {
+            qsort(loop->turns.items, loop->turns.count, sizeof(*loop->turns.items),
                   loop_compare_checkpointed);
         }
     }
@@ -187,18 +187,18 @@ static void loop_collect_garbage(struct td_recommend_loop *loop)
 /* One VPA of a phase of writes; false when all were begun. */
 static bool loop_write_next(struct td_recommend_loop *loop)
 {
-    if (loop->todo_at == loop->todo.count) {
+    if (loop->turn_at == loop->turns.count) {
         return false;
     }
-    struct recommend_vpa *vpa = loop->todo.items[loop->todo_at];
+    struct recommend_vpa *vpa = loop->turns.items[loop->turn_at];
     if (loop->phase == RECOMMEND_STATUSES) {
         recommend_write_status(loop, vpa);
     } else if (recommend_now(loop) - loop->phase_began < loop->options.checkpoints_timeout ||
-               loop->todo_at < loop->options.writes_max) {
+               loop->turn_at < loop->options.writes_max) {
         recommend_write_checkpoints(loop, vpa);
         vpa->is_urgent = false;
     }
-    loop->todo_at++;
+    loop->turn_at++;
     return true;
 }
 
@@ -351,7 +351,7 @@ int td_recommend_loop_new(const struct td_recommend_options *options,
     loop->urgent = td_timer_new(events, loop_hurry, loop);
     td_map_init(&loop->vpas, TD_CACHE_OBJECTS_MAX);
     td_map_init(&loop->targets, TD_CACHE_OBJECTS_MAX);
-    loop->todo.count_max = TD_CACHE_OBJECTS_MAX;
+    loop->turns.count_max = TD_CACHE_OBJECTS_MAX;
     recommend_tallies_init(loop);
     int code = recommend_pods_init(loop, err);
     if (code != TD_OK) {
@@ -424,7 +424,7 @@ void td_recommend_loop_free(struct td_recommend_loop *loop)
     }
     td_map_done(&loop->vpas);
     td_map_done(&loop->targets);
-    td_vec_done(&loop->todo);
+    td_vec_done(&loop->turns);
     recommend_tallies_done(loop);
     td_timer_free(loop->timer);
     td_timer_free(loop->urgent);

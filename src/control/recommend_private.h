@@ -86,8 +86,8 @@ struct td_recommend_loop {
 
     struct {
         TD_VEC_FIELDS(struct recommend_vpa *);
-    } todo; /* of this phase */
-    size_t todo_at;
+    } turns; /* of this phase */
+    size_t turn_at;
     size_t writes; /* under way */
     struct td_measure_call *measure;
     struct td_client_call *page; /* of checkpoints */

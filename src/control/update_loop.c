@@ -28,7 +28,7 @@ static void update_next(struct td_update_loop *loop);
 static void update_close(struct td_update_loop *loop)
 {
     if (loop->is_open) {
-        struct update_namespace *ns = loop->todo.items[loop->todo_at];
+        struct update_namespace *ns = loop->turns.items[loop->turn_at];
         loop->evictions = ns->state.evictions;
         loop->resizes = ns->state.resizes;
         update_tally_pass(loop);
@@ -196,8 +196,8 @@ static void update_pause(struct td_update_loop *loop, td_duration span)
 /* Goes on until a call is under way, a pause is needed, or the pass is over. */
 static void update_next(struct td_update_loop *loop)
 {
-    while (loop->is_running && loop->todo_at < loop->todo.count) {
-        struct update_namespace *ns = loop->todo.items[loop->todo_at];
+    while (loop->is_running && loop->turn_at < loop->turns.count) {
+        struct update_namespace *ns = loop->turns.items[loop->turn_at];
         if (!loop->is_open && update_open(loop, ns) == TD_BUSY &&
             loop->busy_count++ < UPDATE_BUSY_MAX) {
             td_arena_reset(&loop->arena);
@@ -219,7 +219,7 @@ static void update_next(struct td_update_loop *loop)
         }
         update_close(loop);
         loop->busy_count = 0;
-        loop->todo_at++;
+        loop->turn_at++;
     }
     update_finish(loop);
 }
@@ -264,11 +264,11 @@ static void update_collect(struct td_update_loop *loop)
 {
     const struct td_cache *cache = td_sight_cache(loop->options.control.sight, TD_SIGHT_VPAS);
     size_t position = 0;
-    td_vec_reset(&loop->todo);
-    loop->todo_at = 0;
+    td_vec_reset(&loop->turns);
+    loop->turn_at = 0;
     for (const struct td_sight_object *object; (object = td_cache_next(cache, &position));) {
         struct update_namespace *ns = update_namespace_of(loop, object->head.namespace);
-        struct update_namespace **place = ns && !ns->is_seen ? td_vec_push(&loop->todo) : NULL;
+        struct update_namespace **place = ns && !ns->is_seen ? td_vec_push(&loop->turns) : NULL;
         if (place) {
             *place = ns;
             ns->is_seen = true;
@@ -387,7 +387,7 @@ int td_update_loop_new(const struct td_update_options *options, struct td_update
     loop->options = *options;
     td_arena_init(&loop->arena, TD_UPDATE_ARENA_BYTES_MAX);
     td_map_init(&loop->namespaces, TD_CACHE_OBJECTS_MAX);
-    loop->todo.count_max = TD_CACHE_OBJECTS_MAX;
+    loop->turns.count_max = TD_CACHE_OBJECTS_MAX;
     loop->timer = td_timer_new(options->control.loop, update_tick, loop);
     loop->pause = td_timer_new(options->control.loop, update_resume, loop);
     update_tallies_init(loop);
@@ -434,7 +434,7 @@ void td_update_loop_free(struct td_update_loop *loop)
         update_namespace_free(entry->value);
     }
     td_map_done(&loop->namespaces);
-    td_vec_done(&loop->todo);
+    td_vec_done(&loop->turns);
     td_timer_free(loop->timer);
     td_timer_free(loop->pause);
     td_arena_done(&loop->arena);

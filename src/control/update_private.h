@@ -57,8 +57,8 @@ struct td_update_loop {
     struct td_map namespaces; /* by name */
     struct {
         TD_VEC_FIELDS(struct update_namespace *);
-    } todo; /* namespaces of this pass */
-    size_t todo_at;
+    } turns; /* namespaces of this pass */
+    size_t turn_at;
     td_time began;
     td_time last_pass;
     struct td_token_bucket evictions;

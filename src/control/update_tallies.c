@@ -86,7 +86,7 @@ void update_tally_skip(struct td_update_loop *loop, td_str why)
 /* The pods and the candidates of the namespace that was at work. */
 void update_tally_pass(struct td_update_loop *loop)
 {
-    if (loop->todo_at == 0) {
+    if (loop->turn_at == 0) {
         td_tally_clear(loop->tallies.controlled);
         td_tally_clear(loop->tallies.evictable);
         td_tally_clear(loop->tallies.updatable);
