@@ -32,6 +32,9 @@ enum td_vpa_mode {
     TD_VPA_IN_PLACE,
 };
 
+/* "Off", "Initial", "Recreate", "InPlaceOrRecreate", "InPlace". */
+td_str td_vpa_mode_name(enum td_vpa_mode mode);
+
 enum td_change_requirement {
     TD_TARGET_HIGHER_THAN_REQUESTS,
     TD_TARGET_LOWER_THAN_REQUESTS,

@@ -42,6 +42,18 @@ static const td_str *decode_strings(struct td_arena *arena, const struct td_json
     return made;
 }
 
+td_str td_vpa_mode_name(enum td_vpa_mode mode)
+{
+    static const td_str names[] = {
+        [TD_VPA_OFF] = TD_STR_INIT("Off"),
+        [TD_VPA_INITIAL] = TD_STR_INIT("Initial"),
+        [TD_VPA_RECREATE] = TD_STR_INIT("Recreate"),
+        [TD_VPA_IN_PLACE_OR_RECREATE] = TD_STR_INIT("InPlaceOrRecreate"),
+        [TD_VPA_IN_PLACE] = TD_STR_INIT("InPlace"),
+    };
+    return names[mode];
+}
+
 static enum td_vpa_mode decode_mode(const struct td_json *policy)
 {
     static const struct {

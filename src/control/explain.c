@@ -144,16 +144,6 @@ td_str explain_amounts(struct td_arena *arena, const struct td_resource_list *li
     return text.len > 0 ? td_arena_copy_str(arena, td_buf_str(&text)) : TD_STR("nothing");
 }
 
-td_str explain_mode(enum td_vpa_mode mode)
-{
-    static const char *const names[] = {
-        [TD_VPA_OFF] = "Off",           [TD_VPA_INITIAL] = "Initial",
-        [TD_VPA_RECREATE] = "Recreate", [TD_VPA_IN_PLACE_OR_RECREATE] = "InPlaceOrRecreate",
-        [TD_VPA_IN_PLACE] = "InPlace",
-    };
-    return td_str_from(names[mode]);
-}
-
 void explain_troubles(struct td_explain *explain, bool has_hook)
 {
     td_str metrics = td_glance_metrics_trouble(explain->glance, &explain->arena);

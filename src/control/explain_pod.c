@@ -155,7 +155,8 @@ static void pod_managed(struct td_explain *explain, struct pod_case *in)
                               : TD_STR_EMPTY;
         explain_say(explain, "managed",
                     td_arena_format(arena, "by VPA %.*s, mode %.*s: its target is %.*s %.*s%.*s",
-                                    TD_STR_ARG(vpa->meta.name), TD_STR_ARG(explain_mode(vpa->mode)),
+                                    TD_STR_ARG(vpa->meta.name),
+                                    TD_STR_ARG(td_vpa_mode_name(vpa->mode)),
                                     TD_STR_ARG(vpa->target_kind), TD_STR_ARG(vpa->target_name),
                                     TD_STR_ARG(selector)));
         td_json_set_str(arena, explain->json, TD_STR("vpa"), vpa->meta.name);

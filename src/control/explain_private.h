@@ -40,7 +40,6 @@ struct td_json *explain_object(struct td_explain *explain, enum td_sight_kind ki
                                td_str namespace, td_str name);
 /* "cpu 500m, memory 1Gi"; "nothing" for an empty list. */
 td_str explain_amounts(struct td_arena *arena, const struct td_resource_list *list);
-td_str explain_mode(enum td_vpa_mode mode);
 /* What was found out besides: metrics and webhook. */
 void explain_troubles(struct td_explain *explain, bool has_hook);
 /* A note of the updater about one pod, or about all: what would be done, or why not. */

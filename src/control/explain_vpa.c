@@ -82,8 +82,9 @@ static void vpa_title(struct td_explain *explain, const struct td_vpa *vpa)
     }
     explain_title(explain, TD_STR("VerticalPodAutoscaler"), TD_STR("autoscaling.k8s.io/v1"),
                   td_arena_format(arena, "%.*s, of %.*s %.*s%.*s",
-                                  TD_STR_ARG(explain_mode(vpa->mode)), TD_STR_ARG(vpa->target_kind),
-                                  TD_STR_ARG(vpa->target_name), TD_STR_ARG(selector)));
+                                  TD_STR_ARG(td_vpa_mode_name(vpa->mode)),
+                                  TD_STR_ARG(vpa->target_kind), TD_STR_ARG(vpa->target_name),
+                                  TD_STR_ARG(selector)));
 }
 
 /* Another recommender's: only what it wrote is known. */

@@ -65,18 +65,6 @@ static td_str tally_bool(bool value)
     return value ? TD_STR("true") : TD_STR("false");
 }
 
-static td_str tally_mode(const struct td_vpa *vpa)
-{
-    static const td_str names[] = {
-        [TD_VPA_OFF] = TD_STR_INIT("Off"),
-        [TD_VPA_INITIAL] = TD_STR_INIT("Initial"),
-        [TD_VPA_RECREATE] = TD_STR_INIT("Recreate"),
-        [TD_VPA_IN_PLACE_OR_RECREATE] = TD_STR_INIT("InPlaceOrRecreate"),
-        [TD_VPA_IN_PLACE] = TD_STR_INIT("InPlace"),
-    };
-    return names[vpa->mode];
-}
-
 void recommend_tally_begin(struct td_recommend_loop *loop)
 {
     td_tally_clear(loop->tallies->objects);
@@ -88,8 +76,8 @@ void recommend_tally_vpa(struct td_recommend_loop *loop, struct recommend_vpa *v
                          const struct td_vpa *object, const struct td_vpa_status *status)
 {
     bool has_recommendation = status->recommendation.container_count > 0;
-    const td_str values[] = {tally_mode(object), tally_bool(has_recommendation), TD_STR("v1"),
-                             tally_bool(status->pod_count > 0),
+    const td_str values[] = {td_vpa_mode_name(object->mode), tally_bool(has_recommendation),
+                             TD_STR("v1"), tally_bool(status->pod_count > 0),
                              tally_bool(vpa->config_error.len > 0)};
     td_tally_add(td_tally_series(loop->tallies->objects, values), 1);
     if (!object->has_recommendation && has_recommendation && vpa->born == 0) {

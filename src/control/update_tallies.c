@@ -2,18 +2,6 @@
 
 #define UPDATE_SIZE_CLASSES 20
 
-static td_str update_mode(const struct td_vpa *vpa)
-{
-    static const td_str names[] = {
-        [TD_VPA_OFF] = TD_STR_INIT("Off"),
-        [TD_VPA_INITIAL] = TD_STR_INIT("Initial"),
-        [TD_VPA_RECREATE] = TD_STR_INIT("Recreate"),
-        [TD_VPA_IN_PLACE_OR_RECREATE] = TD_STR_INIT("InPlaceOrRecreate"),
-        [TD_VPA_IN_PLACE] = TD_STR_INIT("InPlace"),
-    };
-    return names[vpa->mode];
-}
-
 /* log2 of the pods, at most 20, as a text. */
 static td_str update_size(size_t pods)
 {
@@ -94,7 +82,7 @@ void update_tally_pass(struct td_update_loop *loop)
     for (size_t i = 0; i < loop->pass.job_count; i++) {
         const struct td_updater_job *job = &loop->pass.jobs[i];
         const struct td_vpa *vpa = job->match->vpa;
-        const td_str values[] = {update_size(job->pod_count), update_mode(vpa)};
+        const td_str values[] = {update_size(job->pod_count), td_vpa_mode_name(vpa->mode)};
         td_tally_add(td_tally_series(loop->tallies.controlled, values), (double)job->pod_count);
         td_tally_add(td_tally_series(loop->tallies.evictable, values),
                      (double)job->evictions.count);
@@ -122,9 +110,10 @@ void update_tally_result(struct td_update_loop *loop, enum td_updater_result res
     const struct td_vpa *vpa = loop->action.vpa;
     td_str size = update_size(update_pod_count(loop));
     if (loop->action.call == TD_UPDATER_EVICT) {
-        const td_str done[] = {size, update_mode(vpa), vpa->meta.name, vpa->meta.namespace};
-        const td_str failed[] = {size, update_mode(vpa), TD_STR("EvictionError"), vpa->meta.name,
-                                 vpa->meta.namespace};
+        const td_str done[] = {size, td_vpa_mode_name(vpa->mode), vpa->meta.name,
+                               vpa->meta.namespace};
+        const td_str failed[] = {size, td_vpa_mode_name(vpa->mode), TD_STR("EvictionError"),
+                                 vpa->meta.name, vpa->meta.namespace};
         td_tally_add(result == TD_UPDATER_DONE
                          ? td_tally_series(loop->tallies.evicted, done)
                          : td_tally_series(loop->tallies.failed_evictions, failed),
