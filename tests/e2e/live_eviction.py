@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""Eviction requirements: a wish to shrink is withheld, a wish to grow is carried out; wrong requirements are refused with their path."""
+
+from bed import eventually, main, quantity, requests, steady, story
+
+WORKLOAD = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers: [{name: app, image: app, resources: {requests: {cpu: 500m, memory: 600Mi}}}]
+---
+apiVersion: autoscaling.k8s.io/v1
+kind: VerticalPodAutoscaler
+metadata: {name: web}
+spec:
+  targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  updatePolicy:
+    updateMode: Recreate
+    evictionRequirements:
+    - {resources: [cpu, memory], changeRequirement: TargetHigherThanRequests}
+  resourcePolicy:
+    containerPolicies: [{containerName: app, MAXIMUM}]
+"""
+
+
+@story("eviction requirements withhold a shrink and let a growth through", quick=True)
+def withheld(bed):
+    # A maximum below the request makes the wish to shrink certain, whatever the bounds of a young history are.
+    bed.usage("web-*", "app", "50m", "100Mi")
+    bed.apply(WORKLOAD.replace("MAXIMUM", "maxAllowed: {cpu: 100m, memory: 300Mi}"))
+    before = {pod["metadata"]["uid"] for pod in bed.running("app=web", 3)}
+    eventually(30, lambda: quantity(bed.recommendation("web")["app"]["target"]["cpu"]) <= 0.1, "the target is below the request")
+    steady(20, lambda: {pod["metadata"]["uid"] for pod in bed.pods("app=web")} == before, "no pod is evicted")
+    assert "TargetHigherThanRequests" in bed.tandem("explain", "vpa", "web", "-n", bed.ns)
+
+    bed.apply(WORKLOAD.replace("MAXIMUM", "minAllowed: {cpu: 800m, memory: 900Mi}"))
+    grown = eventually(60, lambda: (pods := bed.running("app=web", 3)) and
+                       all(quantity(requests(pod)["cpu"]) >= 0.8 and quantity(requests(pod)["memory"]) >= 900 * 2**20 for pod in pods) and pods,
+                       "all pods have grown")
+    assert not before & {pod["metadata"]["uid"] for pod in grown}
+
+
+@story("invalid eviction requirements are refused with their path")
+def refused(bed):
+    text = WORKLOAD.replace("MAXIMUM", "mode: Auto")
+    bed.refused(text.replace("[cpu, memory]", "[gpu]"), "spec.updatePolicy.evictionRequirements[0].resources[0]", "gpu")
+    bed.refused(text.replace("[cpu, memory]", "[CPU]"), "spec.updatePolicy.evictionRequirements[0].resources[0]", "CPU")
+    bed.refused(text.replace("[cpu, memory]", "[]"), "spec.updatePolicy.evictionRequirements[0].resources")
+    bed.refused(text.replace("TargetHigherThanRequests", "Higher"), "spec.updatePolicy.evictionRequirements[0].changeRequirement", "Higher")
+
+
+main()
