@@ -161,6 +161,7 @@ struct checkpoint_write {
     td_str name;
     td_str object; /* the whole, for a first write; owned as all of them */
     uint64_t hash;
+    bool is_urgent; /* it knows of an OOM that no checkpoint knows of */
 };
 
 static void write_free(struct checkpoint_write *write)
@@ -195,6 +196,16 @@ static void write_remember(struct checkpoint_write *write)
     td_str key = td_text_copy(write->container);
     if (td_map_put(&vpa->saved, key, hash) != TD_OK) {
         td_text_free(key);
+    }
+}
+
+/* What cannot wait is tried again before the next whole pass. */
+static void write_again(const struct checkpoint_write *write)
+{
+    struct recommend_vpa *vpa = td_map_get(&write->loop->vpas, write->vpa);
+    if (vpa && write->is_urgent) {
+        vpa->is_urgent = true;
+        td_timer_set(write->loop->urgent, TD_RECOMMEND_URGENT_MS * TD_MILLISECOND);
     }
 }
 
@@ -237,6 +248,7 @@ static void write_done(void *context, const struct td_client_reply *reply)
     } else {
         td_log_line(loop->options.control.log, TD_LOG_WARN, "a checkpoint cannot be written",
                     TD_LOG_S("name", write->name), TD_LOG_C("error", reply->err.message));
+        write_again(write);
     }
     write_free(write);
     loop->writes--;
@@ -336,6 +348,7 @@ static void checkpoint_write_one(struct td_recommend_loop *loop, struct td_arena
         .name = td_text_copy(name),
         .object = td_text_copy(checkpoint_text(arena, whole)),
         .hash = hash,
+        .is_urgent = vpa->is_urgent,
     };
     loop->writes++;
     write_send(write, &request);

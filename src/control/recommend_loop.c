@@ -309,30 +309,33 @@ static enum td_job_result loop_work(td_str key, void *context)
     return TD_JOB_DONE;
 }
 
-static void loop_begin(struct td_recommend_loop *loop, bool is_urgent_only)
+static bool loop_begin(struct td_recommend_loop *loop, bool is_urgent_only)
 {
     if (loop->phase != RECOMMEND_IDLE || !td_sight_is_synced(loop->options.control.sight)) {
-        return;
+        return false;
     }
     loop->is_urgent_only = is_urgent_only;
     loop->pass_began = recommend_now(loop);
     loop_enter(loop, RECOMMEND_VPAS);
     recommend_wake(loop);
+    return true;
 }
 
 static void loop_tick(struct td_timer *timer, void *context)
 {
     struct td_recommend_loop *loop = context;
     td_timer_set(timer, loop->options.interval);
-    loop_begin(loop, false);
+    (void)loop_begin(loop, false); /* the one under way, or the next, does it */
 }
 
 static void loop_hurry(struct td_timer *timer, void *context)
 {
     struct td_recommend_loop *loop = context;
-    (void)timer;
-    if (loop->is_running && loop->has_history) {
-        loop_begin(loop, true);
+    if (!loop->is_running) {
+        return;
+    }
+    if (!loop_begin(loop, true)) {
+        td_timer_set(timer, TD_RECOMMEND_URGENT_MS * TD_MILLISECOND);
     }
 }
 

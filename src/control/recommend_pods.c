@@ -3,7 +3,8 @@
  * memory. An OOM is any termination with reason OOMKilled that the object before did not know of,
  * in the container's state or in its last state, so that it is noticed however many updates were
  * joined into one; and, of pods that are seen for the first time, each that is younger than what
- * the checkpoints remember, so that a restart forgets none.
+ * the checkpoints remember, so that a restart forgets none. The same goes for the kubelet's
+ * evictions for want of memory, which are events.
  */
 #include <string.h>
 
@@ -218,8 +219,7 @@ static void evictions_added(void *context, const void *object)
 {
     struct td_recommend_loop *loop = context;
     const struct recommend_eviction *eviction = object;
-    /* Those from before the start were in time to be told to the one before us. */
-    if (!td_str_equal(eviction->kind, TD_STR("Pod")) || !td_cache_is_synced(loop->evictions)) {
+    if (!td_str_equal(eviction->kind, TD_STR("Pod"))) {
         return;
     }
     td_auto_arena arena;
@@ -228,6 +228,7 @@ static void evictions_added(void *context, const void *object)
     if (td_json_parse(&arena, eviction->annotations, NULL, &annotations, NULL) != TD_OK) {
         return;
     }
+    bool is_recalled = !td_cache_is_synced(loop->evictions);
     td_str names = td_json_get_str(annotations, TD_STR("offending_containers"), TD_STR_EMPTY);
     td_str uses = td_json_get_str(annotations, TD_STR("offending_containers_usage"), TD_STR_EMPTY);
     td_str starved = td_json_get_str(annotations, TD_STR("starved_resource"), TD_STR_EMPTY);
@@ -242,7 +243,8 @@ static void evictions_added(void *context, const void *object)
                                                    .pod = eviction->pod,
                                                    .container = name,
                                                    .at = eviction->created,
-                                                   .requested_bytes = td_quantity_value(&amount)});
+                                                   .requested_bytes = td_quantity_value(&amount),
+                                                   .is_recalled = is_recalled});
         }
     }
 }
@@ -340,6 +342,12 @@ static int pods_target(struct pods_feed *feed, const struct td_meta *meta, td_st
     return TD_OK;
 }
 
+/* What happened until then is in the checkpoints, or of no concern. */
+static td_time pods_since(const struct recommend_vpa *vpa)
+{
+    return vpa->remembered > vpa->created ? vpa->remembered : vpa->created;
+}
+
 /* OOMs of a pod that was not seen before. */
 static void pods_recall(struct pods_feed *feed, const struct td_sight_pod *pod,
                         const struct td_tracked_pod *tracked, const struct td_json *tree)
@@ -348,8 +356,7 @@ static void pods_recall(struct pods_feed *feed, const struct td_sight_pod *pod,
     td_str owner = td_recommender_vpa_of(loop->model, feed->arena, tracked);
     const struct recommend_vpa *vpa = td_map_get(&loop->vpas, owner);
     if (vpa && ooms_may_be(pod)) {
-        td_time since = vpa->remembered > vpa->created ? vpa->remembered : vpa->created;
-        ooms_compare(loop, feed->arena, NULL, tree, since);
+        ooms_compare(loop, feed->arena, NULL, tree, pods_since(vpa));
     }
 }
 
@@ -428,11 +435,14 @@ static void ooms_feed(struct td_recommend_loop *loop, struct td_arena *arena,
                       const struct recommend_oom *oom)
 {
     struct td_tracked_pod *pod = td_recommender_find_pod(loop->model, oom->ns, oom->pod);
+    struct recommend_vpa *vpa =
+        pod ? td_map_get(&loop->vpas, td_recommender_vpa_of(loop->model, arena, pod)) : NULL;
+    if (oom->is_recalled && (!vpa || oom->at <= pods_since(vpa))) {
+        return;
+    }
     enum td_feed result = pod ? td_recommender_oom(loop->model, pod, oom->container, oom->at,
                                                    oom->requested_bytes, recommend_now(loop))
                               : TD_FEED_UNMANAGED;
-    struct recommend_vpa *vpa =
-        pod ? td_map_get(&loop->vpas, td_recommender_vpa_of(loop->model, arena, pod)) : NULL;
     if (vpa && (result == TD_FEED_TAKEN || result == TD_FEED_OOM_CAPPED)) {
         vpa->is_urgent = true;
     }

@@ -56,6 +56,7 @@ struct recommend_oom {
     td_str container;
     td_time at;
     int64_t requested_bytes;
+    bool is_recalled; /* from before the start: checkpoints may know of it */
 };
 
 struct td_recommend_loop {

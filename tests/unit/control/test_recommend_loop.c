@@ -220,6 +220,40 @@ static void test_an_oom_is_written_at_once_and_outlives_a_crash(void **state)
     recommend_bed_done(&r);
 }
 
+/* The kubelet evicts for want of memory while nobody watches: the event is read at the start. */
+static void test_an_eviction_for_want_of_memory_outlives_a_pause(void **state)
+{
+    (void)state;
+    struct recommend_bed r;
+    recommend_bed_init(&r);
+    recommend_bed_deploy(&r, "web", "10m,50Mi", "'requests':{'memory':'200Mi'}");
+    recommend_bed_vpa(&r, "web", "web", "");
+    control_bed_run(&r.c, 4 * TD_MINUTE);
+    recommend_bed_stop(&r);
+    control_bed_run(&r.c, 2 * TD_MINUTE);
+    const struct td_json *pods = control_bed_get(&r.c, "/api/v1/namespaces/default/pods");
+    const struct td_json *pod = td_json_at(td_json_get(pods, TD_STR("items")), 0);
+    td_str name =
+        td_json_get_str(td_json_get(pod, TD_STR("metadata")), TD_STR("name"), TD_STR_EMPTY);
+    char text[1024];
+    (void)snprintf(text, sizeof(text),
+                   "{'metadata':{'name':'starved','annotations':{'offending_containers':'app',"
+                   "'offending_containers_usage':'900Mi','starved_resource':'memory'}},"
+                   "'reason':'Evicted','type':'Warning','involvedObject':{'kind':'Pod',"
+                   "'namespace':'default','name':'%.*s'}}",
+                   TD_STR_ARG(name));
+    control_bed_create(&r.c, "/api/v1/namespaces/default/events", text);
+    recommend_bed_start(&r);
+    control_bed_run(&r.c, 5 * TD_SECOND);
+    int64_t target;
+    assert_true(td_str_to_int64(recommend_bed_target(&r, "web", "memory"), &target));
+    assert_true(target > 900 * 1048576);
+    const struct td_json *checkpoint = control_bed_get(&r.c, CHECKPOINTS "/web-app");
+    const struct td_json *annotations = td_json_get_path(checkpoint, "metadata.annotations");
+    assert_true(td_json_get_str(annotations, TD_STR("tandem.dev/oom"), TD_STR_EMPTY).len > 0);
+    recommend_bed_done(&r);
+}
+
 static void test_siblings_that_overlap_are_told(void **state)
 {
     (void)state;
@@ -272,6 +306,7 @@ int main(void)
         cmocka_unit_test(test_use_becomes_a_recommendation_and_a_checkpoint),
         cmocka_unit_test(test_a_restart_keeps_what_was_learnt),
         cmocka_unit_test(test_an_oom_is_written_at_once_and_outlives_a_crash),
+        cmocka_unit_test(test_an_eviction_for_want_of_memory_outlives_a_pause),
         cmocka_unit_test(test_siblings_that_overlap_are_told),
         cmocka_unit_test(test_checkpoints_go_with_their_vpa_only),
     };
