@@ -48,6 +48,29 @@ static void vpa_accounts(struct td_explain *explain, const struct td_vpa_status 
     td_json_set(&explain->arena, explain->json, TD_STR("accounts"), list);
 }
 
+/* The direction in which running pods may be changed: why a wish is withheld. */
+static void vpa_requirements(struct td_explain *explain, const struct td_vpa *vpa)
+{
+    td_auto_buf text;
+    td_buf_init(&text, TD_OBJECT_BYTES_MAX);
+    for (size_t i = 0; i < vpa->eviction_requirement_count; i++) {
+        const struct td_eviction_requirement *requirement = &vpa->eviction_requirements[i];
+        td_buf_append(&text, i == 0 ? TD_STR("only ") : TD_STR(", and "));
+        td_buf_append(&text, requirement->change == TD_TARGET_HIGHER_THAN_REQUESTS
+                                 ? TD_STR("to TargetHigherThanRequests of ")
+                                 : TD_STR("to TargetLowerThanRequests of "));
+        for (size_t j = 0; j < requirement->resource_count; j++) {
+            td_buf_append(&text, j == 0 ? TD_STR_EMPTY : TD_STR(" or "));
+            td_buf_append(&text, requirement->resources[j]);
+        }
+    }
+    if (vpa->eviction_requirement_count > 0) {
+        td_buf_append(&text,
+                      TD_STR(", by one container: see spec.updatePolicy.evictionRequirements"));
+        explain_say(explain, "evicts", td_arena_copy_str(&explain->arena, td_buf_str(&text)));
+    }
+}
+
 /* What the updater would do next, pod by pod. */
 static int vpa_pods(struct td_explain *explain, const struct td_vpa *vpa, struct td_error *err)
 {
@@ -123,6 +146,7 @@ int explain_vpa(struct td_explain *explain, struct td_error *err)
     } else {
         vpa_of_another(explain, &vpa);
     }
+    vpa_requirements(explain, &vpa);
     explain_troubles(explain, vpa.mode != TD_VPA_OFF);
     return vpa_pods(explain, &vpa, err);
 }

@@ -37,7 +37,8 @@ def withheld(bed):
     before = {pod["metadata"]["uid"] for pod in bed.running("app=web", 3)}
     eventually(30, lambda: quantity(bed.recommendation("web")["app"]["target"]["cpu"]) <= 0.1, "the target is below the request")
     steady(20, lambda: {pod["metadata"]["uid"] for pod in bed.pods("app=web")} == before, "no pod is evicted")
-    assert "TargetHigherThanRequests" in bed.tandem("explain", "vpa", "web", "-n", bed.ns)
+    said = bed.tandem("explain", "vpa", "web", "-n", bed.ns)
+    assert "the eviction requirements are not met" in said and "TargetHigherThanRequests of cpu or memory" in said, said
 
     bed.apply(WORKLOAD.replace("MAXIMUM", "minAllowed: {cpu: 800m, memory: 900Mi}"))
     grown = eventually(60, lambda: (pods := bed.running("app=web", 3)) and
