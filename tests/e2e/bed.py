@@ -179,7 +179,7 @@ class Bed:
         self.programs, self.rows, self._connection = [], {}, None
         with open(os.path.join(tempfile.gettempdir(), f"tandem-e2e-{os.getuid()}.lock"), "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # two beds that start at once would take the same ports
-            self.kit("up", f"--hpa={hpa}", "--nodes", str(nodes))
+            self._start("up", f"--hpa={hpa}", "--nodes", str(nodes))
         with open(os.path.join(self.folder, "ports")) as ports:
             self.ports = {k: int(v) for k, v in re.findall(r"(\w+)=(\d+)", ports.read())}
         self._tls = ssl.create_default_context(cafile=os.path.join(self.folder, "pki", "ca.crt"))
@@ -195,6 +195,17 @@ class Bed:
                               stdin=subprocess.DEVNULL, capture_output=True, text=True)
         assert done.returncode == 0, f"{script}: {done.stdout}{done.stderr}"
         return done.stdout
+
+    def _start(self, *args):
+        """Somebody else may take the ports that were found free."""
+        for attempt in (0, 1, 2):
+            try:
+                self.kit(*args)
+                return
+            except AssertionError as error:
+                if attempt == 2 or "ended" not in str(error):
+                    raise
+                time.sleep(2)
 
     def down(self):
         """Ends all; tells what of it did not end in order."""
