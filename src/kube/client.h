@@ -53,13 +53,14 @@ struct td_client_request {
 };
 
 struct td_client_reply {
-    int code;       /* TD_OK for 2xx; TD_NOT_FOUND 404, TD_CONFLICT 409, TD_EXISTS 409 with reason
-                       AlreadyExists, TD_GONE 410, TD_INVALID 400 and 422, TD_DENIED 401 and 403,
-                       TD_BUSY 429, TD_IO 5xx and broken connections, TD_TIMEOUT, TD_LIMIT */
-    int status;     /* HTTP status; 0 when there was no answer */
-    td_str reason;  /* of a Status answer: "AlreadyExists", "DisruptionBudget" (cause) */
-    td_str body;    /* valid during the callback */
-    td_str warning; /* what the server warned about, or empty */
+    int code;   /* TD_OK for 2xx; TD_NOT_FOUND 404, TD_CONFLICT 409, TD_EXISTS 409 with reason
+                   AlreadyExists, TD_GONE 410, TD_INVALID 400 and 422, TD_DENIED 401 and 403,
+                   TD_BUSY 429, TD_IO 5xx and broken connections, TD_TIMEOUT, TD_LIMIT */
+    int status; /* HTTP status; 0 when there was no answer */
+    td_str
+        reason; /* of a Status answer: "AlreadyExists"; causes "DisruptionBudget", "NodeCapacity" */
+    td_str body;         /* valid during the callback */
+    td_str warning;      /* what the server warned about, or empty */
     struct td_error err; /* one line: method, path and the server's message */
 };
 

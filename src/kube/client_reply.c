@@ -31,14 +31,16 @@ static int reply_code_of(int status, td_str reason)
     return status >= 500 ? TD_IO : TD_INVALID;
 }
 
-/* The cause that says why an eviction was refused outranks the plain "TooManyRequests". */
+/* The cause that says why an eviction or a resize was refused outranks the plain "TooManyRequests"
+ * or "Forbidden". */
 static td_str reply_reason(const struct td_json *object)
 {
     const struct td_json *causes = td_json_get_path(object, "details.causes");
     if (td_json_is(causes, TD_JSON_TYPE_ARRAY)) {
         for (const struct td_json *cause = causes->first; cause; cause = cause->next) {
             td_str reason = td_json_get_str(cause, TD_STR("reason"), TD_STR_EMPTY);
-            if (td_str_equal(reason, TD_STR("DisruptionBudget"))) {
+            if (td_str_equal(reason, TD_STR("DisruptionBudget")) ||
+                td_str_equal(reason, TD_STR("NodeCapacity"))) {
                 return reason;
             }
         }

@@ -378,6 +378,28 @@ static bool try_resize(struct td_updater_pass *pass, struct td_updater_job *job,
     return true;
 }
 
+/* Said once for each replica and recommendation, not in every pass. */
+static void leave_alone(struct td_updater_pass *pass, struct td_updater_job *job,
+                        struct td_updater_candidate *candidate)
+{
+    struct td_pod_memory *memory = candidate->memory;
+    td_updater_note(pass, job, candidate->pod, candidate, TD_RULE_LEFT_ALONE,
+                    memory->left_alone_until, TD_STR_EMPTY);
+    if (memory->is_told) {
+        return;
+    }
+    memory->is_told = true;
+    td_str reason = td_updater_rule_name(TD_RULE_LEFT_ALONE);
+    td_updater_event(pass, candidate->pod, job->match->vpa, reason,
+                     TD_STR("Pod came back unchanged after two evictions and is left alone: the "
+                            "recommended resources do not reach it."));
+    td_updater_event(pass, NULL, job->match->vpa, reason,
+                     td_arena_format(pass->input.arena,
+                                     "Pod %.*s came back unchanged after two evictions and is left "
+                                     "alone: the recommended resources do not reach it.",
+                                     TD_STR_ARG(candidate->pod->meta.name)));
+}
+
 static bool try_evict(struct td_updater_pass *pass, struct td_updater_job *job,
                       struct td_updater_candidate *candidate, td_time now)
 {
@@ -400,8 +422,7 @@ static bool try_evict(struct td_updater_pass *pass, struct td_updater_job *job,
     if (candidate->memory &&
         td_updater_state_is_left_alone(candidate->memory, hash_targets(candidate->recommendation),
                                        pass->input.now)) {
-        td_updater_note(pass, job, candidate->pod, candidate, TD_RULE_LEFT_ALONE,
-                        candidate->memory->left_alone_until, detail);
+        leave_alone(pass, job, candidate);
         return false;
     }
     td_time not_before;

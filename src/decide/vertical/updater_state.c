@@ -338,6 +338,7 @@ bool td_updater_state_is_left_alone(struct td_pod_memory *memory, uint64_t recom
     }
     if (memory->recommendation != recommendation || now >= memory->left_alone_until) {
         memory->fruitless = 0;
+        memory->is_told = false;
         return false;
     }
     return memory->fruitless >= TD_FRUITLESS_MAX;

@@ -31,6 +31,7 @@ struct td_pod_memory {
     int fruitless;           /* evictions of this replica that changed nothing */
     uint64_t recommendation; /* what they were to bring about, hashed */
     td_time left_alone_until;
+    bool is_told;  /* that it is left alone, by an event */
     uint64_t pass; /* the last one that saw it */
 };
 

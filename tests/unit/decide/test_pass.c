@@ -177,6 +177,8 @@ static void test_pass_leaves_alone_what_comes_back_unchanged(void **unused)
             for (int pass = 0; pass < 5; pass++) {
                 assert_int_equal(stage_pass(&stage), 0);
                 assert_int_equal(stage_rule(&stage, rows[i].names[2]), TD_RULE_LEFT_ALONE);
+                /* Told once, about the pod and about the VPA. */
+                assert_int_equal(stage.event_count, pass == 0 ? 2 : 0);
                 stage.now += TD_MINUTE;
             }
             if (way_out == 0) {

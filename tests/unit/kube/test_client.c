@@ -127,6 +127,10 @@ static void test_client_reads_refusals(void **state)
          "POST /api/v1/namespaces/a/pods: bad (422 Invalid)"},
         {403, STATUS("Forbidden", "no"), TD_DENIED, "Forbidden",
          "POST /api/v1/namespaces/a/pods: no (403 Forbidden)"},
+        {403,
+         "{\"kind\":\"Status\",\"reason\":\"Forbidden\",\"message\":\"too big\",\"details\":{"
+         "\"causes\":[{\"reason\":\"NodeCapacity\"}]}}",
+         TD_DENIED, "NodeCapacity", "POST /api/v1/namespaces/a/pods: too big (403 NodeCapacity)"},
         {413, "", TD_LIMIT, "", "POST /api/v1/namespaces/a/pods:  (413)"},
         {429, STATUS("TooManyRequests", "slow"), TD_BUSY, "TooManyRequests",
          "POST /api/v1/namespaces/a/pods: slow (429 TooManyRequests)"},
