@@ -13,6 +13,7 @@
 #include "control/recommend_tallies.h"
 #include "decide/vertical/recommend.h"
 #include "kube/client.h"
+#include "kube/events.h"
 #include "kube/verbs.h"
 
 /* Metrics older than this many intervals are not presented as fresh. */
@@ -133,6 +134,32 @@ static int status_compute(struct td_recommend_loop *loop, struct td_arena *arena
     return TD_OK;
 }
 
+/* A conflict is told once, not after each restart: what is stored says whether it was. */
+static void status_tell_conflict(struct td_recommend_loop *loop, const struct recommend_vpa *vpa,
+                                 const struct td_vpa *object)
+{
+    for (size_t i = 0; i < object->condition_count; i++) {
+        const struct td_vpa_condition *stored = &object->conditions[i];
+        if (td_str_equal(stored->type, TD_STR("ConflictingSelector")) &&
+            td_str_equal(stored->message, vpa->conflict)) {
+            return;
+        }
+    }
+    if (vpa->conflict.len > 0 && loop->options.control.events) {
+        td_events_record(loop->options.control.events,
+                         &(struct td_event){
+                             .api_version = TD_STR("autoscaling.k8s.io/v1"),
+                             .kind = TD_STR("VerticalPodAutoscaler"),
+                             .namespace = object->meta.namespace,
+                             .name = object->meta.name,
+                             .uid = object->meta.uid,
+                             .is_warning = true,
+                             .reason = TD_STR("ConflictingSelector"),
+                             .message = vpa->conflict,
+                         });
+    }
+}
+
 void recommend_write_status(struct td_recommend_loop *loop, struct recommend_vpa *vpa)
 {
     td_auto_arena arena;
@@ -144,6 +171,7 @@ void recommend_write_status(struct td_recommend_loop *loop, struct recommend_vpa
     }
     recommend_tally_vpa(loop, vpa, &object, &status);
     if (status.is_changed) {
+        status_tell_conflict(loop, vpa, &object);
         status_send(loop, &arena, &object, &status);
     }
 }

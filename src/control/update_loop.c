@@ -221,6 +221,7 @@ static void update_next(struct td_update_loop *loop)
         loop->busy_count = 0;
         loop->turn_at++;
     }
+    update_tally_end(loop);
     update_finish(loop);
 }
 

@@ -90,4 +90,5 @@ size_t update_gather_pods(const struct td_sight *sight, struct td_arena *arena, 
 void update_tallies_init(struct td_update_loop *loop);
 void update_tally_skip(struct td_update_loop *loop, td_str why);
 void update_tally_pass(struct td_update_loop *loop);
+void update_tally_end(struct td_update_loop *loop); /* of a pass that was not skipped */
 void update_tally_result(struct td_update_loop *loop, enum td_updater_result result);

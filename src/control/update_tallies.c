@@ -2,6 +2,9 @@
 
 #define UPDATE_SIZE_CLASSES 20
 
+static const double update_steps[] = {0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1,   2,   5,   10,  20, 30,
+                                      40,   50,   60,   70,  80,  90,  100, 120, 150, 240, 300};
+
 /* log2 of the pods, at most 20, as a text. */
 static td_str update_size(size_t pods)
 {
@@ -54,12 +57,20 @@ void update_tallies_init(struct td_update_loop *loop)
          .help = "Passes skipped, and why.",
          .kind = TD_TALLY_COUNTER,
          .labels = {"reason"}},
+        {.name = "vpa_updater_execution_latency_seconds",
+         .help = "Time spent in the steps of a pass.",
+         .kind = TD_TALLY_HISTOGRAM,
+         .labels = {"step"},
+         .buckets = update_steps,
+         .bucket_count = sizeof(update_steps) / sizeof(update_steps[0])},
     };
     struct td_tally *tally = loop->options.control.tally;
     struct td_tally_family **families[] = {
-        &loop->tallies.controlled,       &loop->tallies.evictable,     &loop->tallies.evicted,
-        &loop->tallies.failed_evictions, &loop->tallies.updatable,     &loop->tallies.updated,
-        &loop->tallies.failed_updates,   &loop->tallies.lease_invalid, &loop->tallies.skipped,
+        &loop->tallies.controlled,     &loop->tallies.evictable,
+        &loop->tallies.evicted,        &loop->tallies.failed_evictions,
+        &loop->tallies.updatable,      &loop->tallies.updated,
+        &loop->tallies.failed_updates, &loop->tallies.lease_invalid,
+        &loop->tallies.skipped,        &loop->tallies.steps,
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         *families[i] = td_tally_declare(tally, &rows[i]);
@@ -69,6 +80,13 @@ void update_tallies_init(struct td_update_loop *loop)
 void update_tally_skip(struct td_update_loop *loop, td_str why)
 {
     td_tally_add(td_tally_series(loop->tallies.skipped, &why), 1);
+}
+
+void update_tally_end(struct td_update_loop *loop)
+{
+    const td_str total = TD_STR("total");
+    td_tally_observe(td_tally_series(loop->tallies.steps, &total),
+                     (double)(update_now(loop) - loop->began) / (double)TD_SECOND);
 }
 
 /* The pods and the candidates of the namespace that was at work. */

@@ -14,6 +14,7 @@
 #include "control/recommend_loop.h"
 #include "control/sight.h"
 #include "control/tally.h"
+#include "kube/events.h"
 #include "local/faults.h"
 #include "support/control_bed.h"
 
@@ -27,6 +28,7 @@ struct recommend_bed {
     struct td_sight *sight;
     struct td_measure_client *measures;
     struct td_tally *tally;
+    struct td_events *events;
     struct td_recommend_loop *loop;
     bool is_stopped;
 };
@@ -41,11 +43,14 @@ static void recommend_bed_start(struct recommend_bed *r)
     assert_int_equal(td_sight_new(&sight, &r->sight, &err), TD_OK);
     r->measures = td_measure_client_new(r->c.bed.loop, r->c.client, NULL);
     r->tally = td_tally_new();
+    r->events = td_events_new(&(struct td_events_options){
+        .loop = r->c.bed.loop, .client = r->c.client, .component = TD_STR("vpa-recommender")});
     const struct td_recommend_options options = {
         .control = {.loop = r->c.bed.loop,
                     .client = r->c.client,
                     .sight = r->sight,
                     .measures = r->measures,
+                    .events = r->events,
                     .tally = r->tally,
                     .gates = {.heterogeneous_workloads = true, .pod_level_resources = true}},
         .config = td_vertical_config_default(),
@@ -72,6 +77,7 @@ static void recommend_bed_stop(struct recommend_bed *r)
     control_bed_run(&r->c, TD_SECOND);
     assert_true(r->is_stopped);
     td_recommend_loop_free(r->loop);
+    td_events_free(r->events);
     td_measure_client_free(r->measures);
     td_sight_free(r->sight);
     td_tally_free(r->tally);
@@ -254,6 +260,18 @@ static void test_an_eviction_for_want_of_memory_outlives_a_pause(void **state)
     recommend_bed_done(&r);
 }
 
+static size_t recommend_bed_events(struct recommend_bed *r, const char *reason)
+{
+    const struct td_json *list = control_bed_get(&r->c, "/api/v1/namespaces/default/events");
+    size_t count = 0;
+    for (const struct td_json *e = td_json_get(list, TD_STR("items"))->first; e; e = e->next) {
+        if (td_str_equal(td_json_get_str(e, TD_STR("reason"), TD_STR_EMPTY), td_str_from(reason))) {
+            count += (size_t)td_json_get_int64(e, TD_STR("count"), 1);
+        }
+    }
+    return count;
+}
+
 static void test_siblings_that_overlap_are_told(void **state)
 {
     (void)state;
@@ -267,6 +285,11 @@ static void test_siblings_that_overlap_are_told(void **state)
     control_bed_run(&r.c, 3 * TD_MINUTE);
     assert_int_equal(recommend_bed_condition(&r, "a", "ConflictingSelector").len, 0);
     assert_true(recommend_bed_condition(&r, "b", "ConflictingSelector").len > 0);
+    assert_int_equal(recommend_bed_events(&r, "ConflictingSelector"), 1);
+    recommend_bed_stop(&r); /* the next process does not say it again */
+    recommend_bed_start(&r);
+    control_bed_run(&r.c, 3 * TD_MINUTE);
+    assert_int_equal(recommend_bed_events(&r, "ConflictingSelector"), 1);
     assert_true(td_str_equal(recommend_bed_condition(&r, "lost", "ConfigUnsupported"),
                              TD_STR("Cannot read targetRef. Reason: Deployment default/nobody "
                                     "does not exist")));
