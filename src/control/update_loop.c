@@ -21,9 +21,34 @@ td_time update_now(const struct td_update_loop *loop)
     return td_clock_wall(td_loop_clock(loop->options.control.loop));
 }
 
+bool update_is_fresh(const struct td_update_loop *loop)
+{
+    const struct td_sight *sight = loop->options.control.sight;
+    return td_sight_is_synced(sight) && td_sight_age(sight) <= UPDATE_FRESH;
+}
+
+struct td_token_bucket *update_resizes(struct td_update_loop *loop)
+{
+    return loop->is_open ? &loop->turns.items[loop->turn_at]->state.resizes : &loop->resizes;
+}
+
 static void update_next(struct td_update_loop *loop);
 
 /* ---- The end of a pass ---- */
+
+static bool update_is_idle(const struct td_update_loop *loop)
+{
+    return loop->phase == UPDATE_IDLE && (!loop->unboost || update_unboost_is_idle(loop->unboost));
+}
+
+void update_settle(struct td_update_loop *loop)
+{
+    if (loop->stopped && update_is_idle(loop)) {
+        void (*stopped)(void *context) = loop->stopped;
+        loop->stopped = NULL;
+        stopped(loop->stopped_context);
+    }
+}
 
 static void update_close(struct td_update_loop *loop)
 {
@@ -43,11 +68,7 @@ static void update_finish(struct td_update_loop *loop)
     update_close(loop);
     loop->phase = UPDATE_IDLE;
     loop->last_pass = update_now(loop);
-    if (loop->stopped) {
-        void (*stopped)(void *context) = loop->stopped;
-        loop->stopped = NULL;
-        stopped(loop->stopped_context);
-    }
+    update_settle(loop);
 }
 
 static void update_skip(struct td_update_loop *loop, td_str why)
@@ -108,6 +129,24 @@ static void update_answered(void *context, const struct td_client_reply *reply)
     update_next(loop);
 }
 
+int update_patch_request(struct td_arena *arena, const struct td_vertical_pod *pod,
+                         const struct td_json *patch, bool is_resize, struct td_client_request *ret,
+                         struct td_error *err)
+{
+    td_auto_buf body;
+    td_buf_init(&body, TD_OBJECT_BYTES_MAX);
+    td_json_write(patch, &(struct td_json_format){.indent = 0}, &body);
+    const struct td_api_path path = {
+        .version = TD_STR("v1"),
+        .namespace = pod->meta.namespace,
+        .plural = TD_STR("pods"),
+        .name = pod->meta.name,
+        .subresource = is_resize ? TD_STR("resize") : TD_STR_EMPTY,
+    };
+    return td_verb_patch(arena, &path, TD_PATCH_JSON, td_arena_copy_str(arena, td_buf_str(&body)),
+                         NULL, ret, err);
+}
+
 static int update_request(struct td_update_loop *loop, struct td_client_request *ret,
                           struct td_error *err)
 {
@@ -118,18 +157,8 @@ static int update_request(struct td_update_loop *loop, struct td_client_request 
         options.uid = meta->uid; /* the pod that was judged, not another of its name */
         return td_verb_evict(&loop->arena, meta->namespace, meta->name, &options, ret, err);
     }
-    td_auto_buf body;
-    td_buf_init(&body, TD_OBJECT_BYTES_MAX);
-    td_json_write(action->patch, &(struct td_json_format){.indent = 0}, &body);
-    const struct td_api_path path = {
-        .version = TD_STR("v1"),
-        .namespace = meta->namespace,
-        .plural = TD_STR("pods"),
-        .name = meta->name,
-        .subresource = action->call == TD_UPDATER_RESIZE ? TD_STR("resize") : TD_STR_EMPTY,
-    };
-    return td_verb_patch(&loop->arena, &path, TD_PATCH_JSON,
-                         td_arena_copy_str(&loop->arena, td_buf_str(&body)), NULL, ret, err);
+    return update_patch_request(&loop->arena, action->pod, action->patch,
+                                action->call == TD_UPDATER_RESIZE, ret, err);
 }
 
 static void update_act(struct td_update_loop *loop)
@@ -290,12 +319,11 @@ static void update_collect(struct td_update_loop *loop)
 
 static void update_judge(struct td_update_loop *loop)
 {
-    const struct td_sight *sight = loop->options.control.sight;
     td_str trouble =
         loop->options.get_trouble ? loop->options.get_trouble(loop->options.context) : TD_STR_EMPTY;
     if (trouble.len > 0) {
         update_skip(loop, trouble);
-    } else if (!td_sight_is_synced(sight) || td_sight_age(sight) > UPDATE_FRESH) {
+    } else if (!update_is_fresh(loop)) {
         update_skip(loop, TD_STR("what is known of the cluster is not fresh"));
     } else {
         update_collect(loop);
@@ -392,6 +420,7 @@ int td_update_loop_new(const struct td_update_options *options, struct td_update
     loop->timer = td_timer_new(options->control.loop, update_tick, loop);
     loop->pause = td_timer_new(options->control.loop, update_resume, loop);
     update_tallies_init(loop);
+    loop->unboost = options->control.gates.cpu_startup_boost ? update_unboost_new(loop) : NULL;
     *ret = loop;
     return TD_OK;
 }
@@ -400,6 +429,9 @@ void td_update_loop_start(struct td_update_loop *loop)
 {
     loop->is_running = true;
     td_timer_set(loop->timer, loop->options.interval);
+    if (loop->unboost) {
+        update_unboost_start(loop->unboost);
+    }
 }
 
 void td_update_loop_stop(struct td_update_loop *loop, void (*done)(void *context), void *context)
@@ -410,12 +442,12 @@ void td_update_loop_stop(struct td_update_loop *loop, void (*done)(void *context
         td_timer_stop(loop->pause);
         update_finish(loop);
     }
-    if (loop->phase == UPDATE_IDLE) {
-        done(context);
-        return;
+    if (loop->unboost) {
+        update_unboost_stop(loop->unboost);
     }
     loop->stopped = done;
     loop->stopped_context = context;
+    update_settle(loop);
 }
 
 void td_update_loop_free(struct td_update_loop *loop)
@@ -423,6 +455,7 @@ void td_update_loop_free(struct td_update_loop *loop)
     if (!loop) {
         return;
     }
+    update_unboost_free(loop->unboost);
     if (loop->call) {
         td_client_cancel(loop->call);
     }

@@ -14,8 +14,9 @@
 #include "control/update_loop.h"
 
 struct td_client_call;
-struct td_queue;
+struct td_client_request;
 struct td_timer;
+struct update_unboost;
 
 /* What is remembered of a namespace between passes. */
 struct update_namespace {
@@ -72,10 +73,35 @@ struct td_update_loop {
     size_t events_told;
     int busy_count;
 
+    struct update_unboost *unboost; /* NULL: gate CPUStartupBoost is off */
     struct update_tallies tallies;
 };
 
 td_time update_now(const struct td_update_loop *loop);
+
+/* Is what is known of the cluster good enough to act on? */
+bool update_is_fresh(const struct td_update_loop *loop);
+
+/* A JSON patch to a pod, or to its resize subresource; texts are in the arena. */
+int update_patch_request(struct td_arena *arena, const struct td_vertical_pod *pod,
+                         const struct td_json *patch, bool is_resize, struct td_client_request *ret,
+                         struct td_error *err);
+
+/* The tokens of resizes, wherever they are lent to. */
+struct td_token_bucket *update_resizes(struct td_update_loop *loop);
+
+/* Tells whoever asked for the end when nothing is under way any more. */
+void update_settle(struct td_update_loop *loop);
+
+/* ---- update_unboost.c ---- */
+
+/* Before the sight starts, since it listens to pods. */
+struct update_unboost *update_unboost_new(struct td_update_loop *loop);
+void update_unboost_free(struct update_unboost *unboost);
+void update_unboost_start(struct update_unboost *unboost);
+/* Nothing new is begun; what is under way ends with update_settle. */
+void update_unboost_stop(struct update_unboost *unboost);
+bool update_unboost_is_idle(const struct update_unboost *unboost);
 
 /* ---- update_dry.c ---- */
 
@@ -92,3 +118,5 @@ void update_tally_skip(struct td_update_loop *loop, td_str why);
 void update_tally_pass(struct td_update_loop *loop);
 void update_tally_end(struct td_update_loop *loop); /* of a pass that was not skipped */
 void update_tally_result(struct td_update_loop *loop, enum td_updater_result result);
+void update_tally_unboost(struct td_update_loop *loop, const struct td_vpa *vpa, size_t pod_count,
+                          bool is_done);

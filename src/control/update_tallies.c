@@ -148,3 +148,14 @@ void update_tally_result(struct td_update_loop *loop, enum td_updater_result res
                      1);
     }
 }
+
+void update_tally_unboost(struct td_update_loop *loop, const struct td_vpa *vpa, size_t pod_count,
+                          bool is_done)
+{
+    td_str size = update_size(pod_count);
+    const td_str done[] = {size, vpa->meta.name, vpa->meta.namespace};
+    const td_str failed[] = {size, TD_STR("UnboostError"), vpa->meta.name, vpa->meta.namespace};
+    td_tally_add(is_done ? td_tally_series(loop->tallies.updated, done)
+                         : td_tally_series(loop->tallies.failed_updates, failed),
+                 1);
+}
