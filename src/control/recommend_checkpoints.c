@@ -111,6 +111,7 @@ static void checkpoints_answered(void *context, const struct td_client_reply *re
                     TD_LOG_C("error", err.message));
         td_timer_set(loop->timer, loop->options.interval);
         loop->phase = RECOMMEND_IDLE;
+        recommend_settle(loop);
         return;
     }
     const struct td_json *items = td_json_get(list, TD_STR("items"));

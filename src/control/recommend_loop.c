@@ -143,6 +143,15 @@ static void loop_enter(struct td_recommend_loop *loop, enum recommend_phase phas
     }
 }
 
+void recommend_settle(struct td_recommend_loop *loop)
+{
+    if (loop->stopped) {
+        void (*stopped)(void *context) = loop->stopped;
+        loop->stopped = NULL;
+        stopped(loop->stopped_context);
+    }
+}
+
 static void loop_finish(struct td_recommend_loop *loop)
 {
     td_time now = recommend_now(loop);
@@ -159,11 +168,7 @@ static void loop_finish(struct td_recommend_loop *loop)
     if (loop->ooms.count > 0 && !td_timer_is_set(loop->urgent)) {
         td_timer_set(loop->urgent, TD_RECOMMEND_URGENT_MS * TD_MILLISECOND);
     }
-    if (loop->stopped) {
-        void (*stopped)(void *context) = loop->stopped;
-        loop->stopped = NULL;
-        stopped(loop->stopped_context);
-    }
+    recommend_settle(loop);
 }
 
 static bool loop_target_exists(void *context, td_str namespace, td_str kind, td_str name)
@@ -384,6 +389,10 @@ void td_recommend_loop_stop(struct td_recommend_loop *loop, void (*done)(void *c
     if (loop->measure) {
         td_measure_cancel(loop->measure);
         loop->measure = NULL;
+    }
+    if (loop->page) { /* checkpoints are read from the first when it is started again */
+        td_client_cancel(loop->page);
+        loop->page = NULL;
     }
     if (loop->phase == RECOMMEND_IDLE) {
         done(context);

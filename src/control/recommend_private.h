@@ -104,6 +104,8 @@ struct td_recommend_loop {
 td_time recommend_now(const struct td_recommend_loop *loop);
 /* The job has something to do again. */
 void recommend_wake(struct td_recommend_loop *loop);
+/* The pass is over: tells whoever waits for that. */
+void recommend_settle(struct td_recommend_loop *loop);
 struct recommend_vpa *recommend_find(const struct td_recommend_loop *loop, td_str ns, td_str name);
 
 /* ---- recommend_vpas.c ---- */

@@ -323,6 +323,41 @@ static void test_checkpoints_go_with_their_vpa_only(void **state)
     recommend_bed_done(&r);
 }
 
+/* Stopped while checkpoints cannot be read, at any moment: the end is told, and nothing is written
+ * over them; started again it goes on with what they say. */
+static void test_a_stop_ends_while_checkpoints_cannot_be_read(void **state)
+{
+    (void)state;
+    static const td_duration moments[] = {TD_MILLISECOND, 61 * TD_SECOND, 10 * TD_MINUTE};
+    for (size_t i = 0; i < sizeof(moments) / sizeof(moments[0]); i++) {
+        struct recommend_bed r;
+        recommend_bed_init(&r);
+        recommend_bed_deploy(&r, "web", "500m,500000000", "");
+        recommend_bed_vpa(&r, "web", "web", "");
+        control_bed_run(&r.c, 5 * TD_MINUTE);
+        recommend_bed_stop(&r);
+        assert_non_null(control_bed_get(&r.c, CHECKPOINTS "/web-app"));
+        recommend_bed_start(&r);
+        control_bed_run(&r.c, TD_MINUTE - TD_MILLISECOND);
+        struct td_json *before = control_bed_get(&r.c, CHECKPOINTS "/web-app");
+        r.faults.api_error_share = 1;
+        control_bed_run(&r.c, moments[i]);
+        bool is_stopped = false;
+        td_recommend_loop_stop(r.loop, recommend_bed_stopped, &is_stopped);
+        control_bed_run(&r.c, TD_SECOND);
+        assert_true(is_stopped);
+        r.faults.api_error_share = 0;
+        control_bed_run(&r.c, 5 * TD_MINUTE);
+        struct td_json *after = control_bed_get(&r.c, CHECKPOINTS "/web-app");
+        assert_true(td_json_equal(before, after));
+        td_recommend_loop_start(r.loop);
+        control_bed_run(&r.c, 3 * TD_MINUTE);
+        after = control_bed_get(&r.c, CHECKPOINTS "/web-app");
+        assert_false(td_json_equal(before, after));
+        recommend_bed_done(&r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -332,6 +367,7 @@ int main(void)
         cmocka_unit_test(test_an_eviction_for_want_of_memory_outlives_a_pause),
         cmocka_unit_test(test_siblings_that_overlap_are_told),
         cmocka_unit_test(test_checkpoints_go_with_their_vpa_only),
+        cmocka_unit_test(test_a_stop_ends_while_checkpoints_cannot_be_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
