@@ -326,6 +326,21 @@ void horizontal_sync_filter(struct horizontal_sync *sync)
     horizontal_measures_ask(sync);
 }
 
+/* Without a behavior an earlier proposal, cut by the limit on growth at its time, goes on acting
+ * for the whole window. Upstream then grows the target with no reason at all, or with that for
+ * shrinking. */
+static void sync_name_reason(struct horizontal_sync *sync)
+{
+    struct td_hpa_pass *pass = &sync->pass;
+    int32_t current = pass->scale.spec_replicas;
+    if (pass->is_normalized && pass->desired > current && pass->proposed <= current &&
+        pass->normalized.stabilized.replicas > current) {
+        pass->rescale_reason = td_arena_format(
+            &sync->arena, "%d replicas were proposed within the stabilization window",
+            pass->normalized.stabilized.replicas);
+    }
+}
+
 void horizontal_sync_decide(struct horizontal_sync *sync)
 {
     struct td_hpa_answer *answers =
@@ -334,6 +349,7 @@ void horizontal_sync_decide(struct horizontal_sync *sync)
         answers[i] = horizontal_pods_answer(sync, &sync->questions[i]);
     }
     td_hpa_decide(&sync->pass, answers, horizontal_now(sync->loop));
+    sync_name_reason(sync);
     if (sync->item) {
         horizontal_tally_metrics(sync);
     }

@@ -94,6 +94,50 @@ static void test_custom_object_and_external_metrics(void **state)
     horizontal_bed_done(&h);
 }
 
+static void horizontal_bed_depth(struct horizontal_bed *h, const char *patch, int64_t replicas,
+                                 const char *event)
+{
+    assert_int_equal(control_bed_patch(&h->c, "/api/v1/namespaces/default/configmaps/mail", patch),
+                     200);
+    control_bed_run(&h->c, 15 * TD_SECOND);
+    assert_int_equal(horizontal_bed_replicas(h, "web"), replicas);
+    const struct td_json *events =
+        td_json_get(control_bed_get(&h->c, "/api/v1/namespaces/default/events?fieldSelector="
+                                           "involvedObject.name%3Dweb,reason%3DSuccessfulRescale"),
+                    TD_STR("items"));
+    bool is_told = false;
+    for (const struct td_json *item = events->first; item; item = item->next) {
+        td_str message = td_json_get_str(item, TD_STR("message"), TD_STR_EMPTY);
+        is_told = is_told || td_str_equal(message, td_str_from(event));
+    }
+    assert_true(is_told);
+}
+
+/* Every rescale has a reason, also where only an earlier proposal calls for it. */
+static void test_an_earlier_proposal_is_named_as_the_reason(void **state)
+{
+    (void)state;
+    struct horizontal_bed h;
+    horizontal_bed_init(&h);
+    horizontal_bed_deploy(&h, "web", 2, "10m,10Mi");
+    control_bed_create(&h.c, "/api/v1/namespaces/default/configmaps",
+                       "{'metadata':{'name':'mail','labels':{'metrics.tandem.dev/external':'true'"
+                       "}},'data':{'depth':'20'}}");
+    horizontal_bed_hpa(&h, HPAS, "web", "web",
+                       "'maxReplicas':20,'metrics':[{'type':'External','external':{'metric':{"
+                       "'name':'Depth'},'target':{'type':'AverageValue','averageValue':'10'}}}]");
+    control_bed_run(&h.c, TD_MINUTE);
+    horizontal_bed_depth(&h, "{'data':{'depth':'100'}}", 4,
+                         "New size: 4; reason: external metric Depth(nil) above target");
+    horizontal_bed_depth(&h, "{'data':{'depth':'40'}}", 8,
+                         "New size: 8; reason: 10 replicas were proposed within the stabilization "
+                         "window");
+    horizontal_bed_depth(&h, "{'data':{'depth':'10'}}", 10,
+                         "New size: 10; reason: 10 replicas were proposed within the stabilization "
+                         "window");
+    horizontal_bed_done(&h);
+}
+
 static void test_what_cannot_be_measured_stays(void **state)
 {
     (void)state;
@@ -416,6 +460,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cpu_scales_out_and_back_after_stabilisation),
         cmocka_unit_test(test_custom_object_and_external_metrics),
+        cmocka_unit_test(test_an_earlier_proposal_is_named_as_the_reason),
         cmocka_unit_test(test_what_cannot_be_measured_stays),
         cmocka_unit_test(test_two_hpas_over_one_target_both_stop),
         cmocka_unit_test(test_owners_tell_pods_apart_and_the_strategy_switches_live),
