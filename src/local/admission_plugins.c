@@ -53,6 +53,16 @@ static bool plugin_is_lasting(td_str name)
            td_str_equal(name, TD_STR("kube-public"));
 }
 
+/* Clients know a refusal by its cause. */
+static const struct td_json *plugin_cause(struct td_arena *arena, struct td_json *cause)
+{
+    struct td_json *causes = td_json_new_array(arena);
+    td_json_append(causes, cause);
+    struct td_json *details = td_json_new_object(arena);
+    td_json_set(arena, details, TD_STR("causes"), causes);
+    return details;
+}
+
 /* Controllers know this refusal by its cause, and do not try again. */
 static bool plugin_forbid_terminating(const struct td_admission_request *request,
                                       struct td_admission_verdict *ret)
@@ -64,17 +74,13 @@ static bool plugin_forbid_terminating(const struct td_admission_request *request
         arena, cause, TD_STR("message"),
         td_arena_format(arena, "namespace %.*s is being terminated", TD_STR_ARG(request->ns)));
     td_json_set_str(arena, cause, TD_STR("field"), TD_STR("metadata.namespace"));
-    struct td_json *causes = td_json_new_array(arena);
-    td_json_append(causes, cause);
-    struct td_json *details = td_json_new_object(arena);
-    td_json_set(arena, details, TD_STR("causes"), causes);
     (void)plugin_forbid(request,
                         td_arena_format(arena,
                                         "unable to create new content in namespace %.*s because "
                                         "it is being terminated",
                                         TD_STR_ARG(request->ns)),
                         ret);
-    ret->details = details;
+    ret->details = plugin_cause(arena, cause);
     return false;
 }
 
@@ -326,12 +332,18 @@ static bool plugin_resize(struct td_api *api, const struct td_admission_request 
     }
     td_str lacks = plugin_lack(arena, TD_STR_EMPTY, TD_STR("cpu"), &wanted, &offered);
     lacks = plugin_lack(arena, lacks, TD_STR("memory"), &wanted, &offered);
-    return lacks.len == 0 ||
-           plugin_forbid(request,
-                         td_arena_format(arena,
-                                         "node didn't have enough allocatable resources: %.*s",
-                                         TD_STR_ARG(lacks)),
-                         ret);
+    if (lacks.len == 0) {
+        return true;
+    }
+    struct td_json *cause = td_json_new_object(arena);
+    td_json_set_str(arena, cause, TD_STR("reason"), TD_STR("NodeCapacity"));
+    (void)plugin_forbid(request,
+                        td_arena_format(arena,
+                                        "node didn't have enough allocatable resources: %.*s",
+                                        TD_STR_ARG(lacks)),
+                        ret);
+    ret->details = plugin_cause(arena, cause);
+    return false;
 }
 
 bool td_admission_validate(struct td_api *api, const struct td_admission_request *request,

@@ -39,7 +39,7 @@ static td_str update_bed_trouble(void *context)
     return td_str_from(u->trouble);
 }
 
-static void update_bed_init(struct update_bed *u, bool uses_lease)
+static void update_bed_init_gated(struct update_bed *u, bool uses_lease, bool in_place)
 {
     *u = (struct update_bed){.trouble = ""};
     control_bed_init(&u->c);
@@ -60,7 +60,9 @@ static void update_bed_init(struct update_bed *u, bool uses_lease)
         .measures = u->measures,
         .tally = u->tally,
         .events = u->events,
-        .gates = {.heterogeneous_workloads = true, .pod_level_resources = true},
+        .gates = {.heterogeneous_workloads = true,
+                  .pod_level_resources = true,
+                  .in_place = in_place},
     };
     const struct td_recommend_options recommend = {
         .control = control,
@@ -93,6 +95,11 @@ static void update_bed_init(struct update_bed *u, bool uses_lease)
         "'template':{'metadata':{'labels':{'app':'web'},'annotations':{'usage.tandem.dev/app':"
         "'500m,300Mi'}},'spec':{'containers':[{'name':'app','image':'nginx','resources':{"
         "'requests':{'cpu':'100m','memory':'100Mi'}}}]}}}}");
+}
+
+static void update_bed_init(struct update_bed *u, bool uses_lease)
+{
+    update_bed_init_gated(u, uses_lease, false);
 }
 
 static void update_bed_vpa(struct update_bed *u, const char *mode)
@@ -205,12 +212,32 @@ static void test_nothing_is_evicted_while_something_is_wrong(void **state)
     update_bed_done(&u);
 }
 
+/* Mode InPlace: a size that no node has is asked for once, not in every pass. */
+static void test_what_no_node_has_is_not_asked_for_again(void **state)
+{
+    (void)state;
+    struct update_bed u;
+    update_bed_init_gated(&u, false, true);
+    update_bed_vpa(&u, "InPlace");
+    assert_int_equal(control_bed_patch(&u.c, VPAS "/web",
+                                       "{'spec':{'resourcePolicy':{'containerPolicies':[{"
+                                       "'containerName':'app','minAllowed':{'cpu':'50'}}]}}}"),
+                     200);
+    control_bed_run(&u.c, 20 * TD_MINUTE);
+    assert_true(update_bed_count(&u,
+                                 "vpa_updater_failed_in_place_update_attempts_total{"
+                                 "vpa_size_log2=\"2\",reason=\"InPlaceUpdateInfeasible\"") == 4);
+    assert_true(update_bed_count(&u, "vpa_updater_evicted_pods_total{") == 0);
+    update_bed_done(&u);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pods_are_resized_in_place_a_few_at_a_time),
         cmocka_unit_test(test_pods_that_come_back_unchanged_are_left_alone),
         cmocka_unit_test(test_nothing_is_evicted_while_something_is_wrong),
+        cmocka_unit_test(test_what_no_node_has_is_not_asked_for_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

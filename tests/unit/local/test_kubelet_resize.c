@@ -73,6 +73,33 @@ static void test_resize_reaches_the_engine(void **state)
                         "\"1Gi\"}}}],\"generation\":2}");
 }
 
+/* More than the node will ever have is refused at once; programs know it by its cause. */
+static void test_more_than_the_node_has_is_refused(void **state)
+{
+    struct nodes_bed *n = *state;
+    kubelet_bed_post(
+        n, "p", "", "'containers':[{" APP ",'resources':{'requests':{'cpu':'1','memory':'1Gi'}}}]");
+    bed_run(&n->bed, 2 * TD_SECOND);
+    bed_auto_answer answer;
+    bed_answer_init(&answer);
+    struct bed_request request = {
+        .method = "PATCH",
+        .target = "/api/v1/namespaces/n/pods/p/resize",
+        .content_type = "application/merge-patch+json",
+        .body =
+            TD_STR("{\"spec\":{\"containers\":[{\"name\":\"app\",\"image\":\"i\",\"resources\":{"
+                   "\"requests\":{\"cpu\":\"999\",\"memory\":\"9000Gi\"}}}]}}"),
+    };
+    bed_ask(&n->bed, &request, &answer);
+    assert_int_equal(answer.status, 403);
+    const char *body = td_buf_str(&answer.body).ptr;
+    assert_non_null(strstr(body,
+                           "\"message\":\"pods \\\"p\\\" is forbidden: node didn't have enough "
+                           "allocatable resources: cpu, requested: 999000, allocatable: "));
+    assert_non_null(strstr(body, "\"details\":{\"name\":\"p\",\"kind\":"
+                                 "\"pods\",\"causes\":[{\"reason\":\"NodeCapacity\"}]}"));
+}
+
 /* Who waits for room is asked by priority, then class, then time; room comes when others leave. */
 static void test_deferred_resizes_have_an_order(void **state)
 {
@@ -288,6 +315,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_resize_reaches_the_engine, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_more_than_the_node_has_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_deferred_resizes_have_an_order, setup, teardown),
         cmocka_unit_test_setup_teardown(test_memory_limit_below_use_waits, setup, teardown),
         cmocka_unit_test_setup_teardown(test_policy_restarts_one_container, setup, teardown),
