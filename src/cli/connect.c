@@ -1,5 +1,7 @@
 #include "cli/connect.h"
 
+#include <string.h>
+
 #include "base/env.h"
 #include "base/error.h"
 #include "base/limits.h"
@@ -10,7 +12,7 @@
 
 void td_connect_init(struct td_connect *connect, const char *command)
 {
-    *connect = (struct td_connect){.command = command};
+    *connect = (struct td_connect){.command = command, .namespace = TD_STR_EMPTY};
     td_arena_init(&connect->arena, TD_TREE_ARENA_BYTES_MAX);
 }
 
@@ -67,6 +69,8 @@ int td_connect_run(struct td_connect *connect, void (*ready)(void *context), voi
         const struct td_transport_http_options transport = {.loop = connect->loop,
                                                             .config = &connect->config};
         options.loop = connect->loop;
+        options.namespace = connect->namespace;
+        memcpy(options.needs, connect->needs, sizeof(options.needs));
         code = td_transport_http_new(&transport, &options.transport, &err);
     }
     code = code == TD_OK ? td_glance_new(&options, &connect->glance, &err) : code;

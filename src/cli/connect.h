@@ -8,15 +8,18 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "control/sight.h"
 #include "kube/kubeconfig.h"
 
 struct td_glance;
 struct td_loop;
 
 struct td_connect {
-    const char *command;    /* for messages */
-    const char *kubeconfig; /* --kubeconfig, or NULL */
-    const char *context;    /* --context, or NULL */
+    const char *command;        /* for messages */
+    const char *kubeconfig;     /* --kubeconfig, or NULL */
+    const char *context;        /* --context, or NULL */
+    td_str namespace;           /* only this one is looked at; empty: all */
+    bool needs[TD_SIGHT_COUNT]; /* as glance.h has it */
     struct td_arena arena;
     struct td_clock clock;
     struct td_kube_config config;

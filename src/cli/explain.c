@@ -133,6 +133,8 @@ int td_command_explain(int argc, char **argv)
         if (status == TD_EXIT_DONE) {
             run.subject.namespace =
                 run.namespace ? td_str_from(run.namespace) : run.connect.config.namespace;
+            run.connect.namespace = run.subject.namespace;
+            td_explain_needs(&run.subject, run.connect.needs);
             status = td_connect_run(&run.connect, explain_seen, &run);
         }
     }

@@ -157,6 +157,7 @@ int td_command_recommend(int argc, char **argv)
     if (status < 0) {
         status = td_connect_load(&run.connect);
         if (status == TD_EXIT_DONE) {
+            run.connect.namespace = td_str_from(run.namespace);
             status = td_connect_run(&run.connect, recommend_seen, &run);
         }
     }

@@ -69,6 +69,15 @@ int td_explain_parse_kind(td_str word, struct td_explain_subject *ret, struct td
                         TD_STR_ARG(word));
 }
 
+void td_explain_needs(const struct td_explain_subject *subject, bool needs[TD_SIGHT_COUNT])
+{
+    for (size_t kind = 0; kind < TD_SIGHT_COUNT; kind++) {
+        needs[kind] = (kind == TD_SIGHT_VPAS && subject->kind == TD_EXPLAIN_VPA) ||
+                      (kind == TD_SIGHT_HPAS && subject->kind == TD_EXPLAIN_HPA) ||
+                      (kind == TD_SIGHT_HVPAS && subject->kind == TD_EXPLAIN_HVPA);
+    }
+}
+
 /* ---- Saying ---- */
 
 void explain_title(struct td_explain *explain, td_str kind, td_str api_version, td_str more)
@@ -154,6 +163,10 @@ void explain_troubles(struct td_explain *explain, bool has_hook)
     }
     if (hook.len > 0) {
         explain_say(explain, "webhook", hook);
+    }
+    td_str rights = td_glance_rights_trouble(explain->glance, &explain->arena);
+    if (rights.len > 0) {
+        explain_say(explain, "rights", rights);
     }
 }
 
@@ -262,8 +275,12 @@ void explain_fail(struct td_explain *explain, int code, const char *message)
                                         "Pod", ""};
     td_str kind = subject->workload.len > 0 ? subject->workload : td_str_from(kinds[subject->kind]);
     struct td_explanation explanation = {.code = code, .text = TD_STR_EMPTY};
-    (void)td_error_set(&explanation.err, code, "%.*s %.*s/%.*s: %s", TD_STR_ARG(kind),
-                       TD_STR_ARG(subject->namespace), TD_STR_ARG(subject->name), message);
+    td_str rights = code == TD_NOT_FOUND
+                        ? td_glance_rights_trouble(explain->glance, &explain->arena)
+                        : TD_STR_EMPTY;
+    (void)td_error_set(&explanation.err, code, "%.*s %.*s/%.*s: %s%s%.*s", TD_STR_ARG(kind),
+                       TD_STR_ARG(subject->namespace), TD_STR_ARG(subject->name), message,
+                       rights.len > 0 ? "; " : "", TD_STR_ARG(rights));
     explain->fn(explain->context, &explanation);
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/str.h"
+#include "control/sight.h"
 
 struct td_explain;
 struct td_glance;
@@ -32,6 +33,9 @@ struct td_explain_subject {
 /* From a word such as "vpa", "deploy", "statefulsets.apps", as kubectl takes them; TD_INVALID with
  * the words that there are. Namespace and name stay as they are. */
 int td_explain_parse_kind(td_str word, struct td_explain_subject *ret, struct td_error *err);
+
+/* Which autoscalers must be readable (glance.h). */
+void td_explain_needs(const struct td_explain_subject *subject, bool needs[TD_SIGHT_COUNT]);
 
 /* Valid during the call. */
 struct td_explanation {

@@ -1,9 +1,12 @@
 #include "control/glance.h"
 
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/loop.h"
+#include "base/text.h"
 #include "base/timefmt.h"
 #include "control/measure_client.h"
 #include "control/tally.h"
@@ -191,13 +194,45 @@ static const char *glance_kind_name(enum td_sight_kind kind)
 }
 
 /* Nobody installed it: then there are no such objects. The sight is stricter, since for who writes
- * a missing VPA would make its checkpoints look left over. */
+ * a missing VPA would make its checkpoints look left over. What may not be listed, as nodes with
+ * the rights of one namespace, is told and does without, unless it is what was asked about. */
 static bool glance_is_absent(const struct td_glance *glance, size_t kind)
 {
     bool is_ours = kind == TD_SIGHT_VPAS || kind == TD_SIGHT_CHECKPOINTS ||
                    kind == TD_SIGHT_OWN_HPAS || kind == TD_SIGHT_HVPAS;
+    bool is_spare =
+        is_ours || kind == TD_SIGHT_HPAS || kind == TD_SIGHT_LIMIT_RANGES || kind == TD_SIGHT_NODES;
     const struct td_cache *cache = td_sight_cache(glance->sight, (enum td_sight_kind)kind);
-    return is_ours && td_cache_trouble(cache)->code == TD_NOT_FOUND;
+    int code = td_cache_trouble(cache)->code;
+    return (is_ours && code == TD_NOT_FOUND) ||
+           (is_spare && code == TD_DENIED && !glance->needs[kind]);
+}
+
+static void glance_note_denied(struct td_glance *glance)
+{
+    for (size_t kind = 0; kind < TD_SIGHT_COUNT; kind++) {
+        const struct td_cache *cache = td_sight_cache(glance->sight, (enum td_sight_kind)kind);
+        glance->is_denied[kind] =
+            !td_cache_is_synced(cache) && td_cache_trouble(cache)->code == TD_DENIED;
+    }
+}
+
+td_str td_glance_rights_trouble(const struct td_glance *glance, struct td_arena *arena)
+{
+    td_str names = TD_STR_EMPTY;
+    for (size_t kind = 0; kind < TD_SIGHT_COUNT; kind++) {
+        bool is_told =
+            glance->is_denied[kind] && (kind != TD_SIGHT_NODES || glance->needs[TD_SIGHT_HVPAS]);
+        if (is_told) {
+            names = td_arena_format(arena, "%.*s%s%s", TD_STR_ARG(names), names.len > 0 ? ", " : "",
+                                    glance_kind_name((enum td_sight_kind)kind));
+        }
+    }
+    return names.len == 0 ? names
+                          : td_arena_format(arena,
+                                            "these may not be listed, and count as if there were "
+                                            "none: %.*s; ask for the right to list them",
+                                            TD_STR_ARG(names));
 }
 
 static bool glance_is_synced(const struct td_glance *glance)
@@ -237,8 +272,9 @@ static void glance_poll(struct td_timer *timer, void *context)
     td_duration waited = td_clock_machine(td_loop_clock(glance->loop)) - glance->began;
     struct td_error err = TD_ERROR_INIT;
     if (glance_is_synced(glance)) {
+        glance_note_denied(glance);
         glance->measure =
-            td_measure_pods(glance->measures, TD_STR_EMPTY, TD_STR_EMPTY, &handler, glance);
+            td_measure_pods(glance->measures, glance->namespace, TD_STR_EMPTY, &handler, glance);
     } else if (glance_trouble(glance, waited > glance->patience, &err) != TD_OK) {
         glance_end(glance, err.code, &err);
     } else {
@@ -282,7 +318,8 @@ static void glance_answered(void *context, int code, const struct td_error *err)
 static int glance_make(struct td_glance *glance, struct td_log *log, struct td_error *err)
 {
     struct td_controllers_options defaults = td_controllers_options_default();
-    struct td_sight_options sight = {.loop = glance->loop, .client = glance->client, .log = log};
+    struct td_sight_options sight = {
+        .loop = glance->loop, .client = glance->client, .log = log, .namespace = glance->namespace};
     for (size_t kind = 0; kind < TD_SIGHT_COUNT; kind++) {
         sight.wants[kind] = true;
     }
@@ -303,6 +340,7 @@ static int glance_make(struct td_glance *glance, struct td_log *log, struct td_e
         .selection_strategy_gate = defaults.selection_strategy_gate,
     };
     defaults.recommend.control = control;
+    defaults.recommend.namespace = glance->namespace;
     defaults.update.control = control;
     defaults.horizontal.control = control;
     defaults.horizontal.serves_builtin = true; /* whoever serves it, it decides the same */
@@ -326,6 +364,8 @@ int td_glance_new(const struct td_glance_options *options, struct td_glance **re
     glance->measured = TD_TIME_NONE;
     glance->hook_renewed = TD_TIME_NONE;
     glance->patience = options->patience > 0 ? options->patience : GLANCE_PATIENCE;
+    glance->namespace = td_text_copy(options->namespace);
+    memcpy(glance->needs, options->needs, sizeof(glance->needs));
     glance->client = td_client_new(&client);
     glance->flow = td_client_flow_new(glance->client, TD_STR("glance"));
     glance->tally = td_tally_new();
@@ -375,5 +415,6 @@ void td_glance_free(struct td_glance *glance)
     td_timer_free(glance->poll);
     td_client_free(glance->client);
     td_tally_free(glance->tally);
+    td_text_free(glance->namespace);
     td_free(glance);
 }

@@ -26,6 +26,9 @@ struct td_glance_options {
     struct td_transport *transport; /* taken, also on failure */
     struct td_log *log;             /* may be NULL */
     td_duration patience;           /* machine's time until it gives up; 0: 30 s */
+    td_str namespace;               /* only this one is looked at; empty: all */
+    bool needs[TD_SIGHT_COUNT];     /* autoscalers without which there is nothing to say; pods and
+                                       workloads are always needed */
 };
 
 /* TD_OK, or why the cluster cannot be seen: one line in err. */
@@ -51,7 +54,11 @@ struct td_glance {
     bool has_hook;
     td_time hook_renewed; /* of the lease of the admission controller; TD_TIME_NONE: none */
 
-    struct td_timer *poll; /* private, as all below */
+    bool is_denied[TD_SIGHT_COUNT]; /* may not be listed: as if there were none */
+
+    td_str namespace; /* private, as all below; owned */
+    bool needs[TD_SIGHT_COUNT];
+    struct td_timer *poll;
     struct td_measure_call *measure;
     struct td_client_call *call;
     td_duration began;
@@ -72,3 +79,5 @@ td_time td_glance_now(const struct td_glance *glance);
 td_str td_glance_hook_trouble(const struct td_glance *glance, struct td_arena *arena);
 /* Why there are no fresh metrics, with the next step; empty: there are. */
 td_str td_glance_metrics_trouble(const struct td_glance *glance, struct td_arena *arena);
+/* What may not be listed, and so counts as not being there; empty: nothing. */
+td_str td_glance_rights_trouble(const struct td_glance *glance, struct td_arena *arena);

@@ -133,8 +133,8 @@ static void checkpoints_ask(struct td_recommend_loop *loop, td_str next)
 {
     td_auto_buf path;
     td_buf_init(&path, TD_MEASURE_PATH_BYTES_MAX);
-    const struct td_api_path collection = checkpoint_path(TD_STR_EMPTY, TD_STR_EMPTY);
-    (void)td_path_write(&collection, &path, NULL); /* fixed names and room */
+    const struct td_api_path collection = checkpoint_path(loop->options.namespace, TD_STR_EMPTY);
+    (void)td_path_write(&collection, &path, NULL); /* names that the sight has used, and room */
     td_path_add_query(&path, TD_STR("limit"), TD_STR(CHECKPOINT_PAGE));
     if (next.len > 0) {
         td_path_add_query(&path, TD_STR("continue"), next);

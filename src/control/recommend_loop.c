@@ -77,8 +77,8 @@ static void loop_measured(void *context, int code, const struct td_error *err)
 static void loop_measure(struct td_recommend_loop *loop)
 {
     static const struct td_measure_handler handler = {.pod = loop_sample, .done = loop_measured};
-    loop->measure =
-        td_measure_pods(loop->options.control.measures, TD_STR_EMPTY, TD_STR_EMPTY, &handler, loop);
+    loop->measure = td_measure_pods(loop->options.control.measures, loop->options.namespace,
+                                    TD_STR_EMPTY, &handler, loop);
 }
 
 /* ---- Phases ---- */

@@ -57,6 +57,7 @@ struct td_recommend_options {
     struct td_resource_list global_max; /* --container-recommendation-max-allowed-* */
     struct td_resource_list pod_max;    /* --pod-recommendation-max-allowed-* */
     td_str estimator;                   /* default of VPAs without the annotation */
+    td_str namespace;                   /* whose metrics and checkpoints are read; empty: of all */
     struct td_prometheus_options prometheus;
     /* Webhook not mutating (hook.h): its words become a condition of every VPA; empty: it works. */
     td_str (*get_hook_trouble)(void *context);

@@ -302,6 +302,17 @@ static int once_compare(const void *a, const void *b)
     return 0;
 }
 
+static td_str once_trouble(struct td_recommend_once *once)
+{
+    td_str metrics = td_glance_metrics_trouble(once->glance, &once->arena);
+    td_str rights = td_glance_rights_trouble(once->glance, &once->arena);
+    return metrics.len > 0 && rights.len > 0
+               ? td_arena_format(&once->arena, "%.*s; also, %.*s", TD_STR_ARG(metrics),
+                                 TD_STR_ARG(rights))
+           : rights.len > 0 ? rights
+                            : metrics;
+}
+
 static void once_end(struct td_recommend_once *once)
 {
     struct td_error err = TD_ERROR_INIT;
@@ -324,7 +335,7 @@ static void once_end(struct td_recommend_once *once)
         .items = once->sizes.items,
         .count = once->sizes.count,
         .unowned = once->unowned,
-        .trouble = td_glance_metrics_trouble(once->glance, &once->arena),
+        .trouble = once_trouble(once),
     };
     once->fn(once->context, &sizes);
 }

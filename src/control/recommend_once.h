@@ -44,7 +44,7 @@ struct td_right_sizes {
     const struct td_right_size *items; /* by namespace, workload, who sizes it, container */
     size_t count;
     size_t unowned; /* running pods without a controller, which no VPA can have */
-    td_str trouble; /* of metrics, with the next step; empty: none */
+    td_str trouble; /* of metrics and rights, with the next step; empty: none */
 };
 
 /* Valid during the call. */

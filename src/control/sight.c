@@ -344,6 +344,8 @@ static int sight_make_cache(struct td_sight *sight, const struct td_sight_option
     };
     bool is_pod = kind == TD_SIGHT_PODS;
     bool is_vpa = kind == TD_SIGHT_VPAS || kind == TD_SIGHT_CHECKPOINTS;
+    td_str namespace =
+        is_vpa && options->vpa_namespace.len > 0 ? options->vpa_namespace : options->namespace;
     const struct td_sight_row *row = &td_sight_rows[kind];
     sight->kinds[kind] = kind;
     const struct td_cache_options cache = {
@@ -352,7 +354,7 @@ static int sight_make_cache(struct td_sight *sight, const struct td_sight_option
         .group = td_str_from(row->group),
         .version = td_str_from(row->version),
         .plural = td_str_from(row->plural),
-        .namespace = is_vpa ? options->vpa_namespace : TD_STR_EMPTY,
+        .namespace = kind == TD_SIGHT_NODES ? TD_STR_EMPTY : namespace,
         .fields = fields,
         .field_count = sizeof(fields) / sizeof(fields[0]) - (is_pod ? 0 : 2),
         .struct_bytes = is_pod ? sizeof(struct td_sight_pod) : sizeof(struct td_sight_object),

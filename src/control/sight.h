@@ -82,6 +82,7 @@ struct td_sight_options {
     bool wants[TD_SIGHT_COUNT];
     struct td_log *log;   /* may be NULL */
     td_str vpa_namespace; /* --vpa-object-namespace: VPAs of this one only; empty: all */
+    td_str namespace;     /* all that is in a namespace of this one only; empty: of all */
     uint64_t seed;
 };
 
