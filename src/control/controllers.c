@@ -66,6 +66,12 @@ static td_str controllers_hook_trouble(void *context)
     return all->hook ? td_hook_trouble(all->hook) : TD_STR_EMPTY;
 }
 
+static bool controllers_is_exempt(void *context, td_str namespace)
+{
+    const struct td_controllers *all = context;
+    return all->hook && td_hook_is_exempt(all->hook, namespace);
+}
+
 /* Why pods must not be evicted: they would come back unchanged, or what is recommended is old. */
 static td_str controllers_trouble(void *context)
 {
@@ -111,6 +117,7 @@ static int recommender_make(struct td_controllers *all, const struct td_control 
     options.ignored_count = all->options.ignored_count;
     options.config.per_vpa_config = control->gates.per_vpa_config;
     options.get_hook_trouble = controllers_hook_trouble;
+    options.is_exempt = controllers_is_exempt;
     options.context = all;
     return td_recommend_loop_new(&options, &all->recommend, err);
 }
@@ -133,6 +140,7 @@ static int updater_make(struct td_controllers *all, const struct td_control *con
     options.config.ignored_namespaces = all->options.ignored_namespaces;
     options.config.ignored_namespace_count = all->options.ignored_count;
     options.get_trouble = controllers_trouble;
+    options.is_exempt = controllers_is_exempt;
     options.context = all;
     return td_update_loop_new(&options, &all->update, err);
 }

@@ -85,6 +85,9 @@ td_str td_hook_url(const struct td_hook *hook);
 /* Why pods are not mutated, in words for people, or empty: the last probe saw that they are. */
 td_str td_hook_trouble(const struct td_hook *hook);
 
+/* Are pods of the namespace never asked about? */
+bool td_hook_is_exempt(const struct td_hook *hook, td_str namespace);
+
 /* One review, as the server does it: `body` is an AdmissionReview, the answer is appended. Also
  * called by a local cluster in this process on a clock that no socket keeps up with. */
 void td_hook_review(struct td_hook *hook, td_str body, struct td_buf *answer);

@@ -168,7 +168,6 @@ struct td_json *hook_configuration_make(struct td_arena *arena, const struct td_
                                         enum hook_configuration which, td_str bundle_pem);
 /* Do the labels and webhooks of `found` say the same? */
 bool hook_configuration_is_same(const struct td_json *wanted, const struct td_json *found);
-bool hook_is_exempt(const struct td_hook *hook, td_str namespace);
 
 /* ---- hook_probe.c ---- */
 

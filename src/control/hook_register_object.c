@@ -20,7 +20,7 @@ td_str hook_configuration_plural(enum hook_configuration which)
                                   : TD_STR("validatingwebhookconfigurations");
 }
 
-bool hook_is_exempt(const struct td_hook *hook, td_str namespace)
+bool td_hook_is_exempt(const struct td_hook *hook, td_str namespace)
 {
     for (size_t i = 0; i < hook->options.exempt_count; i++) {
         if (td_str_equal(hook->options.exempt_namespaces[i], namespace)) {
@@ -157,7 +157,7 @@ static struct td_json *object_mutating(struct td_arena *arena, const struct td_h
     td_json_append(rules, object_rule(arena, &vpas));
     td_json_set(arena, webhook, TD_STR("rules"), rules);
     td_json_append(webhooks, webhook);
-    if (hook->options.probe_interval > 0 && hook_is_exempt(hook, hook->options.namespace)) {
+    if (hook->options.probe_interval > 0 && td_hook_is_exempt(hook, hook->options.namespace)) {
         td_json_append(webhooks, object_probe(arena, hook, bundle_pem));
     }
     for (struct td_json *w = webhooks->first; w; w = w->next) {

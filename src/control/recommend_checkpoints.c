@@ -402,6 +402,17 @@ static void collect_done(void *context, const struct td_client_reply *reply)
     recommend_wake(loop);
 }
 
+/* Namespaces that are not ours to look after may have a recommender of their own. */
+static bool collect_is_ours(const struct td_recommend_loop *loop, td_str namespace)
+{
+    for (size_t i = 0; i < loop->options.ignored_count; i++) {
+        if (td_str_equal(namespace, loop->options.ignored_namespaces[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static void collect_one(struct td_recommend_loop *loop, struct td_arena *arena,
                         const struct td_sight_object *object)
 {
@@ -438,6 +449,8 @@ void recommend_collect_checkpoints(struct td_recommend_loop *loop)
         td_sight_cache(loop->options.control.sight, TD_SIGHT_CHECKPOINTS);
     size_t position = 0;
     for (const struct td_sight_object *object; (object = td_cache_next(cache, &position));) {
-        collect_one(loop, &arena, object);
+        if (collect_is_ours(loop, object->head.namespace)) {
+            collect_one(loop, &arena, object);
+        }
     }
 }

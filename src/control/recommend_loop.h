@@ -61,6 +61,8 @@ struct td_recommend_options {
     struct td_prometheus_options prometheus;
     /* Webhook not mutating (hook.h): its words become a condition of every VPA; empty: it works. */
     td_str (*get_hook_trouble)(void *context);
+    /* The webhook leaves out new pods of the namespace; NULL: of none. */
+    bool (*is_exempt)(void *context, td_str namespace);
     void *context;
 };
 

@@ -19,13 +19,32 @@
 /* Metrics older than this many intervals are not presented as fresh. */
 #define STATUS_STALE_INTERVALS 5
 
+/* Why new pods of the VPA are not changed, and the reason for a condition; empty: they are. */
+static td_str status_hook_trouble(const struct td_recommend_loop *loop, struct td_arena *arena,
+                                  const struct td_vpa *object, td_str *ret_reason)
+{
+    const struct td_recommend_options *options = &loop->options;
+    td_str namespace = object->meta.namespace;
+    if (object->mode != TD_VPA_OFF && options->is_exempt &&
+        options->is_exempt(options->context, namespace)) {
+        *ret_reason = TD_STR("NamespaceExempt");
+        return td_arena_format(arena,
+                               "the webhook does not look at pods of namespace %.*s, so nobody "
+                               "evicts them",
+                               TD_STR_ARG(namespace));
+    }
+    *ret_reason = TD_STR("ProbeFailed");
+    return options->get_hook_trouble ? options->get_hook_trouble(options->context) : TD_STR_EMPTY;
+}
+
 static void status_conditions(struct td_recommend_loop *loop, struct td_arena *arena,
-                              const struct recommend_vpa *vpa, struct td_vpa_status *status)
+                              const struct recommend_vpa *vpa, const struct td_vpa *object,
+                              struct td_vpa_status *status)
 {
     td_time now = recommend_now(loop);
     const struct td_recommend_options *options = &loop->options;
-    td_str hook =
-        options->get_hook_trouble ? options->get_hook_trouble(options->context) : TD_STR_EMPTY;
+    td_str hook_reason;
+    td_str hook = status_hook_trouble(loop, arena, object, &hook_reason);
     bool is_stale = loop->last_metrics > 0 &&
                     now - loop->last_metrics > STATUS_STALE_INTERVALS * options->interval;
     td_str stale = TD_STR_EMPTY;
@@ -39,8 +58,8 @@ static void status_conditions(struct td_recommend_loop *loop, struct td_arena *a
                             TD_STR_EMPTY, vpa->config_error, now);
     td_vpa_status_condition(status, TD_STR("ConflictingSelector"), vpa->conflict.len > 0,
                             TD_STR("OverlapsOlder"), vpa->conflict, now);
-    td_vpa_status_condition(status, TD_STR("WebhookNotMutating"), hook.len > 0,
-                            TD_STR("ProbeFailed"), hook, now);
+    td_vpa_status_condition(status, TD_STR("WebhookNotMutating"), hook.len > 0, hook_reason, hook,
+                            now);
     td_vpa_status_condition(status, TD_STR("MetricsStale"), is_stale, TD_STR("NoRecentMetrics"),
                             stale, now);
 }
@@ -129,7 +148,7 @@ static int status_compute(struct td_recommend_loop *loop, struct td_arena *arena
         .pod_max = &loop->options.pod_max,
     };
     td_pod_level_recommend(arena, &terms, &ret->recommendation, &steps);
-    status_conditions(loop, arena, vpa, ret);
+    status_conditions(loop, arena, vpa, ret_object, ret);
     td_vpa_status_compare(ret, ret_object);
     return TD_OK;
 }

@@ -289,7 +289,7 @@ static void update_namespace_free(struct update_namespace *ns)
     td_free(ns);
 }
 
-/* The namespaces that have VPAs; others are forgotten. */
+/* The namespaces that have VPAs and whose pods can be changed; others are forgotten. */
 static void update_collect(struct td_update_loop *loop)
 {
     const struct td_cache *cache = td_sight_cache(loop->options.control.sight, TD_SIGHT_VPAS);
@@ -297,7 +297,11 @@ static void update_collect(struct td_update_loop *loop)
     td_vec_reset(&loop->turns);
     loop->turn_at = 0;
     for (const struct td_sight_object *object; (object = td_cache_next(cache, &position));) {
-        struct update_namespace *ns = update_namespace_of(loop, object->head.namespace);
+        td_str name = object->head.namespace;
+        if (loop->options.is_exempt && loop->options.is_exempt(loop->options.context, name)) {
+            continue;
+        }
+        struct update_namespace *ns = update_namespace_of(loop, name);
         struct update_namespace **place = ns && !ns->is_seen ? td_vec_push(&loop->turns) : NULL;
         if (place) {
             *place = ns;
@@ -326,6 +330,7 @@ static void update_judge(struct td_update_loop *loop)
     } else if (!update_is_fresh(loop)) {
         update_skip(loop, TD_STR("what is known of the cluster is not fresh"));
     } else {
+        update_tally_begin(loop);
         update_collect(loop);
         loop->busy_count = 0;
         update_next(loop);

@@ -26,6 +26,9 @@ struct td_update_options {
     size_t boost_syncs; /* --concurrent-cpu-startup-boost-syncs */
     /* Why evictions must wait, for people; empty: they need not (hook.h, recommend_loop.h). */
     td_str (*get_trouble)(void *context);
+    /* The webhook leaves out new pods of the namespace, so an eviction there brings nothing; NULL:
+     * of none. */
+    bool (*is_exempt)(void *context, td_str namespace);
     void *context;
 };
 

@@ -40,6 +40,11 @@ struct update_tallies {
     struct td_tally_family *updatable;
     struct td_tally_family *updated;
     struct td_tally_family *failed_updates;
+    struct td_tally_family *infeasible_skips;
+    struct td_tally_family *with_evictable;
+    struct td_tally_family *with_evicted;
+    struct td_tally_family *with_updatable;
+    struct td_tally_family *with_updated;
     struct td_tally_family *lease_invalid;
     struct td_tally_family *skipped;
     struct td_tally_family *steps;
@@ -115,6 +120,7 @@ size_t update_gather_pods(const struct td_sight *sight, struct td_arena *arena, 
 
 void update_tallies_init(struct td_update_loop *loop);
 void update_tally_skip(struct td_update_loop *loop, td_str why);
+void update_tally_begin(struct td_update_loop *loop);
 void update_tally_pass(struct td_update_loop *loop);
 void update_tally_end(struct td_update_loop *loop); /* of a pass that was not skipped */
 void update_tally_result(struct td_update_loop *loop, enum td_updater_result result);

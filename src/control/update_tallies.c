@@ -18,62 +18,86 @@ static td_str update_size(size_t pods)
     return td_str_from(names[size]);
 }
 
+static const struct td_tally_declaration update_rows[] = {
+    {.name = "vpa_updater_controlled_pods_total",
+     .help = "Pods under a VPA that acts.",
+     .kind = TD_TALLY_GAUGE,
+     .labels = {"vpa_size_log2", "update_mode"}},
+    {.name = "vpa_updater_evictable_pods_total",
+     .help = "Pods that would be evicted.",
+     .kind = TD_TALLY_GAUGE,
+     .labels = {"vpa_size_log2", "update_mode"}},
+    {.name = "vpa_updater_evicted_pods_total",
+     .help = "Pods evicted to apply a recommendation.",
+     .kind = TD_TALLY_COUNTER,
+     .labels = {"vpa_size_log2", "update_mode", "vpa_name", "vpa_namespace"}},
+    {.name = "vpa_updater_failed_eviction_attempts_total",
+     .help = "Evictions that failed.",
+     .kind = TD_TALLY_COUNTER,
+     .labels = {"vpa_size_log2", "update_mode", "reason", "vpa_name", "vpa_namespace"}},
+    {.name = "vpa_updater_in_place_updatable_pods_total",
+     .help = "Pods that would be resized in place.",
+     .kind = TD_TALLY_GAUGE,
+     .labels = {"vpa_size_log2"}},
+    {.name = "vpa_updater_in_place_updated_pods_total",
+     .help = "Pods resized in place.",
+     .kind = TD_TALLY_COUNTER,
+     .labels = {"vpa_size_log2", "vpa_name", "vpa_namespace"}},
+    {.name = "vpa_updater_failed_in_place_update_attempts_total",
+     .help = "Resizes in place that failed.",
+     .kind = TD_TALLY_COUNTER,
+     .labels = {"vpa_size_log2", "reason", "vpa_name", "vpa_namespace"}},
+    {.name = "vpa_updater_in_place_infeasible_skip_pods_total",
+     .help = "Resizes that were infeasible before and not tried again.",
+     .kind = TD_TALLY_COUNTER,
+     .labels = {"vpa_size_log2", "vpa_name", "vpa_namespace"}},
+    {.name = "vpa_updater_vpas_with_evictable_pods_total",
+     .help = "VPAs with pods that would be evicted.",
+     .kind = TD_TALLY_GAUGE,
+     .labels = {"vpa_size_log2", "update_mode"}},
+    {.name = "vpa_updater_vpas_with_evicted_pods_total",
+     .help = "VPAs with pods that were evicted.",
+     .kind = TD_TALLY_GAUGE,
+     .labels = {"vpa_size_log2", "update_mode"}},
+    {.name = "vpa_updater_vpas_with_in_place_updatable_pods_total",
+     .help = "VPAs with pods that would be resized in place.",
+     .kind = TD_TALLY_GAUGE,
+     .labels = {"vpa_size_log2"}},
+    {.name = "vpa_updater_vpas_with_in_place_updated_pods_total",
+     .help = "VPAs with pods that were resized in place.",
+     .kind = TD_TALLY_GAUGE,
+     .labels = {"vpa_size_log2"}},
+    {.name = "vpa_updater_admission_controller_status_invalid_total",
+     .help = "Passes skipped because of the lease of the admission controller.",
+     .kind = TD_TALLY_COUNTER,
+     .labels = {"reason"}},
+    {.name = "tandem_updater_skipped_passes_total",
+     .help = "Passes skipped, and why.",
+     .kind = TD_TALLY_COUNTER,
+     .labels = {"reason"}},
+    {.name = "vpa_updater_execution_latency_seconds",
+     .help = "Time spent in the steps of a pass.",
+     .kind = TD_TALLY_HISTOGRAM,
+     .labels = {"step"},
+     .buckets = update_steps,
+     .bucket_count = sizeof(update_steps) / sizeof(update_steps[0])},
+};
+
 void update_tallies_init(struct td_update_loop *loop)
 {
-    static const struct td_tally_declaration rows[] = {
-        {.name = "vpa_updater_controlled_pods_total",
-         .help = "Pods under a VPA that acts.",
-         .kind = TD_TALLY_GAUGE,
-         .labels = {"vpa_size_log2", "update_mode"}},
-        {.name = "vpa_updater_evictable_pods_total",
-         .help = "Pods that would be evicted.",
-         .kind = TD_TALLY_GAUGE,
-         .labels = {"vpa_size_log2", "update_mode"}},
-        {.name = "vpa_updater_evicted_pods_total",
-         .help = "Pods evicted to apply a recommendation.",
-         .kind = TD_TALLY_COUNTER,
-         .labels = {"vpa_size_log2", "update_mode", "vpa_name", "vpa_namespace"}},
-        {.name = "vpa_updater_failed_eviction_attempts_total",
-         .help = "Evictions that failed.",
-         .kind = TD_TALLY_COUNTER,
-         .labels = {"vpa_size_log2", "update_mode", "reason", "vpa_name", "vpa_namespace"}},
-        {.name = "vpa_updater_in_place_updatable_pods_total",
-         .help = "Pods that would be resized in place.",
-         .kind = TD_TALLY_GAUGE,
-         .labels = {"vpa_size_log2"}},
-        {.name = "vpa_updater_in_place_updated_pods_total",
-         .help = "Pods resized in place.",
-         .kind = TD_TALLY_COUNTER,
-         .labels = {"vpa_size_log2", "vpa_name", "vpa_namespace"}},
-        {.name = "vpa_updater_failed_in_place_update_attempts_total",
-         .help = "Resizes in place that failed.",
-         .kind = TD_TALLY_COUNTER,
-         .labels = {"vpa_size_log2", "reason", "vpa_name", "vpa_namespace"}},
-        {.name = "vpa_updater_admission_controller_status_invalid_total",
-         .help = "Passes skipped because of the lease of the admission controller.",
-         .kind = TD_TALLY_COUNTER,
-         .labels = {"reason"}},
-        {.name = "tandem_updater_skipped_passes_total",
-         .help = "Passes skipped, and why.",
-         .kind = TD_TALLY_COUNTER,
-         .labels = {"reason"}},
-        {.name = "vpa_updater_execution_latency_seconds",
-         .help = "Time spent in the steps of a pass.",
-         .kind = TD_TALLY_HISTOGRAM,
-         .labels = {"step"},
-         .buckets = update_steps,
-         .bucket_count = sizeof(update_steps) / sizeof(update_steps[0])},
-    };
     struct td_tally *tally = loop->options.control.tally;
     struct td_tally_family **families[] = {
         &loop->tallies.controlled,     &loop->tallies.evictable,
         &loop->tallies.evicted,        &loop->tallies.failed_evictions,
         &loop->tallies.updatable,      &loop->tallies.updated,
-        &loop->tallies.failed_updates, &loop->tallies.lease_invalid,
-        &loop->tallies.skipped,        &loop->tallies.steps,
+        &loop->tallies.failed_updates, &loop->tallies.infeasible_skips,
+        &loop->tallies.with_evictable, &loop->tallies.with_evicted,
+        &loop->tallies.with_updatable, &loop->tallies.with_updated,
+        &loop->tallies.lease_invalid,  &loop->tallies.skipped,
+        &loop->tallies.steps,
     };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        *families[i] = td_tally_declare(tally, &rows[i]);
+    for (size_t i = 0; i < sizeof(update_rows) / sizeof(update_rows[0]); i++) {
+        *families[i] = td_tally_declare(tally, &update_rows[i]);
     }
 }
 
@@ -89,14 +113,22 @@ void update_tally_end(struct td_update_loop *loop)
                      (double)(update_now(loop) - loop->began) / (double)TD_SECOND);
 }
 
+/* What is counted anew by each pass. */
+void update_tally_begin(struct td_update_loop *loop)
+{
+    struct td_tally_family *families[] = {
+        loop->tallies.controlled,     loop->tallies.evictable,    loop->tallies.updatable,
+        loop->tallies.with_evictable, loop->tallies.with_evicted, loop->tallies.with_updatable,
+        loop->tallies.with_updated,
+    };
+    for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
+        td_tally_clear(families[i]);
+    }
+}
+
 /* The pods and the candidates of the namespace that was at work. */
 void update_tally_pass(struct td_update_loop *loop)
 {
-    if (loop->turn_at == 0) {
-        td_tally_clear(loop->tallies.controlled);
-        td_tally_clear(loop->tallies.evictable);
-        td_tally_clear(loop->tallies.updatable);
-    }
     for (size_t i = 0; i < loop->pass.job_count; i++) {
         const struct td_updater_job *job = &loop->pass.jobs[i];
         const struct td_vpa *vpa = job->match->vpa;
@@ -109,6 +141,14 @@ void update_tally_pass(struct td_update_loop *loop)
         const td_str resized[] = {values[0], vpa->meta.name, vpa->meta.namespace};
         (void)td_tally_series(loop->tallies.evicted, named); /* 0 is a figure too */
         (void)td_tally_series(loop->tallies.updated, resized);
+        td_tally_add(td_tally_series(loop->tallies.infeasible_skips, resized),
+                     (double)job->skipped);
+        td_tally_add(td_tally_series(loop->tallies.with_evictable, values),
+                     job->evictions.count > 0);
+        td_tally_add(td_tally_series(loop->tallies.with_evicted, values), job->evicted > 0);
+        td_tally_add(td_tally_series(loop->tallies.with_updatable, values),
+                     job->in_place.count > 0);
+        td_tally_add(td_tally_series(loop->tallies.with_updated, values), job->resized > 0);
     }
 }
 

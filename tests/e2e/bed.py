@@ -78,7 +78,7 @@ def eventually(seconds, check, what):
             if value:
                 return value
             last = value
-        except (Refused, KeyError, IndexError, AssertionError, OSError) as error:
+        except (Refused, KeyError, IndexError, TypeError, AssertionError, OSError) as error:
             last = error
         if time.monotonic() > end:
             raise AssertionError(f"not within {seconds} s: {what}; last seen: {last!r}")

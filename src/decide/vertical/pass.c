@@ -503,6 +503,7 @@ static void take_eviction(struct td_updater_pass *pass, struct td_updater_job *j
         td_arena_format(arena, "VPA Updater evicted Pod %.*s to apply resource recommendation.",
                         TD_STR_ARG(pod->meta.name)));
     td_restriction_evicted(&job->restriction, pod);
+    job->evicted++;
     struct td_rebirth rebirth = {
         .requests = hash_requests(pod),
         .recommendation = hash_targets(candidate->recommendation),
@@ -556,6 +557,7 @@ void td_updater_pass_result(struct td_updater_pass *pass, enum td_updater_result
         td_updater_event(pass, pass->action.pod, pass->action.vpa, TD_STR("InPlaceResizedByVPA"),
                          TD_STR("Pod was resized in place by VPA Updater."));
         td_restriction_resized(&job->restriction, pass->action.pod);
+        job->resized++;
         if (pass->candidate->memory) {
             td_updater_state_settled(pass->candidate->memory);
         }

@@ -127,6 +127,9 @@ struct td_updater_job {
     struct td_updater_candidates evictions;
     size_t in_place_at;
     size_t eviction_at;
+    size_t evicted; /* done in this pass */
+    size_t resized;
+    size_t skipped; /* a resize that was infeasible before */
 };
 
 enum td_updater_phase { TD_PASS_READY, TD_PASS_WAITING, TD_PASS_ANNOTATING, TD_PASS_OVER };

@@ -83,6 +83,7 @@ static bool filter_in_place(struct td_updater_pass *pass, struct td_updater_job 
     case TD_IN_PLACE_EVICT:
         return vpa->mode == TD_VPA_IN_PLACE_OR_RECREATE;
     case TD_IN_PLACE_INFEASIBLE_CACHED:
+        job->skipped++;
         td_updater_event(pass, pod, vpa, TD_STR("InPlaceResizeSkipped"),
                          TD_STR("Previously recorded in-place update was infeasible, current "
                                 "recommendation is not lower than previous, skipping resize"));

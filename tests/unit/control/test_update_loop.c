@@ -30,6 +30,7 @@ struct update_bed {
     struct td_recommend_loop *recommend;
     struct td_update_loop *update;
     const char *trouble;
+    const char *exempt; /* namespace that the webhook leaves out; NULL: none */
     int stopped;
 };
 
@@ -37,6 +38,12 @@ static td_str update_bed_trouble(void *context)
 {
     const struct update_bed *u = context;
     return td_str_from(u->trouble);
+}
+
+static bool update_bed_is_exempt(void *context, td_str namespace)
+{
+    const struct update_bed *u = context;
+    return u->exempt && td_str_equal(namespace, td_str_from(u->exempt));
 }
 
 static void update_bed_init_gated(struct update_bed *u, bool uses_lease, bool in_place)
@@ -72,6 +79,8 @@ static void update_bed_init_gated(struct update_bed *u, bool uses_lease, bool in
         .checkpoints_gc_interval = 10 * TD_MINUTE,
         .checkpoints_timeout = TD_MINUTE,
         .writes_max = 10,
+        .is_exempt = update_bed_is_exempt,
+        .context = u,
     };
     const struct td_update_options update = {
         .control = control,
@@ -82,6 +91,7 @@ static void update_bed_init_gated(struct update_bed *u, bool uses_lease, bool in
         .lease_name = TD_STR("vpa-admission-controller"),
         .lease_timeout = TD_MINUTE,
         .get_trouble = update_bed_trouble,
+        .is_exempt = update_bed_is_exempt,
         .context = u,
     };
     assert_int_equal(td_recommend_loop_new(&recommend, &u->recommend, &err), TD_OK);
@@ -231,6 +241,29 @@ static void test_what_no_node_has_is_not_asked_for_again(void **state)
     update_bed_done(&u);
 }
 
+/* Pods of a namespace that the webhook leaves out would come back unchanged. */
+static void test_nothing_is_evicted_where_the_webhook_does_not_look(void **state)
+{
+    (void)state;
+    struct update_bed u;
+    update_bed_init(&u, false);
+    u.exempt = "default";
+    update_bed_vpa(&u, "Recreate");
+    control_bed_run(&u.c, 10 * TD_MINUTE);
+    assert_true(update_bed_count(&u, "vpa_updater_evicted_pods_total{") <= 0);
+    const struct td_json *vpa = control_bed_get(&u.c, VPAS "/web");
+    const struct td_json *condition = td_json_get_path(vpa, "status.conditions");
+    td_str reason = TD_STR_EMPTY;
+    for (condition = condition->first; condition; condition = condition->next) {
+        if (td_str_equal(td_json_get_str(condition, TD_STR("type"), TD_STR_EMPTY),
+                         TD_STR("WebhookNotMutating"))) {
+            reason = td_json_get_str(condition, TD_STR("reason"), TD_STR_EMPTY);
+        }
+    }
+    assert_true(td_str_equal(reason, TD_STR("NamespaceExempt")));
+    update_bed_done(&u);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -238,6 +271,7 @@ int main(void)
         cmocka_unit_test(test_pods_that_come_back_unchanged_are_left_alone),
         cmocka_unit_test(test_nothing_is_evicted_while_something_is_wrong),
         cmocka_unit_test(test_what_no_node_has_is_not_asked_for_again),
+        cmocka_unit_test(test_nothing_is_evicted_where_the_webhook_does_not_look),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
