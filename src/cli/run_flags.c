@@ -490,6 +490,7 @@ static int settle_words(struct td_run_flags *flags, struct td_error *err)
     if (code == TD_OK) {
         code = settle_word("pod-level-container-limitrange", flags->limit_range_text, "warn",
                            "reject", &options->hook.warns_of_limit_range, err);
+        options->update.config.warns_of_limit_range = options->hook.warns_of_limit_range;
     }
     if (code == TD_OK) {
         code = settle_word("hpa-selection-strategy", flags->strategy_text, "OwnerReference",

@@ -400,6 +400,19 @@ static void leave_alone(struct td_updater_pass *pass, struct td_updater_job *job
                                      TD_STR_ARG(candidate->pod->meta.name)));
 }
 
+/* The LimitRange for which admission would refuse the pod when it comes back; empty: none. */
+static td_str refusing_limit_range(const struct td_updater_pass *pass,
+                                   const struct td_vertical_pod *pod)
+{
+    const struct td_updater_input *input = &pass->input;
+    if (!pod->has_pod_level || !input->gates.pod_level_resources ||
+        input->config->warns_of_limit_range) {
+        return TD_STR_EMPTY;
+    }
+    const struct td_limit_ranges *limits = input->get_limits(input->context, pod->meta.namespace);
+    return limits && limits->container_name_count > 0 ? limits->container_names[0] : TD_STR_EMPTY;
+}
+
 static bool try_evict(struct td_updater_pass *pass, struct td_updater_job *job,
                       struct td_updater_candidate *candidate, td_time now)
 {
@@ -417,6 +430,11 @@ static bool try_evict(struct td_updater_pass *pass, struct td_updater_job *job,
     }
     if (!candidate->is_admitted) { /* the requirements were waived for a resize only */
         td_updater_note(pass, job, candidate->pod, candidate, TD_RULE_REQUIREMENTS, 0, detail);
+        return false;
+    }
+    td_str limit_range = refusing_limit_range(pass, candidate->pod);
+    if (limit_range.len > 0) {
+        td_updater_note(pass, job, candidate->pod, candidate, TD_RULE_LIMIT_RANGE, 0, limit_range);
         return false;
     }
     if (candidate->memory &&

@@ -41,6 +41,8 @@ struct td_updater_config {
     int64_t rate_burst;                 /* --eviction-rate-burst */
     bool in_place_ignores_requirements; /* --in-place-ignores-eviction-requirements */
     bool requirements_count_off;      /* containers of mode Off too, as upstream; for comparisons */
+    bool warns_of_limit_range;        /* --pod-level-container-limitrange=warn: such pods do come
+                                         back from an eviction */
     double min_confidence;            /* --min-confidence-to-apply; 0: none */
     const td_str *ignored_namespaces; /* --ignored-vpa-object-namespaces */
     size_t ignored_namespace_count;

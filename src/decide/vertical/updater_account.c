@@ -31,6 +31,9 @@ static const struct rule_text {
     [TD_RULE_REQUIREMENTS] = {"EvictionRequirements", "the eviction requirements are not met"},
     [TD_RULE_LEFT_ALONE] = {"LeftAlone",
                             "it came back unchanged after its evictions; is the webhook at work?"},
+    [TD_RULE_LIMIT_RANGE] = {"LimitRange",
+                             "it has pod-level resources and would be refused when it comes back, "
+                             "because of a LimitRange with an item of type Container"},
     [TD_RULE_RATE_LIMIT] = {"RateLimit", "the rate limit leaves no room in this pass"},
 };
 

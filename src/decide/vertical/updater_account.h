@@ -39,6 +39,7 @@ enum td_updater_rule {
     TD_RULE_OOM_NO_CHANGE,
     TD_RULE_REQUIREMENTS, /* evictionRequirements */
     TD_RULE_LEFT_ALONE,   /* came back unchanged after evictions */
+    TD_RULE_LIMIT_RANGE,  /* admission would not let it come back */
     TD_RULE_RATE_LIMIT,
 };
 

@@ -456,6 +456,51 @@ static void test_pass_rests_at_a_raised_pod_request(void **unused)
     }
 }
 
+/* A pod that admission would refuse for a LimitRange of containers is not evicted; it may be
+ * resized, and others may be evicted. */
+static void test_pass_spares_pods_that_could_not_come_back(void **unused)
+{
+    (void)unused;
+    static const td_str names[] = {TD_STR_INIT("small")};
+    static const struct td_limit_ranges ranges = {.container_names = names,
+                                                  .container_name_count = 1};
+    static const struct {
+        const struct td_limit_ranges *limits;
+        const char *mode;
+        bool has_pod_level;
+        bool is_gate_open;
+        bool warns;
+        int rule;
+    } rows[] = {
+        {&ranges, "Recreate", true, true, false, TD_RULE_LIMIT_RANGE},
+        {&ranges, "Recreate", true, true, true, TD_RULE_EVICTED},
+        {&ranges, "Recreate", true, false, false, TD_RULE_EVICTED},
+        {&ranges, "Recreate", false, true, false, TD_RULE_EVICTED},
+        {NULL, "Recreate", true, true, false, TD_RULE_EVICTED},
+        {&ranges, "InPlaceOrRecreate", true, true, false, TD_RULE_RESIZED},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct stage stage;
+        stage_init(&stage);
+        stage.limits = rows[i].limits;
+        stage.gates.pod_level_resources = rows[i].is_gate_open;
+        stage.config.warns_of_limit_range = rows[i].warns;
+        stage_add_workload(&stage, "ReplicaSet", "web", 2);
+        td_str policy =
+            td_arena_format(&stage.arena, "\"updatePolicy\":{\"updateMode\":\"%s\"}", rows[i].mode);
+        stage_add_vpa(&stage, "v", OLD, "ReplicaSet", "web", policy.ptr);
+        for (int p = 0; p < 2; p++) {
+            stage_add_pod(&stage, &(struct stage_pod){.name = p ? "b" : "a",
+                                                      .owner_kind = "ReplicaSet",
+                                                      .owner = "web"})
+                ->has_pod_level = rows[i].has_pod_level;
+        }
+        assert_int_equal(stage_pass(&stage), rows[i].rule != TD_RULE_LIMIT_RANGE);
+        assert_int_equal(stage_rule(&stage, "a"), rows[i].rule);
+        stage_done(&stage);
+    }
+}
+
 /* Every note reads as a sentence and as JSON with who, rule and numbers. */
 static void test_pass_accounts_for_every_pod(void **unused)
 {
@@ -512,6 +557,7 @@ int main(void)
         cmocka_unit_test(test_pass_waits_for_confidence),
         cmocka_unit_test(test_pass_resumes_where_the_rate_limit_stopped_it),
         cmocka_unit_test(test_pass_rests_at_a_raised_pod_request),
+        cmocka_unit_test(test_pass_spares_pods_that_could_not_come_back),
         cmocka_unit_test(test_pass_accounts_for_every_pod),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,6 +44,7 @@ struct stage {
     td_time now;
     td_time deadline;
     double confidence;
+    const struct td_limit_ranges *limits; /* of every namespace; NULL: none */
     enum td_updater_result evict_result;
     enum td_updater_result resize_result;
     struct stage_call calls[STAGE_MAX]; /* of the last pass, annotations left out */
@@ -232,8 +233,8 @@ static inline struct td_workload_source stage_source(struct stage *stage)
 
 static inline const struct td_limit_ranges *stage_limits(void *context, td_str namespace)
 {
-    (void)context, (void)namespace;
-    return NULL;
+    (void)namespace;
+    return ((struct stage *)context)->limits;
 }
 
 static inline double stage_confidence(void *context, const struct td_vpa *vpa)
