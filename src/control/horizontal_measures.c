@@ -404,7 +404,7 @@ static bool question_resolve(struct horizontal_question *question)
     if (question->metric->type != TD_HPA_OBJECT || !question->is_open) {
         return true;
     }
-    int code = td_sight_resource(sync->loop->options.control.sight, group, object->kind,
+    int code = td_sight_resource(sync->loop->options.control.sight, group, object->kind, 0,
                                  &question->resource, &err);
     if (code == TD_OK) {
         question->resource.group = td_arena_copy_str(&sync->arena, question->resource.group);

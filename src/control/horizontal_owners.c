@@ -207,7 +207,8 @@ static int owners_resource(struct horizontal_sync *sync, const struct td_owner_k
 {
     struct td_group_version gv = td_group_version_parse(key->api_version);
     struct td_error err = TD_ERROR_INIT;
-    int code = td_sight_resource(sync->loop->options.control.sight, gv.group, key->kind, ret, &err);
+    int code =
+        td_sight_resource(sync->loop->options.control.sight, gv.group, key->kind, 0, ret, &err);
     if (code != TD_NOT_FOUND) {
         return code;
     }

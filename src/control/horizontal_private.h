@@ -106,6 +106,8 @@ struct horizontal_sync {
     struct td_hpa_state *state;
     struct td_hpa_tracker *tracker;
     struct td_sight_resource resource; /* of the target */
+    size_t resource_at;                /* of those that serve its kind */
+    td_str scale_error;                /* of the first of them; empty: none was tried yet */
     struct td_json *scale;
     struct td_hpa_pass pass;
     struct td_hpa_account_selection selection;

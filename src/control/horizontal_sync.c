@@ -174,13 +174,24 @@ static void sync_fail_scale(struct horizontal_sync *sync, enum td_hpa_scale_faul
     sync_judge(sync, &scale);
 }
 
+static void sync_ask_scale(struct horizontal_sync *sync);
+
+/* A kind may be served by several resources, of which not all can be scaled: the first that answers
+ * counts, and when none does, what the first of all said. */
+static void sync_next_resource(struct horizontal_sync *sync, td_str error)
+{
+    sync->scale_error = sync->scale_error.len > 0 ? sync->scale_error : error;
+    sync->resource_at++;
+    sync_ask_scale(sync);
+}
+
 static void sync_scale_answered(void *context, const struct td_client_reply *reply)
 {
     struct horizontal_sync *sync = context;
     sync->call = NULL;
     td_str error;
     if (horizontal_read_scale(sync, reply, &error) != TD_OK) {
-        sync_fail_scale(sync, TD_HPA_SCALE_NOT_READ, error);
+        sync_next_resource(sync, error);
         return;
     }
     const struct td_json *status = td_json_get(sync->scale, TD_STR("status"));
@@ -214,10 +225,14 @@ static void sync_ask_scale(struct horizontal_sync *sync)
     }
     td_str group = td_group_version_parse(target->api_version).group;
     struct td_sight_resource found;
-    int code =
-        td_sight_resource(sync->loop->options.control.sight, group, target->kind, &found, &err);
+    int code = td_sight_resource(sync->loop->options.control.sight, group, target->kind,
+                                 sync->resource_at, &found, &err);
     if (code == TD_BUSY) {
         horizontal_sync_wait(sync, sync_ask_scale);
+        return;
+    }
+    if (code != TD_OK && sync->resource_at > 0) {
+        sync_fail_scale(sync, TD_HPA_SCALE_NOT_READ, sync->scale_error);
         return;
     }
     if (code != TD_OK) {

@@ -507,10 +507,10 @@ const struct td_workload_source *td_sight_source(struct td_sight *sight)
     return &sight->source;
 }
 
-int td_sight_resource(struct td_sight *sight, td_str group, td_str kind,
+int td_sight_resource(struct td_sight *sight, td_str group, td_str kind, size_t index,
                       struct td_sight_resource *ret, struct td_error *err)
 {
-    int code = td_sight_asked_resource(sight->asked, group, kind, 0, ret, err);
+    int code = td_sight_asked_resource(sight->asked, group, kind, index, ret, err);
     if (code == TD_NOT_FOUND) {
         (void)td_error_set(err, TD_NOT_FOUND, "no matches for kind \"%.*s\" in group \"%.*s\"",
                            TD_STR_ARG(kind), TD_STR_ARG(group));

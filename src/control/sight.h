@@ -130,13 +130,13 @@ const struct td_workload_source *td_sight_source(struct td_sight *sight);
  * What cannot be read is left out and said in the log once. */
 const struct td_limit_ranges *td_sight_limits(struct td_sight *sight, td_str namespace);
 
-/* The group, version and plural that serve a kind, by discovery; TD_BUSY: asked for, TD_NOT_FOUND
- * with upstream's words. */
+/* The group, version and plural that serve a kind, by discovery, number `index` of them in its
+ * order; TD_BUSY: asked for, TD_NOT_FOUND with upstream's words. */
 struct td_sight_resource {
     td_str group;
     td_str version;
     td_str plural;
     bool is_namespaced;
 };
-int td_sight_resource(struct td_sight *sight, td_str group, td_str kind,
+int td_sight_resource(struct td_sight *sight, td_str group, td_str kind, size_t index,
                       struct td_sight_resource *ret, struct td_error *err);

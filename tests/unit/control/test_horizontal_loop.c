@@ -414,6 +414,46 @@ static void test_a_custom_kind_is_scaled_and_owns_through_others(void **state)
     horizontal_bed_done(&h);
 }
 
+/* The kind is served by two resources, of which the first has no scale. */
+static void test_every_resource_of_a_kind_is_tried(void **state)
+{
+    (void)state;
+    struct horizontal_bed h;
+    horizontal_bed_init(&h);
+    control_bed_create(&h.c, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+                       "{'metadata':{'name':'boards.play.dev'},'spec':{'group':'play.dev','scope':"
+                       "'Namespaced','names':{'plural':'boards','singular':'board','kind':'Game',"
+                       "'listKind':'BoardList'},'versions':[{'name':'v1','served':true,'storage':"
+                       "true,'schema':{'openAPIV3Schema':{'type':'object'}}}]}}");
+    control_bed_run(&h.c, TD_SECOND);
+    control_bed_create(&h.c, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+                       KIND("games", "Game"));
+    control_bed_run(&h.c, TD_SECOND);
+    control_bed_create(&h.c, PLAY "games",
+                       "{'apiVersion':'play.dev/v1','kind':'Game','metadata':{'name':'chess'},"
+                       "'spec':{'replicas':2}}");
+    assert_int_equal(control_bed_patch(&h.c, PLAY "games/chess/status",
+                                       "{'status':{'replicas':2,'selector':'app=chess'}}"),
+                     200);
+    horizontal_bed_pod(&h, "chess-1", "400m,10Mi", "");
+    horizontal_bed_pod(&h, "chess-2", "400m,10Mi", "");
+    control_bed_run(&h.c, 6 * TD_MINUTE);
+    control_bed_create(&h.c, OWN_HPAS,
+                       "{'apiVersion':'autoscaling.tandem.dev/v2','kind':'HorizontalPodAutoscaler',"
+                       "'metadata':{'name':'chess'},'spec':{'scaleTargetRef':{'apiVersion':"
+                       "'play.dev/v1','kind':'Game','name':'chess'},'maxReplicas':9," CPU_50 "}}");
+    control_bed_run(&h.c, TD_MINUTE);
+    assert_int_equal(horizontal_bed_games(&h), 4); /* 80 % */
+    /* None has it: what the first said. */
+    assert_int_equal(control_bed_delete(&h.c, PLAY "games/chess"), 200);
+    control_bed_run(&h.c, TD_MINUTE);
+    assert_string_equal(horizontal_bed_condition(&h, OWN_HPAS, "chess", "AbleToScale"),
+                        "False/FailedGetScale");
+    assert_non_null(strstr(horizontal_bed_event(&h, "chess", "FailedGetScale"),
+                           "the server could not find the requested resource"));
+    horizontal_bed_done(&h);
+}
+
 /* The controller may read everything but the sets: who owns the pods cannot be known. */
 static void test_owners_that_may_not_be_read_are_told_and_all_pods_count(void **state)
 {
@@ -467,6 +507,7 @@ int main(void)
         cmocka_unit_test(test_our_own_kind_has_the_strategy_in_its_spec),
         cmocka_unit_test(test_a_metrics_outage_never_scales_in),
         cmocka_unit_test(test_a_custom_kind_is_scaled_and_owns_through_others),
+        cmocka_unit_test(test_every_resource_of_a_kind_is_tried),
         cmocka_unit_test(test_owners_that_may_not_be_read_are_told_and_all_pods_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -177,18 +177,20 @@ static void test_kinds_and_scales_are_asked_for_and_remembered(void **state)
     struct td_sight_resource resource;
     struct td_error err = TD_ERROR_INIT;
     assert_int_equal(
-        td_sight_resource(s.sight, TD_STR("apps"), TD_STR("Deployment"), &resource, &err), TD_BUSY);
+        td_sight_resource(s.sight, TD_STR("apps"), TD_STR("Deployment"), 0, &resource, &err),
+        TD_BUSY);
     control_bed_run(&s.c, TD_SECOND);
     assert_int_equal(s.settled, 1);
     assert_int_equal(
-        td_sight_resource(s.sight, TD_STR("apps"), TD_STR("Deployment"), &resource, &err), TD_OK);
+        td_sight_resource(s.sight, TD_STR("apps"), TD_STR("Deployment"), 0, &resource, &err),
+        TD_OK);
     assert_true(td_str_equal(resource.plural, TD_STR("deployments")));
     assert_true(td_str_equal(resource.version, TD_STR("v1")));
     assert_int_equal(
-        td_sight_resource(s.sight, TD_STR(""), TD_STR("ReplicationController"), &resource, &err),
+        td_sight_resource(s.sight, TD_STR(""), TD_STR("ReplicationController"), 0, &resource, &err),
         TD_OK);
     assert_int_equal(
-        td_sight_resource(s.sight, TD_STR("play.dev"), TD_STR("Game"), &resource, &err),
+        td_sight_resource(s.sight, TD_STR("play.dev"), TD_STR("Game"), 0, &resource, &err),
         TD_NOT_FOUND);
     assert_string_equal(err.message, "no matches for kind \"Game\" in group \"play.dev\"");
     control_bed_create(&s.c, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition);
