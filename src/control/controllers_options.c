@@ -55,7 +55,7 @@ static struct td_hook_options default_hook(void)
         .namespace = TD_STR("kube-system"),
         .service = TD_STR("vpa-webhook"),
         .secret = TD_STR("tandem-webhook-tls"),
-        .timeout_seconds = 30,
+        .timeout_seconds = 5,
         .lease_namespace = TD_STR("kube-system"),
         .lease_name = TD_STR("vpa-admission-controller"),
         .lease_interval = 10 * TD_SECOND,

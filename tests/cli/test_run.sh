@@ -130,13 +130,16 @@ say "and pods their size" soon 40 sizes
 say "the recommender has its lease" holder vpa-recommender-lease '[a-zA-Z0-9]'
 say "the updater too" holder vpa-updater '[a-zA-Z0-9]'
 say "the webhook is registered" webhooks
+waits() { api /apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations | grep -q '"timeoutSeconds":5[,}]'; }
+say "nobody waits long for it" waits
 say "metrics are told" sh -c "curl --silent $metrics/metrics | grep -q '^vpa_recommender_vpa_objects_count'"
 say "with their type" sh -c "curl --silent --head $metrics/metrics | grep -qi '^content-type: text/plain; version=0.0.4'"
 say "it is healthy" [ "$(own /healthz)" = ok ]
 say "it lives" [ "$(own /livez)" = ok ]
 say "its loops go round" [ "$(own /health-check)" = OK ]
 say "no other page" [ "$(curl --silent --output /dev/null --write-out '%{http_code}' "$metrics/nope")" = 404 ]
-say "nothing was missing" grep -qv 'permission is missing' "$work/run.err"
+lacks() { ! grep -q "$1" "$work/run.err"; }
+say "nothing was missing" lacks 'permission is missing'
 kill -TERM "$pid"
 wait "$pid"
 status=$?
