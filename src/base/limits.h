@@ -61,7 +61,15 @@
 #define TD_SIGHT_SCALES_MAX ((size_t)1 << 18)    /* scales that are remembered */
 #define TD_SIGHT_BUCKETS_MAX ((size_t)1 << 23)   /* different labels of pods, by namespace */
 #define TD_MEASURE_VERSION_BYTES_MAX 32
-#define TD_MEASURE_PATH_BYTES_MAX ((size_t)65536) /* a selector may be long */
+#define TD_MEASURE_PATH_BYTES_MAX ((size_t)65536)        /* a selector may be long */
+#define TD_PROMETHEUS_HEAD_BYTES_MAX ((size_t)64 << 10)  /* of an answer, its series left out */
+#define TD_PROMETHEUS_SERIES_BYTES_MAX ((size_t)4 << 20) /* one series, its points included */
+#define TD_PROMETHEUS_LABELS_MAX ((size_t)256)           /* of one series */
+#define TD_PROMETHEUS_DEPTH_MAX 8                        /* an answer has seven levels */
+#define TD_PROMETHEUS_QUERY_BYTES_MAX ((size_t)16 << 10) /* one query before it is escaped */
+#define TD_HISTORY_STEPS_MAX 256                         /* points of one series in one answer */
+#define TD_HISTORY_POINTS_MAX ((size_t)1 << 22) /* of all series, between asking and learning */
+#define TD_HISTORY_CONTAINERS_MAX ((size_t)1 << 22)
 #define TD_RECOMMEND_URGENT_MS 1000 /* from an OOM to the checkpoint that knows of it */
 #define TD_UPDATE_ARENA_BYTES_MAX ((size_t)2 << 30) /* pods and VPAs of one namespace */
 #define TD_RECOMMEND_CONTAINERS_MAX 1024            /* of one VPA */

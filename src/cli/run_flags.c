@@ -80,8 +80,8 @@ static const struct flag_row flag_rows[] = {
     {"recommender-name", FLAG_TEXT, AT_R(name), 0, 0, NULL,
      "VPAs that name this recommender; `default` also those that name none"},
     {"storage", FLAG_TEXT, AT(storage_text), 0, 0, NULL,
-     "where history comes from at the start: `checkpoint` or `prometheus`; unset, Prometheus when "
-     "its address is given"},
+     "where history comes from at the start: `checkpoint`, or `prometheus` besides; unset, "
+     "Prometheus when its address is given"},
     {"checkpoints-gc-interval", FLAG_DURATION, AT_R(checkpoints_gc_interval), FLAG_TINY, 0, NULL,
      "between two looks for checkpoints without a VPA"},
     {"checkpoints-timeout", FLAG_DURATION, AT_R(checkpoints_timeout), FLAG_TINY, 0, NULL,
@@ -140,29 +140,39 @@ static const struct flag_row flag_rows[] = {
      "by which memory grows after an OOM"},
     {"oom-min-bump-up-bytes", FLAG_DOUBLE, AT_R(config.oom_min_bump_up), 0, 0, NULL,
      "by which it grows at least"},
-    {"prometheus-address", FLAG_TEXT, AT_P(address), 0, 0, NULL, "of the history"},
-    {"prometheus-cadvisor-job-name", FLAG_TEXT, AT_P(job), 0, 0, NULL, "job of the containers"},
+    {"prometheus-address", FLAG_TEXT, AT_P(address), 0, 0, NULL,
+     "URL of a Prometheus from which history is learnt at the start"},
+    {"prometheus-insecure", FLAG_BOOL, AT_P(is_insecure), 0, 0, NULL,
+     "its certificate is not verified"},
+    {"prometheus-cadvisor-job-name", FLAG_TEXT, AT_P(job), 0, 0, NULL,
+     "`job` of the series of containers; empty: any"},
     {"prometheus-query-timeout", FLAG_SPAN, AT_P(query_timeout), FLAG_TINY, 0, NULL,
-     "of one query"},
+     "of one query; all of them together may take three times as long"},
     {"prometheus-bearer-token", FLAG_TEXT, AT_P(bearer_token), 0, 0, NULL, "for Prometheus"},
     {"prometheus-bearer-token-file", FLAG_TEXT, AT(bearer_file), 0, 0, NULL, "the same in a file"},
-    {"username", FLAG_TEXT, AT_P(username), 0, 0, NULL, "for Prometheus"},
+    {"username", FLAG_TEXT, AT_P(username), 0, 0, NULL,
+     "for Prometheus; unset, `$PROMETHEUS_USERNAME` and `$PROMETHEUS_PASSWORD`"},
     {"password", FLAG_TEXT, AT_P(password), 0, 0, NULL, "for Prometheus"},
-    {"history-length", FLAG_SPAN, AT_P(history_length), FLAG_TINY, 0, NULL, "read of Prometheus"},
-    {"history-resolution", FLAG_SPAN, AT_P(history_resolution), FLAG_TINY, 0, NULL, "of it"},
-    {"history-cpu-metric", FLAG_TEXT, AT_P(cpu_metric), 0, 0, NULL, "name of the series"},
-    {"history-memory-metric", FLAG_TEXT, AT_P(memory_metric), 0, 0, NULL, "name of the series"},
-    {"pod-label-prefix", FLAG_TEXT, AT_P(pod_label_prefix), 0, 0, NULL, "of labels of pods"},
+    {"history-length", FLAG_SPAN, AT_P(history_length), FLAG_TINY, 0, NULL,
+     "how far back Prometheus is asked"},
+    {"history-resolution", FLAG_SPAN, AT_P(history_resolution), 1, 0, NULL,
+     "between two samples of it, and the window of its rates"},
+    {"history-cpu-metric", FLAG_TEXT, AT_P(cpu_metric), 0, 0, NULL,
+     "a counter of seconds, by container"},
+    {"history-memory-metric", FLAG_TEXT, AT_P(memory_metric), 0, 0, NULL,
+     "a gauge of bytes, by container"},
+    {"pod-label-prefix", FLAG_TEXT, AT_P(pod_label_prefix), 0, 0, NULL,
+     "what labels of pods begin with in the series that has them"},
     {"metric-for-pod-labels", FLAG_TEXT, AT_P(pod_labels_metric), 0, 0, NULL,
-     "series that has them"},
+     "query for the labels of pods that are gone; empty: only pods that are there have a history"},
     {"pod-namespace-label", FLAG_TEXT, AT_P(pod_namespace_label), 0, 0, NULL, "in that series"},
     {"pod-name-label", FLAG_TEXT, AT_P(pod_name_label), 0, 0, NULL, "in that series"},
     {"container-namespace-label", FLAG_TEXT, AT_P(container_namespace_label), 0, 0, NULL,
      "in the series of containers"},
     {"container-pod-name-label", FLAG_TEXT, AT_P(container_pod_name_label), 0, 0, NULL,
-     "in the series of containers"},
+     "in the series of containers; today's cAdvisor has `pod`"},
     {"container-name-label", FLAG_TEXT, AT_P(container_name_label), 0, 0, NULL,
-     "in the series of containers"},
+     "in the series of containers; today's cAdvisor has `container`"},
 
     {"updater-interval", FLAG_DURATION, AT_U(interval), FLAG_TINY, 0, "Updater",
      "between two passes"},
@@ -551,7 +561,7 @@ static int settle_quantities(struct td_arena *arena, struct td_run_flags *flags,
     return code;
 }
 
-static int settle_prometheus(struct td_arena *arena, struct td_run_flags *flags,
+static int settle_prometheus(struct td_arena *arena, struct td_run_flags *flags, td_env_fn env,
                              struct td_error *err)
 {
     struct td_prometheus_options *prometheus = &flags->controllers.recommend.prometheus;
@@ -575,6 +585,12 @@ static int settle_prometheus(struct td_arena *arena, struct td_run_flags *flags,
         }
         prometheus->bearer_token = td_str_trim(token);
     }
+    td_str username = td_str_from(env ? env("PROMETHEUS_USERNAME", NULL) : NULL);
+    td_str password = td_str_from(env ? env("PROMETHEUS_PASSWORD", NULL) : NULL);
+    if (prometheus->username.len == 0 && username.len > 0 && password.len > 0) {
+        prometheus->username = username;
+        prometheus->password = password;
+    }
     return TD_OK;
 }
 
@@ -592,7 +608,8 @@ static size_t settle_list(struct td_arena *arena, td_str text, const td_str **re
     return count;
 }
 
-static int flags_settle(struct td_arena *arena, struct td_run_flags *flags, struct td_error *err)
+static int flags_settle(struct td_arena *arena, struct td_run_flags *flags, td_env_fn env,
+                        struct td_error *err)
 {
     struct td_controllers_options *options = &flags->controllers;
     options->ignored_count = settle_list(arena, flags->ignored_text, &options->ignored_namespaces);
@@ -606,7 +623,7 @@ static int flags_settle(struct td_arena *arena, struct td_run_flags *flags, stru
     code = code == TD_OK ? settle_gates(flags, err) : code;
     code = code == TD_OK ? settle_words(flags, err) : code;
     code = code == TD_OK ? settle_quantities(arena, flags, err) : code;
-    return code == TD_OK ? settle_prometheus(arena, flags, err) : code;
+    return code == TD_OK ? settle_prometheus(arena, flags, env, err) : code;
 }
 
 /* ---- The command line ---- */
@@ -685,7 +702,7 @@ int td_run_flags_parse(struct td_arena *arena, int argc, char **argv, td_env_fn 
         }
         at += taken;
     }
-    int code = flags_settle(arena, &flags, err);
+    int code = flags_settle(arena, &flags, env, err);
     if (code == TD_OK) {
         *ret = flags;
     }

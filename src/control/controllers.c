@@ -43,7 +43,9 @@ td_str controllers_silence(const struct controllers_one *one, struct td_arena *a
     td_time last = TD_TIME_NONE;
     if (one->kind == TD_CONTROLLER_RECOMMENDER) {
         interval = all->options.recommend.interval;
-        last = td_recommend_loop_last(all->recommend);
+        last = td_recommend_loop_is_reading(all->recommend)
+                   ? controllers_now(all)
+                   : td_recommend_loop_last(all->recommend);
     } else if (one->kind == TD_CONTROLLER_UPDATER) {
         interval = all->options.update.interval;
         last = td_update_loop_last(all->update);
@@ -115,6 +117,7 @@ static int recommender_make(struct td_controllers *all, const struct td_control 
     options.control = *control;
     options.ignored_namespaces = all->options.ignored_namespaces;
     options.ignored_count = all->options.ignored_count;
+    options.vpa_namespace = all->options.vpa_namespace;
     options.config.per_vpa_config = control->gates.per_vpa_config;
     options.get_hook_trouble = controllers_hook_trouble;
     options.is_exempt = controllers_is_exempt;

@@ -78,6 +78,9 @@ static void checkpoints_load(struct td_recommend_loop *loop, struct td_arena *ar
                                    recommend_now(loop), &err);
         td_time updated = td_time_from_instant(checkpoint.last_update);
         vpa->remembered = code == TD_OK && updated > vpa->remembered ? updated : vpa->remembered;
+        if (code == TD_OK) {
+            recommend_history_cover(loop, vpa->key, &checkpoint);
+        }
     }
     if (code != TD_OK) {
         td_log_line(loop->options.control.log, TD_LOG_WARN, "a checkpoint is passed over",

@@ -118,10 +118,10 @@ static void loop_enter(struct td_recommend_loop *loop, enum recommend_phase phas
         [RECOMMEND_METRICS] = "LoadMetrics",
         [RECOMMEND_STATUSES] = "UpdateVPAs",
         [RECOMMEND_CHECKPOINTS] = "MaintainCheckpoints",
-        [RECOMMEND_GC] = "GarbageCollect",
+        [RECOMMEND_GC] = "GarbageCollect", /* the others are no steps of every pass */
     };
     td_time now = recommend_now(loop);
-    if (loop->phase != RECOMMEND_IDLE && loop->phase != RECOMMEND_HISTORY) {
+    if (steps[loop->phase]) {
         recommend_tally_step(loop, steps[loop->phase], now - loop->phase_began);
     }
     loop->phase = phase;
@@ -130,6 +130,8 @@ static void loop_enter(struct td_recommend_loop *loop, enum recommend_phase phas
         loop_measure(loop);
     } else if (phase == RECOMMEND_HISTORY) {
         recommend_read_checkpoints(loop);
+    } else if (phase == RECOMMEND_PROMETHEUS) {
+        recommend_history_start(loop);
     } else if (phase == RECOMMEND_STATUSES) {
         recommend_find_stanzas(loop);
         recommend_tally_begin(loop);
@@ -216,7 +218,12 @@ static enum recommend_phase loop_next_phase(const struct td_recommend_loop *loop
     case RECOMMEND_VPAS:
         return loop->has_history ? RECOMMEND_PODS : RECOMMEND_HISTORY;
     case RECOMMEND_PODS:
-        return loop->is_urgent_only ? RECOMMEND_STATUSES : RECOMMEND_METRICS;
+        if (loop->is_urgent_only) {
+            return RECOMMEND_STATUSES;
+        }
+        return loop->history ? RECOMMEND_PROMETHEUS : RECOMMEND_METRICS;
+    case RECOMMEND_PROMETHEUS: /* when it failed the pass begins anew, with checkpoints alone */
+        return loop->has_history ? RECOMMEND_METRICS : RECOMMEND_VPAS;
     case RECOMMEND_METRICS:
         return loop->is_looking ? RECOMMEND_IDLE : RECOMMEND_STATUSES;
     case RECOMMEND_STATUSES:
@@ -228,13 +235,14 @@ static enum recommend_phase loop_next_phase(const struct td_recommend_loop *loop
     }
 }
 
-/* Somebody who looks once cannot wait for the next pass: true, the targets of some VPAs are being
- * asked for, and the job comes back. */
+/* Somebody who looks once cannot wait for the next pass, nor can history that is read once: true,
+ * the targets of some VPAs are being asked for, and the job comes back. */
 static bool loop_awaits_targets(struct td_recommend_loop *loop)
 {
     size_t position = 0;
     const struct td_map_entry *entry;
-    if (!loop->is_looking || loop->look_tries++ >= LOOP_LOOK_TRIES_MAX) {
+    bool is_awaited = loop->is_looking || (loop->is_running && !loop->has_history);
+    if (!is_awaited || loop->look_tries++ >= LOOP_LOOK_TRIES_MAX) {
         return false;
     }
     while ((entry = td_map_next(&loop->vpas, &position))) {
@@ -245,6 +253,17 @@ static bool loop_awaits_targets(struct td_recommend_loop *loop)
         }
     }
     return false;
+}
+
+/* The same of pods whose owners are being asked for. */
+static bool loop_awaits_owners(struct td_recommend_loop *loop)
+{
+    if (!loop->is_running || !loop->history || loop->is_urgent_only || loop->dirty.count == 0 ||
+        loop->look_tries++ >= LOOP_LOOK_TRIES_MAX) {
+        return false;
+    }
+    (void)td_queue_add_after(loop->work, TD_STR("pass"), LOOP_LOOK_PAUSE, NULL); /* as above */
+    return true;
 }
 
 /* One step of the pass; false: it waits for an answer, or is over. */
@@ -264,6 +283,15 @@ static bool loop_step(struct td_recommend_loop *loop)
         if (loop->is_urgent_only) {
             recommend_feed_ooms(loop);
         }
+        if (loop_awaits_owners(loop)) {
+            return false;
+        }
+        break;
+    case RECOMMEND_PROMETHEUS:
+        if (!recommend_history_is_over(loop)) {
+            return false;
+        }
+        recommend_history_free(loop);
         break;
     case RECOMMEND_HISTORY:
     case RECOMMEND_METRICS:
@@ -362,6 +390,7 @@ int td_recommend_loop_new(const struct td_recommend_options *options,
     loop->turns.count_max = TD_CACHE_OBJECTS_MAX;
     recommend_tallies_init(loop);
     int code = recommend_pods_init(loop, err);
+    code = code == TD_OK ? recommend_history_new(loop, err) : code;
     if (code != TD_OK) {
         td_recommend_loop_free(loop);
         return code;
@@ -373,6 +402,7 @@ int td_recommend_loop_new(const struct td_recommend_options *options,
 void td_recommend_loop_start(struct td_recommend_loop *loop)
 {
     loop->is_running = true;
+    loop->look_tries = 0;
     if (!loop->is_watching) {
         loop->is_watching = true; /* also while another process leads */
         td_cache_start(loop->evictions);
@@ -393,6 +423,10 @@ void td_recommend_loop_stop(struct td_recommend_loop *loop, void (*done)(void *c
     if (loop->page) { /* checkpoints are read from the first when it is started again */
         td_client_cancel(loop->page);
         loop->page = NULL;
+    }
+    if (loop->phase == RECOMMEND_PROMETHEUS) {
+        recommend_history_stop(loop);
+        loop_enter(loop, RECOMMEND_IDLE);
     }
     if (loop->phase == RECOMMEND_IDLE) {
         done(context);
@@ -428,6 +462,7 @@ void td_recommend_loop_free(struct td_recommend_loop *loop)
     if (loop->page) {
         td_client_cancel(loop->page);
     }
+    recommend_history_free(loop);
     recommend_pods_done(loop);
     size_t position = 0;
     const struct td_map_entry *entry;
@@ -460,7 +495,13 @@ td_time td_recommend_loop_measured(const struct td_recommend_loop *loop)
     return loop->last_metrics > 0 ? loop->last_metrics : TD_TIME_NONE;
 }
 
+bool td_recommend_loop_is_reading(const struct td_recommend_loop *loop)
+{
+    return loop->phase == RECOMMEND_PROMETHEUS;
+}
+
 void td_recommend_loop_reread(struct td_recommend_loop *loop)
 {
     loop->has_history = false;
+    loop->look_tries = 0;
 }

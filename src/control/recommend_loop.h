@@ -2,10 +2,10 @@
  * The recommender (vpa.md 2): every interval reads resource metrics, feeds the model
  * (decide/vertical/recommender.h), writes the statuses that changed and then the checkpoints that
  * changed, oldest first. OOMs come from pod updates and eviction events as they happen. At the
- * start knowledge comes from checkpoints, or from Prometheus. Pods, VPAs and targets follow the
- * sight. A pass is sliced; writes go in parallel, as many as `writes_max`. Metrics that are old or
- * missing teach nothing, and a status says so (condition LowConfidence and the account), never the
- * other way round.
+ * start knowledge comes from checkpoints, and from Prometheus for the time that they do not cover.
+ * Pods, VPAs and targets follow the sight. A pass is sliced; writes go in parallel, as many as
+ * `writes_max`. Metrics that are old or missing teach nothing, and a status says so (condition
+ * LowConfidence and the account), never the other way round.
  */
 #pragma once
 
@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "control/common.h"
+#include "control/prometheus.h"
 #include "decide/vertical/config.h"
 #include "decide/vertical/resourcelist.h"
 
@@ -23,26 +24,6 @@ struct td_hvpa;
 struct td_recommend_loop;
 struct td_recommender;
 struct td_vpa_status;
-
-struct td_prometheus_options {
-    td_str address; /* "http://127.0.0.1:9090"; empty: checkpoints are read instead */
-    td_str job;
-    td_str username;
-    td_str password;
-    td_str bearer_token;
-    td_duration query_timeout;
-    td_duration history_length;
-    td_duration history_resolution;
-    td_str cpu_metric;
-    td_str memory_metric;
-    td_str pod_label_prefix;
-    td_str pod_labels_metric;
-    td_str pod_namespace_label;
-    td_str pod_name_label;
-    td_str container_namespace_label;
-    td_str container_pod_name_label;
-    td_str container_name_label;
-};
 
 struct td_recommend_options {
     struct td_control control;
@@ -58,7 +39,8 @@ struct td_recommend_options {
     struct td_resource_list pod_max;    /* --pod-recommendation-max-allowed-* */
     td_str estimator;                   /* default of VPAs without the annotation */
     td_str namespace;                   /* whose metrics and checkpoints are read; empty: of all */
-    struct td_prometheus_options prometheus;
+    td_str vpa_namespace;               /* --vpa-object-namespace: the only one asked about */
+    struct td_prometheus_options prometheus; /* history before the first pass; no address: none */
     /* Webhook not mutating (hook.h): its words become a condition of every VPA; empty: it works. */
     td_str (*get_hook_trouble)(void *context);
     /* The webhook leaves out new pods of the namespace; NULL: of none. */
@@ -93,6 +75,8 @@ int td_recommend_loop_hvpa(struct td_recommend_loop *loop, struct td_arena *aren
                            struct td_error *err);
 /* When the last whole pass ended; TD_TIME_NONE before the first. */
 td_time td_recommend_loop_last(const struct td_recommend_loop *loop);
+/* Is history being read from Prometheus? Until its end there is no pass, and no silence either. */
+bool td_recommend_loop_is_reading(const struct td_recommend_loop *loop);
 /* When the newest sample that the model was given was measured; TD_TIME_NONE: there was none. */
 td_time td_recommend_loop_measured(const struct td_recommend_loop *loop);
 /* Another process has led: what it learnt is read from its checkpoints at the next pass, in place

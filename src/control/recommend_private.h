@@ -15,6 +15,7 @@
 #include "decide/vertical/podlevel.h"
 #include "decide/vertical/recommender.h"
 
+struct recommend_history;
 struct td_client_call;
 struct td_measure_call;
 struct td_queue;
@@ -25,6 +26,7 @@ enum recommend_phase {
     RECOMMEND_HISTORY, /* once: what was known before */
     RECOMMEND_VPAS,
     RECOMMEND_PODS,
+    RECOMMEND_PROMETHEUS, /* once, where there is one */
     RECOMMEND_METRICS,
     RECOMMEND_STATUSES,
     RECOMMEND_CHECKPOINTS,
@@ -98,6 +100,7 @@ struct td_recommend_loop {
     td_time last_metrics; /* the newest measurement */
     td_time last_gc;
     struct td_error metrics_error;
+    struct recommend_history *history; /* of Prometheus, until it was read; NULL: none */
     struct recommend_tallies *tallies;
 };
 
@@ -139,3 +142,17 @@ void recommend_write_status(struct td_recommend_loop *loop, struct recommend_vpa
 void recommend_read_checkpoints(struct td_recommend_loop *loop);
 void recommend_write_checkpoints(struct td_recommend_loop *loop, struct recommend_vpa *vpa);
 void recommend_collect_checkpoints(struct td_recommend_loop *loop);
+
+/* ---- recommend_history.c ---- */
+
+/* Nothing without an address. TD_INVALID when it is none. */
+int recommend_history_new(struct td_recommend_loop *loop, struct td_error *err);
+void recommend_history_free(struct td_recommend_loop *loop);
+/* What a checkpoint that was read covers, for a VPA by its key. */
+void recommend_history_cover(struct td_recommend_loop *loop, td_str vpa,
+                             const struct td_checkpoint *checkpoint);
+/* Asks Prometheus; the job goes on when it is over. After a failure has_history is false. */
+void recommend_history_start(struct td_recommend_loop *loop);
+bool recommend_history_is_over(const struct td_recommend_loop *loop);
+/* In the midst of it: what was learnt is forgotten, and it can be started again. */
+void recommend_history_stop(struct td_recommend_loop *loop);

@@ -223,7 +223,7 @@ int td_recommend_loop_hvpa(struct td_recommend_loop *loop, struct td_arena *aren
     object.meta.name = recommend_hvpa_name(arena, hvpa->meta.name);
     const struct recommend_vpa *entry =
         recommend_find(loop, hvpa->meta.namespace, object.meta.name);
-    if (!entry || entry->linked == 0) {
+    if (!entry || entry->linked == 0 || loop->phase == RECOMMEND_PROMETHEUS) {
         return td_error_set(err, TD_NOT_FOUND, "the recommender has not seen the Hvpa yet");
     }
     if (entry->config_error.len > 0) {

@@ -14,6 +14,8 @@ struct recommend_tallies {
     struct td_tally_family *steps;
     struct td_tally_family *aggregates;
     struct td_tally_family *responses;
+    struct td_tally_family *histories;
+    struct td_tally_family *history_samples;
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -44,6 +46,13 @@ void recommend_tallies_init(struct td_recommend_loop *loop)
          .help = "Answers of the metrics API.",
          .kind = TD_TALLY_COUNTER,
          .labels = {"is_error", "client_name"}},
+        {.name = "tandem_recommender_history_reads_total",
+         .help = "Times that history was read from Prometheus.",
+         .kind = TD_TALLY_COUNTER,
+         .labels = {"is_error"}},
+        {.name = "tandem_recommender_history_samples_total",
+         .help = "Samples learnt from Prometheus.",
+         .kind = TD_TALLY_COUNTER},
     };
     struct td_tally *tally = loop->options.control.tally;
     struct recommend_tallies *tallies = td_alloc_zero(1, sizeof(*tallies));
@@ -52,6 +61,8 @@ void recommend_tallies_init(struct td_recommend_loop *loop)
     tallies->steps = td_tally_declare(tally, &rows[2]);
     tallies->aggregates = td_tally_declare(tally, &rows[3]);
     tallies->responses = td_tally_declare(tally, &rows[4]);
+    tallies->histories = td_tally_declare(tally, &rows[5]);
+    tallies->history_samples = td_tally_declare(tally, &rows[6]);
     loop->tallies = tallies;
 }
 
@@ -99,4 +110,12 @@ void recommend_tally_metrics(struct td_recommend_loop *loop, bool is_error)
 {
     const td_str values[] = {tally_bool(is_error), TD_STR("default-metrics-client")};
     td_tally_add(td_tally_series(loop->tallies->responses, values), 1);
+}
+
+void recommend_tally_history(struct td_recommend_loop *loop, bool is_failed, size_t samples)
+{
+    const td_str values[] = {tally_bool(is_failed)};
+    td_tally_add(td_tally_series(loop->tallies->histories, values), 1);
+    td_tally_add(td_tally_series(loop->tallies->history_samples, NULL),
+                 is_failed ? 0 : (double)samples);
 }

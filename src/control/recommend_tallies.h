@@ -15,3 +15,5 @@ void recommend_tally_vpa(struct td_recommend_loop *loop, struct recommend_vpa *v
 /* One phase took so long: "LoadVPAs", ..., "total". */
 void recommend_tally_step(struct td_recommend_loop *loop, const char *step, td_duration took);
 void recommend_tally_metrics(struct td_recommend_loop *loop, bool is_error);
+/* How reading history from Prometheus ended, and how much was learnt. */
+void recommend_tally_history(struct td_recommend_loop *loop, bool is_failed, size_t samples);

@@ -112,6 +112,11 @@ int td_kube_config_parse(struct td_arena *arena, td_str path, td_str text,
                          const struct td_kube_config_input *input, struct td_kube_config *ret,
                          struct td_error *err);
 
+/* A server by its URL alone, for what is not a cluster but is reached the same way: no credentials,
+ * the system's authorities, a proxy by the environment's rules. */
+int td_kube_config_of_url(struct td_arena *arena, td_str url, td_env_fn env,
+                          struct td_kube_config *ret, struct td_error *err);
+
 /* A kubeconfig of one cluster, user and context, all called `name`. */
 struct td_kubeconfig_entry {
     td_str name;

@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "base/error.h"
+#include "kube/proxy.h"
 
 #define URL_HTTPS_PORT 443
 #define URL_HTTP_PORT 80
@@ -165,4 +166,24 @@ int td_kubeconfig_set_server(struct td_arena *arena, td_str text, struct td_kube
         arena, "%s://%s%s%s%s%.*s%s", is_tls ? "https" : "http", is_v6 ? "[" : "", config->host.ptr,
         is_v6 ? "]" : "", port.len > 0 ? ":" : "", TD_STR_ARG(port), config->path_prefix.ptr);
     return TD_OK;
+}
+
+int td_kube_config_of_url(struct td_arena *arena, td_str url, td_env_fn env,
+                          struct td_kube_config *ret, struct td_error *err)
+{
+    struct td_kube_config config = {
+        .source = TD_STR("url"),
+        .namespace = TD_STR("default"),
+    };
+    int code = td_kubeconfig_set_server(arena, url, &config, err);
+    if (code != TD_OK) {
+        return code;
+    }
+    const struct td_proxy_target target = {
+        .is_tls = config.is_tls, .host = config.host, .port = config.port};
+    code = td_proxy_choose(arena, env, NULL, &target, &config.proxy_url, err);
+    if (code == TD_OK) {
+        *ret = config;
+    }
+    return code;
 }

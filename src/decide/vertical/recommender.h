@@ -34,6 +34,10 @@ struct td_tracked_pod; /* valid until its pod is deleted or gets a container */
 struct td_recommender *td_recommender_new(const struct td_vertical_config *config);
 void td_recommender_free(struct td_recommender *recommender);
 
+/* As the target of a pod that is gone and of which nobody can say who owned it: its labels alone
+ * decide. */
+#define TD_TARGET_UNKNOWN TD_STR("*")
+
 /* A pod as the recommender needs it. */
 struct td_pod_sight {
     td_str namespace;

@@ -55,8 +55,9 @@ static struct td_selector *clone_selector(const struct td_selector *from)
 
 bool td_vpa_selects(const struct td_model_vpa *vpa, const struct td_labels *labels, td_str target)
 {
-    return (vpa->target.len == 0 || td_str_equal(vpa->target, target)) &&
-           td_selector_matches(vpa->target_selector, labels) &&
+    bool is_target = vpa->target.len == 0 || td_str_equal(vpa->target, target) ||
+                     td_str_equal(target, TD_TARGET_UNKNOWN);
+    return is_target && td_selector_matches(vpa->target_selector, labels) &&
            (!vpa->pod_selector || td_selector_matches(vpa->pod_selector, labels));
 }
 
