@@ -240,8 +240,8 @@ static const struct flag_row flag_rows[] = {
     {"max-allowed-cpu-boost", FLAG_TEXT, AT(boost_max), 0, 0, NULL,
      "the most CPU that a startup boost gives"},
     {"pod-level-container-limitrange", FLAG_TEXT, AT(limit_range_text), 0, 0, NULL,
-     "pods with pod-level resources where a LimitRange has limits of containers: `reject` or "
-     "`warn`"},
+     "pods with pod-level resources where a LimitRange has an item for containers: `reject` (and "
+     "those that run are not evicted) or `warn`"},
 
     {"horizontal", FLAG_TEXT, AT(horizontal_text), 0, 0, "Horizontal",
      "`builtin`: also HPAs of `autoscaling/v2`, in clusters where kube-controller-manager leaves "
