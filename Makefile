@@ -1,7 +1,7 @@
 # A thin front for people. Everything is built by CMake and Ninja; presets are in CMakePresets.json.
 #   make           build/tandem                 make test      install what is missing, build, all fast tests
 #   make run       a local cluster at work      make check     format, lint, room order, banned calls
-#   make golden VECTORS=DIR    make e2e (a real control plane)    make fuzz SECONDS=60 [FUZZ=json]    make bench [BENCH=json]
+#   make golden VECTORS=DIR    make e2e [QUICK=1] (a real control plane)    make fuzz SECONDS=60 [FUZZ=json]    make bench [BENCH=json]
 #   make SAN=address|undefined|thread test      make install PREFIX=/usr/local DESTDIR=
 
 PREFIX ?= /usr/local

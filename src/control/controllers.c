@@ -24,8 +24,7 @@
 #include "kube/lease.h"
 #include "kube/transport.h"
 
-#define CONTROLLERS_SILENT_INTERVALS 5 /* upstream's health check */
-#define CONTROLLERS_METRICS_STALE (5 * TD_MINUTE)
+#define CONTROLLERS_SILENT_INTERVALS 5        /* upstream's health check */
 #define CONTROLLERS_PATIENCE (15 * TD_SECOND) /* for an orderly end */
 #define CONTROLLERS_TEXT_BYTES_MAX ((size_t)64 << 10)
 
@@ -88,17 +87,10 @@ static td_str controllers_trouble(void *context)
     if (silence.len > 0 || td_recommend_loop_last(all->recommend) < one->since) {
         return silence;
     }
-    td_time measured = td_recommend_loop_measured(all->recommend);
-    if (measured == TD_TIME_NONE) {
+    if (td_recommend_loop_measured(all->recommend) == TD_TIME_NONE) {
         return TD_STR("no metrics of pods were read yet");
     }
-    td_duration age = controllers_now(all) - measured;
-    if (age <= CONTROLLERS_METRICS_STALE) {
-        return TD_STR_EMPTY;
-    }
-    char text[TD_DURATION_TEXT_BYTES];
-    (void)td_duration_format(age - age % TD_SECOND, text);
-    return td_arena_format(&all->texts, "the newest metrics of pods are %s old", text);
+    return td_recommend_loop_metrics_trouble(all->recommend, &all->texts);
 }
 
 /* ---- Each controller ---- */

@@ -16,6 +16,8 @@
 
 #define LOOP_LOOK_PAUSE (100 * TD_MILLISECOND)
 #define LOOP_LOOK_TRIES_MAX 50
+#define LOOP_READ_INTERVALS 2 /* without an answer of the metrics API */
+#define LOOP_METRICS_AGE_MAX (5 * TD_MINUTE)
 
 td_time recommend_now(const struct td_recommend_loop *loop)
 {
@@ -64,6 +66,7 @@ static void loop_measured(void *context, int code, const struct td_error *err)
     struct td_recommend_loop *loop = context;
     loop->measure = NULL;
     loop->metrics_error = *err;
+    loop->last_read = code == TD_OK ? recommend_now(loop) : loop->last_read;
     recommend_tally_metrics(loop, code != TD_OK);
     if (code != TD_OK && code != TD_NOT_FOUND) {
         td_log_line(loop->options.control.log, TD_LOG_WARN, "metrics cannot be read",
@@ -498,6 +501,25 @@ td_time td_recommend_loop_measured(const struct td_recommend_loop *loop)
 bool td_recommend_loop_is_reading(const struct td_recommend_loop *loop)
 {
     return loop->phase == RECOMMEND_PROMETHEUS;
+}
+
+td_str td_recommend_loop_metrics_trouble(const struct td_recommend_loop *loop,
+                                         struct td_arena *arena)
+{
+    td_time now = recommend_now(loop);
+    td_duration patience = LOOP_READ_INTERVALS * loop->options.interval;
+    char time[TD_TIME_TEXT_BYTES];
+    if (loop->last_metrics == 0) {
+        return TD_STR_EMPTY;
+    }
+    bool is_unread = now - loop->last_read > patience;
+    if (!is_unread && now - loop->last_metrics <= LOOP_METRICS_AGE_MAX) {
+        return TD_STR_EMPTY;
+    }
+    (void)td_time_format(td_time_to_instant(loop->last_metrics), 0, time);
+    return td_arena_format(arena, "the newest metrics of pods are of %s%s%s", time,
+                           loop->metrics_error.code != TD_OK ? ": " : "",
+                           loop->metrics_error.code != TD_OK ? loop->metrics_error.message : "");
 }
 
 void td_recommend_loop_reread(struct td_recommend_loop *loop)

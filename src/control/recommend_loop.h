@@ -79,6 +79,11 @@ td_time td_recommend_loop_last(const struct td_recommend_loop *loop);
 bool td_recommend_loop_is_reading(const struct td_recommend_loop *loop);
 /* When the newest sample that the model was given was measured; TD_TIME_NONE: there was none. */
 td_time td_recommend_loop_measured(const struct td_recommend_loop *loop);
+
+/* Why what is recommended is not fresh, for people: metrics could not be read for two intervals, or
+ * are old. Empty: it is. The sentence stays the same while nothing changes. */
+td_str td_recommend_loop_metrics_trouble(const struct td_recommend_loop *loop,
+                                         struct td_arena *arena);
 /* Another process has led: what it learnt is read from its checkpoints at the next pass, in place
  * of what is known here. */
 void td_recommend_loop_reread(struct td_recommend_loop *loop);

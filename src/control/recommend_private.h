@@ -98,6 +98,7 @@ struct td_recommend_loop {
     td_time pass_began;
     td_time last_pass;
     td_time last_metrics; /* the newest measurement */
+    td_time last_read;    /* when metrics were read last, whatever their age */
     td_time last_gc;
     struct td_error metrics_error;
     struct recommend_history *history; /* of Prometheus, until it was read; NULL: none */

@@ -16,9 +16,6 @@
 #include "kube/events.h"
 #include "kube/verbs.h"
 
-/* Metrics older than this many intervals are not presented as fresh. */
-#define STATUS_STALE_INTERVALS 5
-
 /* Why new pods of the VPA are not changed, and the reason for a condition; empty: they are. */
 static td_str status_hook_trouble(const struct td_recommend_loop *loop, struct td_arena *arena,
                                   const struct td_vpa *object, td_str *ret_reason)
@@ -42,26 +39,17 @@ static void status_conditions(struct td_recommend_loop *loop, struct td_arena *a
                               struct td_vpa_status *status)
 {
     td_time now = recommend_now(loop);
-    const struct td_recommend_options *options = &loop->options;
     td_str hook_reason;
     td_str hook = status_hook_trouble(loop, arena, object, &hook_reason);
-    bool is_stale = loop->last_metrics > 0 &&
-                    now - loop->last_metrics > STATUS_STALE_INTERVALS * options->interval;
-    td_str stale = TD_STR_EMPTY;
-    if (is_stale) {
-        stale = td_arena_format(arena, "the newest measurement is %lld s old%s%s",
-                                (long long)((now - loop->last_metrics) / TD_SECOND),
-                                loop->metrics_error.code != TD_OK ? ": " : "",
-                                loop->metrics_error.message);
-    }
+    td_str stale = td_recommend_loop_metrics_trouble(loop, arena);
     td_vpa_status_condition(status, TD_STR("ConfigUnsupported"), vpa->config_error.len > 0,
                             TD_STR_EMPTY, vpa->config_error, now);
     td_vpa_status_condition(status, TD_STR("ConflictingSelector"), vpa->conflict.len > 0,
                             TD_STR("OverlapsOlder"), vpa->conflict, now);
     td_vpa_status_condition(status, TD_STR("WebhookNotMutating"), hook.len > 0, hook_reason, hook,
                             now);
-    td_vpa_status_condition(status, TD_STR("MetricsStale"), is_stale, TD_STR("NoRecentMetrics"),
-                            stale, now);
+    td_vpa_status_condition(status, TD_STR("MetricsStale"), stale.len > 0,
+                            TD_STR("NoRecentMetrics"), stale, now);
 }
 
 struct status_write {

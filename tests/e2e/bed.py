@@ -244,6 +244,53 @@ class Bed:
     def oom(self, pod, container, namespace=None):
         self.kit("oom", namespace or self.ns, pod, container)
 
+    # What goes wrong with a cluster.
+
+    def pid(self, name):
+        """Of a program of the control plane."""
+        with open(os.path.join(self.folder, "pids")) as pids:
+            return int(dict(line.split() for line in pids)[name])
+
+    @contextlib.contextmanager
+    def frozen(self, name):
+        """A program that answers nobody, its connections open."""
+        os.kill(self.pid(name), signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(self.pid(name), signal.SIGCONT)
+
+    @contextlib.contextmanager
+    def dead(self, name):
+        """A program that is killed, and started again with the same arguments at the end."""
+        pid = self.pid(name)
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            command = file.read().split(b"\0")[:-1]
+        os.kill(pid, signal.SIGKILL)
+        eventually(10, lambda: not os.path.exists(f"/proc/{pid}") or open(f"/proc/{pid}/stat").read().split()[2] == "Z", f"{name} is gone")
+        try:
+            yield
+        finally:
+            with open(os.path.join(self.folder, "log", name), "ab") as log:
+                started = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
+            with open(os.path.join(self.folder, "pids")) as pids:
+                lines = pids.read().replace(f"{name} {pid}\n", f"{name} {started.pid}\n")
+            with open(os.path.join(self.folder, "pids"), "w") as pids:
+                pids.write(lines)
+
+    def compact(self):
+        """etcd forgets all that is not the newest."""
+        def ask(path, body):
+            connection = http.client.HTTPConnection("127.0.0.1", self.ports["etcd"], timeout=20)
+            with contextlib.closing(connection):
+                connection.request("POST", path, json.dumps(body))
+                answer = connection.getresponse()
+                text = answer.read()
+                assert answer.status == 200, text
+                return json.loads(text)
+        revision = ask("/v3/kv/range", {"key": "AA=="})["header"]["revision"]
+        ask("/v3/kv/compaction", {"revision": revision, "physical": True})
+
     def usage(self, pod, container, cpu, memory, namespace=None):
         """Usage of the pods that match, from the next request on; "" hides neither: a cpu of None removes the row."""
         key = (namespace or self.ns, pod, container)

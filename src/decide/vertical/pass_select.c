@@ -293,6 +293,17 @@ static bool is_unsure(const struct td_updater_pass *pass, const struct td_vpa *v
     return *ret_confidence >= 0 && *ret_confidence < input->config->min_confidence;
 }
 
+/* Does its recommender say that what it recommends is not fresh? */
+static bool is_stale(const struct td_vpa *vpa)
+{
+    for (size_t i = 0; i < vpa->condition_count; i++) {
+        if (td_str_equal(vpa->conditions[i].type, TD_STR("MetricsStale"))) {
+            return td_str_equal(vpa->conditions[i].status, TD_STR("True"));
+        }
+    }
+    return false;
+}
+
 void td_updater_select(struct td_updater_pass *pass, struct td_updater_job *job)
 {
     const struct td_vpa *vpa = job->match->vpa;
@@ -317,6 +328,10 @@ void td_updater_select(struct td_updater_pass *pass, struct td_updater_job *job)
     }
     if (vpa->mode == TD_VPA_IN_PLACE && !input->gates.in_place) {
         td_updater_note(pass, job, NULL, NULL, TD_RULE_GATE_OFF, 0, TD_STR_EMPTY);
+        return;
+    }
+    if (is_stale(vpa)) {
+        td_updater_note(pass, job, NULL, NULL, TD_RULE_METRICS_STALE, 0, TD_STR_EMPTY);
         return;
     }
     if (is_unsure(pass, vpa, &confidence)) {

@@ -14,6 +14,7 @@ static const struct rule_text {
     [TD_RULE_MODE] = {"Mode", "the update mode leaves running pods alone"},
     [TD_RULE_GATE_OFF] = {"GateOff", "mode InPlace needs feature gate InPlace"},
     [TD_RULE_LOW_CONFIDENCE] = {"LowConfidence", "too little was measured yet to act on it"},
+    [TD_RULE_METRICS_STALE] = {"MetricsStale", "what is recommended comes from old metrics"},
     [TD_RULE_NO_RECOMMENDATION] = {"NoRecommendation", "there is no recommendation yet"},
     [TD_RULE_BOOSTED] = {"Boosted", "its startup boost still lasts"},
     [TD_RULE_TOO_FEW_REPLICAS] = {"TooFewReplicas", "its group has fewer pods than minReplicas"},

@@ -25,6 +25,7 @@ enum td_updater_rule {
     TD_RULE_MODE,              /* Off and Initial do not touch running pods */
     TD_RULE_GATE_OFF,          /* mode InPlace without its gate */
     TD_RULE_LOW_CONFIDENCE,    /* --min-confidence-to-apply */
+    TD_RULE_METRICS_STALE,     /* condition MetricsStale */
     TD_RULE_NO_RECOMMENDATION,
     TD_RULE_BOOSTED,          /* its startup boost lasts */
     TD_RULE_TOO_FEW_REPLICAS, /* minReplicas */

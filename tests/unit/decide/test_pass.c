@@ -388,6 +388,29 @@ static void test_pass_waits_for_confidence(void **unused)
     }
 }
 
+/* While the recommender says that its metrics are old nothing is done by them. */
+static void test_pass_does_nothing_by_old_metrics(void **unused)
+{
+    (void)unused;
+    static const struct {
+        td_str status;
+        size_t done;
+    } rows[] = {{TD_STR_INIT("True"), 0}, {TD_STR_INIT("False"), 1}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct stage stage;
+        stage_init(&stage);
+        struct td_vpa *vpa = stage_add_web(&stage, 2);
+        const struct td_vpa_condition condition = {.type = TD_STR("MetricsStale"),
+                                                   .status = rows[i].status};
+        vpa->conditions = &condition;
+        vpa->condition_count = 1;
+        add_replicas(&stage, "ReplicaSet", "web", 2);
+        assert_int_equal(stage_pass(&stage), rows[i].done);
+        assert_int_equal(stage_rule(&stage, NULL), rows[i].done ? -1 : TD_RULE_METRICS_STALE);
+        stage_done(&stage);
+    }
+}
+
 /* Out of tokens the pass ends, and the next one begins with the VPA that had to wait. */
 static void test_pass_resumes_where_the_rate_limit_stopped_it(void **unused)
 {
@@ -555,6 +578,7 @@ int main(void)
         cmocka_unit_test(test_pass_falls_back_to_eviction),
         cmocka_unit_test(test_pass_checks_requirements_before_the_fallback),
         cmocka_unit_test(test_pass_waits_for_confidence),
+        cmocka_unit_test(test_pass_does_nothing_by_old_metrics),
         cmocka_unit_test(test_pass_resumes_where_the_rate_limit_stopped_it),
         cmocka_unit_test(test_pass_rests_at_a_raised_pod_request),
         cmocka_unit_test(test_pass_spares_pods_that_could_not_come_back),
