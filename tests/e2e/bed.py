@@ -305,12 +305,21 @@ class Bed:
         self.rows[("custom", row["namespace"], resource, name, metric)] = row
         self._write_usage()
 
+    def external(self, metric, labels, value, namespace=None):
+        """A series of an external metric; None removes it."""
+        key = ("external", namespace or self.ns, metric, str(labels))
+        self.rows.pop(key, None)
+        if value is not None:
+            self.rows[key] = {"namespace": key[1], "metric": metric, "labels": labels, "value": value}
+        self._write_usage()
+
     def _write_usage(self):
         pods = [row for row in self.rows.values() if "pod" in row]
-        custom = [row for row in self.rows.values() if "metric" in row]
+        custom = [row for row in self.rows.values() if "resource" in row]
+        external = [row for row in self.rows.values() if "labels" in row]
         temporary = os.path.join(self.folder, "usage.tmp")
         with open(temporary, "w") as file:
-            json.dump({"default": {"cpu": "10m", "memory": "20Mi"}, "pods": pods, "custom": custom}, file)
+            json.dump({"default": {"cpu": "10m", "memory": "20Mi"}, "pods": pods, "custom": custom, "external": external}, file)
         os.rename(temporary, os.path.join(self.folder, "usage.json"))
 
     # The API.
@@ -347,6 +356,9 @@ class Bed:
         return self.call("GET", self.path(kind, namespace=namespace) + query)["items"]
 
     def create(self, kind, body, namespace=None, dry=False):
+        """What the object is need not be said in it."""
+        prefix = KINDS[kind][0].removeprefix("/apis/").removeprefix("/api/")
+        body = {"apiVersion": prefix, "kind": kind.replace("TandemHPA", "HorizontalPodAutoscaler"), **body}
         return self.call("POST", self.path(kind, namespace=namespace) + ("?dryRun=All" if dry else ""), body)
 
     def patch(self, kind, name, body, form="merge", subresource=None, namespace=None):

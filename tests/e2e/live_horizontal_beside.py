@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""HPAs beside the controller of kube-controller-manager: equal ones on the same measurements end in the same numbers and words, and two
+controllers never scale one target. Here upstream's controller serves autoscaling/v2, ours autoscaling.tandem.dev/v2."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+
+from bed import Bed, eventually, main, steady, story
+
+FLAGS = ["--horizontal-pod-autoscaler-sync-period=5s", "--horizontal-pod-autoscaler-downscale-stabilization=10s",
+         "--horizontal-pod-autoscaler-cpu-initialization-period=2s", "--horizontal-pod-autoscaler-initial-readiness-delay=1s"]
+OURS, THEIRS = "TandemHPA", "HorizontalPodAutoscaler"
+
+# StatefulSets, so that pods have the same names on both sides.
+TARGET = """
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: NAME}
+spec:
+  replicas: REPLICAS
+  serviceName: NAME
+  podManagementPolicy: Parallel
+  selector: {matchLabels: {app: LABEL}}
+  template:
+    metadata: {labels: {app: LABEL}}
+    spec:
+      containers:
+      - {name: app, image: app, resources: {requests: {cpu: 100m, memory: 100Mi}}}
+      - {name: side, image: side, resources: {requests: {cpu: 100m, memory: 100Mi}}}
+"""
+
+
+def target(name, replicas, label=None):
+    return TARGET.replace("NAME", name).replace("REPLICAS", str(replicas)).replace("LABEL", label or name)
+
+
+def resource(name, **aim):
+    kind = "Utilization" if "averageUtilization" in aim else "AverageValue"
+    return {"type": "Resource", "resource": {"name": name, "target": {"type": kind, **aim}}}
+
+
+def cpu(percent):
+    return resource("cpu", averageUtilization=percent)
+
+
+def pods(metric, average, selector=None):
+    return {"type": "Pods", "pods": {"metric": {"name": metric, **({"selector": selector} if selector else {})},
+                                     "target": {"type": "AverageValue", "averageValue": average}}}
+
+
+def thing(metric, kind, name, **aim):
+    return {"type": "Object", "object": {"metric": {"name": metric}, "describedObject": {"apiVersion": "v1", "kind": kind, "name": name},
+                                         "target": {"type": "Value" if "value" in aim else "AverageValue", **aim}}}
+
+
+def external(metric, labels=None, **aim):
+    return {"type": "External", "external": {"metric": {"name": metric, **({"selector": {"matchLabels": labels}} if labels else {})},
+                                             "target": {"type": "Value" if "value" in aim else "AverageValue", **aim}}}
+
+
+def container(name, container_name, **aim):
+    return {"type": "ContainerResource", "containerResource": {
+        "name": name, "container": container_name, "target": {"type": "Utilization" if "averageUtilization" in aim else "AverageValue", **aim}}}
+
+
+AT_ONCE = {"scaleDown": {"stabilizationWindowSeconds": 0}}
+ONE_BY_ONE = {"scaleDown": {"stabilizationWindowSeconds": 0, "policies": [{"type": "Pods", "value": 1, "periodSeconds": 5}]},
+              "scaleUp": {"policies": [{"type": "Pods", "value": 1, "periodSeconds": 5}]}}
+
+# Name -> (replicas or None for no target, cpu of each container before and after, spec of the HPA).
+CASES = {
+    "up": (2, "200m", "200m", {"maxReplicas": 4, "metrics": [cpu(50)]}),
+    "within": (2, "52m", "48m", {"maxReplicas": 4, "metrics": [cpu(50)]}),
+    "down": (4, "10m", "60m", {"maxReplicas": 6, "metrics": [cpu(50)]}),
+    "down-at-once": (4, "10m", "60m", {"maxReplicas": 6, "metrics": [cpu(50)], "behavior": AT_ONCE}),
+    "one-by-one": (4, "10m", "90m", {"maxReplicas": 4, "metrics": [cpu(50)], "behavior": ONE_BY_ONE}),
+    "never-up": (2, "200m", "10m", {"maxReplicas": 4, "metrics": [cpu(50)], "behavior": {"scaleUp": {"selectPolicy": "Disabled"}, **AT_ONCE}}),
+    "never-down": (4, "10m", "200m", {"maxReplicas": 5, "metrics": [cpu(50)], "behavior": {"scaleDown": {"selectPolicy": "Disabled"}}}),
+    "window-up": (2, "200m", "200m", {"maxReplicas": 4, "metrics": [cpu(50)], "behavior": {"scaleUp": {"stabilizationWindowSeconds": 3600}}}),
+    "tolerant": (2, "70m", "90m", {"maxReplicas": 4, "metrics": [cpu(50)], "behavior": {"scaleUp": {"tolerance": "500m"}}}),
+    "memory": (2, "10m", "10m", {"maxReplicas": 4, "metrics": [resource("memory", averageValue="30Mi")]}),
+    "both": (2, "30m", "90m", {"maxReplicas": 4, "metrics": [cpu(50), resource("memory", averageUtilization=90)]}),
+    "container": (2, "200m", "20m", {"maxReplicas": 4, "metrics": [container("cpu", "app", averageUtilization=80)]}),
+    "container-value": (2, "200m", "20m", {"maxReplicas": 4, "metrics": [container("memory", "side", averageValue="10Mi")]}),
+    "no-container": (2, "200m", "20m", {"maxReplicas": 4, "metrics": [container("cpu", "nobody", averageUtilization=80)]}),
+    "pods": (2, "10m", "10m", {"maxReplicas": 4, "metrics": [pods("rps", "10")]}),
+    "pods-milli": (2, "10m", "10m", {"maxReplicas": 4, "metrics": [pods("rps", "18500m")]}),
+    "object-value": (2, "10m", "10m", {"maxReplicas": 4, "metrics": [thing("hits", "Service", "front", value="50")]}),
+    "object-average": (2, "10m", "10m", {"maxReplicas": 4, "metrics": [thing("hits", "Service", "front", averageValue="30")]}),
+    "external-value": (2, "10m", "10m", {"maxReplicas": 4, "metrics": [external("queue", value="20")]}),
+    "external-average": (2, "10m", "10m", {"maxReplicas": 4, "metrics": [external("queue", {"q": "a"}, averageValue="10")]}),
+    "external-none": (2, "10m", "10m", {"maxReplicas": 4, "metrics": [external("queue", {"q": "nobody"}, averageValue="10")]}),
+    "no-pods-metric": (2, "10m", "10m", {"maxReplicas": 4, "metrics": [pods("nothing", "10")]}),
+    "no-object": (2, "10m", "10m", {"maxReplicas": 4, "metrics": [thing("hits", "Service", "back", value="50")]}),
+    "no-kind": (2, "10m", "10m", {"maxReplicas": 4, "metrics": [thing("hits", "Nonsense", "back", value="50")]}),
+    "half-broken-up": (2, "200m", "200m", {"maxReplicas": 4, "metrics": [pods("nothing", "10"), cpu(50)]}),
+    "half-broken-down": (4, "10m", "10m", {"maxReplicas": 4, "metrics": [cpu(50), pods("nothing", "10")], "behavior": AT_ONCE}),
+    "below": (1, "100m", "100m", {"minReplicas": 3, "maxReplicas": 4, "metrics": [cpu(50)]}),
+    "above": (5, "100m", "100m", {"maxReplicas": 2, "metrics": [cpu(50)]}),
+    "paused": (0, "100m", "100m", {"maxReplicas": 2, "metrics": [cpu(50)]}),
+    "plain": (2, "100m", "100m", {"maxReplicas": 3}),
+    "no-target": (None, "", "", {"maxReplicas": 2, "metrics": [cpu(50)]}),
+    "no-such-kind": (None, "", "", {"maxReplicas": 2, "metrics": [cpu(50)], "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Nonsense", "name": "x"}}),
+    "no-group": (None, "", "", {"maxReplicas": 2, "metrics": [cpu(50)], "scaleTargetRef": {"apiVersion": "nobody.dev/v1", "kind": "StatefulSet", "name": "x"}}),
+    "no-scale": (None, "", "", {"maxReplicas": 2, "metrics": [cpu(50)], "scaleTargetRef": {"apiVersion": "batch/v1", "kind": "Job", "name": "x"}}),
+    "old-version": (2, "200m", "200m", {"maxReplicas": 4, "metrics": [cpu(50)], "scaleTargetRef": {"apiVersion": "apps/v1beta1", "kind": "StatefulSet", "name": "old-version"}}),
+}
+
+
+def hpa(name, spec):
+    return {"metadata": {"name": name}, "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": name}, **spec}}
+
+
+def spoken(text, namespace):
+    """Without what must differ: the namespace, and the order of names that upstream does not keep."""
+    text = text.replace(namespace, "NS")
+    return re.sub(r"\[(NS/[^]]*)\]", lambda names: "[" + " ".join(sorted(names[1].split())) + "]", text)
+
+
+def told(bed, kind, namespace):
+    """Name -> what a user sees of each HPA of a side."""
+    seen = {}
+    for item in bed.list(kind, namespace=namespace):
+        status = item.get("status", {})
+        name = item["metadata"]["name"]
+        seen[name] = {
+            "currentReplicas": status.get("currentReplicas", 0), "desiredReplicas": status.get("desiredReplicas", 0),
+            "currentMetrics": status.get("currentMetrics"), "scaled": "lastScaleTime" in status,
+            "conditions": [(c["type"], c["status"], c["reason"], spoken(c["message"], namespace)) for c in status.get("conditions", [])],
+            "events": sorted({(e["type"], e["reason"], spoken(e["message"], namespace), e["source"]["component"])
+                              for e in bed.list("Event", namespace=namespace)
+                              if e["involvedObject"]["kind"] == "HorizontalPodAutoscaler" and e["involvedObject"]["name"] == name}),
+        }
+    return seen
+
+
+def equal(bed, ours, theirs, names):
+    """Every named HPA is the same on both sides, in all that is told of it."""
+    mine, other = told(bed, OURS, ours), told(bed, THEIRS, theirs)
+    for name in names:
+        assert other[name]["conditions"], f"upstream has not judged {name}"
+        for part in other[name]:
+            assert mine[name][part] == other[name][part], f"{name}: {part}: {json.dumps(mine[name][part])} beside {json.dumps(other[name][part])}"
+    return True
+
+
+@story("equal HPAs on the same measurements say and do the same as upstream's, to the letter")
+def beside(bed):
+    sides = {THEIRS: bed.ns, OURS: "beside-ours"}
+    bed.create("Namespace", {"metadata": {"name": sides[OURS]}})
+    for name, (_, before, _, _) in CASES.items():
+        if before:
+            bed.usage(f"{name}-[0-9]*", "*", before, "20Mi", namespace="beside*")
+    bed.value("pods", "pods-*", "rps", "20", namespace="beside*")
+    bed.value("services", "front", "hits", "100", namespace="beside*")
+    bed.external("queue", {"q": "a"}, "25", namespace="beside*")
+    bed.external("queue", {"q": "b"}, "35", namespace="beside*")
+    for namespace in sides.values():
+        bed.apply("".join(target(name, replicas) for name, (replicas, _, _, _) in CASES.items() if replicas is not None), namespace)
+        total = sum(replicas for replicas, _, _, _ in CASES.values() if replicas)
+        eventually(90, lambda: len([p for p in bed.pods(namespace=namespace) if any(
+            c["type"] == "Ready" and c["status"] == "True" for c in p["status"].get("conditions", []))]) == total, "all pods are ready")
+    time.sleep(3)  # so that no pod is young for one side only
+    for kind, namespace in sides.items():
+        for name, (_, _, _, spec) in CASES.items():
+            bed.create(kind, hpa(name, spec), namespace=namespace)
+    eventually(120, lambda: equal(bed, sides[OURS], sides[THEIRS], CASES), "both sides are the same")
+    for name, (_, _, after, _) in CASES.items():
+        if after:
+            bed.usage(f"{name}-[0-9]*", "*", after, "20Mi", namespace="beside*")
+    bed.value("pods", "pods-*", "rps", "18", namespace="beside*")
+    bed.value("services", "front", "hits", "10", namespace="beside*")
+    bed.external("queue", {"q": "a"}, "5", namespace="beside*")
+    time.sleep(12)  # two sync periods of each
+    eventually(120, lambda: equal(bed, sides[OURS], sides[THEIRS], CASES), "both sides are the same after a change")
+
+
+main("upstream", env={"KCM_ARGS": " ".join(FLAGS)}, setup=lambda bed: bed.run(*FLAGS, "--horizontal=off"))
