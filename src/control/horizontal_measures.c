@@ -411,7 +411,9 @@ static bool question_resolve(struct horizontal_question *question)
         question->resource.plural = td_arena_copy_str(&sync->arena, question->resource.plural);
     } else if (code != TD_BUSY) {
         question_fail(question,
-                      td_arena_format(&sync->arena, "unable to map kind %.*s%s%.*s to resource: %s",
+                      td_arena_format(&sync->arena,
+                                      "unable to fetch metrics from custom metrics API: unable to "
+                                      "map kind %.*s%s%.*s to resource: %s",
                                       TD_STR_ARG(object->kind), group.len > 0 ? "." : "",
                                       TD_STR_ARG(group), err.message));
     }

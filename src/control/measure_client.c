@@ -17,6 +17,7 @@
 
 #define MEASURE_VERSION_EVERY (10 * TD_MINUTE)
 #define MEASURE_WINDOW_DEFAULT TD_MINUTE
+#define MEASURE_PLAIN_BYTES_MAX 2048 /* quoted of an answer that is no Status */
 #define MEASURE_TRIES 2 /* whoever asks will ask again soon, and must not be held up until then */
 
 enum measure_api { MEASURE_RESOURCE, MEASURE_CUSTOM, MEASURE_EXTERNAL };
@@ -257,6 +258,38 @@ static int measure_read(struct td_measure_call *call, td_str body, size_t *ret_c
     return reader.code != TD_OK ? td_json_reader_error(&reader, err) : code;
 }
 
+/* The words of client-go for an answer that is no Status. */
+static td_str measure_plain_words(struct td_arena *arena, const struct td_client_reply *reply)
+{
+    static const struct {
+        int status;
+        const char *words;
+    } rows[] = {
+        {400, "the server rejected our request for an unknown reason"},
+        {401, "the server has asked for the client to provide credentials"},
+        {404, "the server could not find the requested resource"},
+        {405, "the server does not allow this method on the requested resource"},
+        {422, "the server rejected our request due to an error in our request"},
+        {429, "the server has received too many requests and has asked us to try again later"},
+        {503, "the server is currently unable to handle the request"},
+        {504, "the server was unable to return a response in the time allotted, but may still be "
+              "processing the request"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (rows[i].status == reply->status) {
+            return td_str_from(rows[i].words);
+        }
+    }
+    td_str body = td_str_trim(td_str_slice(reply->body, 0, MEASURE_PLAIN_BYTES_MAX));
+    if (reply->status < 500) {
+        return body;
+    }
+    return td_arena_format(arena,
+                           "an error on the server (\"%.*s\") has prevented the request from "
+                           "succeeding",
+                           TD_STR_ARG(body));
+}
+
 /* What the server said as client-go words it: its own message, or the usual one for the status. */
 static void measure_refusal(const struct td_measure_call *call, const struct td_client_reply *reply,
                             struct td_error *ret)
@@ -265,20 +298,17 @@ static void measure_refusal(const struct td_measure_call *call, const struct td_
     td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
     struct td_json *status = NULL;
     td_str message = td_str_from(reply->err.message);
-    if (td_json_parse(&arena, reply->body, NULL, &status, NULL) == TD_OK) {
+    if (td_json_parse(&arena, reply->body, NULL, &status, NULL) == TD_OK &&
+        td_str_equal(td_json_get_str(status, TD_STR("status"), TD_STR_EMPTY), TD_STR("Failure"))) {
         message = td_json_get_str(status, TD_STR("message"), message);
-    } else if (reply->status == 404) {
-        message = TD_STR("the server could not find the requested resource");
-    } else if (reply->status == 503) {
-        message = TD_STR("the server is currently unable to handle the request");
+    } else if (reply->status != 0) {
+        td_str about = td_buf_str(&call->about);
+        td_str words = measure_plain_words(&arena, reply);
+        message = td_arena_format(&arena, "%.*s (%.*s)", TD_STR_ARG(words), TD_STR_ARG(about));
     }
-    bool is_answer = reply->status != 0;
     td_str words = measure_words(call->api);
-    td_str about = td_buf_str(&call->about);
-    (void)td_error_set(ret, reply->code,
-                       "unable to fetch metrics from %.*s metrics API: %.*s%s%.*s%s",
-                       TD_STR_ARG(words), TD_STR_ARG(message), is_answer ? " (" : "",
-                       is_answer ? (int)about.len : 0, about.ptr, is_answer ? ")" : "");
+    (void)td_error_set(ret, reply->code, "unable to fetch metrics from %.*s metrics API: %.*s",
+                       TD_STR_ARG(words), TD_STR_ARG(message));
 }
 
 static void call_finish(struct td_measure_call *call, const struct td_error *err)
@@ -375,8 +405,8 @@ struct td_measure_call *td_measure_external(struct td_measure_client *client, td
     if (selector.len > 0) {
         td_path_add_query(&call->path, TD_STR("labelSelector"), selector);
     }
-    (void)td_buf_append_format(&call->about, "get %s.external.metrics.k8s.io",
-                               td_buf_str(&lower).ptr);
+    (void)td_buf_append_format(&call->about, "get %.*s.external.metrics.k8s.io",
+                               TD_STR_ARG(metric));
     call_send(call);
     return call;
 }
@@ -494,9 +524,13 @@ struct td_measure_call *td_measure_custom(struct td_measure_client *client,
     if (query->metric_selector.len > 0) {
         td_path_add_query(path, TD_STR("metricLabelSelector"), query->metric_selector);
     }
-    (void)td_buf_append_format(&call->about, "get %.*s%s%.*s.custom.metrics.k8s.io",
-                               TD_STR_ARG(query->resource), query->group.len > 0 ? "." : "",
-                               TD_STR_ARG(query->group));
+    td_str kind = is_namespace ? TD_STR("metrics") : query->resource;
+    td_str name = is_namespace            ? query->metric
+                  : query->object.len > 0 ? query->object
+                                          : TD_STR("*");
+    (void)td_buf_append_format(&call->about, "get %.*s%s%.*s.custom.metrics.k8s.io %.*s",
+                               TD_STR_ARG(kind), query->group.len > 0 ? "." : "",
+                               TD_STR_ARG(query->group), TD_STR_ARG(name));
     bool is_known = client->version[0] != '\0' &&
                     measure_now(client) - client->version_at < MEASURE_VERSION_EVERY;
     if (is_known) {

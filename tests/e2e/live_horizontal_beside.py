@@ -142,10 +142,10 @@ def told(bed, kind, namespace):
 def equal(bed, ours, theirs, names):
     """Every named HPA is the same on both sides, in all that is told of it."""
     mine, other = told(bed, OURS, ours), told(bed, THEIRS, theirs)
-    for name in names:
-        assert other[name]["conditions"], f"upstream has not judged {name}"
-        for part in other[name]:
-            assert mine[name][part] == other[name][part], f"{name}: {part}: {json.dumps(mine[name][part])} beside {json.dumps(other[name][part])}"
+    differences = [f"{name}: {part}: {json.dumps(mine[name][part])}\n   beside {json.dumps(other[name][part])}"
+                   for name in names for part in other[name] if mine[name][part] != other[name][part]]
+    late = [name for name in names if not other[name]["conditions"]]
+    assert not differences and not late, "\n".join([f"not judged by upstream: {late}", *differences])
     return True
 
 

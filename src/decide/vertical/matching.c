@@ -91,7 +91,8 @@ int td_match_index_add(struct td_match_index *index, const struct td_workload_so
     struct td_match_vpa *added = td_arena_array(index->arena, struct td_match_vpa, count);
     size_t skipped = 0;
     for (size_t i = 0; i < count; i++) {
-        if (!vpas[i]->has_target || !match_counts(vpas[i], user)) {
+        added[i].is_idle = !match_counts(vpas[i], user);
+        if (!vpas[i]->has_target || (added[i].is_idle && !index->heterogeneous_workloads)) {
             continue;
         }
         struct td_controller target = target_of(vpas[i]);
@@ -160,7 +161,7 @@ const struct td_match_vpa *td_match_find(const struct td_match_index *index,
         }
         if (is_same_group(at->vpa->target_api_version, top->api_version) &&
             (!at->vpa->has_selector || td_selector_matches(&at->vpa->pod_selector, labels))) {
-            return at;
+            return at->is_idle ? NULL : at;
         }
     }
     return NULL;

@@ -1,8 +1,9 @@
 /*
  * Which VPA controls a pod (vpa.md 4.1; spec.selector: seeds.md 1.1 and 1.4). VPAs are indexed once
  * by the controller they name; a pod is then judged by its topmost controller and its labels. Of
- * several VPAs that match the oldest has the pod, so no pod is ever acted on by two. The index is
- * in the arena that made it and borrows the VPAs.
+ * several VPAs that match the oldest has the pod, so no pod is ever acted on by two. With the gate
+ * open that holds whatever its mode: what only recommends keeps a pod from younger ones, and nobody
+ * acts on it. The index is in the arena that made it and borrows the VPAs.
  */
 #pragma once
 
@@ -27,6 +28,7 @@ struct td_match_vpa {
     const struct td_vpa *vpa;
     struct td_selector target_selector; /* of the target itself */
     td_str key;                         /* "namespace/name" */
+    bool is_idle;                       /* its mode does not count for the user */
     struct td_match_vpa *next;          /* the next younger one of the same target */
 };
 

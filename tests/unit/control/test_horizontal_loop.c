@@ -157,8 +157,10 @@ static void test_what_cannot_be_measured_stays(void **state)
          "{'type':'Object','object':{'metric':{'name':'x'},'describedObject':{'apiVersion':"
          "'play.dev/v1','kind':'Game','name':'chess'},'target':{'type':'Value','value':'1'}}}",
          "False/FailedGetObjectMetric",
-         "unable to get metric x: Game on default chess/unable to map kind Game.play.dev to "
-         "resource: no matches for kind \"Game\" in group \"play.dev\""},
+         "unable to get metric x: Game on default chess/unable to fetch metrics from custom "
+         "metrics "
+         "API: unable to map kind Game.play.dev to resource: no matches for kind \"Game\" in group "
+         "\"play.dev\""},
         {"container",
          "{'type':'ContainerResource','containerResource':{'name':'cpu','container':'sidecar',"
          "'target':{'type':'AverageValue','averageValue':'1'}}}",

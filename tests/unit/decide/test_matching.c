@@ -32,7 +32,8 @@ static const char *master_of(struct stage *stage, const char *role, enum td_matc
     return name;
 }
 
-/* The older VPA wins, then the smaller name; VPAs that take no part do not hide others. */
+/* The older VPA wins, then the smaller name. One that takes no part hides younger ones with the
+ * gate, and hides nobody without it. */
 static void test_matching_prefers_the_elder(void **unused)
 {
     (void)unused;
@@ -40,30 +41,49 @@ static void test_matching_prefers_the_elder(void **unused)
         const char *created[2];
         const char *modes[2];
         enum td_match_user user;
-        const char *master;
+        const char *master; /* without the gate */
+        const char *gated;
     } rows[] = {
         {{"2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z"},
          {"Recreate", "Recreate"},
          TD_MATCH_UPDATER,
+         "b",
          "b"},
         {{"2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z"},
          {"Recreate", "Recreate"},
          TD_MATCH_UPDATER,
+         "a",
          "a"},
         {{"2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"},
          {"Off", "Recreate"},
          TD_MATCH_UPDATER,
-         "b"},
+         "b",
+         ""},
         {{"2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"},
          {"Initial", "Recreate"},
          TD_MATCH_UPDATER,
-         "b"},
+         "b",
+         ""},
+        {{"2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"},
+         {"Off", "Initial"},
+         TD_MATCH_ADMISSION,
+         "b",
+         ""},
         {{"2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"},
          {"Initial", "Recreate"},
          TD_MATCH_ADMISSION,
+         "a",
          "a"},
-        {{"2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"}, {"Off", "Recreate"}, TD_MATCH_ANY, "a"},
-        {{"2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"}, {"Off", "Off"}, TD_MATCH_ADMISSION, ""},
+        {{"2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"},
+         {"Off", "Recreate"},
+         TD_MATCH_ANY,
+         "a",
+         "a"},
+        {{"2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"},
+         {"Off", "Off"},
+         TD_MATCH_ADMISSION,
+         "",
+         ""},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct stage stage;
@@ -74,7 +94,10 @@ static void test_matching_prefers_the_elder(void **unused)
                                           rows[i].modes[v]);
             stage_add_vpa(&stage, v ? "b" : "a", rows[i].created[v], "StatefulSet", "db", spec.ptr);
         }
+        stage.gates.heterogeneous_workloads = false;
         assert_string_equal(master_of(&stage, "leader", rows[i].user), rows[i].master);
+        stage.gates.heterogeneous_workloads = true;
+        assert_string_equal(master_of(&stage, "leader", rows[i].user), rows[i].gated);
         stage_done(&stage);
     }
 }
