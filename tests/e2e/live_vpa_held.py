@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""What holds the updater back: budgets, minReplicas, rates, pods that come back unchanged, namespaces that the webhook leaves out."""
+
+import base64
+import contextlib
+import http.server
+import json
+import os
+import ssl
+import threading
+
+from bed import eventually, free_port, main, requests, steady, story
+from vpa_bed import GATES, instead, provided, sized, uids, workload
+
+
+@story("a PodDisruptionBudget is respected, then released")
+def budget(bed):
+    bed.usage("web-*", "app", "300m", "300Mi")
+    bed.apply("""
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: web}
+spec: {maxUnavailable: 0, selector: {matchLabels: {app: web}}}
+""")
+    bed.apply(workload("web", "Recreate"))
+    before = uids(bed.running("app=web", 3))
+    provided(bed, "web")
+    eventually(60, lambda: bed.programs[-1].metric("vpa_updater_failed_eviction_attempts_total", vpa_namespace=bed.ns, reason="EvictionError"),
+               "an eviction is tried")
+    steady(15, lambda: uids(bed.pods("app=web")) == before, "nobody is evicted past the budget")
+    assert not bed.events("EvictedByVPA")
+    bed.delete("PodDisruptionBudget", "web")
+    assert not uids(sized(bed, "web", 3)) & before
+
+
+@story("fewer replicas than minReplicas are left alone; a VPA may ask for less or for more")
+def min_replicas(bed):
+    for name in ("lone", "brave", "many"):
+        bed.usage(f"{name}-*", "app", "300m", "300Mi")
+    bed.apply(workload("lone", "Recreate", 1) + "---" + workload("brave", "Recreate", 1, policy="minReplicas: 1") + "---" +
+              workload("many", "Recreate", 3, policy="minReplicas: 4"))
+    before = {name: uids(bed.running(f"app={name}", count)) for name, count in (("lone", 1), ("brave", 1), ("many", 3))}
+    assert not uids(sized(bed, "brave", 1)) & before["brave"]
+    steady(10, lambda: all(uids(bed.pods(f"app={name}")) == before[name] for name in ("lone", "many")), "too few to spare one")
+    assert "minReplicas" in bed.tandem("explain", "vpa", "lone", "-n", bed.ns)
+
+
+class Undo(http.server.BaseHTTPRequestHandler):
+    """A webhook of somebody else, which writes over what ours did."""
+
+    def do_POST(self):
+        review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        patch = [{"op": "replace", "path": "/spec/containers/0/resources", "value": {"requests": {"cpu": "10m", "memory": "100Mi"}}}]
+        answer = {"uid": review["request"]["uid"], "allowed": True, "patchType": "JSONPatch",
+                  "patch": base64.b64encode(json.dumps(patch).encode()).decode()}
+        body = json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": answer}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+@contextlib.contextmanager
+def undone(bed):
+    """New pods of the story's namespace lose what other webhooks wrote."""
+    pki = os.path.join(bed.folder, "pki")
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", free_port()), Undo)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(os.path.join(pki, "server.crt"), os.path.join(pki, "server.key"))
+    server.socket = tls.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    with open(os.path.join(pki, "ca.crt"), "rb") as file:
+        authority = base64.b64encode(file.read()).decode()
+    bed.create("MutatingWebhookConfiguration", {"metadata": {"name": "zz-undo"}, "webhooks": [{
+        "name": "undo.example.com", "admissionReviewVersions": ["v1"], "sideEffects": "None", "failurePolicy": "Fail",
+        "clientConfig": {"url": f"https://127.0.0.1:{server.server_address[1]}/", "caBundle": authority},
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": bed.ns}},
+        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]}]})
+    try:
+        yield
+    finally:
+        bed.delete("MutatingWebhookConfiguration", "zz-undo")
+        server.shutdown()
+
+
+@story("pods that come back unchanged twice are left alone, with an event")
+def left_alone(bed):
+    bed.usage("web-*", "app", "300m", "300Mi")
+    fixed = "{containerName: app, minAllowed: {cpu: 400m, memory: 400Mi}, maxAllowed: {cpu: 400m, memory: 400Mi}}"
+    with undone(bed):
+        bed.apply(workload("web", "Recreate", 2, container=fixed))
+        bed.running("app=web", 2)
+        eventually(90, lambda: len(bed.events("LeftAlone")) >= 3, "each of the two is left alone, which the VPA tells too")
+        after = uids(bed.running("app=web", 2))
+        evicted = {e["involvedObject"]["uid"] for e in bed.events("EvictedByVPA")}
+        assert len(evicted) == 4, f"twice each: {len(evicted)}"
+        steady(20, lambda: uids(bed.pods("app=web")) == after, "nobody is evicted any more")
+        assert "left alone" in bed.events("LeftAlone", "web")[0]["message"]
+    # Another recommendation is another chance.
+    bed.apply(workload("web", "Recreate", 2, container=fixed.replace("400m", "500m")))
+    sized(bed, "web", 2)
+
+
+@story("evictions keep to their rate")
+def rate(bed):
+    names = [f"w{i}" for i in range(6)]
+    for name in names:
+        bed.usage(f"{name}-*", "app", "300m", "300Mi")
+    bed.apply("---".join(workload(name, "Recreate", 2) for name in names))
+    with instead(bed, "--eviction-rate-limit=0.2", "--eviction-rate-burst=1") as program:
+        count = lambda: program.metric("vpa_updater_evicted_pods_total", vpa_namespace=bed.ns) or 0
+        eventually(60, lambda: count() == 1, "the first is evicted")
+        steady(3, lambda: count() <= 2, "the next one waits for 5 s")
+        eventually(60, lambda: count() >= 4, "the others follow")
+    times = sorted(e["firstTimestamp"] for e in bed.events("EvictedByVPA"))
+    stamps = [int(t[11:13]) * 3600 + int(t[14:16]) * 60 + int(t[17:19]) for t in times]
+    assert all((b - a) % 86400 >= 4 for a, b in zip(stamps, stamps[1:])), times
+
+
+@story("where the webhook does not look nobody is evicted, and the VPA says why")
+def exempt(bed):
+    bed.usage("web-*", "app", "300m", "300Mi")
+    bed.apply(workload("web", "Recreate", 2))
+    with instead(bed, f"--webhook-exempt-namespaces={bed.ns},elsewhere"):
+        before = uids(bed.running("app=web", 2))
+        why = eventually(60, lambda: bed.condition("VerticalPodAutoscaler", "web", "WebhookNotMutating"), "the condition is set")
+        assert why["status"] == "True" and why["reason"] == "NamespaceExempt" and bed.ns in why["message"], why
+        provided(bed, "web")
+        steady(15, lambda: uids(bed.pods("app=web")) == before, "nobody is evicted")
+        bed.patch("Deployment", "web", {"spec": {"replicas": 3}})
+        assert all(requests(pod) == {"cpu": "10m", "memory": "100Mi"} for pod in bed.running("app=web", 3))
+    sized(bed, "web", 3)
+    assert not bed.condition("VerticalPodAutoscaler", "web", "WebhookNotMutating")
+
+
+main(setup=lambda bed: bed.run(GATES))
