@@ -208,6 +208,7 @@ int td_recommend_loop_hvpa(struct td_recommend_loop *loop, struct td_arena *aren
                            struct td_error *err)
 {
     struct td_vpa object = hvpa->vpa;
+    object.mode = TD_VPA_RECREATE; /* the Hvpa acts on the bounds, which Off takes for a display */
     object.meta.name = recommend_hvpa_name(arena, hvpa->meta.name);
     const struct recommend_vpa *entry =
         recommend_find(loop, hvpa->meta.namespace, object.meta.name);

@@ -426,7 +426,6 @@ def flags(bed):
         pod = eventually(20, lambda: account(new := create_as_work(bed, resources=large)) and new, "new pods are sized")
         assert pod["spec"]["resources"] == large and quantity(requests(pod, "main")["cpu"]) > 0.4, pod["spec"]
         assert account(pod).startswith("Pod resources updated by work: container 0: "), account(pod)
-        bed.apply(vpa("Initial"))
 
 
 @story("what cannot be right is refused with its path, when it is made and when it is changed")

@@ -208,6 +208,14 @@ static bool conditions_equal(const struct td_vpa_status *status, const struct td
     return true;
 }
 
+/* Nobody acts on the bounds: the mode leaves running pods alone, and no Hvpa reads them. */
+static bool status_is_display_only(const struct td_vpa *object)
+{
+    const struct td_owner_reference *owner = td_meta_controller(&object->meta);
+    return (object->mode == TD_VPA_OFF || object->mode == TD_VPA_INITIAL) &&
+           !(owner && td_str_equal(owner->kind, TD_STR("Hvpa")));
+}
+
 int td_recommender_status(struct td_recommender *recommender, struct td_arena *arena,
                           const struct td_vpa *object, const struct td_resource_list *global_max,
                           td_time now, struct td_vpa_status *ret, struct td_error *err)
@@ -237,7 +245,7 @@ int td_recommender_status(struct td_recommender *recommender, struct td_arena *a
         .policy = object->policy.is_set ? &object->policy : NULL,
         .annotations = object->meta.annotations,
         .global_max = global_max,
-        .is_display_only = object->mode == TD_VPA_OFF || object->mode == TD_VPA_INITIAL,
+        .is_display_only = status_is_display_only(object),
         .now = now,
     };
     struct td_vpa_status made = {.observed_generation = object->meta.generation,

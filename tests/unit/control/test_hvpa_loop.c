@@ -105,6 +105,29 @@ static void test_a_steady_load_is_a_silent_status(void **state)
     hvpa_bed_done(&h);
 }
 
+/* A size that is a little more than the target stays: with a short history the upper bound is far
+ * above the target, although nobody but the Hvpa acts on it. */
+static void test_a_size_inside_the_tolerance_stays(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *request;
+        int size_changes;
+    } rows[] = {{"'requests':{'cpu':'620m'}", 0}, {"'requests':{'cpu':'1'}", 1}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct hvpa_bed h = {.stopped = 0};
+        struct td_demand demand = hvpa_bed_demand();
+        hvpa_bed_init(&h, &demand, 1);
+        hvpa_bed_deploy(&h, 2, rows[i].request); /* each uses 500m */
+        hvpa_bed_hvpa(&h, "web", "'mode':'VPABiased'," CPU_ONLY);
+        hvpa_bed_watch(&h, 29 * TD_MINUTE);
+        assert_string_equal(hvpa_bed_condition(&h, "web", "VerticalReady"),
+                            "True/RecommendationProvided");
+        assert_int_equal(h.size_changes, rows[i].size_changes);
+        hvpa_bed_done(&h);
+    }
+}
+
 static void test_a_paused_one_decides_and_does_nothing(void **state)
 {
     (void)state;
@@ -309,6 +332,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_mode_follows_a_spike_and_its_end),
         cmocka_unit_test(test_a_steady_load_is_a_silent_status),
+        cmocka_unit_test(test_a_size_inside_the_tolerance_stays),
         cmocka_unit_test(test_a_paused_one_decides_and_does_nothing),
         cmocka_unit_test(test_who_is_not_alone_on_its_target_stops_at_once),
         cmocka_unit_test(test_a_restart_in_the_middle_changes_nothing),

@@ -330,6 +330,13 @@ static void test_upper_bound_is_not_inflated_for_display(void **unused)
     status = stage_status(&stage, START + TD_HOUR);
     made = &status.recommendation.containers[0];
     assert_true(td_quantity_milli(td_resource_list_get(&made->upper_bound, TD_STR("cpu"))) > 50000);
+    const struct td_owner_reference hvpa = {.kind = TD_STR("Hvpa"), .is_controller = true};
+    stage.vpa.mode = TD_VPA_OFF; /* its Hvpa acts */
+    stage.vpa.meta.owners = &hvpa;
+    stage.vpa.meta.owner_count = 1;
+    status = stage_status(&stage, START + TD_HOUR);
+    made = &status.recommendation.containers[0];
+    assert_true(td_quantity_milli(td_resource_list_get(&made->upper_bound, TD_STR("cpu"))) > 50000);
     stage_done(&stage);
 }
 
