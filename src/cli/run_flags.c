@@ -74,6 +74,8 @@ static const struct flag_row flag_rows[] = {
      "between two tries"},
     {"leader-elect-resource-namespace", FLAG_TEXT, AT_C(leader.namespace), 0, 0, NULL,
      "of the leases"},
+    {"leader-elect-resource-name", FLAG_TEXT, AT_C(leader.name), 0, 0, NULL,
+     "of the lease instead of the usual ones; with several controllers `NAME-updater` and so on"},
 
     {"recommender-interval", FLAG_DURATION, AT_R(interval), FLAG_TINY, 0, "Recommender",
      "between two passes"},
@@ -623,6 +625,7 @@ static int flags_settle(struct td_arena *arena, struct td_run_flags *flags, td_e
     code = code == TD_OK ? settle_gates(flags, err) : code;
     code = code == TD_OK ? settle_words(flags, err) : code;
     code = code == TD_OK ? settle_quantities(arena, flags, err) : code;
+    code = code == TD_OK ? td_run_flags_check(flags, err) : code;
     return code == TD_OK ? settle_prometheus(arena, flags, env, err) : code;
 }
 

@@ -52,5 +52,9 @@ struct td_run_flags {
 int td_run_flags_parse(struct td_arena *arena, int argc, char **argv, td_env_fn env,
                        struct td_run_flags *ret, struct td_error *err);
 
+/* What can be said of values only together, or by other rules than the table has: names of objects
+ * and namespaces, times of leases. TD_INVALID likewise. */
+int td_run_flags_check(const struct td_run_flags *flags, struct td_error *err);
+
 /* The table, as Markdown. */
 void td_run_flags_write(struct td_buf *out);

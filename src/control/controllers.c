@@ -14,6 +14,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/loop.h"
+#include "base/text.h"
 #include "base/timefmt.h"
 #include "control/controllers_private.h"
 #include "control/measure_client.h"
@@ -269,8 +270,7 @@ static void one_begin(struct controllers_one *one)
 {
     one->state = CONTROLLERS_RUNNING;
     one->since = controllers_now(one->all);
-    one_say(one, TD_LOG_INFO, "starts", "lease",
-            one->lease ? td_str_from(td_controller_lease(one->kind)) : TD_STR("none"));
+    one_say(one, TD_LOG_INFO, "starts", "lease", one->lease ? one->lease_name : TD_STR("none"));
     controllers_rows[one->kind].start(one->all);
     if (one->kind == TD_CONTROLLER_RECOMMENDER) {
         one_compete(&one->all->ones[TD_CONTROLLER_HVPA]);
@@ -373,16 +373,18 @@ static int one_make_lease(struct controllers_one *one, struct td_error *err)
 {
     struct td_controllers *all = one->all;
     const struct td_leader_options *leader = &all->options.leader;
-    const char *name = td_controller_lease(one->kind);
-    if (!leader->is_on || !name) {
+    if (!leader->is_on || !td_controller_lease(one->kind)) {
         return TD_OK;
     }
+    td_arena_reset(&all->texts);
+    one->lease_name = td_text_copy(
+        td_controller_lease_name(&all->texts, one->kind, all->options.has, leader->name));
     const struct td_lease_options options = {
         .loop = all->options.loop,
         .client = all->client,
         .flow = all->lease_flow,
         .namespace = leader->namespace,
-        .name = td_str_from(name),
+        .name = one->lease_name,
         .identity = leader->identity,
         .duration = leader->lease_duration,
         .renew_deadline = leader->renew_deadline,
@@ -579,9 +581,22 @@ static void controllers_check_access(struct td_controllers *all)
 {
     td_auto_arena arena;
     td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    const struct td_controllers_options *options = &all->options;
+    const struct td_rights_scope scope = {
+        .has = options->has,
+        .lease_name = options->leader.name,
+        .places = {
+            [TD_RIGHT_OWN] = {.namespace = options->hook.namespace, .name = options->hook.secret},
+            [TD_RIGHT_ELECTION] = {.is_off = !options->leader.is_on,
+                                   .namespace = options->leader.namespace},
+            [TD_RIGHT_STATUS] = {.namespace = options->hook.lease_namespace,
+                                 .name = options->hook.lease_name},
+            [TD_RIGHT_STATUS_READ] = {.is_off = !options->update.uses_lease,
+                                      .namespace = options->update.lease_namespace,
+                                      .name = options->update.lease_name},
+        }};
     const struct td_access_rule *rules;
-    size_t count =
-        td_rights_questions(&arena, all->options.has, all->options.leader.namespace, &rules);
+    size_t count = td_rights_questions(&arena, &scope, &rules);
     all->access =
         td_access_check(all->client, all->access_flow, rules, count, controllers_checked, all);
 }
@@ -637,6 +652,7 @@ void td_controllers_free(struct td_controllers *controllers)
     td_sight_free(controllers->sight);
     for (size_t kind = 0; kind < TD_CONTROLLER_COUNT; kind++) {
         td_lease_free(controllers->ones[kind].lease);
+        td_text_free(controllers->ones[kind].lease_name);
         td_events_free(controllers->ones[kind].events);
     }
     td_timer_free(controllers->patience);

@@ -30,6 +30,7 @@ struct td_leader_options {
     td_duration renew_deadline;
     td_duration retry_period;
     td_str namespace; /* kube-system */
+    td_str name;      /* of the lease, see td_controller_lease_name; empty: those of the table */
     td_str identity;
 };
 

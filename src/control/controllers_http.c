@@ -154,8 +154,7 @@ static void http_tally_controllers(struct td_controllers *all)
         const struct controllers_one *one = &all->ones[kind];
         td_str name = td_str_from(td_controller_name(one->kind));
         if (one->lease) {
-            http_set(all, &rows[0], td_str_from(td_controller_lease(one->kind)),
-                     one->state == CONTROLLERS_RUNNING);
+            http_set(all, &rows[0], one->lease_name, one->state == CONTROLLERS_RUNNING);
         }
         if (one->events) {
             struct td_events_counts counts = td_events_counts(one->events);

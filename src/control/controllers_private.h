@@ -32,6 +32,7 @@ struct controllers_one {
     struct td_client_flow *flow;
     struct td_events *events;
     struct td_lease *lease; /* NULL: it needs none */
+    td_str lease_name;      /* owned */
     bool has_leader;        /* somebody's name is in the lease */
 };
 

@@ -102,7 +102,8 @@ static struct td_json *install_rules(struct install *install, size_t kind, bool 
     const struct td_right *rights = td_rights(&count);
     for (size_t i = 0; i < count; i++) {
         const struct td_right *right = &rights[i];
-        if (!(right->controllers >> kind & 1u) || right->is_local != is_local) {
+        if (!(right->controllers >> kind & 1u) ||
+            (right->place != TD_RIGHT_EVERYWHERE) != is_local) {
             continue;
         }
         struct td_json *rule = td_json_new_object(arena);

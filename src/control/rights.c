@@ -108,18 +108,18 @@ static const struct td_right rights_table[] = {
     {.group = "",
      .resources = "secrets",
      .verbs = "create",
-     .is_local = true,
+     .place = TD_RIGHT_OWN,
      .controllers = RIGHTS_A},
     {.group = "",
      .resources = "secrets",
      .verbs = "list,watch,patch",
      .name = "tandem-webhook-tls",
-     .is_local = true,
+     .place = TD_RIGHT_OWN,
      .controllers = RIGHTS_A},
     {.group = "",
      .resources = "pods",
      .verbs = "create",
-     .is_local = true,
+     .place = TD_RIGHT_OWN,
      .controllers = RIGHTS_A},
     {.group = "admissionregistration.k8s.io",
      .resources = "mutatingwebhookconfigurations,validatingwebhookconfigurations",
@@ -139,43 +139,48 @@ static const struct td_right rights_table[] = {
     {.group = "coordination.k8s.io",
      .resources = "leases",
      .verbs = "create",
-     .is_local = true,
-     .controllers = RIGHTS_ALL},
+     .place = TD_RIGHT_ELECTION,
+     .controllers = RIGHTS_R | RIGHTS_U | RIGHTS_H | RIGHTS_V},
+    {.group = "coordination.k8s.io",
+     .resources = "leases",
+     .verbs = "create",
+     .place = TD_RIGHT_STATUS,
+     .controllers = RIGHTS_A},
     {.group = "coordination.k8s.io",
      .resources = "leases",
      .verbs = "get,update",
      .name = "vpa-recommender-lease",
-     .is_local = true,
+     .place = TD_RIGHT_ELECTION,
      .controllers = RIGHTS_R},
     {.group = "coordination.k8s.io",
      .resources = "leases",
      .verbs = "get,update",
      .name = "vpa-updater",
-     .is_local = true,
+     .place = TD_RIGHT_ELECTION,
      .controllers = RIGHTS_U},
     {.group = "coordination.k8s.io",
      .resources = "leases",
      .verbs = "get",
      .name = "vpa-admission-controller",
-     .is_local = true,
+     .place = TD_RIGHT_STATUS_READ,
      .controllers = RIGHTS_U},
     {.group = "coordination.k8s.io",
      .resources = "leases",
      .verbs = "patch",
      .name = "vpa-admission-controller",
-     .is_local = true,
+     .place = TD_RIGHT_STATUS,
      .controllers = RIGHTS_A},
     {.group = "coordination.k8s.io",
      .resources = "leases",
      .verbs = "get,update",
      .name = "tandem-horizontal",
-     .is_local = true,
+     .place = TD_RIGHT_ELECTION,
      .controllers = RIGHTS_H},
     {.group = "coordination.k8s.io",
      .resources = "leases",
      .verbs = "get,update",
      .name = "tandem-hvpa",
-     .is_local = true,
+     .place = TD_RIGHT_ELECTION,
      .controllers = RIGHTS_V},
 };
 
@@ -202,6 +207,21 @@ const char *td_controller_lease(enum td_controller_kind kind)
     return names[kind];
 }
 
+td_str td_controller_lease_name(struct td_arena *arena, enum td_controller_kind kind,
+                                const bool has[TD_CONTROLLER_COUNT], td_str chosen)
+{
+    size_t elected = 0;
+    for (size_t i = 0; i < TD_CONTROLLER_COUNT; i++) {
+        elected += has[i] && td_controller_lease((enum td_controller_kind)i);
+    }
+    if (chosen.len == 0) {
+        return td_str_from(td_controller_lease(kind));
+    }
+    return elected > 1
+               ? td_arena_format(arena, "%.*s-%s", TD_STR_ARG(chosen), td_controller_name(kind))
+               : chosen;
+}
+
 const struct td_right *td_rights(size_t *ret_count)
 {
     *ret_count = sizeof(rights_table) / sizeof(rights_table[0]);
@@ -216,12 +236,31 @@ td_str td_rights_word(td_str *list)
     return word;
 }
 
+/* The name of the only object that a row is about, as this process calls it. */
+static td_str rights_name(struct td_arena *arena, const struct td_right *right,
+                          const struct td_rights_scope *scope)
+{
+    if (!right->name) {
+        return TD_STR_EMPTY;
+    }
+    for (size_t kind = 0; kind < TD_CONTROLLER_COUNT; kind++) {
+        if (right->place == TD_RIGHT_ELECTION && right->controllers == 1u << kind) {
+            return td_controller_lease_name(arena, (enum td_controller_kind)kind, scope->has,
+                                            scope->lease_name);
+        }
+    }
+    td_str chosen = scope->places[right->place].name;
+    return chosen.len > 0 ? chosen : td_str_from(right->name);
+}
+
 /* The questions of one row, for each resource and verb. */
-static size_t rights_ask(const struct td_right *right, td_str namespace,
-                         struct td_access_rule *rules, size_t room)
+static size_t rights_ask(struct td_arena *arena, const struct td_right *right,
+                         const struct td_rights_scope *scope, struct td_access_rule *rules,
+                         size_t room)
 {
     size_t count = 0;
     td_str resources = td_str_from(right->resources);
+    td_str name = rights_name(arena, right, scope);
     for (td_str resource; (resource = td_rights_word(&resources)).len > 0;) {
         td_str verbs = td_str_from(right->verbs);
         size_t slash = td_str_find(resource, '/', 0);
@@ -233,16 +272,18 @@ static size_t rights_ask(const struct td_right *right, td_str namespace,
                 .resource = td_str_slice(resource, 0, slash),
                 .subresource =
                     has_sub ? td_str_slice(resource, slash + 1, resource.len) : TD_STR_EMPTY,
-                .namespace = right->is_local ? namespace : TD_STR_EMPTY,
-                .name = right->name ? td_str_from(right->name) : TD_STR_EMPTY,
+                .namespace = right->place == TD_RIGHT_EVERYWHERE
+                                 ? TD_STR_EMPTY
+                                 : scope->places[right->place].namespace,
+                .name = name,
             };
         }
     }
     return count;
 }
 
-size_t td_rights_questions(struct td_arena *arena, const bool has[TD_CONTROLLER_COUNT],
-                           td_str namespace, const struct td_access_rule **ret)
+size_t td_rights_questions(struct td_arena *arena, const struct td_rights_scope *scope,
+                           const struct td_access_rule **ret)
 {
     struct td_access_rule *rules =
         td_arena_array(arena, struct td_access_rule, TD_ACCESS_RULES_MAX);
@@ -251,11 +292,11 @@ size_t td_rights_questions(struct td_arena *arena, const bool has[TD_CONTROLLER_
     size_t count = 0;
     unsigned wanted = 0;
     for (size_t kind = 0; kind < TD_CONTROLLER_COUNT; kind++) {
-        wanted |= has[kind] ? 1u << kind : 0;
+        wanted |= scope->has[kind] ? 1u << kind : 0;
     }
     for (size_t i = 0; i < row_count; i++) {
-        if (rows[i].controllers & wanted) {
-            count += rights_ask(&rows[i], namespace, rules + count, TD_ACCESS_RULES_MAX - count);
+        if (rows[i].controllers & wanted && !scope->places[rows[i].place].is_off) {
+            count += rights_ask(arena, &rows[i], scope, rules + count, TD_ACCESS_RULES_MAX - count);
         }
     }
     *ret = rules;

@@ -233,6 +233,57 @@ static void test_a_stop_hands_over(void **state)
     frame_done(&f);
 }
 
+/* Where the leases are, what they are called and how long they last is said by flags. */
+static void test_leases_are_as_they_were_asked_for(void **state)
+{
+    (void)state;
+    static const struct {
+        bool is_alone; /* the updater is the only controller */
+        const char *chosen;
+        const char *lease;
+    } rows[] = {
+        {false, "", "vpa-updater"},
+        {false, "mine", "mine-updater"},
+        {true, "mine", "mine"},
+        {true, "", "vpa-updater"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct frame_bed f;
+        frame_init(&f);
+        control_bed_create(&f.c, "/api/v1/namespaces", "{'metadata':{'name':'elections'}}");
+        struct td_controllers_options options = frame_options(&f, "a");
+        for (size_t kind = 0; kind < TD_CONTROLLER_COUNT && rows[i].is_alone; kind++) {
+            options.has[kind] = kind == TD_CONTROLLER_UPDATER;
+        }
+        options.leader.name = td_str_from(rows[i].chosen);
+        options.leader.namespace = TD_STR("elections");
+        options.leader.lease_duration = 40 * TD_SECOND;
+        options.leader.renew_deadline = 30 * TD_SECOND;
+        options.leader.retry_period = 5 * TD_SECOND;
+        assert_int_equal(td_controllers_new(&options, &f.first, NULL), TD_OK);
+        td_controllers_start(f.first);
+        control_bed_run(&f.c, 20 * TD_SECOND);
+        assert_true(td_controllers_is_leading(f.first, TD_CONTROLLER_UPDATER));
+        char path[256];
+        (void)snprintf(path, sizeof(path),
+                       "/apis/coordination.k8s.io/v1/namespaces/elections/leases/%s",
+                       rows[i].lease);
+        const struct td_json *spec = td_json_get(control_bed_get(&f.c, path), TD_STR("spec"));
+        frame_assert_text(td_json_get_str(spec, TD_STR("holderIdentity"), TD_STR_EMPTY), "a");
+        assert_int_equal(td_json_get_int64(spec, TD_STR("leaseDurationSeconds"), 0), 40);
+        assert_null(control_bed_get(&f.c, LEASES "/vpa-updater"));
+        td_auto_buf text;
+        td_buf_init(&text, (size_t)1 << 20);
+        td_controllers_write_metrics(f.first, &text);
+        char line[256];
+        (void)snprintf(line, sizeof(line), "leader_election_master_status{name=\"%s\"} 1",
+                       rows[i].lease);
+        frame_assert_has(td_buf_str(&text).ptr, line);
+        frame_stop(&f, &f.first);
+        frame_done(&f);
+    }
+}
+
 /* A process that dies without a word is followed when its lease ends, and what it knew comes from
  * its checkpoints. */
 static void test_a_death_is_followed(void **state)
@@ -395,6 +446,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_start_at_once),
         cmocka_unit_test(test_a_stop_hands_over),
+        cmocka_unit_test(test_leases_are_as_they_were_asked_for),
         cmocka_unit_test(test_a_death_is_followed),
         cmocka_unit_test(test_an_outage_stops_the_leader),
         cmocka_unit_test(test_ready_says_what_is_missing),

@@ -359,7 +359,14 @@ static void test_what_is_missing_is_named(void **state)
         rights_bed_start(&r, has);
         control_bed_run(&r.c, 5 * TD_SECOND);
         const struct td_access_rule *rules;
-        size_t count = td_rights_questions(&r.c.bed.arena, has, TD_STR("kube-system"), &rules);
+        const td_str own = TD_STR("kube-system");
+        const struct td_rights_scope scope = {
+            .has = has,
+            .places = {[TD_RIGHT_OWN] = {.namespace = own},
+                       [TD_RIGHT_ELECTION] = {.namespace = own},
+                       [TD_RIGHT_STATUS] = {.namespace = own},
+                       [TD_RIGHT_STATUS_READ] = {.namespace = own}}};
+        size_t count = td_rights_questions(&r.c.bed.arena, &scope, &rules);
         assert_true(count > 5);
         const char *log = rights_bed_log(&r);
         size_t lines = 0;
@@ -379,11 +386,62 @@ static void test_what_is_missing_is_named(void **state)
     }
 }
 
+/* Is there a question about leases of that name in that namespace? */
+static bool rights_asks(struct td_arena *arena, const struct td_rights_scope *scope,
+                        const char *resource, const char *namespace, const char *name)
+{
+    const struct td_access_rule *rules;
+    size_t count = td_rights_questions(arena, scope, &rules);
+    for (size_t i = 0; i < count; i++) {
+        if (td_str_equal(rules[i].resource, td_str_from(resource)) &&
+            td_str_equal(rules[i].namespace, td_str_from(namespace)) &&
+            td_str_equal(rules[i].name, td_str_from(name))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Questions are about the objects that flags name, and only those that are used. */
+static void test_what_is_asked_follows_the_flags(void **state)
+{
+    (void)state;
+    td_auto_arena arena;
+    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    bool has[TD_CONTROLLER_COUNT] = {
+        [TD_CONTROLLER_UPDATER] = true, [TD_CONTROLLER_ADMISSION] = true};
+    struct td_rights_scope scope = {
+        .has = has,
+        .places = {[TD_RIGHT_OWN] = {.namespace = TD_STR("own"), .name = TD_STR("tls")},
+                   [TD_RIGHT_ELECTION] = {.namespace = TD_STR("election")},
+                   [TD_RIGHT_STATUS] = {.namespace = TD_STR("status"), .name = TD_STR("beat")},
+                   [TD_RIGHT_STATUS_READ] = {.namespace = TD_STR("read"), .name = TD_STR("seen")}}};
+    assert_true(rights_asks(&arena, &scope, "secrets", "own", "tls"));
+    assert_false(rights_asks(&arena, &scope, "secrets", "own", "tandem-webhook-tls"));
+    assert_true(rights_asks(&arena, &scope, "leases", "election", "vpa-updater"));
+    assert_true(rights_asks(&arena, &scope, "leases", "election", ""));
+    assert_false(rights_asks(&arena, &scope, "leases", "election", "vpa-recommender-lease"));
+    assert_true(rights_asks(&arena, &scope, "leases", "status", "beat"));
+    assert_true(rights_asks(&arena, &scope, "leases", "read", "seen"));
+    scope.lease_name = TD_STR("mine"); /* admission is not elected: the only one */
+    assert_true(rights_asks(&arena, &scope, "leases", "election", "mine"));
+    has[TD_CONTROLLER_HVPA] = true;
+    assert_true(rights_asks(&arena, &scope, "leases", "election", "mine-updater"));
+    assert_true(rights_asks(&arena, &scope, "leases", "election", "mine-hvpa"));
+    scope.places[TD_RIGHT_ELECTION].is_off = true;
+    scope.places[TD_RIGHT_STATUS_READ].is_off = true;
+    assert_false(rights_asks(&arena, &scope, "leases", "election", "mine-updater"));
+    assert_false(rights_asks(&arena, &scope, "leases", "election", ""));
+    assert_false(rights_asks(&arena, &scope, "leases", "read", "seen"));
+    assert_true(rights_asks(&arena, &scope, "leases", "status", "beat"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_rights_are_enough),
         cmocka_unit_test(test_what_is_missing_is_named),
+        cmocka_unit_test(test_what_is_asked_follows_the_flags),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
