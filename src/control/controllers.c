@@ -65,7 +65,36 @@ td_str controllers_silence(const struct controllers_one *one, struct td_arena *a
 static td_str controllers_hook_trouble(void *context)
 {
     const struct td_controllers *all = context;
-    return all->hook ? td_hook_trouble(all->hook) : TD_STR_EMPTY;
+    td_str trouble = all->hook ? td_hook_trouble(all->hook) : TD_STR_EMPTY;
+    bool is_updating = all->ones[TD_CONTROLLER_UPDATER].state == CONTROLLERS_RUNNING;
+    return trouble.len == 0 && is_updating ? td_update_loop_trouble(all->update) : trouble;
+}
+
+static bool controllers_is_proved(void *context, td_duration since)
+{
+    struct td_controllers *all = context;
+    return !all->hook || td_hook_is_proved(all->hook, since);
+}
+
+/* Hvpas have no look at the lease: without a webhook here that is probed, nor an updater that does
+ * look, their pods are not evicted. */
+static td_str controllers_hvpa_trouble(void *context)
+{
+    const struct td_controllers *all = context;
+    bool is_updating = all->ones[TD_CONTROLLER_UPDATER].state == CONTROLLERS_RUNNING;
+    return all->hook || is_updating
+               ? controllers_hook_trouble(context)
+               : TD_STR("neither admission nor the updater runs in this process: it is not known "
+                        "whether pods are mutated, and none is evicted");
+}
+
+/* Every VPA says whether its pods would be mutated: soon, not with the next pass. */
+static void controllers_hook_changed(void *context)
+{
+    struct td_controllers *all = context;
+    if (all->recommend) {
+        td_recommend_loop_tell(all->recommend);
+    }
 }
 
 static bool controllers_is_exempt(void *context, td_str namespace)
@@ -75,23 +104,23 @@ static bool controllers_is_exempt(void *context, td_str namespace)
 }
 
 /* Why pods must not be evicted: they would come back unchanged, or what is recommended is old. */
-static td_str controllers_trouble(void *context)
+static struct td_update_trouble controllers_trouble(void *context)
 {
     struct td_controllers *all = context;
     const struct controllers_one *one = &all->ones[TD_CONTROLLER_RECOMMENDER];
-    td_str trouble = controllers_hook_trouble(all);
+    struct td_update_trouble trouble = {.reason = "Webhook",
+                                        .message = controllers_hook_trouble(all)};
     td_arena_reset(&all->texts);
-    if (trouble.len > 0 || one->state != CONTROLLERS_RUNNING) {
-        return trouble; /* another process may recommend */
+    if (trouble.message.len > 0 || one->state != CONTROLLERS_RUNNING) {
+        return trouble; /* another process may recommend, and says in each VPA what it goes by */
     }
-    td_str silence = controllers_silence(one, &all->texts);
-    if (silence.len > 0 || td_recommend_loop_last(all->recommend) < one->since) {
-        return silence;
+    trouble = (struct td_update_trouble){.reason = "Recommender",
+                                         .message = controllers_silence(one, &all->texts)};
+    if (trouble.message.len == 0) {
+        trouble = (struct td_update_trouble){
+            .reason = "Metrics", .message = td_recommend_loop_trouble(all->recommend, &all->texts)};
     }
-    if (td_recommend_loop_measured(all->recommend) == TD_TIME_NONE) {
-        return TD_STR("no metrics of pods were read yet");
-    }
-    return td_recommend_loop_metrics_trouble(all->recommend, &all->texts);
+    return trouble;
 }
 
 /* ---- Each controller ---- */
@@ -137,6 +166,7 @@ static int updater_make(struct td_controllers *all, const struct td_control *con
     options.config.ignored_namespace_count = all->options.ignored_count;
     options.get_trouble = controllers_trouble;
     options.is_exempt = controllers_is_exempt;
+    options.is_proved = controllers_is_proved;
     options.context = all;
     return td_update_loop_new(&options, &all->update, err);
 }
@@ -177,6 +207,8 @@ static int admission_make(struct td_controllers *all, const struct td_control *c
     options.control = *control;
     options.get_sizes = all->options.hvpa_gate ? controllers_sizes : NULL;
     options.sizes_context = all;
+    options.changed = controllers_hook_changed;
+    options.changed_context = all;
     return td_hook_new(&options, &all->hook, err);
 }
 
@@ -215,6 +247,9 @@ static int hvpa_make(struct td_controllers *all, const struct td_control *contro
     options.control = *control;
     options.recommend = all->recommend;
     options.gather = all->horizontal;
+    options.get_hook_trouble = controllers_hvpa_trouble;
+    options.is_proved = controllers_is_proved;
+    options.context = all;
     return td_hvpa_loop_new(&options, &all->hvpa, err);
 }
 

@@ -198,6 +198,7 @@ static const char *explain_next_step(td_str type)
         {"ConfigUnsupported", "point targetRef at an existing topmost controller"},
         {"ConflictingSelector", "make the selectors disjoint; tandem validate checks files"},
         {"WebhookNotMutating", "look at the log of the admission controller"},
+        {"MetricsStale", "kubectl top pods; look at the metrics server"},
         {"LowConfidence", "wait: a day of samples is enough"},
         {"RecommendationProvided", "wait for samples: metrics are read every minute"},
         {"Ready", "see the reason"},
@@ -226,10 +227,11 @@ void explain_conditions(struct td_explain *explain, const struct td_vpa_conditio
                         size_t count)
 {
     const char *label = "conditions";
+    bool is_told = td_glance_metrics_trouble(explain->glance, &explain->arena).len > 0;
     for (size_t i = 0; i < count; i++) {
         const struct td_vpa_condition *c = &conditions[i];
         /* Of metrics explain_troubles tells; that no pod matches is a condition by itself. */
-        bool is_said = td_str_equal(c->type, TD_STR("MetricsStale")) ||
+        bool is_said = (td_str_equal(c->type, TD_STR("MetricsStale")) && is_told) ||
                        (td_str_equal(c->type, TD_STR("RecommendationProvided")) &&
                         td_str_equal(c->reason, TD_STR("NoPodsMatched")));
         if (!explain_is_trouble(c) || is_said) {

@@ -134,6 +134,11 @@ td_str td_hook_url(const struct td_hook *hook)
     return hook->url;
 }
 
+bool td_hook_is_proved(struct td_hook *hook, td_duration since)
+{
+    return hook_probe_is_proved(hook->probe, since);
+}
+
 td_str td_hook_trouble(const struct td_hook *hook)
 {
     return hook_probe_trouble(hook->probe);

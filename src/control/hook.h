@@ -67,6 +67,8 @@ struct td_hook_options {
     td_duration deadline;              /* of one answer */
     td_hook_sizes_fn get_sizes;        /* NULL: no Hvpas */
     void *sizes_context;
+    void (*changed)(void *context); /* what td_hook_trouble says; NULL: nobody asks */
+    void *changed_context;
     const struct td_clock *certificate_clock; /* NULL: the machine's, as peers check it */
 };
 
@@ -87,6 +89,10 @@ td_str td_hook_trouble(const struct td_hook *hook);
 
 /* Are pods of the namespace never asked about? */
 bool td_hook_is_exempt(const struct td_hook *hook, td_str namespace);
+
+/* Has a probe that was sent at `since` (td_clock_machine) or later shown that pods are mutated? If
+ * not, one is sent, so that it is known soon. Always where there are no probes. */
+bool td_hook_is_proved(struct td_hook *hook, td_duration since);
 
 /* One review, as the server does it: `body` is an AdmissionReview, the answer is appended. Also
  * called by a local cluster in this process on a clock that no socket keeps up with. */

@@ -178,3 +178,4 @@ void hook_probe_free(struct hook_probe *probe);
 /* The registration came to be right, or is not any more. */
 void hook_probe_registered(struct hook_probe *probe);
 td_str hook_probe_trouble(const struct hook_probe *probe);
+bool hook_probe_is_proved(struct hook_probe *probe, td_duration since);

@@ -29,6 +29,9 @@ struct hook_probe {
     bool is_running;
     bool is_known; /* some probe was answered */
     unsigned failures;
+    td_duration asked;  /* when the last probe was sent, in the machine's time */
+    td_duration proved; /* the last that showed it was sent then */
+    bool is_proved;     /* some did */
 };
 
 /* ---- The verdict ---- */
@@ -72,7 +75,8 @@ static void probe_beat(struct hook_probe *probe, bool is_wanted)
 static void probe_judge(struct hook_probe *probe, td_str trouble)
 {
     struct td_log *log = probe->hook->options.control.log;
-    if (!td_str_equal(probe->trouble, trouble)) {
+    bool is_changed = !td_str_equal(probe->trouble, trouble);
+    if (is_changed) {
         if (trouble.len > 0) {
             td_log_line(log, TD_LOG_WARN, "pods are not mutated", TD_LOG_S("because", trouble));
         } else {
@@ -83,6 +87,9 @@ static void probe_judge(struct hook_probe *probe, td_str trouble)
     }
     td_tally_set(probe->hook->tallies.mutates, trouble.len == 0 ? 1 : 0);
     probe_beat(probe, probe->is_running && trouble.len == 0);
+    if (is_changed && probe->hook->options.changed) {
+        probe->hook->options.changed(probe->hook->options.changed_context);
+    }
 }
 
 /* The API server gave an answer: was the pod changed on the way? */
@@ -111,9 +118,11 @@ static void probe_answered(void *context, const struct td_client_reply *reply)
     if (reply->code == TD_OK) {
         probe->is_known = true;
         probe->failures = 0;
+        probe->is_proved = probe_is_marked(reply);
+        probe->proved = probe->asked;
         probe_judge(
             probe,
-            probe_is_marked(reply)
+            probe->is_proved
                 ? TD_STR_EMPTY
                 : td_arena_format(&arena,
                                   "a pod created by dry run in namespace %.*s came back unchanged; "
@@ -173,6 +182,7 @@ static void probe_ask(struct td_timer *timer, void *context)
     request.flow = options->control.flow;
     request.deadline = PROBE_DEADLINE;
     request.is_idempotent = true; /* a dry run leaves nothing behind */
+    probe->asked = td_clock_machine(td_loop_clock(options->control.loop));
     probe->call = td_client_send(options->control.client, &request, probe_answered, probe);
 }
 
@@ -250,4 +260,16 @@ void hook_probe_free(struct hook_probe *probe)
 td_str hook_probe_trouble(const struct hook_probe *probe)
 {
     return probe->trouble;
+}
+
+bool hook_probe_is_proved(struct hook_probe *probe, td_duration since)
+{
+    const struct td_hook_options *options = &probe->hook->options;
+    if (options->probe_interval == 0 || (probe->is_proved && probe->proved >= since)) {
+        return true;
+    }
+    if (probe->is_running && !probe->call) {
+        td_timer_set(probe->timer, 0);
+    }
+    return false;
 }

@@ -18,11 +18,13 @@
 #include "kube/verbs.h"
 
 #define CARRY_PAUSE TD_SECOND /* between two looks at pods that are being resized */
+#define CARRY_PROOF_MAX 10    /* pauses until it is left to the next tick */
 
 static const struct td_write_options carry_options = {.field_manager = HVPA_MANAGER};
 
 static void carry_sizes(struct hvpa_tick *tick);
 static void carry_pods(struct hvpa_tick *tick);
+static void carry_wait(struct hvpa_tick *tick);
 
 static td_str carry_message(struct td_arena *arena, const struct td_client_reply *reply)
 {
@@ -290,13 +292,30 @@ static bool carry_fits_a_node(struct hvpa_tick *tick, const struct td_vertical_p
     return !nodes;
 }
 
+/* Would another pod in its place have another size? */
+static bool carry_is_mutated(const struct hvpa_tick *tick)
+{
+    const struct td_hvpa_options *options = &tick->loop->options;
+    return !options->get_hook_trouble || options->get_hook_trouble(options->context).len == 0;
+}
+
+/* And was that seen just now, as the updater has it? */
+static bool carry_is_proved(struct hvpa_tick *tick)
+{
+    const struct td_hvpa_options *options = &tick->loop->options;
+    if (tick->proof_count == 0) {
+        tick->proof_since = td_clock_machine(td_loop_clock(options->control.loop));
+    }
+    return !options->is_proved || options->is_proved(options->context, tick->proof_since);
+}
+
 static bool carry_may_evict(struct hvpa_tick *tick, const struct td_vertical_pod *pod)
 {
     const struct td_updater_config config = td_updater_config_default();
     struct td_vpa vpa = tick->hvpa.vpa;
     vpa.mode = TD_VPA_RECREATE; /* Off is what keeps others from acting */
     struct td_recommendation recommendation = carry_recommendation(tick);
-    if (tick->has_evicted || !carry_fits_a_node(tick, pod) ||
+    if (tick->has_evicted || !carry_is_mutated(tick) || !carry_fits_a_node(tick, pod) ||
         !td_requirements_admit(&tick->arena, &vpa, pod, &recommendation, false)) {
         return false;
     }
@@ -348,6 +367,13 @@ static bool carry_evict(struct hvpa_tick *tick, const struct td_vertical_pod *po
         td_verb_evict(&tick->arena, pod->meta.namespace, pod->meta.name, &options, &request,
                       NULL) != TD_OK) {
         return false;
+    }
+    if (!carry_is_proved(tick)) {
+        bool waits = tick->proof_count++ < CARRY_PROOF_MAX;
+        if (waits) {
+            carry_wait(tick);
+        }
+        return waits;
     }
     tick->has_evicted = true;
     carry_send(tick, &request, carry_evicted);

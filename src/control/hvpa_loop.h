@@ -29,6 +29,11 @@ struct td_hvpa_options {
     struct td_horizontal_loop *gather; /* borrowed: measures for Hvpas, started or not; NULL: one of
                                           our own */
     struct td_hpa_config horizontal;
+    /* Why pods would come back unchanged, so that none is evicted; empty: they would not (hook.h).
+     * NULL: nobody knows. */
+    td_str (*get_hook_trouble)(void *context);
+    bool (*is_proved)(void *context, td_duration since); /* as the updater's */
+    void *context;
 };
 
 int td_hvpa_loop_new(const struct td_hvpa_options *options, struct td_hvpa_loop **ret,

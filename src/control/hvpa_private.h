@@ -150,6 +150,8 @@ struct hvpa_tick {
     struct td_map asked;   /* pods that were asked to resize in this tick, by name */
     td_str pod;            /* whose call is under way */
     bool has_evicted;
+    int proof_count;         /* how often the proof that pods are mutated was waited for */
+    td_duration proof_since; /* an older one does not count */
 };
 
 struct hvpa_tallies {

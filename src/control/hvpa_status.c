@@ -177,6 +177,19 @@ static void conditions_progress(struct hvpa_tick *tick, struct condition_list *l
                                 : TD_STR_EMPTY);
 }
 
+/* Only while it is so, as on VPAs. */
+static void conditions_webhook(struct hvpa_tick *tick, struct condition_list *list)
+{
+    const struct td_hvpa_options *options = &tick->loop->options;
+    td_str trouble = options->get_hook_trouble && tick->loop->is_running
+                         ? options->get_hook_trouble(options->context)
+                         : TD_STR_EMPTY;
+    if (trouble.len > 0) {
+        condition_add(tick, list, TD_STR("WebhookNotMutating"), true, TD_STR("ProbeFailed"),
+                      td_arena_copy_str(&tick->arena, trouble));
+    }
+}
+
 static void conditions_fill(struct hvpa_tick *tick)
 {
     struct condition_list list = {.count = 0};
@@ -195,6 +208,7 @@ static void conditions_fill(struct hvpa_tick *tick)
     conditions_limited(tick, &list);
     conditions_coupled(tick, &list);
     conditions_progress(tick, &list);
+    conditions_webhook(tick, &list);
     conditions_store(tick, &list);
 }
 

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/text.h"
+#include "base/timefmt.h"
 #include "control/measure_client.h"
 #include "control/recommend_private.h"
 #include "control/recommend_tallies.h"
@@ -16,8 +17,6 @@
 
 #define LOOP_LOOK_PAUSE (100 * TD_MILLISECOND)
 #define LOOP_LOOK_TRIES_MAX 50
-#define LOOP_READ_INTERVALS 2 /* without an answer of the metrics API */
-#define LOOP_METRICS_AGE_MAX (5 * TD_MINUTE)
 
 td_time recommend_now(const struct td_recommend_loop *loop)
 {
@@ -66,7 +65,7 @@ static void loop_measured(void *context, int code, const struct td_error *err)
     struct td_recommend_loop *loop = context;
     loop->measure = NULL;
     loop->metrics_error = *err;
-    loop->last_read = code == TD_OK ? recommend_now(loop) : loop->last_read;
+    loop->metrics_failures = code == TD_OK ? 0 : loop->metrics_failures + 1;
     recommend_tally_metrics(loop, code != TD_OK);
     if (code != TD_OK && code != TD_NOT_FOUND) {
         td_log_line(loop->options.control.log, TD_LOG_WARN, "metrics cannot be read",
@@ -105,8 +104,9 @@ static void loop_collect(struct td_recommend_loop *loop)
     loop->turn_at = 0;
     while ((entry = td_map_next(&loop->vpas, &position))) {
         struct recommend_vpa *vpa = entry->value;
-        struct recommend_vpa **place =
-            !loop->is_urgent_only || vpa->is_urgent ? td_vec_push(&loop->turns) : NULL;
+        bool is_due = !loop->is_urgent_only || vpa->is_urgent ||
+                      (loop->is_telling && loop->phase == RECOMMEND_STATUSES);
+        struct recommend_vpa **place = is_due ? td_vec_push(&loop->turns) : NULL;
         if (place) {
             *place = vpa;
         }
@@ -351,6 +351,8 @@ static bool loop_begin(struct td_recommend_loop *loop, bool is_urgent_only)
         return false;
     }
     loop->is_urgent_only = is_urgent_only;
+    loop->is_telling = loop->must_tell;
+    loop->must_tell = false;
     loop->pass_began = recommend_now(loop);
     loop_enter(loop, RECOMMEND_VPAS);
     recommend_wake(loop);
@@ -406,6 +408,7 @@ void td_recommend_loop_start(struct td_recommend_loop *loop)
 {
     loop->is_running = true;
     loop->look_tries = 0;
+    loop->started = recommend_now(loop);
     if (!loop->is_watching) {
         loop->is_watching = true; /* also while another process leads */
         td_cache_start(loop->evictions);
@@ -493,33 +496,44 @@ td_time td_recommend_loop_last(const struct td_recommend_loop *loop)
     return loop->last_pass > 0 ? loop->last_pass : TD_TIME_NONE;
 }
 
-td_time td_recommend_loop_measured(const struct td_recommend_loop *loop)
+td_str td_recommend_loop_trouble(const struct td_recommend_loop *loop, struct td_arena *arena)
 {
-    return loop->last_metrics > 0 ? loop->last_metrics : TD_TIME_NONE;
+    if (loop->last_pass < loop->started) {
+        return TD_STR("nothing was recommended yet since the start");
+    }
+    if (loop->metrics_failures > 0) {
+        return td_arena_format(arena, "metrics of pods cannot be read: %s",
+                               loop->metrics_error.message);
+    }
+    if (loop->last_metrics == 0) {
+        return TD_STR("no metrics of pods were read yet");
+    }
+    td_duration age = recommend_now(loop) - loop->last_metrics;
+    if (age <= recommend_stale_age(loop)) {
+        return TD_STR_EMPTY;
+    }
+    char text[TD_DURATION_TEXT_BYTES];
+    (void)td_duration_format(age - age % TD_SECOND, text);
+    return td_arena_format(arena, "the newest metrics of pods are %s old", text);
+}
+
+void td_recommend_loop_tell(struct td_recommend_loop *loop)
+{
+    const struct td_recommend_options *options = &loop->options;
+    bool is_trouble =
+        options->get_hook_trouble && options->get_hook_trouble(options->context).len > 0;
+    if (!loop->is_running || (!loop->has_history && !is_trouble)) {
+        return; /* the first pass says it */
+    }
+    loop->must_tell = true;
+    if (!td_timer_is_set(loop->urgent)) {
+        td_timer_set(loop->urgent, TD_RECOMMEND_URGENT_MS * TD_MILLISECOND);
+    }
 }
 
 bool td_recommend_loop_is_reading(const struct td_recommend_loop *loop)
 {
     return loop->phase == RECOMMEND_PROMETHEUS;
-}
-
-td_str td_recommend_loop_metrics_trouble(const struct td_recommend_loop *loop,
-                                         struct td_arena *arena)
-{
-    td_time now = recommend_now(loop);
-    td_duration patience = LOOP_READ_INTERVALS * loop->options.interval;
-    char time[TD_TIME_TEXT_BYTES];
-    if (loop->last_metrics == 0) {
-        return TD_STR_EMPTY;
-    }
-    bool is_unread = now - loop->last_read > patience;
-    if (!is_unread && now - loop->last_metrics <= LOOP_METRICS_AGE_MAX) {
-        return TD_STR_EMPTY;
-    }
-    (void)td_time_format(td_time_to_instant(loop->last_metrics), 0, time);
-    return td_arena_format(arena, "the newest metrics of pods are of %s%s%s", time,
-                           loop->metrics_error.code != TD_OK ? ": " : "",
-                           loop->metrics_error.code != TD_OK ? loop->metrics_error.message : "");
 }
 
 void td_recommend_loop_reread(struct td_recommend_loop *loop)

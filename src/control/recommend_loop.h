@@ -5,7 +5,7 @@
  * start knowledge comes from checkpoints, and from Prometheus for the time that they do not cover.
  * Pods, VPAs and targets follow the sight. A pass is sliced; writes go in parallel, as many as
  * `writes_max`. Metrics that are old or missing teach nothing, and a status says so (condition
- * LowConfidence and the account), never the other way round.
+ * MetricsStale), never the other way round.
  */
 #pragma once
 
@@ -77,13 +77,12 @@ int td_recommend_loop_hvpa(struct td_recommend_loop *loop, struct td_arena *aren
 td_time td_recommend_loop_last(const struct td_recommend_loop *loop);
 /* Is history being read from Prometheus? Until its end there is no pass, and no silence either. */
 bool td_recommend_loop_is_reading(const struct td_recommend_loop *loop);
-/* When the newest sample that the model was given was measured; TD_TIME_NONE: there was none. */
-td_time td_recommend_loop_measured(const struct td_recommend_loop *loop);
-
-/* Why what is recommended is not fresh, for people: metrics could not be read for two intervals, or
- * are old. Empty: it is. The sentence stays the same while nothing changes. */
-td_str td_recommend_loop_metrics_trouble(const struct td_recommend_loop *loop,
-                                         struct td_arena *arena);
+/* Why what is recommended does not rest on present metrics, in words for people: they were not yet
+ * read, cannot be read, or are old. Empty: it does. Text is in the arena. */
+td_str td_recommend_loop_trouble(const struct td_recommend_loop *loop, struct td_arena *arena);
+/* Something that get_hook_trouble says has changed: statuses say so soon, not with the next pass.
+ */
+void td_recommend_loop_tell(struct td_recommend_loop *loop);
 /* Another process has led: what it learnt is read from its checkpoints at the next pass, in place
  * of what is known here. */
 void td_recommend_loop_reread(struct td_recommend_loop *loop);

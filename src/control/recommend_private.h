@@ -45,6 +45,7 @@ struct recommend_vpa {
     td_time created;
     td_time remembered;   /* the newest of the checkpoints that were read; 0: none */
     td_time checkpointed; /* when they were last written */
+    td_time idle;         /* when it last had no pod that could be measured; 0: never */
     td_time born;         /* when it was first seen without a recommendation; 0: it has one */
     struct td_map saved;  /* container to the hash of what was last written, as a pointer */
     bool is_seen;         /* in this pass */
@@ -71,6 +72,8 @@ struct td_recommend_loop {
     bool is_running;
     bool is_watching;    /* evictions */
     bool is_urgent_only; /* this pass writes what cannot wait, and nothing else */
+    bool must_tell;      /* something that every status says has changed */
+    bool is_telling;     /* this pass is for that: all statuses */
     bool is_looking;     /* this pass writes nothing */
     int look_tries;      /* to link VPAs whose targets are being asked for */
     bool has_history;
@@ -97,8 +100,9 @@ struct td_recommend_loop {
     td_time phase_began;
     td_time pass_began;
     td_time last_pass;
-    td_time last_metrics; /* the newest measurement */
-    td_time last_read;    /* when metrics were read last, whatever their age */
+    td_time started;
+    td_time last_metrics;      /* the newest measurement */
+    unsigned metrics_failures; /* reads that failed, one after another */
     td_time last_gc;
     struct td_error metrics_error;
     struct recommend_history *history; /* of Prometheus, until it was read; NULL: none */
@@ -136,6 +140,8 @@ void recommend_find_stanzas(struct td_recommend_loop *loop);
 
 /* Computes the status of one VPA and sends it when it differs; counts itself among the writes. */
 void recommend_write_status(struct td_recommend_loop *loop, struct recommend_vpa *vpa);
+/* Older than this is stale: what the intervals let expect, but no less than what is usual. */
+td_duration recommend_stale_age(const struct td_recommend_loop *loop);
 
 /* ---- recommend_checkpoints.c ---- */
 

@@ -9,12 +9,67 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "base/timefmt.h"
 #include "control/recommend_private.h"
 #include "control/recommend_tallies.h"
 #include "decide/vertical/recommend.h"
 #include "kube/client.h"
 #include "kube/events.h"
 #include "kube/verbs.h"
+
+/* Metrics older than this many intervals are not presented as fresh. */
+#define STATUS_STALE_INTERVALS 5
+#define STATUS_STALE_MIN (5 * TD_MINUTE)
+/* One failed read is nothing that ten thousand statuses should say. */
+#define STATUS_FAILURES_MAX 2
+
+td_duration recommend_stale_age(const struct td_recommend_loop *loop)
+{
+    td_duration age = STATUS_STALE_INTERVALS * loop->options.interval;
+    return age > STATUS_STALE_MIN ? age : STATUS_STALE_MIN;
+}
+
+static td_time status_later(td_time a, td_time b)
+{
+    return a > b ? a : b;
+}
+
+/* Since when the pods of a VPA, which run, are not measured; empty: they are, or none could be. The
+ * words stay the same from pass to pass, or each would write each status anew. */
+static td_str status_stale(struct td_recommend_loop *loop, struct td_arena *arena,
+                           struct recommend_vpa *vpa)
+{
+    td_time now = recommend_now(loop);
+    size_t slash = td_str_find(vpa->key, '/', 0);
+    struct td_vpa_measured measured =
+        td_recommender_measured(loop->model, td_str_slice(vpa->key, 0, slash),
+                                td_str_slice(vpa->key, slash + 1, vpa->key.len));
+    if (!measured.is_running) {
+        vpa->idle = now;
+        return TD_STR_EMPTY;
+    }
+    td_time since = status_later(measured.newest,
+                                 status_later(vpa->idle, loop->is_running ? loop->started : 0));
+    bool is_broken = loop->metrics_failures >= (loop->is_running ? STATUS_FAILURES_MAX : 1);
+    if (!is_broken && now - since <= recommend_stale_age(loop)) {
+        return TD_STR_EMPTY;
+    }
+    td_auto_buf text;
+    td_buf_init(&text, TD_OBJECT_BYTES_MAX);
+    if (measured.newest == TD_TIME_NONE) {
+        (void)td_buf_append(&text, TD_STR("its pods were never measured"));
+    } else {
+        char time[TD_TIME_TEXT_BYTES];
+        (void)td_time_format(td_time_to_instant(measured.newest), 0, time);
+        (void)td_buf_append_format(&text, "its pods were last measured at %s", time);
+    }
+    if (loop->metrics_failures > 0) {
+        (void)td_buf_append_format(&text, "; metrics cannot be read: %s",
+                                   loop->metrics_error.message);
+    }
+    (void)td_buf_append(&text, TD_STR("; what is recommended rests on what was known until then"));
+    return td_arena_copy_str(arena, td_buf_str(&text));
+}
 
 /* Why new pods of the VPA are not changed, and the reason for a condition; empty: they are. */
 static td_str status_hook_trouble(const struct td_recommend_loop *loop, struct td_arena *arena,
@@ -35,13 +90,13 @@ static td_str status_hook_trouble(const struct td_recommend_loop *loop, struct t
 }
 
 static void status_conditions(struct td_recommend_loop *loop, struct td_arena *arena,
-                              const struct recommend_vpa *vpa, const struct td_vpa *object,
+                              struct recommend_vpa *vpa, const struct td_vpa *object,
                               struct td_vpa_status *status)
 {
     td_time now = recommend_now(loop);
     td_str hook_reason;
     td_str hook = status_hook_trouble(loop, arena, object, &hook_reason);
-    td_str stale = td_recommend_loop_metrics_trouble(loop, arena);
+    td_str stale = status_stale(loop, arena, vpa);
     td_vpa_status_condition(status, TD_STR("ConfigUnsupported"), vpa->config_error.len > 0,
                             TD_STR_EMPTY, vpa->config_error, now);
     td_vpa_status_condition(status, TD_STR("ConflictingSelector"), vpa->conflict.len > 0,
@@ -50,6 +105,7 @@ static void status_conditions(struct td_recommend_loop *loop, struct td_arena *a
                             now);
     td_vpa_status_condition(status, TD_STR("MetricsStale"), stale.len > 0,
                             TD_STR("NoRecentMetrics"), stale, now);
+    recommend_tally_stale(loop, stale.len > 0);
 }
 
 struct status_write {
@@ -108,7 +164,7 @@ static void status_send(struct td_recommend_loop *loop, struct td_arena *arena,
 
 /* The object as it is stored, and its status as it should be. */
 static int status_compute(struct td_recommend_loop *loop, struct td_arena *arena,
-                          const struct recommend_vpa *vpa, struct td_vpa *ret_object,
+                          struct recommend_vpa *vpa, struct td_vpa *ret_object,
                           struct td_vpa_status *ret, struct td_error *err)
 {
     size_t slash = td_str_find(vpa->key, '/', 0);
@@ -198,7 +254,7 @@ int td_recommend_loop_vpa(struct td_recommend_loop *loop, struct td_arena *arena
                           td_str name, struct td_vpa *ret_object, struct td_vpa_status *ret,
                           struct td_error *err)
 {
-    const struct recommend_vpa *entry = recommend_find(loop, namespace, name);
+    struct recommend_vpa *entry = recommend_find(loop, namespace, name);
     return entry ? status_compute(loop, arena, entry, ret_object, ret, err)
                  : td_error_set(err, TD_NOT_FOUND, "the VPA is not of this recommender");
 }

@@ -16,6 +16,8 @@ struct recommend_tallies {
     struct td_tally_family *responses;
     struct td_tally_family *histories;
     struct td_tally_family *history_samples;
+    struct td_tally_family *newest;
+    struct td_tally_family *stale;
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -53,6 +55,12 @@ void recommend_tallies_init(struct td_recommend_loop *loop)
         {.name = "tandem_recommender_history_samples_total",
          .help = "Samples learnt from Prometheus.",
          .kind = TD_TALLY_COUNTER},
+        {.name = "tandem_recommender_newest_metrics_timestamp_seconds",
+         .help = "Time of the newest measurement of a pod that was read; 0: none was.",
+         .kind = TD_TALLY_GAUGE},
+        {.name = "tandem_recommender_stale_vpas",
+         .help = "VPAs whose pods run, but are not measured: condition MetricsStale.",
+         .kind = TD_TALLY_GAUGE},
     };
     struct td_tally *tally = loop->options.control.tally;
     struct recommend_tallies *tallies = td_alloc_zero(1, sizeof(*tallies));
@@ -63,6 +71,8 @@ void recommend_tallies_init(struct td_recommend_loop *loop)
     tallies->responses = td_tally_declare(tally, &rows[4]);
     tallies->histories = td_tally_declare(tally, &rows[5]);
     tallies->history_samples = td_tally_declare(tally, &rows[6]);
+    tallies->newest = td_tally_declare(tally, &rows[7]);
+    tallies->stale = td_tally_declare(tally, &rows[8]);
     loop->tallies = tallies;
 }
 
@@ -81,6 +91,18 @@ void recommend_tally_begin(struct td_recommend_loop *loop)
     td_tally_clear(loop->tallies->objects);
     td_tally_set(td_tally_series(loop->tallies->aggregates, NULL),
                  (double)td_recommender_aggregates(loop->model));
+    td_tally_set(td_tally_series(loop->tallies->newest, NULL),
+                 (double)loop->last_metrics / (double)TD_SECOND);
+    if (!loop->is_urgent_only || loop->is_telling) { /* all VPAs are looked at */
+        td_tally_set(td_tally_series(loop->tallies->stale, NULL), 0);
+    }
+}
+
+void recommend_tally_stale(struct td_recommend_loop *loop, bool is_stale)
+{
+    if (is_stale && (!loop->is_urgent_only || loop->is_telling)) {
+        td_tally_add(td_tally_series(loop->tallies->stale, NULL), 1);
+    }
 }
 
 void recommend_tally_vpa(struct td_recommend_loop *loop, struct recommend_vpa *vpa,

@@ -14,6 +14,8 @@ void recommend_tally_vpa(struct td_recommend_loop *loop, struct recommend_vpa *v
                          const struct td_vpa *object, const struct td_vpa_status *status);
 /* One phase took so long: "LoadVPAs", ..., "total". */
 void recommend_tally_step(struct td_recommend_loop *loop, const char *step, td_duration took);
+/* One VPA of the pass; counted when all are looked at. */
+void recommend_tally_stale(struct td_recommend_loop *loop, bool is_stale);
 void recommend_tally_metrics(struct td_recommend_loop *loop, bool is_error);
 /* How reading history from Prometheus ended, and how much was learnt. */
 void recommend_tally_history(struct td_recommend_loop *loop, bool is_failed, size_t samples);

@@ -14,6 +14,8 @@
 
 #define UPDATE_FRESH (2 * TD_MINUTE + 30 * TD_SECOND) /* a quiet watch is confirmed each minute */
 #define UPDATE_BUSY_PAUSE TD_SECOND
+#define UPDATE_PROOF_PAUSE (10 * TD_MILLISECOND) /* of the machine's time */
+#define UPDATE_PROOF_MAX 1500
 #define UPDATE_BUSY_MAX 10 /* then the namespace waits for the next pass */
 
 td_time update_now(const struct td_update_loop *loop)
@@ -71,9 +73,9 @@ static void update_finish(struct td_update_loop *loop)
     update_settle(loop);
 }
 
-static void update_skip(struct td_update_loop *loop, td_str why)
+static void update_skip(struct td_update_loop *loop, const char *reason, td_str why)
 {
-    update_tally_skip(loop, why);
+    update_tally_skip(loop, reason);
     td_log_line(loop->options.control.log, TD_LOG_WARN, "no pods are updated",
                 TD_LOG_S("because", why));
     update_finish(loop);
@@ -161,10 +163,58 @@ static int update_request(struct td_update_loop *loop, struct td_client_request 
                                 action->call == TD_UPDATER_RESIZE, ret, err);
 }
 
+static void update_pause(struct td_update_loop *loop, td_duration span)
+{
+    loop->phase = UPDATE_WAITING;
+    td_timer_set(loop->pause, span);
+}
+
+/* A pass may last: what spoke for it at its begin is asked again before each call. */
+static bool update_is_stopped(struct td_update_loop *loop)
+{
+    const struct td_update_options *options = &loop->options;
+    struct td_update_trouble trouble = {.reason = NULL};
+    if (options->get_trouble) {
+        trouble = options->get_trouble(options->context);
+    }
+    if (trouble.message.len > 0) {
+        update_skip(loop, trouble.reason, trouble.message);
+        return true;
+    }
+    return false;
+}
+
+/* What was seen ten seconds ago may be broken by now, and the pod would come back as it was: right
+ * before each eviction it is looked at again. False: wait, or the pass is over. */
+static bool update_has_proof(struct td_update_loop *loop)
+{
+    const struct td_update_options *options = &loop->options;
+    const struct td_clock *clock = td_loop_clock(options->control.loop);
+    if (loop->proof_count == 0) {
+        loop->proof_since = td_clock_machine(clock);
+    }
+    if (loop->action.call != TD_UPDATER_EVICT || !options->is_proved ||
+        options->is_proved(options->context, loop->proof_since)) {
+        loop->proof_count = 0;
+        return true;
+    }
+    if (loop->proof_count++ < UPDATE_PROOF_MAX) {
+        update_pause(
+            loop, td_clock_from_machine(td_loop_clock(options->control.loop), UPDATE_PROOF_PAUSE));
+    } else {
+        loop->proof_count = 0;
+        update_skip(loop, "Webhook", TD_STR("it could not be seen that pods are mutated"));
+    }
+    return false;
+}
+
 static void update_act(struct td_update_loop *loop)
 {
     struct td_client_request request;
     struct td_error err = TD_ERROR_INIT;
+    if (update_is_stopped(loop) || !update_has_proof(loop)) {
+        return;
+    }
     loop->phase = UPDATE_ACTING;
     if (update_request(loop, &request, &err) != TD_OK) {
         td_updater_pass_result(&loop->pass, TD_UPDATER_FAILED, td_str_from(err.message));
@@ -212,12 +262,6 @@ static int update_open(struct td_update_loop *loop, struct update_namespace *ns)
                     TD_LOG_S("namespace", ns->name), TD_LOG_C("error", err.message));
     }
     return code;
-}
-
-static void update_pause(struct td_update_loop *loop, td_duration span)
-{
-    loop->phase = UPDATE_WAITING;
-    td_timer_set(loop->pause, span);
 }
 
 /* ---- The pass ---- */
@@ -323,12 +367,11 @@ static void update_collect(struct td_update_loop *loop)
 
 static void update_judge(struct td_update_loop *loop)
 {
-    td_str trouble =
-        loop->options.get_trouble ? loop->options.get_trouble(loop->options.context) : TD_STR_EMPTY;
-    if (trouble.len > 0) {
-        update_skip(loop, trouble);
-    } else if (!update_is_fresh(loop)) {
-        update_skip(loop, TD_STR("what is known of the cluster is not fresh"));
+    if (update_is_stopped(loop)) {
+        return;
+    }
+    if (!update_is_fresh(loop)) {
+        update_skip(loop, "Sight", TD_STR("what is known of the cluster is not fresh"));
     } else {
         update_tally_begin(loop);
         update_collect(loop);
@@ -364,11 +407,11 @@ static void update_lease_read(void *context, const struct td_client_reply *reply
     bool is_valid =
         is_read && (update_is_within(lease, "metadata.creationTimestamp", timeout, now) ||
                     update_is_within(lease, "spec.renewTime", timeout, now));
+    loop->is_lease_stale = !is_valid;
     if (!is_valid) {
         const td_str values[] = {is_read ? TD_STR("invalid") : TD_STR("error")};
         td_tally_add(td_tally_series(loop->tallies.lease_invalid, values), 1);
-        update_skip(loop, TD_STR("the lease of the admission controller is not fresh: pods would "
-                                 "come back unchanged"));
+        update_skip(loop, "AdmissionLease", td_update_loop_trouble(loop));
         return;
     }
     update_judge(loop);
@@ -388,7 +431,7 @@ static void update_read_lease(struct td_update_loop *loop)
     struct td_client_request request;
     struct td_error err = TD_ERROR_INIT;
     if (td_verb_get(&arena, &path, &request, &err) != TD_OK) {
-        update_skip(loop, td_str_from(err.message));
+        update_skip(loop, "AdmissionLease", td_str_from(err.message));
         return;
     }
     request.flow = loop->options.control.flow;
@@ -483,4 +526,11 @@ void td_update_loop_free(struct td_update_loop *loop)
 td_time td_update_loop_last(const struct td_update_loop *loop)
 {
     return loop->last_pass > 0 ? loop->last_pass : TD_TIME_NONE;
+}
+
+td_str td_update_loop_trouble(const struct td_update_loop *loop)
+{
+    return loop->is_lease_stale ? TD_STR("the lease of the admission controller is not fresh: pods "
+                                         "would come back unchanged")
+                                : TD_STR_EMPTY;
 }

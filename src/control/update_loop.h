@@ -15,6 +15,12 @@
 struct td_error;
 struct td_update_loop;
 
+/* Why evictions must wait. */
+struct td_update_trouble {
+    const char *reason; /* a word to count by, of few; static */
+    td_str message;     /* for people; empty: they need not */
+};
+
 struct td_update_options {
     struct td_control control;
     struct td_updater_config config;
@@ -24,8 +30,10 @@ struct td_update_options {
     td_str lease_name;      /* vpa-admission-controller */
     td_duration lease_timeout;
     size_t boost_syncs; /* --concurrent-cpu-startup-boost-syncs */
-    /* Why evictions must wait, for people; empty: they need not (hook.h, recommend_loop.h). */
-    td_str (*get_trouble)(void *context);
+    struct td_update_trouble (*get_trouble)(void *context); /* hook.h, recommend_loop.h */
+    /* Before an eviction: was it seen after `since`, a time of the machine, that pods are mutated?
+     * False: it is being found out. NULL: nobody knows better than the lease. */
+    bool (*is_proved)(void *context, td_duration since);
     /* The webhook leaves out new pods of the namespace, so an eviction there brings nothing; NULL:
      * of none. */
     bool (*is_exempt)(void *context, td_str namespace);
@@ -43,5 +51,8 @@ void td_update_loop_free(struct td_update_loop *loop);
 int td_update_dry(const struct td_update_options *options, struct td_arena *arena, td_str namespace,
                   struct td_updater_notes *ret, struct td_error *err);
 
+/* Why pods would come back unchanged, as the lease of the admission controller had it at the last
+ * pass; empty: they would not. */
+td_str td_update_loop_trouble(const struct td_update_loop *loop);
 /* When the last pass ended, skipped ones included; TD_TIME_NONE before the first. */
 td_time td_update_loop_last(const struct td_update_loop *loop);

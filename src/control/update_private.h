@@ -67,6 +67,7 @@ struct td_update_loop {
     size_t turn_at;
     td_time began;
     td_time last_pass;
+    bool is_lease_stale; /* it was, at the last look */
     struct td_token_bucket evictions;
     struct td_token_bucket resizes;
 
@@ -77,6 +78,8 @@ struct td_update_loop {
     struct td_updater_action action;
     size_t events_told;
     int busy_count;
+    int proof_count;         /* how often the proof that pods are mutated was waited for */
+    td_duration proof_since; /* an older one does not count */
 
     struct update_unboost *unboost; /* NULL: gate CPUStartupBoost is off */
     struct update_tallies tallies;
@@ -119,7 +122,8 @@ size_t update_gather_pods(const struct td_sight *sight, struct td_arena *arena, 
 /* ---- update_tallies.c ---- */
 
 void update_tallies_init(struct td_update_loop *loop);
-void update_tally_skip(struct td_update_loop *loop, td_str why);
+/* `reason` is one of few words, or each pass would be a series of its own. */
+void update_tally_skip(struct td_update_loop *loop, const char *reason);
 void update_tally_begin(struct td_update_loop *loop);
 void update_tally_pass(struct td_update_loop *loop);
 void update_tally_end(struct td_update_loop *loop); /* of a pass that was not skipped */

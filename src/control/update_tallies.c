@@ -72,7 +72,7 @@ static const struct td_tally_declaration update_rows[] = {
      .kind = TD_TALLY_COUNTER,
      .labels = {"reason"}},
     {.name = "tandem_updater_skipped_passes_total",
-     .help = "Passes skipped, and why.",
+     .help = "Passes skipped or broken off, and why.",
      .kind = TD_TALLY_COUNTER,
      .labels = {"reason"}},
     {.name = "vpa_updater_execution_latency_seconds",
@@ -101,9 +101,10 @@ void update_tallies_init(struct td_update_loop *loop)
     }
 }
 
-void update_tally_skip(struct td_update_loop *loop, td_str why)
+void update_tally_skip(struct td_update_loop *loop, const char *reason)
 {
-    td_tally_add(td_tally_series(loop->tallies.skipped, &why), 1);
+    td_str value = td_str_from(reason);
+    td_tally_add(td_tally_series(loop->tallies.skipped, &value), 1);
 }
 
 void update_tally_end(struct td_update_loop *loop)

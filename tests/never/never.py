@@ -4,6 +4,7 @@ Every program that is started here is ended here, and must end well: a sanitizer
 
 import base64
 import http.client
+import itertools
 import json
 import os
 import re
@@ -14,12 +15,15 @@ import ssl
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+import traceback
 
 TANDEM = os.path.abspath(sys.argv[1])
 TOP = os.path.abspath(sys.argv[2])
 SANITIZER = sys.argv[3] if len(sys.argv) > 3 else ""
-SLOW = 3 if SANITIZER else 1  # how much longer a sanitizer's build may take
+# How much longer things may take: a sanitizer's build is slow, and so is a machine that others use.
+SLOW = (3 if SANITIZER else 1) * min(8, max(1, os.getloadavg()[0] / (os.cpu_count() or 1)))
 
 VPAS = "/apis/autoscaling.k8s.io/v1/namespaces/default/verticalpodautoscalers"
 CHECKPOINTS = "/apis/autoscaling.k8s.io/v1/namespaces/default/verticalpodautoscalercheckpoints"
@@ -31,6 +35,7 @@ for name in ("KUBECONFIG", "NAMESPACE"):
     os.environ.pop(name, None)
 work = tempfile.mkdtemp(prefix="never-")
 started = []  # every Program
+numbers = itertools.count()
 count = failures = 0
 
 
@@ -42,7 +47,7 @@ def check(name, is_good, why=""):
     return is_good
 
 
-def soon(seconds, asks, pause=0.1):
+def soon(seconds, asks, pause=0.2):
     """What `asks` answers once that is true, or its last answer."""
     end = time.monotonic() + seconds
     while True:
@@ -60,11 +65,27 @@ def finish():
     sys.exit(1 if failures or not count else 0)
 
 
+def together(*functions):
+    """All at once; one that breaks off is a failure."""
+
+    def guarded(function):
+        try:
+            function()
+        except Exception:
+            check("%s comes to its end" % function.__name__, False, traceback.format_exc())
+
+    threads = [threading.Thread(target=guarded, args=(function,)) for function in functions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
 class Program:
     """One run of tandem; its output is in files."""
 
     def __init__(self, name, *args, env=None):
-        self.name, self.path = name, os.path.join(work, "%s-%d" % (name, len(started)))
+        self.name, self.path = name, os.path.join(work, "%s-%d" % (name, next(numbers)))
         with open(self.path + ".out", "wb") as out, open(self.path + ".err", "wb") as err:
             self.process = subprocess.Popen(
                 [TANDEM, *args], stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=work, env=dict(os.environ, **(env or {}))
@@ -80,7 +101,7 @@ class Program:
         return self.process.poll() is None
 
     def tail(self):
-        return "%s: %s" % (self.name, self.output()[-1500:])
+        return "%s: %s" % (self.name, self.output()[-700:])
 
     def rss_kib(self):
         with open("/proc/%d/statm" % self.pid) as statm:
@@ -111,26 +132,32 @@ resource_page = os.sysconf("SC_PAGE_SIZE")
 
 
 class Api:
-    """What a client of an API server sends."""
+    """What a client of an API server sends, over one connection; one thread."""
 
     def __init__(self, url, context=None, headers=None):
         self.host, self.context, self.headers = url.split("//")[1], context, headers or {}
         self.is_tls = url.startswith("https")
+        self.connection = None
 
     def call(self, method, path, body=None, content_type="application/json"):
         if isinstance(body, (dict, list)):
             body = json.dumps(body)
-        if self.is_tls:
-            connection = http.client.HTTPSConnection(self.host, context=self.context, timeout=20 * SLOW)
-        else:
-            connection = http.client.HTTPConnection(self.host, timeout=20 * SLOW)
-        try:
-            connection.request(method, path, body, dict(self.headers, **({"Content-Type": content_type} if body else {})))
-            answer = connection.getresponse()
-            text = answer.read().decode(errors="replace")
-            return answer.status, text
-        finally:
-            connection.close()
+        headers = dict(self.headers, **({"Content-Type": content_type} if body else {}))
+        for is_last in (False, True):
+            is_new = not self.connection
+            if is_new:
+                kind = http.client.HTTPSConnection if self.is_tls else http.client.HTTPConnection
+                more = {"context": self.context} if self.is_tls else {}
+                self.connection = kind(self.host, timeout=20 * SLOW, **more)
+            try:
+                self.connection.request(method, path, body, headers)
+                answer = self.connection.getresponse()
+                return answer.status, answer.read().decode(errors="replace")
+            except (OSError, http.client.HTTPException):
+                self.connection.close()
+                self.connection = None
+                if is_new or is_last:  # else an idle connection had been closed meanwhile
+                    raise
 
     def get(self, path):
         """The object, or None."""
@@ -154,10 +181,14 @@ class Api:
 
 
 class Cluster(Program, Api):
-    """A local cluster without controllers."""
+    """A local cluster without controllers, which measures every second."""
 
     def __init__(self, *args):
-        self.kubeconfig = os.path.join(work, "kubeconfig-%d" % len(started))
+        scenario = os.path.join(work, "scenario.yaml")
+        with open(scenario, "w") as file:
+            file.write("{apiVersion: sim.tandem.dev/v1, kind: Scenario, metadata: {name: never}, spec: {metrics: {resolution: 1s}}}\n")
+        self.kubeconfig = os.path.join(work, "kubeconfig-%d" % next(numbers))
+        args += (scenario,)
         Program.__init__(
             self, "the cluster", "up", "-q", "--controllers", "none", "--listen", "127.0.0.1:0", "--kubeconfig", self.kubeconfig, *args
         )
@@ -231,7 +262,7 @@ class Run(Program):
     def says(self, path):
         try:
             return self.own.call("GET", path)[1]
-        except OSError as error:
+        except (OSError, http.client.HTTPException) as error:
             return str(error)
 
     def await_ready(self):

@@ -155,6 +155,15 @@ void td_recommender_gc(struct td_recommender *recommender, td_time now,
 td_str td_recommender_vpa_of(const struct td_recommender *recommender, struct td_arena *arena,
                              const struct td_tracked_pod *pod);
 
+/* When a VPA's newest CPU sample was measured (TD_TIME_NONE: never), and whether some pod of it
+ * runs and could be. */
+struct td_vpa_measured {
+    td_time newest;
+    bool is_running;
+};
+struct td_vpa_measured td_recommender_measured(const struct td_recommender *recommender,
+                                               td_str namespace, td_str name);
+
 /* Aggregates in all, and those without what only checkpoints brought (upstream's count). */
 size_t td_recommender_aggregates(const struct td_recommender *recommender);
 size_t td_recommender_live_aggregates(const struct td_recommender *recommender);

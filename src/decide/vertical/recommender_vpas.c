@@ -383,3 +383,25 @@ td_str td_recommender_vpa_of(const struct td_recommender *recommender, struct td
     const struct td_model_vpa *owner = td_group_owner(pod->group);
     return owner ? td_arena_copy_str(arena, owner->key) : TD_STR_EMPTY;
 }
+
+struct td_vpa_measured td_recommender_measured(const struct td_recommender *recommender,
+                                               td_str namespace, td_str name)
+{
+    struct td_vpa_measured measured = {.newest = TD_TIME_NONE, .is_running = false};
+    const struct td_model_vpa *vpa = td_recommender_find_vpa(recommender, namespace, name);
+    for (uint32_t i = 0; vpa && i < vpa->slots.count; i++) {
+        struct td_instant last = vpa->slots.items[i]->aggregate.last_sample;
+        bool is_set = td_instant_since(last, TD_INSTANT_ZERO) != 0;
+        if (is_set && td_time_from_instant(last) > measured.newest) {
+            measured.newest = td_time_from_instant(last);
+        }
+    }
+    for (uint32_t i = 0; vpa && i < vpa->groups.count && !measured.is_running; i++) {
+        const struct td_group *group = vpa->groups.items[i];
+        for (uint32_t k = 0; k < group->pods.count && !measured.is_running; k++) {
+            const struct td_tracked_pod *pod = group->pods.items[k];
+            measured.is_running = pod->phase == TD_POD_RUNNING;
+        }
+    }
+    return measured;
+}
