@@ -50,6 +50,9 @@ static void loop_sample(void *context, const struct td_pod_measure *measure)
     if (measure->time > loop->last_metrics) {
         loop->last_metrics = measure->time;
     }
+    if (recommend_is_of_another(loop, measure->namespace, measure->pod, measure->time)) {
+        return;
+    }
     if (measure->has_cpu) {
         (void)td_recommender_sample(loop->model, pod, measure->container, TD_LEARN_CPU,
                                     measure->time, measure->cpu_milli, now);

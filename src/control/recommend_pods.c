@@ -67,6 +67,60 @@ static void pods_split(td_str key, td_str *ret_ns, td_str *ret_name)
     *ret_name = td_str_slice(key, slash + 1, key.len);
 }
 
+/* ---- Moves ----
+ *
+ * What is read in a pass was measured before it, up to a minute or more. A measurement of a pod
+ * that has since come to another VPA is no knowledge of that one: a leader's memory would be the
+ * followers' peak for days.
+ */
+
+#define MOVES_MEMORY (10 * TD_MINUTE) /* nothing older is told as new */
+
+static void moves_free(struct recommend_move *move)
+{
+    td_text_free(move->pod);
+    td_free(move);
+}
+
+static void moves_put(struct td_recommend_loop *loop, const struct td_cache_head *head, td_time at)
+{
+    td_auto_buf buf;
+    td_str key = pods_key(head, &buf);
+    struct recommend_move *move = td_map_get(&loop->moves, key);
+    if (!move) {
+        move = td_alloc_zero(1, sizeof(*move));
+        move->pod = td_text_copy(key);
+        if (td_map_put(&loop->moves, move->pod, move) != TD_OK) {
+            moves_free(move); /* its next measurement counts for whom it does not belong to */
+            return;
+        }
+    }
+    move->at = at;
+}
+
+/* Those of before `since`. */
+static void moves_drop(struct td_recommend_loop *loop, td_time since)
+{
+    size_t position = 0;
+    const struct td_map_entry *entry;
+    while ((entry = td_map_next(&loop->moves, &position))) {
+        struct recommend_move *move = entry->value;
+        if (move->at < since) {
+            (void)td_map_remove(&loop->moves, move->pod);
+            moves_free(move);
+        }
+    }
+}
+
+bool recommend_is_of_another(const struct td_recommend_loop *loop, td_str ns, td_str pod,
+                             td_time measured)
+{
+    td_auto_buf buf;
+    const struct td_cache_head head = {.namespace = ns, .name = pod};
+    const struct recommend_move *move = td_map_get(&loop->moves, pods_key(&head, &buf));
+    return move && measured <= move->at;
+}
+
 /* ---- Out of memory ---- */
 
 static void ooms_add(struct td_recommend_loop *loop, const struct recommend_oom *oom)
@@ -286,6 +340,7 @@ int recommend_pods_init(struct td_recommend_loop *loop, struct td_error *err)
     td_map_init(&loop->dirty, TD_CACHE_OBJECTS_MAX);
     td_map_init(&loop->gone, TD_CACHE_OBJECTS_MAX);
     td_map_init(&loop->stanzas, TD_CACHE_OBJECTS_MAX);
+    td_map_init(&loop->moves, TD_CACHE_OBJECTS_MAX);
     loop->ooms.count_max = TD_RECOMMEND_OOMS_MAX;
     td_sight_subscribe(loop->options.control.sight, TD_SIGHT_PODS, &handler, loop);
     return evictions_init(loop, err);
@@ -309,9 +364,11 @@ void recommend_pods_done(struct td_recommend_loop *loop)
     pods_clear(&loop->dirty);
     pods_clear(&loop->gone);
     pods_clear(&loop->stanzas);
+    moves_drop(loop, INT64_MAX);
     td_map_done(&loop->dirty);
     td_map_done(&loop->gone);
     td_map_done(&loop->stanzas);
+    td_map_done(&loop->moves);
 }
 
 /* ---- Feeding the model ---- */
@@ -382,8 +439,11 @@ static int pods_feed_one(struct pods_feed *feed, const struct td_sight_pod *pod)
     if (pods_target(feed, &meta, &sight.target) == TD_BUSY) {
         return TD_BUSY;
     }
-    bool is_new = !td_recommender_find_pod(loop->model, decoded.namespace, decoded.name);
-    struct td_tracked_pod *tracked;
+    struct td_tracked_pod *tracked =
+        td_recommender_find_pod(loop->model, decoded.namespace, decoded.name);
+    bool is_new = !tracked;
+    td_str before =
+        tracked ? td_recommender_vpa_of(loop->model, feed->arena, tracked) : TD_STR_EMPTY;
     struct td_error err = TD_ERROR_INIT;
     int code = td_recommender_set_pod(loop->model, &sight, feed->now, &tracked, &err);
     for (size_t i = 0; i < decoded.container_count && code == TD_OK; i++) {
@@ -398,6 +458,10 @@ static int pods_feed_one(struct pods_feed *feed, const struct td_sight_pod *pod)
         td_log_line(loop->options.control.log, TD_LOG_WARN, "a pod cannot be tracked",
                     TD_LOG_S("pod", decoded.name), TD_LOG_C("error", err.message));
         return TD_OK;
+    }
+    if (!is_new &&
+        !td_str_equal(before, td_recommender_vpa_of(loop->model, feed->arena, tracked))) {
+        moves_put(loop, &pod->object.head, feed->now);
     }
     if (is_new) {
         pods_recall(feed, pod, tracked, tree);
@@ -478,6 +542,7 @@ void recommend_drop_pods(struct td_recommend_loop *loop)
         }
     }
     pods_clear(&loop->gone);
+    moves_drop(loop, recommend_now(loop) - MOVES_MEMORY);
 }
 
 void recommend_find_stanzas(struct td_recommend_loop *loop)

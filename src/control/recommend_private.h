@@ -62,6 +62,11 @@ struct recommend_oom {
     bool is_recalled; /* from before the start: checkpoints may know of it */
 };
 
+struct recommend_move {
+    td_str pod; /* "namespace/name", owned */
+    td_time at; /* when it was noticed */
+};
+
 struct td_recommend_loop {
     struct td_recommend_options options;
     struct td_recommender *model;
@@ -85,6 +90,7 @@ struct td_recommend_loop {
     struct td_map dirty;   /* pods to be looked at: owned keys */
     struct td_map gone;    /* pods to be dropped: owned keys */
     struct td_map stanzas; /* pods with resources of their own: owned keys */
+    struct td_map moves;   /* pods that have come to another VPA lately: struct recommend_move */
     struct {
         TD_VEC_FIELDS(struct recommend_oom);
     } ooms;
@@ -133,6 +139,9 @@ void recommend_pods_done(struct td_recommend_loop *loop);
 void recommend_feed_pods(struct td_recommend_loop *loop);
 void recommend_feed_ooms(struct td_recommend_loop *loop);
 void recommend_drop_pods(struct td_recommend_loop *loop);
+/* Was the pod under another VPA when this was measured? */
+bool recommend_is_of_another(const struct td_recommend_loop *loop, td_str ns, td_str pod,
+                             td_time measured);
 /* Which resources live pods state at pod level, for each VPA. */
 void recommend_find_stanzas(struct td_recommend_loop *loop);
 

@@ -299,6 +299,51 @@ static void test_siblings_that_overlap_are_told(void **state)
     recommend_bed_done(&r);
 }
 
+/* The first pod of the Deployment gets or loses a label and the use that goes with it. */
+static void recommend_bed_move(struct recommend_bed *r, const char *role, const char *use)
+{
+    const struct td_json *pods =
+        td_json_get(control_bed_get(&r->c, "/api/v1/namespaces/default/pods"), TD_STR("items"));
+    char target[256];
+    char patch[256];
+    td_str name =
+        td_json_get_str(td_json_get(pods->first, TD_STR("metadata")), TD_STR("name"), TD_STR_EMPTY);
+    (void)snprintf(target, sizeof(target), "/api/v1/namespaces/default/pods/%.*s",
+                   TD_STR_ARG(name));
+    (void)snprintf(
+        patch, sizeof(patch),
+        "{'metadata':{'labels':{'role':%s},'annotations':{'usage.tandem.dev/app':'%s'}}}", role,
+        use);
+    assert_int_equal(control_bed_patch(&r->c, target, patch), 200);
+}
+
+/* What a leader used just before it is none any more is not the peak of the followers. */
+static void test_a_measurement_stays_with_the_vpa_of_its_time(void **state)
+{
+    (void)state;
+    struct recommend_bed r;
+    recommend_bed_init(&r);
+    recommend_bed_stop(&r);
+    control_bed_run(&r.c, 12 * TD_SECOND); /* passes and measurements are not at one time */
+    recommend_bed_start(&r);
+    recommend_bed_deploy(&r, "web", "500m,500000000", "");
+    recommend_bed_vpa(&r, "leader", "web", ",'selector':{'matchLabels':{'role':'leader'}}");
+    recommend_bed_vpa(&r, "follower", "web",
+                      ",'selector':{'matchExpressions':[{'key':'role','operator':'NotIn','values':"
+                      "['leader']}]}");
+    control_bed_run(&r.c, 5 * TD_MINUTE);
+    for (int i = 0; i < 20; i++) { /* at any distance from a pass and a measurement */
+        recommend_bed_move(&r, "'leader'", "2,5000000000");
+        control_bed_run(&r.c, 3 * TD_MINUTE + 7 * TD_SECOND);
+        recommend_bed_move(&r, "null", "500m,500000000");
+        control_bed_run(&r.c, 3 * TD_MINUTE);
+    }
+    assert_true(td_str_equal(recommend_bed_target(&r, "follower", "memory"), TD_STR("587804717")));
+    assert_true(td_str_equal(recommend_bed_target(&r, "follower", "cpu"), TD_STR("587m")));
+    assert_true(recommend_bed_target(&r, "leader", "memory").len > strlen("587804717"));
+    recommend_bed_done(&r);
+}
+
 static void test_checkpoints_go_with_their_vpa_only(void **state)
 {
     (void)state;
@@ -366,6 +411,7 @@ int main(void)
         cmocka_unit_test(test_an_oom_is_written_at_once_and_outlives_a_crash),
         cmocka_unit_test(test_an_eviction_for_want_of_memory_outlives_a_pause),
         cmocka_unit_test(test_siblings_that_overlap_are_told),
+        cmocka_unit_test(test_a_measurement_stays_with_the_vpa_of_its_time),
         cmocka_unit_test(test_checkpoints_go_with_their_vpa_only),
         cmocka_unit_test(test_a_stop_ends_while_checkpoints_cannot_be_read),
     };
