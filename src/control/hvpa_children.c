@@ -320,9 +320,7 @@ void hvpa_children_buffer(struct hvpa_tick *tick)
 {
     const struct td_hvpa *hvpa = &tick->hvpa;
     int32_t applied = tick->is_scaled ? tick->decision.replicas : tick->input.replicas;
-    bool is_wanted =
-        !hvpa->paused &&
-        (!hvpa->has_replicas || (hvpa->sources == TD_HVPA_OBJECTS && hvpa->replicas != applied));
+    bool is_wanted = !hvpa->paused && (!hvpa->has_replicas || hvpa->replicas != applied);
     const struct td_api_path path = {
         .group = TD_STR(TD_HVPA_GROUP),
         .version = TD_STR(TD_HVPA_VERSION),

@@ -134,6 +134,16 @@ static void item_read_selector(struct hvpa_item *item, const struct td_json *spe
     }
 }
 
+/* What a person has written; .spec.replicas is our own or that of an HPA. */
+static uint64_t item_hash(struct td_json *spec)
+{
+    td_auto_buf text;
+    td_buf_init(&text, TD_OBJECT_BYTES_MAX);
+    (void)td_json_remove(spec, TD_STR("replicas"));
+    td_json_write(spec, &(struct td_json_format){.indent = 0}, &text);
+    return td_map_hash(td_buf_str(&text));
+}
+
 static void item_read(struct hvpa_item *item, const struct td_sight_object *object)
 {
     td_auto_arena arena;
@@ -142,7 +152,10 @@ static void item_read(struct hvpa_item *item, const struct td_sight_object *obje
     if (td_sight_tree(&arena, object, &tree, NULL) != TD_OK) {
         return;
     }
-    const struct td_json *spec = td_json_get(tree, TD_STR("spec"));
+    struct td_json *spec = td_json_get(tree, TD_STR("spec"));
+    item->spec_hash = td_json_is(spec, TD_JSON_TYPE_OBJECT) ? item_hash(spec) : 0;
+    item->is_objects =
+        td_str_equal(td_json_get_str(spec, TD_STR("sources"), TD_STR_EMPTY), TD_STR("Objects"));
     item->is_paused = td_json_get_bool(spec, TD_STR("paused"), false);
     item->is_template = td_str_equal(
         td_json_get_str(td_json_get(spec, TD_STR("vertical")), TD_STR("actuation"), TD_STR_EMPTY),
@@ -278,8 +291,9 @@ static void loop_changed(void *context, const void *before, const void *after)
         loop_added(loop, after);
         return;
     }
+    uint64_t was = item->spec_hash;
     item_read(item, new);
-    if (old->generation != new->generation) {
+    if (old->generation != new->generation && (item->is_objects || item->spec_hash != was)) {
         hvpa_item_now(item); /* what was being decided is of yesterday */
     }
 }

@@ -47,7 +47,8 @@ struct hvpa_item {
     td_str status;    /* owned JSON: after the last tick, else as it is stored */
     uint64_t written; /* of what counts of the stored status; 0: not known */
     struct td_arena spec_arena;
-    bool has_selector; /* of the vpaSpec: only these pods are sized */
+    uint64_t spec_hash; /* of the spec without .replicas, which we write */
+    bool has_selector;  /* of the vpaSpec: only these pods are sized */
     struct td_selector selector;
     struct td_arena sizes_arena;
     struct td_hvpa_requests sizes; /* for new pods, from the status */
@@ -70,6 +71,7 @@ struct hvpa_item {
     bool is_ours;     /* its status is that of our own ticks */
     bool is_paused;   /* by its spec, as the next two */
     bool is_template; /* sizes are in the template, not given at admission */
+    bool is_objects;  /* sources: Objects; .spec.replicas is a wish */
 };
 
 struct hvpa_container {
@@ -293,7 +295,7 @@ void hvpa_children_cancel(struct td_hvpa_loop *loop); /* what is under way */
 void hvpa_children_vertical(struct hvpa_tick *tick);
 /* What the child HPA wrote into our scale. */
 bool hvpa_children_desired(struct hvpa_tick *tick, int32_t *ret);
-/* .spec.replicas of the Hvpa, so that its scale can be read, and what was applied last. */
+/* .spec.replicas of the Hvpa, so that its scale can be read: what was applied last. */
 void hvpa_children_buffer(struct hvpa_tick *tick);
 
 /* ---- hvpa_tallies.c ---- */

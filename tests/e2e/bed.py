@@ -299,6 +299,15 @@ class Bed:
             self.rows[key] = {"namespace": key[0], "pod": pod, "container": container, "cpu": cpu, "memory": memory}
         self._write_usage()
 
+    def usages(self, container, rows, namespace=None):
+        """Usage of pods by their names, in one write: {pod: (cpu, memory)}; None removes the row."""
+        for pod, row in rows.items():
+            key = (namespace or self.ns, pod, container)
+            self.rows.pop(key, None)
+            if row:
+                self.rows[key] = {"namespace": key[0], "pod": pod, "container": container, "cpu": row[0], "memory": row[1]}
+        self._write_usage()
+
     def value(self, resource, name, metric, value, namespace=None):
         """A custom metric of objects ("pods", "web-*", "rps", "20")."""
         row = {"namespace": namespace or self.ns, "resource": resource, "object": name, "metric": metric, "value": value}

@@ -128,6 +128,32 @@ static void test_a_size_inside_the_tolerance_stays(void **state)
     }
 }
 
+static int64_t scale_of_hvpa(struct hvpa_bed *h)
+{
+    const struct td_json *scale = control_bed_get(&h->c, HVPAS "/web/scale");
+    return td_json_get_int64(td_json_get(scale, TD_STR("spec")), TD_STR("replicas"), -1);
+}
+
+/* What stands in the Hvpa's own scale is what was applied; a wish there is nobody's. */
+static void test_its_scale_follows_what_is_applied(void **state)
+{
+    (void)state;
+    struct hvpa_bed h = {.stopped = 0};
+    struct td_demand demand = hvpa_bed_demand();
+    hvpa_bed_init(&h, &demand, 1);
+    hvpa_bed_deploy(&h, 2, "'requests':{'cpu':'1','memory':'200Mi'}");
+    hvpa_bed_hvpa(&h, "web", CPU_50 "," CPU_ONLY);
+    hvpa_bed_watch(&h, 35 * TD_MINUTE);
+    assert_true(h.replicas > 2);
+    assert_int_equal(scale_of_hvpa(&h), h.replicas);
+    int changes = h.replica_changes + h.size_changes;
+    assert_int_equal(control_bed_patch(&h.c, HVPAS "/web", "{'spec':{'replicas':17}}"), 200);
+    hvpa_bed_watch(&h, 5 * TD_MINUTE);
+    assert_int_equal(scale_of_hvpa(&h), h.replicas);
+    assert_int_equal(h.replica_changes + h.size_changes, changes);
+    hvpa_bed_done(&h);
+}
+
 static void test_a_paused_one_decides_and_does_nothing(void **state)
 {
     (void)state;
@@ -333,6 +359,7 @@ int main(void)
         cmocka_unit_test(test_each_mode_follows_a_spike_and_its_end),
         cmocka_unit_test(test_a_steady_load_is_a_silent_status),
         cmocka_unit_test(test_a_size_inside_the_tolerance_stays),
+        cmocka_unit_test(test_its_scale_follows_what_is_applied),
         cmocka_unit_test(test_a_paused_one_decides_and_does_nothing),
         cmocka_unit_test(test_who_is_not_alone_on_its_target_stops_at_once),
         cmocka_unit_test(test_a_restart_in_the_middle_changes_nothing),
