@@ -70,7 +70,8 @@
 #define TD_HISTORY_STEPS_MAX 256                         /* points of one series in one answer */
 #define TD_HISTORY_POINTS_MAX ((size_t)1 << 22) /* of all series, between asking and learning */
 #define TD_HISTORY_CONTAINERS_MAX ((size_t)1 << 22)
-#define TD_RECOMMEND_URGENT_MS 1000 /* from an OOM to the checkpoint that knows of it */
+#define TD_FACTS_OOMS_MAX ((size_t)1 << 20) /* out of memory, in one window of history */
+#define TD_RECOMMEND_URGENT_MS 1000         /* from an OOM to the checkpoint that knows of it */
 #define TD_UPDATE_ARENA_BYTES_MAX ((size_t)2 << 30) /* pods and VPAs of one namespace */
 #define TD_RECOMMEND_CONTAINERS_MAX 1024            /* of one VPA */
 #define TD_RECOMMEND_OOMS_MAX 5000                  /* that wait for the next pass */

@@ -122,6 +122,11 @@ void td_prometheus_free(struct td_prometheus *prometheus)
     td_free(prometheus);
 }
 
+td_str td_prometheus_url(const struct td_prometheus *prometheus)
+{
+    return prometheus->config.server;
+}
+
 uint64_t td_prometheus_bytes(const struct td_prometheus *prometheus)
 {
     return prometheus->bytes;

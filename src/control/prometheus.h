@@ -70,6 +70,8 @@ struct td_prometheus_call *td_prometheus_ask(struct td_prometheus *prometheus,
                                              void *context);
 void td_prometheus_cancel(struct td_prometheus_call *call); /* no callback any more */
 
+/* Where it is, for messages. */
+td_str td_prometheus_url(const struct td_prometheus *prometheus);
 /* Bytes of all answers so far. */
 uint64_t td_prometheus_bytes(const struct td_prometheus *prometheus);
 

@@ -6,8 +6,6 @@
  */
 #include "control/recommend_once.h"
 
-#include <stdlib.h>
-
 #include "api/hvpa.h"
 #include "base/alloc.h"
 #include "base/limits.h"
@@ -271,40 +269,18 @@ static int once_rows(struct td_recommend_once *once, const struct once_group *gr
             .limits = *td_vertical_limits(c),
             .is_pod_level = group->newest.has_pod_level && td_vertical_requests(c)->count == 0,
         };
-        for (size_t j = 0; is_known && j < status.recommendation.container_count; j++) {
-            const struct td_container_recommendation *r = &status.recommendation.containers[j];
-            if (td_str_equal(r->container_name, c->name)) {
-                size->should = r->target;
-                size->samples = status.accounts ? status.accounts[j].samples : 0;
-                size->ooms = status.accounts ? status.accounts[j].ooms : 0;
-                size->confidence = status.accounts ? td_account_confidence(&status.accounts[j]) : 0;
-            }
+        if (is_known) {
+            td_right_size_fill(size, &status);
         }
     }
     return TD_OK;
 }
 
-static int once_compare(const void *a, const void *b)
-{
-    const struct td_right_size *x = a;
-    const struct td_right_size *y = b;
-    const td_str *const parts[][2] = {
-        {&x->namespace, &y->namespace}, {&x->kind, &y->kind},
-        {&x->workload, &y->workload},   {&x->by, &y->by},
-        {&x->container, &y->container},
-    };
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-        int order = td_str_compare(*parts[i][0], *parts[i][1]);
-        if (order != 0) {
-            return order;
-        }
-    }
-    return 0;
-}
-
 static td_str once_trouble(struct td_recommend_once *once)
 {
-    td_str metrics = td_glance_metrics_trouble(once->glance, &once->arena);
+    /* Where no pod runs there is nothing to measure. */
+    td_str metrics = once->sizes.count > 0 ? td_glance_metrics_trouble(once->glance, &once->arena)
+                                           : TD_STR_EMPTY;
     td_str rights = td_glance_rights_trouble(once->glance, &once->arena);
     return metrics.len > 0 && rights.len > 0
                ? td_arena_format(&once->arena, "%.*s; also, %.*s", TD_STR_ARG(metrics),
@@ -327,9 +303,7 @@ static void once_end(struct td_recommend_once *once)
         once_fail(once, &err);
         return;
     }
-    if (once->sizes.count > 0) {
-        qsort(once->sizes.items, once->sizes.count, sizeof(*once->sizes.items), once_compare);
-    }
+    td_right_sizes_sort(once->sizes.items, once->sizes.count);
     const struct td_right_sizes sizes = {
         .code = TD_OK,
         .items = once->sizes.items,

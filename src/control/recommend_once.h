@@ -19,11 +19,12 @@
 struct td_glance;
 struct td_json;
 struct td_recommend_once;
+struct td_vpa_status;
 
 /* One container of the pods that one VPA, real or made up, has. */
 struct td_right_size {
     td_str namespace;
-    td_str api_version; /* of the workload */
+    td_str api_version; /* of the workload; empty: not known */
     td_str kind;
     td_str workload;
     td_str container;
@@ -57,6 +58,10 @@ struct td_recommend_once *td_recommend_once_start(struct td_glance *glance, td_s
 void td_recommend_once_free(struct td_recommend_once *once); /* not from inside `fn` */
 
 /* ---- recommend_table.c ---- */
+
+/* What the status says of the row's container. */
+void td_right_size_fill(struct td_right_size *row, const struct td_vpa_status *status);
+void td_right_sizes_sort(struct td_right_size *items, size_t count);
 
 /* For people; ends with the totals. Check out at the end. */
 void td_right_sizes_write(const struct td_right_sizes *sizes, struct td_buf *out);

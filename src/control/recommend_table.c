@@ -1,15 +1,58 @@
 /* Right sizes as a table, as data, and as YAML to paste. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/json.h"
 #include "base/limits.h"
 #include "control/recommend_once.h"
+#include "decide/vertical/recommender.h"
 #include "decide/vertical/resourcelist.h"
 
 #define TABLE_COLUMNS 6
 #define TABLE_CELL_BYTES 96
 #define TABLE_WORTH_PERCENT 5 /* a smaller change is none */
 #define TABLE_SAMPLES_MIN 60  /* an hour of them */
+
+/* ---- Rows ---- */
+
+void td_right_size_fill(struct td_right_size *row, const struct td_vpa_status *status)
+{
+    for (size_t i = 0; i < status->recommendation.container_count; i++) {
+        const struct td_container_recommendation *r = &status->recommendation.containers[i];
+        const struct td_account *account = status->accounts ? &status->accounts[i] : NULL;
+        if (td_str_equal(r->container_name, row->container)) {
+            row->should = r->target;
+            row->samples = account ? account->samples : 0;
+            row->ooms = account ? account->ooms : 0;
+            row->confidence = account ? td_account_confidence(account) : 0;
+        }
+    }
+}
+
+static int table_compare(const void *a, const void *b)
+{
+    const struct td_right_size *x = a;
+    const struct td_right_size *y = b;
+    const td_str *const parts[][2] = {
+        {&x->namespace, &y->namespace}, {&x->kind, &y->kind},
+        {&x->workload, &y->workload},   {&x->by, &y->by},
+        {&x->container, &y->container},
+    };
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        int order = td_str_compare(*parts[i][0], *parts[i][1]);
+        if (order != 0) {
+            return order;
+        }
+    }
+    return 0;
+}
+
+void td_right_sizes_sort(struct td_right_size *items, size_t count)
+{
+    if (count > 0) {
+        qsort(items, count, sizeof(*items), table_compare);
+    }
+}
 
 /* ---- Amounts ---- */
 
@@ -90,7 +133,8 @@ static void table_verdict(const struct td_right_size *row, struct td_buf *out)
         if (!has_now) {
             (void)td_buf_append_format(out, "%sno %.*s request", separator, TD_STR_ARG(names[i]));
         } else {
-            double change = ((double)should - (double)now) * (double)row->pods;
+            double pods = row->pods > 0 ? (double)row->pods : 1; /* between two runs: of one */
+            double change = ((double)should - (double)now) * pods;
             table_write(change > 0 ? change : -change, i == 0, text, sizeof(text));
             (void)td_buf_append_format(out, "%s%s%s%s", separator, change > 0 ? "+" : "−", text,
                                        i == 0 ? " cpu" : "");
@@ -329,7 +373,8 @@ struct td_json *td_right_sizes_patches(struct td_arena *arena, const struct td_r
     const struct td_right_size *before = NULL;
     for (size_t i = 0; i < sizes->count; i++) {
         const struct td_right_size *row = &sizes->items[i];
-        bool is_fixed = td_str_equal(row->kind, TD_STR("Job")); /* its template cannot change */
+        bool is_fixed = td_str_equal(row->kind, TD_STR("Job")) || /* its template cannot change */
+                        row->api_version.len == 0;                /* nobody knows what it is */
         if (row->by.len > 0 || row->should.count == 0 || row->is_pod_level || is_fixed) {
             continue;
         }

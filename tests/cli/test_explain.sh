@@ -14,7 +14,7 @@ check "an unknown output" 2 '' "^tandem: explain: --output: 'yaml': use text or 
 check "no such kubeconfig" 2 '' "^tandem: explain: kubeconfig $work/none: " explain vpa a --kubeconfig "$work/none"
 check "recommend takes no words" 2 '' "^tandem: recommend: 'web': takes options only" recommend web
 check "recommend knows its outputs" 2 '' "^tandem: recommend: --output: 'wide': use table, json or yaml" recommend --output wide
-check "recommend has its flags" 2 '' '^tandem: recommend: --from: unknown option' recommend --from x
+check "recommend has its flags" 2 '' '^tandem: recommend: --to: unknown option' recommend --to x
 
 cat >"$work/refused" <<'END'
 apiVersion: v1
