@@ -1,6 +1,7 @@
 /* A VPA: what it recommends and from what, and what the updater would do to its pods. */
 #include "control/explain_private.h"
 #include "decide/vertical/recommender.h"
+#include "decide/vertical/requirements.h"
 #include "decide/vertical/resourcelist.h"
 
 static void vpa_container(struct td_explain *explain,
@@ -53,20 +54,9 @@ static void vpa_requirements(struct td_explain *explain, const struct td_vpa *vp
 {
     td_auto_buf text;
     td_buf_init(&text, TD_OBJECT_BYTES_MAX);
-    for (size_t i = 0; i < vpa->eviction_requirement_count; i++) {
-        const struct td_eviction_requirement *requirement = &vpa->eviction_requirements[i];
-        td_buf_append(&text, i == 0 ? TD_STR("only ") : TD_STR(", and "));
-        td_buf_append(&text, requirement->change == TD_TARGET_HIGHER_THAN_REQUESTS
-                                 ? TD_STR("to TargetHigherThanRequests of ")
-                                 : TD_STR("to TargetLowerThanRequests of "));
-        for (size_t j = 0; j < requirement->resource_count; j++) {
-            td_buf_append(&text, j == 0 ? TD_STR_EMPTY : TD_STR(" or "));
-            td_buf_append(&text, requirement->resources[j]);
-        }
-    }
     if (vpa->eviction_requirement_count > 0) {
-        td_buf_append(&text,
-                      TD_STR(", by one container: see spec.updatePolicy.evictionRequirements"));
+        td_requirements_write(vpa, &text);
+        td_buf_append(&text, TD_STR(": see spec.updatePolicy.evictionRequirements"));
         explain_say(explain, "evicts", td_arena_copy_str(&explain->arena, td_buf_str(&text)));
     }
 }

@@ -147,6 +147,10 @@ static void glance_measured(void *context, int code, const struct td_error *err)
 
 td_str td_glance_metrics_trouble(const struct td_glance *glance, struct td_arena *arena)
 {
+    if (glance->metrics_error.code == TD_NOT_FOUND &&
+        td_cache_count(td_sight_cache(glance->sight, TD_SIGHT_PODS)) == 0) {
+        return TD_STR_EMPTY; /* nobody to measure where we look */
+    }
     if (glance->metrics_error.code != TD_OK) {
         return td_arena_format(arena,
                                "metrics of pods cannot be read: %s; is a metrics server installed? "

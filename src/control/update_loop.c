@@ -59,6 +59,7 @@ static void update_close(struct td_update_loop *loop)
         loop->evictions = ns->state.evictions;
         loop->resizes = ns->state.resizes;
         update_tally_pass(loop);
+        update_held_tell(loop, ns);
         td_updater_pass_end(&loop->pass);
         loop->is_open = false;
     }
@@ -309,6 +310,14 @@ static void update_resume(struct td_timer *timer, void *context)
     }
 }
 
+static void update_namespace_free(struct update_namespace *ns)
+{
+    td_updater_state_done(&ns->state);
+    update_held_done(ns);
+    td_text_free(ns->name);
+    td_free(ns);
+}
+
 static struct update_namespace *update_namespace_of(struct td_update_loop *loop, td_str name)
 {
     struct update_namespace *ns = td_map_get(&loop->namespaces, name);
@@ -316,21 +325,13 @@ static struct update_namespace *update_namespace_of(struct td_update_loop *loop,
         ns = td_alloc_zero(1, sizeof(*ns));
         ns->name = td_text_copy(name);
         td_updater_state_init(&ns->state);
+        update_held_init(ns);
         if (td_map_put(&loop->namespaces, ns->name, ns) != TD_OK) {
-            td_updater_state_done(&ns->state);
-            td_text_free(ns->name);
-            td_free(ns);
+            update_namespace_free(ns);
             return NULL;
         }
     }
     return ns;
-}
-
-static void update_namespace_free(struct update_namespace *ns)
-{
-    td_updater_state_done(&ns->state);
-    td_text_free(ns->name);
-    td_free(ns);
 }
 
 /* The namespaces that have VPAs and whose pods can be changed; others are forgotten. */

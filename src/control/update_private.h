@@ -22,6 +22,7 @@ struct update_unboost;
 struct update_namespace {
     td_str name; /* owned */
     struct td_updater_state state;
+    struct td_map held; /* reasons for which pods are held, of VPAs, told by events: owned keys */
     bool is_seen;
 };
 
@@ -110,6 +111,13 @@ void update_unboost_start(struct update_unboost *unboost);
 /* Nothing new is begun; what is under way ends with update_settle. */
 void update_unboost_stop(struct update_unboost *unboost);
 bool update_unboost_is_idle(const struct update_unboost *unboost);
+
+/* ---- update_held.c ---- */
+
+void update_held_init(struct update_namespace *ns);
+void update_held_done(struct update_namespace *ns);
+/* At the end of the pass over a namespace. */
+void update_held_tell(struct td_update_loop *loop, struct update_namespace *ns);
 
 /* ---- update_dry.c ---- */
 

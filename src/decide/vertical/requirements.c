@@ -65,3 +65,18 @@ bool td_requirements_admit(struct td_arena *arena, const struct td_vpa *vpa,
     }
     return false;
 }
+
+void td_requirements_write(const struct td_vpa *vpa, struct td_buf *out)
+{
+    for (size_t i = 0; i < vpa->eviction_requirement_count; i++) {
+        const struct td_eviction_requirement *requirement = &vpa->eviction_requirements[i];
+        bool is_higher = requirement->change == TD_TARGET_HIGHER_THAN_REQUESTS;
+        (void)td_buf_append_format(out, "%sto Target%sThanRequests of ",
+                                   i == 0 ? "only " : ", and ", is_higher ? "Higher" : "Lower");
+        for (size_t j = 0; j < requirement->resource_count; j++) {
+            (void)td_buf_append(out, j == 0 ? TD_STR_EMPTY : TD_STR(" or "));
+            (void)td_buf_append(out, requirement->resources[j]);
+        }
+    }
+    (void)td_buf_append(out, TD_STR(", by one container"));
+}

@@ -9,6 +9,7 @@
 #include "api/recommendation.h"
 #include "api/vpa.h"
 #include "base/arena.h"
+#include "base/buf.h"
 #include "decide/vertical/pod.h"
 
 /* `recommendation` is the one capped for this pod; containers without one do not count. Nor do
@@ -17,3 +18,6 @@
 bool td_requirements_admit(struct td_arena *arena, const struct td_vpa *vpa,
                            const struct td_vertical_pod *pod,
                            const struct td_recommendation *recommendation, bool counts_off);
+
+/* "only to TargetHigherThanRequests of cpu or memory, by one container" */
+void td_requirements_write(const struct td_vpa *vpa, struct td_buf *out);

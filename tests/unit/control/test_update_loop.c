@@ -264,6 +264,49 @@ static void test_nothing_is_evicted_where_the_webhook_does_not_look(void **state
     update_bed_done(&u);
 }
 
+/* How often something was told of the VPA. */
+static int64_t update_bed_told(struct update_bed *u, const char *reason)
+{
+    const struct td_json *list = control_bed_get(&u->c, "/api/v1/namespaces/default/events");
+    int64_t count = 0;
+    for (const struct td_json *e = td_json_get(list, TD_STR("items"))->first; e; e = e->next) {
+        const struct td_json *about = td_json_get(e, TD_STR("involvedObject"));
+        bool is_it =
+            td_str_equal(td_json_get_str(e, TD_STR("reason"), TD_STR_EMPTY), td_str_from(reason)) &&
+            td_str_equal(td_json_get_str(about, TD_STR("kind"), TD_STR_EMPTY),
+                         TD_STR("VerticalPodAutoscaler"));
+        count += is_it ? td_json_get_int64(e, TD_STR("count"), 1) : 0;
+    }
+    return count;
+}
+
+/* A wish that the requirements withhold is told when it begins, not in every pass. */
+static void test_what_requirements_withhold_is_told_once(void **state)
+{
+    (void)state;
+    static const char lower[] =
+        "{'spec':{'updatePolicy':{'evictionRequirements':[{'resources':['cpu','memory'],"
+        "'changeRequirement':'TargetLowerThanRequests'}]}}}";
+    static const char none[] = "{'spec':{'updatePolicy':{'evictionRequirements':null,"
+                               "'minReplicas':5}}}"; /* held for another reason */
+    struct update_bed u;
+    update_bed_init(&u, false);
+    update_bed_vpa(&u, "Recreate");
+    assert_int_equal(control_bed_patch(&u.c, VPAS "/web", lower), 200);
+    control_bed_run(&u.c, 10 * TD_MINUTE);
+    assert_int_equal(update_bed_told(&u, "EvictionRequirements"), 1);
+    assert_int_equal(control_bed_patch(&u.c, VPAS "/web", none), 200);
+    control_bed_run(&u.c, 5 * TD_MINUTE);
+    assert_int_equal(update_bed_told(&u, "EvictionRequirements"), 1);
+    assert_int_equal(control_bed_patch(&u.c, VPAS "/web", lower), 200);
+    assert_int_equal(
+        control_bed_patch(&u.c, VPAS "/web", "{'spec':{'updatePolicy':{'minReplicas':1}}}"), 200);
+    control_bed_run(&u.c, 5 * TD_MINUTE);
+    assert_int_equal(update_bed_told(&u, "EvictionRequirements"), 2);
+    assert_true(update_bed_count(&u, "vpa_updater_evicted_pods_total{") <= 0);
+    update_bed_done(&u);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -272,6 +315,7 @@ int main(void)
         cmocka_unit_test(test_nothing_is_evicted_while_something_is_wrong),
         cmocka_unit_test(test_what_no_node_has_is_not_asked_for_again),
         cmocka_unit_test(test_nothing_is_evicted_where_the_webhook_does_not_look),
+        cmocka_unit_test(test_what_requirements_withhold_is_told_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

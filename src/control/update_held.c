@@ -1,0 +1,131 @@
+/*
+ * What the updater would like to do and does not, because the user of a VPA said so or because the
+ * pod could not come back: told by one event on the VPA when it begins, and again only after it has
+ * ended. Without it the reason can be had from `tandem explain` alone.
+ */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/text.h"
+#include "control/update_private.h"
+#include "decide/vertical/requirements.h"
+#include "kube/events.h"
+
+/* Why pods of a VPA are held, and how many; key "EvictionRequirements/web". */
+struct held_reason {
+    const struct td_updater_note *first;
+    size_t pod_count;
+};
+
+static bool held_is_told(enum td_updater_rule rule)
+{
+    return rule == TD_RULE_REQUIREMENTS || rule == TD_RULE_LIMIT_RANGE;
+}
+
+static void held_gather(struct td_update_loop *loop, struct td_map *reasons)
+{
+    for (size_t i = 0; i < loop->pass.notes.count; i++) {
+        const struct td_updater_note *note = &loop->pass.notes.items[i];
+        if (!held_is_told(note->rule)) {
+            continue;
+        }
+        td_str key =
+            td_arena_format(&loop->arena, "%.*s/%.*s", TD_STR_ARG(td_updater_rule_name(note->rule)),
+                            TD_STR_ARG(note->vpa->meta.name));
+        struct held_reason *reason = td_map_get(reasons, key);
+        if (!reason) {
+            reason = td_arena_new(&loop->arena, struct held_reason);
+            *reason = (struct held_reason){.first = note};
+            (void)td_map_put(reasons, key, reason); /* as many as VPAs: it has room */
+        }
+        reason->pod_count++;
+    }
+}
+
+static td_str held_message(struct td_arena *arena, const struct held_reason *reason)
+{
+    const struct td_updater_note *note = reason->first;
+    td_auto_buf text;
+    td_buf_init(&text, TD_OBJECT_BYTES_MAX);
+    (void)td_buf_append_format(&text, "%zu pod%s not updated: ", reason->pod_count,
+                               reason->pod_count == 1 ? " is" : "s are");
+    if (note->rule == TD_RULE_REQUIREMENTS) {
+        (void)td_buf_append(&text, TD_STR("evictionRequirements let changes through "));
+        td_requirements_write(note->vpa, &text);
+    } else {
+        (void)td_buf_append_format(
+            &text,
+            "with resources of their own they could not come back, because LimitRange '%.*s' has "
+            "an item of type Container",
+            TD_STR_ARG(note->detail));
+    }
+    return td_arena_copy_str(arena, td_buf_str(&text));
+}
+
+static void held_tell(struct td_update_loop *loop, const struct held_reason *reason)
+{
+    const struct td_meta *meta = &reason->first->vpa->meta;
+    td_events_record(loop->options.control.events,
+                     &(struct td_event){
+                         .api_version = TD_STR("autoscaling.k8s.io/v1"),
+                         .kind = TD_STR("VerticalPodAutoscaler"),
+                         .namespace = meta->namespace,
+                         .name = meta->name,
+                         .uid = meta->uid,
+                         .reason = td_updater_rule_name(reason->first->rule),
+                         .message = held_message(&loop->arena, reason),
+                     });
+}
+
+static void held_forget(struct td_map *held, td_str key)
+{
+    td_str owned = {.ptr = td_map_remove(held, key), .len = key.len};
+    td_text_free(owned);
+}
+
+/* Whatever does not hold any more, or with NULL all of it. */
+static void held_drop(struct td_map *held, const struct td_map *reasons)
+{
+    size_t position = 0;
+    const struct td_map_entry *entry;
+    while ((entry = td_map_next(held, &position))) {
+        if (!reasons || !td_map_has(reasons, entry->key)) {
+            held_forget(held, entry->key);
+        }
+    }
+}
+
+void update_held_init(struct update_namespace *ns)
+{
+    td_map_init(&ns->held, 2 * TD_VPAS_MAX);
+}
+
+void update_held_done(struct update_namespace *ns)
+{
+    held_drop(&ns->held, NULL);
+    td_map_done(&ns->held);
+}
+
+void update_held_tell(struct td_update_loop *loop, struct update_namespace *ns)
+{
+    struct td_map reasons;
+    if (!loop->options.control.events) {
+        return;
+    }
+    td_map_init(&reasons, 2 * TD_VPAS_MAX);
+    held_gather(loop, &reasons);
+    held_drop(&ns->held, &reasons);
+    size_t position = 0;
+    const struct td_map_entry *entry;
+    while ((entry = td_map_next(&reasons, &position))) {
+        if (td_map_has(&ns->held, entry->key)) {
+            continue;
+        }
+        held_tell(loop, entry->value);
+        td_str owned = td_text_copy(entry->key);
+        if (td_map_put(&ns->held, owned, (void *)(uintptr_t)owned.ptr) != TD_OK) {
+            td_text_free(owned); /* told again in the next pass */
+        }
+    }
+    td_map_done(&reasons);
+}
