@@ -92,7 +92,9 @@ static void http_tally_client(struct td_controllers *all)
     http_set(all, &rows[1], TD_STR_EMPTY, (double)counts.retries);
     http_set(all, &rows[2], TD_STR_EMPTY, (double)counts.failures);
     http_set(all, &rows[3], TD_STR_EMPTY, (double)counts.waited_ns / 1e9);
-    http_set(all, &rows[4], TD_STR_EMPTY, (double)all->access_missing);
+    if (!all->access) { /* while it is asked nobody knows */
+        http_set(all, &rows[4], TD_STR_EMPTY, (double)all->access_missing);
+    }
 }
 
 static void http_tally_caches(struct td_controllers *all)
