@@ -41,6 +41,9 @@ td_str controllers_silence(const struct controllers_one *one, struct td_arena *a
     const struct td_controllers *all = one->all;
     td_duration interval = 0;
     td_time last = TD_TIME_NONE;
+    if (one->state != CONTROLLERS_RUNNING) {
+        return TD_STR_EMPTY; /* it may not even be there */
+    }
     if (one->kind == TD_CONTROLLER_RECOMMENDER) {
         interval = all->options.recommend.interval;
         last = td_recommend_loop_is_reading(all->recommend)
@@ -52,8 +55,8 @@ td_str controllers_silence(const struct controllers_one *one, struct td_arena *a
     }
     last = last > one->since ? last : one->since;
     td_duration silent = controllers_now(all) - last;
-    if (one->state != CONTROLLERS_RUNNING || interval == 0 ||
-        silent <= CONTROLLERS_SILENT_INTERVALS * interval || !td_sight_is_synced(all->sight)) {
+    if (interval == 0 || silent <= CONTROLLERS_SILENT_INTERVALS * interval ||
+        !td_sight_is_synced(all->sight)) {
         return TD_STR_EMPTY; /* nor is there anything to do before the cluster is seen */
     }
     char text[TD_DURATION_TEXT_BYTES];

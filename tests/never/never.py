@@ -72,7 +72,7 @@ def together(*functions):
         try:
             function()
         except Exception:
-            check("%s comes to its end" % function.__name__, False, traceback.format_exc())
+            check("%s comes to its end" % getattr(function, "__name__", function), False, traceback.format_exc())
 
     threads = [threading.Thread(target=guarded, args=(function,)) for function in functions]
     for thread in threads:
