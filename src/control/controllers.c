@@ -252,6 +252,8 @@ static int hvpa_make(struct td_controllers *all, const struct td_control *contro
     options.gather = all->horizontal;
     options.get_hook_trouble = controllers_hvpa_trouble;
     options.is_proved = controllers_is_proved;
+    options.is_exempt = controllers_is_exempt;
+    options.restriction = &all->options.update.config.restriction;
     options.context = all;
     return td_hvpa_loop_new(&options, &all->hvpa, err);
 }

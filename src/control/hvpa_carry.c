@@ -13,7 +13,6 @@
 #include "base/text.h"
 #include "control/hvpa_private.h"
 #include "decide/vertical/pass.h"
-#include "decide/vertical/requirements.h"
 #include "decide/vertical/restriction.h"
 #include "kube/verbs.h"
 
@@ -231,74 +230,6 @@ static void carry_template(struct hvpa_tick *tick)
 
 /* ---- Eviction ---- */
 
-/* What the requirements compare pods with. */
-static struct td_recommendation carry_recommendation(struct hvpa_tick *tick)
-{
-    struct td_recommendation made = {
-        .containers = td_arena_array(&tick->arena, struct td_container_recommendation,
-                                     tick->decided.count + 1),
-        .container_count = tick->decided.count,
-    };
-    for (size_t i = 0; i < tick->decided.count; i++) {
-        made.containers[i] = (struct td_container_recommendation){
-            .container_name = tick->decided.items[i].container,
-            .target = tick->decided.items[i].resources,
-            .has_target = true,
-        };
-    }
-    return made;
-}
-
-/* What the pod would ask for in all. */
-static int64_t carry_total(const struct hvpa_tick *tick, const struct td_vertical_pod *pod,
-                           enum td_hvpa_resource resource)
-{
-    int64_t total = 0;
-    for (size_t i = 0; i < pod->container_count; i++) {
-        const struct td_vertical_container *c = &pod->containers[i];
-        const struct td_quantity *decided = hvpa_request_of(&tick->decided, c->name, resource);
-        int64_t amount =
-            hvpa_amount(resource, decided ? decided
-                                          : td_resource_list_get(&c->spec_requests,
-                                                                 td_hvpa_resource_name(resource)));
-        total = amount > INT64_MAX - total ? INT64_MAX : total + amount;
-    }
-    return total;
-}
-
-/* Evicted for a size that no node has, a pod would be lost. */
-static bool carry_fits_a_node(struct hvpa_tick *tick, const struct td_vertical_pod *pod)
-{
-    const struct td_cache *nodes =
-        td_sight_cache(tick->loop->options.control.sight, TD_SIGHT_NODES);
-    int64_t cpu = carry_total(tick, pod, TD_HVPA_CPU);
-    int64_t memory = carry_total(tick, pod, TD_HVPA_MEMORY);
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    size_t position = 0;
-    for (const struct td_sight_object *node; nodes && (node = td_cache_next(nodes, &position));) {
-        struct td_json *tree;
-        struct td_resource_list offered;
-        td_arena_reset(&arena);
-        if (td_sight_tree(&arena, node, &tree, NULL) == TD_OK &&
-            td_resource_list_decode(&arena, td_json_get_path(tree, "status.allocatable"), &offered,
-                                    NULL) == TD_OK &&
-            hvpa_amount(TD_HVPA_CPU, td_resource_list_get(&offered, TD_STR("cpu"))) >= cpu &&
-            hvpa_amount(TD_HVPA_MEMORY, td_resource_list_get(&offered, TD_STR("memory"))) >=
-                memory) {
-            return true;
-        }
-    }
-    return !nodes;
-}
-
-/* Would another pod in its place have another size? */
-static bool carry_is_mutated(const struct hvpa_tick *tick)
-{
-    const struct td_hvpa_options *options = &tick->loop->options;
-    return !options->get_hook_trouble || options->get_hook_trouble(options->context).len == 0;
-}
-
 /* And was that seen just now, as the updater has it? */
 static bool carry_is_proved(struct hvpa_tick *tick)
 {
@@ -309,44 +240,6 @@ static bool carry_is_proved(struct hvpa_tick *tick)
     return !options->is_proved || options->is_proved(options->context, tick->proof_since);
 }
 
-static bool carry_may_evict(struct hvpa_tick *tick, const struct td_vertical_pod *pod)
-{
-    const struct td_updater_config config = td_updater_config_default();
-    struct td_vpa vpa = tick->hvpa.vpa;
-    vpa.mode = TD_VPA_RECREATE; /* Off is what keeps others from acting */
-    struct td_recommendation recommendation = carry_recommendation(tick);
-    if (tick->has_evicted || !carry_is_mutated(tick) || !carry_fits_a_node(tick, pod) ||
-        !td_requirements_admit(&tick->arena, &vpa, pod, &recommendation, false)) {
-        return false;
-    }
-    struct td_groups groups;
-    struct td_restriction restriction;
-    const struct td_vertical_pod **pods =
-        td_arena_array(&tick->arena, const struct td_vertical_pod *, tick->pod_count + 1);
-    td_groups_init(&groups, &tick->arena);
-    for (size_t i = 0; i < tick->pod_count; i++) {
-        pods[i] = &tick->pods[i];
-        (void)td_groups_add(&groups, pods[i]); /* a group past the cap is not disturbed */
-    }
-    const struct td_restriction_input input = {
-        .arena = &tick->arena,
-        .groups = &groups,
-        .source = td_sight_source(tick->loop->options.control.sight),
-        .vpa = &vpa,
-        .pods = pods,
-        .pod_count = tick->pod_count,
-        .config = &config.restriction,
-        .gates = &tick->loop->options.control.gates,
-        .state = &tick->item->restrictions,
-        .now = hvpa_now(tick->loop),
-    };
-    td_restriction_init(&restriction, &input);
-    bool may = td_restriction_can_evict(&restriction, pod, NULL) == TD_EVICTION_YES;
-    td_restriction_done(&restriction);
-    td_groups_done(&groups);
-    return may;
-}
-
 static void carry_evicted(void *context, const struct td_client_reply *reply)
 {
     struct hvpa_tick *tick = context;
@@ -354,6 +247,8 @@ static void carry_evicted(void *context, const struct td_client_reply *reply)
     enum td_evict_result result = td_evict_result_of(reply);
     if (result == TD_EVICT_FAILED) {
         carry_failed(tick, carry_message(&tick->arena, reply));
+    } else if (result == TD_EVICT_DONE) {
+        hvpa_evicted(tick, tick->pod);
     }
     carry_pods(tick);
 }
@@ -363,7 +258,7 @@ static bool carry_evict(struct hvpa_tick *tick, const struct td_vertical_pod *po
     struct td_delete_options options = TD_DELETE_OPTIONS_INIT;
     struct td_client_request request;
     options.uid = pod->meta.uid; /* the pod that was judged, not another of its name */
-    if (!carry_may_evict(tick, pod) ||
+    if (!hvpa_may_evict(tick, pod) ||
         td_verb_evict(&tick->arena, pod->meta.namespace, pod->meta.name, &options, &request,
                       NULL) != TD_OK) {
         return false;
@@ -376,6 +271,7 @@ static bool carry_evict(struct hvpa_tick *tick, const struct td_vertical_pod *po
         return waits;
     }
     tick->has_evicted = true;
+    tick->pod = pod->meta.name;
     carry_send(tick, &request, carry_evicted);
     return true;
 }
@@ -530,7 +426,8 @@ static bool pod_needs_another(const struct hvpa_tick *tick, const struct td_vert
 /* At most so many at a time, as the updater's eviction tolerance has it. */
 static size_t carry_tolerance(const struct hvpa_tick *tick)
 {
-    double share = td_updater_config_default().restriction.tolerance;
+    const struct td_restriction_config *given = tick->loop->options.restriction;
+    double share = given ? given->tolerance : td_updater_config_default().restriction.tolerance;
     size_t count = (size_t)((double)tick->pod_count * share);
     return count > 0 ? count : 1;
 }
@@ -574,7 +471,7 @@ static void carry_pods(struct hvpa_tick *tick)
             continue;
         }
         if (pod_needs_another(tick, pod)) {
-            misfit = misfit ? misfit : pod;
+            misfit = misfit || hvpa_is_left_alone(tick, pod) ? misfit : pod;
         } else if (td_map_has(&tick->asked, pod->meta.name) || pod_is_asked(tick, pod)) {
             in_flight++; /* the sight may not have shown us our own write yet */
         } else {
@@ -600,6 +497,7 @@ static void carry_sizes(struct hvpa_tick *tick)
     if (hvpa->paused || (!tick->is_resized && !tick->is_progressing)) {
         hvpa_tick_end(tick);
     } else if (hvpa->actuation == TD_HVPA_ACTUATE_PODS) {
+        hvpa_evict_meet(tick);
         carry_pods(tick);
     } else if (tick->is_resized) {
         carry_template(tick);

@@ -20,6 +20,7 @@ struct td_tandem_decision;
 struct td_tandem_input;
 struct td_horizontal_loop;
 struct td_hvpa_loop;
+struct td_restriction_config;
 struct td_recommend_loop;
 
 struct td_hvpa_options {
@@ -32,7 +33,9 @@ struct td_hvpa_options {
     /* Why pods would come back unchanged, so that none is evicted; empty: they would not (hook.h).
      * NULL: nobody knows. */
     td_str (*get_hook_trouble)(void *context);
-    bool (*is_proved)(void *context, td_duration since); /* as the updater's */
+    bool (*is_proved)(void *context, td_duration since); /* as the updater's, as the next two */
+    bool (*is_exempt)(void *context, td_str namespace);
+    const struct td_restriction_config *restriction; /* borrowed; NULL: the defaults */
     void *context;
 };
 

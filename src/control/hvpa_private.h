@@ -286,6 +286,15 @@ uint64_t hvpa_status_hash(struct td_arena *arena, const struct td_hvpa_status *s
 
 void hvpa_carry(struct hvpa_tick *tick); /* the plan, then hvpa_tick_end */
 
+/* ---- hvpa_evict.c ---- */
+
+/* The pods there are, once a tick: those that came for evicted ones are told from others. */
+void hvpa_evict_meet(struct hvpa_tick *tick);
+/* Did it come back unchanged too often? Told by an event once. */
+bool hvpa_is_left_alone(struct hvpa_tick *tick, const struct td_vertical_pod *pod);
+bool hvpa_may_evict(struct hvpa_tick *tick, const struct td_vertical_pod *pod);
+void hvpa_evicted(struct hvpa_tick *tick, td_str name);
+
 /* ---- hvpa_children.c ---- */
 
 /* Child objects are made, changed or removed as the sources say; nobody waits for it. */

@@ -206,7 +206,8 @@ def quota(bed):
     bed.apply(WEB)
     play.until(60, lambda n, sizes: condition(bed) == "False/ScaleFailed", "the resize is refused")
     assert "cpu" in bed.condition("Hvpa", "web", "Ready")["message"] and bed.events("ScaleFailed", "web")
-    assert play.look()[0] > 2, "the other half is carried out"
+    play.until(30, lambda n, sizes: n > 2 and len(bed.running("app=web", n)) == n, "the other half is carried out, and nobody is kept out")
+    assert play.look()[1][-1] <= 1500
     bed.delete("LimitRange", "small")
     play.until(120, lambda n, sizes: condition(bed) == "True/Deciding" and sizes[0] > 1000, "tried again, later")
 

@@ -24,6 +24,7 @@
 struct control_bed {
     struct bed bed; /* its store is not used: the cluster has one; loop, clock, arena and api are */
     struct td_cluster *cluster;
+    struct td_transport *transport; /* the client's */
     struct td_client *client;
 };
 
@@ -54,8 +55,9 @@ static inline void control_bed_init_on(struct control_bed *c, struct td_clock cl
         .group = TD_STR("system:masters"),
         .user_agent = TD_STR("tandem"),
     };
+    c->transport = td_transport_local_new(&local);
     const struct td_client_options client = {
-        .loop = c->bed.loop, .transport = td_transport_local_new(&local), .seed = 1};
+        .loop = c->bed.loop, .transport = c->transport, .seed = 1};
     c->client = td_client_new(&client);
 }
 

@@ -34,6 +34,8 @@ struct hvpa_bed {
     struct td_hvpa_loop *loop;
     struct td_horizontal_loop *horizontal; /* serves HPAs too, when there is one */
     bool has_horizontal;
+    td_str (*get_hook_trouble)(void *context); /* for the loop, when there is one */
+    void *hook_context;
     int stopped;
     int replica_changes; /* as hvpa_bed_watch saw them */
     int size_changes;
@@ -97,6 +99,8 @@ static inline void hvpa_bed_start(struct hvpa_bed *h)
         .sync_period = 15 * TD_SECOND,
         .recommend = h->recommend,
         .horizontal = td_hpa_config_default(),
+        .get_hook_trouble = h->get_hook_trouble,
+        .context = h->hook_context,
     };
     assert_int_equal(td_hvpa_loop_new(&options, &h->loop, &err), TD_OK);
     td_sight_start(h->sight);

@@ -120,55 +120,6 @@ static int look_at_pods(struct td_updater_pass *pass, struct sight *sights, stru
     return TD_OK;
 }
 
-/* What a pod asks for by its spec, to tell whether it came back changed. */
-static void write_requests(const struct td_resource_list *resources, struct td_buf *out)
-{
-    for (size_t i = 0; i < resources->count; i++) {
-        (void)td_buf_append(out, resources->items[i].name);
-        (void)td_buf_append_char(out, '=');
-        td_quantity_write_canonical(&resources->items[i].quantity, out);
-        (void)td_buf_append_char(out, '\n');
-    }
-}
-
-static uint64_t hash_requests(const struct td_vertical_pod *pod)
-{
-    td_auto_buf text;
-    td_buf_init(&text, TD_JSON_BYTES_MAX);
-    for (size_t i = 0; i < pod->container_count; i++) {
-        (void)td_buf_append_format(&text, "%.*s\n", TD_STR_ARG(pod->containers[i].name));
-        write_requests(&pod->containers[i].spec_requests, &text);
-    }
-    write_requests(&pod->pod_requests, &text);
-    return td_map_hash(td_buf_str(&text));
-}
-
-static uint64_t hash_targets(const struct td_recommendation *recommendation)
-{
-    td_auto_buf text;
-    td_buf_init(&text, TD_JSON_BYTES_MAX);
-    for (size_t i = 0; i < recommendation->container_count; i++) {
-        (void)td_buf_append_format(&text, "%.*s\n",
-                                   TD_STR_ARG(recommendation->containers[i].container_name));
-        write_requests(&recommendation->containers[i].target, &text);
-    }
-    write_requests(&recommendation->pod.target, &text);
-    return td_map_hash(td_buf_str(&text));
-}
-
-/* The group as a replica's history knows it, and the replica's name where that is given again. */
-static td_str rebirth_group(struct td_arena *arena, const struct td_vertical_pod *pod,
-                            td_str *ret_name)
-{
-    const struct td_owner_reference *owner = td_meta_controller(&pod->meta);
-    td_str kind = owner ? owner->kind : TD_STR_EMPTY;
-    td_str name = owner ? owner->name : TD_STR_EMPTY;
-    *ret_name =
-        td_workload_kind_of(kind) == TD_WORKLOAD_STATEFUL_SET ? pod->meta.name : TD_STR_EMPTY;
-    return td_arena_format(arena, "%.*s/%.*s/%.*s", TD_STR_ARG(pod->meta.namespace),
-                           TD_STR_ARG(kind), TD_STR_ARG(name));
-}
-
 static void remember(struct td_updater_pass *pass, const struct td_vertical_pod *pod,
                      const struct sight *sight)
 {
@@ -179,10 +130,7 @@ static void remember(struct td_updater_pass *pass, const struct td_vertical_pod 
         return;
     }
     if (is_new) {
-        td_str name;
-        td_str group = rebirth_group(input->arena, pod, &name);
-        td_updater_state_born(input->state, memory, group, pod->meta.name, hash_requests(pod),
-                              input->now);
+        td_updater_state_born(input->arena, input->state, memory, pod, input->now);
     }
     if (!sight->is_unclear) {
         td_updater_state_see(memory, sight->role ? sight->role->key : TD_STR_EMPTY, is_new);
@@ -437,9 +385,8 @@ static bool try_evict(struct td_updater_pass *pass, struct td_updater_job *job,
         td_updater_note(pass, job, candidate->pod, candidate, TD_RULE_LIMIT_RANGE, 0, limit_range);
         return false;
     }
-    if (candidate->memory &&
-        td_updater_state_is_left_alone(candidate->memory, hash_targets(candidate->recommendation),
-                                       pass->input.now)) {
+    if (candidate->memory && td_updater_state_is_left_alone(
+                                 candidate->memory, candidate->recommendation, pass->input.now)) {
         leave_alone(pass, job, candidate);
         return false;
     }
@@ -522,14 +469,8 @@ static void take_eviction(struct td_updater_pass *pass, struct td_updater_job *j
                         TD_STR_ARG(pod->meta.name)));
     td_restriction_evicted(&job->restriction, pod);
     job->evicted++;
-    struct td_rebirth rebirth = {
-        .requests = hash_requests(pod),
-        .recommendation = hash_targets(candidate->recommendation),
-        .fruitless = candidate->memory ? candidate->memory->fruitless : 0,
-        .at = pass->input.now,
-    };
-    rebirth.group = rebirth_group(arena, pod, &rebirth.name);
-    td_updater_state_evicted(pass->input.state, &rebirth);
+    td_updater_state_evicted(arena, pass->input.state, pod, candidate->recommendation,
+                             pass->input.now);
     if (candidate->memory) {
         td_updater_state_settled(candidate->memory);
     }

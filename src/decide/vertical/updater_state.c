@@ -18,6 +18,7 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "base/vec.h"
+#include "model/owners.h"
 
 /* When a pod was first and last seen resizing. */
 struct resize_sight {
@@ -26,9 +27,19 @@ struct resize_sight {
     td_time last;
 };
 
+/* A replica of a group was evicted to bring about a recommendation; the name is the pod's where the
+ * controller gives names back (StatefulSet), else empty. */
+struct rebirth {
+    td_str name;
+    uint64_t requests;
+    uint64_t recommendation;
+    int fruitless;
+    td_time at;
+};
+
 struct rebirths {
     td_str key;
-    TD_VEC_FIELDS(struct td_rebirth); /* oldest first; names owned */
+    TD_VEC_FIELDS(struct rebirth); /* oldest first; names owned */
 };
 
 static void disown(td_str *text)
@@ -269,23 +280,81 @@ bool td_updater_state_next_resizing(const struct td_updater_state *state, size_t
     return true;
 }
 
-void td_updater_state_evicted(struct td_updater_state *state, const struct td_rebirth *rebirth)
+/* What a pod asks for by its spec, to tell whether it came back changed. */
+static void write_requests(const struct td_resource_list *resources, struct td_buf *out)
 {
-    struct rebirths *rebirths = td_map_get(&state->rebirths, rebirth->group);
+    for (size_t i = 0; i < resources->count; i++) {
+        (void)td_buf_append(out, resources->items[i].name);
+        (void)td_buf_append_char(out, '=');
+        td_quantity_write_canonical(&resources->items[i].quantity, out);
+        (void)td_buf_append_char(out, '\n');
+    }
+}
+
+static uint64_t hash_requests(const struct td_vertical_pod *pod)
+{
+    td_auto_buf text;
+    td_buf_init(&text, TD_JSON_BYTES_MAX);
+    for (size_t i = 0; i < pod->container_count; i++) {
+        (void)td_buf_append_format(&text, "%.*s\n", TD_STR_ARG(pod->containers[i].name));
+        write_requests(&pod->containers[i].spec_requests, &text);
+    }
+    write_requests(&pod->pod_requests, &text);
+    return td_map_hash(td_buf_str(&text));
+}
+
+static uint64_t hash_targets(const struct td_recommendation *recommendation)
+{
+    td_auto_buf text;
+    td_buf_init(&text, TD_JSON_BYTES_MAX);
+    for (size_t i = 0; i < recommendation->container_count; i++) {
+        (void)td_buf_append_format(&text, "%.*s\n",
+                                   TD_STR_ARG(recommendation->containers[i].container_name));
+        write_requests(&recommendation->containers[i].target, &text);
+    }
+    write_requests(&recommendation->pod.target, &text);
+    return td_map_hash(td_buf_str(&text));
+}
+
+/* The group as a replica's history knows it, and the replica's name where that is given again. */
+static td_str rebirth_group(struct td_arena *arena, const struct td_vertical_pod *pod,
+                            td_str *ret_name)
+{
+    const struct td_owner_reference *owner = td_meta_controller(&pod->meta);
+    td_str kind = owner ? owner->kind : TD_STR_EMPTY;
+    td_str name = owner ? owner->name : TD_STR_EMPTY;
+    *ret_name =
+        td_workload_kind_of(kind) == TD_WORKLOAD_STATEFUL_SET ? pod->meta.name : TD_STR_EMPTY;
+    return td_arena_format(arena, "%.*s/%.*s/%.*s", TD_STR_ARG(pod->meta.namespace),
+                           TD_STR_ARG(kind), TD_STR_ARG(name));
+}
+
+void td_updater_state_evicted(struct td_arena *arena, struct td_updater_state *state,
+                              const struct td_vertical_pod *pod,
+                              const struct td_recommendation *recommendation, td_time now)
+{
+    td_str name;
+    td_str group = rebirth_group(arena, pod, &name);
+    const struct td_pod_memory *memory = td_updater_state_find(state, pod);
+    struct rebirths *rebirths = td_map_get(&state->rebirths, group);
     if (!rebirths) {
         rebirths = td_alloc_zero(1, sizeof(*rebirths));
         rebirths->count_max = TD_REBIRTHS_MAX;
-        rebirths->key = td_text_copy(rebirth->group);
+        rebirths->key = td_text_copy(group);
         if (td_map_put(&state->rebirths, rebirths->key, rebirths) < 0) {
             free_rebirths(rebirths);
             return;
         }
     }
-    struct td_rebirth *added = td_vec_push(rebirths);
+    struct rebirth *added = td_vec_push(rebirths);
     if (added) {
-        *added = *rebirth;
-        added->group = rebirths->key;
-        added->name = td_text_copy(rebirth->name);
+        *added = (struct rebirth){
+            .name = td_text_copy(name),
+            .requests = hash_requests(pod),
+            .recommendation = hash_targets(recommendation),
+            .fruitless = memory ? memory->fruitless : 0,
+            .at = now,
+        };
     }
 }
 
@@ -294,7 +363,7 @@ static size_t find_rebirth(const struct rebirths *rebirths, td_str name, uint64_
 {
     size_t any = rebirths->count;
     for (size_t i = 0; i < rebirths->count; i++) {
-        const struct td_rebirth *rebirth = &rebirths->items[i];
+        const struct rebirth *rebirth = &rebirths->items[i];
         if (rebirth->name.len > 0) {
             if (td_str_equal(rebirth->name, name)) {
                 return i;
@@ -308,19 +377,22 @@ static size_t find_rebirth(const struct rebirths *rebirths, td_str name, uint64_
     return any;
 }
 
-void td_updater_state_born(struct td_updater_state *state, struct td_pod_memory *memory,
-                           td_str group, td_str name, uint64_t requests, td_time now)
+void td_updater_state_born(struct td_arena *arena, struct td_updater_state *state,
+                           struct td_pod_memory *memory, const struct td_vertical_pod *pod,
+                           td_time now)
 {
-    struct rebirths *rebirths = td_map_get(&state->rebirths, group);
+    td_str name;
+    struct rebirths *rebirths = td_map_get(&state->rebirths, rebirth_group(arena, pod, &name));
     if (!rebirths) {
         return;
     }
+    uint64_t requests = hash_requests(pod);
     drop_old_rebirths(rebirths, now);
-    size_t found = find_rebirth(rebirths, name, requests);
+    size_t found = find_rebirth(rebirths, pod->meta.name, requests);
     if (found == rebirths->count) {
         return;
     }
-    struct td_rebirth *rebirth = &rebirths->items[found];
+    struct rebirth *rebirth = &rebirths->items[found];
     if (rebirth->requests == requests) {
         memory->fruitless = rebirth->fruitless + 1;
         memory->recommendation = rebirth->recommendation;
@@ -330,13 +402,13 @@ void td_updater_state_born(struct td_updater_state *state, struct td_pod_memory 
     td_vec_remove(rebirths, found);
 }
 
-bool td_updater_state_is_left_alone(struct td_pod_memory *memory, uint64_t recommendation,
-                                    td_time now)
+bool td_updater_state_is_left_alone(struct td_pod_memory *memory,
+                                    const struct td_recommendation *recommendation, td_time now)
 {
     if (memory->fruitless == 0) {
         return false;
     }
-    if (memory->recommendation != recommendation || now >= memory->left_alone_until) {
+    if (memory->recommendation != hash_targets(recommendation) || now >= memory->left_alone_until) {
         memory->fruitless = 0;
         memory->is_told = false;
         return false;

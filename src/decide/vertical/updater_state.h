@@ -90,26 +90,20 @@ void td_updater_state_set_resizing(struct td_updater_state *state, td_str key, t
 bool td_updater_state_next_resizing(const struct td_updater_state *state, size_t *position,
                                     td_str *ret_key, td_time *ret_since);
 
-/* A replica of a group was evicted to bring about `recommendation`; `name` is the pod's where the
- * controller gives names back (StatefulSet), else empty. */
-struct td_rebirth {
-    td_str group;
-    td_str name;
-    uint64_t requests;
-    uint64_t recommendation;
-    int fruitless;
-    td_time at;
-};
-void td_updater_state_evicted(struct td_updater_state *state, const struct td_rebirth *rebirth);
+/* The pod was evicted to bring about these targets. */
+void td_updater_state_evicted(struct td_arena *arena, struct td_updater_state *state,
+                              const struct td_vertical_pod *pod,
+                              const struct td_recommendation *recommendation, td_time now);
 
 /* A pod never seen before: does it stand for an evicted one? If it came back with the same requests
  * the memory counts one more eviction without effect. */
-void td_updater_state_born(struct td_updater_state *state, struct td_pod_memory *memory,
-                           td_str group, td_str name, uint64_t requests, td_time now);
+void td_updater_state_born(struct td_arena *arena, struct td_updater_state *state,
+                           struct td_pod_memory *memory, const struct td_vertical_pod *pod,
+                           td_time now);
 
-/* Is the replica left alone for now? Ends by itself, and when the recommendation changes. */
-bool td_updater_state_is_left_alone(struct td_pod_memory *memory, uint64_t recommendation,
-                                    td_time now);
+/* Is the replica left alone for now? Ends by itself, and when the targets change. */
+bool td_updater_state_is_left_alone(struct td_pod_memory *memory,
+                                    const struct td_recommendation *recommendation, td_time now);
 
 /* When a token is there: `now`, or later. Takes it. A rate of 0 or less is no limit. */
 td_time td_token_bucket_take(struct td_token_bucket *bucket, double per_second, int64_t burst,

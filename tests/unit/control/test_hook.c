@@ -226,6 +226,43 @@ static void test_pods_of_an_hvpa_get_what_it_decided(void **state)
     hook_bed_done(&h);
 }
 
+/* A pod that a LimitRange refuses is worse than one that is not as decided: it is cut to what is
+ * let in, and where all containers together are too much it comes as it was sent. */
+static void test_sizes_of_an_hvpa_stay_within_limit_ranges(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *limits;
+        const char *cpu;
+    } rows[] = {
+        {"{'type':'Container','max':{'cpu':'200m'}}", "200m"},
+        {"{'type':'Container','max':{'cpu':'2'}}", "333m"},
+        {"{'type':'Container','min':{'cpu':'50m'},'max':{'memory':'4Gi'}}", "333m"},
+        {"{'type':'Container','min':{'cpu':'40m'}},{'type':'Pod','max':{'cpu':'300m'}}", "100m"},
+        {"{'type':'Pod','max':{'cpu':'333m'}}", "333m"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct hook_bed h;
+        struct td_hook_options options = hook_bed_options();
+        char target[] = "web";
+        char text[512];
+        options.get_sizes = sizes_of;
+        options.sizes_context = target;
+        hook_bed_init_with(&h, &options);
+        (void)snprintf(text, sizeof(text), "{'metadata':{'name':'caps'},'spec':{'limits':[%s]}}",
+                       rows[i].limits);
+        control_bed_create(&h.c, "/api/v1/namespaces/default/limitranges", text);
+        hook_bed_vpa(&h, "web", "web", "", TARGET("250m", "300Mi"));
+        control_bed_run(&h.c, TD_SECOND);
+        hook_bed_deploy(&h, "web", "", APP(SMALL));
+        control_bed_run(&h.c, 5 * TD_SECOND);
+        const struct td_json *pod = hook_bed_pod(&h, "web");
+        assert_non_null(pod);
+        assert_string_equal(hook_bed_resource(&h, pod, "requests.cpu"), rows[i].cpu);
+        hook_bed_done(&h);
+    }
+}
+
 /* ---- Objects ---- */
 
 #define VPA_TEXT(name, rest)                                                                       \
@@ -464,6 +501,7 @@ int main(void)
         cmocka_unit_test(test_pod_level_resources_are_sized),
         cmocka_unit_test(test_a_container_limit_range_refuses_pod_level_pods),
         cmocka_unit_test(test_pods_of_an_hvpa_get_what_it_decided),
+        cmocka_unit_test(test_sizes_of_an_hvpa_stay_within_limit_ranges),
         cmocka_unit_test(test_vpas_are_judged),
         cmocka_unit_test(test_hpas_and_hvpas_are_judged),
         cmocka_unit_test(test_warnings_reach_the_client),

@@ -292,6 +292,133 @@ static void test_a_refused_resize_is_said_and_tried_again(void **state)
     hvpa_bed_done(&h);
 }
 
+/* Somebody who writes the workload between our look at its scale and our write of it. */
+static struct rude {
+    struct hvpa_bed *bed;
+    const struct td_transport_ops *ops; /* the real ones */
+    int left;                           /* that often */
+    int writes;                         /* of the scale, ours */
+} rude;
+
+static struct td_call *rude_start(struct td_transport *transport,
+                                  const struct td_call_request *request,
+                                  const struct td_call_events *events, void *context)
+{
+    bool is_scale = td_str_equal(request->method, TD_STR("PUT")) &&
+                    memmem(request->path.ptr, request->path.len, "web/scale", 9);
+    rude.writes += is_scale;
+    if (is_scale && rude.left > 0) {
+        char patch[64];
+        (void)snprintf(patch, sizeof(patch), "{'metadata':{'annotations':{'at':'%d'}}}",
+                       rude.left--);
+        assert_int_equal(control_bed_patch(&rude.bed->c, DEPLOYMENTS "/web", patch), 200);
+    }
+    return rude.ops->start(transport, request, events, context);
+}
+
+/* A conflict is decided anew from what there is, three times at most, and then later. */
+static void test_others_write_the_scale_too(void **state)
+{
+    (void)state;
+    static const struct {
+        int conflicts;
+        int writes;
+        const char *ready; /* after the first tick of the growth */
+    } rows[] = {{0, 1, "True/Deciding"}, {2, 3, "True/Deciding"}, {9, 3, "False/ScaleFailed"}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct hvpa_bed h = {.stopped = 0};
+        struct td_demand demand = growing();
+        hvpa_bed_init(&h, &demand, 1);
+        struct td_transport_ops ops = *h.c.transport->ops;
+        rude = (struct rude){.bed = &h, .ops = h.c.transport->ops};
+        ops.start = rude_start;
+        h.c.transport->ops = &ops;
+        hvpa_bed_deploy(&h, 2, "'requests':{'cpu':'1','memory':'200Mi'}");
+        hvpa_bed_hvpa(&h, "web", "'mode':'HPAPreferred'," CPU_50);
+        control_bed_run(&h.c, 9 * TD_MINUTE);
+        assert_int_equal(rude.writes, 0);
+        rude.left = rows[i].conflicts;
+        for (int j = 0; j < 300 && rude.writes < rows[i].writes; j++) {
+            control_bed_run(&h.c, TD_SECOND);
+        }
+        control_bed_run(&h.c, 2 * TD_SECOND);
+        assert_int_equal(rude.writes, rows[i].writes);
+        assert_string_equal(hvpa_bed_condition(&h, "web", "Ready"), rows[i].ready);
+        assert_int_equal(hvpa_bed_events(&h, "web", "HorizontalScaled"), rows[i].conflicts < 3);
+        rude.left = 0;
+        control_bed_run(&h.c, 3 * TD_MINUTE); /* the back-off too */
+        assert_true(hvpa_bed_replicas(&h) > 4);
+        assert_string_equal(hvpa_bed_condition(&h, "web", "Ready"), "True/Deciding");
+        h.c.transport->ops = rude.ops;
+        hvpa_bed_done(&h);
+    }
+}
+
+#define RESTARTS                                                                                   \
+    "'requests':{'cpu':'1','memory':'200Mi'}},'resizePolicy':[{'resourceName':'cpu',"              \
+    "'restartPolicy':'RestartContainer'}],'securityContext':{"
+
+static int64_t pods_generation(struct hvpa_bed *h)
+{
+    const struct td_json *items = td_json_get(control_bed_get(&h->c, PODS), TD_STR("items"));
+    int64_t most = 0;
+    for (const struct td_json *pod = items ? items->first : NULL; pod; pod = pod->next) {
+        int64_t generation =
+            td_json_get_int64(td_json_get(pod, TD_STR("metadata")), TD_STR("generation"), 1);
+        most = generation > most ? generation : most;
+    }
+    return most;
+}
+
+static int evictions; /* asked for */
+
+static struct td_call *counting_start(struct td_transport *transport,
+                                      const struct td_call_request *request,
+                                      const struct td_call_events *events, void *context)
+{
+    evictions += memmem(request->path.ptr, request->path.len, "/eviction", 9) != NULL;
+    return rude.ops->start(transport, request, events, context);
+}
+
+static td_str broken_hook(void *context)
+{
+    return *(const bool *)context ? TD_STR("pods are not mutated") : TD_STR_EMPTY;
+}
+
+/* Pods that would restart are evicted, one a tick. Nobody sizes new ones in this bed: after two
+ * evictions without effect a replica is left alone, with an event; and none is evicted while it is
+ * known that they would come back unchanged. */
+static void test_evictions_without_effect_come_to_an_end(void **state)
+{
+    (void)state;
+    struct hvpa_bed h = {.stopped = 0};
+    bool is_broken = true;
+    h.get_hook_trouble = broken_hook;
+    h.hook_context = &is_broken;
+    struct td_demand demand = growing();
+    hvpa_bed_init(&h, &demand, 1);
+    struct td_transport_ops ops = *h.c.transport->ops;
+    rude = (struct rude){.bed = &h, .ops = h.c.transport->ops};
+    evictions = 0;
+    ops.start = counting_start;
+    h.c.transport->ops = &ops;
+    hvpa_bed_deploy(&h, 3, RESTARTS);
+    hvpa_bed_hvpa(&h, "web", "'mode':'VPABiased','coupling':'Reconcile'," CPU_ONLY);
+    control_bed_run(&h.c, 14 * TD_MINUTE);
+    assert_string_equal(hvpa_bed_condition(&h, "web", "Progressing"), "True/Resizing");
+    assert_int_equal(evictions, 0);
+    is_broken = false;
+    control_bed_run(&h.c, TD_MINUTE);
+    assert_in_range(evictions, 1, 5); /* one a tick */
+    control_bed_run(&h.c, 9 * TD_MINUTE);
+    assert_in_range(evictions, 2, 6); /* two of each replica */
+    assert_true(hvpa_bed_events(&h, "web", "LeftAlone") > 0);
+    assert_int_equal(pods_generation(&h), 1); /* none was resized in place */
+    assert_int_equal(pods_count(&h, "Running"), 3);
+    h.c.transport->ops = rude.ops;
+    hvpa_bed_done(&h);
+}
+
 static void test_zero_replicas_switch_it_off(void **state)
 {
     (void)state;
@@ -351,6 +478,8 @@ int main(void)
         cmocka_unit_test(test_only_selected_pods_are_sized),
         cmocka_unit_test(test_a_daemon_set_is_sized_only),
         cmocka_unit_test(test_a_refused_resize_is_said_and_tried_again),
+        cmocka_unit_test(test_others_write_the_scale_too),
+        cmocka_unit_test(test_evictions_without_effect_come_to_an_end),
         cmocka_unit_test(test_zero_replicas_switch_it_off),
         cmocka_unit_test(test_an_api_that_fails_now_and_then),
     };
