@@ -216,6 +216,24 @@ static bool status_is_display_only(const struct td_vpa *object)
            !(owner && td_str_equal(owner->kind, TD_STR("Hvpa")));
 }
 
+/* Of a container that was never measured nothing is known: upstream recommends the minimum for it,
+ * which a webhook would write into pods that ask for much more. */
+static void drop_unmeasured(struct td_vpa_status *status, const struct td_subject *subjects,
+                            const struct td_vertical_config *config)
+{
+    struct td_recommendation *made = &status->recommendation;
+    size_t kept = 0;
+    for (size_t i = 0; i < made->container_count; i++) {
+        const struct td_aggregate *aggregate = subjects[i].aggregate;
+        if (aggregate->total_samples > 0 || aggregate->oom.count > 0 ||
+            !td_decaying_is_empty(&aggregate->memory, &config->memory)) {
+            made->containers[kept] = made->containers[i];
+            status->accounts[kept++] = status->accounts[i];
+        }
+    }
+    made->container_count = kept;
+}
+
 int td_recommender_status(struct td_recommender *recommender, struct td_arena *arena,
                           const struct td_vpa *object, const struct td_resource_list *global_max,
                           td_time now, struct td_vpa_status *ret, struct td_error *err)
@@ -251,6 +269,9 @@ int td_recommender_status(struct td_recommender *recommender, struct td_arena *a
     struct td_vpa_status made = {.observed_generation = object->meta.generation,
                                  .pod_count = vpa->pod_count};
     td_recommend(arena, &terms, subjects, count, &made.recommendation, &made.accounts);
+    if (!recommender->config.is_upstream_exact) {
+        drop_unmeasured(&made, subjects, &recommender->config);
+    }
     td_view_done(&view);
     status_conditions(recommender, arena, object, now, &made);
     td_vpa_status_compare(&made, object);
