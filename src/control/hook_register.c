@@ -43,6 +43,7 @@ struct hook_registration {
     bool is_started;
     bool is_stopping;
     size_t removals; /* under way */
+    struct td_client_call *lease_call;
     void (*removed)(void *context);
     void *removed_context;
 };
@@ -275,6 +276,45 @@ static void register_removal_ended(struct hook_registration *registration)
     }
 }
 
+static void register_lease_taken(void *context, const struct td_client_reply *reply)
+{
+    struct hook_registration *registration = context;
+    registration->lease_call = NULL;
+    if (reply->code != TD_OK && reply->code != TD_NOT_FOUND) {
+        td_log_line(registration->hook->options.control.log, TD_LOG_WARN,
+                    "the lease of the webhook could not be taken back",
+                    TD_LOG_C("error", reply->err.message));
+    }
+    register_removal_ended(registration);
+}
+
+/* With the registration goes what says that pods are mutated: an updater, whoever's it is, would
+ * otherwise believe it for another minute. */
+static void register_take_lease(struct hook_registration *registration)
+{
+    const struct td_hook_options *options = &registration->hook->options;
+    const struct td_api_path path = {
+        .group = TD_STR("coordination.k8s.io"),
+        .version = TD_STR("v1"),
+        .namespace =
+            options->lease_namespace.len > 0 ? options->lease_namespace : TD_STR("kube-system"),
+        .plural = TD_STR("leases"),
+        .name = options->lease_name,
+    };
+    td_auto_arena arena;
+    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    struct td_client_request request;
+    if (options->lease_name.len == 0 ||
+        td_verb_patch(&arena, &path, TD_PATCH_MERGE, TD_STR("{\"spec\":{\"renewTime\":null}}"),
+                      NULL, &request, NULL) != TD_OK) {
+        return;
+    }
+    request.flow = options->control.flow;
+    registration->removals++;
+    registration->lease_call =
+        td_client_send(options->control.client, &request, register_lease_taken, registration);
+}
+
 static void register_removed(void *context, const struct td_client_reply *reply)
 {
     struct register_one *one = context;
@@ -289,6 +329,9 @@ static void register_removed(void *context, const struct td_client_reply *reply)
                     "the registration of the webhook could not be removed",
                     TD_LOG_S("configuration", hook_configuration_name(one->which)),
                     TD_LOG_C("error", reply->err.message));
+    }
+    if (reply->code == TD_OK && one->which == HOOK_MUTATING) {
+        register_take_lease(registration);
     }
     register_removal_ended(registration);
 }
@@ -422,6 +465,7 @@ void hook_registration_free(struct hook_registration *registration)
         td_cache_free(one->cache);
         td_timer_free(one->timer);
     }
+    td_client_cancel(registration->lease_call);
     td_text_free(registration->problem);
     td_free(registration);
 }

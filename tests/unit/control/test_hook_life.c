@@ -121,6 +121,8 @@ static void test_a_clean_stop_removes_it(void **state)
         struct td_hook_options options = hook_bed_options();
         options.keeps = rows[i].keeps;
         hook_bed_init_with(&h, &options);
+        control_bed_run(&h.c, 30 * TD_SECOND);
+        assert_true(strlen(text_of(&h, control_bed_get(&h.c, LEASE), "spec.renewTime")) > 0);
         if (rows[i].taken_over) {
             char patch[256];
             (void)snprintf(patch, sizeof(patch),
@@ -134,6 +136,9 @@ static void test_a_clean_stop_removes_it(void **state)
         assert_true(h.side.is_stopped);
         assert_int_equal(control_bed_get(&h.c, HOOK_MUTATING_CONFIG) != NULL, rows[i].stays);
         assert_true(td_hook_trouble(h.side.hook).len > 0);
+        /* Who removes the webhook says so to whoever looks at its lease. */
+        const struct td_json *lease = control_bed_get(&h.c, LEASE);
+        assert_int_equal(td_json_get_path(lease, "spec.renewTime") != NULL, rows[i].stays);
         control_bed_run(&h.c, TD_MINUTE);
         assert_int_equal(control_bed_get(&h.c, HOOK_MUTATING_CONFIG) != NULL, rows[i].stays);
         hook_bed_done(&h);
