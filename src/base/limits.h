@@ -61,6 +61,7 @@
 #define TD_SIGHT_SCALES_MAX ((size_t)1 << 18)    /* scales that are remembered */
 #define TD_SIGHT_BUCKETS_MAX ((size_t)1 << 23)   /* different labels of pods, by namespace */
 #define TD_MEASURE_VERSION_BYTES_MAX 32
+#define TD_MEASURE_STREAM_MS 60000                       /* for all pods, to the last byte */
 #define TD_MEASURE_PATH_BYTES_MAX ((size_t)65536)        /* a selector may be long */
 #define TD_PROMETHEUS_HEAD_BYTES_MAX ((size_t)64 << 10)  /* of an answer, its series left out */
 #define TD_PROMETHEUS_SERIES_BYTES_MAX ((size_t)4 << 20) /* one series, its points included */
@@ -72,7 +73,8 @@
 #define TD_HISTORY_CONTAINERS_MAX ((size_t)1 << 22)
 #define TD_FACTS_OOMS_MAX ((size_t)1 << 20) /* out of memory, in one window of history */
 #define TD_RECOMMEND_URGENT_MS 1000         /* from an OOM to the checkpoint that knows of it */
-#define TD_UPDATE_ARENA_BYTES_MAX ((size_t)2 << 30) /* pods and VPAs of one namespace */
+#define TD_UPDATE_ARENA_BYTES_MAX ((size_t)2 << 30) /* pods and VPAs of one part */
+#define TD_UPDATE_PARTS 256                         /* of a namespace, looked at one by one */
 #define TD_RECOMMEND_CONTAINERS_MAX 1024            /* of one VPA */
 #define TD_RECOMMEND_OOMS_MAX 5000                  /* that wait for the next pass */
 #define TD_HOOK_BODY_BYTES_MAX ((size_t)5 << 20)    /* of a review, as upstream's */

@@ -1,6 +1,8 @@
 /*
  * Lists of metrics can be as large as the cluster, so an answer is walked item by item: each is
- * read as a small tree of its own, handed on, and forgotten.
+ * read as a small tree of its own, handed on, and forgotten. A list without a selector is not even
+ * held whole: servers do not page it, so it is taken apart while it arrives, which costs no memory
+ * and gives others on the loop their turn between two pieces.
  */
 #include "control/measure_client.h"
 
@@ -12,6 +14,7 @@
 #include "base/loop.h"
 #include "base/timefmt.h"
 #include "kube/client.h"
+#include "kube/list_stream.h"
 #include "kube/paths.h"
 #include "kube/quantity.h"
 
@@ -32,6 +35,11 @@ struct td_measure_call {
     struct td_value_handler values;
     void *context;
     struct td_client_call *call; /* NULL: waits for the version */
+    bool is_stream;              /* the rest is for one that is read while it arrives */
+    unsigned tries;
+    struct td_list_stream list;
+    struct td_arena arena; /* of one item */
+    struct td_error broken;
     struct td_measure_call *next;
     struct td_measure_call *previous;
 };
@@ -83,6 +91,10 @@ static void call_free(struct td_measure_call *call)
     *(call->previous ? &call->previous->next : &call->client->first) = call->next;
     if (call->next) {
         call->next->previous = call->previous;
+    }
+    if (call->is_stream) {
+        td_list_stream_done(&call->list);
+        td_arena_done(&call->arena);
     }
     td_buf_done(&call->path);
     td_buf_done(&call->about);
@@ -353,6 +365,66 @@ static void call_answered(void *context, const struct td_client_reply *reply)
     call_finish(call, &err);
 }
 
+/* ---- All pods, while they arrive ---- */
+
+static void stream_send(struct td_measure_call *call);
+
+static int stream_item(void *context, td_str text, struct td_error *err)
+{
+    struct td_measure_call *call = context;
+    return measure_item(call, &call->arena, text, err);
+}
+
+static void stream_body(void *context, td_str bytes)
+{
+    struct td_measure_call *call = context;
+    if (call->broken.code == TD_OK) {
+        /* What is broken is reported at the end, which is near. */
+        (void)td_list_stream_feed(&call->list, bytes, &call->broken);
+    }
+}
+
+/* It is asked for once more only when nothing of it was handed on. */
+static void stream_end(void *context, int code, const struct td_error *err)
+{
+    struct td_measure_call *call = context;
+    call->call = NULL;
+    struct td_error failure = TD_ERROR_INIT;
+    bool is_repeated = code == TD_IO && call->list.count == 0 && call->tries < MEASURE_TRIES;
+    if (is_repeated) {
+        stream_send(call);
+        return;
+    }
+    td_str words = measure_words(call->api);
+    struct td_error reason = code == TD_OK ? call->broken : *err;
+    if (reason.code == TD_OK) {
+        (void)td_list_stream_finish(&call->list, &reason);
+    }
+    if (reason.code != TD_OK) {
+        (void)td_error_set(&failure, reason.code,
+                           "unable to fetch metrics from %.*s metrics API: %s", TD_STR_ARG(words),
+                           reason.message);
+    } else if (call->list.count == 0) {
+        (void)td_error_set(&failure, TD_NOT_FOUND, "no metrics returned from %.*s metrics API",
+                           TD_STR_ARG(words));
+    }
+    call_finish(call, &failure);
+}
+
+static void stream_send(struct td_measure_call *call)
+{
+    static const struct td_call_events events = {.body = stream_body, .end = stream_end};
+    const struct td_client_request request = {
+        .flow = call->client->flow,
+        .method = TD_STR("GET"),
+        .path = td_buf_str(&call->path),
+        .deadline = TD_MEASURE_STREAM_MS * TD_MILLISECOND,
+        .tries_max = MEASURE_TRIES,
+    };
+    call->tries++;
+    call->call = td_client_stream(call->client->client, &request, &events, call);
+}
+
 /* ---- Asking ---- */
 
 static void call_send(struct td_measure_call *call)
@@ -382,6 +454,13 @@ struct td_measure_call *td_measure_pods(struct td_measure_client *client, td_str
         td_path_add_query(&call->path, TD_STR("labelSelector"), selector);
     }
     (void)td_buf_append(&call->about, TD_STR("get pods.metrics.k8s.io"));
+    if (selector.len == 0) {
+        call->is_stream = true;
+        td_list_stream_init(&call->list, stream_item, call);
+        td_arena_init(&call->arena, TD_TREE_ARENA_BYTES_MAX);
+        stream_send(call);
+        return call;
+    }
     call_send(call);
     return call;
 }
