@@ -74,13 +74,25 @@ static struct td_arena_block *arena_block_new(size_t size)
     return block;
 }
 
+void td_arena_init_exact(struct td_arena *arena, size_t first_bytes, size_t max_bytes)
+{
+    td_arena_init(arena, max_bytes);
+    if (first_bytes > 0 && !TD_ARENA_DEBUG) {
+        arena->blocks = arena_block_new(first_bytes);
+        arena->at = arena->blocks->data;
+        arena->end = arena->at + first_bytes;
+    }
+}
+
 /* Blocks double from 4 KiB to 1 MiB. A piece that is larger than the next block gets one of its own
  * behind the newest, so that the free space of that one stays in use. */
 static void *arena_alloc_slow(struct td_arena *arena, size_t size)
 {
     struct td_arena_block *newest = arena->blocks;
     size_t next = newest ? newest->size * 2 : ARENA_BLOCK_FIRST;
-    next = next > ARENA_BLOCK_MAX ? ARENA_BLOCK_MAX : next;
+    next = next > ARENA_BLOCK_MAX     ? ARENA_BLOCK_MAX
+           : next < ARENA_BLOCK_FIRST ? ARENA_BLOCK_FIRST
+                                      : next;
     if (newest && (TD_ARENA_DEBUG || size > next)) {
         struct td_arena_block *own = arena_block_new(size);
         own->next = newest->next;

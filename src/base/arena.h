@@ -26,6 +26,9 @@ struct td_arena {
 #define td_auto_arena __attribute__((cleanup(td_arena_done))) struct td_arena
 
 void td_arena_init(struct td_arena *arena, size_t max_bytes);
+/* The same with room for `first_bytes` at once, for what is kept long: used_bytes of an arena that
+ * held the same before says how many. */
+void td_arena_init_exact(struct td_arena *arena, size_t first_bytes, size_t max_bytes);
 void td_arena_done(struct td_arena *arena);
 
 /* Forget every piece; the largest block of ordinary size is kept for the next turn. */

@@ -26,23 +26,32 @@ static bool source_kind_of(td_str kind, enum td_sight_kind *ret)
     return false;
 }
 
+/* Only what was decoded stays, in a piece of memory of just its size: the tree is many times
+ * larger. */
+static struct td_sight_workload *source_keep(struct td_arena *scratch,
+                                             const struct td_workload *decoded)
+{
+    size_t used = scratch->used_bytes;
+    (void)td_workload_copy(scratch, decoded); /* to know the size */
+    struct td_sight_workload *workload = td_alloc_zero(1, sizeof(*workload));
+    td_arena_init_exact(&workload->arena, scratch->used_bytes - used, TD_TREE_ARENA_BYTES_MAX);
+    workload->workload = td_workload_copy(&workload->arena, decoded);
+    return workload;
+}
+
 static struct td_sight_workload *source_decode(const struct td_sight_object *object,
                                                enum td_sight_kind kind)
 {
-    struct td_sight_workload *workload = td_alloc_zero(1, sizeof(*workload));
-    td_arena_init(&workload->arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena scratch;
+    td_arena_init(&scratch, TD_TREE_ARENA_BYTES_MAX);
     struct td_json *tree;
-    int code = td_sight_tree(&workload->arena, object, &tree, NULL);
-    if (code == TD_OK) {
-        td_json_set_str(&workload->arena, tree, TD_STR("kind"),
-                        td_str_from(td_sight_rows[kind].kind));
-        code = td_workload_decode(&workload->arena, tree, &workload->workload, NULL);
-    }
-    if (code != TD_OK) {
-        td_sight_workload_free(workload);
+    struct td_workload decoded;
+    if (td_sight_tree(&scratch, object, &tree, NULL) != TD_OK) {
         return NULL;
     }
-    return workload;
+    td_json_set_str(&scratch, tree, TD_STR("kind"), td_str_from(td_sight_rows[kind].kind));
+    bool is_read = td_workload_decode(&scratch, tree, &decoded, NULL) == TD_OK;
+    return is_read ? source_keep(&scratch, &decoded) : NULL;
 }
 
 static const struct td_workload *source_workload(void *context, td_str kind_name, td_str namespace,

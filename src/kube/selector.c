@@ -54,6 +54,30 @@ static bool requirement_matches(const struct td_requirement *requirement, const 
     return false;
 }
 
+struct td_selector td_selector_copy(struct td_arena *arena, const struct td_selector *selector)
+{
+    struct td_requirement *requirements =
+        td_arena_array(arena, struct td_requirement, selector->count);
+    for (size_t i = 0; i < selector->count; i++) {
+        const struct td_requirement *from = &selector->requirements[i];
+        td_str *values = td_arena_array(arena, td_str, from->value_count);
+        for (size_t v = 0; v < from->value_count; v++) {
+            values[v] = td_arena_copy_str(arena, from->values[v]);
+        }
+        requirements[i] = (struct td_requirement){
+            .key = td_arena_copy_str(arena, from->key),
+            .operation = from->operation,
+            .values = values,
+            .value_count = from->value_count,
+        };
+    }
+    return (struct td_selector){
+        .requirements = requirements,
+        .count = selector->count,
+        .matches_nothing = selector->matches_nothing,
+    };
+}
+
 bool td_selector_matches(const struct td_selector *selector, const struct td_labels *labels)
 {
     if (selector->matches_nothing) {

@@ -56,6 +56,9 @@ int td_selector_from_json(struct td_arena *arena, const struct td_json *selector
 int td_selector_check_json(struct td_arena *arena, const struct td_json *selector,
                            struct td_error *err);
 
+/* A copy in the arena, texts too. */
+struct td_selector td_selector_copy(struct td_arena *arena, const struct td_selector *selector);
+
 bool td_selector_matches(const struct td_selector *selector, const struct td_labels *labels);
 
 /* Selector.Empty(): selects everything. */

@@ -91,6 +91,29 @@ int td_workload_decode(struct td_arena *arena, const struct td_json *object,
     return TD_OK;
 }
 
+struct td_workload td_workload_copy(struct td_arena *arena, const struct td_workload *workload)
+{
+    struct td_workload copy = *workload;
+    copy.namespace = td_arena_copy_str(arena, workload->namespace);
+    copy.kind = td_arena_copy_str(arena, workload->kind);
+    copy.name = td_arena_copy_str(arena, workload->name);
+    copy.uid = td_arena_copy_str(arena, workload->uid);
+    copy.selector = td_selector_copy(arena, &workload->selector);
+    copy.selector_error = td_arena_copy_str(arena, workload->selector_error);
+    struct td_owner_reference *owners =
+        td_arena_array(arena, struct td_owner_reference, workload->owner_count);
+    for (size_t i = 0; i < workload->owner_count; i++) {
+        const struct td_owner_reference *from = &workload->owners[i];
+        owners[i] = *from;
+        owners[i].api_version = td_arena_copy_str(arena, from->api_version);
+        owners[i].kind = td_arena_copy_str(arena, from->kind);
+        owners[i].name = td_arena_copy_str(arena, from->name);
+        owners[i].uid = td_arena_copy_str(arena, from->uid);
+    }
+    copy.owners = owners;
+    return copy;
+}
+
 static struct td_controller from_reference(const struct td_owner_reference *owner, td_str namespace)
 {
     return (struct td_controller){

@@ -53,6 +53,9 @@ struct td_workload {
 int td_workload_decode(struct td_arena *arena, const struct td_json *object,
                        struct td_workload *ret, struct td_error *err);
 
+/* A copy in the arena, texts too. */
+struct td_workload td_workload_copy(struct td_arena *arena, const struct td_workload *workload);
+
 /* An answer of the scale subresource. */
 struct td_scale_answer {
     int code;       /* TD_OK, TD_NOT_FOUND, TD_BUSY (not known yet), or another failure */

@@ -10,6 +10,7 @@
 #include "kube/meta.h"
 
 #define ENTRY_ARENA_BYTES_MAX ((size_t)16 << 20) /* one selector with its copy */
+#define ENTRY_ARENA_SPARE ((size_t)16)           /* a text's NUL, rounded up */
 #define KEY_BYTES_MAX ((size_t)1 << 20)
 
 /* HPAs that share an equality or a target. */
@@ -149,8 +150,9 @@ int td_hpa_tracker_add(struct td_hpa_tracker *tracker, td_str namespace, td_str 
     struct tracked *entry = td_alloc(sizeof(*entry));
     *entry = (struct tracked){
         .text = TD_STR_EMPTY, .by_label = {.entry = entry}, .by_target = {.entry = entry}};
-    td_arena_init(&entry->arena, ENTRY_ARENA_BYTES_MAX);
-    entry->key = td_arena_copy_str(&entry->arena, make_key(&scratch, namespace, name));
+    td_str key = make_key(&scratch, namespace, name);
+    td_arena_init_exact(&entry->arena, key.len + ENTRY_ARENA_SPARE, ENTRY_ARENA_BYTES_MAX);
+    entry->key = td_arena_copy_str(&entry->arena, key);
     int code = td_map_put(&tracker->entries, entry->key, entry);
     if (code < 0) {
         free_entry(tracker, entry);
@@ -189,15 +191,22 @@ int td_hpa_tracker_put(struct td_hpa_tracker *tracker, td_str namespace, td_str 
     if (!entry || (entry->by_label.bucket && td_str_equal(entry->text, selector))) {
         return TD_OK;
     }
-    struct td_arena arena;
-    td_arena_init(&arena, ENTRY_ARENA_BYTES_MAX);
+    td_auto_arena parsing;
+    td_arena_init(&parsing, ENTRY_ARENA_BYTES_MAX);
     struct td_selector parsed;
-    td_str text = td_arena_copy_str(&arena, selector);
-    int code = td_selector_parse(&arena, text, &parsed, err);
+    int code = td_selector_parse(&parsing, selector, &parsed, err);
     if (code < 0) {
-        td_arena_done(&arena);
         return code;
     }
+    /* What stays is in a piece of memory of just its size: there are many HPAs. */
+    size_t used = parsing.used_bytes;
+    (void)td_selector_copy(&parsing, &parsed); /* to know the size */
+    struct td_arena arena;
+    td_arena_init_exact(
+        &arena, parsing.used_bytes - used + selector.len + entry->key.len + 2 * ENTRY_ARENA_SPARE,
+        ENTRY_ARENA_BYTES_MAX);
+    parsed = td_selector_copy(&arena, &parsed);
+    td_str text = td_arena_copy_str(&arena, selector);
     td_auto_buf scratch;
     td_buf_init(&scratch, KEY_BYTES_MAX);
     const struct td_requirement *equality = equality_of(&parsed);

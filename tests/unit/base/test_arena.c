@@ -171,6 +171,31 @@ static void test_arena_large_piece_leaves_room_in_use(void **state)
     }
 }
 
+/* What was measured in one arena fits into another that is made for it, in one block; and more than
+ * that fits too. */
+static void test_arena_exact_holds_what_was_measured(void **state)
+{
+    (void)state;
+    td_auto_arena measured;
+    td_arena_init(&measured, SIZE_MAX);
+    for (size_t i = 1; i < 50; i++) {
+        take(&measured, i);
+    }
+    td_auto_arena exact;
+    td_arena_init_exact(&exact, measured.used_bytes, SIZE_MAX);
+    for (size_t i = 1; i < 50; i++) {
+        take(&exact, i);
+    }
+    assert_int_equal(exact.used_bytes, measured.used_bytes);
+    assert_true(ARENA_TEST_DEBUG || (!exact.blocks->next && exact.at == exact.end));
+    take(&exact, 10000);
+    td_arena_reset(&exact);
+    assert_int_equal(exact.used_bytes, 0);
+    td_auto_arena empty;
+    td_arena_init_exact(&empty, 0, SIZE_MAX);
+    take(&empty, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -181,6 +206,7 @@ int main(void)
         cmocka_unit_test(test_arena_check_reports_the_cap),
         cmocka_unit_test(test_arena_reset_gives_huge_blocks_back),
         cmocka_unit_test(test_arena_large_piece_leaves_room_in_use),
+        cmocka_unit_test(test_arena_exact_holds_what_was_measured),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -432,6 +432,31 @@ static struct td_json *random_expression(struct td_arena *arena)
     return expression;
 }
 
+/* A copy is the same selector, and does not need what it was made from. */
+static void test_selector_copy_stands_alone(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"", "a=b", "a in (x,y),b,!c,d!=e,f>3", "k8s.io/name"};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        td_auto_arena arena;
+        td_arena_init(&arena, ARENA_BYTES);
+        td_auto_arena gone;
+        td_arena_init(&gone, ARENA_BYTES);
+        struct td_selector selector;
+        td_str text = td_arena_copy_str(&gone, td_str_from(texts[i]));
+        assert_int_equal(td_selector_parse(&gone, text, &selector, NULL), TD_OK);
+        struct td_selector copy = td_selector_copy(&arena, &selector);
+        assert_true(same_selector(&selector, &copy));
+        td_str before = written(&arena, &selector);
+        td_arena_done(&gone);
+        assert_true(td_str_equal(written(&arena, &copy), before));
+    }
+    td_auto_arena arena;
+    td_arena_init(&arena, ARENA_BYTES);
+    assert_true(
+        td_selector_copy(&arena, &(struct td_selector){.matches_nothing = true}).matches_nothing);
+}
+
 /* A LabelSelector is the selector of its canonical text. */
 static void test_selector_from_json_equals_its_canonical_text(void **state)
 {
@@ -661,6 +686,7 @@ int main(void)
         cmocka_unit_test(test_selector_stops_at_the_arena_cap),
         cmocka_unit_test(test_selector_matches_by_operator),
         cmocka_unit_test(test_selector_survives_writing_and_matches_plainly),
+        cmocka_unit_test(test_selector_copy_stands_alone),
         cmocka_unit_test(test_selector_from_json_equals_its_canonical_text),
         cmocka_unit_test(test_selector_from_json_reads_objects),
         cmocka_unit_test(test_selector_check_json_names_the_path),
