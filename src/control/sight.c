@@ -329,41 +329,65 @@ const struct td_limit_ranges *td_sight_limits(struct td_sight *sight, td_str nam
 
 /* ---- The whole ---- */
 
-static int sight_make_cache(struct td_sight *sight, const struct td_sight_options *options,
-                            enum td_sight_kind kind, struct td_error *err)
+#define SIGHT_FIELDS_SHARED 4 /* decoded of every object */
+#define SIGHT_FIELDS_MAX (SIGHT_FIELDS_SHARED + 2)
+
+/* The fields of a kind, which has a struct of its own when it has more than the others. */
+static void sight_choose_fields(enum td_sight_kind kind,
+                                struct td_cache_field fields[SIGHT_FIELDS_MAX],
+                                struct td_cache_options *options)
 {
-    static const struct td_cache_field fields[] = {
+    static const struct td_cache_field shared[SIGHT_FIELDS_SHARED] = {
         {"", TD_CACHE_RAW_ONCE, offsetof(struct td_sight_object, raw)},
         {"metadata.managedFields", TD_CACHE_RAW_ONCE,
          offsetof(struct td_sight_object, raw_managers)},
         {"metadata.generation", TD_CACHE_INT64, offsetof(struct td_sight_object, generation)},
         {"metadata.deletionTimestamp", TD_CACHE_PRESENT,
          offsetof(struct td_sight_object, is_deleting)},
+    };
+    static const struct td_cache_field of_pods[] = {
         {"spec.nodeName", TD_CACHE_NAME, offsetof(struct td_sight_pod, node)},
         {"status.phase", TD_CACHE_NAME, offsetof(struct td_sight_pod, phase)},
     };
-    bool is_pod = kind == TD_SIGHT_PODS;
+    static const struct td_cache_field of_vpas[] = {
+        {"spec.targetRef.kind", TD_CACHE_NAME, offsetof(struct td_sight_vpa, target_kind)},
+        {"spec.targetRef.name", TD_CACHE_TEXT, offsetof(struct td_sight_vpa, target_name)},
+    };
+    memcpy(fields, shared, sizeof(shared));
+    options->fields = fields;
+    options->field_count = SIGHT_FIELDS_SHARED;
+    options->struct_bytes = sizeof(struct td_sight_object);
+    if (kind == TD_SIGHT_PODS || kind == TD_SIGHT_VPAS) {
+        bool is_pod = kind == TD_SIGHT_PODS;
+        memcpy(fields + SIGHT_FIELDS_SHARED, is_pod ? of_pods : of_vpas, sizeof(of_pods));
+        options->field_count = SIGHT_FIELDS_MAX;
+        options->struct_bytes = is_pod ? sizeof(struct td_sight_pod) : sizeof(struct td_sight_vpa);
+    }
+}
+
+static int sight_make_cache(struct td_sight *sight, const struct td_sight_options *options,
+                            enum td_sight_kind kind, struct td_error *err)
+{
     bool is_vpa = kind == TD_SIGHT_VPAS || kind == TD_SIGHT_CHECKPOINTS;
     td_str namespace =
         is_vpa && options->vpa_namespace.len > 0 ? options->vpa_namespace : options->namespace;
     const struct td_sight_row *row = &td_sight_rows[kind];
     sight->kinds[kind] = kind;
-    const struct td_cache_options cache = {
+    struct td_cache_options cache = {
         .loop = options->loop,
         .client = options->client,
         .group = td_str_from(row->group),
         .version = td_str_from(row->version),
         .plural = td_str_from(row->plural),
         .namespace = kind == TD_SIGHT_NODES ? TD_STR_EMPTY : namespace,
-        .fields = fields,
-        .field_count = sizeof(fields) / sizeof(fields[0]) - (is_pod ? 0 : 2),
-        .struct_bytes = is_pod ? sizeof(struct td_sight_pod) : sizeof(struct td_sight_object),
-        .names = is_pod ? sight->names : NULL,
+        .names = sight->names,
         .fill = sight_fill,
         .release = sight_release,
         .context = &sight->kinds[kind],
         .seed = options->seed + (uint64_t)kind,
     };
+    struct td_cache_field fields[SIGHT_FIELDS_MAX];
+    sight_choose_fields(kind, fields, &cache);
     return td_cache_new(&cache, &sight->caches[kind], err);
 }
 

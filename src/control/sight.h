@@ -64,6 +64,12 @@ struct td_sight_object {
     td_str raw_managers;                /* private: likewise */
 };
 
+struct td_sight_vpa {
+    struct td_sight_object object;
+    td_str target_kind; /* of spec.targetRef */
+    td_str target_name;
+};
+
 struct td_sight_pod {
     struct td_sight_object object;
     td_str node;

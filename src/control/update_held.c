@@ -95,18 +95,18 @@ static void held_drop(struct td_map *held, const struct td_map *reasons)
     }
 }
 
-void update_held_init(struct update_namespace *ns)
+void update_held_init(struct update_part *part)
 {
-    td_map_init(&ns->held, 2 * TD_VPAS_MAX);
+    td_map_init(&part->held, 2 * TD_VPAS_MAX);
 }
 
-void update_held_done(struct update_namespace *ns)
+void update_held_done(struct update_part *part)
 {
-    held_drop(&ns->held, NULL);
-    td_map_done(&ns->held);
+    held_drop(&part->held, NULL);
+    td_map_done(&part->held);
 }
 
-void update_held_tell(struct td_update_loop *loop, struct update_namespace *ns)
+void update_held_tell(struct td_update_loop *loop, struct update_part *part)
 {
     struct td_map reasons;
     if (!loop->options.control.events) {
@@ -114,16 +114,16 @@ void update_held_tell(struct td_update_loop *loop, struct update_namespace *ns)
     }
     td_map_init(&reasons, 2 * TD_VPAS_MAX);
     held_gather(loop, &reasons);
-    held_drop(&ns->held, &reasons);
+    held_drop(&part->held, &reasons);
     size_t position = 0;
     const struct td_map_entry *entry;
     while ((entry = td_map_next(&reasons, &position))) {
-        if (td_map_has(&ns->held, entry->key)) {
+        if (td_map_has(&part->held, entry->key)) {
             continue;
         }
         held_tell(loop, entry->value);
         td_str owned = td_text_copy(entry->key);
-        if (td_map_put(&ns->held, owned, (void *)(uintptr_t)owned.ptr) != TD_OK) {
+        if (td_map_put(&part->held, owned, (void *)(uintptr_t)owned.ptr) != TD_OK) {
             td_text_free(owned); /* told again in the next pass */
         }
     }

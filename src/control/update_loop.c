@@ -55,13 +55,14 @@ void update_settle(struct td_update_loop *loop)
 static void update_close(struct td_update_loop *loop)
 {
     if (loop->is_open) {
-        struct update_namespace *ns = loop->turns.items[loop->turn_at];
-        loop->evictions = ns->state.evictions;
-        loop->resizes = ns->state.resizes;
+        struct update_part *part = loop->turns.items[loop->turn_at];
+        loop->evictions = part->state.evictions;
+        loop->resizes = part->state.resizes;
         update_tally_pass(loop);
-        update_held_tell(loop, ns);
+        update_held_tell(loop, part);
         td_updater_pass_end(&loop->pass);
         loop->is_open = false;
+        loop->resume = part->state.resume.len > 0 && !loop->resume ? part : loop->resume;
     }
     td_arena_reset(&loop->arena);
 }
@@ -69,6 +70,7 @@ static void update_close(struct td_update_loop *loop)
 static void update_finish(struct td_update_loop *loop)
 {
     update_close(loop);
+    td_arena_done(&loop->arena); /* until the next pass nobody needs it */
     loop->phase = UPDATE_IDLE;
     loop->last_pass = update_now(loop);
     update_settle(loop);
@@ -226,7 +228,7 @@ static void update_act(struct td_update_loop *loop)
     loop->call = td_client_send(loop->options.control.client, &request, update_answered, loop);
 }
 
-/* ---- One namespace ---- */
+/* ---- One part ---- */
 
 static const struct td_limit_ranges *update_limits(void *context, td_str namespace)
 {
@@ -234,8 +236,8 @@ static const struct td_limit_ranges *update_limits(void *context, td_str namespa
     return td_sight_limits(loop->options.control.sight, namespace);
 }
 
-/* TD_BUSY: some owner is being asked for. */
-static int update_open(struct td_update_loop *loop, struct update_namespace *ns)
+/* TD_BUSY: some target or owner is being asked for. */
+static int update_open(struct td_update_loop *loop, struct update_part *part)
 {
     struct td_updater_input input = {
         .arena = &loop->arena,
@@ -244,35 +246,33 @@ static int update_open(struct td_update_loop *loop, struct update_namespace *ns)
         .config = &loop->options.config,
         .gates = loop->options.control.gates,
         .source = td_sight_source(loop->options.control.sight),
-        .state = &ns->state,
+        .state = &part->state,
         .context = loop,
         .get_limits = update_limits,
     };
-    input.vpa_count =
-        update_gather_vpas(loop->options.control.sight, &loop->arena, ns->name, &input.vpas);
-    input.pod_count =
-        update_gather_pods(loop->options.control.sight, &loop->arena, ns->name, &input.pods);
-    ns->state.evictions = loop->evictions;
-    ns->state.resizes = loop->resizes;
+    part->state.evictions = loop->evictions;
+    part->state.resizes = loop->resizes;
     struct td_error err = TD_ERROR_INIT;
-    int code = td_updater_pass_begin(&loop->pass, &input, &err);
+    int code = update_gather(loop, part, &input);
+    code = code == TD_OK ? td_updater_pass_begin(&loop->pass, &input, &err) : code;
     loop->is_open = code == TD_OK;
     loop->events_told = 0;
     if (code != TD_OK && code != TD_BUSY) {
         td_log_line(loop->options.control.log, TD_LOG_WARN, "a namespace cannot be judged",
-                    TD_LOG_S("namespace", ns->name), TD_LOG_C("error", err.message));
+                    TD_LOG_S("namespace", part->namespace), TD_LOG_C("error", err.message));
     }
     return code;
 }
 
 /* ---- The pass ---- */
 
-/* Goes on until a call is under way, a pause is needed, or the pass is over. */
+/* Goes on until a call is under way, a pause is needed, or the pass is over. After each part the
+ * loop has its turn. */
 static void update_next(struct td_update_loop *loop)
 {
-    while (loop->is_running && loop->turn_at < loop->turns.count) {
-        struct update_namespace *ns = loop->turns.items[loop->turn_at];
-        if (!loop->is_open && update_open(loop, ns) == TD_BUSY &&
+    if (loop->is_running && loop->turn_at < loop->turns.count) {
+        struct update_part *part = loop->turns.items[loop->turn_at];
+        if (!loop->is_open && update_open(loop, part) == TD_BUSY &&
             loop->busy_count++ < UPDATE_BUSY_MAX) {
             td_arena_reset(&loop->arena);
             update_pause(loop, UPDATE_BUSY_PAUSE);
@@ -295,8 +295,12 @@ static void update_next(struct td_update_loop *loop)
         loop->busy_count = 0;
         loop->turn_at++;
     }
-    update_tally_end(loop);
-    update_finish(loop);
+    if (loop->is_running && loop->turn_at < loop->turns.count) {
+        update_pause(loop, 0);
+    } else {
+        update_tally_end(loop);
+        update_finish(loop);
+    }
 }
 
 static void update_resume(struct td_timer *timer, void *context)
@@ -307,62 +311,6 @@ static void update_resume(struct td_timer *timer, void *context)
         update_act(loop);
     } else {
         update_next(loop);
-    }
-}
-
-static void update_namespace_free(struct update_namespace *ns)
-{
-    td_updater_state_done(&ns->state);
-    update_held_done(ns);
-    td_text_free(ns->name);
-    td_free(ns);
-}
-
-static struct update_namespace *update_namespace_of(struct td_update_loop *loop, td_str name)
-{
-    struct update_namespace *ns = td_map_get(&loop->namespaces, name);
-    if (!ns) {
-        ns = td_alloc_zero(1, sizeof(*ns));
-        ns->name = td_text_copy(name);
-        td_updater_state_init(&ns->state);
-        update_held_init(ns);
-        if (td_map_put(&loop->namespaces, ns->name, ns) != TD_OK) {
-            update_namespace_free(ns);
-            return NULL;
-        }
-    }
-    return ns;
-}
-
-/* The namespaces that have VPAs and whose pods can be changed; others are forgotten. */
-static void update_collect(struct td_update_loop *loop)
-{
-    const struct td_cache *cache = td_sight_cache(loop->options.control.sight, TD_SIGHT_VPAS);
-    size_t position = 0;
-    td_vec_reset(&loop->turns);
-    loop->turn_at = 0;
-    for (const struct td_sight_object *object; (object = td_cache_next(cache, &position));) {
-        td_str name = object->head.namespace;
-        if (loop->options.is_exempt && loop->options.is_exempt(loop->options.context, name)) {
-            continue;
-        }
-        struct update_namespace *ns = update_namespace_of(loop, name);
-        struct update_namespace **place = ns && !ns->is_seen ? td_vec_push(&loop->turns) : NULL;
-        if (place) {
-            *place = ns;
-            ns->is_seen = true;
-        }
-    }
-    const struct td_map_entry *entry;
-    position = 0;
-    while ((entry = td_map_next(&loop->namespaces, &position))) {
-        struct update_namespace *ns = entry->value;
-        if (!ns->is_seen) {
-            (void)td_map_remove(&loop->namespaces, ns->name);
-            update_namespace_free(ns);
-        } else {
-            ns->is_seen = false;
-        }
     }
 }
 
@@ -464,7 +412,9 @@ int td_update_loop_new(const struct td_update_options *options, struct td_update
     struct td_update_loop *loop = td_alloc_zero(1, sizeof(*loop));
     loop->options = *options;
     td_arena_init(&loop->arena, TD_UPDATE_ARENA_BYTES_MAX);
-    td_map_init(&loop->namespaces, TD_CACHE_OBJECTS_MAX);
+    td_map_init(&loop->parts, TD_CACHE_OBJECTS_MAX);
+    td_arena_init(&loop->roll, TD_UPDATE_ARENA_BYTES_MAX);
+    td_sight_index_pods(options->control.sight);
     loop->turns.count_max = TD_CACHE_OBJECTS_MAX;
     loop->timer = td_timer_new(options->control.loop, update_tick, loop);
     loop->pause = td_timer_new(options->control.loop, update_resume, loop);
@@ -513,10 +463,11 @@ void td_update_loop_free(struct td_update_loop *loop)
     }
     size_t position = 0;
     const struct td_map_entry *entry;
-    while ((entry = td_map_next(&loop->namespaces, &position))) {
-        update_namespace_free(entry->value);
+    while ((entry = td_map_next(&loop->parts, &position))) {
+        update_part_free(entry->value);
     }
-    td_map_done(&loop->namespaces);
+    td_map_done(&loop->parts);
+    td_arena_done(&loop->roll);
     td_vec_done(&loop->turns);
     td_timer_free(loop->timer);
     td_timer_free(loop->pause);

@@ -1,9 +1,11 @@
 /*
  * What the files of the updater share.
  *
- * A pass goes namespace by namespace, since neither pods nor VPAs look beyond theirs: memory is
- * bounded by the largest namespace. Each has a state of its own; the tokens of the rate limits are
- * one for all and are lent to the namespace at work.
+ * A pass goes part by part. A part is some of the targets of a namespace, all VPAs of each together
+ * with all of its pods, since nothing that the updater decides looks beyond a target; which part a
+ * target belongs to is a matter of its name and stays so. Memory is therefore bounded by a small
+ * share of the largest namespace, and between two parts the loop has its turn. Each part has a
+ * state of its own; the tokens of the rate limits are one for all and are lent to the part at work.
  */
 #pragma once
 
@@ -18,12 +20,20 @@ struct td_client_request;
 struct td_timer;
 struct update_unboost;
 
-/* What is remembered of a namespace between passes. */
-struct update_namespace {
-    td_str name; /* owned */
+/* A VPA of a part, in the arena of the roll. */
+struct update_turn {
+    td_str name;
+    struct update_turn *next;
+};
+
+/* What is remembered of a part between passes. */
+struct update_part {
+    td_str key;       /* "namespace/number"; owned */
+    td_str namespace; /* of the key */
     struct td_updater_state state;
     struct td_map held; /* reasons for which pods are held, of VPAs, told by events: owned keys */
-    bool is_seen;
+    struct update_turn *first; /* its VPAs in this pass */
+    struct update_turn *last;
 };
 
 enum update_phase {
@@ -61,18 +71,20 @@ struct td_update_loop {
     void *stopped_context;
     struct td_client_call *call;
 
-    struct td_map namespaces; /* by name */
+    struct td_map parts; /* by key */
     struct {
-        TD_VEC_FIELDS(struct update_namespace *);
-    } turns; /* namespaces of this pass */
+        TD_VEC_FIELDS(struct update_part *);
+    } turns; /* parts of this pass */
     size_t turn_at;
+    struct td_arena roll;       /* of the names of this pass */
+    struct update_part *resume; /* ran out of time first: the next pass begins with it; or NULL */
     td_time began;
     td_time last_pass;
     bool is_lease_stale; /* it was, at the last look */
     struct td_token_bucket evictions;
     struct td_token_bucket resizes;
 
-    /* Of the namespace at work. */
+    /* Of the part at work. */
     struct td_arena arena;
     bool is_open;
     struct td_updater_pass pass;
@@ -114,10 +126,10 @@ bool update_unboost_is_idle(const struct update_unboost *unboost);
 
 /* ---- update_held.c ---- */
 
-void update_held_init(struct update_namespace *ns);
-void update_held_done(struct update_namespace *ns);
+void update_held_init(struct update_part *part);
+void update_held_done(struct update_part *part);
 /* At the end of the pass over a namespace. */
-void update_held_tell(struct td_update_loop *loop, struct update_namespace *ns);
+void update_held_tell(struct td_update_loop *loop, struct update_part *part);
 
 /* ---- update_dry.c ---- */
 
@@ -126,6 +138,16 @@ size_t update_gather_vpas(const struct td_sight *sight, struct td_arena *arena, 
                           const struct td_vpa *const **ret);
 size_t update_gather_pods(const struct td_sight *sight, struct td_arena *arena, td_str namespace,
                           const struct td_vertical_pod **ret);
+
+/* ---- update_parts.c ---- */
+
+/* The parts that have VPAs now and whose pods can be changed; others are forgotten. */
+void update_collect(struct td_update_loop *loop);
+void update_part_free(struct update_part *part);
+/* The VPAs of a part, and the pods on a node that their targets select, decoded into the arena.
+ * TD_BUSY: some target is being asked for. */
+int update_gather(const struct td_update_loop *loop, const struct update_part *part,
+                  struct td_updater_input *input);
 
 /* ---- update_tallies.c ---- */
 
