@@ -75,7 +75,6 @@ static void loop_measured(void *context, int code, const struct td_error *err)
                     TD_LOG_C("error", err->message));
     }
     recommend_feed_ooms(loop);
-    recommend_drop_pods(loop);
     recommend_wake(loop);
 }
 
@@ -132,14 +131,19 @@ static void loop_enter(struct td_recommend_loop *loop, enum recommend_phase phas
     }
     loop->phase = phase;
     loop->phase_began = now;
-    if (phase == RECOMMEND_METRICS) {
+    if (phase == RECOMMEND_VPAS) {
+        recommend_roll_vpas(loop);
+    } else if (phase == RECOMMEND_PODS) {
+        recommend_take_pods(loop);
+    } else if (phase == RECOMMEND_METRICS) {
         loop_measure(loop);
     } else if (phase == RECOMMEND_HISTORY) {
         recommend_read_checkpoints(loop);
     } else if (phase == RECOMMEND_PROMETHEUS) {
         recommend_history_start(loop);
+    } else if (phase == RECOMMEND_STANZAS) {
+        recommend_begin_stanzas(loop);
     } else if (phase == RECOMMEND_STATUSES) {
-        recommend_find_stanzas(loop);
         recommend_tally_begin(loop);
         loop_collect(loop);
     } else if (phase == RECOMMEND_CHECKPOINTS) {
@@ -163,10 +167,7 @@ void recommend_settle(struct td_recommend_loop *loop)
 static void loop_finish(struct td_recommend_loop *loop)
 {
     td_time now = recommend_now(loop);
-    if (loop->is_looking) {
-        recommend_find_stanzas(loop);
-        loop->is_looking = false;
-    }
+    loop->is_looking = false;
     loop_enter(loop, RECOMMEND_IDLE);
     if (!loop->is_urgent_only) {
         recommend_tally_step(loop, "total", now - loop->pass_began);
@@ -225,12 +226,14 @@ static enum recommend_phase loop_next_phase(const struct td_recommend_loop *loop
         return loop->has_history ? RECOMMEND_PODS : RECOMMEND_HISTORY;
     case RECOMMEND_PODS:
         if (loop->is_urgent_only) {
-            return RECOMMEND_STATUSES;
+            return RECOMMEND_STANZAS;
         }
         return loop->history ? RECOMMEND_PROMETHEUS : RECOMMEND_METRICS;
     case RECOMMEND_PROMETHEUS: /* when it failed the pass begins anew, with checkpoints alone */
         return loop->has_history ? RECOMMEND_METRICS : RECOMMEND_VPAS;
     case RECOMMEND_METRICS:
+        return RECOMMEND_STANZAS;
+    case RECOMMEND_STANZAS:
         return loop->is_looking ? RECOMMEND_IDLE : RECOMMEND_STATUSES;
     case RECOMMEND_STATUSES:
         return RECOMMEND_CHECKPOINTS;
@@ -272,59 +275,84 @@ static bool loop_awaits_owners(struct td_recommend_loop *loop)
     return true;
 }
 
-/* One step of the pass; false: it waits for an answer, or is over. */
-static bool loop_step(struct td_recommend_loop *loop)
+enum loop_answer { LOOP_AGAIN, LOOP_WAITS, LOOP_OVER };
+
+static enum loop_answer loop_write(struct td_recommend_loop *loop)
+{
+    if (loop->writes >= loop->options.writes_max) {
+        return LOOP_WAITS;
+    }
+    if (loop_write_next(loop)) {
+        return LOOP_AGAIN;
+    }
+    return loop->writes > 0 ? LOOP_WAITS : LOOP_OVER;
+}
+
+static enum loop_answer loop_feed(struct td_recommend_loop *loop)
+{
+    if (!recommend_feed_pods(loop)) {
+        return LOOP_AGAIN;
+    }
+    if (loop->is_urgent_only) {
+        recommend_feed_ooms(loop);
+    }
+    if (loop_awaits_owners(loop)) {
+        recommend_take_pods(loop);
+        return LOOP_WAITS;
+    }
+    return LOOP_OVER;
+}
+
+/* A piece of the phase: there is more of it, it waits for an answer, or it is over. */
+static enum loop_answer loop_go_on(struct td_recommend_loop *loop)
 {
     switch (loop->phase) {
     case RECOMMEND_IDLE:
-        return false;
+        return LOOP_WAITS;
     case RECOMMEND_VPAS:
-        recommend_link_vpas(loop);
+        if (recommend_link_next(loop)) {
+            return LOOP_AGAIN;
+        }
         if (loop_awaits_targets(loop)) {
-            return false;
+            recommend_roll_vpas(loop);
+            return LOOP_WAITS;
         }
-        break;
+        return LOOP_OVER;
     case RECOMMEND_PODS:
-        recommend_feed_pods(loop);
-        if (loop->is_urgent_only) {
-            recommend_feed_ooms(loop);
-        }
-        if (loop_awaits_owners(loop)) {
-            return false;
-        }
-        break;
+        return loop_feed(loop);
     case RECOMMEND_PROMETHEUS:
         if (!recommend_history_is_over(loop)) {
-            return false;
+            return LOOP_WAITS;
         }
         recommend_history_free(loop);
-        break;
+        return LOOP_OVER;
     case RECOMMEND_HISTORY:
     case RECOMMEND_METRICS:
         if (loop->measure || loop->page) {
-            return false;
+            return LOOP_WAITS;
         }
-        break;
+        return loop->phase == RECOMMEND_METRICS && !recommend_drop_pods(loop) ? LOOP_AGAIN
+                                                                              : LOOP_OVER;
+    case RECOMMEND_STANZAS:
+        return recommend_find_stanzas(loop) ? LOOP_OVER : LOOP_AGAIN;
     case RECOMMEND_STATUSES:
     case RECOMMEND_CHECKPOINTS:
-        if (loop->writes >= loop->options.writes_max) {
-            return false;
-        }
-        if (loop_write_next(loop)) {
-            return true;
-        }
-        if (loop->writes > 0) {
-            return false;
-        }
-        break;
+        return loop_write(loop);
     case RECOMMEND_GC:
         if (loop->last_gc < loop->pass_began) {
             loop_collect_garbage(loop);
         }
-        if (loop->writes > 0) {
-            return false;
-        }
-        break;
+        return loop->writes > 0 ? LOOP_WAITS : LOOP_OVER;
+    }
+    return LOOP_OVER;
+}
+
+/* One step of the pass; false: it waits for an answer, or is over. */
+static bool loop_step(struct td_recommend_loop *loop)
+{
+    enum loop_answer answer = loop_go_on(loop);
+    if (answer != LOOP_OVER) {
+        return answer == LOOP_AGAIN;
     }
     bool goes_on = loop->is_running || loop->is_looking;
     enum recommend_phase next = goes_on ? loop_next_phase(loop) : RECOMMEND_IDLE;
@@ -396,6 +424,8 @@ int td_recommend_loop_new(const struct td_recommend_options *options,
     td_map_init(&loop->vpas, TD_CACHE_OBJECTS_MAX);
     td_map_init(&loop->targets, TD_CACHE_OBJECTS_MAX);
     loop->turns.count_max = TD_CACHE_OBJECTS_MAX;
+    loop->roll.count_max = 2 * TD_CACHE_OBJECTS_MAX; /* Hvpas too */
+    td_arena_init(&loop->roll.arena, TD_TREE_ARENA_BYTES_MAX);
     recommend_tallies_init(loop);
     int code = recommend_pods_init(loop, err);
     code = code == TD_OK ? recommend_history_new(loop, err) : code;
@@ -481,6 +511,8 @@ void td_recommend_loop_free(struct td_recommend_loop *loop)
     td_map_done(&loop->vpas);
     td_map_done(&loop->targets);
     td_vec_done(&loop->turns);
+    td_vec_done(&loop->roll);
+    td_arena_done(&loop->roll.arena);
     recommend_tallies_done(loop);
     td_timer_free(loop->timer);
     td_timer_free(loop->urgent);

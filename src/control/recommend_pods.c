@@ -338,6 +338,7 @@ int recommend_pods_init(struct td_recommend_loop *loop, struct td_error *err)
     static const struct td_cache_handler handler = {
         .added = pods_added, .changed = pods_changed, .deleted = pods_deleted};
     td_map_init(&loop->dirty, TD_CACHE_OBJECTS_MAX);
+    td_map_init(&loop->feeding, TD_CACHE_OBJECTS_MAX);
     td_map_init(&loop->gone, TD_CACHE_OBJECTS_MAX);
     td_map_init(&loop->stanzas, TD_CACHE_OBJECTS_MAX);
     td_map_init(&loop->moves, TD_CACHE_OBJECTS_MAX);
@@ -362,10 +363,12 @@ void recommend_pods_done(struct td_recommend_loop *loop)
     ooms_forget(loop);
     td_vec_done(&loop->ooms);
     pods_clear(&loop->dirty);
+    pods_clear(&loop->feeding);
     pods_clear(&loop->gone);
     pods_clear(&loop->stanzas);
     moves_drop(loop, INT64_MAX);
     td_map_done(&loop->dirty);
+    td_map_done(&loop->feeding);
     td_map_done(&loop->gone);
     td_map_done(&loop->stanzas);
     td_map_done(&loop->moves);
@@ -472,7 +475,17 @@ static int pods_feed_one(struct pods_feed *feed, const struct td_sight_pod *pod)
     return TD_OK;
 }
 
-void recommend_feed_pods(struct td_recommend_loop *loop)
+void recommend_take_pods(struct td_recommend_loop *loop)
+{
+    if (loop->feeding.count > 0) {
+        return; /* of a pass that was broken off: the others come in the next */
+    }
+    struct td_map taken = loop->dirty;
+    loop->dirty = loop->feeding;
+    loop->feeding = taken;
+}
+
+bool recommend_feed_pods(struct td_recommend_loop *loop)
 {
     td_auto_arena arena;
     td_auto_arena memo_arena;
@@ -482,17 +495,20 @@ void recommend_feed_pods(struct td_recommend_loop *loop)
     td_top_memo_init(&feed.memo, &memo_arena);
     const struct td_cache *cache = td_sight_cache(loop->options.control.sight, TD_SIGHT_PODS);
     size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&loop->dirty, &position))) {
+    const struct td_map_entry *entry = NULL;
+    while (!td_loop_slice_is_over(loop->options.control.loop) &&
+           (entry = td_map_next(&loop->feeding, &position))) {
         td_str ns;
         td_str name;
         pods_split(entry->key, &ns, &name);
         const struct td_sight_pod *pod = td_cache_get(cache, ns, name);
-        if (!pod || pods_feed_one(&feed, pod) != TD_BUSY) {
-            pods_take(&loop->dirty, entry->key);
+        if (pod && pods_feed_one(&feed, pod) == TD_BUSY) {
+            pods_put(&loop->dirty, &pod->object.head); /* once more in the next pass */
         }
+        pods_take(&loop->feeding, entry->key);
     }
     td_top_memo_done(&feed.memo);
+    return loop->feeding.count == 0;
 }
 
 static void ooms_feed(struct td_recommend_loop *loop, struct td_arena *arena,
@@ -527,12 +543,13 @@ void recommend_feed_ooms(struct td_recommend_loop *loop)
     ooms_forget(loop);
 }
 
-void recommend_drop_pods(struct td_recommend_loop *loop)
+bool recommend_drop_pods(struct td_recommend_loop *loop)
 {
     const struct td_cache *cache = td_sight_cache(loop->options.control.sight, TD_SIGHT_PODS);
     size_t position = 0;
     const struct td_map_entry *entry;
-    while ((entry = td_map_next(&loop->gone, &position))) {
+    while (!td_loop_slice_is_over(loop->options.control.loop) &&
+           (entry = td_map_next(&loop->gone, &position))) {
         td_str ns;
         td_str name;
         pods_split(entry->key, &ns, &name);
@@ -540,12 +557,13 @@ void recommend_drop_pods(struct td_recommend_loop *loop)
             td_recommender_delete_pod(loop->model, ns, name);
             pods_take(&loop->stanzas, entry->key);
         }
+        pods_take(&loop->gone, entry->key);
     }
-    pods_clear(&loop->gone);
     moves_drop(loop, recommend_now(loop) - MOVES_MEMORY);
+    return loop->gone.count == 0;
 }
 
-void recommend_find_stanzas(struct td_recommend_loop *loop)
+void recommend_begin_stanzas(struct td_recommend_loop *loop)
 {
     size_t position = 0;
     const struct td_map_entry *entry;
@@ -553,29 +571,46 @@ void recommend_find_stanzas(struct td_recommend_loop *loop)
         struct recommend_vpa *vpa = entry->value;
         vpa->use = (struct td_pod_level_use){.has_cpu = false};
     }
+    loop->stanza_at = 0;
+}
+
+static void stanzas_find(struct td_recommend_loop *loop, struct td_arena *arena, td_str key)
+{
+    td_str ns;
+    td_str name;
+    struct td_json *tree;
+    struct td_vertical_pod pod;
+    td_arena_reset(arena);
+    pods_split(key, &ns, &name);
+    const struct td_sight_pod *seen =
+        td_cache_get(td_sight_cache(loop->options.control.sight, TD_SIGHT_PODS), ns, name);
+    const struct td_tracked_pod *tracked = td_recommender_find_pod(loop->model, ns, name);
+    if (!seen || !tracked || !td_str_equal(seen->phase, TD_STR("Running")) ||
+        td_sight_tree(arena, &seen->object, &tree, NULL) != TD_OK ||
+        td_vertical_pod_decode(arena, tree, &pod, NULL) != TD_OK) {
+        return;
+    }
+    struct recommend_vpa *vpa =
+        td_map_get(&loop->vpas, td_recommender_vpa_of(loop->model, arena, tracked));
+    if (vpa) {
+        td_pod_level_use_add(&vpa->use, &pod);
+    }
+}
+
+/* Nobody adds or removes stanzas in this phase, so the place among them stays good. */
+bool recommend_find_stanzas(struct td_recommend_loop *loop)
+{
     td_auto_arena arena;
     td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    const struct td_cache *cache = td_sight_cache(loop->options.control.sight, TD_SIGHT_PODS);
-    position = 0;
-    while (loop->options.control.gates.pod_level_resources &&
-           (entry = td_map_next(&loop->stanzas, &position))) {
-        td_str ns;
-        td_str name;
-        struct td_json *tree;
-        struct td_vertical_pod pod;
-        td_arena_reset(&arena);
-        pods_split(entry->key, &ns, &name);
-        const struct td_sight_pod *seen = td_cache_get(cache, ns, name);
-        const struct td_tracked_pod *tracked = td_recommender_find_pod(loop->model, ns, name);
-        if (!seen || !tracked || !td_str_equal(seen->phase, TD_STR("Running")) ||
-            td_sight_tree(&arena, &seen->object, &tree, NULL) != TD_OK ||
-            td_vertical_pod_decode(&arena, tree, &pod, NULL) != TD_OK) {
-            continue;
+    const struct td_map_entry *entry;
+    while (loop->options.control.gates.pod_level_resources) {
+        if (td_loop_slice_is_over(loop->options.control.loop)) {
+            return false;
         }
-        struct recommend_vpa *vpa =
-            td_map_get(&loop->vpas, td_recommender_vpa_of(loop->model, &arena, tracked));
-        if (vpa) {
-            td_pod_level_use_add(&vpa->use, &pod);
+        if (!(entry = td_map_next(&loop->stanzas, &loop->stanza_at))) {
+            return true;
         }
+        stanzas_find(loop, &arena, entry->key);
     }
+    return true;
 }

@@ -28,6 +28,7 @@ enum recommend_phase {
     RECOMMEND_PODS,
     RECOMMEND_PROMETHEUS, /* once, where there is one */
     RECOMMEND_METRICS,
+    RECOMMEND_STANZAS,
     RECOMMEND_STATUSES,
     RECOMMEND_CHECKPOINTS,
     RECOMMEND_GC,
@@ -67,6 +68,13 @@ struct recommend_move {
     td_time at; /* when it was noticed */
 };
 
+/* A VPA, or an Hvpa, that is to be linked; texts are in the arena of the roll. */
+struct recommend_turn {
+    td_str ns;
+    td_str name;
+    bool is_hvpa;
+};
+
 struct td_recommend_loop {
     struct td_recommend_options options;
     struct td_recommender *model;
@@ -87,10 +95,17 @@ struct td_recommend_loop {
 
     struct td_map vpas;    /* by key */
     struct td_map targets; /* to the first VPA of each */
+    struct {
+        struct td_arena arena;
+        TD_VEC_FIELDS(struct recommend_turn);
+        size_t at;
+    } roll;                /* the VPAs that the pass links */
     struct td_map dirty;   /* pods to be looked at: owned keys */
+    struct td_map feeding; /* those of them that this pass looks at: owned keys */
     struct td_map gone;    /* pods to be dropped: owned keys */
     struct td_map stanzas; /* pods with resources of their own: owned keys */
     struct td_map moves;   /* pods that have come to another VPA lately: struct recommend_move */
+    size_t stanza_at;      /* how far the pass has looked at them */
     struct {
         TD_VEC_FIELDS(struct recommend_oom);
     } ooms;
@@ -124,9 +139,10 @@ struct recommend_vpa *recommend_find(const struct td_recommend_loop *loop, td_st
 
 /* ---- recommend_vpas.c ---- */
 
-/* Links all VPAs of the sight; TD_BUSY: some target is being asked for, which does not hold up the
- * others. */
-void recommend_link_vpas(struct td_recommend_loop *loop);
+/* Notes which VPAs there are, then links one after the other: false when all were. Targets that are
+ * being asked for do not hold up the others. */
+void recommend_roll_vpas(struct td_recommend_loop *loop);
+bool recommend_link_next(struct td_recommend_loop *loop);
 void recommend_vpa_free(struct recommend_vpa *vpa);
 /* The name under which the model knows the vpaSpec of an Hvpa: "hvpa:web". */
 #define RECOMMEND_HVPA_PREFIX "hvpa:"
@@ -136,14 +152,18 @@ td_str recommend_hvpa_name(struct td_arena *arena, td_str hvpa);
 
 int recommend_pods_init(struct td_recommend_loop *loop, struct td_error *err);
 void recommend_pods_done(struct td_recommend_loop *loop);
-void recommend_feed_pods(struct td_recommend_loop *loop);
 void recommend_feed_ooms(struct td_recommend_loop *loop);
-void recommend_drop_pods(struct td_recommend_loop *loop);
 /* Was the pod under another VPA when this was measured? */
 bool recommend_is_of_another(const struct td_recommend_loop *loop, td_str ns, td_str pod,
                              td_time measured);
+/* These work until the slice is over: true when nothing is left. Pods that changed become those of
+ * this pass first. */
+void recommend_take_pods(struct td_recommend_loop *loop);
+bool recommend_feed_pods(struct td_recommend_loop *loop);
+bool recommend_drop_pods(struct td_recommend_loop *loop);
 /* Which resources live pods state at pod level, for each VPA. */
-void recommend_find_stanzas(struct td_recommend_loop *loop);
+void recommend_begin_stanzas(struct td_recommend_loop *loop);
+bool recommend_find_stanzas(struct td_recommend_loop *loop);
 
 /* ---- recommend_status.c ---- */
 

@@ -319,21 +319,56 @@ static void vpas_find_siblings(struct td_recommend_loop *loop)
     }
 }
 
-void recommend_link_vpas(struct td_recommend_loop *loop)
+/* ---- One after the other ---- */
+
+static void roll_add(struct td_recommend_loop *loop, enum td_sight_kind kind)
 {
+    const struct td_cache *cache = td_sight_cache(loop->options.control.sight, kind);
+    size_t position = 0;
+    for (const struct td_sight_object *object;
+         cache && (object = td_cache_next(cache, &position));) {
+        struct recommend_turn *turn = td_vec_push(&loop->roll);
+        if (turn) {
+            *turn = (struct recommend_turn){
+                .ns = td_arena_copy_str(&loop->roll.arena, object->head.namespace),
+                .name = td_arena_copy_str(&loop->roll.arena, object->head.name),
+                .is_hvpa = kind == TD_SIGHT_HVPAS,
+            };
+        }
+    }
+}
+
+/* By name, because objects come and go between two slices. */
+void recommend_roll_vpas(struct td_recommend_loop *loop)
+{
+    td_vec_reset(&loop->roll);
+    td_arena_reset(&loop->roll.arena);
+    loop->roll.at = 0;
+    roll_add(loop, TD_SIGHT_VPAS);
+    if (loop->options.control.hvpa_gate) {
+        roll_add(loop, TD_SIGHT_HVPAS);
+    }
+}
+
+bool recommend_link_next(struct td_recommend_loop *loop)
+{
+    if (loop->roll.at >= loop->roll.count) {
+        vpas_forget_unseen(loop);
+        vpas_find_siblings(loop);
+        td_vec_reset(&loop->roll);
+        td_arena_done(&loop->roll.arena);
+        return false;
+    }
+    const struct recommend_turn *turn = &loop->roll.items[loop->roll.at++];
+    const struct td_cache *cache =
+        td_sight_cache(loop->options.control.sight, turn->is_hvpa ? TD_SIGHT_HVPAS : TD_SIGHT_VPAS);
+    const struct td_sight_object *object = td_cache_get(cache, turn->ns, turn->name);
     td_auto_arena arena;
     td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    const struct td_cache *cache = td_sight_cache(loop->options.control.sight, TD_SIGHT_VPAS);
-    size_t position = 0;
-    for (const struct td_sight_object *object; (object = td_cache_next(cache, &position));) {
+    if (object && turn->is_hvpa) {
+        vpas_see_hvpa(loop, &arena, object);
+    } else if (object) {
         vpas_see(loop, &arena, object);
     }
-    const struct td_cache *hvpas = td_sight_cache(loop->options.control.sight, TD_SIGHT_HVPAS);
-    position = 0;
-    for (const struct td_sight_object *object;
-         hvpas && loop->options.control.hvpa_gate && (object = td_cache_next(hvpas, &position));) {
-        vpas_see_hvpa(loop, &arena, object);
-    }
-    vpas_forget_unseen(loop);
-    vpas_find_siblings(loop);
+    return true;
 }
