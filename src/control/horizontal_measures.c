@@ -2,6 +2,11 @@
  * The questions of one reconcile to the metrics APIs, all at once. Resource metrics of a namespace
  * and selector are asked for once and shared by whoever asks within a second: cpu and memory of one
  * HPA, or several HPAs over the same pods.
+ *
+ * Where a namespace has so many HPAs that they ask about most of its pods anyway, a crowd, its pods
+ * are asked for all at once, and whoever asks within five seconds takes its own out of the answer:
+ * metrics are a quarter of a minute old when they are served, and the answer says how old. When
+ * that fails everybody asks for itself again, so that the words of the failure are about its pods.
  */
 #include "base/alloc.h"
 #include "base/error.h"
@@ -13,6 +18,10 @@
 #include "control/measure_client.h"
 
 #define USAGE_FRESH TD_SECOND
+#define USAGE_CROWD_FRESH (5 * TD_SECOND)
+#define USAGE_CROWD_MIN 16         /* questions in one sync period */
+#define USAGE_CROWD_PODS 16        /* to each of them, above which one by one is cheaper */
+#define USAGE_CROWD_IDLE_PERIODS 4 /* without a question, then it is forgotten */
 
 struct usage_container {
     td_str name;
@@ -30,10 +39,20 @@ struct usage_pod {
     size_t count;
 };
 
+/* What was asked about the pods of a namespace lately. */
+struct horizontal_crowd {
+    td_str namespace; /* owned */
+    td_time since;
+    size_t asked;   /* since then */
+    bool is_shared; /* all of its pods are asked for at once */
+};
+
 /* One answer of the resource metrics API. */
 struct horizontal_usage {
     struct td_horizontal_loop *loop;
-    td_str key; /* owned */
+    td_str key;                     /* owned */
+    struct horizontal_crowd *crowd; /* the answer is about all pods of this one; or NULL */
+    struct td_map by_name;          /* of a crowd: its pods */
     struct td_measure_call *call;
     struct horizontal_question *waiters;
     struct td_arena arena;
@@ -92,9 +111,24 @@ static void usage_free(struct horizontal_usage *usage)
     if (usage->call) {
         td_measure_cancel(usage->call);
     }
+    td_map_done(&usage->by_name);
     td_arena_done(&usage->arena);
     td_text_free(usage->key);
     td_free(usage);
+}
+
+/* The answer about the pods that a sync is about, one by one; NULL: there is none about this one.
+ */
+static size_t usage_count(const struct horizontal_usage *usage, const struct horizontal_sync *sync)
+{
+    return usage->crowd ? sync->pod_count : usage->pod_count;
+}
+
+static const struct usage_pod *usage_at(const struct horizontal_usage *usage,
+                                        const struct horizontal_sync *sync, size_t index)
+{
+    return usage->crowd ? td_map_get(&usage->by_name, sync->pods[index]->name)
+                        : &usage->pods[index];
 }
 
 static bool usage_value(const struct usage_container *container, td_str resource, int64_t *ret)
@@ -142,10 +176,10 @@ static void usage_keep(const struct horizontal_usage *usage, struct horizontal_s
     if (!sync->verdict || sync->use_count > 0) {
         return; /* nobody asks, or another metric brought them */
     }
-    for (size_t i = 0; i < usage->pod_count; i++) {
-        const struct usage_pod *pod = &usage->pods[i];
-        td_str name = td_arena_copy_str(&sync->arena, pod->name);
-        for (size_t j = 0; j < pod->count; j++) {
+    for (size_t i = 0; i < usage_count(usage, sync); i++) {
+        const struct usage_pod *pod = usage_at(usage, sync, i);
+        td_str name = pod ? td_arena_copy_str(&sync->arena, pod->name) : TD_STR_EMPTY;
+        for (size_t j = 0; pod && j < pod->count; j++) {
             const struct usage_container *container = &usage->containers[pod->first + j];
             sync->uses = td_arena_grow(&sync->arena, sync->uses, sync->use_count, &sync->use_cap,
                                        sizeof(*sync->uses));
@@ -172,15 +206,54 @@ static void usage_take(const struct horizontal_usage *usage, struct horizontal_q
         question_fail(question, usage->error);
         return;
     }
-    for (size_t i = 0; i < usage->pod_count; i++) {
-        const struct usage_pod *pod = &usage->pods[i];
+    size_t found = 0;
+    for (size_t i = 0; i < usage_count(usage, question->sync); i++) {
+        const struct usage_pod *pod = usage_at(usage, question->sync, i);
+        if (!pod) {
+            continue;
+        }
         struct td_hpa_sample sample = {.pod = pod->name, .at = pod->time, .window = pod->window};
+        found++;
         question_see_time(question, pod->time);
         if (usage_of_pod(usage, pod, question->metric, &sample.value_milli)) {
             question_add_sample(question, &sample);
         }
     }
+    if (found == 0) { /* as if its pods alone had been asked for */
+        question_fail(question, TD_STR("no metrics returned from resource metrics API"));
+        return;
+    }
     question_close(question);
+}
+
+static void question_ask_usage(struct horizontal_question *question, td_str selector,
+                               struct horizontal_crowd *crowd);
+
+/* A crowd whose pods cannot be had: each for itself, and together again when it has been asked
+ * enough. */
+static void usage_disperse(struct horizontal_usage *usage)
+{
+    usage->crowd->is_shared = false;
+    usage->crowd->asked = 0;
+    usage->crowd->since = horizontal_now(usage->loop);
+    while (usage->waiters) {
+        struct horizontal_question *question = usage->waiters;
+        usage->waiters = question->next_waiter;
+        question->usage = NULL;
+        td_auto_buf selector;
+        td_buf_init(&selector, TD_MEASURE_PATH_BYTES_MAX);
+        td_selector_write(&question->sync->pass.selector, &selector);
+        question_ask_usage(question, td_buf_str(&selector), NULL);
+    }
+}
+
+/* Names of pods are unique in their namespace. */
+static void usage_index(struct horizontal_usage *usage)
+{
+    for (size_t i = 0; i < usage->pod_count; i++) {
+        /* One that does not fit has no metrics; the map is as large as a cluster can be. */
+        (void)td_map_put(&usage->by_name, usage->pods[i].name, &usage->pods[i]);
+    }
 }
 
 static void usage_add(void *context, const struct td_pod_measure *measure)
@@ -219,6 +292,11 @@ static void usage_answered(void *context, int code, const struct td_error *err)
     if (code != TD_OK) {
         usage->error = td_arena_copy_str(&usage->arena, td_str_from(err->message));
     }
+    if (usage->crowd && code != TD_OK) {
+        usage_disperse(usage);
+    } else if (usage->crowd) {
+        usage_index(usage);
+    }
     while (usage->waiters) {
         struct horizontal_question *question = usage->waiters;
         usage->waiters = question->next_waiter;
@@ -238,7 +316,70 @@ static void usage_drop(struct horizontal_usage *usage)
 
 static bool usage_is_old(const struct horizontal_usage *usage)
 {
-    return !usage->call && horizontal_now(usage->loop) - usage->answered >= USAGE_FRESH;
+    td_duration fresh = usage->crowd && usage->code == TD_OK ? USAGE_CROWD_FRESH : USAGE_FRESH;
+    return !usage->call && horizontal_now(usage->loop) - usage->answered >= fresh;
+}
+
+/* ---- Crowds ---- */
+
+static void crowd_free(struct horizontal_crowd *crowd)
+{
+    td_text_free(crowd->namespace);
+    td_free(crowd);
+}
+
+static struct horizontal_crowd *crowd_of(struct td_horizontal_loop *loop, td_str namespace)
+{
+    struct horizontal_crowd *crowd = td_map_get(&loop->crowds, namespace);
+    if (!crowd) {
+        crowd = td_alloc_zero(1, sizeof(*crowd));
+        crowd->namespace = td_text_copy(namespace);
+        crowd->since = horizontal_now(loop);
+        if (td_map_put(&loop->crowds, crowd->namespace, crowd) != TD_OK) {
+            crowd_free(crowd);
+            return NULL;
+        }
+    }
+    return crowd;
+}
+
+/* Counts a question; the crowd, when it is one. */
+static struct horizontal_crowd *crowd_ask(struct td_horizontal_loop *loop, td_str namespace)
+{
+    struct horizontal_crowd *crowd = crowd_of(loop, namespace);
+    if (!crowd) {
+        return NULL;
+    }
+    crowd->asked++;
+    td_time now = horizontal_now(loop);
+    if (now - crowd->since >= loop->options.sync_period) {
+        const struct td_sight_pod *pod = NULL;
+        size_t pods = 0;
+        while (pods <= crowd->asked * USAGE_CROWD_PODS &&
+               (pod = td_sight_next_pod(loop->options.control.sight, namespace, pod))) {
+            pods++;
+        }
+        crowd->is_shared =
+            crowd->asked >= USAGE_CROWD_MIN && pods <= crowd->asked * USAGE_CROWD_PODS;
+        crowd->asked = 0;
+        crowd->since = now;
+    }
+    return crowd->is_shared ? crowd : NULL;
+}
+
+/* Answers that are about a crowd are gone long before it is. */
+static void crowds_sweep(struct td_horizontal_loop *loop)
+{
+    size_t position = 0;
+    const struct td_map_entry *entry;
+    td_duration idle = USAGE_CROWD_IDLE_PERIODS * loop->options.sync_period + USAGE_CROWD_FRESH;
+    while ((entry = td_map_next(&loop->crowds, &position))) {
+        struct horizontal_crowd *crowd = entry->value;
+        if (horizontal_now(loop) - crowd->since > idle) {
+            (void)td_map_remove(&loop->crowds, crowd->namespace); /* it is this one */
+            crowd_free(crowd);
+        }
+    }
 }
 
 static void usages_sweep(struct td_timer *timer, void *context)
@@ -253,16 +394,21 @@ static void usages_sweep(struct td_timer *timer, void *context)
     }
     if (loop->usages.count > 0) {
         td_timer_set(timer, USAGE_FRESH);
+    } else {
+        crowds_sweep(loop);
     }
 }
 
 static struct horizontal_usage *usage_new(struct td_horizontal_loop *loop, td_str key,
-                                          td_str namespace, td_str selector)
+                                          td_str namespace, td_str selector,
+                                          struct horizontal_crowd *crowd)
 {
     static const struct td_measure_handler handler = {.pod = usage_add, .done = usage_answered};
     struct horizontal_usage *usage = td_alloc_zero(1, sizeof(*usage));
     usage->loop = loop;
     usage->key = td_text_copy(key);
+    usage->crowd = crowd;
+    td_map_init(&usage->by_name, TD_CACHE_OBJECTS_MAX);
     td_arena_init(&usage->arena, TD_TREE_ARENA_BYTES_MAX);
     if (td_map_put(&loop->usages, usage->key, usage) != TD_OK) {
         usage_free(usage);
@@ -273,18 +419,20 @@ static struct horizontal_usage *usage_new(struct td_horizontal_loop *loop, td_st
     return usage;
 }
 
-static void question_ask_usage(struct horizontal_question *question, td_str selector)
+static void question_ask_usage(struct horizontal_question *question, td_str selector,
+                               struct horizontal_crowd *crowd)
 {
     struct horizontal_sync *sync = question->sync;
     td_str namespace = sync->hpa.meta.namespace;
+    td_str which = crowd ? TD_STR_EMPTY : selector;
     td_str key =
-        td_arena_format(&sync->arena, "%.*s\n%.*s", TD_STR_ARG(namespace), TD_STR_ARG(selector));
+        td_arena_format(&sync->arena, "%.*s\n%.*s", TD_STR_ARG(namespace), TD_STR_ARG(which));
     struct horizontal_usage *usage = td_map_get(&sync->loop->usages, key);
     if (usage && usage_is_old(usage)) {
         usage_drop(usage);
         usage = NULL;
     }
-    usage = usage ? usage : usage_new(sync->loop, key, namespace, selector);
+    usage = usage ? usage : usage_new(sync->loop, key, namespace, which, crowd);
     if (!usage) {
         question_fail(question, TD_STR("too many metrics are asked for at one time"));
     } else if (usage->call) {
@@ -366,7 +514,10 @@ static void question_ask(struct horizontal_question *question, td_str selector)
         return; /* its object's kind is not known */
     }
     if (metric->type == TD_HPA_RESOURCE || metric->type == TD_HPA_CONTAINER_RESOURCE) {
-        question_ask_usage(question, selector);
+        /* Hvpas are few, and ask with a selector of their own. */
+        struct horizontal_crowd *crowd =
+            sync->item ? crowd_ask(sync->loop, sync->hpa.meta.namespace) : NULL;
+        question_ask_usage(question, selector, crowd);
         return;
     }
     if (metric->type == TD_HPA_METRIC_UNKNOWN) {
@@ -474,6 +625,7 @@ void horizontal_measures_leave(struct horizontal_sync *sync)
 void horizontal_measures_init(struct td_horizontal_loop *loop)
 {
     td_map_init(&loop->usages, TD_HPA_TRACKED_MAX);
+    td_map_init(&loop->crowds, TD_CACHE_OBJECTS_MAX);
     loop->usages_sweep = td_timer_new(loop->options.control.loop, usages_sweep, loop);
 }
 
@@ -484,6 +636,11 @@ void horizontal_measures_done(struct td_horizontal_loop *loop)
     while ((entry = td_map_next(&loop->usages, &position))) {
         usage_free(entry->value);
     }
+    position = 0;
+    while ((entry = td_map_next(&loop->crowds, &position))) {
+        crowd_free(entry->value);
+    }
     td_map_done(&loop->usages);
+    td_map_done(&loop->crowds);
     td_timer_free(loop->usages_sweep);
 }

@@ -41,6 +41,7 @@ struct horizontal_item {
     td_time claimed;              /* our claim was written, and is not old enough; TD_TIME_NONE */
     td_time hold_until;           /* a claim was lost */
     bool needs_claim;             /* another controller was seen at work */
+    bool reads_scale;             /* what was seen of the target was not what the server has */
     int64_t written_version;      /* resourceVersion of our last write; 0: none, or not a number */
     struct horizontal_sync *sync; /* under way */
     bool is_in_line;              /* due, but all places are taken */
@@ -108,7 +109,7 @@ struct horizontal_sync {
     struct td_sight_resource resource; /* of the target */
     size_t resource_at;                /* of those that serve its kind */
     td_str scale_error;                /* of the first of them; empty: none was tried yet */
-    struct td_json *scale;
+    struct td_json *scale; /* NULL: what the sight has of the target was good enough so far */
     struct td_hpa_pass pass;
     struct td_hpa_account_selection selection;
 
@@ -187,6 +188,7 @@ struct td_horizontal_loop {
     struct horizontal_owner_kind owner_kinds[HORIZONTAL_OWNER_KINDS];
     struct td_map fetches; /* of owners, under way */
     struct td_map usages;  /* answers of the resource metrics API, by namespace and selector */
+    struct td_map crowds;  /* namespaces by how much is asked about them */
     struct td_timer *usages_sweep;
     struct horizontal_tallies tallies;
 };

@@ -13,6 +13,7 @@
 #include "kube/events.h"
 #include "kube/verbs.h"
 
+#define SYNC_SEEN_FRESH (150 * TD_SECOND) /* a quiet watch is confirmed each minute */
 #define SYNC_RIVAL_PAUSE (10 * TD_MINUTE) /* between two events about the same */
 
 /* ---- Its life ---- */
@@ -194,6 +195,9 @@ static void sync_scale_answered(void *context, const struct td_client_reply *rep
         sync_next_resource(sync, error);
         return;
     }
+    if (sync->item) {
+        sync->item->reads_scale = false;
+    }
     const struct td_json *status = td_json_get(sync->scale, TD_STR("status"));
     const struct td_hpa_scale scale = {
         .fault = TD_HPA_SCALE_OK,
@@ -211,6 +215,59 @@ static bool sync_is_bad_version(td_str api_version)
 {
     size_t slash = td_str_find(api_version, '/', 0);
     return td_str_find(api_version, '/', slash + 1) < api_version.len;
+}
+
+/* ---- The target as it was seen ---- */
+
+/* The object of the target, where the sight has all that its scale would say and is fresh. */
+static const struct td_sight_object *sync_find_target(const struct horizontal_sync *sync)
+{
+    const struct td_sight *sight = sync->loop->options.control.sight;
+    const struct td_object_reference *target = &sync->hpa.target;
+    if (!sync->item || sync->item->reads_scale ||
+        !td_str_equal(sync->resource.group, TD_STR("apps"))) {
+        return NULL;
+    }
+    bool is_deployment = td_str_equal(target->kind, TD_STR("Deployment"));
+    bool is_stateful = td_str_equal(target->kind, TD_STR("StatefulSet"));
+    const struct td_cache *cache =
+        is_deployment || is_stateful
+            ? td_sight_cache(sight, is_deployment ? TD_SIGHT_DEPLOYMENTS : TD_SIGHT_STATEFUL_SETS)
+            : NULL;
+    bool is_fresh = cache && td_cache_is_synced(cache) && td_cache_trouble(cache)->code == TD_OK &&
+                    td_cache_age(cache) < SYNC_SEEN_FRESH;
+    return is_fresh ? td_cache_get(cache, sync->hpa.meta.namespace, target->name) : NULL;
+}
+
+/* What the scale subresource would answer, out of the object that is watched: of a thousand HPAs
+ * hardly one has something to change at a time, and the others need not ask. Before anything is
+ * written the scale is read. */
+static bool sync_see_scale(struct horizontal_sync *sync, struct td_hpa_scale *ret)
+{
+    const struct td_sight_object *object = sync_find_target(sync);
+    struct td_json *tree;
+    struct td_selector selector;
+    if (!object || td_sight_tree(&sync->arena, object, &tree, NULL) != TD_OK) {
+        return false;
+    }
+    const struct td_json *spec = td_json_get(tree, TD_STR("spec"));
+    if (!td_json_is(td_json_get(spec, TD_STR("replicas")), TD_JSON_TYPE_NUMBER) ||
+        td_selector_from_json(&sync->arena, td_json_get(spec, TD_STR("selector")), &selector,
+                              NULL) != TD_OK) {
+        return false;
+    }
+    td_auto_buf text;
+    td_buf_init(&text, TD_MEASURE_PATH_BYTES_MAX);
+    td_selector_write(&selector, &text);
+    *ret = (struct td_hpa_scale){
+        .fault = TD_HPA_SCALE_OK,
+        .error = TD_STR_EMPTY,
+        .spec_replicas = sync_count(spec, TD_STR("replicas")),
+        .status_replicas = sync_count(td_json_get(tree, TD_STR("status")), TD_STR("replicas")),
+        .selector = td_arena_copy_str(&sync->arena, td_buf_str(&text)),
+        .uid = td_arena_copy_str(&sync->arena, object->head.uid),
+    };
+    return !text.is_full;
 }
 
 static void sync_ask_scale(struct horizontal_sync *sync)
@@ -246,6 +303,11 @@ static void sync_ask_scale(struct horizontal_sync *sync)
         .plural = td_arena_copy_str(&sync->arena, found.plural),
         .is_namespaced = found.is_namespaced,
     };
+    struct td_hpa_scale seen;
+    if (sync_see_scale(sync, &seen)) {
+        sync_judge(sync, &seen);
+        return;
+    }
     if (horizontal_get_scale(sync, sync_scale_answered, &err) != TD_OK) {
         sync_fail_scale(sync, TD_HPA_SCALE_NOT_READ,
                         td_arena_copy_str(&sync->arena, td_str_from(err.message)));

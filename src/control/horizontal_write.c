@@ -197,6 +197,38 @@ static void write_scale(struct horizontal_sync *sync)
         td_client_send(sync->loop->options.control.client, &request, write_scale_answered, sync);
 }
 
+/* What was decided came from what was seen of the target: if that is what the server has, it is
+ * done, else decided anew from the scale itself. */
+static void write_scale_read(void *context, const struct td_client_reply *reply)
+{
+    struct horizontal_sync *sync = context;
+    sync->call = NULL;
+    td_str error;
+    if (horizontal_read_scale(sync, reply, &error) != TD_OK) {
+        write_rescaled(sync, false, error);
+        return;
+    }
+    const struct td_json *spec = td_json_get(sync->scale, TD_STR("spec"));
+    if (td_json_get_int64(spec, TD_STR("replicas"), 0) == sync->pass.scale.spec_replicas) {
+        write_scale(sync);
+        return;
+    }
+    struct horizontal_item *item = sync->item;
+    item->reads_scale = true;
+    horizontal_sync_free(sync);
+    horizontal_item_put_off(item, 0);
+}
+
+static void write_begin(struct horizontal_sync *sync)
+{
+    struct td_error err = TD_ERROR_INIT;
+    if (sync->scale) {
+        write_scale(sync);
+    } else if (horizontal_get_scale(sync, write_scale_read, &err) != TD_OK) {
+        write_rescaled(sync, false, td_arena_copy_str(&sync->arena, td_str_from(err.message)));
+    }
+}
+
 void horizontal_write(struct horizontal_sync *sync)
 {
     if (sync->verdict) {
@@ -208,7 +240,7 @@ void horizontal_write(struct horizontal_sync *sync)
         return;
     }
     if (sync->pass.wants_rescale) {
-        write_scale(sync);
+        write_begin(sync);
     } else {
         sync->phase = HORIZONTAL_WRITING;
         write_status(sync);
