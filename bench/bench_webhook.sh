@@ -1,0 +1,160 @@
+#!/bin/sh
+# The webhook under load while its process recommends: 1,000 pod creates a second for 60 s, sent as kube-apiserver sends them, to
+# `tandem run`, whose recommender at the same time goes over 300,000 containers again and again; then the same reviews at the same rate to
+# upstream's admission controller, with upstream's recommender beside it. The cluster is a local one in a process of its own: 10,000
+# Deployments of 15 pods of two containers, each with a VPA. Usage: bench_webhook.sh BUILD
+#
+# Latency is counted from the moment at which a review was due. BENCH_WEBHOOK_APPS (10000) Deployments, BENCH_WEBHOOK_RATE (1000),
+# BENCH_WEBHOOK_SECONDS (60), BENCH_WEBHOOK_SIDES ("tandem peer"), BENCH_WEBHOOK_KEEP: where logs are left.
+set -u
+build=$(cd "$1" && pwd)
+top=$(cd "$(dirname "$0")/.." && pwd)
+cache=${REALPLANE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tandem-realplane}
+apps=${BENCH_WEBHOOK_APPS:-10000}
+replicas=15
+spaces=100
+sides=${BENCH_WEBHOOK_SIDES:-tandem peer}
+work=${BENCH_WEBHOOK_KEEP:-$(mktemp -d)}
+mkdir -p "$work"
+pids=
+status=0
+leave() {
+    for pid in $pids; do kill "$pid" && wait "$pid"; done 2>/dev/null
+    [ -n "${BENCH_WEBHOOK_KEEP:-}" ] || rm -rf "$work"
+}
+trap leave EXIT
+trap 'exit 2' INT TERM
+port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
+
+# await SECONDS WHAT COMMAND...
+await() {
+    await_left=$1
+    await_what=$2
+    shift 2
+    until "$@" >/dev/null 2>&1; do
+        await_left=$((await_left - 1))
+        [ $await_left -gt 0 ] || { echo "broken: $await_what in time"; exit 2; }
+        sleep 1
+    done
+}
+
+# ---- The cluster ----
+
+manifests() {
+    awk -v apps="$apps" -v replicas=$replicas -v spaces=$spaces -v from="$1" -v to="$2" 'BEGIN {
+        for (i = from; i < to && i < apps; i++) {
+            ns = "load-" (i % spaces)
+            if (i < spaces) printf "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: %s}\n", ns
+            printf "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: app-%d, namespace: %s}\nspec:\n", i, ns
+            printf "  replicas: %d\n  selector: {matchLabels: {app: app-%d}}\n  template:\n    metadata: {labels: {app: app-%d}}\n", replicas, i, i
+            printf "    spec:\n      containers:\n"
+            printf "      - {name: app, image: app, resources: {requests: {cpu: 10m, memory: 16Mi}}}\n"
+            printf "      - {name: side, image: side, resources: {requests: {cpu: 10m, memory: 16Mi}}}\n"
+            printf "---\napiVersion: autoscaling.k8s.io/v1\nkind: VerticalPodAutoscaler\nmetadata: {name: app-%d, namespace: %s}\nspec:\n", i, ns
+            printf "  targetRef: {apiVersion: apps/v1, kind: Deployment, name: app-%d}\n  updatePolicy: {updateMode: Initial}\n", i
+        }
+    }'
+}
+
+files=
+at=0
+while [ $at -lt "$apps" ]; do
+    manifests $at $((at + 500)) >"$work/apps-$at.yaml"
+    files="$files${files:+, }apps-$at.yaml"
+    at=$((at + 500))
+done
+cat >"$work/scenario.yaml" <<END
+apiVersion: sim.tandem.dev/v1
+kind: Scenario
+metadata: {name: webhook}
+spec:
+  nodes: [{count: 300, cpu: "64", memory: 256Gi, pods: 600}]
+  manifests: [$files]
+END
+config=$work/kubeconfig
+"$build/tandem" up --listen 127.0.0.1:0 --kubeconfig "$config" --controllers none -q "$work/scenario.yaml" >"$work/up.out" 2>&1 </dev/null &
+pids=$!
+await 60 "the local cluster does not start" grep -q https:// "$work/up.out"
+for part in certificate-authority client-certificate client-key; do
+    sed -n "s/^ *$part-data: *\"\{0,1\}\([A-Za-z0-9+\/=]*\).*/\1/p" "$config" | base64 -d >"$work/$part"
+done
+server=$(sed -n 's/^ *server: *"\{0,1\}\(https:[^" ]*\).*/\1/p' "$config")
+ask() { curl -sf --cacert "$work/certificate-authority" --cert "$work/client-certificate" --key "$work/client-key" "$server$1"; }
+all_ready() {
+    ask /apis/apps/v1/deployments | python3 -c 'import json, sys
+sys.exit(sum(d["status"].get("readyReplicas", 0) for d in json.load(sys.stdin)["items"]) < int(sys.argv[1]))' $((apps * replicas))
+}
+await 600 "the pods of the local cluster do not run" all_ready
+ask /apis/apps/v1/replicasets | python3 -c 'import json, sys
+for r in json.load(sys.stdin)["items"]:
+    m = r["metadata"]
+    print(m["namespace"], m["name"], m["uid"], m["labels"]["app"])' >"$work/owners"
+
+# ---- The two sides ----
+
+# figure METRICS-URL PATTERN: the sum of the matching series
+figure() { curl -s "$1/metrics" | awk -v pattern="$2" '$0 ~ pattern && !/^#/ { s += $NF } END { print s + 0 }'; }
+passes() { figure "$1" '_count.*step="LoadMetrics"'; }
+recommended() { [ "$(ask /apis/autoscaling.k8s.io/v1/verticalpodautoscalers | grep -o '"target":{' | wc -l)" -ge $((apps * 2)) ]; }
+processor() { sed 's/.*) //' "/proc/$1/stat" | awk -v hz="$(getconf CLK_TCK)" '{ print ($12 + $13) / hz }'; }
+resident() { awk '/^VmRSS/ { printf "%.0f\n", $2 / 1024 }' "/proc/$1/status"; }
+
+# measure SIDE WEBHOOK METRICS-URL PID
+measure() {
+    before=$(passes "$3")
+    used=$(processor "$4")
+    "$build/bench/webhook_load" "$2" "$work/owners" "${BENCH_WEBHOOK_RATE:-1000}" "${BENCH_WEBHOOK_SECONDS:-60}" 25 >"$work/$1.figures" ||
+        exit 2
+    used=$(echo "$(processor "$4") $used" | awk '{ print $1 - $2 }')
+    awk -v side="$1" -v passes="$(($(passes "$3") - before))" -v used="$used" -v rss="$(resident "$4")" '{
+        peer = side == "peer" ? "_peer" : ""
+        printf "bench webhook_p50%s %s ms\nbench webhook_p99%s %s ms\nbench webhook_p999%s %s ms\nbench webhook_max%s %s ms\n", \
+            peer, $4, peer, $5, peer, $6, peer, $7
+        printf "bench webhook_errors%s %s reviews\nbench webhook_patched%s %s reviews\n", peer, $2, peer, $3
+        printf "bench webhook_late_p99%s %s ms\nbench webhook_passes%s %s passes\n", peer, $8, peer, passes
+        printf "bench webhook_processor%s %.1f s\nbench webhook_memory%s %s MiB\n", peer, used, peer, rss }' "$work/$1.figures"
+}
+
+tandem_side() {
+    "$build/tandem" run --kubeconfig "$config" --webhook-listen 127.0.0.1:0 --address 127.0.0.1:0 --recommender-interval 10s \
+        --kube-api-qps 500 --kube-api-burst 1000 --v 1 >"$work/tandem.out" 2>&1 </dev/null &
+    side_pid=$!
+    pids="$pids $side_pid"
+    await 30 "tandem run does not start" grep -q "metrics_port=" "$work/tandem.out"
+    url=http://127.0.0.1:$(sed -n 's/.*metrics_port=\([0-9]*\).*/\1/p' "$work/tandem.out" | head -n 1)
+    address=$(sed -n 's|.*webhook=https://\([0-9.:]*\).*|\1|p' "$work/tandem.out" | head -n 1)
+    await 300 "nothing is recommended" recommended
+    measure tandem "$address" "$url" "$side_pid"
+    kill "$side_pid" && wait "$side_pid" 2>/dev/null
+    awk '$2 > 0 { print "broken: " $2 " reviews failed"; bad = 1 }
+        $5 >= 5 { print "broken: the 99th percentile is " $5 " ms, promised 5"; bad = 1 }
+        $3 < $1 { print "broken: only " $3 " of " $1 " pods were changed"; bad = 1 } END { exit bad }' "$work/tandem.figures" || status=1
+}
+
+peer_side() {
+    if [ ! -x "$cache/bin/vpa-admission-controller" ]; then
+        echo "skipped: peer of bench webhook (needs upstream's programs, built by shared/realplane/build into REALPLANE_CACHE)"
+        return
+    fi
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout "$work/peer.key" -out "$work/peer.crt" -days 2 \
+        -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1 2>/dev/null
+    webhook=$(port)
+    metrics=$(port)
+    "$cache/bin/vpa-admission-controller" --kubeconfig "$config" --address "127.0.0.1:$(port)" --port "$webhook" --register-webhook=false \
+        --client-ca-file "$work/peer.crt" --tls-cert-file "$work/peer.crt" --tls-private-key "$work/peer.key" --kube-api-qps 500 \
+        --kube-api-burst 1000 --v 1 >"$work/admission.out" 2>&1 </dev/null &
+    side_pid=$!
+    "$cache/bin/vpa-recommender" --kubeconfig "$config" --address "127.0.0.1:$metrics" --recommender-interval 10s --kube-api-qps 500 \
+        --kube-api-burst 1000 --v 1 >"$work/recommender.out" 2>&1 </dev/null &
+    peer_recommender=$!
+    pids="$pids $side_pid $peer_recommender"
+    await 120 "upstream's recommender makes no pass" sh -c "curl -s http://127.0.0.1:$metrics/metrics | grep -q 'step=\"LoadMetrics\"'"
+    measure peer "127.0.0.1:$webhook" "http://127.0.0.1:$metrics" "$side_pid"
+    kill "$side_pid" "$peer_recommender" && wait "$side_pid" "$peer_recommender" 2>/dev/null
+}
+
+echo "bench webhook_containers $((apps * replicas * 2)) containers"
+for side in $sides; do
+    "${side}_side"
+done
+exit $status
