@@ -404,7 +404,8 @@ int td_prometheus_answer_finish(struct td_prometheus_answer *answer, struct td_e
     const struct td_json *data = td_json_get(tree, TD_STR("data"));
     td_str type = td_json_get_str(data, TD_STR("resultType"), TD_STR_EMPTY);
     bool is_series = td_str_equal(type, TD_STR("matrix")) || td_str_equal(type, TD_STR("vector"));
-    if (!is_series || !td_json_is(td_json_get(data, TD_STR("result")), TD_JSON_TYPE_ARRAY)) {
+    if (!is_series || !answer->has_result ||
+        !td_json_is(td_json_get(data, TD_STR("result")), TD_JSON_TYPE_ARRAY)) {
         return td_error_set(err, TD_INVALID, "the answer is no list of series but '%.*s'",
                             TD_STR_ARG(td_str_cut_utf8(type, 64)));
     }

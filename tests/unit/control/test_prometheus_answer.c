@@ -128,6 +128,8 @@ static void test_what_is_no_answer_is_refused_with_its_place(void **state)
          "the answer is no list of series but 'string'"},
         {"{\"status\":\"success\",\"data\":{\"resultType\":\"matrix\",\"result\":{}}}",
          "the answer is no list of series but 'matrix'"},
+        {"{\"status\":\"success\",\"data\":{\"resultType\":\"matrix\",\"resul\\u0074\":[{}]}}",
+         "the answer is no list of series but 'matrix'"},
         {MATRIX(","), "data.result[0]: a series, a comma or the end of them was expected"},
         {MATRIX("{\"metric\":{}},"), "data.result[1]: a series, a comma"},
         {MATRIX("{\"metric\":{}}{\"metric\":{}}"), "data.result[1]: a series, a comma"},
