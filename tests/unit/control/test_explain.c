@@ -179,7 +179,7 @@ static void test_a_target_that_is_not_there_is_said(void **state)
     explain_expect(text, "ConfigUnsupported: Cannot read targetRef. Reason: ");
     explain_expect(text, "; next: point targetRef at an existing topmost controller\n");
     assert_null(strstr(text, "RecommendationProvided")); /* it would say the same again */
-    assert_null(strstr(text, "metrics of pods")); /* there is no pod: no fault of theirs */
+    assert_null(strstr(text, "metrics of pods"));        /* there is no pod: no fault of theirs */
     explain_bed_done(&e);
 }
 
