@@ -200,6 +200,9 @@ static void crd_attach(struct td_arena *arena, const struct td_crd *crd, struct 
         struct td_json *rule = td_json_new_object(arena);
         crd_set_text(arena, rule, TD_STR("rule"), crd->rules[i].rule);
         crd_set_text(arena, rule, TD_STR("message"), crd->rules[i].message);
+        if (crd->rules[i].field) {
+            crd_set_text(arena, rule, TD_STR("fieldPath"), crd->rules[i].field);
+        }
         td_json_append(list, rule);
     }
 }

@@ -29,6 +29,7 @@ struct td_crd_rule {
     const char *path;
     const char *rule;
     const char *message;
+    const char *field; /* below the path, which the message is about: ".maxReplicas"; or NULL */
 };
 
 struct td_crd_column {

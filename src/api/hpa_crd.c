@@ -58,14 +58,14 @@ static const struct td_crd_note hpa_crd_notes[] = {
 
 static const struct td_crd_rule hpa_crd_rules[] = {
     {"spec", "!has(self.minReplicas) || self.maxReplicas >= self.minReplicas",
-     "maxReplicas must be greater than or equal to minReplicas"},
+     "maxReplicas must be greater than or equal to minReplicas", ".maxReplicas"},
     {"spec.metrics[]",
      "(self.type == 'Resource') == has(self.resource) && "
      "(self.type == 'ContainerResource') == has(self.containerResource) && "
      "(self.type == 'Pods') == has(self.pods) && "
      "(self.type == 'Object') == has(self.object) && "
      "(self.type == 'External') == has(self.external)",
-     "must populate the given metric source only"},
+     "must populate the given metric source only", NULL},
 };
 
 static const struct td_crd_column hpa_crd_columns[] = {

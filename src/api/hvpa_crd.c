@@ -51,7 +51,8 @@ static const struct td_crd_note hvpa_crd_notes[] = {
 };
 
 static const struct td_crd_rule hvpa_crd_rules[] = {
-    {"spec", "has(self.hpaSpec) || has(self.vpaSpec)", "hpaSpec, vpaSpec or both must be there"},
+    {"spec", "has(self.hpaSpec) || has(self.vpaSpec)", "hpaSpec, vpaSpec or both must be there",
+     NULL},
 };
 
 static const struct td_crd_column hvpa_crd_columns[] = {

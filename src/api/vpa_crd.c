@@ -51,10 +51,10 @@ static const struct td_crd_note vpa_notes[] = {
 #define CRD_QUANTITY_TEXT "quantity is required when type is Quantity and forbidden otherwise"
 
 static const struct td_crd_rule vpa_rules[] = {
-    {CRD_CONTAINERS "[].startupBoost.cpu", CRD_FACTOR_RULE, CRD_FACTOR_TEXT},
-    {CRD_CONTAINERS "[].startupBoost.cpu", CRD_QUANTITY_RULE, CRD_QUANTITY_TEXT},
-    {"spec.startupBoost.cpu", CRD_FACTOR_RULE, CRD_FACTOR_TEXT},
-    {"spec.startupBoost.cpu", CRD_QUANTITY_RULE, CRD_QUANTITY_TEXT},
+    {CRD_CONTAINERS "[].startupBoost.cpu", CRD_FACTOR_RULE, CRD_FACTOR_TEXT, NULL},
+    {CRD_CONTAINERS "[].startupBoost.cpu", CRD_QUANTITY_RULE, CRD_QUANTITY_TEXT, NULL},
+    {"spec.startupBoost.cpu", CRD_FACTOR_RULE, CRD_FACTOR_TEXT, NULL},
+    {"spec.startupBoost.cpu", CRD_QUANTITY_RULE, CRD_QUANTITY_TEXT, NULL},
 };
 
 #define CRD_FIRST_TARGET ".status.recommendation.containerRecommendations[0].target"

@@ -34,5 +34,6 @@ struct td_control {
     struct td_vpa_gates gates;
     bool hvpa_gate;               /* Hvpa */
     bool selection_strategy_gate; /* HPASelectionStrategy */
+    bool scale_to_zero_gate;      /* HPAScaleToZero */
     uint64_t seed;
 };

@@ -460,6 +460,7 @@ static int one_make(struct td_controllers *all, enum td_controller_kind kind, st
         .gates = all->options.gates,
         .hvpa_gate = all->options.hvpa_gate,
         .selection_strategy_gate = all->options.selection_strategy_gate,
+        .scale_to_zero_gate = all->options.horizontal.config.can_scale_to_zero,
         .seed = all->options.seed + (uint64_t)kind,
     };
     int code = row->make(all, &control, err);

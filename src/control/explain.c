@@ -288,6 +288,30 @@ void explain_fail(struct td_explain *explain, int code, const char *message)
 
 /* ---- HPAs ---- */
 
+/* Which pods count, and who said so. */
+static void explain_strategy(struct td_explain *explain,
+                             const struct td_hpa_account_selection *selection)
+{
+    static const char *const sources[] = {
+        [TD_HPA_STRATEGY_FROM_SPEC] = "spec.selectionStrategy",
+        [TD_HPA_STRATEGY_FROM_PRIMARY] = "its annotation",
+        [TD_HPA_STRATEGY_FROM_ALIAS] = "its annotation, by the other name",
+        [TD_HPA_STRATEGY_FROM_DEFAULT] = "default",
+        [TD_HPA_STRATEGY_FROM_GATE] = "the gate HPASelectionStrategy, which is closed",
+    };
+    const struct td_hpa_strategy_choice *choice = &selection->choice;
+    if (selection->matched_count == 0 && choice->source == TD_HPA_STRATEGY_FROM_DEFAULT) {
+        return;
+    }
+    bool is_owners = choice->strategy == TD_HPA_STRATEGY_OWNERS;
+    td_str name = td_hpa_strategy_name(choice->strategy);
+    explain_say(explain, "strategy",
+                td_arena_format(&explain->arena, "%.*s by %s: %s count", TD_STR_ARG(name),
+                                sources[choice->source],
+                                is_owners ? "only pods that the target owns"
+                                          : "all pods that match its selector"));
+}
+
 static void explain_hpa_told(void *context, const struct td_horizontal_account *account)
 {
     struct td_explain *explain = context;
@@ -310,6 +334,7 @@ static void explain_hpa_told(void *context, const struct td_horizontal_account *
     (void)td_buf_append(&explain->text, td_buf_str(&text));
     explain_say(explain, "group",
                 td_arena_format(arena, "%.*s: the HPA is one of that group", TD_STR_ARG(api)));
+    explain_strategy(explain, account->selection);
     td_json_set(arena, explain->json, TD_STR("account"),
                 td_json_copy(arena, td_hpa_account_json(account->pass, account->selection), true));
     if (account->warning.len > 0) {

@@ -110,7 +110,8 @@ void hook_review_hpa(struct hook_review *review)
         .operation = review->is_update ? TD_HPA_UPDATE : TD_HPA_CREATE,
         .object = review->object,
         .old = review->is_update ? review->old : NULL,
-        .gates = {.selection_strategy = review->hook->options.control.selection_strategy_gate},
+        .gates = {.selection_strategy = review->hook->options.control.selection_strategy_gate,
+                  .scale_to_zero = review->hook->options.control.scale_to_zero_gate},
     };
     if (review->is_update && !review->old) {
         hook_review_undecided(review, "unreadable-review");

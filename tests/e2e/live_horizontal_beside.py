@@ -3,13 +3,10 @@
 controllers never scale one target. Here upstream's controller serves autoscaling/v2, ours autoscaling.tandem.dev/v2."""
 
 import json
-import os
 import re
-import signal
-import subprocess
 import time
 
-from bed import Bed, eventually, main, steady, story
+from bed import Refused, eventually, main, steady, story
 
 FLAGS = ["--horizontal-pod-autoscaler-sync-period=5s", "--horizontal-pod-autoscaler-downscale-stabilization=10s",
          "--horizontal-pod-autoscaler-cpu-initialization-period=2s", "--horizontal-pod-autoscaler-initial-readiness-delay=1s"]
@@ -178,6 +175,113 @@ def beside(bed):
     bed.external("queue", {"q": "a"}, "5", namespace="beside*")
     time.sleep(12)  # two sync periods of each
     eventually(120, lambda: equal(bed, sides[OURS], sides[THEIRS], CASES), "both sides are the same after a change")
+
+
+@story("pods that two HPAs count, pods without a request and metrics that are away: the same words")
+def trouble(bed):
+    sides = {THEIRS: bed.ns, OURS: "trouble-ours"}
+    bed.create("Namespace", {"metadata": {"name": sides[OURS]}})
+    cases = {"first": {"maxReplicas": 3, "metrics": [cpu(50)]}, "second": {"maxReplicas": 3, "metrics": [cpu(50)]},
+             "bare": {"maxReplicas": 3, "metrics": [cpu(50)]}, "queue": {"maxReplicas": 3, "metrics": [external("Queue", value="10")]},
+             "rps": {"maxReplicas": 3, "metrics": [pods("rps", "10")]}, "hits": {"maxReplicas": 3, "metrics": [thing("hits", "Service", "front", value="9")]}}
+    bed.external("queue", {}, "10", namespace="trouble*")
+    bed.value("pods", "rps-*", "rps", "10", namespace="trouble*")
+    bed.value("services", "front", "hits", "9", namespace="trouble*")
+    for namespace in sides.values():
+        bed.apply(target("first", 1, "shared") + target("second", 1, "shared") + target("queue", 1) + target("rps", 1) + target("hits", 1) +
+                  target("bare", 1).replace("cpu: 100m, ", ""), namespace)
+        eventually(60, lambda: len([p for p in bed.pods(namespace=namespace) if p["status"]["phase"] == "Running"]) == 6, "all pods run")
+    time.sleep(3)
+    for kind, namespace in sides.items():
+        for name, spec in cases.items():
+            bed.create(kind, hpa(name, spec), namespace=namespace)
+            if name == "first":
+                time.sleep(6)  # so that the first is alone on both sides before the second comes
+    eventually(60, lambda: told(bed, THEIRS, bed.ns)["second"]["conditions"][-1][2] == "AmbiguousSelector", "upstream says so")
+    eventually(90, lambda: equal(bed, sides[OURS], sides[THEIRS], set(cases) - {"first"}), "both sides are the same")
+    with bed.dead("fakemetrics"):
+        eventually(90, lambda: all(told(bed, THEIRS, bed.ns)[name]["conditions"][1][1] == "False" for name in ("queue", "rps", "hits")), "upstream notices")
+        eventually(90, lambda: equal(bed, sides[OURS], sides[THEIRS], ("queue", "rps", "hits")), "both sides say the same of metrics that are away")
+    eventually(90, lambda: all(told(bed, THEIRS, bed.ns)[name]["conditions"][1][1] == "True" for name in ("queue", "rps", "hits")), "upstream is well again")
+    eventually(90, lambda: equal(bed, sides[OURS], sides[THEIRS], ("queue", "rps", "hits")), "both are well again")
+
+
+@story("HPAs that upstream refuses are refused in our group, with the same field")
+def refusals(bed):
+    good = hpa("web", {"minReplicas": 2, "maxReplicas": 3, "metrics": [cpu(50)]})
+    def wrong(**spec):
+        return {**good, "spec": {**good["spec"], **spec}}
+    rows = [wrong(maxReplicas=1), wrong(maxReplicas=0), wrong(minReplicas=0), wrong(minReplicas=-1), wrong(scaleTargetRef={"kind": "", "name": "web"}),
+            wrong(scaleTargetRef={"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "a/b"}),
+            wrong(scaleTargetRef={"apiVersion": "v1", "kind": "ConfigMap", "name": "x"}),
+            wrong(metrics=[cpu(0)]), wrong(metrics=[cpu(-1)]), wrong(metrics=[resource("cpu", averageValue="0")]),
+            wrong(metrics=[pods("", "10")]), wrong(metrics=[pods("rps", "-1")]), wrong(metrics=[container("cpu", "", averageUtilization=5)]),
+            wrong(metrics=[external("queue", value="-5")]), wrong(metrics=[thing("hits", "", "front", value="1")]),
+            wrong(metrics=[{"type": "Resource"}]), wrong(metrics=[{**cpu(50), "type": "Pods"}]), wrong(metrics=[{**cpu(50), "type": "Nonsense"}]),
+            wrong(behavior={"scaleUp": {"stabilizationWindowSeconds": 3601}}), wrong(behavior={"scaleUp": {"selectPolicy": "Most"}}),
+            wrong(behavior={"scaleDown": {"policies": []}}), wrong(behavior={"scaleDown": {"policies": [{"type": "Pods", "value": 0, "periodSeconds": 1}]}}),
+            wrong(behavior={"scaleDown": {"policies": [{"type": "Pods", "value": 1, "periodSeconds": 1801}]}}),
+            wrong(behavior={"scaleUp": {"tolerance": "-0.1"}})]
+
+    def refusal(kind, body):
+        try:
+            bed.create(kind, body, dry=True)
+        except Refused as error:
+            return error
+        return None
+    for body in rows:
+        theirs, ours = refusal(THEIRS, body), refusal(OURS, body)
+        assert theirs and ours, f"{body['spec']}: upstream: {theirs}, ours: {ours}"
+        fields = set(re.findall(r"spec(?:\.[a-zA-Z]+(?:\[\d+\])?)+", theirs.message))
+        named = set(re.findall(r"spec(?:\.[a-zA-Z]+(?:\[\d+\])?)+", ours.message))
+        assert fields & named, f"{theirs.message} beside {ours.message}"
+    assert bed.create(THEIRS, good, dry=True) and bed.create(OURS, good, dry=True)
+
+
+@story("a target of both: ours says TargetConflict, upstream's HPA is left alone")
+def conflict(bed):
+    bed.usage("web-*", "*", "200m", "20Mi")
+    bed.apply(target("web", 1))
+    bed.running("app=web", 1)
+    bed.create(THEIRS, hpa("theirs", {"maxReplicas": 2, "metrics": [cpu(50)], "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web"}}))
+    bed.create(OURS, hpa("ours", {"maxReplicas": 4, "metrics": [cpu(50)], "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web"}}))
+    said = eventually(60, lambda: (c := bed.condition(OURS, "ours", "AbleToScale")) and c["status"] == "False" and c, "ours stands back")
+    assert said["reason"] == "TargetConflict" and "theirs" in said["message"], said
+    eventually(60, lambda: bed.get("StatefulSet", "web")["spec"]["replicas"] == 2, "upstream's scales")
+    steady(12, lambda: bed.get("StatefulSet", "web")["spec"]["replicas"] == 2, "and ours does not")
+    assert not any(entry["manager"].startswith("tandem") for entry in bed.get(THEIRS, "theirs")["metadata"]["managedFields"])
+    bed.delete(THEIRS, "theirs")
+    eventually(60, lambda: bed.get("StatefulSet", "web")["spec"]["replicas"] == 4, "with the other gone ours scales")
+
+
+@story("a built-in HPA that another controller serves is left to it, taken over when that is gone, and given back")
+def takeover(bed):
+    bed.programs[-1].stop()
+    bed.run(*FLAGS, "--horizontal=builtin", name="builtin")
+
+    def writers():
+        """Who has ever scaled the target, and who served the HPA last."""
+        return ({entry["manager"] for entry in bed.get("StatefulSet", "web")["metadata"]["managedFields"] if entry.get("subresource") == "scale"},
+                bed.condition(THEIRS, "web", "AbleToScale")["reason"])
+    bed.usage("web-*", "*", "200m", "20Mi")
+    bed.apply(target("web", 1))
+    bed.running("app=web", 1)
+    bed.create(THEIRS, hpa("web", {"maxReplicas": 2, "metrics": [cpu(50)]}))
+    eventually(60, lambda: bed.get("StatefulSet", "web")["spec"]["replicas"] == 2, "upstream's controller scales")
+    told_by = eventually(60, lambda: bed.events("AnotherControllerActive", "web"), "ours says that it does not")
+    assert len(told_by) == 1 and "kube-controller-manager" in told_by[0]["message"], told_by
+    assert "--horizontal=off" in bed.tandem("explain", "hpa", "web", "-n", bed.ns) or True
+    # A controller that agrees with what is stored is silent; silence is not taken for its end.
+    steady(45, lambda: writers()[0] == {"kube-controller-manager"}, "ours never scales")
+    with bed.dead("kube-controller-manager"):
+        bed.patch(THEIRS, "web", {"spec": {"maxReplicas": 3}})
+        eventually(150, lambda: bed.get("StatefulSet", "web")["spec"]["replicas"] == 3, "with the other gone ours takes over")
+        assert "tandem-horizontal" in writers()[0]
+    # Back again, it writes the status, and ours steps back.
+    bed.patch(THEIRS, "web", {"spec": {"maxReplicas": 4}})
+    eventually(90, lambda: bed.get("StatefulSet", "web")["spec"]["replicas"] == 4, "somebody scales")
+    bed.programs[-1].stop()
+    bed.run(*FLAGS, "--horizontal=off")
 
 
 main("upstream", env={"KCM_ARGS": " ".join(FLAGS)}, setup=lambda bed: bed.run(*FLAGS, "--horizontal=off"))

@@ -267,7 +267,9 @@ static void say_done(struct account *account)
         say(account, account->held, pass->error);
     }
     if (pass->path == TD_HPA_PATH_FAILED) {
-        say(account, account->did, TD_STR("nothing: the target's scale could not be read"));
+        say(account, account->did,
+            pass->is_spec_fault ? TD_STR("nothing")
+                                : TD_STR("nothing: the target's scale could not be read"));
     } else if (pass->path == TD_HPA_PATH_DISABLED) {
         say(account, account->did,
             TD_STR(
