@@ -319,7 +319,8 @@ def behaviour(bed):
     eventually(30, lambda: any("above Spec.MaxReplicas" in text for text in messages(bed, "SuccessfulRescale", "bounds")), "the reason is told")
     said = bed.condition(OURS, "paused", "ScalingActive")
     assert said["status"] == "False" and said["reason"] == "ScalingDisabled", said
-    assert replicas(bed, "paused") == 0 and replicas(bed, "low") == 3 and replicas(bed, "still") == 2
+    now = {name: replicas(bed, name) for name in ("paused", "low", "still")}
+    assert now == {"paused": 0, "low": 3, "still": 2}, now
     assert bed.condition(OURS, "low", "ScalingLimited")["status"] == "True"
     # A paused one goes on where somebody scales it up.
     bed.usage("paused-*", "app", "200m", "20Mi")
