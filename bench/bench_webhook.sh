@@ -19,7 +19,8 @@ mkdir -p "$work"
 pids=
 status=0
 leave() {
-    for pid in $pids; do kill "$pid" && wait "$pid"; done 2>/dev/null
+    for pid in $pids; do kill "$pid"; done 2>/dev/null
+    wait
     [ -n "${BENCH_WEBHOOK_KEEP:-}" ] || rm -rf "$work"
 }
 trap leave EXIT
@@ -82,9 +83,11 @@ server=$(sed -n 's/^ *server: *"\{0,1\}\(https:[^" ]*\).*/\1/p' "$config")
 ask() { curl -sf --cacert "$work/certificate-authority" --cert "$work/client-certificate" --key "$work/client-key" "$server$1"; }
 all_ready() {
     ask /apis/apps/v1/deployments | python3 -c 'import json, sys
-sys.exit(sum(d["status"].get("readyReplicas", 0) for d in json.load(sys.stdin)["items"]) < int(sys.argv[1]))' $((apps * replicas))
+sys.exit(sum(d["status"].get("readyReplicas", 0) for d in json.load(sys.stdin)["items"]) < int(sys.argv[1]))' $((apps * replicas)) && return
+    sleep 9 # it is a large list
+    return 1
 }
-await 600 "the pods of the local cluster do not run" all_ready
+await 180 "the pods of the local cluster do not run" all_ready
 ask /apis/apps/v1/replicasets | python3 -c 'import json, sys
 for r in json.load(sys.stdin)["items"]:
     m = r["metadata"]
@@ -95,23 +98,27 @@ for r in json.load(sys.stdin)["items"]:
 # figure METRICS-URL PATTERN: the sum of the matching series
 figure() { curl -s "$1/metrics" | awk -v pattern="$2" '$0 ~ pattern && !/^#/ { s += $NF } END { print s + 0 }'; }
 passes() { figure "$1" '_count.*step="LoadMetrics"'; }
+has_ended() { [ "$(figure "$1" '_recommender_.*_count.*step="total"')" -gt "$2" ]; }
 recommended() { [ "$(ask /apis/autoscaling.k8s.io/v1/verticalpodautoscalers | grep -o '"target":{' | wc -l)" -ge $((apps * 2)) ]; }
 processor() { sed 's/.*) //' "/proc/$1/stat" | awk -v hz="$(getconf CLK_TCK)" '{ print ($12 + $13) / hz }'; }
 resident() { awk '/^VmRSS/ { printf "%.0f\n", $2 / 1024 }' "/proc/$1/status"; }
 
 # measure SIDE WEBHOOK METRICS-URL PID
 measure() {
+    # From the end of one pass on, so that the next one is inside, metrics of all containers included.
+    await 600 "no pass of the recommender ends" has_ended "$3" "$(figure "$3" '_recommender_.*_count.*step="total"')"
     before=$(passes "$3")
     used=$(processor "$4")
     "$build/bench/webhook_load" "$2" "$work/owners" "${BENCH_WEBHOOK_RATE:-1000}" "${BENCH_WEBHOOK_SECONDS:-60}" 25 >"$work/$1.figures" ||
         exit 2
     used=$(echo "$(processor "$4") $used" | awk '{ print $1 - $2 }')
-    awk -v side="$1" -v passes="$(($(passes "$3") - before))" -v used="$used" -v rss="$(resident "$4")" '{
+    made=$(($(passes "$3") - before))
+    awk -v side="$1" -v passes="$made" -v used="$used" -v rss="$(resident "$4")" '{
         peer = side == "peer" ? "_peer" : ""
         printf "bench webhook_p50%s %s ms\nbench webhook_p99%s %s ms\nbench webhook_p999%s %s ms\nbench webhook_max%s %s ms\n", \
             peer, $4, peer, $5, peer, $6, peer, $7
         printf "bench webhook_errors%s %s reviews\nbench webhook_patched%s %s reviews\n", peer, $2, peer, $3
-        printf "bench webhook_late_p99%s %s ms\nbench webhook_passes%s %s passes\n", peer, $8, peer, passes
+        printf "bench webhook_late_p99%s %s ms\nbench webhook_passes%s %s passes\n", peer, $8, peer, passes # late: the load program itself
         printf "bench webhook_processor%s %.1f s\nbench webhook_memory%s %s MiB\n", peer, used, peer, rss }' "$work/$1.figures"
 }
 
@@ -126,8 +133,9 @@ tandem_side() {
     await 300 "nothing is recommended" recommended
     measure tandem "$address" "$url" "$side_pid"
     kill "$side_pid" && wait "$side_pid" 2>/dev/null
-    awk '$2 > 0 { print "broken: " $2 " reviews failed"; bad = 1 }
+    awk -v passes="$made" '$2 > 0 { print "broken: " $2 " reviews failed"; bad = 1 }
         $5 >= 5 { print "broken: the 99th percentile is " $5 " ms, promised 5"; bad = 1 }
+        passes < 1 { print "broken: no pass was made meanwhile"; bad = 1 }
         $3 < $1 { print "broken: only " $3 " of " $1 " pods were changed"; bad = 1 } END { exit bad }' "$work/tandem.figures" || status=1
 }
 
@@ -148,7 +156,7 @@ peer_side() {
         --kube-api-burst 1000 --v 1 >"$work/recommender.out" 2>&1 </dev/null &
     peer_recommender=$!
     pids="$pids $side_pid $peer_recommender"
-    await 120 "upstream's recommender makes no pass" sh -c "curl -s http://127.0.0.1:$metrics/metrics | grep -q 'step=\"LoadMetrics\"'"
+    await 600 "upstream's recommender makes no pass" sh -c "curl -s http://127.0.0.1:$metrics/metrics | grep -q 'step=\"LoadMetrics\"'"
     measure peer "127.0.0.1:$webhook" "http://127.0.0.1:$metrics" "$side_pid"
     kill "$side_pid" "$peer_recommender" && wait "$side_pid" "$peer_recommender" 2>/dev/null
 }
