@@ -79,7 +79,7 @@ check_listeners(asked, 1, "every interface")
 for address in ("0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:0", "[::ffff:0.0.0.0]:0", "127.0.0.1.example.com:0"):
     refused = start("--webhook-listen " + address, "run", *kubeconfig, "--address", "127.0.0.1:0", "--webhook-listen", address)
     try:
-        status = refused.process.wait(20 * SLOW)
+        status = refused.process.wait(5 * SLOW)
     except subprocess.TimeoutExpired:
         status = None
     check("%s is refused" % refused.said, status == 2, "status %s, %s %s" % (status, sockets_of(refused.pid), refused.tail()))
