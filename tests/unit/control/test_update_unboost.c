@@ -35,18 +35,67 @@ struct boost_side {
     int stopped;
 };
 
+/* In front of the updater's transport: which calls it made, in their order. */
+struct boost_calls {
+    struct td_transport transport;
+    struct td_transport *inner;
+    char order[64]; /* R: a resize, A: annotations */
+};
+
 struct boost_bed {
     struct hook_bed h;
     struct boost_side side;
+    struct boost_calls calls;
+    struct td_client *client; /* of the updater */
     struct td_updater_config config;
+    size_t syncs;
     bool is_gate_off;
 };
+
+static struct td_call *boost_calls_start(struct td_transport *transport,
+                                         const struct td_call_request *request,
+                                         const struct td_call_events *events, void *context)
+{
+    struct boost_calls *calls = (struct boost_calls *)(void *)transport;
+    size_t len = strlen(calls->order);
+    if (td_str_equal(request->method, TD_STR("PATCH")) && len + 1 < sizeof(calls->order)) {
+        calls->order[len] = td_str_ends_with(request->path, TD_STR("/resize")) ? 'R' : 'A';
+    }
+    return calls->inner->ops->start(calls->inner, request, events, context);
+}
+
+static void boost_calls_free(struct td_transport *transport)
+{
+    struct boost_calls *calls = (struct boost_calls *)(void *)transport;
+    calls->inner->ops->free(calls->inner);
+}
+
+static struct td_client *boost_client(struct boost_bed *b)
+{
+    static struct td_transport_ops ops;
+    const struct td_transport_local_options local = {
+        .api = b->h.c.bed.api,
+        .loop = b->h.c.bed.loop,
+        .user = TD_STR("kubernetes-admin"),
+        .group = TD_STR("system:masters"),
+        .user_agent = TD_STR("tandem"),
+    };
+    b->calls = (struct boost_calls){.inner = td_transport_local_new(&local)};
+    ops = *b->calls.inner->ops;
+    ops.start = boost_calls_start;
+    ops.free = boost_calls_free;
+    b->calls.transport.ops = &ops;
+    const struct td_client_options options = {
+        .loop = b->h.c.bed.loop, .transport = &b->calls.transport, .seed = 1};
+    return td_client_new(&options);
+}
 
 static void boost_side_start(struct boost_bed *b)
 {
     struct boost_side *side = &b->side;
     struct td_loop *loop = b->h.c.bed.loop;
     *side = (struct boost_side){.stopped = 0};
+    b->client = boost_client(b);
     struct td_sight_options sight = {.loop = loop, .client = b->h.c.client, .seed = 1};
     for (size_t i = 0; i < TD_SIGHT_COUNT; i++) {
         sight.wants[i] = true;
@@ -58,14 +107,14 @@ static void boost_side_start(struct boost_bed *b)
         .loop = loop, .client = b->h.c.client, .component = TD_STR("vpa-updater")});
     const struct td_update_options update = {
         .control = {.loop = loop,
-                    .client = b->h.c.client,
+                    .client = b->client,
                     .sight = side->sight,
                     .tally = side->tally,
                     .events = side->events,
                     .gates = {.cpu_startup_boost = !b->is_gate_off}},
         .config = b->config,
         .interval = 10 * TD_SECOND,
-        .boost_syncs = 1,
+        .boost_syncs = b->syncs,
     };
     assert_int_equal(td_update_loop_new(&update, &side->update, &err), TD_OK);
     td_sight_start(side->sight);
@@ -87,11 +136,13 @@ static void boost_side_stop(struct boost_bed *b)
     td_events_free(side->events);
     td_sight_free(side->sight);
     td_tally_free(side->tally);
+    td_client_free(b->client);
 }
 
 static void boost_bed_init(struct boost_bed *b, bool is_gate_off)
 {
-    *b = (struct boost_bed){.config = td_updater_config_default(), .is_gate_off = is_gate_off};
+    *b = (struct boost_bed){
+        .config = td_updater_config_default(), .syncs = 1, .is_gate_off = is_gate_off};
     struct td_hook_options hook = hook_bed_options();
     hook.control.gates.cpu_startup_boost = true;
     hook_bed_init_with(&b->h, &hook);
@@ -429,6 +480,31 @@ static void test_boosts_end_at_the_rate_of_resizes(void **state)
     boost_bed_done(&b);
 }
 
+/* One after the other, or as many at one time as were asked for. */
+static void test_so_many_boosts_end_at_one_time(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t syncs;
+        const char *order;
+    } rows[] = {{1, "RARARARA"}, {2, "RRAARRAA"}, {4, "RRRRAAAA"}, {9, "RRRRAAAA"}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct boost_bed b;
+        boost_bed_init(&b, false);
+        boost_side_stop(&b);
+        b.syncs = rows[i].syncs;
+        boost_side_start(&b);
+        hook_bed_vpa(&b.h, "web", "web", MODE("Off") BOOST(30), TARGET);
+        hook_bed_deploy(&b.h, "web", "", SMALL);
+        assert_int_equal(
+            control_bed_patch(&b.h.c, HOOK_DEPLOYMENTS "/web", "{'spec':{'replicas':4}}"), 200);
+        boost_bed_run(&b, 60);
+        assert_int_equal(boost_bed_boosted(&b), 0);
+        assert_string_equal(b.calls.order, rows[i].order);
+        boost_bed_done(&b);
+    }
+}
+
 /* The pass leaves boosted pods alone, and looks at them afterwards. */
 static void test_the_pass_waits_for_the_end_of_the_boost(void **state)
 {
@@ -468,6 +544,7 @@ int main(void)
         cmocka_unit_test(test_a_restart_in_between_loses_nothing),
         cmocka_unit_test(test_one_that_does_not_lead_only_looks_on),
         cmocka_unit_test(test_boosts_end_at_the_rate_of_resizes),
+        cmocka_unit_test(test_so_many_boosts_end_at_one_time),
         cmocka_unit_test(test_the_pass_waits_for_the_end_of_the_boost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
