@@ -347,7 +347,7 @@ static void unboost_close(struct update_unboost *unboost)
     unboost->task_at = 0;
     unboost->has_token = false;
     unboost->namespace = TD_STR_EMPTY;
-    td_arena_reset(&unboost->arena);
+    td_arena_done(&unboost->arena); /* until the next round nobody needs it */
     update_settle(unboost->loop);
 }
 
