@@ -40,6 +40,8 @@ struct history_container {
     td_str name;
     td_time covered_from; /* by its checkpoint; both 0: there is none */
     td_time covered_to;
+    struct td_tracked_pod *tracked; /* as of `generation`; NULL: not looked for */
+    uint64_t generation;
 };
 
 struct history_cover {
@@ -62,6 +64,7 @@ struct recommend_history {
     struct td_history *usage;
     bool is_over;
     size_t learnt;
+    uint64_t generation; /* pods may have moved since the one before */
 };
 
 static td_str history_key(struct recommend_history *history, td_str ns, td_str name)
@@ -187,13 +190,17 @@ static void history_sample(void *context, void *container, enum td_learn_resourc
 {
     struct recommend_history *history = context;
     struct td_recommend_loop *loop = history->loop;
-    const struct history_container *from = container;
-    bool is_covered =
-        from->covered_to > 0 && time >= from->covered_from && time <= from->covered_to;
-    struct td_tracked_pod *pod =
-        is_covered ? NULL : td_recommender_find_pod(loop->model, from->ns, from->pod);
-    if (pod && td_recommender_sample(loop->model, pod, from->name, resource, time, amount,
-                                     recommend_now(loop)) == TD_FEED_TAKEN) {
+    struct history_container *from = container;
+    if (from->covered_to > 0 && time >= from->covered_from && time <= from->covered_to) {
+        return;
+    }
+    if (from->generation != history->generation || !from->tracked) {
+        from->tracked = td_recommender_find_pod(loop->model, from->ns, from->pod);
+        from->generation = history->generation;
+    }
+    if (from->tracked &&
+        td_recommender_sample(loop->model, from->tracked, from->name, resource, time, amount,
+                              recommend_now(loop)) == TD_FEED_TAKEN) {
         history->learnt++;
     }
 }

@@ -49,6 +49,8 @@ struct sizes_instance {
     const struct td_fact_container *fact;
     td_time born; /* its first sample; 0: none yet */
     td_time last;
+    struct td_tracked_pod *tracked; /* as of `generation`; NULL: not looked for */
+    uint64_t generation;
 };
 
 struct td_recommend_prometheus {
@@ -67,7 +69,8 @@ struct td_recommend_prometheus {
         TD_VEC_FIELDS(struct sizes_instance *);
     } instances;
     size_t oom_at;
-    td_time newest; /* sample of all */
+    td_time newest;      /* sample of all */
+    uint64_t generation; /* pods may have moved since the one before */
     size_t unowned;
     bool is_read;
     struct {
@@ -224,6 +227,7 @@ static void *sizes_find(void *context, td_str ns, td_str pod_name, td_str name)
         return NULL;
     }
     struct td_tracked_pod *tracked = td_recommender_find_pod(sizes->model, ns, pod_name);
+    sizes->generation++;
     struct sizes_container *container = sizes_container(sizes, pod->workload, name);
     struct sizes_instance **place =
         container && tracked &&
@@ -270,12 +274,15 @@ static void sizes_sample(void *context, void *container, enum td_learn_resource 
     struct td_recommend_prometheus *sizes = context;
     struct sizes_instance *from = container;
     sizes_feed_ooms(sizes, time - TD_RECOMMEND_RESOLUTION);
-    struct td_tracked_pod *pod = td_recommender_find_pod(sizes->model, from->namespace, from->pod);
+    if (from->generation != sizes->generation || !from->tracked) {
+        from->tracked = td_recommender_find_pod(sizes->model, from->namespace, from->pod);
+        from->generation = sizes->generation;
+    }
     from->born = from->born > 0 ? from->born : time;
     from->last = time;
     sizes->newest = time;
-    if (pod) {
-        (void)td_recommender_sample(sizes->model, pod, from->name, resource, time, amount,
+    if (from->tracked) {
+        (void)td_recommender_sample(sizes->model, from->tracked, from->name, resource, time, amount,
                                     sizes->end);
     }
 }
