@@ -366,6 +366,8 @@ static void test_hpas_and_hvpas_are_judged(void **state)
         {HPAS, HPA_TEXT("good", "'minReplicas':1,'maxReplicas':3," CPU_METRIC), 201, NULL, NULL},
         {HPAS, HPA_TEXT("upside", "'minReplicas':5,'maxReplicas':3," CPU_METRIC), 422,
          "spec.maxReplicas", "must be greater than or equal to `minReplicas`"},
+        {HPAS, HPA_TEXT("zero", "'minReplicas':0,'maxReplicas':3," CPU_METRIC), 422,
+         "spec.minReplicas", NULL},
         {HPAS, HPA_TEXT("strategy", "'maxReplicas':3,'selectionStrategy':'Nobody'," CPU_METRIC),
          422, "spec.selectionStrategy", NULL},
         {HVPAS,
@@ -385,6 +387,20 @@ static void test_hpas_and_hvpas_are_judged(void **state)
     assert_int_equal(control_bed_patch(&h.c, HPAS "/good", "{'spec':{'maxReplicas':9}}"), 200);
     assert_int_equal(control_bed_patch(&h.c, HVPAS "/good", "{'metadata':{'labels':{'a':'b'}}}"),
                      200);
+    hook_bed_done(&h);
+}
+
+/* With its gate open no replica at all is a minimum. */
+static void test_the_gate_of_zero_is_asked(void **state)
+{
+    (void)state;
+    static const struct object_row row = {
+        HPAS, HPA_TEXT("zero", "'minReplicas':0,'maxReplicas':3," CPU_METRIC), 201, NULL, NULL};
+    struct hook_bed h;
+    struct td_hook_options options = hook_bed_options();
+    options.control.scale_to_zero_gate = true;
+    hook_bed_init_with(&h, &options);
+    check_objects(&h, &row, 1);
     hook_bed_done(&h);
 }
 
@@ -504,6 +520,7 @@ int main(void)
         cmocka_unit_test(test_sizes_of_an_hvpa_stay_within_limit_ranges),
         cmocka_unit_test(test_vpas_are_judged),
         cmocka_unit_test(test_hpas_and_hvpas_are_judged),
+        cmocka_unit_test(test_the_gate_of_zero_is_asked),
         cmocka_unit_test(test_warnings_reach_the_client),
         cmocka_unit_test(test_what_cannot_be_judged_is_allowed),
         cmocka_unit_test(test_an_unreadable_vpa_is_refused),
