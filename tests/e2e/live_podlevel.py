@@ -447,8 +447,10 @@ def refused_policies(bed):
          f"{pod}.controlledResources[0]"),
         ("{podPolicies: {controlledResources: [cpu]}, containerPolicies: [{containerName: '*', mode: 'Off'}]}", f"{pod}.controlledResources[0]"),
     ]
-    for policy, path in rows:
-        bed.refused(vpa("Recreate", policy), path)
+    said = bed.refused("".join(vpa("Recreate", policy).replace("name: work}\nspec", f"name: bad-{i}}}\nspec") for i, (policy, _) in enumerate(rows)))
+    for i, (policy, path) in enumerate(rows):
+        answer = said.partition(f'"bad-{i}"')[2].partition('"bad-')[0]
+        assert path in answer, (policy, path, answer, said)
     good = [
         "{podPolicies: {}}",
         "{podPolicies: {minAllowed: {cpu: 1}, maxAllowed: {cpu: 1}}}",
