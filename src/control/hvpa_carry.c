@@ -189,11 +189,19 @@ static void carry_template(struct hvpa_tick *tick)
 {
     struct td_arena *arena = &tick->arena;
     struct td_json *list = td_json_new_array(arena);
+    struct td_json *patch = td_json_new_object(arena);
+    struct td_json *spec = td_json_ensure_object(arena, patch, TD_STR("spec"));
+    struct td_json *template = td_json_ensure_object(arena, spec, TD_STR("template"));
+    struct td_json *pod = td_json_ensure_object(arena, template, TD_STR("spec"));
     for (size_t i = 0; i < tick->decided.count; i++) {
         td_str name = tick->decided.items[i].container;
-        struct td_json *container = td_json_new_object(arena);
+        bool is_pod = td_tandem_is_pod(name);
+        struct td_json *container = is_pod ? pod : td_json_new_object(arena);
         struct td_json *resources = td_json_ensure_object(arena, container, TD_STR("resources"));
-        td_json_set_str(arena, container, TD_STR("name"), name);
+        if (!is_pod) {
+            td_json_set_str(arena, container, TD_STR("name"), name);
+            td_json_append(list, container);
+        }
         td_json_set(arena, resources, TD_STR("requests"),
                     td_resource_list_json(arena, &tick->decided.items[i].resources));
         for (size_t j = 0; j < tick->decided_limits.count; j++) {
@@ -202,12 +210,7 @@ static void carry_template(struct hvpa_tick *tick)
                             td_resource_list_json(arena, &tick->decided_limits.items[j].resources));
             }
         }
-        td_json_append(list, container);
     }
-    struct td_json *patch = td_json_new_object(arena);
-    struct td_json *spec = td_json_ensure_object(arena, patch, TD_STR("spec"));
-    struct td_json *template = td_json_ensure_object(arena, spec, TD_STR("template"));
-    struct td_json *pod = td_json_ensure_object(arena, template, TD_STR("spec"));
     td_json_set(arena, pod, TD_STR("containers"), list);
     bool is_daemon = !tick->scale; /* the one kind without */
     const struct td_api_path path = {
@@ -278,15 +281,16 @@ static bool carry_evict(struct hvpa_tick *tick, const struct td_vertical_pod *po
 
 /* ---- In place ---- */
 
-/* The node is too small, the pod's class would change, or a limit that is this pod's own is in the
- * way: only another pod can have that size. */
+/* The node is too small or cannot resize whole pods, the pod's class would change, or a limit that
+ * is this pod's own is in the way: only another pod can have that size. */
 static bool carry_is_infeasible(const struct td_client_reply *reply)
 {
-    bool is_capacity = reply->status == 403 && strstr(reply->err.message, "enough allocatable");
+    bool is_node = reply->status == 403 && (strstr(reply->err.message, "enough allocatable") ||
+                                            strstr(reply->err.message, "requires features"));
     bool is_own =
         reply->code == TD_INVALID && (strcasestr(reply->err.message, "qos") ||
                                       strstr(reply->err.message, "must be less than or equal to"));
-    return is_capacity || is_own;
+    return is_node || is_own;
 }
 
 static void carry_resized(void *context, const struct td_client_reply *reply)
@@ -334,27 +338,39 @@ static bool carry_put(struct td_arena *arena, struct td_json *resources, td_str 
     return is_changed;
 }
 
+/* The resources of one container, or of the pod, as decided. */
+static void carry_patch_one(struct hvpa_tick *tick, struct td_json *patch, td_str name,
+                            const struct td_json *old, td_str path)
+{
+    struct td_arena *arena = &tick->arena;
+    struct td_json *resources = td_json_is(old, TD_JSON_TYPE_OBJECT)
+                                    ? td_json_copy(arena, old, false)
+                                    : td_json_new_object(arena);
+    bool is_changed = carry_put(arena, resources, TD_STR("requests"), &tick->decided, name);
+    is_changed =
+        carry_put(arena, resources, TD_STR("limits"), &tick->decided_limits, name) || is_changed;
+    if (is_changed) {
+        carry_add(arena, patch, "add", path, resources);
+    }
+}
+
 static struct td_json *carry_patch(struct hvpa_tick *tick, const struct td_vertical_pod *pod)
 {
     struct td_arena *arena = &tick->arena;
     struct td_json *patch = td_json_new_array(arena);
-    const struct td_json *list = td_json_get_path(pod->tree, "spec.containers");
+    const struct td_json *spec = td_json_get(pod->tree, TD_STR("spec"));
+    const struct td_json *list = td_json_get(spec, TD_STR("containers"));
     const struct td_json *c = td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->first : NULL;
     carry_add(arena, patch, "test", TD_STR("/metadata/uid"),
               td_json_new_string(arena, pod->meta.uid));
     for (size_t i = 0; c; c = c->next, i++) {
-        td_str name = td_json_get_str(c, TD_STR("name"), TD_STR_EMPTY);
-        const struct td_json *old = td_json_get(c, TD_STR("resources"));
-        struct td_json *resources = td_json_is(old, TD_JSON_TYPE_OBJECT)
-                                        ? td_json_copy(arena, old, false)
-                                        : td_json_new_object(arena);
-        bool is_changed = carry_put(arena, resources, TD_STR("requests"), &tick->decided, name);
-        is_changed = carry_put(arena, resources, TD_STR("limits"), &tick->decided_limits, name) ||
-                     is_changed;
-        if (is_changed) {
-            carry_add(arena, patch, "add",
-                      td_arena_format(arena, "/spec/containers/%zu/resources", i), resources);
-        }
+        carry_patch_one(tick, patch, td_json_get_str(c, TD_STR("name"), TD_STR_EMPTY),
+                        td_json_get(c, TD_STR("resources")),
+                        td_arena_format(arena, "/spec/containers/%zu/resources", i));
+    }
+    if (pod->has_pod_level) {
+        carry_patch_one(tick, patch, hvpa_pod_name, td_json_get(spec, TD_STR("resources")),
+                        TD_STR("/spec/resources"));
     }
     return patch;
 }

@@ -37,11 +37,15 @@ static int64_t evict_total(const struct hvpa_tick *tick, const struct td_vertica
     int64_t total = 0;
     for (size_t i = 0; i < pod->container_count; i++) {
         const struct td_vertical_container *c = &pod->containers[i];
+        bool is_pod = td_tandem_is_pod(c->name);
         const struct td_quantity *decided = hvpa_request_of(&tick->decided, c->name, resource);
         int64_t amount =
             hvpa_amount(resource, decided ? decided
                                           : td_resource_list_get(&c->spec_requests,
                                                                  td_hvpa_resource_name(resource)));
+        if (is_pod && amount > 0) {
+            return amount; /* it asks for itself */
+        }
         total = amount > INT64_MAX - total ? INT64_MAX : total + amount;
     }
     return total;
@@ -92,7 +96,8 @@ static bool evict_is_kept_out(struct hvpa_tick *tick)
     for (size_t s = 0; limits && limits->container.has_max && s < 2; s++) {
         for (size_t i = 0; i < sides[s]->count; i++) {
             const struct td_hvpa_container_resources *sizes = &sides[s]->items[i];
-            for (size_t j = 0; j < sizes->resources.count && sizes->container.len > 0; j++) {
+            for (size_t j = 0; j < sizes->resources.count && !td_tandem_is_pod(sizes->container);
+                 j++) {
                 const struct td_resource_amount *amount = &sizes->resources.items[j];
                 const struct td_quantity *max =
                     td_resource_list_get(&limits->container.max, amount->name);

@@ -503,8 +503,9 @@ bool td_hvpa_loop_sizes(void *loop, struct td_arena *arena, const struct td_cont
     size_t count = is_sized ? item->sizes.count : 0;
     struct td_hook_size *sizes = td_arena_array(arena, struct td_hook_size, count + 1);
     for (size_t i = 0; i < count; i++) {
+        td_str container = item->sizes.items[i].container;
         sizes[i] = (struct td_hook_size){
-            .container = item->sizes.items[i].container,
+            .container = td_tandem_is_pod(container) ? TD_STR_EMPTY : container,
             .requests = item->sizes.items[i].resources,
             .limits = *sizes_limits(item, item->sizes.items[i].container),
         };

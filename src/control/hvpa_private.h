@@ -203,6 +203,8 @@ struct td_hvpa_loop {
     struct hvpa_tallies tallies;
 };
 
+extern const td_str hvpa_pod_name; /* of the pod's own resources among containers */
+
 td_time hvpa_now(const struct td_hvpa_loop *loop);
 /* One of two, of which one may be missing; NULL. */
 const struct td_quantity *hvpa_request_of(const struct td_hvpa_requests *requests, td_str container,

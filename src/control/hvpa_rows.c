@@ -342,19 +342,117 @@ static void row_sizes(const struct hvpa_tick *tick, struct td_tandem_row *row)
                        : row_bound(row->resource, limits);
 }
 
+/* Does the container, or the pod under its own name, ask for the resource? */
+static bool rows_is_requested(const struct hvpa_tick *tick, td_str container,
+                              enum td_hvpa_resource resource)
+{
+    td_str name = td_hvpa_resource_name(resource);
+    const struct td_vertical_container *live = rows_live(tick, container);
+    const struct hvpa_container *template = rows_template(tick, container);
+    return (live && td_resource_list_get(td_vertical_requests(live), name)) ||
+           (!live && template && td_resource_list_get(&template->requests, name)) ||
+           hvpa_request_of(&tick->decided, container, resource);
+}
+
+/* In pods with resources of their own only what is asked for is changed, as by a VPA. */
+static bool rows_is_wanted(const struct hvpa_tick *tick, td_str container,
+                           enum td_hvpa_resource resource)
+{
+    bool is_known = rows_live(tick, container) || rows_template(tick, container);
+    bool has_whole = rows_live(tick, hvpa_pod_name) || rows_template(tick, hvpa_pod_name);
+    return is_known && td_tandem_controls(&tick->hvpa, container, resource) &&
+           (!has_whole || rows_is_requested(tick, container, resource));
+}
+
+static void row_policy(const struct hvpa_tick *tick, struct td_tandem_row *row)
+{
+    const struct td_resource_policy *all = &tick->hvpa.vpa.policy;
+    const struct td_container_policy *policy =
+        td_tandem_is_pod(row->container) ? NULL : td_vpa_container_policy(all, row->container);
+    if (td_tandem_is_pod(row->container)) {
+        row->min_allowed = row_bound(row->resource, &all->pod.min_allowed);
+        row->max_allowed = row_bound(row->resource, &all->pod.max_allowed);
+        row->is_requests_only = all->pod.is_requests_only;
+    } else if (policy) {
+        row->min_allowed = row_bound(row->resource, &policy->min_allowed);
+        row->max_allowed = row_bound(row->resource, &policy->max_allowed);
+        row->is_requests_only = policy->is_requests_only;
+    }
+}
+
+/* What a pod uses is what its containers use. */
+static bool row_usage(const struct hvpa_tick *tick, const struct td_horizontal_verdict *verdict,
+                      const struct td_tandem_row *row, int64_t *ret)
+{
+    td_str name = td_hvpa_resource_name(row->resource);
+    if (!td_tandem_is_pod(row->container)) {
+        return td_horizontal_usage(verdict, row->container, name, ret);
+    }
+    int64_t sum = 0;
+    for (size_t i = 0; i < tick->template_count; i++) {
+        int64_t amount = 0;
+        if (td_tandem_is_pod(tick->template[i].name)) {
+            continue;
+        }
+        if (!td_horizontal_usage(verdict, tick->template[i].name, name, &amount)) {
+            return false;
+        }
+        sum = amount > INT64_MAX - sum ? INT64_MAX : sum + amount;
+    }
+    *ret = sum;
+    return true;
+}
+
+static void row_couple(const struct hvpa_tick *tick, const struct td_horizontal_verdict *verdict,
+                       struct td_tandem_row *row)
+{
+    bool is_beside =
+        !td_tandem_is_pod(row->container) && rows_is_requested(tick, hvpa_pod_name, row->resource);
+    row->coupling = is_beside
+                        ? td_tandem_coupling_beside_pod(&tick->hvpa, row->container, row->resource)
+                        : td_tandem_coupling_of(&tick->hvpa, row->container, row->resource);
+    row->coupling.usage.is_set = verdict && row->coupling.is_coupled &&
+                                 row_usage(tick, verdict, row, &row->coupling.usage.amount);
+}
+
+/* An API server takes no pod whose own request is below that of its containers: not below what they
+ * have or are to have. */
+static void row_hold_containers(const struct hvpa_tick *tick, struct td_tandem_row *row)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < tick->row_count; i++) {
+        const struct td_tandem_row *other = &tick->rows[i];
+        if (other->resource == row->resource) {
+            int64_t wish = td_tandem_wish_of(&tick->hvpa, other).target;
+            int64_t most = wish > other->request ? wish : other->request;
+            sum = most > INT64_MAX - sum ? INT64_MAX : sum + most;
+        }
+    }
+    if (sum > row->min_allowed.amount) {
+        row->min_allowed = (struct td_tandem_bound){.is_set = true, .amount = sum};
+    }
+    if (row->max_allowed.is_set && sum > row->max_allowed.amount) {
+        row->max_allowed.amount = sum;
+    }
+}
+
+static bool row_is_emergency(struct hvpa_tick *tick, const struct td_tandem_row *row)
+{
+    bool is_flagged = td_tandem_is_pod(row->container)
+                          ? tick->emergency_count > 0
+                          : emergency_find(tick, row->container) != NULL;
+    return row->resource == TD_HVPA_MEMORY && is_flagged;
+}
+
 static void rows_add(struct hvpa_tick *tick, const struct td_horizontal_verdict *verdict,
                      const struct td_container_recommendation *from, enum td_hvpa_resource resource)
 {
     td_str name = td_hvpa_resource_name(resource);
     const struct td_quantity *target = td_resource_list_get(&from->target, name);
     const struct td_quantity *uncapped = td_resource_list_get(&from->uncapped_target, name);
-    bool is_known =
-        rows_live(tick, from->container_name) || rows_template(tick, from->container_name);
-    if (!target || !is_known || !td_tandem_controls(&tick->hvpa, from->container_name, resource)) {
+    if (!target || !rows_is_wanted(tick, from->container_name, resource)) {
         return;
     }
-    const struct td_container_policy *policy =
-        td_vpa_container_policy(&tick->hvpa.vpa.policy, from->container_name);
     struct td_tandem_row *row = &tick->rows[tick->row_count];
     *row = (struct td_tandem_row){
         .container = from->container_name,
@@ -363,19 +461,14 @@ static void rows_add(struct hvpa_tick *tick, const struct td_horizontal_verdict 
         .uncapped = hvpa_amount(resource, uncapped ? uncapped : target),
         .lower = row_bound(resource, &from->lower_bound),
         .upper = row_bound(resource, &from->upper_bound),
-        .is_requests_only = policy && policy->is_requests_only,
-        .is_emergency =
-            resource == TD_HVPA_MEMORY && emergency_find(tick, from->container_name) != NULL,
-        .coupling = td_tandem_coupling_of(&tick->hvpa, from->container_name, resource),
     };
-    if (policy) {
-        row->min_allowed = row_bound(resource, &policy->min_allowed);
-        row->max_allowed = row_bound(resource, &policy->max_allowed);
-    }
-    row->coupling.usage.is_set =
-        verdict && row->coupling.is_coupled &&
-        td_horizontal_usage(verdict, row->container, name, &row->coupling.usage.amount);
+    row->is_emergency = row_is_emergency(tick, row);
+    row_policy(tick, row);
+    row_couple(tick, verdict, row);
     row_sizes(tick, row);
+    if (td_tandem_is_pod(row->container)) {
+        row_hold_containers(tick, row);
+    }
     if (td_tandem_wish_of(&tick->hvpa, row).is_raised) {
         /* The HPA decides how large it is: that is above what the VPA would call too much. */
         row->upper.is_set = false;
@@ -389,9 +482,34 @@ static void rows_add(struct hvpa_tick *tick, const struct td_horizontal_verdict 
                                 template ? td_resource_list_get(&template->requests, name) : NULL);
 }
 
+/* The pod is the last of its containers. */
+static void rows_add_pod(struct hvpa_tick *tick)
+{
+    struct td_recommendation *all = &tick->recommendation;
+    if (!all->pod.is_set) {
+        return;
+    }
+    struct td_container_recommendation *containers =
+        td_arena_array(&tick->arena, struct td_container_recommendation, all->container_count + 1);
+    for (size_t i = 0; i < all->container_count; i++) {
+        containers[i] = all->containers[i];
+    }
+    containers[all->container_count++] = (struct td_container_recommendation){
+        .container_name = hvpa_pod_name,
+        .target = all->pod.target,
+        .lower_bound = all->pod.lower_bound,
+        .upper_bound = all->pod.upper_bound,
+        .has_target = true,
+        .has_lower_bound = all->pod.lower_bound.count > 0,
+        .has_upper_bound = all->pod.upper_bound.count > 0,
+    };
+    all->containers = containers;
+}
+
 void hvpa_rows_build(struct hvpa_tick *tick, const struct td_horizontal_verdict *verdict)
 {
     emergencies_recall(tick);
+    rows_add_pod(tick);
     size_t count = tick->recommendation.container_count * TD_HVPA_RESOURCE_COUNT;
     tick->rows = td_arena_array(&tick->arena, struct td_tandem_row, count + 1);
     tick->in_template = td_arena_array(&tick->arena, int64_t, count + 1);
@@ -521,15 +639,21 @@ static void keep_emergencies(struct hvpa_tick *tick)
     int64_t seconds = last == TD_TIME_NONE ? 0 : (tick->now - last) / TD_SECOND;
     for (size_t i = 0; i < tick->row_count; i++) {
         const struct td_tandem_row *row = &tick->rows[i];
-        struct td_hvpa_emergency *flag =
-            row->resource == TD_HVPA_MEMORY ? emergency_find(tick, row->container) : NULL;
+        bool is_more = tick->outcomes[i].request > row->request && !tick->hvpa.paused;
+        if (row->resource != TD_HVPA_MEMORY) {
+            continue;
+        }
+        if (td_tandem_is_pod(row->container) && is_more) {
+            tick->emergency_count = 0; /* room for every container */
+        }
+        struct td_hvpa_emergency *flag = emergency_find(tick, row->container);
         if (!flag) {
             continue;
         }
         if (tick->outcomes[i].can_emergency_act) {
             flag->usable_seconds += seconds > 0 ? seconds : 0;
         }
-        if (tick->outcomes[i].request > row->request && !tick->hvpa.paused) {
+        if (is_more) {
             *flag = tick->emergencies[--tick->emergency_count]; /* it has what it needed */
         }
     }

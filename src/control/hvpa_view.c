@@ -6,6 +6,8 @@
 #include "base/limits.h"
 #include "control/hvpa_private.h"
 
+const td_str hvpa_pod_name = TD_TANDEM_POD;
+
 const struct td_quantity *hvpa_request_of(const struct td_hvpa_requests *requests, td_str container,
                                           enum td_hvpa_resource resource)
 {
@@ -116,9 +118,16 @@ void hvpa_view_template(struct hvpa_tick *tick)
     if (!td_json_is(list, TD_JSON_TYPE_ARRAY)) {
         return;
     }
-    tick->template = td_arena_array(&tick->arena, struct hvpa_container, list->count + 1);
+    tick->template = td_arena_array(&tick->arena, struct hvpa_container, list->count + 2);
     for (const struct td_json *c = list->first; c; c = c->next) {
         view_container(&tick->arena, c, &tick->template[tick->template_count++]);
+    }
+    const struct td_json *pod = td_json_get_path(tree, "spec.template.spec");
+    if (td_json_get(pod, TD_STR("resources")) &&
+        tick->loop->options.control.gates.pod_level_resources) {
+        struct hvpa_container *whole = &tick->template[tick->template_count++];
+        view_container(&tick->arena, pod, whole);
+        whole->name = hvpa_pod_name;
     }
 }
 
@@ -179,16 +188,21 @@ static size_t view_reference(struct hvpa_tick *tick, struct td_tandem_request **
 static bool view_is_complete(const struct td_hvpa *hvpa, const struct td_hpa_metric *metric,
                              const struct td_tandem_request *requests, size_t count)
 {
+    bool is_complete = true;
+    bool is_whole = false; /* the pod has a request of its own */
     for (size_t i = 0; i < count; i++) {
         bool is_measured =
             td_str_equal(metric->name, td_hvpa_resource_name(requests[i].resource)) &&
             (metric->type == TD_HPA_RESOURCE ||
              td_str_equal(metric->container, requests[i].container));
-        if (is_measured && td_tandem_measured_against(hvpa, &requests[i]) == 0) {
-            return false;
+        bool is_missing = is_measured && td_tandem_measured_against(hvpa, &requests[i]) == 0;
+        if (td_tandem_is_pod(requests[i].container)) {
+            is_whole = is_whole || (is_measured && !is_missing);
+        } else {
+            is_complete = is_complete && !is_missing;
         }
     }
-    return count > 0;
+    return count > 0 && (is_complete || is_whole);
 }
 
 void hvpa_view_hpa(struct hvpa_tick *tick)
@@ -236,6 +250,26 @@ static bool pod_is_newer(const struct td_vertical_pod *a, const struct td_vertic
     return td_str_compare(a->meta.name, b->meta.name) > 0;
 }
 
+/* Resources of the pod itself are those of one more container (hvpa.md 5.6). */
+static void pod_add_whole(struct td_arena *arena, struct td_vertical_pod *pod)
+{
+    struct td_vertical_container *containers =
+        td_arena_array(arena, struct td_vertical_container, pod->container_count + 1);
+    for (size_t i = 0; i < pod->container_count; i++) {
+        containers[i] = pod->containers[i];
+    }
+    containers[pod->container_count] = (struct td_vertical_container){
+        .name = hvpa_pod_name,
+        .spec_requests = pod->pod_requests,
+        .spec_limits = pod->pod_limits,
+        .has_spec_requests = pod->pod_requests.count > 0,
+        .has_spec_limits = pod->pod_limits.count > 0,
+        .last_terminated_reason = TD_STR_EMPTY,
+    };
+    pod->containers = containers;
+    pod->container_count++;
+}
+
 /* It was there before sizes last changed, and is not ready now. */
 static bool pod_is_upset(const struct hvpa_tick *tick, const struct td_vertical_pod *pod)
 {
@@ -278,6 +312,9 @@ void hvpa_view_pods(struct hvpa_tick *tick, const td_str *names, size_t count)
         if (pod.phase == TD_POD_SUCCEEDED || pod.phase == TD_POD_FAILED) {
             ended[tick->ended_count++] = pod;
             continue;
+        }
+        if (pod.has_pod_level && tick->loop->options.control.gates.pod_level_resources) {
+            pod_add_whole(&tick->arena, &pod);
         }
         pods[tick->pod_count] = pod;
         const struct td_vertical_pod *kept = &pods[tick->pod_count++];

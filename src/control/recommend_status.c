@@ -282,6 +282,17 @@ int td_recommend_loop_hvpa(struct td_recommend_loop *loop, struct td_arena *aren
         size_t slash = td_str_find(elder->key, '/', 0);
         object.meta.name = td_str_slice(elder->key, slash + 1, elder->key.len);
         code = td_recommender_status(loop->model, arena, &object, most, now, ret, err);
+        entry = elder;
+    }
+    if (code == TD_OK) {
+        struct td_cap_steps steps = {.count = 0};
+        const struct td_pod_level_terms terms = {
+            .use = entry->use,
+            .policy = object.policy.is_set ? &object.policy : NULL,
+            .global_max = most,
+            .pod_max = &loop->options.pod_max,
+        };
+        td_pod_level_recommend(arena, &terms, &ret->recommendation, &steps);
     }
     return code;
 }

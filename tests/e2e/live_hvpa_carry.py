@@ -198,6 +198,26 @@ def kinds(bed):
     assert condition(bed, "HorizontalReady", "agent") == "False/NoHpaSpec"
 
 
+@story("resources of the pod itself are one more container")
+def whole(bed):
+    play = Play(bed)
+    bed.apply(DEPLOYMENT.replace('resources: {requests: {cpu: "1", memory: 400Mi}}}]', """}]
+      resources: {requests: {cpu: "1", memory: 400Mi}}""") + HVPA.replace('- {containerName: app, controlledResources: [cpu], minAllowed: {cpu: 100m}', """- {containerName: app}
+      podPolicies: {controlledResources: [cpu], minAllowed: {cpu: 100m}"""))
+
+    def sizes():
+        return sorted(quantity(pod["spec"]["resources"]["requests"]["cpu"]) for pod in bed.pods("app=web"))
+
+    play.until(60, lambda n, _: condition(bed, "VerticalReady").startswith("True") and "(pod)" in decision(bed)["requests"], "the pod has a row")
+    play.demand = 5.0
+    play.until(120, lambda n, _: n > 2 and sizes()[0] > 1 and n * sizes()[0] >= 9, "number and size of whole pods grow")
+    assert all("cpu" not in requests(pod) for pod in bed.pods("app=web")), "what a container does not ask for it is not given"
+    play.until(60, lambda n, _: condition(bed, "Progressing") == "False/AsDecided", "it is done")
+    play.demand = 1.0
+    play.until(120, lambda n, _: n <= 3 and n * sizes()[-1] <= 2.8, "and shrink")
+    assert "(pod) cpu" in "".join(e["message"] for e in bed.events("VerticalScaled", "web"))
+
+
 @story("a refusal is said with the server's words, and does not hold up others")
 def quota(bed):
     bed.call("POST", f"/api/v1/namespaces/{bed.ns}/limitranges", {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "small"},

@@ -7,11 +7,30 @@
 #define CPU_SCALE (-5)    /* percent of milli-cores */
 #define MEMORY_SCALE (-2) /* percent of bytes */
 
+bool td_tandem_is_pod(td_str container)
+{
+    static const td_str pod = TD_TANDEM_POD;
+    return td_str_equal(container, pod);
+}
+
+static bool pod_is_controlled(const struct td_pod_policy *policy, td_str resource)
+{
+    for (size_t i = 0; i < policy->controlled_resource_count; i++) {
+        if (td_str_equal(policy->controlled_resources[i], resource)) {
+            return true;
+        }
+    }
+    return !policy->has_controlled_resources;
+}
+
 bool td_tandem_controls(const struct td_hvpa *hvpa, td_str container,
                         enum td_hvpa_resource resource)
 {
     if (!hvpa->has_vpa) {
         return false;
+    }
+    if (td_tandem_is_pod(container)) {
+        return pod_is_controlled(&hvpa->vpa.policy.pod, td_hvpa_resource_name(resource));
     }
     const struct td_container_policy *policy =
         td_vpa_container_policy(&hvpa->vpa.policy, container);
@@ -30,8 +49,8 @@ static bool is_metric_of(const struct td_hpa_metric *metric, td_str container,
            metric->target.average_utilization > 0;
 }
 
-struct td_tandem_coupling td_tandem_coupling_of(const struct td_hvpa *hvpa, td_str container,
-                                                enum td_hvpa_resource resource)
+static struct td_tandem_coupling coupling_of(const struct td_hvpa *hvpa, td_str container,
+                                             enum td_hvpa_resource resource, bool is_beside_pod)
 {
     struct td_tandem_coupling coupling = {.is_coupled = false};
     if (!td_hvpa_scales_horizontally(hvpa) || !td_tandem_controls(hvpa, container, resource)) {
@@ -40,13 +59,27 @@ struct td_tandem_coupling td_tandem_coupling_of(const struct td_hvpa *hvpa, td_s
     for (size_t i = 0; i < hvpa->hpa.metric_count; i++) {
         const struct td_hpa_metric *metric = &hvpa->hpa.metrics[i];
         int32_t percent = metric->target.average_utilization;
-        if (is_metric_of(metric, container, resource) &&
+        bool is_elsewhere = is_beside_pod && metric->type == TD_HPA_RESOURCE;
+        if (is_metric_of(metric, container, resource) && !is_elsewhere &&
             (!coupling.is_coupled || percent < coupling.utilization)) {
             coupling.is_coupled = true;
             coupling.utilization = percent;
         }
     }
     return coupling;
+}
+
+struct td_tandem_coupling td_tandem_coupling_of(const struct td_hvpa *hvpa, td_str container,
+                                                enum td_hvpa_resource resource)
+{
+    return coupling_of(hvpa, container, resource, false);
+}
+
+struct td_tandem_coupling td_tandem_coupling_beside_pod(const struct td_hvpa *hvpa,
+                                                        td_str container,
+                                                        enum td_hvpa_resource resource)
+{
+    return coupling_of(hvpa, container, resource, true);
 }
 
 static int64_t cap_by_policy(const struct td_tandem_row *row, int64_t target)
@@ -108,6 +141,20 @@ int64_t td_tandem_measured_against(const struct td_hvpa *hvpa,
     return is_reference ? request->in_template : request->live;
 }
 
+/* Does a metric of whole pods measure this resource by another of the requests: the pod's own? */
+static bool is_measured_by_pod(const struct td_hvpa *hvpa, const struct td_hpa_metric *metric,
+                               const struct td_tandem_request *request,
+                               const struct td_tandem_request *requests, size_t count)
+{
+    for (size_t i = 0; i < count && metric->type == TD_HPA_RESOURCE; i++) {
+        if (td_tandem_is_pod(requests[i].container) && requests[i].resource == request->resource &&
+            td_tandem_measured_against(hvpa, &requests[i]) != 0) {
+            return !td_tandem_is_pod(request->container);
+        }
+    }
+    return false;
+}
+
 bool td_tandem_average_value(const struct td_hvpa *hvpa, size_t metric_index,
                              const struct td_tandem_request *requests, size_t count,
                              struct td_quantity *ret)
@@ -121,7 +168,8 @@ bool td_tandem_average_value(const struct td_hvpa *hvpa, size_t metric_index,
     bool is_coupled = false;
     enum td_hvpa_resource resource = TD_HVPA_CPU;
     for (size_t i = 0; i < count; i++) {
-        if (is_metric_of(metric, requests[i].container, requests[i].resource)) {
+        if (is_metric_of(metric, requests[i].container, requests[i].resource) &&
+            !is_measured_by_pod(hvpa, metric, &requests[i], requests, count)) {
             resource = requests[i].resource;
             is_coupled = is_coupled ||
                          td_tandem_coupling_of(hvpa, requests[i].container, resource).is_coupled;

@@ -13,6 +13,11 @@
 #include "decide/tandem/decide.h"
 #include "kube/quantity.h"
 
+/* The name under which the pod's own resources (pod-level resources) are one more container: no
+ * container can have it. */
+#define TD_TANDEM_POD TD_STR_INIT("(pod)")
+bool td_tandem_is_pod(td_str container);
+
 /* Does the VPA of the Hvpa control this resource of this container? */
 bool td_tandem_controls(const struct td_hvpa *hvpa, td_str container,
                         enum td_hvpa_resource resource);
@@ -20,6 +25,12 @@ bool td_tandem_controls(const struct td_hvpa *hvpa, td_str container,
 /* Is the row coupled, and by which target (usage is left unset)? */
 struct td_tandem_coupling td_tandem_coupling_of(const struct td_hvpa *hvpa, td_str container,
                                                 enum td_hvpa_resource resource);
+
+/* The same where the pod as a whole asks for the resource: metrics of whole pods are measured by
+ * that, not by what its containers ask for. */
+struct td_tandem_coupling td_tandem_coupling_beside_pod(const struct td_hvpa *hvpa,
+                                                        td_str container,
+                                                        enum td_hvpa_resource resource);
 
 /* A row's wish: its target after caps, coupling and caps again. */
 struct td_tandem_wish {
@@ -49,7 +60,7 @@ int64_t td_tandem_measured_against(const struct td_hvpa *hvpa,
                                    const struct td_tandem_request *request);
 
 /* Under Reference: a Utilization metric of a coupled row as an average value, exactly. False for
- * any other metric. `requests` are those of all containers. */
+ * any other metric. `requests` are those of all containers, and of the pod where it has its own. */
 bool td_tandem_average_value(const struct td_hvpa *hvpa, size_t metric_index,
                              const struct td_tandem_request *requests, size_t count,
                              struct td_quantity *ret);

@@ -242,6 +242,46 @@ static void test_only_selected_pods_are_sized(void **state)
     hvpa_bed_done(&h);
 }
 
+/* Resources of the pod itself are one more container: decided, shown and given to new pods; what a
+ * container does not ask for it is not given. */
+static void test_a_pod_with_resources_of_its_own_is_sized_as_a_whole(void **state)
+{
+    (void)state;
+    struct hvpa_bed h = {.stopped = 0};
+    struct td_demand demand = growing();
+    struct td_hook_sizes sizes = {.count = 0};
+    hvpa_bed_init(&h, &demand, 1);
+    control_bed_create(
+        &h.c, DEPLOYMENTS,
+        "{'metadata':{'name':'web'},'spec':{'replicas':2,'selector':{'matchLabels':{'app':'web'}},"
+        "'template':{'metadata':{'labels':{'app':'web'}},'spec':{'resources':{'requests':{'cpu':"
+        "'1','memory':'400Mi'}},'containers':[{'name':'app','image':'nginx'}]}}}}");
+    hvpa_bed_hvpa(&h, "web",
+                  CPU_50 ",'vpaSpec':{'resourcePolicy':{'podPolicies':{'controlledResources':["
+                         "'cpu'],'minAllowed':{'cpu':'100m'},'maxAllowed':{'cpu':'4'}}}}");
+    control_bed_run(&h.c, 8 * TD_MINUTE);
+    assert_string_equal(hvpa_bed_text(&h, "web", "current.requests.(pod).cpu"), "1");
+    assert_string_equal(hvpa_bed_condition(&h, "web", "Coupled"), "False/NotCoupled");
+    control_bed_run(&h.c, 7 * TD_MINUTE);
+    assert_true(hvpa_bed_replicas(&h) > 2);
+    assert_true(sizes_of_web(&h, &sizes));
+    assert_int_equal(sizes.count, 1);
+    assert_int_equal(sizes.items[0].container.len, 0); /* the pod itself */
+    const struct td_quantity *decided =
+        td_resource_list_get(&sizes.items[0].requests, TD_STR("cpu"));
+    assert_true(td_quantity_milli(decided) > 1000);
+    assert_string_equal(hvpa_bed_text(&h, "web", "decision.requests.(pod).cpu"),
+                        td_quantity_text(&h.c.bed.arena, decided).ptr);
+    const struct td_json *items = td_json_get(control_bed_get(&h.c, PODS), TD_STR("items"));
+    for (const struct td_json *pod = items->first; pod; pod = pod->next) {
+        const struct td_json *container = td_json_get_path(pod, "spec.containers")->first;
+        assert_null(td_json_get_path(container, "resources.requests"));
+        assert_true(td_str_equal(td_json_get_path(pod, "spec.resources.requests.cpu")->text,
+                                 td_quantity_text(&h.c.bed.arena, decided)));
+    }
+    hvpa_bed_done(&h);
+}
+
 static void test_a_daemon_set_is_sized_only(void **state)
 {
     (void)state;
@@ -476,6 +516,7 @@ int main(void)
         cmocka_unit_test(test_sizes_go_into_the_template_when_told_so),
         cmocka_unit_test(test_verdicts_of_child_objects),
         cmocka_unit_test(test_only_selected_pods_are_sized),
+        cmocka_unit_test(test_a_pod_with_resources_of_its_own_is_sized_as_a_whole),
         cmocka_unit_test(test_a_daemon_set_is_sized_only),
         cmocka_unit_test(test_a_refused_resize_is_said_and_tried_again),
         cmocka_unit_test(test_others_write_the_scale_too),
