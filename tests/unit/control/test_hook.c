@@ -359,6 +359,10 @@ static void test_vpas_are_judged(void **state)
     "'metrics':[{'type':'Resource','resource':{'name':'cpu','target':{'type':'Utilization',"       \
     "'averageUtilization':60}}}]"
 
+#define QUEUE_METRIC                                                                               \
+    "'metrics':[{'type':'External','external':{'metric':{'name':'queue'},'target':{'type':"        \
+    "'AverageValue','averageValue':'5'}}}]"
+
 static void test_hpas_and_hvpas_are_judged(void **state)
 {
     (void)state;
@@ -366,7 +370,7 @@ static void test_hpas_and_hvpas_are_judged(void **state)
         {HPAS, HPA_TEXT("good", "'minReplicas':1,'maxReplicas':3," CPU_METRIC), 201, NULL, NULL},
         {HPAS, HPA_TEXT("upside", "'minReplicas':5,'maxReplicas':3," CPU_METRIC), 422,
          "spec.maxReplicas", "must be greater than or equal to `minReplicas`"},
-        {HPAS, HPA_TEXT("zero", "'minReplicas':0,'maxReplicas':3," CPU_METRIC), 422,
+        {HPAS, HPA_TEXT("zero", "'minReplicas':0,'maxReplicas':3," QUEUE_METRIC), 422,
          "spec.minReplicas", NULL},
         {HPAS, HPA_TEXT("strategy", "'maxReplicas':3,'selectionStrategy':'Nobody'," CPU_METRIC),
          422, "spec.selectionStrategy", NULL},
@@ -395,7 +399,7 @@ static void test_the_gate_of_zero_is_asked(void **state)
 {
     (void)state;
     static const struct object_row row = {
-        HPAS, HPA_TEXT("zero", "'minReplicas':0,'maxReplicas':3," CPU_METRIC), 201, NULL, NULL};
+        HPAS, HPA_TEXT("zero", "'minReplicas':0,'maxReplicas':3," QUEUE_METRIC), 201, NULL, NULL};
     struct hook_bed h;
     struct td_hook_options options = hook_bed_options();
     options.control.scale_to_zero_gate = true;
