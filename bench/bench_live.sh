@@ -128,19 +128,20 @@ window() {
     begun=$(look "$pids")
     : >"$work/samples"
     at=0
+    from=$(date +%s)
     while [ $at -lt "$3" ]; do
         # Memory moves each minute of a busy window, CPU every 15 s.
         [ "$2" != busy ] || usage $((8 + at / 15 % 4))m "$((400 + at / 60 * 40))Mi"
         sleep 5
-        at=$((at + 5))
         look "$pids" >>"$work/samples"
+        at=$(($(date +%s) - from)) # on a busy machine a look takes its time too
     done
     ended=$(tail -n 1 "$work/samples")
     made=$(requests "$1" "$lines")
     for pid in $(echo "$pids" | tr , ' '); do
         echo "$1 $2 $(cat "/proc/$pid/comm") $(look "$pid")" >>"$work/detail"
     done
-    echo "$begun $ended $made $3" | awk -v mean="$(awk '{ s += $1 } END { print s / NR }' "$work/samples")" \
+    echo "$begun $ended $made $at" | awk -v mean="$(awk '{ s += $1 } END { print s / NR }' "$work/samples")" \
         -v most="$(sort -n "$work/samples" | tail -n 1 | cut -d' ' -f1)" -v name="$2" \
         '{ printf "%.1f %.2f %.0f\n", (name == "busy" ? most : mean) / 1024, ($4 - $2) * 60 / $6, $5 * 60 / $6 }' >"$work/$1.$2"
 }

@@ -224,6 +224,10 @@ static void setup_method(struct td_call *call)
     (void)curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, method.ptr);
 }
 
+/* libcurl hands on a hundred such buffers before it returns to the loop, while there are bytes: the
+ * smaller they are, the sooner others have their turn when a large answer arrives. */
+#define SETUP_BUFFER_BYTES 1024L
+
 static void setup_connection(struct td_call *call)
 {
     const struct td_kube_config *config = call->http->config;
@@ -241,6 +245,7 @@ static void setup_connection(struct td_call *call)
     (void)curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, TD_TRANSPORT_KEEPALIVE_SECONDS / 2);
     (void)curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, setup_set_socket);
     (void)curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+    (void)curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, SETUP_BUFFER_BYTES);
     (void)curl_easy_setopt(easy, CURLOPT_USERAGENT, "tandem/" TANDEM_VERSION);
     if (call->http->wants_gzip) {
         (void)curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "gzip");
