@@ -115,6 +115,7 @@ say "and no YAML is made up" [ ! -s "$work/out" ]
 
 # ---- A recommender that starts ----
 
+: >"$work/up.out"
 "$tandem" up --quiet --controllers none --listen 127.0.0.1:0 --kubeconfig "$work/k" >"$work/up.out" 2>&1 &
 running="$running $!"
 soon 10 grep -q 'stop ' "$work/up.out"
