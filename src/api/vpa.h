@@ -109,6 +109,9 @@ struct td_vpa_condition {
     struct td_instant last_transition;
 };
 
+/* Is the condition there, and "True"? */
+bool td_vpa_condition_holds(const struct td_vpa_condition *conditions, size_t count, td_str type);
+
 struct td_vpa {
     struct td_meta meta;
     bool has_target;

@@ -42,6 +42,16 @@ static const td_str *decode_strings(struct td_arena *arena, const struct td_json
     return made;
 }
 
+bool td_vpa_condition_holds(const struct td_vpa_condition *conditions, size_t count, td_str type)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (td_str_equal(conditions[i].type, type)) {
+            return td_str_equal(conditions[i].status, TD_STR("True"));
+        }
+    }
+    return false;
+}
+
 td_str td_vpa_mode_name(enum td_vpa_mode mode)
 {
     static const td_str names[] = {

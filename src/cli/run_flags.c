@@ -92,6 +92,9 @@ static const struct flag_row flag_rows[] = {
     {"estimator", FLAG_TEXT, AT_R(estimator), 0, 0, NULL,
      "of VPAs without the annotation `tandem.dev/estimator`: `upstream`, `adaptive`, "
      "`adaptive-careful`, `adaptive-frugal`"},
+    {"min-confidence-to-apply", FLAG_DOUBLE, AT_R(min_confidence), 0, 0, NULL,
+     "days of history below which a recommendation is given but not applied (condition "
+     "`LowConfidence`)"},
     {"recommendation-margin-fraction", FLAG_DOUBLE, AT_R(config.margin_fraction), 0, 0, NULL,
      "added to what is used"},
     {"pod-recommendation-min-cpu-millicores", FLAG_DOUBLE, AT_R(config.pod_min_cpu_milli), 0, 0,
@@ -197,8 +200,6 @@ static const struct flag_row flag_rows[] = {
     {"in-place-ignores-eviction-requirements", FLAG_BOOL,
      AT_U(config.in_place_ignores_requirements), 0, 0, NULL,
      "evictionRequirements are about evictions only"},
-    {"min-confidence-to-apply", FLAG_DOUBLE, AT_U(config.min_confidence), 0, 0, NULL,
-     "days of history below which nothing is applied"},
     {"use-admission-controller-status", FLAG_BOOL, AT_U(uses_lease), 0, 0, NULL,
      "nothing is evicted while the webhook's lease is old"},
     {"admission-controller-status-lease-name", FLAG_TEXT, AT_U(lease_name), 0, 0, NULL,

@@ -208,6 +208,9 @@ static void pod_apply_vpa(struct hook_review *review, const struct td_vertical_p
         .warns_of_limit_range = options->warns_of_limit_range,
     };
     struct td_pod_patch patch;
+    if (td_vpa_condition_holds(vpa->conditions, vpa->condition_count, TD_STR("LowConfidence"))) {
+        return;
+    }
     if (td_pod_patch(review->arena, &input, &patch, NULL) != TD_OK) {
         hook_review_undecided(review, "no-patch");
         return;

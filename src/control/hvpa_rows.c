@@ -97,16 +97,6 @@ void hvpa_rows_recall(struct hvpa_tick *tick)
 
 /* ---- The vertical verdict ---- */
 
-static bool vertical_is(const struct td_vpa_condition *conditions, size_t count, td_str type)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (td_str_equal(conditions[i].type, type)) {
-            return td_str_equal(conditions[i].status, TD_STR("True"));
-        }
-    }
-    return false;
-}
-
 /* All conditions are looked at, in whatever order they are (2.2). */
 void hvpa_rows_judge(struct hvpa_tick *tick, const struct td_vpa_condition *conditions,
                      size_t count)
@@ -117,13 +107,13 @@ void hvpa_rows_judge(struct hvpa_tick *tick, const struct td_vpa_condition *cond
     tick->vertical_reason = TD_STR_EMPTY;
     tick->input.is_vertical_valid = false;
     for (size_t i = 0; i < sizeof(spoilers) / sizeof(spoilers[0]); i++) {
-        if (vertical_is(conditions, count, spoilers[i])) {
+        if (td_vpa_condition_holds(conditions, count, spoilers[i])) {
             tick->vertical_reason = spoilers[i];
             return;
         }
     }
     if (tick->recommendation.container_count == 0 ||
-        !vertical_is(conditions, count, TD_STR("RecommendationProvided"))) {
+        !td_vpa_condition_holds(conditions, count, TD_STR("RecommendationProvided"))) {
         tick->vertical_reason = TD_STR("NoRecommendation");
         return;
     }

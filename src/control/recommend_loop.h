@@ -37,6 +37,7 @@ struct td_recommend_options {
     size_t writes_max;                  /* --update-worker-count */
     struct td_resource_list global_max; /* --container-recommendation-max-allowed-* */
     struct td_resource_list pod_max;    /* --pod-recommendation-max-allowed-* */
+    double min_confidence;              /* --min-confidence-to-apply; 0: none */
     td_str estimator;                   /* default of VPAs without the annotation */
     td_str namespace;                   /* whose metrics and checkpoints are read; empty: of all */
     td_str vpa_namespace;               /* --vpa-object-namespace: the only one asked about */

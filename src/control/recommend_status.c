@@ -89,6 +89,23 @@ static td_str status_hook_trouble(const struct td_recommend_loop *loop, struct t
     return options->get_hook_trouble ? options->get_hook_trouble(options->context) : TD_STR_EMPTY;
 }
 
+/* Which container keeps the recommendation from being applied yet; empty: none does. */
+static td_str status_unsure(const struct td_recommend_loop *loop, struct td_arena *arena,
+                            const struct td_vpa_status *status)
+{
+    double least = loop->options.min_confidence;
+    for (size_t i = 0; i < status->recommendation.container_count && status->accounts; i++) {
+        if (!td_confidence_allows(&status->accounts[i], least)) {
+            td_str name = status->recommendation.containers[i].container_name;
+            return td_arena_format(arena,
+                                   "container %.*s: fewer than %.3g days of history; not applied "
+                                   "until then",
+                                   TD_STR_ARG(name), least);
+        }
+    }
+    return TD_STR_EMPTY;
+}
+
 static void status_conditions(struct td_recommend_loop *loop, struct td_arena *arena,
                               struct recommend_vpa *vpa, const struct td_vpa *object,
                               struct td_vpa_status *status)
@@ -105,6 +122,9 @@ static void status_conditions(struct td_recommend_loop *loop, struct td_arena *a
                             now);
     td_vpa_status_condition(status, TD_STR("MetricsStale"), stale.len > 0,
                             TD_STR("NoRecentMetrics"), stale, now);
+    td_str unsure = status_unsure(loop, arena, status);
+    td_vpa_status_condition(status, TD_STR("LowConfidence"), unsure.len > 0, TD_STR("ShortHistory"),
+                            unsure, now);
     recommend_tally_stale(loop, stale.len > 0);
 }
 

@@ -43,7 +43,6 @@ struct td_updater_config {
     bool requirements_count_off;      /* containers of mode Off too, as upstream; for comparisons */
     bool warns_of_limit_range;        /* --pod-level-container-limitrange=warn: such pods do come
                                          back from an eviction */
-    double min_confidence;            /* --min-confidence-to-apply; 0: none */
     const td_str *ignored_namespaces; /* --ignored-vpa-object-namespaces */
     size_t ignored_namespace_count;
 };
@@ -67,10 +66,6 @@ struct td_updater_input {
     void *context;
     /* LimitRanges of a namespace. */
     const struct td_limit_ranges *(*get_limits)(void *context, td_str namespace);
-    /* How sure a recommendation is, in confidence intervals; negative: not known, which never holds
-     * back. NULL: nobody knows. An OOM is reason enough to act (td_confidence_allows); whoever
-     * knows of one answers INFINITY. */
-    double (*get_confidence)(void *context, const struct td_vpa *vpa);
     const struct td_resource_list *largest_node; /* allocatable; NULL: --cap-to-node is off */
 };
 

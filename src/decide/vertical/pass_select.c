@@ -282,26 +282,15 @@ static size_t drop_boosted(struct td_updater_pass *pass, const struct td_updater
     return count;
 }
 
-static bool is_unsure(const struct td_updater_pass *pass, const struct td_vpa *vpa,
-                      double *ret_confidence)
+/* Does its recommender say that what it recommends must wait? Then `ret` is the rule. */
+static bool is_told_to_wait(const struct td_vpa *vpa, enum td_updater_rule *ret)
 {
-    const struct td_updater_input *input = &pass->input;
-    if (input->config->min_confidence <= 0 || !input->get_confidence) {
-        return false;
+    if (td_vpa_condition_holds(vpa->conditions, vpa->condition_count, TD_STR("MetricsStale"))) {
+        *ret = TD_RULE_METRICS_STALE;
+        return true;
     }
-    *ret_confidence = input->get_confidence(input->context, vpa);
-    return *ret_confidence >= 0 && *ret_confidence < input->config->min_confidence;
-}
-
-/* Does its recommender say that what it recommends is not fresh? */
-static bool is_stale(const struct td_vpa *vpa)
-{
-    for (size_t i = 0; i < vpa->condition_count; i++) {
-        if (td_str_equal(vpa->conditions[i].type, TD_STR("MetricsStale"))) {
-            return td_str_equal(vpa->conditions[i].status, TD_STR("True"));
-        }
-    }
-    return false;
+    *ret = TD_RULE_LOW_CONFIDENCE;
+    return td_vpa_condition_holds(vpa->conditions, vpa->condition_count, TD_STR("LowConfidence"));
 }
 
 void td_updater_select(struct td_updater_pass *pass, struct td_updater_job *job)
@@ -321,7 +310,7 @@ void td_updater_select(struct td_updater_pass *pass, struct td_updater_job *job)
         .now = input->now,
     };
     td_restriction_init(&job->restriction, &restriction);
-    double confidence = 0;
+    enum td_updater_rule wait;
     if (vpa->mode == TD_VPA_OFF || vpa->mode == TD_VPA_INITIAL) {
         td_updater_note(pass, job, NULL, NULL, TD_RULE_MODE, 0, TD_STR_EMPTY);
         return;
@@ -330,14 +319,8 @@ void td_updater_select(struct td_updater_pass *pass, struct td_updater_job *job)
         td_updater_note(pass, job, NULL, NULL, TD_RULE_GATE_OFF, 0, TD_STR_EMPTY);
         return;
     }
-    if (is_stale(vpa)) {
-        td_updater_note(pass, job, NULL, NULL, TD_RULE_METRICS_STALE, 0, TD_STR_EMPTY);
-        return;
-    }
-    if (is_unsure(pass, vpa, &confidence)) {
-        td_updater_notes_add(&pass->notes, &(struct td_updater_note){.vpa = vpa,
-                                                                     .rule = TD_RULE_LOW_CONFIDENCE,
-                                                                     .confidence = confidence});
+    if (is_told_to_wait(vpa, &wait)) {
+        td_updater_note(pass, job, NULL, NULL, wait, 0, TD_STR_EMPTY);
         return;
     }
     const struct td_vertical_pod **pods =

@@ -101,9 +101,6 @@ void td_updater_note_write(const struct td_updater_note *note, struct td_buf *ou
     if (note->has_group && is_about_group(note->rule)) {
         write_group(note, out);
     }
-    if (note->rule == TD_RULE_LOW_CONFIDENCE) {
-        (void)td_buf_append_format(out, " (confidence %.3g)", note->confidence);
-    }
     if (note->detail.len > 0) {
         (void)td_buf_append_format(out, ": %.*s", TD_STR_ARG(note->detail));
     }
@@ -179,10 +176,6 @@ struct td_json *td_updater_note_json(struct td_arena *arena, const struct td_upd
     }
     if (note->has_answer) {
         td_json_set(arena, object, TD_STR("change"), answer_json(arena, note));
-    }
-    if (note->rule == TD_RULE_LOW_CONFIDENCE) {
-        td_json_set(arena, object, TD_STR("confidence"),
-                    td_json_new_double(arena, note->confidence));
     }
     if (note->until != 0) {
         char text[TD_TIME_TEXT_BYTES];

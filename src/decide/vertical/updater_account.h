@@ -24,7 +24,7 @@ enum td_updater_rule {
     TD_RULE_RESIZE_IMPOSSIBLE, /* the node cannot take it, or nothing would be written */
     TD_RULE_MODE,              /* Off and Initial do not touch running pods */
     TD_RULE_GATE_OFF,          /* mode InPlace without its gate */
-    TD_RULE_LOW_CONFIDENCE,    /* --min-confidence-to-apply */
+    TD_RULE_LOW_CONFIDENCE,    /* condition LowConfidence */
     TD_RULE_METRICS_STALE,     /* condition MetricsStale */
     TD_RULE_NO_RECOMMENDATION,
     TD_RULE_BOOSTED,          /* its startup boost lasts */
@@ -54,10 +54,9 @@ struct td_updater_note {
     int64_t initiated;
     bool has_answer;
     struct td_update_answer answer;
-    double threshold;  /* --pod-update-threshold */
-    double confidence; /* LOW_CONFIDENCE */
-    td_time until;     /* when the rule no longer holds; 0: not known */
-    td_str detail;     /* what the server or the group's controller said; may be empty */
+    double threshold; /* --pod-update-threshold */
+    td_time until;    /* when the rule no longer holds; 0: not known */
+    td_str detail;    /* what the server or the group's controller said; may be empty */
 };
 
 struct td_updater_notes {

@@ -366,47 +366,32 @@ static void test_pass_checks_requirements_before_the_fallback(void **unused)
     stage_done(&stage);
 }
 
-/* Without enough confidence nothing is done; an unknown one does not hold back. */
-static void test_pass_waits_for_confidence(void **unused)
+/* A recommendation whose recommender says that it rests on too little, or on old metrics, is not
+ * carried out. */
+static void test_pass_waits_when_the_recommender_says_so(void **unused)
 {
     (void)unused;
     static const struct {
-        double least;
-        double confidence;
-        size_t done;
-    } rows[] = {{0, 0, 1}, {0.5, 0.4, 0}, {0.5, 0.5, 1}, {0.5, -1, 1}};
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct stage stage;
-        stage_init(&stage);
-        stage.config.min_confidence = rows[i].least;
-        stage.confidence = rows[i].confidence;
-        stage_add_web(&stage, 2);
-        add_replicas(&stage, "ReplicaSet", "web", 2);
-        assert_int_equal(stage_pass(&stage), rows[i].done);
-        assert_int_equal(stage_rule(&stage, NULL), rows[i].done ? -1 : TD_RULE_LOW_CONFIDENCE);
-        stage_done(&stage);
-    }
-}
-
-/* While the recommender says that its metrics are old nothing is done by them. */
-static void test_pass_does_nothing_by_old_metrics(void **unused)
-{
-    (void)unused;
-    static const struct {
+        td_str type;
         td_str status;
-        size_t done;
-    } rows[] = {{TD_STR_INIT("True"), 0}, {TD_STR_INIT("False"), 1}};
+        int rule; /* -1: it acts */
+    } rows[] = {
+        {TD_STR_INIT("MetricsStale"), TD_STR_INIT("True"), TD_RULE_METRICS_STALE},
+        {TD_STR_INIT("MetricsStale"), TD_STR_INIT("False"), -1},
+        {TD_STR_INIT("LowConfidence"), TD_STR_INIT("True"), TD_RULE_LOW_CONFIDENCE},
+        {TD_STR_INIT("LowConfidence"), TD_STR_INIT("False"), -1},
+        {TD_STR_INIT("RecommendationProvided"), TD_STR_INIT("True"), -1},
+    };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct stage stage;
         stage_init(&stage);
         struct td_vpa *vpa = stage_add_web(&stage, 2);
-        const struct td_vpa_condition condition = {.type = TD_STR("MetricsStale"),
-                                                   .status = rows[i].status};
+        const struct td_vpa_condition condition = {.type = rows[i].type, .status = rows[i].status};
         vpa->conditions = &condition;
         vpa->condition_count = 1;
         add_replicas(&stage, "ReplicaSet", "web", 2);
-        assert_int_equal(stage_pass(&stage), rows[i].done);
-        assert_int_equal(stage_rule(&stage, NULL), rows[i].done ? -1 : TD_RULE_METRICS_STALE);
+        assert_int_equal(stage_pass(&stage), rows[i].rule < 0 ? 1 : 0);
+        assert_int_equal(stage_rule(&stage, NULL), rows[i].rule);
         stage_done(&stage);
     }
 }
@@ -577,8 +562,7 @@ int main(void)
         cmocka_unit_test(test_pass_waits_for_age_inside_the_range),
         cmocka_unit_test(test_pass_falls_back_to_eviction),
         cmocka_unit_test(test_pass_checks_requirements_before_the_fallback),
-        cmocka_unit_test(test_pass_waits_for_confidence),
-        cmocka_unit_test(test_pass_does_nothing_by_old_metrics),
+        cmocka_unit_test(test_pass_waits_when_the_recommender_says_so),
         cmocka_unit_test(test_pass_resumes_where_the_rate_limit_stopped_it),
         cmocka_unit_test(test_pass_rests_at_a_raised_pod_request),
         cmocka_unit_test(test_pass_spares_pods_that_could_not_come_back),

@@ -43,7 +43,6 @@ struct stage {
     struct td_updater_state state;
     td_time now;
     td_time deadline;
-    double confidence;
     const struct td_limit_ranges *limits; /* of every namespace; NULL: none */
     enum td_updater_result evict_result;
     enum td_updater_result resize_result;
@@ -68,7 +67,7 @@ static inline struct td_json *stage_json(struct stage *stage, const char *text)
 
 static inline void stage_init(struct stage *stage)
 {
-    *stage = (struct stage){.now = STAGE_NOW, .confidence = -1};
+    *stage = (struct stage){.now = STAGE_NOW};
     td_arena_init(&stage->arena, SIZE_MAX);
     stage->config = td_updater_config_default();
     stage->gates = (struct td_vpa_gates){
@@ -237,12 +236,6 @@ static inline const struct td_limit_ranges *stage_limits(void *context, td_str n
     return ((struct stage *)context)->limits;
 }
 
-static inline double stage_confidence(void *context, const struct td_vpa *vpa)
-{
-    (void)vpa;
-    return ((struct stage *)context)->confidence;
-}
-
 static inline void stage_record(struct stage *stage, const struct td_updater_action *action)
 {
     struct stage_call *call = &stage->calls[stage->call_count++];
@@ -269,7 +262,6 @@ static inline size_t stage_pass(struct stage *stage)
         .state = &stage->state,
         .context = stage,
         .get_limits = stage_limits,
-        .get_confidence = stage_confidence,
     };
     struct td_updater_pass pass;
     struct td_error err = TD_ERROR_INIT;
