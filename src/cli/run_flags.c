@@ -56,6 +56,8 @@ static const struct flag_row flag_rows[] = {
     {"address", FLAG_TEXT, AT(address), 0, 0, NULL,
      "of `/metrics`, `/healthz`, `/livez`, `/readyz`, `/health-check`; `:8942` is every interface, "
      "empty none; unset, a free port when 8942 is taken"},
+    {"cap-to-node", FLAG_BOOL, AT_C(caps_to_node), 0, 0, NULL,
+     "no pod is made larger than the largest node; needs `nodes` `list,watch`"},
     {"vpa-object-namespace", FLAG_TEXT, AT_C(vpa_namespace), 0, 0, NULL,
      "VPAs of this namespace only; empty: of all"},
     {"ignored-vpa-object-namespaces", FLAG_TEXT, AT(ignored_text), 0, 0, NULL,

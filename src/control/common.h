@@ -35,5 +35,6 @@ struct td_control {
     bool hvpa_gate;               /* Hvpa */
     bool selection_strategy_gate; /* HPASelectionStrategy */
     bool scale_to_zero_gate;      /* HPAScaleToZero */
+    bool caps_to_node;            /* --cap-to-node: no pod larger than the largest node */
     uint64_t seed;
 };

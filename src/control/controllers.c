@@ -461,6 +461,7 @@ static int one_make(struct td_controllers *all, enum td_controller_kind kind, st
         .hvpa_gate = all->options.hvpa_gate,
         .selection_strategy_gate = all->options.selection_strategy_gate,
         .scale_to_zero_gate = all->options.horizontal.config.can_scale_to_zero,
+        .caps_to_node = all->options.caps_to_node,
         .seed = all->options.seed + (uint64_t)kind,
     };
     int code = row->make(all, &control, err);
@@ -476,10 +477,11 @@ static void controllers_want(const struct td_controllers_options *options,
     static const unsigned limits = 1u << TD_SIGHT_LIMIT_RANGES;
     static const unsigned hpas = 1u << TD_SIGHT_HPAS | 1u << TD_SIGHT_OWN_HPAS;
     static const unsigned hvpas = 1u << TD_SIGHT_HVPAS;
+    const unsigned nodes = options->caps_to_node ? 1u << TD_SIGHT_NODES : 0;
     const unsigned wanted[TD_CONTROLLER_COUNT] = {
         [TD_CONTROLLER_RECOMMENDER] = pods | vpas | hvpas | 1u << TD_SIGHT_CHECKPOINTS,
-        [TD_CONTROLLER_UPDATER] = pods | vpas | limits,
-        [TD_CONTROLLER_ADMISSION] = vpas | limits | hvpas | 1u << TD_SIGHT_OWN_HPAS,
+        [TD_CONTROLLER_UPDATER] = pods | vpas | limits | nodes,
+        [TD_CONTROLLER_ADMISSION] = vpas | limits | hvpas | nodes | 1u << TD_SIGHT_OWN_HPAS,
         [TD_CONTROLLER_HORIZONTAL] = pods | hpas | hvpas,
         [TD_CONTROLLER_HVPA] = pods | vpas | hpas | hvpas | limits | 1u << TD_SIGHT_NODES,
     };

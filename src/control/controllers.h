@@ -56,6 +56,7 @@ struct td_controllers_options {
     struct td_vpa_gates gates;
     bool hvpa_gate;
     bool selection_strategy_gate;
+    bool caps_to_node;
     uint64_t seed;
 };
 

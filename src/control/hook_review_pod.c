@@ -206,6 +206,9 @@ static void pod_apply_vpa(struct hook_review *review, const struct td_vertical_p
         .gates = options->control.gates,
         .max_cpu_boost = options->max_cpu_boost,
         .warns_of_limit_range = options->warns_of_limit_range,
+        .largest_node = options->control.caps_to_node
+                            ? td_sight_largest_node(options->control.sight, review->arena)
+                            : NULL,
     };
     struct td_pod_patch patch;
     if (td_vpa_condition_holds(vpa->conditions, vpa->condition_count, TD_STR("LowConfidence"))) {

@@ -136,6 +136,10 @@ const struct td_workload_source *td_sight_source(struct td_sight *sight);
  * What cannot be read is left out and said in the log once. */
 const struct td_limit_ranges *td_sight_limits(struct td_sight *sight, td_str namespace);
 
+/* What the largest node offers, in the arena; NULL: nodes are not looked at, or there are none. */
+const struct td_resource_list *td_sight_largest_node(struct td_sight *sight,
+                                                     struct td_arena *arena);
+
 /* The group, version and plural that serve a kind, by discovery, number `index` of them in its
  * order; TD_BUSY: asked for, TD_NOT_FOUND with upstream's words. */
 struct td_sight_resource {

@@ -41,7 +41,10 @@ struct td_sight {
     struct td_map namespaces; /* of pods: struct td_sight_namespace */
     bool is_indexed;          /* pods by labels too */
     struct td_sight_labels labels;
-    struct td_map limits; /* by namespace: struct td_sight_limits */
+    struct td_map limits;      /* by namespace: struct td_sight_limits */
+    int64_t largest_cpu_milli; /* sight_nodes.c; 0: no node is known */
+    int64_t largest_memory;
+    td_time largest_found;
     struct td_sight_asked *asked;
     struct td_workload_source source;
     struct {

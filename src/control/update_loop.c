@@ -250,6 +250,9 @@ static int update_open(struct td_update_loop *loop, struct update_part *part)
         .context = loop,
         .get_limits = update_limits,
     };
+    if (loop->options.control.caps_to_node) {
+        input.largest_node = td_sight_largest_node(loop->options.control.sight, &loop->arena);
+    }
     part->state.evictions = loop->evictions;
     part->state.resizes = loop->resizes;
     struct td_error err = TD_ERROR_INIT;

@@ -12,6 +12,7 @@
 
 #include "control/sight.h"
 #include "decide/vertical/limitrange.h"
+#include "decide/vertical/resourcelist.h"
 #include "support/control_bed.h"
 
 static const char deployment[] =
@@ -132,6 +133,32 @@ static void test_limits_follow_their_objects(void **state)
     sight_bed_done(&s);
 }
 
+/* Much of one resource alone makes no large node. */
+static void test_the_largest_node_is_found(void **state)
+{
+    (void)state;
+    static const char *const nodes[] = {
+        "{'metadata':{'name':'wide'},'status':{'allocatable':{'cpu':'400','memory':'8Gi'}}}",
+        "{'metadata':{'name':'deep'},'status':{'allocatable':{'cpu':'4','memory':'4000Gi'}}}",
+        "{'metadata':{'name':'large'},'status':{'allocatable':{'cpu':'200','memory':'2000Gi'}}}",
+        "{'metadata':{'name':'odd'},'status':{'allocatable':{'cpu':'500'}}}",
+    };
+    struct sight_bed s;
+    sight_bed_init(&s);
+    for (size_t i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++) {
+        control_bed_create(&s.c, "/api/v1/nodes", nodes[i]);
+    }
+    control_bed_run(&s.c, 2 * TD_MINUTE);
+    td_auto_arena arena;
+    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    const struct td_resource_list *offered = td_sight_largest_node(s.sight, &arena);
+    assert_non_null(offered);
+    assert_int_equal(td_quantity_milli(td_resource_list_get(offered, TD_STR("cpu"))), 200000);
+    assert_int_equal(td_quantity_value(td_resource_list_get(offered, TD_STR("memory"))),
+                     INT64_C(2000) << 30);
+    sight_bed_done(&s);
+}
+
 static void test_owners_are_walked_to_the_top(void **state)
 {
     (void)state;
@@ -224,6 +251,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pods_are_cut_down_and_found_by_namespace),
         cmocka_unit_test(test_limits_follow_their_objects),
+        cmocka_unit_test(test_the_largest_node_is_found),
         cmocka_unit_test(test_owners_are_walked_to_the_top),
         cmocka_unit_test(test_kinds_and_scales_are_asked_for_and_remembered),
     };
