@@ -250,6 +250,12 @@ static bool glance_is_synced(const struct td_glance *glance)
     return true;
 }
 
+/* Nothing has failed, or what the cache tries again anyway: a server that is busy or behind. */
+static bool glance_may_pass(int code)
+{
+    return code == TD_OK || code == TD_TIMEOUT || code == TD_BUSY || code == TD_GONE;
+}
+
 /* What stands in the way for good. */
 static int glance_trouble(const struct td_glance *glance, bool is_late, struct td_error *err)
 {
@@ -257,7 +263,7 @@ static int glance_trouble(const struct td_glance *glance, bool is_late, struct t
         const struct td_cache *cache = td_sight_cache(glance->sight, (enum td_sight_kind)kind);
         const struct td_error *trouble = td_cache_trouble(cache);
         if (td_cache_is_synced(cache) || glance_is_absent(glance, kind) ||
-            (trouble->code == TD_OK && !is_late)) {
+            (glance_may_pass(trouble->code) && !is_late)) {
             continue;
         }
         return td_error_set(err, trouble->code == TD_OK ? TD_TIMEOUT : trouble->code, "%s: %s",
