@@ -30,6 +30,7 @@ struct recommend_bed {
     struct td_tally *tally;
     struct td_events *events;
     struct td_recommend_loop *loop;
+    double min_confidence; /* from the next start on */
     bool is_stopped;
 };
 
@@ -59,6 +60,7 @@ static void recommend_bed_start(struct recommend_bed *r)
         .checkpoints_gc_interval = 10 * TD_MINUTE,
         .checkpoints_timeout = TD_MINUTE,
         .writes_max = 10,
+        .min_confidence = r->min_confidence,
     };
     assert_int_equal(td_recommend_loop_new(&options, &r->loop, &err), TD_OK);
     td_sight_start(r->sight);
@@ -174,6 +176,27 @@ static void test_use_becomes_a_recommendation_and_a_checkpoint(void **state)
                            "has_recommendation=\"true\",api=\"v1\",matches_pods=\"true\","
                            "unsupported_config=\"false\"} 1\n"));
     assert_non_null(strstr(td_buf_str(&text).ptr, "vpa_recommender_execution_latency_seconds"));
+    recommend_bed_done(&r);
+}
+
+/* Asked for a day of history, the recommender recommends before that and says that it is early. */
+static void test_a_short_history_is_said_where_it_matters(void **state)
+{
+    (void)state;
+    struct recommend_bed r;
+    recommend_bed_init(&r);
+    recommend_bed_deploy(&r, "web", "300m,200Mi", "");
+    recommend_bed_vpa(&r, "web", "web", "");
+    control_bed_run(&r.c, 10 * TD_MINUTE);
+    assert_int_equal(recommend_bed_condition(&r, "web", "LowConfidence").len, 0);
+    recommend_bed_stop(&r);
+    r.min_confidence = 0.5;
+    recommend_bed_start(&r);
+    control_bed_run(&r.c, 10 * TD_MINUTE);
+    assert_true(recommend_bed_target(&r, "web", "cpu").len > 0);
+    assert_true(recommend_bed_condition(&r, "web", "LowConfidence").len > 0);
+    control_bed_run(&r.c, 16 * TD_HOUR);
+    assert_int_equal(recommend_bed_condition(&r, "web", "LowConfidence").len, 0);
     recommend_bed_done(&r);
 }
 
@@ -407,6 +430,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_use_becomes_a_recommendation_and_a_checkpoint),
+        cmocka_unit_test(test_a_short_history_is_said_where_it_matters),
         cmocka_unit_test(test_a_restart_keeps_what_was_learnt),
         cmocka_unit_test(test_an_oom_is_written_at_once_and_outlives_a_crash),
         cmocka_unit_test(test_an_eviction_for_want_of_memory_outlives_a_pause),
