@@ -170,6 +170,8 @@ stop() {
 vpa=/apis/autoscaling.k8s.io/v1/namespaces/shop/verticalpodautoscalers/web
 # One sample an hour: 390m, and 780m in two of five hours; 700 MB. With the margin of 15 % and the width of a bucket.
 recommends() { api "$vpa" | grep -q '"target":{"cpu":"9[0-9][0-9]m","memory":"8[0-9]*"'; }
+checkpoints=/apis/autoscaling.k8s.io/v1/namespaces/shop/verticalpodautoscalercheckpoints
+keeps_days() { api "$checkpoints/web-web" | grep '"firstSampleStart":"' | grep -qv "\"firstSampleStart\":\"$(date -u +%Y-%m-%d)"; }
 counts() { curl --silent --max-time 5 "$metrics/metrics" | grep -q "^$1$"; }
 
 check "an address that is none" 2 '' "^tandem: run: .*--prometheus-address: 'ftp': the scheme must be" run --prometheus-address ftp://h \
@@ -185,6 +187,7 @@ start --prometheus-address "$prometheus"
 say "the first recommendation knows eight days" soon 20 recommends
 say "which is counted" counts 'tandem_recommender_history_reads_total{is_error="false"} 1'
 say "and told" grep -q 'history was read from Prometheus containers=2 pods_gone=1 samples=3[0-9][0-9]' "$work/run.err"
+say "and kept" soon 20 keeps_days
 stop
 # Now the checkpoint has it all.
 start --storage checkpoint --prometheus-address http://127.0.0.1:1

@@ -184,7 +184,7 @@ class Cluster(Program, Api):
     """A local cluster without controllers, which measures every second."""
 
     def __init__(self, *args):
-        scenario = os.path.join(work, "scenario.yaml")
+        scenario = os.path.join(work, "scenario-%d.yaml" % next(numbers))
         with open(scenario, "w") as file:
             file.write("{apiVersion: sim.tandem.dev/v1, kind: Scenario, metadata: {name: never}, spec: {metrics: {resolution: 1s}}}\n")
         self.kubeconfig = os.path.join(work, "kubeconfig-%d" % next(numbers))
