@@ -158,7 +158,7 @@ void recommend_read_checkpoints(struct td_recommend_loop *loop)
 /* ---- Writing ---- */
 
 struct checkpoint_write {
-    struct td_recommend_loop *loop;
+    struct recommend_write base;
     td_str vpa; /* key; owned */
     td_str container;
     td_str ns;
@@ -168,8 +168,9 @@ struct checkpoint_write {
     bool is_urgent; /* it knows of an OOM that no checkpoint knows of */
 };
 
-static void write_free(struct checkpoint_write *write)
+static void write_free(struct recommend_write *base)
 {
+    struct checkpoint_write *write = (struct checkpoint_write *)base;
     td_text_free(write->vpa);
     td_text_free(write->container);
     td_text_free(write->ns);
@@ -180,11 +181,11 @@ static void write_free(struct checkpoint_write *write)
 
 static void write_remember(struct checkpoint_write *write)
 {
-    struct recommend_vpa *vpa = td_map_get(&write->loop->vpas, write->vpa);
+    struct recommend_vpa *vpa = td_map_get(&write->base.loop->vpas, write->vpa);
     if (!vpa) {
         return;
     }
-    vpa->checkpointed = recommend_now(write->loop);
+    vpa->checkpointed = recommend_now(write->base.loop);
     void *hash = (void *)(uintptr_t)write->hash;
     if (td_map_has(&vpa->saved, write->container)) {
         /* The key stays the one that the map owns. */
@@ -206,10 +207,10 @@ static void write_remember(struct checkpoint_write *write)
 /* What cannot wait is tried again before the next whole pass. */
 static void write_again(const struct checkpoint_write *write)
 {
-    struct recommend_vpa *vpa = td_map_get(&write->loop->vpas, write->vpa);
+    struct recommend_vpa *vpa = td_map_get(&write->base.loop->vpas, write->vpa);
     if (vpa && write->is_urgent) {
         vpa->is_urgent = true;
-        td_timer_set(write->loop->urgent, TD_RECOMMEND_URGENT_MS * TD_MILLISECOND);
+        td_timer_set(write->base.loop->urgent, TD_RECOMMEND_URGENT_MS * TD_MILLISECOND);
     }
 }
 
@@ -218,9 +219,10 @@ static void write_done(void *context, const struct td_client_reply *reply);
 static void write_send(struct checkpoint_write *write, const struct td_client_request *request)
 {
     struct td_client_request sent = *request;
-    sent.flow = write->loop->options.control.flow;
+    sent.flow = write->base.loop->options.control.flow;
     sent.is_idempotent = true;
-    (void)td_client_send(write->loop->options.control.client, &sent, write_done, write);
+    write->base.call =
+        td_client_send(write->base.loop->options.control.client, &sent, write_done, write);
 }
 
 /* There is none yet: the whole object is made instead. */
@@ -243,7 +245,7 @@ static bool write_create(struct checkpoint_write *write)
 static void write_done(void *context, const struct td_client_reply *reply)
 {
     struct checkpoint_write *write = context;
-    struct td_recommend_loop *loop = write->loop;
+    struct td_recommend_loop *loop = write->base.loop;
     if (reply->code == TD_NOT_FOUND && write_create(write)) {
         return;
     }
@@ -254,8 +256,7 @@ static void write_done(void *context, const struct td_client_reply *reply)
                     TD_LOG_S("name", write->name), TD_LOG_C("error", reply->err.message));
         write_again(write);
     }
-    write_free(write);
-    loop->writes--;
+    recommend_write_end(&write->base);
     recommend_wake(loop);
 }
 
@@ -345,7 +346,6 @@ static void checkpoint_write_one(struct td_recommend_loop *loop, struct td_arena
     }
     struct checkpoint_write *write = td_alloc_zero(1, sizeof(*write));
     *write = (struct checkpoint_write){
-        .loop = loop,
         .vpa = td_text_copy(vpa->key),
         .container = td_text_copy(stored->checkpoint.container_name),
         .ns = td_text_copy(ns),
@@ -354,7 +354,7 @@ static void checkpoint_write_one(struct td_recommend_loop *loop, struct td_arena
         .hash = hash,
         .is_urgent = vpa->is_urgent,
     };
-    loop->writes++;
+    recommend_write_begin(loop, &write->base, write_free);
     write_send(write, &request);
 }
 

@@ -28,6 +28,28 @@ void recommend_wake(struct td_recommend_loop *loop)
     (void)td_queue_add(loop->work, TD_STR("pass"), NULL); /* one key always fits */
 }
 
+void recommend_write_begin(struct td_recommend_loop *loop, struct recommend_write *write,
+                           void (*release)(struct recommend_write *write))
+{
+    *write = (struct recommend_write){.loop = loop, .next = loop->first_write, .release = release};
+    if (write->next) {
+        write->next->previous = write;
+    }
+    loop->first_write = write;
+    loop->writes++;
+}
+
+void recommend_write_end(struct recommend_write *write)
+{
+    struct td_recommend_loop *loop = write->loop;
+    *(write->previous ? &write->previous->next : &loop->first_write) = write->next;
+    if (write->next) {
+        write->next->previous = write->previous;
+    }
+    write->release(write);
+    loop->writes--;
+}
+
 struct recommend_vpa *recommend_find(const struct td_recommend_loop *loop, td_str ns, td_str name)
 {
     td_auto_buf key;
@@ -500,6 +522,10 @@ void td_recommend_loop_free(struct td_recommend_loop *loop)
     }
     if (loop->page) {
         td_client_cancel(loop->page);
+    }
+    while (loop->first_write) {
+        td_client_cancel(loop->first_write->call);
+        recommend_write_end(loop->first_write);
     }
     recommend_history_free(loop);
     recommend_pods_done(loop);

@@ -116,6 +116,7 @@ struct td_recommend_loop {
     } turns; /* of this phase */
     size_t turn_at;
     size_t writes; /* under way */
+    struct recommend_write *first_write;
     struct td_measure_call *measure;
     struct td_client_call *page; /* of checkpoints */
     td_time phase_began;
@@ -166,6 +167,18 @@ void recommend_begin_stanzas(struct td_recommend_loop *loop);
 bool recommend_find_stanzas(struct td_recommend_loop *loop);
 
 /* ---- recommend_status.c ---- */
+
+/* A write of a status or a checkpoint under way: the first member of what its answer needs. */
+struct recommend_write {
+    struct td_recommend_loop *loop;
+    struct recommend_write *next;
+    struct recommend_write *previous;
+    struct td_client_call *call;
+    void (*release)(struct recommend_write *write); /* it and what it is part of */
+};
+void recommend_write_begin(struct td_recommend_loop *loop, struct recommend_write *write,
+                           void (*release)(struct recommend_write *write));
+void recommend_write_end(struct recommend_write *write);
 
 /* Computes the status of one VPA and sends it when it differs; counts itself among the writes. */
 void recommend_write_status(struct td_recommend_loop *loop, struct recommend_vpa *vpa);

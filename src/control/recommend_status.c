@@ -129,21 +129,26 @@ static void status_conditions(struct td_recommend_loop *loop, struct td_arena *a
 }
 
 struct status_write {
-    struct td_recommend_loop *loop;
+    struct recommend_write base;
     td_str key; /* owned */
 };
+
+static void status_free(struct recommend_write *base)
+{
+    struct status_write *write = (struct status_write *)base;
+    td_text_free(write->key);
+    td_free(write);
+}
 
 static void status_written(void *context, const struct td_client_reply *reply)
 {
     struct status_write *write = context;
-    struct td_recommend_loop *loop = write->loop;
+    struct td_recommend_loop *loop = write->base.loop;
     if (reply->code != TD_OK && reply->code != TD_NOT_FOUND) {
         td_log_line(loop->options.control.log, TD_LOG_WARN, "a status cannot be written",
                     TD_LOG_S("vpa", write->key), TD_LOG_C("error", reply->err.message));
     }
-    td_text_free(write->key);
-    td_free(write);
-    loop->writes--;
+    recommend_write_end(&write->base);
     recommend_wake(loop);
 }
 
@@ -175,11 +180,11 @@ static void status_send(struct td_recommend_loop *loop, struct td_arena *arena,
     request.flow = loop->options.control.flow;
     request.is_idempotent = true; /* the whole status, each time */
     struct status_write *write = td_alloc_zero(1, sizeof(*write));
-    write->loop = loop;
+    recommend_write_begin(loop, &write->base, status_free);
     write->key = td_text_copy(td_arena_format(
         arena, "%.*s/%.*s", TD_STR_ARG(object->meta.namespace), TD_STR_ARG(object->meta.name)));
-    loop->writes++;
-    (void)td_client_send(loop->options.control.client, &request, status_written, write);
+    write->base.call =
+        td_client_send(loop->options.control.client, &request, status_written, write);
 }
 
 /* The object as it is stored, and its status as it should be. */
