@@ -205,8 +205,8 @@ static void test_queries_are_counted_by_their_answers(void **state)
     static const char *const lines[] = {
         "vpa_recommender_prometheus_client_api_requests_count{code=\"200\",method=\"get\"} 1\n",
         "vpa_recommender_prometheus_client_api_requests_count{code=\"500\",method=\"get\"} 1\n",
-        "vpa_recommender_prometheus_client_api_requests_duration_seconds_count{code=\"200\","
-        "method=\"get\"} 1\n",
+        ("vpa_recommender_prometheus_client_api_requests_duration_seconds_count{code=\"200\","
+         "method=\"get\"} 1\n"),
     };
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
         assert_non_null(strstr(td_buf_str(&text).ptr, lines[i]));
