@@ -205,7 +205,7 @@ for one in ${BENCH_LIVE_SIDES:-peer tandem}; do
     side "$one"
     sed "s/^/# $one idle, busy: MiB, processor s a minute, requests a minute: /" "$work/$one.idle" "$work/$one.busy"
     echo "# $one acted on $(cat "$work/$one.updates") pods"
-    # On a slow machine a pass takes longer than its minute; less than a quarter of what was due means that there was nothing to do.
+    # On a slow machine a pass takes longer than its minute; less than half of what was due means that there was nothing to do.
     [ "$(cat "$work/$one.updates")" -ge $((count * busy / 120)) ] || { echo "broken: the busy window of $one was not busy"; status=1; }
 done
 [ -f "$work/tandem.idle" ] && [ -f "$work/peer.idle" ] || exit 0
