@@ -73,6 +73,9 @@ static void update_finish(struct td_update_loop *loop)
     td_arena_done(&loop->arena); /* until the next pass nobody needs it */
     loop->phase = UPDATE_IDLE;
     loop->last_pass = update_now(loop);
+    if (loop->is_running && loop->is_due) {
+        td_timer_set(loop->timer, 0); /* a pass that lasted an interval is followed by the next */
+    }
     update_settle(loop);
 }
 
@@ -396,8 +399,10 @@ static void update_tick(struct td_timer *timer, void *context)
     struct td_update_loop *loop = context;
     td_timer_set(timer, loop->options.interval);
     if (loop->phase != UPDATE_IDLE) {
-        return; /* the pass before goes on; its deadline is near */
+        loop->is_due = true; /* the pass before goes on; its deadline is near */
+        return;
     }
+    loop->is_due = false;
     loop->began = update_now(loop);
     if (loop->options.uses_lease) {
         update_read_lease(loop);

@@ -66,6 +66,7 @@ struct td_update_loop {
     struct td_timer *timer; /* of the interval */
     struct td_timer *pause; /* until an action may be done, or a source is asked again */
     bool is_running;
+    bool is_due; /* a tick found the pass before under way */
     enum update_phase phase;
     void (*stopped)(void *context);
     void *stopped_context;

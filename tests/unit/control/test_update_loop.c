@@ -31,6 +31,7 @@ struct update_bed {
     struct td_update_loop *update;
     const char *trouble;
     const char *exempt; /* namespace that the webhook leaves out; NULL: none */
+    td_duration proof;  /* how long it takes to see that pods are mutated */
     int stopped;
 };
 
@@ -44,6 +45,12 @@ static bool update_bed_is_exempt(void *context, td_str namespace)
 {
     const struct update_bed *u = context;
     return u->exempt && td_str_equal(namespace, td_str_from(u->exempt));
+}
+
+static bool update_bed_is_proved(void *context, td_duration since)
+{
+    const struct update_bed *u = context;
+    return td_clock_machine(td_loop_clock(u->c.bed.loop)) >= since + u->proof;
 }
 
 static void update_bed_init_gated(struct update_bed *u, bool uses_lease, bool in_place)
@@ -92,6 +99,7 @@ static void update_bed_init_gated(struct update_bed *u, bool uses_lease, bool in
         .lease_timeout = TD_MINUTE,
         .get_trouble = update_bed_trouble,
         .is_exempt = update_bed_is_exempt,
+        .is_proved = update_bed_is_proved,
         .context = u,
     };
     assert_int_equal(td_recommend_loop_new(&recommend, &u->recommend, &err), TD_OK);
@@ -307,6 +315,22 @@ static void test_what_requirements_withhold_is_told_once(void **state)
     update_bed_done(&u);
 }
 
+/* A pass whose time is over before its work: the next follows it at once, not an interval later. */
+static void test_a_pass_that_used_up_its_time_is_followed_by_the_next(void **state)
+{
+    (void)state;
+    struct update_bed u;
+    update_bed_init(&u, false);
+    u.proof = 14 * TD_SECOND;
+    assert_int_equal(control_bed_patch(&u.c, "/apis/apps/v1/namespaces/default/deployments/web",
+                                       "{'spec':{'replicas':40}}"),
+                     200);
+    update_bed_vpa(&u, "Recreate");
+    control_bed_run(&u.c, 12 * TD_MINUTE);
+    assert_true(update_bed_count(&u, "vpa_updater_evicted_pods_total{") >= 10 * 60 / 15);
+    update_bed_done(&u);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -316,6 +340,7 @@ int main(void)
         cmocka_unit_test(test_what_no_node_has_is_not_asked_for_again),
         cmocka_unit_test(test_nothing_is_evicted_where_the_webhook_does_not_look),
         cmocka_unit_test(test_what_requirements_withhold_is_told_once),
+        cmocka_unit_test(test_a_pass_that_used_up_its_time_is_followed_by_the_next),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
