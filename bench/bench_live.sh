@@ -3,10 +3,11 @@
 # controller manager that runs nothing else), one after the other on equal control planes with the same 1,000 workloads of three pods,
 # each with a VPA and an HPA, the same usage at the same times and the default intervals. Usage: bench_live.sh BUILD
 #
-# Idle: usage stands still and every pod has what is recommended. Busy: memory leaves the bounds of every recommendation, so that the
-# updater has a pod of each workload to act on in each of its passes, half of them resized in place, half evicted and admitted anew; a window
-# with few updates is reported. The step has to be large: a pod younger than 12 hours is updated only outside the bounds, and with
-# minutes of history the lower one is half of what is used and the upper one out of reach.
+# Idle: usage stands still and every pod has what is recommended. Busy: CPU of every pod moves every 15 s, and memory of every second
+# workload leaves the bounds of its recommendation, so that the updater has a pod of each of these to act on in each of its passes, half of
+# them resized in place, half evicted and admitted anew: as much as both sides can do in the time, so that both do the same; a window with
+# few updates is reported. The step has to be large: a pod younger than 12 hours is updated only outside the bounds, and with minutes of
+# history the lower one is half of what is used and the upper one out of reach.
 # Memory is resident, the mean of an idle and the highest of a busy window; processor time is of the whole process; requests are counted
 # by the API server, in its audit log. BENCH_LIVE_COUNT (1000) workloads, BENCH_LIVE_WARM (20), BENCH_LIVE_IDLE (60) and
 # BENCH_LIVE_BUSY (120) seconds of each window; BENCH_LIVE_SIDES ("peer tandem"); BENCH_LIVE_KEEP: where logs are left.
@@ -51,43 +52,46 @@ workloads() {
     while [ "$i" -lt "$count" ]; do
         mode=Recreate
         [ $((i % 2)) = 0 ] || mode=InPlaceOrRecreate
+        name=calm-$i
+        [ $((i / 2 % 2)) = 0 ] || name=step-$i
         cat <<END
 ---
 apiVersion: apps/v1
 kind: Deployment
-metadata: {name: app-$i, namespace: load}
+metadata: {name: $name, namespace: load}
 spec:
   replicas: 3
-  selector: {matchLabels: {app: app-$i}}
+  selector: {matchLabels: {app: $name}}
   template:
-    metadata: {labels: {app: app-$i}}
+    metadata: {labels: {app: $name}}
     spec:
       containers:
       - {name: main, image: none, resources: {requests: {cpu: 25m, memory: "262144000"}}}
 ---
 apiVersion: autoscaling/v2
 kind: HorizontalPodAutoscaler
-metadata: {name: app-$i, namespace: load}
+metadata: {name: $name, namespace: load}
 spec:
   minReplicas: 3
   maxReplicas: 6
-  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: app-$i}
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: $name}
   metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}}]
 ---
 apiVersion: autoscaling.k8s.io/v1
 kind: VerticalPodAutoscaler
-metadata: {name: app-$i, namespace: load}
+metadata: {name: $name, namespace: load}
 spec:
-  targetRef: {apiVersion: apps/v1, kind: Deployment, name: app-$i}
+  targetRef: {apiVersion: apps/v1, kind: Deployment, name: $name}
   updatePolicy: {updateMode: "$mode"}
 END
         i=$((i + $2))
     done
 }
 
-# usage CPU MEMORY: of every pod from now on
+# usage CPU MEMORY: of every pod from now on, MEMORY of those that step
 usage() {
-    echo "{\"default\": {\"cpu\": \"$1\", \"memory\": \"$2\"}}" >"$bed/usage.tmp"
+    echo "{\"default\": {\"cpu\": \"$1\", \"memory\": \"20Mi\"}," \
+        "\"pods\": [{\"namespace\": \"load\", \"pod\": \"step-*\", \"container\": \"main\", \"cpu\": \"$1\", \"memory\": \"$2\"}]}" >"$bed/usage.tmp"
     mv "$bed/usage.tmp" "$bed/usage.json"
 }
 
@@ -206,7 +210,7 @@ for one in ${BENCH_LIVE_SIDES:-peer tandem}; do
     sed "s/^/# $one idle, busy: MiB, processor s a minute, requests a minute: /" "$work/$one.idle" "$work/$one.busy"
     echo "# $one acted on $(cat "$work/$one.updates") pods"
     # On a slow machine a pass takes longer than its minute; less than half of what was due means that there was nothing to do.
-    [ "$(cat "$work/$one.updates")" -ge $((count * busy / 120)) ] || { echo "broken: the busy window of $one was not busy"; status=1; }
+    [ "$(cat "$work/$one.updates")" -ge $((count * busy / 240)) ] || { echo "broken: the busy window of $one was not busy"; status=1; }
 done
 [ -f "$work/tandem.idle" ] && [ -f "$work/peer.idle" ] || exit 0
 figure() { cut -d' ' -f"$2" "$work/$1"; }

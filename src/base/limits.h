@@ -113,13 +113,14 @@
 #define TD_CLIENT_ERROR_BYTES_MAX ((size_t)256 << 10) /* kept of a stream's refusal */
 #define TD_CLIENT_QUEUE_MAX ((size_t)1 << 16)         /* calls of one flow that wait or run */
 #define TD_CLIENT_IN_FLIGHT_MAX                                                                    \
-    ((size_t)64) /* calls at the server at one time; with the watches one HTTP/2 connection's */
+    ((size_t)32) /* calls at the server at one time, each on a connection of its own */
 #define TD_CLIENT_TRIES_MAX 8       /* of one call */
 #define TD_CLIENT_DEADLINE_MS 30000 /* of one call, when it names none */
 #define TD_CLIENT_PAUSE_MIN_MS 200  /* before the second try; doubles */
 #define TD_CLIENT_PAUSE_MAX_MS 10000
 #define TD_TRANSPORT_CONNECTIONS_MAX 256L  /* to one server; more calls wait */
 #define TD_TRANSPORT_CONNECT_MS 10000L     /* for TCP and TLS of one connection */
+#define TD_TRANSPORT_KEPT_SECONDS 60L      /* unused; the server closes after 90 */
 #define TD_TRANSPORT_KEEPALIVE_SECONDS 30L /* of silence before the peer is asked */
 #define TD_TRANSPORT_DEAD_PEER_MS 45000    /* without an acknowledgement: the connection is lost */
 #define TD_TRANSPORT_CALLS_MAX ((size_t)1 << 16) /* calls and streams of one transport */

@@ -140,7 +140,6 @@ static struct http_pool *pool_new(struct http_transport *http, uint64_t generati
     (void)curl_multi_setopt(pool->multi, CURLMOPT_SOCKETDATA, pool);
     (void)curl_multi_setopt(pool->multi, CURLMOPT_TIMERFUNCTION, pool_watch_time);
     (void)curl_multi_setopt(pool->multi, CURLMOPT_TIMERDATA, pool);
-    (void)curl_multi_setopt(pool->multi, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
     (void)curl_multi_setopt(pool->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, http->connections_max);
     (void)curl_multi_setopt(pool->multi, CURLMOPT_MAXCONNECTS, http->connections_max);
     return pool;

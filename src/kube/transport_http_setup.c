@@ -233,8 +233,8 @@ static void setup_connection(struct td_call *call)
     const struct td_kube_config *config = call->http->config;
     CURL *easy = call->easy;
     (void)curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-    (void)curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
-    (void)curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
+    (void)curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    (void)curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, TD_TRANSPORT_KEPT_SECONDS);
     (void)curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
     (void)curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     (void)curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
