@@ -239,12 +239,44 @@ static void test_tls_refuses_broken_certificates(void **state)
     world_done(&world);
 }
 
+/* What a client offers, each name after its length. */
+static int note_offer(SSL *tls, const unsigned char **out, unsigned char *out_len,
+                      const unsigned char *offer, unsigned int len, void *context)
+{
+    (void)tls;
+    (void)out;
+    (void)out_len;
+    (void)snprintf(context, 64, "%.*s", (int)len, (const char *)offer);
+    return SSL_TLSEXT_ERR_NOACK;
+}
+
+/* Over HTTP/2 libcurl leaves rests of answers lying: a server that has it must not choose it. */
+static void test_tls_offers_http_1_only(void **state)
+{
+    (void)state;
+    struct world world;
+    char offer[64] = "";
+    world_init(&world, TD_STR_EMPTY);
+    SSL_CTX_set_alpn_select_cb(world.tls, note_offer, offer);
+    struct http_bed bed;
+    http_bed_init(&bed, td_clock_real(), world.tls, world_answer, &world);
+    bed.config.ca_pem = td_buf_str(&world.ca.certificate_pem);
+    http_bed_connect(&bed);
+    struct http_call call = {0};
+    http_get(&bed, &call);
+    assert_int_equal(call.code, TD_OK);
+    assert_string_equal(offer, "\x08http/1.1");
+    http_bed_done(&bed);
+    world_done(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tls_trusts_what_is_configured),
         cmocka_unit_test(test_tls_follows_a_rotated_certificate),
         cmocka_unit_test(test_tls_refuses_broken_certificates),
+        cmocka_unit_test(test_tls_offers_http_1_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
