@@ -113,8 +113,8 @@
 #define TD_CLIENT_ERROR_BYTES_MAX ((size_t)256 << 10) /* kept of a stream's refusal */
 #define TD_CLIENT_QUEUE_MAX ((size_t)1 << 16)         /* calls of one flow that wait or run */
 #define TD_CLIENT_IN_FLIGHT_MAX                                                                    \
-    ((size_t)32) /* calls at the server at one time, each on a connection of its own */
-#define TD_CLIENT_TRIES_MAX 8       /* of one call */
+    ((size_t)32)              /* calls at the server at one time, each on a connection of its own */
+#define TD_CLIENT_TRIES_MAX 8 /* of one call */
 #define TD_CLIENT_DEADLINE_MS 30000 /* of one call, when it names none */
 #define TD_CLIENT_PAUSE_MIN_MS 200  /* before the second try; doubles */
 #define TD_CLIENT_PAUSE_MAX_MS 10000
