@@ -7,7 +7,7 @@
 #include "base/assert.h"
 #include "base/error.h"
 
-#define BUF_CAP_FIRST 64
+#define BUF_CAP_FIRST 512
 
 void td_buf_init(struct td_buf *buf, size_t max)
 {

@@ -223,7 +223,7 @@ static void call_send(struct td_call *call, const struct td_credential *credenti
 {
     struct td_error err = TD_ERROR_INIT;
     struct http_pool *pool = td_http_pool_for(call->http, credential->connection_generation);
-    int code = td_http_setup(call, credential, &err);
+    int code = td_http_setup(call, pool, credential, &err);
     if (code == TD_OK) {
         code = td_http_pool_add(pool, call, &err);
     }

@@ -25,13 +25,17 @@ struct http_list {
     struct td_call *last;
 };
 
+#define HTTP_SPARES_MAX 16
+
 struct http_pool {
     struct http_transport *http;
     struct http_pool *next;
-    CURLM *multi;        /* owned */
-    struct event *timer; /* owned: what curl waits for */
-    struct event *end;   /* owned: when a retired pool's calls are cut */
-    uint64_t generation; /* of the connections */
+    CURLM *multi;                  /* owned */
+    struct event *timer;           /* owned: what curl waits for */
+    struct event *end;             /* owned: when a retired pool's calls are cut */
+    uint64_t generation;           /* of the connections */
+    CURL *spares[HTTP_SPARES_MAX]; /* of calls that are over, ready for the next; owned */
+    size_t spare_count;
     struct http_list calls;
     bool is_retired;
     bool is_over; /* its time has come: its calls are cut */
@@ -89,10 +93,10 @@ struct td_call {
     char problem[CURL_ERROR_SIZE];
 };
 
-/* Build the request of `call` under `credential`. TD_INVALID or TD_DENIED for what cannot be sent.
- */
-int td_http_setup(struct td_call *call, const struct td_credential *credential,
-                  struct td_error *err);
+/* Build the request of `call` under `credential`, to be sent by `pool`. TD_INVALID or TD_DENIED for
+ * what cannot be sent. */
+int td_http_setup(struct td_call *call, struct http_pool *pool,
+                  const struct td_credential *credential, struct td_error *err);
 
 /* Lines of the configuration's impersonation; NULL when there is none. TD_INVALID for a value that
  * no header can carry. */
@@ -107,7 +111,7 @@ int td_http_code(const struct td_call *call, CURLcode result, struct td_error *e
 /* The pool for `generation`, made when needed; older ones are retired. */
 struct http_pool *td_http_pool_for(struct http_transport *http, uint64_t generation);
 int td_http_pool_add(struct http_pool *pool, struct td_call *call, struct td_error *err);
-void td_http_pool_remove(struct td_call *call); /* not from inside curl */
+void td_http_pool_remove(struct td_call *call); /* not from inside curl; takes its handle back */
 
 /* Cut the calls of pools whose time is over and free retired pools without calls. */
 void td_http_pools_retire(struct http_transport *http);

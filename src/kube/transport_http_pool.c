@@ -149,6 +149,9 @@ void td_http_pool_free(struct http_pool *pool)
 {
     td_assert(!pool->calls.first);
     td_assert(!pool->http->is_in_curl);
+    while (pool->spare_count > 0) {
+        curl_easy_cleanup(pool->spares[--pool->spare_count]);
+    }
     (void)curl_multi_cleanup(pool->multi); /* closes the connections; calls watch_socket */
     event_free(pool->timer);
     event_free(pool->end);
@@ -193,8 +196,19 @@ void td_http_pool_remove(struct td_call *call)
     td_assert(!call->http->is_in_curl);
     /* It is there, and we are not inside curl: nothing can fail. Closing a connection may tell
      * curl's callbacks, which do not touch calls. */
-    (void)curl_multi_remove_handle(call->pool->multi, call->easy);
+    struct http_pool *pool = call->pool;
+    (void)curl_multi_remove_handle(pool->multi, call->easy);
     call->pool = NULL;
+    if (pool->is_retired || pool->spare_count == HTTP_SPARES_MAX) {
+        return;
+    }
+    /* What belongs to the call goes with it; what belongs to the connection stays. */
+    (void)curl_easy_setopt(call->easy, CURLOPT_HTTPHEADER, NULL);
+    (void)curl_easy_setopt(call->easy, CURLOPT_CONNECT_TO, NULL);
+    (void)curl_easy_setopt(call->easy, CURLOPT_ERRORBUFFER, NULL);
+    (void)curl_easy_setopt(call->easy, CURLOPT_PRIVATE, NULL);
+    pool->spares[pool->spare_count++] = call->easy;
+    call->easy = NULL;
 }
 
 void td_http_pools_retire(struct http_transport *http)

@@ -227,6 +227,7 @@ static void setup_method(struct td_call *call)
 /* libcurl hands on a hundred such buffers before it returns to the loop, while there are bytes: the
  * smaller they are, the sooner others have their turn when a large answer arrives. */
 #define SETUP_BUFFER_BYTES 1024L
+#define SETUP_UPLOAD_BYTES 16384L /* the least that it takes */
 
 static void setup_connection(struct td_call *call)
 {
@@ -246,6 +247,7 @@ static void setup_connection(struct td_call *call)
     (void)curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, setup_set_socket);
     (void)curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     (void)curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, SETUP_BUFFER_BYTES);
+    (void)curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, SETUP_UPLOAD_BYTES);
     (void)curl_easy_setopt(easy, CURLOPT_USERAGENT, "tandem/" TANDEM_VERSION);
     if (call->http->wants_gzip) {
         (void)curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "gzip");
@@ -294,17 +296,32 @@ static int setup_tls(struct td_call *call, const struct td_credential *credentia
     return is_set ? TD_OK : td_error_set(err, TD_LIMIT, "certificates: out of memory");
 }
 
-int td_http_setup(struct td_call *call, const struct td_credential *credential,
-                  struct td_error *err)
+/* A handle with all that its connections depend on. */
+static int setup_handle(struct td_call *call, struct http_pool *pool,
+                        const struct td_credential *credential, struct td_error *err)
 {
-    td_assert(!call->easy);
-    CURL *easy = curl_easy_init();
-    if (!easy) {
+    if (pool->spare_count > 0) {
+        call->easy = pool->spares[--pool->spare_count];
+        return TD_OK;
+    }
+    call->easy = curl_easy_init();
+    if (!call->easy) {
         return td_error_set(err, TD_LIMIT, "cannot make a request: out of memory");
     }
-    call->easy = easy;
-    call->generation = credential->generation;
     setup_connection(call);
+    return setup_tls(call, credential, err);
+}
+
+int td_http_setup(struct td_call *call, struct http_pool *pool,
+                  const struct td_credential *credential, struct td_error *err)
+{
+    td_assert(!call->easy);
+    int code = setup_handle(call, pool, credential, err);
+    if (code != TD_OK) {
+        return code;
+    }
+    CURL *easy = call->easy;
+    call->generation = credential->generation;
     setup_method(call);
     if (credential->username.len > 0) {
         (void)curl_easy_setopt(easy, CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
@@ -317,12 +334,9 @@ int td_http_setup(struct td_call *call, const struct td_credential *credential,
     (void)curl_easy_setopt(easy, CURLOPT_HEADERDATA, call);
     (void)curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, td_http_take_body);
     (void)curl_easy_setopt(easy, CURLOPT_WRITEDATA, call);
-    int code = setup_headers(call, credential, err);
+    code = setup_headers(call, credential, err);
     if (code == TD_OK) {
         code = setup_url(call, err);
-    }
-    if (code == TD_OK) {
-        code = setup_tls(call, credential, err);
     }
     if (code == TD_OK) {
         (void)curl_easy_setopt(easy, CURLOPT_HTTPHEADER, call->headers);
