@@ -90,8 +90,9 @@ td_str td_hook_trouble(const struct td_hook *hook);
 /* Are pods of the namespace never asked about? */
 bool td_hook_is_exempt(const struct td_hook *hook, td_str namespace);
 
-/* Has a probe that was sent at `since` (td_clock_machine) or later shown that pods are mutated? If
- * not, one is sent, so that it is known soon. Always where there are no probes. */
+/* Has a probe that was sent at `since` (td_clock_machine), a quarter of a second before it, or
+ * later shown that pods are mutated? If not, one is sent, so that it is known soon. Always where
+ * there are no probes. */
 bool td_hook_is_proved(struct td_hook *hook, td_duration since);
 
 /* One review, as the server does it: `body` is an AdmissionReview, the answer is appended. Also

@@ -18,6 +18,7 @@
 
 #define PROBE_DEADLINE (10 * TD_SECOND)
 #define PROBE_BEAT_MIN (100 * TD_MILLISECOND) /* however fast the clock is */
+#define PROBE_SHARED (250 * TD_MILLISECOND)   /* evictions that follow each other have one probe */
 #define PROBE_FAILURES_MAX 2 /* unanswered probes after which nothing is known any more */
 
 struct hook_probe {
@@ -265,7 +266,8 @@ td_str hook_probe_trouble(const struct hook_probe *probe)
 bool hook_probe_is_proved(struct hook_probe *probe, td_duration since)
 {
     const struct td_hook_options *options = &probe->hook->options;
-    if (options->probe_interval == 0 || (probe->is_proved && probe->proved >= since)) {
+    if (options->probe_interval == 0 ||
+        (probe->is_proved && probe->proved >= since - PROBE_SHARED)) {
         return true;
     }
     if (probe->is_running && !probe->call) {

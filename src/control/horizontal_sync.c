@@ -445,7 +445,9 @@ static int sync_read_object(struct horizontal_sync *sync, const struct td_sight_
     }
     td_json_set_str(arena, sync->tree, TD_STR("apiVersion"), horizontal_api_version(sync->group));
     td_json_set_str(arena, sync->tree, TD_STR("kind"), TD_STR("HorizontalPodAutoscaler"));
-    code = td_hpa_default(arena, sync->tree, err);
+    if (sync->group == HORIZONTAL_OWN) { /* the API server has defaulted those of its own kind */
+        code = td_hpa_default(arena, sync->tree, err);
+    }
     return code == TD_OK ? td_hpa_decode(arena, sync->tree, &sync->hpa, err) : code;
 }
 

@@ -103,18 +103,19 @@ static void sight_fill(void *context, void *filled)
     struct td_sight_object *object = filled;
     td_auto_arena arena;
     td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    struct td_json *tree;
-    object->text = TD_STR_EMPTY;
     object->status_text = TD_STR_EMPTY;
     object->workload = NULL;
+    if (kind == TD_SIGHT_HPAS || kind == TD_SIGHT_OWN_HPAS) {
+        object->status_text = sight_status_managers(&arena, object->raw_managers);
+    }
+    if (td_sight_keeps_all(kind)) {
+        return;
+    }
+    struct td_json *tree = NULL;
     if (td_json_parse(&arena, object->raw, NULL, &tree, NULL) == TD_OK) {
         object->text = sight_write(td_sight_keep(&arena, kind, tree));
     } else {
         object->text = td_text_copy(TD_STR("{}")); /* it was read once already: cannot be */
-        tree = NULL;
-    }
-    if (kind == TD_SIGHT_HPAS || kind == TD_SIGHT_OWN_HPAS) {
-        object->status_text = sight_status_managers(&arena, object->raw_managers);
     }
     if (kind == TD_SIGHT_PODS) {
         struct td_sight_pod *pod = filled;
@@ -127,8 +128,9 @@ static void sight_fill(void *context, void *filled)
 static void sight_release(void *context, void *released)
 {
     struct td_sight_object *object = released;
-    (void)context;
-    td_text_free(object->text);
+    if (!td_sight_keeps_all(*(const enum td_sight_kind *)context)) {
+        td_text_free(object->text);
+    }
     if (object->status_text.ptr != TD_STR_EMPTY.ptr) {
         td_text_free(object->status_text);
     }
@@ -354,6 +356,10 @@ static void sight_choose_fields(enum td_sight_kind kind,
         {"spec.targetRef.name", TD_CACHE_TEXT, offsetof(struct td_sight_vpa, target_name)},
     };
     memcpy(fields, shared, sizeof(shared));
+    if (td_sight_keeps_all(kind)) {
+        fields[0] =
+            (struct td_cache_field){"", TD_CACHE_RAW, offsetof(struct td_sight_object, text)};
+    }
     options->fields = fields;
     options->field_count = SIGHT_FIELDS_SHARED;
     options->struct_bytes = sizeof(struct td_sight_object);

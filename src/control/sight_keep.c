@@ -112,6 +112,11 @@ static const struct keep *keep_of(enum td_sight_kind kind)
     }
 }
 
+bool td_sight_keeps_all(enum td_sight_kind kind)
+{
+    return !keep_of(kind);
+}
+
 static struct td_json *keep_cut(struct td_arena *arena, const struct td_json *node,
                                 const struct keep *inside, size_t depth)
 {

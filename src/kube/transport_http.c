@@ -84,16 +84,19 @@ static void call_keep(char *out, size_t size, td_str text)
     out[cut.len] = '\0';
 }
 
-/* Whole seconds, as API servers write it; a date counts as not said. */
-static td_time call_date(td_str value)
+/* A second has many answers, and reading a date is slow. */
+static td_time call_date(struct http_transport *http, td_str value)
 {
-    char text[64];
-    call_keep(text, sizeof(text), value);
-    time_t seconds = curl_getdate(text, NULL);
-    bool is_read = seconds > 0 && seconds < INT64_MAX / TD_SECOND;
-    return is_read ? (td_time)seconds * TD_SECOND : 0;
+    if (!td_str_equal(value, td_str_from(http->date_text))) {
+        call_keep(http->date_text, sizeof(http->date_text), value);
+        time_t seconds = curl_getdate(http->date_text, NULL);
+        bool is_read = seconds > 0 && seconds < INT64_MAX / TD_SECOND;
+        http->date = is_read ? (td_time)seconds * TD_SECOND : 0;
+    }
+    return http->date;
 }
 
+/* Whole seconds, as API servers write it; a date counts as not said. */
 static td_duration call_retry_after(td_str value)
 {
     int64_t seconds;
@@ -147,7 +150,7 @@ size_t td_http_take_header(char *bytes, size_t size, size_t count, void *context
     } else if (call_header_is(line, TD_STR("Retry-After"), &value)) {
         call->retry_after = call_retry_after(value);
     } else if (call_header_is(line, TD_STR("Date"), &value)) {
-        call->date = call_date(value);
+        call->date = call_date(call->http, value);
     } else if (call->warning[0] == '\0' && call_header_is(line, TD_STR("Warning"), &value)) {
         call_keep(call->warning, sizeof(call->warning), value);
     }
@@ -172,14 +175,18 @@ size_t td_http_take_body(char *bytes, size_t size, size_t count, void *context)
     return call->is_cancelled ? 0 : len;
 }
 
-size_t td_http_give_body(char *out, size_t size, size_t count, void *context)
+/* When a kept connection breaks curl would send the request again by itself; whether a write may be
+ * sent twice is not its business. */
+int td_http_begin(void *context, char *to_ip, char *from_ip, int to_port, int from_port)
 {
     struct td_call *call = context;
-    size_t left = call->request.body.len - call->body_sent;
-    size_t len = size * count < left ? size * count : left;
-    memcpy(out, call->request.body.ptr + call->body_sent, len);
-    call->body_sent += len;
-    return len;
+    (void)to_ip;
+    (void)from_ip;
+    (void)to_port;
+    (void)from_port;
+    call->is_again = call->is_write && call->is_begun;
+    call->is_begun = true;
+    return call->is_again ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
 }
 
 static void call_set_timer(struct td_call *call, td_duration now)

@@ -58,6 +58,8 @@ struct http_transport {
     struct event *kick;               /* owned: takes up what waits, outside of every callback */
     bool is_in_curl;                  /* no call of the multi interface is allowed */
     uint64_t refused_generation;      /* of the newest credentials that met a 401 */
+    char date_text[64];               /* the Date header that was read last: most are the same */
+    td_time date;
 };
 
 struct td_call {
@@ -68,6 +70,9 @@ struct td_call {
     struct http_pool *pool;           /* NULL before it is sent */
     struct td_credentials_wait *wait; /* while a plugin runs */
     bool is_cancelled;
+    bool is_write;
+    bool is_begun; /* it was sent, or a part of it */
+    bool is_again; /* curl would have sent it once more */
     bool has_head;
     bool is_too_large;
     CURL *easy; /* owned, with the header lines */
@@ -80,8 +85,7 @@ struct td_call {
     td_duration last_byte;
     uint64_t generation; /* of its credentials */
     struct td_call_request request;
-    char *text; /* of the request, each part followed by a NUL; owned */
-    size_t body_sent;
+    char *text;          /* of the request, each part followed by a NUL; owned */
     uint64_t body_bytes; /* received, decoded */
     struct td_call_events events;
     void *context;
@@ -127,4 +131,4 @@ void td_http_call_free(struct td_call *call);
 /* curl's callbacks of one call. */
 size_t td_http_take_header(char *bytes, size_t size, size_t count, void *context);
 size_t td_http_take_body(char *bytes, size_t size, size_t count, void *context);
-size_t td_http_give_body(char *out, size_t size, size_t count, void *context);
+int td_http_begin(void *context, char *to_ip, char *from_ip, int to_port, int from_port);

@@ -205,6 +205,7 @@ void td_http_pool_remove(struct td_call *call)
     /* What belongs to the call goes with it; what belongs to the connection stays. */
     (void)curl_easy_setopt(call->easy, CURLOPT_HTTPHEADER, NULL);
     (void)curl_easy_setopt(call->easy, CURLOPT_CONNECT_TO, NULL);
+    (void)curl_easy_setopt(call->easy, CURLOPT_POSTFIELDS, NULL);
     (void)curl_easy_setopt(call->easy, CURLOPT_ERRORBUFFER, NULL);
     (void)curl_easy_setopt(call->easy, CURLOPT_PRIVATE, NULL);
     pool->spares[pool->spare_count++] = call->easy;

@@ -209,13 +209,12 @@ static void setup_method(struct td_call *call)
     bool is_write = td_str_equal(method, TD_STR("POST")) || td_str_equal(method, TD_STR("PUT")) ||
                     td_str_equal(method, TD_STR("PATCH"));
     if (has_body || is_write) {
-        /* The body comes from a function that cannot start again: curl would otherwise repeat a
-         * write by itself when a kept connection breaks, and whether it may is not its business. */
+        /* A body in memory goes out in one piece with the head. */
+        call->is_write = true;
         (void)curl_easy_setopt(easy, CURLOPT_POST, 1L);
-        (void)curl_easy_setopt(easy, CURLOPT_READFUNCTION, td_http_give_body);
-        (void)curl_easy_setopt(easy, CURLOPT_READDATA, call);
         (void)curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
                                (curl_off_t)call->request.body.len);
+        (void)curl_easy_setopt(easy, CURLOPT_POSTFIELDS, call->request.body.ptr);
     } else if (td_str_equal(method, TD_STR("HEAD"))) {
         (void)curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
     } else {
@@ -330,6 +329,8 @@ int td_http_setup(struct td_call *call, struct http_pool *pool,
     }
     (void)curl_easy_setopt(easy, CURLOPT_PRIVATE, call);
     (void)curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, call->problem);
+    (void)curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, td_http_begin);
+    (void)curl_easy_setopt(easy, CURLOPT_PREREQDATA, call);
     (void)curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, td_http_take_header);
     (void)curl_easy_setopt(easy, CURLOPT_HEADERDATA, call);
     (void)curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, td_http_take_body);
@@ -351,6 +352,9 @@ int td_http_code(const struct td_call *call, CURLcode result, struct td_error *e
     }
     if (result == CURLE_OK) { /* curl is content with a status line */
         return td_error_set(err, TD_IO, "the connection was closed inside the answer's head");
+    }
+    if (call->is_again) {
+        return td_error_set(err, TD_IO, "the connection was closed before an answer");
     }
     if (call->is_too_large) {
         return td_error_set(err, TD_LIMIT, "answer above %zu bytes",
