@@ -479,7 +479,7 @@ static void controllers_want(const struct td_controllers_options *options,
     static const unsigned hvpas = 1u << TD_SIGHT_HVPAS;
     const unsigned nodes = options->caps_to_node ? 1u << TD_SIGHT_NODES : 0;
     const unsigned wanted[TD_CONTROLLER_COUNT] = {
-        [TD_CONTROLLER_RECOMMENDER] = pods | vpas | hvpas | 1u << TD_SIGHT_CHECKPOINTS,
+        [TD_CONTROLLER_RECOMMENDER] = pods | vpas | hvpas,
         [TD_CONTROLLER_UPDATER] = pods | vpas | limits | nodes,
         [TD_CONTROLLER_ADMISSION] = vpas | limits | hvpas | nodes | 1u << TD_SIGHT_OWN_HPAS,
         [TD_CONTROLLER_HORIZONTAL] = pods | hpas | hvpas,

@@ -180,7 +180,6 @@ static const char *glance_kind_name(enum td_sight_kind kind)
     static const char *const names[TD_SIGHT_COUNT] = {
         [TD_SIGHT_PODS] = "pods",
         [TD_SIGHT_VPAS] = "verticalpodautoscalers",
-        [TD_SIGHT_CHECKPOINTS] = "verticalpodautoscalercheckpoints",
         [TD_SIGHT_HPAS] = "horizontalpodautoscalers",
         [TD_SIGHT_OWN_HPAS] = "horizontalpodautoscalers.autoscaling.tandem.dev",
         [TD_SIGHT_HVPAS] = "hvpas",
@@ -202,8 +201,7 @@ static const char *glance_kind_name(enum td_sight_kind kind)
  * the rights of one namespace, is told and does without, unless it is what was asked about. */
 static bool glance_is_absent(const struct td_glance *glance, size_t kind)
 {
-    bool is_ours = kind == TD_SIGHT_VPAS || kind == TD_SIGHT_CHECKPOINTS ||
-                   kind == TD_SIGHT_OWN_HPAS || kind == TD_SIGHT_HVPAS;
+    bool is_ours = kind == TD_SIGHT_VPAS || kind == TD_SIGHT_OWN_HPAS || kind == TD_SIGHT_HVPAS;
     bool is_spare =
         is_ours || kind == TD_SIGHT_HPAS || kind == TD_SIGHT_LIMIT_RANGES || kind == TD_SIGHT_NODES;
     const struct td_cache *cache = td_sight_cache(glance->sight, (enum td_sight_kind)kind);
@@ -221,6 +219,11 @@ static void glance_note_denied(struct td_glance *glance)
     }
 }
 
+static td_str glance_add_name(struct td_arena *arena, td_str names, const char *name)
+{
+    return td_arena_format(arena, "%.*s%s%s", TD_STR_ARG(names), names.len > 0 ? ", " : "", name);
+}
+
 td_str td_glance_rights_trouble(const struct td_glance *glance, struct td_arena *arena)
 {
     td_str names = TD_STR_EMPTY;
@@ -228,9 +231,11 @@ td_str td_glance_rights_trouble(const struct td_glance *glance, struct td_arena 
         bool is_told =
             glance->is_denied[kind] && (kind != TD_SIGHT_NODES || glance->needs[TD_SIGHT_HVPAS]);
         if (is_told) {
-            names = td_arena_format(arena, "%.*s%s%s", TD_STR_ARG(names), names.len > 0 ? ", " : "",
-                                    glance_kind_name((enum td_sight_kind)kind));
+            names = glance_add_name(arena, names, glance_kind_name((enum td_sight_kind)kind));
         }
+    }
+    if (td_recommend_loop_is_denied(glance->recommend)) {
+        names = glance_add_name(arena, names, "verticalpodautoscalercheckpoints");
     }
     return names.len == 0 ? names
                           : td_arena_format(arena,

@@ -173,7 +173,7 @@ static void guard_hpa_changed(void *context, const void *before, const void *aft
 {
     const struct td_sight_object *old = before;
     const struct td_sight_object *new = after;
-    if (old->generation != new->generation || new->generation == 0) {
+    if (old->asked != new->asked) {
         guard_hpa_added(context, after);
     }
 }
@@ -214,7 +214,7 @@ static void guard_hvpa_changed(void *context, const void *before, const void *af
 {
     const struct td_sight_object *old = before;
     const struct td_sight_object *new = after;
-    if (old->generation != new->generation || new->generation == 0) {
+    if (old->asked != new->asked) {
         guard_hvpa_added(context, after);
     }
 }

@@ -297,7 +297,7 @@ static void loop_changed(struct td_horizontal_loop *loop, enum horizontal_group 
     td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
     struct td_json *old;
     struct td_json *new;
-    if (td_sight_tree(&arena, after, &new, NULL) != TD_OK) {
+    if (before->asked == after->asked || td_sight_tree(&arena, after, &new, NULL) != TD_OK) {
         return;
     }
     /* Servers before 1.37 keep no generation of built-in HPAs: the specs are compared. */

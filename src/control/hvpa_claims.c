@@ -159,8 +159,11 @@ static void claims_added(void *context, const void *object)
 
 static void claims_changed(void *context, const void *before, const void *after)
 {
-    (void)before;
-    claim_see(context, after);
+    const struct td_sight_object *old = before;
+    const struct td_sight_object *new = after;
+    if (old->asked != new->asked || !td_str_equal(old->head.uid, new->head.uid)) {
+        claim_see(context, new);
+    }
 }
 
 static void claims_deleted(void *context, const void *object)

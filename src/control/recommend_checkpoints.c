@@ -89,50 +89,34 @@ static void checkpoints_load(struct td_recommend_loop *loop, struct td_arena *ar
     }
 }
 
-static void checkpoints_ask(struct td_recommend_loop *loop, td_str next);
+/* A page of the list; the rest of it is asked for with `next`. */
+struct checkpoint_page {
+    struct td_arena arena;
+    const struct td_json *first; /* item, or NULL */
+    td_str next;                 /* empty: it was the last */
+};
 
-static void checkpoints_answered(void *context, const struct td_client_reply *reply)
+static int page_read(struct checkpoint_page *page, const struct td_client_reply *reply,
+                     struct td_error *err)
 {
-    struct td_recommend_loop *loop = context;
-    loop->page = NULL;
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_arena_init(&page->arena, TD_TREE_ARENA_BYTES_MAX);
     struct td_json *list;
-    struct td_error err = reply->err;
+    *err = reply->err;
     int code = reply->code;
     if (code == TD_OK) {
-        code = td_json_parse(&arena, reply->body, NULL, &list, &err);
-    }
-    if (code != TD_OK && loop->is_looking) {
-        loop->has_history = true; /* who only looks writes over nothing */
-        recommend_wake(loop);
-        return;
+        code = td_json_parse(&page->arena, reply->body, NULL, &list, err);
     }
     if (code != TD_OK) {
-        /* Going on without it would write poorer checkpoints over good ones. */
-        td_log_line(loop->options.control.log, TD_LOG_ERROR, "checkpoints cannot be read",
-                    TD_LOG_C("error", err.message));
-        td_timer_set(loop->timer, loop->options.interval);
-        loop->phase = RECOMMEND_IDLE;
-        recommend_settle(loop);
-        return;
+        return code;
     }
     const struct td_json *items = td_json_get(list, TD_STR("items"));
-    const struct td_json *item = td_json_is(items, TD_JSON_TYPE_ARRAY) ? items->first : NULL;
-    for (; item; item = item->next) {
-        checkpoints_load(loop, &arena, item);
-    }
-    td_str next =
+    page->first = td_json_is(items, TD_JSON_TYPE_ARRAY) ? items->first : NULL;
+    page->next =
         td_json_get_str(td_json_get(list, TD_STR("metadata")), TD_STR("continue"), TD_STR_EMPTY);
-    if (next.len > 0) {
-        checkpoints_ask(loop, next);
-        return;
-    }
-    loop->has_history = true;
-    recommend_wake(loop);
+    return TD_OK;
 }
 
-static void checkpoints_ask(struct td_recommend_loop *loop, td_str next)
+static void page_ask(struct td_recommend_loop *loop, td_str next, td_client_done_fn fn)
 {
     td_auto_buf path;
     td_buf_init(&path, TD_MEASURE_PATH_BYTES_MAX);
@@ -147,12 +131,53 @@ static void checkpoints_ask(struct td_recommend_loop *loop, td_str next)
         .method = TD_STR("GET"),
         .path = td_buf_str(&path),
     };
-    loop->page = td_client_send(loop->options.control.client, &request, checkpoints_answered, loop);
+    loop->page = td_client_send(loop->options.control.client, &request, fn, loop);
+}
+
+static void checkpoints_failed(struct td_recommend_loop *loop, const struct td_error *err)
+{
+    loop->is_denied = err->code == TD_DENIED;
+    if (loop->is_looking) {
+        loop->has_history = true; /* who only looks writes over nothing */
+        recommend_wake(loop);
+        return;
+    }
+    /* Going on without it would write poorer checkpoints over good ones. */
+    td_log_line(loop->options.control.log, TD_LOG_ERROR, "checkpoints cannot be read",
+                TD_LOG_C("error", err->message));
+    td_timer_set(loop->timer, loop->options.interval);
+    loop->phase = RECOMMEND_IDLE;
+    recommend_settle(loop);
+}
+
+static void checkpoints_answered(void *context, const struct td_client_reply *reply)
+{
+    struct td_recommend_loop *loop = context;
+    struct checkpoint_page page;
+    struct td_error err;
+    loop->page = NULL;
+    int code = page_read(&page, reply, &err);
+    if (code != TD_OK) {
+        checkpoints_failed(loop, &err);
+        td_arena_done(&page.arena);
+        return;
+    }
+    loop->is_denied = false;
+    for (const struct td_json *item = page.first; item; item = item->next) {
+        checkpoints_load(loop, &page.arena, item);
+    }
+    if (page.next.len > 0) {
+        page_ask(loop, page.next, checkpoints_answered);
+    } else {
+        loop->has_history = true;
+        recommend_wake(loop);
+    }
+    td_arena_done(&page.arena);
 }
 
 void recommend_read_checkpoints(struct td_recommend_loop *loop)
 {
-    checkpoints_ask(loop, TD_STR_EMPTY);
+    page_ask(loop, TD_STR_EMPTY, checkpoints_answered);
 }
 
 /* ---- Writing ---- */
@@ -163,7 +188,8 @@ struct checkpoint_write {
     td_str container;
     td_str ns;
     td_str name;
-    td_str object; /* the whole, for a first write; owned as all of them */
+    td_str object;      /* the whole, for a first write; owned as all of them */
+    td_str annotations; /* the patch for one that has none yet, or empty */
     uint64_t hash;
     bool is_urgent; /* it knows of an OOM that no checkpoint knows of */
 };
@@ -176,6 +202,7 @@ static void write_free(struct recommend_write *base)
     td_text_free(write->ns);
     td_text_free(write->name);
     td_text_free(write->object);
+    td_text_free(write->annotations);
     td_free(write);
 }
 
@@ -242,11 +269,30 @@ static bool write_create(struct checkpoint_write *write)
     return true;
 }
 
+/* A key cannot be added where there is no map. */
+static bool write_annotations(struct checkpoint_write *write)
+{
+    td_auto_arena arena;
+    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    const struct td_api_path path = checkpoint_path(write->ns, write->name);
+    struct td_client_request request;
+    if (write->annotations.len == 0 ||
+        td_verb_patch(&arena, &path, TD_PATCH_JSON, write->annotations, NULL, &request, NULL) !=
+            TD_OK) {
+        return false;
+    }
+    write_send(write, &request);
+    td_text_free(write->annotations);
+    write->annotations = td_text_copy(TD_STR_EMPTY); /* once */
+    return true;
+}
+
 static void write_done(void *context, const struct td_client_reply *reply)
 {
     struct checkpoint_write *write = context;
     struct td_recommend_loop *loop = write->base.loop;
-    if (reply->code == TD_NOT_FOUND && write_create(write)) {
+    if ((reply->code == TD_NOT_FOUND && write_create(write)) ||
+        (reply->code == TD_INVALID && write_annotations(write))) {
         return;
     }
     if (reply->code == TD_OK || reply->code == TD_EXISTS) {
@@ -270,20 +316,22 @@ static void patch_add(struct td_arena *arena, struct td_json *patch, const char 
     td_json_append(patch, operation);
 }
 
-/* The status in whole, and our annotations beside whatever others are there. */
+static bool checkpoint_has_annotations(const struct td_stored_checkpoint *stored)
+{
+    return td_json_is(stored->annotations, TD_JSON_TYPE_OBJECT) && stored->annotations->count > 0;
+}
+
+/* The status in whole, and our annotations beside whatever others are there, or as the first. */
 static struct td_json *checkpoint_patch(struct td_arena *arena,
-                                        const struct td_stored_checkpoint *stored,
-                                        const struct td_sight_object *seen)
+                                        const struct td_stored_checkpoint *stored, bool is_first)
 {
     struct td_json *patch = td_json_new_array(arena);
     patch_add(arena, patch, "replace", TD_STR("/status"),
               td_checkpoint_encode_status(arena, &stored->checkpoint));
-    bool has_ours =
-        td_json_is(stored->annotations, TD_JSON_TYPE_OBJECT) && stored->annotations->count > 0;
-    if (!has_ours) {
+    if (!checkpoint_has_annotations(stored)) {
         return patch;
     }
-    if (!seen || !memmem(seen->text.ptr, seen->text.len, "\"annotations\"", 13)) {
+    if (is_first) {
         patch_add(arena, patch, "add", TD_STR("/metadata/annotations"),
                   td_json_copy(arena, stored->annotations, false));
         return patch;
@@ -331,15 +379,16 @@ static void checkpoint_write_one(struct td_recommend_loop *loop, struct td_arena
     }
     struct td_json *whole = td_checkpoint_encode(arena, ns, &stored->checkpoint);
     struct td_json *metadata = td_json_get(whole, TD_STR("metadata"));
-    if (td_json_is(stored->annotations, TD_JSON_TYPE_OBJECT) && stored->annotations->count > 0) {
+    bool has_annotations = checkpoint_has_annotations(stored);
+    if (has_annotations) {
         td_json_set(arena, metadata, TD_STR("annotations"),
                     td_json_copy(arena, stored->annotations, false));
     }
     td_str name = td_json_get_str(metadata, TD_STR("name"), TD_STR_EMPTY);
-    const struct td_sight_object *seen =
-        td_cache_get(td_sight_cache(loop->options.control.sight, TD_SIGHT_CHECKPOINTS), ns, name);
     const struct td_api_path path = checkpoint_path(ns, name);
-    td_str patch = checkpoint_text(arena, checkpoint_patch(arena, stored, seen));
+    td_str patch = checkpoint_text(arena, checkpoint_patch(arena, stored, false));
+    td_str first = has_annotations ? checkpoint_text(arena, checkpoint_patch(arena, stored, true))
+                                   : TD_STR_EMPTY;
     struct td_client_request request;
     if (td_verb_patch(arena, &path, TD_PATCH_JSON, patch, NULL, &request, NULL) != TD_OK) {
         return;
@@ -351,6 +400,7 @@ static void checkpoint_write_one(struct td_recommend_loop *loop, struct td_arena
         .ns = td_text_copy(ns),
         .name = td_text_copy(name),
         .object = td_text_copy(checkpoint_text(arena, whole)),
+        .annotations = td_text_copy(first),
         .hash = hash,
         .is_urgent = vpa->is_urgent,
     };
@@ -417,25 +467,23 @@ static bool collect_is_ours(const struct td_recommend_loop *loop, td_str namespa
 }
 
 static void collect_one(struct td_recommend_loop *loop, struct td_arena *arena,
-                        const struct td_sight_object *object)
+                        const struct td_json *object)
 {
-    struct td_json *tree;
-    td_arena_reset(arena);
-    if (td_sight_tree(arena, object, &tree, NULL) != TD_OK) {
-        return;
-    }
+    const struct td_json *metadata = td_json_get(object, TD_STR("metadata"));
+    td_str ns = td_json_get_str(metadata, TD_STR("namespace"), TD_STR_EMPTY);
     td_str vpa =
-        td_json_get_str(td_json_get(tree, TD_STR("spec")), TD_STR("vpaObjectName"), TD_STR_EMPTY);
+        td_json_get_str(td_json_get(object, TD_STR("spec")), TD_STR("vpaObjectName"), TD_STR_EMPTY);
     const struct td_cache *vpas = td_sight_cache(loop->options.control.sight, TD_SIGHT_VPAS);
     const struct td_cache *hvpas = td_sight_cache(loop->options.control.sight, TD_SIGHT_HVPAS);
     td_str hvpa = checkpoint_hvpa(vpa);
-    bool is_hvpas = hvpa.len > 0 && hvpas && td_cache_get(hvpas, object->head.namespace, hvpa);
-    if (vpa.len == 0 || is_hvpas || td_cache_get(vpas, object->head.namespace, vpa)) {
+    bool is_hvpas = hvpa.len > 0 && hvpas && td_cache_get(hvpas, ns, hvpa);
+    if (vpa.len == 0 || is_hvpas || td_cache_get(vpas, ns, vpa) || !collect_is_ours(loop, ns)) {
         return;
     }
     struct td_delete_options options = TD_DELETE_OPTIONS_INIT;
-    options.uid = object->head.uid;
-    const struct td_api_path path = checkpoint_path(object->head.namespace, object->head.name);
+    options.uid = td_json_get_str(metadata, TD_STR("uid"), TD_STR_EMPTY);
+    const struct td_api_path path =
+        checkpoint_path(ns, td_json_get_str(metadata, TD_STR("name"), TD_STR_EMPTY));
     struct td_client_request request;
     if (td_verb_delete(arena, &path, &options, &request, NULL) == TD_OK) {
         request.flow = loop->options.control.flow;
@@ -444,16 +492,31 @@ static void collect_one(struct td_recommend_loop *loop, struct td_arena *arena,
     }
 }
 
+static void collect_answered(void *context, const struct td_client_reply *reply)
+{
+    struct td_recommend_loop *loop = context;
+    struct checkpoint_page page;
+    struct td_error err;
+    loop->page = NULL;
+    if (page_read(&page, reply, &err) != TD_OK) {
+        td_log_line(loop->options.control.log, TD_LOG_WARN, "checkpoints cannot be listed",
+                    TD_LOG_C("error", err.message));
+        td_arena_done(&page.arena);
+        recommend_wake(loop);
+        return;
+    }
+    for (const struct td_json *item = page.first; item; item = item->next) {
+        collect_one(loop, &page.arena, item);
+    }
+    if (page.next.len > 0 && loop->is_running) {
+        page_ask(loop, page.next, collect_answered);
+    } else {
+        recommend_wake(loop);
+    }
+    td_arena_done(&page.arena);
+}
+
 void recommend_collect_checkpoints(struct td_recommend_loop *loop)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    const struct td_cache *cache =
-        td_sight_cache(loop->options.control.sight, TD_SIGHT_CHECKPOINTS);
-    size_t position = 0;
-    for (const struct td_sight_object *object; (object = td_cache_next(cache, &position));) {
-        if (collect_is_ours(loop, object->head.namespace)) {
-            collect_one(loop, &arena, object);
-        }
-    }
+    page_ask(loop, TD_STR_EMPTY, collect_answered);
 }

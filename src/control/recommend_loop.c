@@ -364,7 +364,7 @@ static enum loop_answer loop_go_on(struct td_recommend_loop *loop)
         if (loop->last_gc < loop->pass_began) {
             loop_collect_garbage(loop);
         }
-        return loop->writes > 0 ? LOOP_WAITS : LOOP_OVER;
+        return loop->writes > 0 || loop->page ? LOOP_WAITS : LOOP_OVER;
     }
     return LOOP_OVER;
 }
@@ -550,6 +550,11 @@ void td_recommend_loop_free(struct td_recommend_loop *loop)
 struct td_recommender *td_recommend_loop_model(struct td_recommend_loop *loop)
 {
     return loop->model;
+}
+
+bool td_recommend_loop_is_denied(const struct td_recommend_loop *loop)
+{
+    return loop->is_denied;
 }
 
 td_time td_recommend_loop_last(const struct td_recommend_loop *loop)

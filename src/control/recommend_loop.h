@@ -74,6 +74,8 @@ struct td_recommender *td_recommend_loop_model(struct td_recommend_loop *loop);
 int td_recommend_loop_hvpa(struct td_recommend_loop *loop, struct td_arena *arena,
                            const struct td_hvpa *hvpa, struct td_vpa_status *ret,
                            struct td_error *err);
+/* May checkpoints not be listed? Known after the first pass. */
+bool td_recommend_loop_is_denied(const struct td_recommend_loop *loop);
 /* When the last whole pass ended; TD_TIME_NONE before the first. */
 td_time td_recommend_loop_last(const struct td_recommend_loop *loop);
 /* Is history being read from Prometheus? Until its end there is no pass, and no silence either. */

@@ -90,6 +90,7 @@ struct td_recommend_loop {
     bool is_looking;     /* this pass writes nothing */
     int look_tries;      /* to link VPAs whose targets are being asked for */
     bool has_history;
+    bool is_denied;                 /* checkpoints may not be listed */
     void (*stopped)(void *context); /* somebody waits for the end */
     void *stopped_context;
 

@@ -18,8 +18,6 @@ const struct td_sight_row td_sight_rows[TD_SIGHT_COUNT] = {
     [TD_SIGHT_PODS] = {"", "v1", "pods", "Pod"},
     [TD_SIGHT_VPAS] = {"autoscaling.k8s.io", "v1", "verticalpodautoscalers",
                        "VerticalPodAutoscaler"},
-    [TD_SIGHT_CHECKPOINTS] = {"autoscaling.k8s.io", "v1", "verticalpodautoscalercheckpoints",
-                              "VerticalPodAutoscalerCheckpoint"},
     [TD_SIGHT_HPAS] = {"autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler"},
     [TD_SIGHT_OWN_HPAS] = {"autoscaling.tandem.dev", "v2", "horizontalpodautoscalers",
                            "HorizontalPodAutoscaler"},
@@ -109,6 +107,7 @@ static void sight_fill(void *context, void *filled)
         object->status_text = sight_status_managers(&arena, object->raw_managers);
     }
     if (td_sight_keeps_all(kind)) {
+        object->asked = td_map_hash(object->raw) * 31 + td_map_hash(object->raw_annotations);
         return;
     }
     struct td_json *tree = NULL;
@@ -332,7 +331,15 @@ const struct td_limit_ranges *td_sight_limits(struct td_sight *sight, td_str nam
 /* ---- The whole ---- */
 
 #define SIGHT_FIELDS_SHARED 4 /* decoded of every object */
-#define SIGHT_FIELDS_MAX (SIGHT_FIELDS_SHARED + 2)
+#define SIGHT_FIELDS_MORE 2   /* of pods and VPAs, and of what is kept whole */
+#define SIGHT_FIELDS_MAX (SIGHT_FIELDS_SHARED + 2 * SIGHT_FIELDS_MORE)
+
+static void sight_add_fields(struct td_cache_field *fields, struct td_cache_options *options,
+                             const struct td_cache_field more[SIGHT_FIELDS_MORE])
+{
+    memcpy(fields + options->field_count, more, SIGHT_FIELDS_MORE * sizeof(*more));
+    options->field_count += SIGHT_FIELDS_MORE;
+}
 
 /* The fields of a kind, which has a struct of its own when it has more than the others. */
 static void sight_choose_fields(enum td_sight_kind kind,
@@ -347,34 +354,40 @@ static void sight_choose_fields(enum td_sight_kind kind,
         {"metadata.deletionTimestamp", TD_CACHE_PRESENT,
          offsetof(struct td_sight_object, is_deleting)},
     };
-    static const struct td_cache_field of_pods[] = {
+    static const struct td_cache_field of_whole[SIGHT_FIELDS_MORE] = {
+        {"", TD_CACHE_RAW, offsetof(struct td_sight_object, text)},
+        {"metadata.annotations", TD_CACHE_RAW_ONCE,
+         offsetof(struct td_sight_object, raw_annotations)},
+    };
+    static const struct td_cache_field of_pods[SIGHT_FIELDS_MORE] = {
         {"spec.nodeName", TD_CACHE_NAME, offsetof(struct td_sight_pod, node)},
         {"status.phase", TD_CACHE_NAME, offsetof(struct td_sight_pod, phase)},
     };
-    static const struct td_cache_field of_vpas[] = {
+    static const struct td_cache_field of_vpas[SIGHT_FIELDS_MORE] = {
         {"spec.targetRef.kind", TD_CACHE_NAME, offsetof(struct td_sight_vpa, target_kind)},
         {"spec.targetRef.name", TD_CACHE_TEXT, offsetof(struct td_sight_vpa, target_name)},
     };
     memcpy(fields, shared, sizeof(shared));
-    if (td_sight_keeps_all(kind)) {
-        fields[0] =
-            (struct td_cache_field){"", TD_CACHE_RAW, offsetof(struct td_sight_object, text)};
-    }
     options->fields = fields;
     options->field_count = SIGHT_FIELDS_SHARED;
     options->struct_bytes = sizeof(struct td_sight_object);
-    if (kind == TD_SIGHT_PODS || kind == TD_SIGHT_VPAS) {
-        bool is_pod = kind == TD_SIGHT_PODS;
-        memcpy(fields + SIGHT_FIELDS_SHARED, is_pod ? of_pods : of_vpas, sizeof(of_pods));
-        options->field_count = SIGHT_FIELDS_MAX;
-        options->struct_bytes = is_pod ? sizeof(struct td_sight_pod) : sizeof(struct td_sight_vpa);
+    if (td_sight_keeps_all(kind)) {
+        fields[0].path = "spec";
+        sight_add_fields(fields, options, of_whole);
+    }
+    if (kind == TD_SIGHT_PODS) {
+        options->struct_bytes = sizeof(struct td_sight_pod);
+        sight_add_fields(fields, options, of_pods);
+    } else if (kind == TD_SIGHT_VPAS) {
+        options->struct_bytes = sizeof(struct td_sight_vpa);
+        sight_add_fields(fields, options, of_vpas);
     }
 }
 
 static int sight_make_cache(struct td_sight *sight, const struct td_sight_options *options,
                             enum td_sight_kind kind, struct td_error *err)
 {
-    bool is_vpa = kind == TD_SIGHT_VPAS || kind == TD_SIGHT_CHECKPOINTS;
+    bool is_vpa = kind == TD_SIGHT_VPAS;
     td_str namespace =
         is_vpa && options->vpa_namespace.len > 0 ? options->vpa_namespace : options->namespace;
     const struct td_sight_row *row = &td_sight_rows[kind];

@@ -32,7 +32,6 @@ struct td_sight_workload;
 enum td_sight_kind {
     TD_SIGHT_PODS,
     TD_SIGHT_VPAS,
-    TD_SIGHT_CHECKPOINTS,
     TD_SIGHT_HPAS,     /* autoscaling/v2 */
     TD_SIGHT_OWN_HPAS, /* autoscaling.tandem.dev/v2 */
     TD_SIGHT_HVPAS,
@@ -51,17 +50,18 @@ enum td_sight_kind {
 /* Every object: what is kept of it as compact JSON, which td_sight_tree reads. Pods keep what
  * td_pod_decode and td_vertical_pod_decode look at, nodes their allocatable and conditions,
  * workloads what td_workload_decode does and, where an Hvpa can be on them, the resources of their
- * template; autoscalers and LimitRanges are kept whole, of checkpoints the place and whose they
- * are. */
+ * template; autoscalers and LimitRanges are kept whole. */
 struct td_sight_object {
     struct td_cache_head head;
     td_str text;        /* owned by the object */
     td_str status_text; /* HPAs: the managedFields entries of the status subresource, JSON */
     int64_t generation;
+    uint64_t asked; /* autoscalers: the same while spec and annotations are, to the letter */
     bool is_deleting;
     struct td_sight_workload *workload; /* private: decoded when somebody asks */
-    td_str raw;                         /* private: while it is filled */
-    td_str raw_managers;                /* private: likewise */
+    td_str raw;             /* private, while it is filled: all of it, of autoscalers the spec */
+    td_str raw_managers;    /* private: likewise */
+    td_str raw_annotations; /* private: likewise */
 };
 
 struct td_sight_vpa {

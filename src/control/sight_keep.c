@@ -85,9 +85,6 @@ static const struct keep keep_node_status[] = {
 static const struct keep keep_node[] = {
     {"metadata", keep_child_meta}, {"status", keep_node_status}, {0}};
 
-/* What a checkpoint holds is read once, at the start; its place is what matters later. */
-static const struct keep keep_checkpoint[] = {{"metadata", keep_child_meta}, {"spec", NULL}, {0}};
-
 static const struct keep *keep_of(enum td_sight_kind kind)
 {
     switch (kind) {
@@ -95,8 +92,6 @@ static const struct keep *keep_of(enum td_sight_kind kind)
         return keep_pod;
     case TD_SIGHT_NODES:
         return keep_node;
-    case TD_SIGHT_CHECKPOINTS:
-        return keep_checkpoint;
     case TD_SIGHT_DEPLOYMENTS:
     case TD_SIGHT_STATEFUL_SETS:
     case TD_SIGHT_DAEMON_SETS:

@@ -94,10 +94,10 @@ static void test_what_may_not_be_listed_is_named(void **state)
     e.namespace = "default";
     const char *text = explain_bed_ask(&e, "hpa", "web");
     assert_int_equal(e.code, TD_OK);
-    explain_expect(text,
-                   "\n  rights      these may not be listed, and count as if there were none: "
-                   "verticalpodautoscalers, verticalpodautoscalercheckpoints, "
-                   "horizontalpodautoscalers.autoscaling.tandem.dev, hvpas, limitranges; ");
+    explain_expect(
+        text, "\n  rights      these may not be listed, and count as if there were none: "
+              "verticalpodautoscalers, horizontalpodautoscalers.autoscaling.tandem.dev, hvpas, "
+              "limitranges, verticalpodautoscalercheckpoints; ");
     text = explain_bed_ask(&e, "hpa", "nope"); /* it may be in the other group */
     assert_int_equal(e.code, TD_NOT_FOUND);
     explain_expect(text, "; these may not be listed, ");

@@ -249,6 +249,34 @@ static void test_an_oom_is_written_at_once_and_outlives_a_crash(void **state)
     recommend_bed_done(&r);
 }
 
+/* What others wrote beside a checkpoint stays, and a map is made where there was none. */
+static void test_annotations_of_others_stay(void **state)
+{
+    (void)state;
+    static const char *const theirs[] = {"", ",'annotations':{'example.com/note':'keep'}"};
+    for (size_t i = 0; i < sizeof(theirs) / sizeof(theirs[0]); i++) {
+        struct recommend_bed r;
+        recommend_bed_init(&r);
+        char text[512];
+        (void)snprintf(text, sizeof(text),
+                       "{'apiVersion':'autoscaling.k8s.io/v1','kind':"
+                       "'VerticalPodAutoscalerCheckpoint','metadata':{'name':'web-app'%s},'spec':{"
+                       "'vpaObjectName':'web','containerName':'app'},'status':{'version':'v3'}}",
+                       theirs[i]);
+        recommend_bed_deploy(&r, "web", "10m,300Mi",
+                             "'requests':{'memory':'200Mi'},'limits':{'memory':'256Mi'}");
+        recommend_bed_vpa(&r, "web", "web", "");
+        control_bed_create(&r.c, CHECKPOINTS, text);
+        control_bed_run(&r.c, 4 * TD_MINUTE);
+        const struct td_json *checkpoint = control_bed_get(&r.c, CHECKPOINTS "/web-app");
+        const struct td_json *annotations = td_json_get_path(checkpoint, "metadata.annotations");
+        assert_true(td_json_get_str(annotations, TD_STR("tandem.dev/oom"), TD_STR_EMPTY).len > 0);
+        td_str note = td_json_get_str(annotations, TD_STR("example.com/note"), TD_STR_EMPTY);
+        assert_true(td_str_equal(note, i == 0 ? TD_STR_EMPTY : TD_STR("keep")));
+        recommend_bed_done(&r);
+    }
+}
+
 /* The kubelet evicts for want of memory while nobody watches: the event is read at the start. */
 static void test_an_eviction_for_want_of_memory_outlives_a_pause(void **state)
 {
@@ -436,6 +464,7 @@ int main(void)
         cmocka_unit_test(test_an_eviction_for_want_of_memory_outlives_a_pause),
         cmocka_unit_test(test_siblings_that_overlap_are_told),
         cmocka_unit_test(test_a_measurement_stays_with_the_vpa_of_its_time),
+        cmocka_unit_test(test_annotations_of_others_stay),
         cmocka_unit_test(test_checkpoints_go_with_their_vpa_only),
         cmocka_unit_test(test_a_stop_ends_while_checkpoints_cannot_be_read),
     };
