@@ -3,6 +3,7 @@
  */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/json_reader.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/loop.h"
@@ -57,18 +58,33 @@ static void write_end(struct horizontal_sync *sync, bool is_written, td_str erro
 
 /* ---- The status ---- */
 
+/* To the value of `key` in the object that comes next; false: there is none. */
+static bool write_find(struct td_json_reader *reader, td_str key)
+{
+    if (td_json_reader_next(reader) != TD_JSON_BEGIN_OBJECT) {
+        return false;
+    }
+    while (td_json_reader_next(reader) == TD_JSON_KEY) {
+        if (td_json_reader_key_is(reader, key)) {
+            return true;
+        }
+        if (td_json_reader_skip(reader) != TD_OK) {
+            return false;
+        }
+    }
+    return false;
+}
+
+/* The version is near the begin of a large answer, and numbers have no escapes. */
 static void write_remember(struct horizontal_sync *sync, td_str body)
 {
-    struct td_json *object;
+    struct td_json_reader reader;
     int64_t version;
-    sync->item->written_version = 0;
-    if (td_json_parse(&sync->arena, body, &(struct td_json_options){.copy_strings = true}, &object,
-                      NULL) == TD_OK &&
-        td_str_to_int64(td_json_get_str(td_json_get(object, TD_STR("metadata")),
-                                        TD_STR("resourceVersion"), TD_STR_EMPTY),
-                        &version)) {
-        sync->item->written_version = version;
-    }
+    td_json_reader_init(&reader, body, TD_JSON_DEPTH_MAX);
+    bool is_read =
+        write_find(&reader, TD_STR("metadata")) && write_find(&reader, TD_STR("resourceVersion")) &&
+        td_json_reader_next(&reader) == TD_JSON_STRING && td_str_to_int64(reader.text, &version);
+    sync->item->written_version = is_read ? version : 0;
 }
 
 static void write_status_answered(void *context, const struct td_client_reply *reply)

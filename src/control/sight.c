@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/error.h"
+#include "base/json_reader.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/loop.h"
@@ -44,25 +45,44 @@ static td_str sight_write(const struct td_json *tree)
     return td_text_copy(td_buf_str(&buf));
 }
 
-/* The managedFields entries that are about the status: who writes it, and when. */
+/* One entry of managedFields: when it is about the status, who wrote it, and when. */
+static bool sight_add_manager(struct td_arena *arena, struct td_json_reader *reader,
+                              struct td_json *kept)
+{
+    struct td_json *entry = td_json_new_object(arena);
+    bool is_status = false;
+    enum td_json_token token;
+    while ((token = td_json_reader_next(reader)) == TD_JSON_KEY) {
+        bool is_subresource = td_json_reader_key_is(reader, TD_STR("subresource"));
+        bool is_manager = td_json_reader_key_is(reader, TD_STR("manager"));
+        bool is_time = td_json_reader_key_is(reader, TD_STR("time"));
+        bool is_wanted = is_subresource || is_manager || is_time;
+        if (is_wanted && td_json_reader_next(reader) == TD_JSON_STRING) {
+            td_str text = td_json_reader_decode(reader, arena);
+            if (is_subresource) {
+                is_status = td_str_equal(text, TD_STR("status"));
+            } else {
+                td_json_set_str(arena, entry, is_manager ? TD_STR("manager") : TD_STR("time"),
+                                text);
+            }
+        } else if (td_json_reader_skip(reader) != TD_OK) {
+            return false;
+        }
+    }
+    if (is_status) {
+        td_json_append(kept, entry);
+    }
+    return token == TD_JSON_END_OBJECT;
+}
+
 static td_str sight_status_managers(struct td_arena *arena, td_str text)
 {
-    struct td_json *all;
-    if (text.len == 0 || td_json_parse(arena, text, NULL, &all, NULL) != TD_OK ||
-        !td_json_is(all, TD_JSON_TYPE_ARRAY)) {
-        return td_text_copy(TD_STR_EMPTY);
-    }
+    struct td_json_reader reader;
     struct td_json *kept = td_json_new_array(arena);
-    for (const struct td_json *entry = all->first; entry; entry = entry->next) {
-        if (td_str_equal(td_json_get_str(entry, TD_STR("subresource"), TD_STR_EMPTY),
-                         TD_STR("status"))) {
-            struct td_json *copy = td_json_new_object(arena);
-            td_json_set_str(arena, copy, TD_STR("manager"),
-                            td_json_get_str(entry, TD_STR("manager"), TD_STR_EMPTY));
-            td_json_set_str(arena, copy, TD_STR("time"),
-                            td_json_get_str(entry, TD_STR("time"), TD_STR_EMPTY));
-            td_json_append(kept, copy);
-        }
+    td_json_reader_init(&reader, text, TD_JSON_DEPTH_MAX);
+    bool is_read = td_json_reader_next(&reader) == TD_JSON_BEGIN_ARRAY;
+    while (is_read && td_json_reader_next(&reader) == TD_JSON_BEGIN_OBJECT) {
+        is_read = sight_add_manager(arena, &reader, kept);
     }
     return sight_write(kept);
 }
