@@ -206,6 +206,8 @@ void td_http_pool_remove(struct td_call *call)
     (void)curl_easy_setopt(call->easy, CURLOPT_HTTPHEADER, NULL);
     (void)curl_easy_setopt(call->easy, CURLOPT_CONNECT_TO, NULL);
     (void)curl_easy_setopt(call->easy, CURLOPT_POSTFIELDS, NULL);
+    (void)curl_easy_setopt(call->easy, CURLOPT_USERNAME, NULL);
+    (void)curl_easy_setopt(call->easy, CURLOPT_PASSWORD, NULL);
     (void)curl_easy_setopt(call->easy, CURLOPT_ERRORBUFFER, NULL);
     (void)curl_easy_setopt(call->easy, CURLOPT_PRIVATE, NULL);
     pool->spares[pool->spare_count++] = call->easy;
