@@ -55,9 +55,12 @@ static td_duration real_now(const struct http_connection *connection)
     return td_clock_steady(&connection->server->real);
 }
 
+/* libevent may count from a clock that is a tick of the machine behind: late rather than early. */
+#define TIMER_SLACK (10 * TD_MILLISECOND)
+
 static void connection_set_timer(struct http_connection *connection, td_duration after)
 {
-    td_duration micros = after > 0 ? (after + TD_MICROSECOND - 1) / TD_MICROSECOND : 0;
+    td_duration micros = after > 0 ? (after + TIMER_SLACK) / TD_MICROSECOND : 0;
     const struct timeval wait = {
         .tv_sec = (time_t)(micros / 1000000),
         .tv_usec = (suseconds_t)(micros % 1000000),

@@ -152,14 +152,17 @@ static void loop_alarm_rings(evutil_socket_t fd, short what, void *context)
     loop->is_alarm_set = false; /* the turn that follows looks at the timers */
 }
 
-static struct event_base *loop_base_new(void)
+static struct event_base *loop_base_new(bool is_accelerated)
 {
     struct event_config *config = event_config_new();
     if (!config) {
         return NULL;
     }
-    /* Without it libevent reads a clock of 4 ms and rounds waits up to whole milliseconds. */
-    (void)event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER);
+    if (is_accelerated) {
+        /* Without it libevent reads a clock of 4 ms, so that a wait may end so much too early, and
+         * rounds up to whole milliseconds; with it each wait is a system call more. */
+        (void)event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER);
+    }
     struct event_base *base = event_base_new_with_config(config);
     event_config_free(config);
     return base;
@@ -167,7 +170,7 @@ static struct event_base *loop_base_new(void)
 
 int td_loop_new(struct td_clock *clock, struct td_loop **ret, struct td_error *err)
 {
-    struct event_base *base = loop_base_new();
+    struct event_base *base = loop_base_new(clock->kind == TD_CLOCK_ACCELERATED);
     if (!base) {
         return td_error_set(err, TD_IO, "cannot make an event loop: %s", strerror(errno));
     }
