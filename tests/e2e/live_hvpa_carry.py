@@ -46,7 +46,7 @@ spec: {maxUnavailable: 0, selector: {matchLabels: {app: web}}}
     before = identities(bed)
     play.holds(8, lambda n, sizes: identities(bed) == before, "the budget allows nobody to go")
     bed.patch("PodDisruptionBudget", "web", {"spec": {"maxUnavailable": 1}})
-    came = {}  # new pods as they were seen first: while one is missing the other has its load too, and a size that follows is no wonder
+    came = {}  # new pods as they were seen first
 
     def replaced(_, sizes):
         for pod in bed.pods("app=web"):
@@ -55,6 +55,7 @@ spec: {maxUnavailable: 0, selector: {matchLabels: {app: web}}}
         return sizes[0] > 2000 and not identities(bed) & before
     play.until(90, replaced, "all are replaced")
     assert len(came) >= 2 and all(generation == 1 and cpu > 2 for generation, cpu in came.values()), f"sized at admission: {came}"
+    assert all(pod["metadata"].get("generation", 1) == 1 for pod in bed.pods("app=web")), f"sized once: {came}"
     play.until(30, lambda n, sizes: condition(bed, "Progressing") == "False/AsDecided", "it is done")
 
 

@@ -4,10 +4,11 @@ an API server that is killed, a compacted store, a webhook that somebody removes
 that was learnt is lost, memory has stopped growing, and no sanitizer has a word to say.
 
     tests/e2e/soak.py BUILD [MINUTES]        30 unless told; try build/address and build/thread too
+
+What the address sanitizer holds back of freed memory takes minutes to fill and looks like growth: ASAN_OPTIONS=quarantine_size_mb=8 keeps it small.
 """
 
 import json
-import os
 import random
 import sys
 import time
@@ -172,8 +173,6 @@ class Soak:
 
 def main():
     minutes = float(sys.argv[2]) if len(sys.argv) > 2 else 30
-    # What the address sanitizer holds back of freed memory, 256 MiB, takes minutes to fill and looks like growth.
-    os.environ.setdefault("ASAN_OPTIONS", "quarantine_size_mb=8")
     bed = Bed(sys.argv[1])
     soak, faults = Soak(bed), []
     try:
