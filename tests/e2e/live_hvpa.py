@@ -42,8 +42,10 @@ def ratio(bed):
 @story("each mode follows a spike and its end, without going back and forth")
 def modes(bed):
     names = {"hpapreferred": "HPAPreferred", "hpabiased": "HPABiased", "vpabiased": "VPABiased", "mixed": "Mixed", "ratio": "RatioBased"}
+    # The HPA's own tolerance lets nine tenths of the need rest; whoever wants more of it says so.
+    exact = WEB.replace("scaleUp: {policies", "scaleUp: {tolerance: 40m, policies")
     for name, mode in names.items():
-        bed.apply(WEB.replace("web", name).replace("RatioBased", mode))
+        bed.apply(exact.replace("web", name).replace("RatioBased", mode))
     plays = {name: Play(bed, name) for name in names}
 
     def live(seconds):
