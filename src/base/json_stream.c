@@ -45,8 +45,10 @@ static const char *stream_pass_string(struct td_json_stream *stream, const char 
             at++;
             continue;
         }
-        while (end - at >= JSON_SCAN_WIDTH && json_scan_plain(at) == JSON_SCAN_WIDTH) {
-            at += JSON_SCAN_WIDTH;
+        for (unsigned plain = JSON_SCAN_WIDTH;
+             plain == JSON_SCAN_WIDTH && end - at >= JSON_SCAN_WIDTH;) {
+            plain = json_scan_plain(at);
+            at += plain;
         }
         if (at == end) {
             break;

@@ -37,6 +37,7 @@ struct http_pool {
     CURL *spares[HTTP_SPARES_MAX]; /* of calls that are over, ready for the next; owned */
     size_t spare_count;
     struct http_list calls;
+    struct http_socket *sockets; /* owned */
     bool is_retired;
     bool is_over; /* its time has come: its calls are cut */
 };
@@ -115,6 +116,11 @@ int td_http_code(const struct td_call *call, CURLcode result, struct td_error *e
 /* The pool for `generation`, made when needed; older ones are retired. */
 struct http_pool *td_http_pool_for(struct http_transport *http, uint64_t generation);
 int td_http_pool_add(struct http_pool *pool, struct td_call *call, struct td_error *err);
+
+/* No event is waited for at `fd` any more; the second one closes it too, for curl. */
+void td_http_pool_forget_socket(struct http_pool *pool, curl_socket_t fd);
+int td_http_pool_close_socket(void *context, curl_socket_t fd);
+
 void td_http_pool_remove(struct td_call *call); /* not from inside curl; takes its handle back */
 
 /* Cut the calls of pools whose time is over and free retired pools without calls. */

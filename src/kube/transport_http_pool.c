@@ -6,14 +6,21 @@
 #include "kube/transport_http_internal.h"
 
 #include <event2/event.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/limits.h"
 #include "base/loop.h"
 
+/* A socket that libevent looks at. Between two requests curl lets go of it, and a moment later asks
+ * for it again: it is kept until something happens there or it is closed. */
 struct http_socket {
     struct http_pool *pool;
+    struct http_socket *next;
+    curl_socket_t fd;
+    short events;
+    bool is_idle;        /* curl does not wait for it */
     struct event *event; /* owned */
 };
 
@@ -52,9 +59,44 @@ static void pool_act(struct http_pool *pool, curl_socket_t socket, int events)
     }
 }
 
+static struct http_socket **pool_find_socket(struct http_pool *pool, curl_socket_t fd)
+{
+    struct http_socket **at = &pool->sockets;
+    while (*at && (*at)->fd != fd) {
+        at = &(*at)->next;
+    }
+    return at;
+}
+
+static void pool_drop_socket(struct http_socket **at)
+{
+    struct http_socket *entry = *at;
+    *at = entry->next;
+    event_free(entry->event);
+    td_free(entry);
+}
+
+void td_http_pool_forget_socket(struct http_pool *pool, curl_socket_t fd)
+{
+    struct http_socket **at = pool_find_socket(pool, fd);
+    if (*at) {
+        pool_drop_socket(at);
+    }
+}
+
+int td_http_pool_close_socket(void *context, curl_socket_t fd)
+{
+    td_http_pool_forget_socket(context, fd);
+    return close(fd);
+}
+
 static void pool_socket_is_ready(evutil_socket_t fd, short what, void *context)
 {
     struct http_socket *entry = context;
+    if (entry->is_idle) { /* the server has closed it; curl sees that before it uses it again */
+        pool_drop_socket(pool_find_socket(entry->pool, fd));
+        return;
+    }
     int events =
         ((what & EV_READ) ? CURL_CSELECT_IN : 0) | ((what & EV_WRITE) ? CURL_CSELECT_OUT : 0);
     pool_act(entry->pool, fd, events); /* the entry may be gone */
@@ -76,30 +118,29 @@ static void pool_end_rings(evutil_socket_t fd, short what, void *context)
     event_active(pool->http->kick, EV_TIMEOUT, 0);
 }
 
-static int pool_watch_socket(CURL *easy, curl_socket_t socket, int what, void *context, void *data)
+static int pool_watch_socket(CURL *easy, curl_socket_t fd, int what, void *context, void *data)
 {
     (void)easy;
+    (void)data;
     struct http_pool *pool = context;
-    struct http_socket *entry = data;
-    if (what == CURL_POLL_REMOVE) {
-        if (entry) {
-            event_free(entry->event);
-            td_free(entry);
-            (void)curl_multi_assign(pool->multi, socket, NULL); /* the socket is known here */
-        }
-        return 0;
-    }
-    if (!entry) {
-        entry = td_alloc_zero(1, sizeof(*entry));
-        entry->pool = pool;
-        (void)curl_multi_assign(pool->multi, socket, entry);
-    } else {
-        event_free(entry->event);
-    }
+    struct http_socket **at = pool_find_socket(pool, fd);
     short events = (short)(EV_PERSIST | ((what & CURL_POLL_IN) ? EV_READ : 0) |
                            ((what & CURL_POLL_OUT) ? EV_WRITE : 0));
+    if (*at) {
+        (*at)->is_idle = what == CURL_POLL_REMOVE;
+        if ((*at)->is_idle || (*at)->events == events) {
+            return 0;
+        }
+        pool_drop_socket(at);
+    }
+    if (what == CURL_POLL_REMOVE) {
+        return 0;
+    }
+    struct http_socket *entry = td_alloc_zero(1, sizeof(*entry));
+    *entry = (struct http_socket){.pool = pool, .next = pool->sockets, .fd = fd, .events = events};
+    pool->sockets = entry;
     entry->event =
-        event_new(td_loop_base(pool->http->loop), socket, events, pool_socket_is_ready, entry);
+        event_new(td_loop_base(pool->http->loop), fd, events, pool_socket_is_ready, entry);
     if (!entry->event || event_add(entry->event, NULL) != 0) {
         td_out_of_memory();
     }
@@ -152,7 +193,10 @@ void td_http_pool_free(struct http_pool *pool)
     while (pool->spare_count > 0) {
         curl_easy_cleanup(pool->spares[--pool->spare_count]);
     }
-    (void)curl_multi_cleanup(pool->multi); /* closes the connections; calls watch_socket */
+    (void)curl_multi_cleanup(pool->multi); /* closes the connections */
+    while (pool->sockets) {
+        pool_drop_socket(&pool->sockets);
+    }
     event_free(pool->timer);
     event_free(pool->end);
     td_free(pool);

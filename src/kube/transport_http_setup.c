@@ -192,8 +192,8 @@ static int setup_url(struct td_call *call, struct td_error *err)
 
 static int setup_set_socket(void *context, curl_socket_t socket, curlsocktype purpose)
 {
-    (void)context;
     (void)purpose;
+    td_http_pool_forget_socket(context, socket); /* an earlier one of that number */
     /* A peer that is gone without a word is noticed by unanswered keep-alives. Without the option
      * it only takes longer. */
     int timeout_ms = TD_TRANSPORT_DEAD_PEER_MS;
@@ -223,12 +223,12 @@ static void setup_method(struct td_call *call)
     (void)curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, method.ptr);
 }
 
-/* libcurl hands on a hundred such buffers before it returns to the loop, while there are bytes: the
- * smaller they are, the sooner others have their turn when a large answer arrives. */
-#define SETUP_BUFFER_BYTES 1024L
+/* A record of TLS, behind which libcurl returns to the loop: others have their turn however large
+ * an answer is, and a small one arrives in one piece. */
+#define SETUP_BUFFER_BYTES 16384L
 #define SETUP_UPLOAD_BYTES 16384L /* the least that it takes */
 
-static void setup_connection(struct td_call *call)
+static void setup_connection(struct td_call *call, struct http_pool *pool)
 {
     const struct td_kube_config *config = call->http->config;
     CURL *easy = call->easy;
@@ -244,6 +244,9 @@ static void setup_connection(struct td_call *call)
     (void)curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, TD_TRANSPORT_KEEPALIVE_SECONDS);
     (void)curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, TD_TRANSPORT_KEEPALIVE_SECONDS / 2);
     (void)curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, setup_set_socket);
+    (void)curl_easy_setopt(easy, CURLOPT_SOCKOPTDATA, pool);
+    (void)curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, td_http_pool_close_socket);
+    (void)curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, pool);
     (void)curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     (void)curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, SETUP_BUFFER_BYTES);
     (void)curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, SETUP_UPLOAD_BYTES);
@@ -307,7 +310,7 @@ static int setup_handle(struct td_call *call, struct http_pool *pool,
     if (!call->easy) {
         return td_error_set(err, TD_LIMIT, "cannot make a request: out of memory");
     }
-    setup_connection(call);
+    setup_connection(call, pool);
     return setup_tls(call, credential, err);
 }
 
