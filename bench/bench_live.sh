@@ -1,7 +1,8 @@
 #!/bin/sh
 # What the controllers cost: `tandem run` beside upstream's recommender, updater and admission controller plus the HPA controller (a
 # controller manager that runs nothing else), one after the other on equal control planes with the same 1,000 workloads of three pods,
-# each with a VPA and an HPA, the same usage at the same times and the default intervals. Usage: bench_live.sh BUILD
+# each with a VPA and an HPA, the same usage at the same times and the default intervals. The machine may be faster in one quarter of an
+# hour than in the next, so ours runs before the peer and behind it, and the mean of both counts. Usage: bench_live.sh BUILD
 #
 # Idle: usage stands still and every pod has what is recommended. Busy: CPU of every pod moves every 15 s, and memory of every second
 # workload leaves the bounds of its recommendation, so that the updater has a pod of each of these to act on in each of its passes, half of
@@ -10,7 +11,7 @@
 # history the lower one is half of what is used and the upper one out of reach.
 # Memory is resident, the mean of an idle and the highest of a busy window; processor time is of the whole process; requests are counted
 # by the API server, in its audit log. BENCH_LIVE_COUNT (1000) workloads, BENCH_LIVE_WARM (20), BENCH_LIVE_IDLE (60) and
-# BENCH_LIVE_BUSY (120) seconds of each window; BENCH_LIVE_SIDES ("peer tandem"); BENCH_LIVE_KEEP: where logs are left.
+# BENCH_LIVE_BUSY (120) seconds of each window; BENCH_LIVE_SIDES ("tandem peer tandem"); BENCH_LIVE_KEEP: where logs are left.
 set -u
 build=$(cd "$1" && pwd)
 top=$(cd "$(dirname "$0")/.." && pwd)
@@ -133,7 +134,7 @@ requests() {
     esac
 }
 
-# window SIDE NAME SECONDS: watches a side at its work; figures into $work/SIDE.NAME
+# window SIDE NAME SECONDS: watches a side at its work; figures into $work/SIDE.NAME, a line of each run
 window() {
     lines=$(wc -l <"$bed/audit.log")
     begun=$(look "$pids")
@@ -153,7 +154,7 @@ window() {
     done
     echo "$begun $ended $made $at" | awk -v mean="$(awk '{ s += $1 } END { print s / NR }' "$work/samples")" \
         -v most="$(sort -n "$work/samples" | tail -n 1 | cut -d' ' -f1)" -v name="$2" \
-        '{ printf "%.1f %.2f %.0f\n", (name == "busy" ? most : mean) / 1024, ($4 - $2) * 60 / $6, $5 * 60 / $6 }' >"$work/$1.$2"
+        '{ printf "%.1f %.2f %.0f\n", (name == "busy" ? most : mean) / 1024, ($4 - $2) * 60 / $6, $5 * 60 / $6 }' >>"$work/$1.$2"
 }
 
 updates() { # how often the updater acted with success in a window that began at line $1 of the audit log
@@ -171,6 +172,7 @@ await_update() {
 
 side() {
     bed=$work/$1.bed
+    rm -rf "$bed" # of an earlier run of this side
     "$top/bench/live/bed" "$kit" "$bed" up >"$work/$1.log" 2>&1 || { tail -5 "$work/$1.log"; exit 2; }
     usage 8m 20Mi
     "$build/tandem" manifests --only crds | kubectl apply --server-side -f - >/dev/null || exit 2
@@ -192,7 +194,7 @@ side() {
     await_update "$lines_busy"
     lines_busy=$(wc -l <"$bed/audit.log")
     window "$1" busy "$busy"
-    updates "$lines_busy" >"$work/$1.updates"
+    updates "$lines_busy" >>"$work/$1.updates"
     [ -n "${BENCH_LIVE_KEEP:-}" ] && cp "$bed/audit.log" "$work/$1.audit.log"
     end_bed
 }
@@ -205,19 +207,22 @@ compare() {
         if (r < $3) { printf "broken: %s is %.1fx, promised %sx\n", $4, r, $3; exit 1 } }' || status=1
 }
 
-for one in ${BENCH_LIVE_SIDES:-peer tandem}; do
+for one in ${BENCH_LIVE_SIDES:-tandem peer tandem}; do
     side "$one"
-    sed "s/^/# $one idle, busy: MiB, processor s a minute, requests a minute: /" "$work/$one.idle" "$work/$one.busy"
-    echo "# $one acted on $(cat "$work/$one.updates") pods"
+    for name in idle busy; do
+        echo "# $one $name: MiB, processor s a minute, requests a minute: $(tail -n 1 "$work/$one.$name")"
+    done
+    acted=$(tail -n 1 "$work/$one.updates")
+    echo "# $one acted on $acted pods"
     # On a slow machine a pass takes longer than its minute; less than half of what was due means that there was nothing to do.
-    [ "$(cat "$work/$one.updates")" -ge $((count * busy / 240)) ] || { echo "broken: the busy window of $one was not busy"; status=1; }
+    [ "$acted" -ge $((count * busy / 240)) ] || { echo "broken: the busy window of $one was not busy"; status=1; }
 done
 [ -f "$work/tandem.idle" ] && [ -f "$work/peer.idle" ] || exit 0
-figure() { cut -d' ' -f"$2" "$work/$1"; }
+figure() { awk -v column="$2" '{ s += $column } END { printf "%.2f\n", s / NR }' "$work/$1"; }
 for name in idle busy; do
     compare "memory_$name" MiB "$(figure tandem.$name 1)" "$(figure peer.$name 1)" 10
     compare "processor_$name" s/min "$(figure tandem.$name 2)" "$(figure peer.$name 2)" 10
     compare "requests_$name" requests/min "$(figure tandem.$name 3)" "$(figure peer.$name 3)" 1
 done
-compare updates_busy pods "$(cat "$work/tandem.updates")" "$(cat "$work/peer.updates")" 0
+compare updates_busy pods "$(figure tandem.updates 1)" "$(figure peer.updates 1)" 0
 exit $status
