@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -401,6 +402,29 @@ static void test_transport_does_not_repeat_writes(void **state)
     http_bed_done(&bed);
 }
 
+/* A connection that the server closes between two calls is given up, quietly, for a new one. */
+static void test_transport_outlives_its_connections(void **state)
+{
+    (void)state;
+    struct script script = {.replies = &ok_reply, .count = 1};
+    struct http_bed bed;
+    bed_init(&bed, &script, 0);
+    http_bed_connect(&bed);
+    for (size_t i = 0; i < 3; i++) {
+        struct http_call call = {0};
+        http_call_start(&bed, &call,
+                        &(struct td_call_request){.method = TD_STR("GET"), .path = TD_STR("/x")});
+        http_bed_run(&bed, 0);
+        assert_int_equal(call.code, TD_OK);
+        assert_int_equal(bed.server.connections, i + 1);
+        raw_close(bed.server.first);
+        clock_t before = clock();
+        http_bed_run(&bed, 300);
+        assert_true(clock() - before < CLOCKS_PER_SEC / 10); /* of 300 ms */
+    }
+    http_bed_done(&bed);
+}
+
 /* A storm: a second of 500s and broken connections is a handful of requests, not thousands. */
 static void test_client_never_spins(void **state)
 {
@@ -559,6 +583,7 @@ int main(void)
         cmocka_unit_test(test_transport_cuts_slow_answers),
         cmocka_unit_test(test_transport_says_that_nothing_was_sent),
         cmocka_unit_test(test_transport_does_not_repeat_writes),
+        cmocka_unit_test(test_transport_outlives_its_connections),
         cmocka_unit_test(test_client_never_spins),
         cmocka_unit_test(test_transport_cancel_is_silent),
         cmocka_unit_test(test_client_follows_a_rotated_token),
