@@ -346,6 +346,9 @@ static void call_answered(void *context, const struct td_client_reply *reply)
     size_t count = 0;
     if (reply->code != TD_OK) {
         measure_refusal(call, reply, &err);
+        if (call->api == MEASURE_CUSTOM && reply->code != TD_NOT_FOUND) {
+            call->client->version[0] = '\0'; /* its server may be gone: the next one asks anew */
+        }
     } else {
         struct td_error reason = TD_ERROR_INIT;
         if (measure_read(call, reply->body, &count, &reason) != TD_OK) {
@@ -504,21 +507,42 @@ static void call_send_version(struct td_measure_call *call)
     call_send(call);
 }
 
-static td_str version_choose(const struct td_json *group)
+/* The group as discovery names it: in an aggregated list, or in the old one of groups. */
+static const struct td_json *version_find_group(const struct td_json *list)
 {
-    static const td_str known[] = {TD_STR_INIT("v1beta2"), TD_STR_INIT("v1beta1")};
-    td_str preferred = td_json_get_str(td_json_get(group, TD_STR("preferredVersion")),
-                                       TD_STR("version"), TD_STR_EMPTY);
-    const struct td_json *versions = td_json_get(group, TD_STR("versions"));
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-        if (td_str_equal(preferred, known[i])) {
-            return preferred;
+    const struct td_json *aggregated = td_json_get(list, TD_STR("items"));
+    const struct td_json *items = aggregated ? aggregated : td_json_get(list, TD_STR("groups"));
+    const struct td_json *item = td_json_is(items, TD_JSON_TYPE_ARRAY) ? items->first : NULL;
+    for (; item; item = item->next) {
+        const struct td_json *named = aggregated ? td_json_get(item, TD_STR("metadata")) : item;
+        if (td_str_equal(td_json_get_str(named, TD_STR("name"), TD_STR_EMPTY),
+                         TD_STR("custom.metrics.k8s.io"))) {
+            break;
         }
     }
+    return item;
+}
+
+static bool version_is_known(td_str version)
+{
+    return td_str_equal(version, TD_STR("v1beta2")) || td_str_equal(version, TD_STR("v1beta1"));
+}
+
+/* The preferred one, which in an aggregated list is the first whose server answers, or else the
+ * first that is known. */
+static td_str version_choose(const struct td_json *group)
+{
+    td_str preferred = td_json_get_str(td_json_get(group, TD_STR("preferredVersion")),
+                                       TD_STR("version"), TD_STR_EMPTY);
+    if (version_is_known(preferred)) {
+        return preferred;
+    }
+    const struct td_json *versions = td_json_get(group, TD_STR("versions"));
     const struct td_json *v = td_json_is(versions, TD_JSON_TYPE_ARRAY) ? versions->first : NULL;
     for (; v; v = v->next) {
         td_str name = td_json_get_str(v, TD_STR("version"), TD_STR_EMPTY);
-        if (td_str_equal(name, known[0]) || td_str_equal(name, known[1])) {
+        td_str freshness = td_json_get_str(v, TD_STR("freshness"), TD_STR_EMPTY);
+        if (version_is_known(name) && !td_str_equal(freshness, TD_STR("Stale"))) {
             return name;
         }
     }
@@ -530,14 +554,15 @@ static void version_read(struct td_measure_client *client, const struct td_clien
 {
     td_auto_arena arena;
     td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    struct td_json *group = NULL;
-    if (reply->code == TD_NOT_FOUND) {
-        (void)td_error_set(err, TD_NOT_FOUND,
-                           "no custom metrics API (custom.metrics.k8s.io) registered");
+    struct td_json *list = NULL;
+    if (reply->code != TD_OK || td_json_parse(&arena, reply->body, NULL, &list, err) != TD_OK) {
+        *err = reply->code != TD_OK ? reply->err : *err;
         return;
     }
-    if (reply->code != TD_OK || td_json_parse(&arena, reply->body, NULL, &group, err) != TD_OK) {
-        *err = reply->code != TD_OK ? reply->err : *err;
+    const struct td_json *group = version_find_group(list);
+    if (!group) {
+        (void)td_error_set(err, TD_NOT_FOUND,
+                           "no custom metrics API (custom.metrics.k8s.io) registered");
         return;
     }
     td_str version = version_choose(group);
@@ -556,8 +581,13 @@ static void version_answered(void *context, const struct td_client_reply *reply)
 {
     struct td_measure_client *client = context;
     client->version_call = NULL;
+    struct td_error cause = TD_ERROR_INIT;
     struct td_error err = TD_ERROR_INIT;
-    version_read(client, reply, &err);
+    version_read(client, reply, &cause);
+    if (cause.code != TD_OK) {
+        (void)td_error_set(&err, cause.code, "unable to fetch metrics from custom metrics API: %s",
+                           cause.message);
+    }
     /* Those that wait; a callback may ask anew or cancel another, so begin again each time. */
     struct td_measure_call *call = client->first;
     while (call) {
@@ -618,8 +648,8 @@ struct td_measure_call *td_measure_custom(struct td_measure_client *client,
         const struct td_client_request request = {
             .flow = client->flow,
             .method = TD_STR("GET"),
-            .path = TD_STR("/apis/custom.metrics.k8s.io"),
-            .accept = TD_STR("application/json"),
+            .path = TD_STR("/apis"),
+            .accept = TD_STR(TD_DISCOVERY_ACCEPT),
         };
         client->version_call = td_client_send(client->client, &request, version_answered, client);
     }

@@ -2,8 +2,8 @@
  * What the three metrics APIs answer, asked through the client: resource metrics of pods
  * (metrics.k8s.io), custom metrics of pods or of one object, external metrics (hpa.md 5). Answers
  * are read as they arrive and handed on as plain numbers; texts are valid during the callback. The
- * version of custom.metrics is found by discovery and asked for again every ten minutes. One
- * thread, the loop's.
+ * version of custom.metrics is found by discovery and asked for again every ten minutes, and when
+ * its server does not answer. One thread, the loop's.
  */
 #pragma once
 

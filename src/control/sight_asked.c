@@ -19,8 +19,6 @@
 #define ASKED_SCALE_BAD (30 * TD_SECOND)
 #define ASKED_SCALE_UNUSED TD_HOUR
 #define ASKED_SWEEP_EVERY (10 * TD_MINUTE)
-#define ASKED_ACCEPT                                                                               \
-    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
 
 struct asked_resource {
     struct td_sight_resource resource;
@@ -183,7 +181,7 @@ static void asked_discover_next(struct td_sight_asked *asked)
     const struct td_client_request request = {
         .method = TD_STR("GET"),
         .path = asked->is_second ? TD_STR("/apis") : TD_STR("/api"),
-        .accept = TD_STR(ASKED_ACCEPT),
+        .accept = TD_STR(TD_DISCOVERY_ACCEPT),
     };
     asked->call = td_client_send(asked->client, &request, asked_discovered, asked);
 }

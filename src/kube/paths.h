@@ -11,6 +11,10 @@
 
 struct td_error;
 
+/* What is accepted of "/api" and "/apis": the aggregated list, or of an old server its own. */
+#define TD_DISCOVERY_ACCEPT                                                                        \
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
+
 struct td_api_path {
     td_str group;     /* empty: the core group, "/api" */
     td_str version;   /* "v1" */
