@@ -584,7 +584,8 @@ int td_controllers_new(const struct td_controllers_options *options, struct td_c
     all->lease_flow = td_client_flow_new(all->client, TD_STR("leases"));
     all->access_flow = td_client_flow_new(all->client, TD_STR("access"));
     all->measure_flow = td_client_flow_new(all->client, TD_STR("metrics"));
-    all->measures = td_measure_client_new(options->loop, all->client, all->measure_flow);
+    all->measures = td_measure_client_new(options->loop, all->client, all->measure_flow,
+                                          options->horizontal.sync_period);
     for (size_t kind = 0; kind < TD_CONTROLLER_COUNT; kind++) {
         all->ones[kind].all = all;
         all->ones[kind].kind = (enum td_controller_kind)kind;

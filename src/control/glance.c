@@ -384,7 +384,8 @@ int td_glance_new(const struct td_glance_options *options, struct td_glance **re
     glance->client = td_client_new(&client);
     glance->flow = td_client_flow_new(glance->client, TD_STR("glance"));
     glance->tally = td_tally_new();
-    glance->measures = td_measure_client_new(options->loop, glance->client, glance->flow);
+    glance->measures =
+        td_measure_client_new(options->loop, glance->client, glance->flow, TD_MINUTE);
     glance->poll = td_timer_new(options->loop, glance_poll, glance);
     int code = glance_make(glance, options->log, err);
     if (code != TD_OK) {

@@ -18,7 +18,6 @@
 #include "kube/paths.h"
 #include "kube/quantity.h"
 
-#define MEASURE_VERSION_EVERY (10 * TD_MINUTE)
 #define MEASURE_WINDOW_DEFAULT TD_MINUTE
 #define MEASURE_PLAIN_BYTES_MAX 2048 /* quoted of an answer that is no Status */
 #define MEASURE_TRIES 2 /* whoever asks will ask again soon, and must not be held up until then */
@@ -52,6 +51,7 @@ struct td_measure_client {
     struct td_client_call *version_call;
     char version[TD_MEASURE_VERSION_BYTES_MAX]; /* of custom metrics; empty: not known */
     td_time version_at;
+    td_duration version_for;
 };
 
 static td_time measure_now(const struct td_measure_client *client)
@@ -60,12 +60,14 @@ static td_time measure_now(const struct td_measure_client *client)
 }
 
 struct td_measure_client *td_measure_client_new(struct td_loop *loop, struct td_client *client,
-                                                struct td_client_flow *flow)
+                                                struct td_client_flow *flow,
+                                                td_duration version_for)
 {
     struct td_measure_client *measures = td_alloc_zero(1, sizeof(*measures));
     measures->loop = loop;
     measures->client = client;
     measures->flow = flow;
+    measures->version_for = version_for;
     return measures;
 }
 
@@ -346,9 +348,6 @@ static void call_answered(void *context, const struct td_client_reply *reply)
     size_t count = 0;
     if (reply->code != TD_OK) {
         measure_refusal(call, reply, &err);
-        if (call->api == MEASURE_CUSTOM && reply->code != TD_NOT_FOUND) {
-            call->client->version[0] = '\0'; /* its server may be gone: the next one asks anew */
-        }
     } else {
         struct td_error reason = TD_ERROR_INIT;
         if (measure_read(call, reply->body, &count, &reason) != TD_OK) {
@@ -641,7 +640,7 @@ struct td_measure_call *td_measure_custom(struct td_measure_client *client,
                                TD_STR_ARG(kind), query->group.len > 0 ? "." : "",
                                TD_STR_ARG(query->group), TD_STR_ARG(name));
     bool is_known = client->version[0] != '\0' &&
-                    measure_now(client) - client->version_at < MEASURE_VERSION_EVERY;
+                    measure_now(client) - client->version_at < client->version_for;
     if (is_known) {
         call_send_version(call);
     } else if (!client->version_call) {

@@ -2,8 +2,9 @@
  * What the three metrics APIs answer, asked through the client: resource metrics of pods
  * (metrics.k8s.io), custom metrics of pods or of one object, external metrics (hpa.md 5). Answers
  * are read as they arrive and handed on as plain numbers; texts are valid during the callback. The
- * version of custom.metrics is found by discovery and asked for again every ten minutes, and when
- * its server does not answer. One thread, the loop's.
+ * version of custom.metrics is found by discovery, where that of a server that is away is missing
+ * after a while, and good for `version_for`: a sync period, as upstream has it. One thread, the
+ * loop's.
  */
 #pragma once
 
@@ -22,7 +23,8 @@ struct td_measure_call;
 struct td_measure_client;
 
 struct td_measure_client *td_measure_client_new(struct td_loop *loop, struct td_client *client,
-                                                struct td_client_flow *flow);
+                                                struct td_client_flow *flow,
+                                                td_duration version_for);
 void td_measure_client_free(struct td_measure_client *client); /* calls are cancelled */
 
 /* One container of one pod; a resource that the answer lacks has no value. */

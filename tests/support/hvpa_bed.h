@@ -54,7 +54,7 @@ static inline void hvpa_bed_start(struct hvpa_bed *h)
     }
     struct td_error err = TD_ERROR_INIT;
     assert_int_equal(td_sight_new(&sight, &h->sight, &err), TD_OK);
-    h->measures = td_measure_client_new(h->c.bed.loop, h->c.client, NULL);
+    h->measures = td_measure_client_new(h->c.bed.loop, h->c.client, NULL, TD_MINUTE);
     const struct td_events_options events = {.loop = h->c.bed.loop,
                                              .client = h->c.client,
                                              .component = TD_STR("hvpa"),

@@ -148,7 +148,7 @@ static void history_bed_start(struct history_bed *b, const struct td_prometheus_
     }
     struct td_error err = TD_ERROR_INIT;
     assert_int_equal(td_sight_new(&sight, &b->sight, &err), TD_OK);
-    b->measures = td_measure_client_new(b->c.bed.loop, b->c.client, NULL);
+    b->measures = td_measure_client_new(b->c.bed.loop, b->c.client, NULL, TD_MINUTE);
     b->tally = td_tally_new();
     struct td_recommend_options options = {
         .control = {.loop = b->c.bed.loop,

@@ -42,7 +42,7 @@ static void recommend_bed_start(struct recommend_bed *r)
     }
     struct td_error err = TD_ERROR_INIT;
     assert_int_equal(td_sight_new(&sight, &r->sight, &err), TD_OK);
-    r->measures = td_measure_client_new(r->c.bed.loop, r->c.client, NULL);
+    r->measures = td_measure_client_new(r->c.bed.loop, r->c.client, NULL, TD_MINUTE);
     r->tally = td_tally_new();
     r->events = td_events_new(&(struct td_events_options){
         .loop = r->c.bed.loop, .client = r->c.client, .component = TD_STR("vpa-recommender")});

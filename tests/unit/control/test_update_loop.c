@@ -63,7 +63,7 @@ static void update_bed_init_gated(struct update_bed *u, bool uses_lease, bool in
     }
     struct td_error err = TD_ERROR_INIT;
     assert_int_equal(td_sight_new(&sight, &u->sight, &err), TD_OK);
-    u->measures = td_measure_client_new(u->c.bed.loop, u->c.client, NULL);
+    u->measures = td_measure_client_new(u->c.bed.loop, u->c.client, NULL, TD_MINUTE);
     u->tally = td_tally_new();
     u->events = td_events_new(&(struct td_events_options){
         .loop = u->c.bed.loop, .client = u->c.client, .component = TD_STR("vpa-updater")});
