@@ -201,6 +201,12 @@ static int setup_set_socket(void *context, curl_socket_t socket, curlsocktype pu
     return CURL_SOCKOPT_OK;
 }
 
+/* libcurl hands on a hundred such buffers before it returns to the loop, while there are bytes: the
+ * smaller they are, the sooner others have their turn when a large answer arrives. What answers a
+ * write is one object, and comes in one piece. */
+#define SETUP_BUFFER_BYTES 1024L
+#define SETUP_WRITE_BUFFER_BYTES 16384L
+
 static void setup_method(struct td_call *call)
 {
     CURL *easy = call->easy;
@@ -221,11 +227,10 @@ static void setup_method(struct td_call *call)
         (void)curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L);
     }
     (void)curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, method.ptr);
+    (void)curl_easy_setopt(easy, CURLOPT_BUFFERSIZE,
+                           call->is_write ? SETUP_WRITE_BUFFER_BYTES : SETUP_BUFFER_BYTES);
 }
 
-/* A record of TLS, behind which libcurl returns to the loop: others have their turn however large
- * an answer is, and a small one arrives in one piece. */
-#define SETUP_BUFFER_BYTES 16384L
 #define SETUP_UPLOAD_BYTES 16384L /* the least that it takes */
 
 static void setup_connection(struct td_call *call, struct http_pool *pool)
@@ -248,7 +253,6 @@ static void setup_connection(struct td_call *call, struct http_pool *pool)
     (void)curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, td_http_pool_close_socket);
     (void)curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, pool);
     (void)curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
-    (void)curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, SETUP_BUFFER_BYTES);
     (void)curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, SETUP_UPLOAD_BYTES);
     (void)curl_easy_setopt(easy, CURLOPT_USERAGENT, "tandem/" TANDEM_VERSION);
     if (call->http->wants_gzip) {
