@@ -628,6 +628,7 @@ static void controllers_check_access(struct td_controllers *all)
     const struct td_controllers_options *options = &all->options;
     const struct td_rights_scope scope = {
         .has = options->has,
+        .caps_to_node = options->caps_to_node,
         .lease_name = options->leader.name,
         .places = {
             [TD_RIGHT_OWN] = {.namespace = options->hook.namespace, .name = options->hook.secret},

@@ -42,7 +42,11 @@ static const struct td_right rights_table[] = {
      .resources = "limitranges",
      .verbs = "list,watch",
      .controllers = RIGHTS_U | RIGHTS_A | RIGHTS_V},
-    {.group = "", .resources = "nodes", .verbs = "list,watch", .controllers = RIGHTS_V},
+    {.group = "",
+     .resources = "nodes",
+     .verbs = "list,watch",
+     .controllers = RIGHTS_V,
+     .capping = RIGHTS_U | RIGHTS_A},
     {.group = "", .resources = "events", .verbs = "list,watch", .controllers = RIGHTS_R},
     {.group = "", .resources = "events", .verbs = "create,patch", .controllers = RIGHTS_ALL},
     /* Autoscalers. */
@@ -307,7 +311,8 @@ size_t td_rights_questions(struct td_arena *arena, const struct td_rights_scope 
         wanted |= scope->has[kind] ? 1u << kind : 0;
     }
     for (size_t i = 0; i < row_count; i++) {
-        if (rows[i].controllers & wanted && !scope->places[rows[i].place].is_off) {
+        unsigned needed = rows[i].controllers | (scope->caps_to_node ? rows[i].capping : 0);
+        if (needed & wanted && !scope->places[rows[i].place].is_off) {
             count += rights_ask(arena, &rows[i], scope, rules + count, TD_ACCESS_RULES_MAX - count);
         }
     }

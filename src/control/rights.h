@@ -48,6 +48,7 @@ struct td_right {
     const char *name;      /* the only object; NULL: every one */
     enum td_right_place place;
     unsigned controllers; /* a bit (1u << kind) for each that needs it */
+    unsigned capping;     /* and for each that needs it with --cap-to-node */
 };
 
 const struct td_right *td_rights(size_t *ret_count);
@@ -58,6 +59,7 @@ td_str td_rights_word(td_str *list);
 /* What a process was told to do, as far as its rights follow from it. */
 struct td_rights_scope {
     const bool *has;   /* TD_CONTROLLER_COUNT of them */
+    bool caps_to_node; /* --cap-to-node */
     td_str lease_name; /* --leader-elect-resource-name */
     struct {
         bool is_off;      /* such objects are not used */

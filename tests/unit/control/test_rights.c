@@ -386,7 +386,7 @@ static void test_what_is_missing_is_named(void **state)
     }
 }
 
-/* Is there a question about leases of that name in that namespace? */
+/* Is there a question about a resource of that name in that namespace? */
 static bool rights_asks(struct td_arena *arena, const struct td_rights_scope *scope,
                         const char *resource, const char *namespace, const char *name)
 {
@@ -423,6 +423,9 @@ static void test_what_is_asked_follows_the_flags(void **state)
     assert_false(rights_asks(&arena, &scope, "leases", "election", "vpa-recommender-lease"));
     assert_true(rights_asks(&arena, &scope, "leases", "status", "beat"));
     assert_true(rights_asks(&arena, &scope, "leases", "read", "seen"));
+    assert_false(rights_asks(&arena, &scope, "nodes", "", ""));
+    scope.caps_to_node = true;
+    assert_true(rights_asks(&arena, &scope, "nodes", "", ""));
     scope.lease_name = TD_STR("mine"); /* admission is not elected: the only one */
     assert_true(rights_asks(&arena, &scope, "leases", "election", "mine"));
     has[TD_CONTROLLER_HVPA] = true;
