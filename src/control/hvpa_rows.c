@@ -177,12 +177,14 @@ static void emergency_raise(struct hvpa_tick *tick, td_str container, td_time at
     tick->emergencies = flags;
 }
 
+/* Both times are whole seconds: one in that of the last scaling may have come behind it. */
 static bool oom_is_new(const struct hvpa_tick *tick, td_time at)
 {
     const struct td_hvpa_status *status = &tick->hvpa.status;
     td_time applied = status->has_vertical_time ? td_time_from_instant(status->vertical_time) : 0;
     bool is_seen = tick->item->oom_seen != TD_TIME_NONE && at <= tick->item->oom_seen;
-    return at > applied && !is_seen && tick->now - at < HVPA_EMERGENCY_SECONDS * TD_SECOND;
+    return at > applied - TD_SECOND && !is_seen &&
+           tick->now - at < HVPA_EMERGENCY_SECONDS * TD_SECOND;
 }
 
 /* Those who died with another size have nothing to say about the present one. */

@@ -507,6 +507,57 @@ static void test_an_api_that_fails_now_and_then(void **state)
     hvpa_bed_done(&h);
 }
 
+static bool oom_is_flagged(struct hvpa_bed *h)
+{
+    const struct td_json *web = control_bed_get(&h->c, HVPAS "/web");
+    return td_json_at(td_json_get_path(web, "status.emergency"), 0) != NULL;
+}
+
+/* A pod shows an OOM that many seconds behind the last scaling: is a flag up then? */
+static bool oom_raises(struct hvpa_bed *h, int seconds_behind)
+{
+    const struct td_json *status =
+        td_json_get(control_bed_get(&h->c, HVPAS "/web"), TD_STR("status"));
+    td_str applied = td_json_get_str(td_json_get(status, TD_STR("lastScaling")),
+                                     TD_STR("verticalTime"), TD_STR_EMPTY);
+    struct td_instant at;
+    assert_int_equal(td_time_parse(applied, &at, NULL), TD_OK);
+    at.unix_seconds += seconds_behind;
+    char finished[TD_TIME_TEXT_BYTES];
+    (void)td_time_format(at, 0, finished);
+    const struct td_json *items = td_json_get(control_bed_get(&h->c, PODS), TD_STR("items"));
+    char target[256];
+    char patch[512];
+    (void)snprintf(target, sizeof(target), PODS "/%.*s/status",
+                   TD_STR_ARG(td_json_get_str(td_json_get(td_json_at(items, 0), TD_STR("metadata")),
+                                              TD_STR("name"), TD_STR_EMPTY)));
+    (void)snprintf(patch, sizeof(patch),
+                   "{'status':{'containerStatuses':[{'name':'app','image':'app','imageID':'',"
+                   "'ready':true,'restartCount':9,'state':{'running':{}},'lastState':{'terminated':"
+                   "{'exitCode':137,'reason':'OOMKilled','finishedAt':'%s'}}}]}}",
+                   finished);
+    assert_int_equal(control_bed_patch(&h->c, target, patch), 200);
+    control_bed_run(&h->c, 20 * TD_SECOND);
+    return oom_is_flagged(h);
+}
+
+/* Times of both are whole seconds: nothing that may have happened with the new size is lost. */
+static void test_an_oom_in_the_second_of_the_last_scaling_counts(void **state)
+{
+    (void)state;
+    for (int behind = -1; behind <= 1; behind++) {
+        struct hvpa_bed h = {.stopped = 0};
+        struct td_demand demand = growing();
+        hvpa_bed_init(&h, &demand, 1);
+        hvpa_bed_deploy(&h, 2, "'requests':{'cpu':'1','memory':'200Mi'}");
+        hvpa_bed_hvpa(&h, "web", CPU_50 "," CPU_ONLY);
+        control_bed_run(&h.c, 15 * TD_MINUTE);
+        assert_false(oom_is_flagged(&h));
+        assert_int_equal(oom_raises(&h, behind), behind >= 0);
+        hvpa_bed_done(&h);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -523,6 +574,7 @@ int main(void)
         cmocka_unit_test(test_evictions_without_effect_come_to_an_end),
         cmocka_unit_test(test_zero_replicas_switch_it_off),
         cmocka_unit_test(test_an_api_that_fails_now_and_then),
+        cmocka_unit_test(test_an_oom_in_the_second_of_the_last_scaling_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
