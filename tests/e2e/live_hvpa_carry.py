@@ -92,6 +92,7 @@ def elsewhere(bed):
     room = {"cpu": "2", "memory": "8Gi", "pods": "110"}
     bed.patch("Node", "tiny", {"status": {"capacity": room, "allocatable": room}}, subresource="status")
     eventually(30, lambda: any(c["type"] == "Ready" and c["status"] == "True" for c in bed.get("Node", "tiny")["status"]["conditions"]), "a small node")
+    eventually(60, lambda: not bed.get("Node", "tiny")["spec"].get("taints"), "pods may go there")
     likes = """affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 100, preference: {
         matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [tiny]}]}}]}}
       containers:"""
