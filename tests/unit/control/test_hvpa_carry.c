@@ -28,6 +28,15 @@ static struct td_demand growing(void)
     return demand;
 }
 
+/* Two pods of one core that an Hvpa may give more, played for so long. */
+static void begin(struct hvpa_bed *h, const struct td_demand *demand, td_time span)
+{
+    hvpa_bed_init(h, demand, 1);
+    hvpa_bed_deploy(h, 2, "'requests':{'cpu':'1','memory':'200Mi'}");
+    hvpa_bed_hvpa(h, "web", CPU_50 "," CPU_ONLY);
+    control_bed_run(&h->c, span);
+}
+
 static int64_t pods_count(struct hvpa_bed *h, const char *phase)
 {
     const struct td_json *items = td_json_get(control_bed_get(&h->c, PODS), TD_STR("items"));
@@ -90,10 +99,7 @@ static void test_pods_that_come_at_another_size_are_mended(void **state)
     (void)state;
     struct hvpa_bed h = {.stopped = 0};
     struct td_demand demand = growing();
-    hvpa_bed_init(&h, &demand, 1);
-    hvpa_bed_deploy(&h, 2, "'requests':{'cpu':'1','memory':'200Mi'}");
-    hvpa_bed_hvpa(&h, "web", CPU_50 "," CPU_ONLY);
-    control_bed_run(&h.c, 15 * TD_MINUTE);
+    begin(&h, &demand, 15 * TD_MINUTE);
     int64_t size = hvpa_bed_size(&h, "cpu");
     assert_true(size > 1000);
     const struct td_json *items = td_json_get(control_bed_get(&h.c, PODS), TD_STR("items"));
@@ -312,10 +318,7 @@ static void test_a_refused_resize_is_said_and_tried_again(void **state)
     (void)state;
     struct hvpa_bed h = {.stopped = 0};
     struct td_demand demand = growing();
-    hvpa_bed_init(&h, &demand, 1);
-    hvpa_bed_deploy(&h, 2, "'requests':{'cpu':'1','memory':'200Mi'}");
-    hvpa_bed_hvpa(&h, "web", CPU_50 "," CPU_ONLY);
-    control_bed_run(&h.c, 9 * TD_MINUTE);
+    begin(&h, &demand, 9 * TD_MINUTE);
     control_bed_create(&h.c, "/api/v1/namespaces/default/limitranges",
                        "{'metadata':{'name':'small'},'spec':{'limits':[{'type':'Container','min':{"
                        "'cpu':'100m'},'max':{'cpu':'1200m'},'default':{'cpu':'1200m'},"
@@ -465,10 +468,7 @@ static void test_zero_replicas_switch_it_off(void **state)
     struct hvpa_bed h = {.stopped = 0};
     struct td_demand demand = growing();
     struct td_hook_sizes sizes = {.count = 0};
-    hvpa_bed_init(&h, &demand, 1);
-    hvpa_bed_deploy(&h, 2, "'requests':{'cpu':'1','memory':'200Mi'}");
-    hvpa_bed_hvpa(&h, "web", CPU_50 "," CPU_ONLY);
-    control_bed_run(&h.c, 15 * TD_MINUTE);
+    begin(&h, &demand, 15 * TD_MINUTE);
     int64_t size = hvpa_bed_size(&h, "cpu");
     assert_true(size > 1000);
     assert_int_equal(control_bed_patch(&h.c, DEPLOYMENTS "/web", "{'spec':{'replicas':0}}"), 200);
@@ -492,10 +492,7 @@ static void test_an_api_that_fails_now_and_then(void **state)
     (void)state;
     struct hvpa_bed h = {.stopped = 0};
     struct td_demand demand = growing();
-    hvpa_bed_init(&h, &demand, 1);
-    hvpa_bed_deploy(&h, 2, "'requests':{'cpu':'1','memory':'200Mi'}");
-    hvpa_bed_hvpa(&h, "web", CPU_50 "," CPU_ONLY);
-    control_bed_run(&h.c, 9 * TD_MINUTE);
+    begin(&h, &demand, 9 * TD_MINUTE);
     h.faults.api_error_share = 0.2;
     control_bed_run(&h.c, 10 * TD_MINUTE);
     h.faults.api_error_share = 0;
@@ -548,10 +545,7 @@ static void test_an_oom_in_the_second_of_the_last_scaling_counts(void **state)
     for (int behind = -1; behind <= 1; behind++) {
         struct hvpa_bed h = {.stopped = 0};
         struct td_demand demand = growing();
-        hvpa_bed_init(&h, &demand, 1);
-        hvpa_bed_deploy(&h, 2, "'requests':{'cpu':'1','memory':'200Mi'}");
-        hvpa_bed_hvpa(&h, "web", CPU_50 "," CPU_ONLY);
-        control_bed_run(&h.c, 15 * TD_MINUTE);
+        begin(&h, &demand, 15 * TD_MINUTE);
         assert_false(oom_is_flagged(&h));
         assert_int_equal(oom_raises(&h, behind), behind >= 0);
         hvpa_bed_done(&h);
