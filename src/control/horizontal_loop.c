@@ -9,6 +9,7 @@
 #include "control/horizontal_private.h"
 
 #define LOOP_SWEEP_EVERY TD_OWNER_SWEEP_DEFAULT
+#define LOOP_MOMENTS 60              /* of a sync period, at which syncs begin */
 #define LOOP_UNREADY_PAUSE TD_SECOND /* until the caches have been listed */
 
 td_time horizontal_now(const struct td_horizontal_loop *loop)
@@ -148,13 +149,24 @@ void horizontal_item_put_off(struct horizontal_item *item, td_duration after)
     line_next(item->loop);
 }
 
+/* From the begin of a sync to that of the next: those of the same moment stay together, so that the
+ * process wakes up for many at once. */
+static td_duration item_pause(const struct horizontal_item *item)
+{
+    const struct td_horizontal_loop *loop = item->loop;
+    td_duration now = td_clock_steady(td_loop_clock(loop->options.control.loop));
+    td_duration step = loop->options.sync_period / LOOP_MOMENTS;
+    td_duration due = now - loop->created + loop->options.sync_period;
+    return loop->options.sync_period - (step > 0 ? due % step : 0);
+}
+
 void horizontal_item_done(struct horizontal_item *item)
 {
     struct td_horizontal_loop *loop = item->loop;
     if (item->is_gone) {
         item_free(item);
     } else {
-        item_add_later(item, loop->options.sync_period);
+        item_add_later(item, item_pause(item));
         if (item->is_again) {
             item->is_again = false;
             item_add_now(item);
@@ -398,6 +410,7 @@ int td_horizontal_loop_new(const struct td_horizontal_options *options,
     struct td_horizontal_loop *loop = td_alloc_zero(1, sizeof(*loop));
     struct td_loop *events = options->control.loop;
     loop->options = *options;
+    loop->created = td_clock_steady(td_loop_clock(events));
     loop->options.strategy.is_gate_on = options->control.selection_strategy_gate;
     if (options->strategy.primary_key.len == 0) {
         loop->options.strategy.primary_key = TD_HPA_STRATEGY_ANNOTATION;

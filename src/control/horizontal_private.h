@@ -170,7 +170,8 @@ struct td_horizontal_loop {
     bool is_running;
     void (*stopped)(void *context);
     void *stopped_context;
-    uint64_t random; /* state of the jitter */
+    uint64_t random;     /* state of the jitter */
+    td_duration created; /* steady time */
 
     struct td_map items; /* by key */
     struct td_queue *queue;

@@ -163,6 +163,7 @@ size_t td_http_take_body(char *bytes, size_t size, size_t count, void *context)
     size_t len = size * count;
     call->last_byte = td_clock_steady(&call->http->machine);
     call->body_bytes += len;
+    call->pool->taken += len;
     if (call->due != INT64_MAX && call->body_bytes > TD_TRANSPORT_ANSWER_BYTES_MAX) {
         call->is_too_large = true;
     }

@@ -33,6 +33,8 @@ struct http_pool {
     CURLM *multi;                  /* owned */
     struct event *timer;           /* owned: what curl waits for */
     struct event *end;             /* owned: when a retired pool's calls are cut */
+    struct event *rest;            /* owned: when sockets that rest are looked at again */
+    size_t taken;                  /* bytes of bodies, since curl was told of the last socket */
     uint64_t generation;           /* of the connections */
     CURL *spares[HTTP_SPARES_MAX]; /* of calls that are over, ready for the next; owned */
     size_t spare_count;
@@ -97,6 +99,12 @@ struct td_call {
     char warning[512];
     char problem[CURL_ERROR_SIZE];
 };
+
+/* A watch: it has no end. */
+static inline bool td_http_is_stream(const struct td_call *call)
+{
+    return call->request.deadline == 0;
+}
 
 /* Build the request of `call` under `credential`, to be sent by `pool`. TD_INVALID or TD_DENIED for
  * what cannot be sent. */

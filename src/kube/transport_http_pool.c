@@ -14,13 +14,16 @@
 #include "base/loop.h"
 
 /* A socket that libevent looks at. Between two requests curl lets go of it, and a moment later asks
- * for it again: it is kept until something happens there or it is closed. */
+ * for it again: it is kept until something happens there or it is closed. That of a stream rests
+ * for a while after a few bytes came, so that what trickles in is read together. */
 struct http_socket {
     struct http_pool *pool;
     struct http_socket *next;
     curl_socket_t fd;
     short events;
-    bool is_idle;        /* curl does not wait for it */
+    bool is_idle; /* curl does not wait for it */
+    bool is_stream;
+    bool is_resting;     /* nobody looks at it until the pool's rest is over */
     struct event *event; /* owned */
 };
 
@@ -59,28 +62,35 @@ static void pool_act(struct http_pool *pool, curl_socket_t socket, int events)
     }
 }
 
-static struct http_socket **pool_find_socket(struct http_pool *pool, curl_socket_t fd)
+/* NULL: it is not known. One that is found stands first then: curl takes the same ones again and
+ * again. */
+static struct http_socket *pool_find_socket(struct http_pool *pool, curl_socket_t fd)
 {
     struct http_socket **at = &pool->sockets;
     while (*at && (*at)->fd != fd) {
         at = &(*at)->next;
     }
-    return at;
+    struct http_socket *entry = *at;
+    if (entry) {
+        *at = entry->next;
+        entry->next = pool->sockets;
+        pool->sockets = entry;
+    }
+    return entry;
 }
 
-static void pool_drop_socket(struct http_socket **at)
+static void pool_drop_first_socket(struct http_pool *pool)
 {
-    struct http_socket *entry = *at;
-    *at = entry->next;
+    struct http_socket *entry = pool->sockets;
+    pool->sockets = entry->next;
     event_free(entry->event);
     td_free(entry);
 }
 
 void td_http_pool_forget_socket(struct http_pool *pool, curl_socket_t fd)
 {
-    struct http_socket **at = pool_find_socket(pool, fd);
-    if (*at) {
-        pool_drop_socket(at);
+    if (pool_find_socket(pool, fd)) {
+        pool_drop_first_socket(pool);
     }
 }
 
@@ -90,16 +100,48 @@ int td_http_pool_close_socket(void *context, curl_socket_t fd)
     return close(fd);
 }
 
+static void pool_let_rest(struct http_socket *entry)
+{
+    static const struct timeval rest = {.tv_usec = TD_TRANSPORT_REST_MS * 1000};
+    struct http_pool *pool = entry->pool;
+    entry->is_resting = event_del(entry->event) == 0;
+    if (!event_pending(pool->rest, EV_TIMEOUT, NULL) && event_add(pool->rest, &rest) != 0) {
+        td_out_of_memory();
+    }
+}
+
+static void pool_rest_is_over(evutil_socket_t fd, short what, void *context)
+{
+    (void)fd;
+    (void)what;
+    struct http_pool *pool = context;
+    for (struct http_socket *entry = pool->sockets; entry; entry = entry->next) {
+        if (entry->is_resting && event_add(entry->event, NULL) != 0) {
+            td_out_of_memory();
+        }
+        entry->is_resting = false;
+    }
+}
+
 static void pool_socket_is_ready(evutil_socket_t fd, short what, void *context)
 {
     struct http_socket *entry = context;
+    struct http_pool *pool = entry->pool;
     if (entry->is_idle) { /* the server has closed it; curl sees that before it uses it again */
-        pool_drop_socket(pool_find_socket(entry->pool, fd));
+        td_http_pool_forget_socket(pool, fd);
         return;
     }
     int events =
         ((what & EV_READ) ? CURL_CSELECT_IN : 0) | ((what & EV_WRITE) ? CURL_CSELECT_OUT : 0);
-    pool_act(entry->pool, fd, events); /* the entry may be gone */
+    bool is_stream = entry->is_stream;
+    pool->taken = 0;
+    pool_act(pool, fd, events); /* the entry may be gone */
+    if (is_stream && pool->taken > 0 && pool->taken < TD_TRANSPORT_REST_BYTES_MAX) {
+        entry = pool_find_socket(pool, fd);
+        if (entry && entry->is_stream) {
+            pool_let_rest(entry);
+        }
+    }
 }
 
 static void pool_timer_rings(evutil_socket_t fd, short what, void *context)
@@ -120,24 +162,29 @@ static void pool_end_rings(evutil_socket_t fd, short what, void *context)
 
 static int pool_watch_socket(CURL *easy, curl_socket_t fd, int what, void *context, void *data)
 {
-    (void)easy;
     (void)data;
     struct http_pool *pool = context;
-    struct http_socket **at = pool_find_socket(pool, fd);
+    struct http_socket *entry = pool_find_socket(pool, fd);
     short events = (short)(EV_PERSIST | ((what & CURL_POLL_IN) ? EV_READ : 0) |
                            ((what & CURL_POLL_OUT) ? EV_WRITE : 0));
-    if (*at) {
-        (*at)->is_idle = what == CURL_POLL_REMOVE;
-        if ((*at)->is_idle || (*at)->events == events) {
+    void *private = NULL;
+    (void)curl_easy_getinfo(easy, CURLINFO_PRIVATE, &private); /* NULL while it is given back */
+    const struct td_call *call = private;
+    bool is_stream = call && td_http_is_stream(call);
+    if (entry) {
+        entry->is_idle = what == CURL_POLL_REMOVE;
+        entry->is_stream = is_stream && !entry->is_idle;
+        if (entry->is_idle || (entry->events == events && !entry->is_resting)) {
             return 0;
         }
-        pool_drop_socket(at);
+        pool_drop_first_socket(pool);
     }
     if (what == CURL_POLL_REMOVE) {
         return 0;
     }
-    struct http_socket *entry = td_alloc_zero(1, sizeof(*entry));
-    *entry = (struct http_socket){.pool = pool, .next = pool->sockets, .fd = fd, .events = events};
+    entry = td_alloc_zero(1, sizeof(*entry));
+    *entry = (struct http_socket){
+        .pool = pool, .next = pool->sockets, .fd = fd, .events = events, .is_stream = is_stream};
     pool->sockets = entry;
     entry->event =
         event_new(td_loop_base(pool->http->loop), fd, events, pool_socket_is_ready, entry);
@@ -173,7 +220,8 @@ static struct http_pool *pool_new(struct http_transport *http, uint64_t generati
     pool->multi = curl_multi_init();
     pool->timer = event_new(td_loop_base(http->loop), -1, 0, pool_timer_rings, pool);
     pool->end = event_new(td_loop_base(http->loop), -1, 0, pool_end_rings, pool);
-    if (!pool->multi || !pool->timer || !pool->end) {
+    pool->rest = event_new(td_loop_base(http->loop), -1, 0, pool_rest_is_over, pool);
+    if (!pool->multi || !pool->timer || !pool->end || !pool->rest) {
         td_out_of_memory();
     }
     /* These fail only for options that curl does not know. */
@@ -195,8 +243,9 @@ void td_http_pool_free(struct http_pool *pool)
     }
     (void)curl_multi_cleanup(pool->multi); /* closes the connections */
     while (pool->sockets) {
-        pool_drop_socket(&pool->sockets);
+        pool_drop_first_socket(pool);
     }
+    event_free(pool->rest);
     event_free(pool->timer);
     event_free(pool->end);
     td_free(pool);

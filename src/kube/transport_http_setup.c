@@ -203,8 +203,9 @@ static int setup_set_socket(void *context, curl_socket_t socket, curlsocktype pu
 
 /* libcurl hands on a hundred such buffers before it returns to the loop, while there are bytes: the
  * smaller they are, the sooner others have their turn when a large answer arrives. What answers a
- * write is one object, and comes in one piece. */
+ * write is one object, and comes in one piece; so do most events of a watch. */
 #define SETUP_BUFFER_BYTES 1024L
+#define SETUP_WATCH_BUFFER_BYTES 4096L
 #define SETUP_WRITE_BUFFER_BYTES 16384L
 
 static void setup_method(struct td_call *call)
@@ -228,7 +229,9 @@ static void setup_method(struct td_call *call)
     }
     (void)curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, method.ptr);
     (void)curl_easy_setopt(easy, CURLOPT_BUFFERSIZE,
-                           call->is_write ? SETUP_WRITE_BUFFER_BYTES : SETUP_BUFFER_BYTES);
+                           call->is_write            ? SETUP_WRITE_BUFFER_BYTES
+                           : td_http_is_stream(call) ? SETUP_WATCH_BUFFER_BYTES
+                                                     : SETUP_BUFFER_BYTES);
 }
 
 #define SETUP_UPLOAD_BYTES 16384L /* the least that it takes */

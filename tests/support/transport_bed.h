@@ -35,7 +35,7 @@ struct http_bed {
 struct http_call {
     struct http_bed *bed;
     struct td_call *call;
-    int heads, ends, code, status;
+    int heads, bodies, ends, code, status;
     td_duration retry_after;
     char content_type[64];
     char warning[64];
@@ -128,6 +128,7 @@ static inline void http_call_head(void *context, const struct td_call_head *head
 static inline void http_call_body(void *context, td_str bytes)
 {
     struct http_call *call = context;
+    call->bodies++;
     td_assert(call->heads == 1);
     td_assert(call->body_len + bytes.len < sizeof(call->body));
     memcpy(call->body + call->body_len, bytes.ptr, bytes.len);

@@ -50,6 +50,44 @@ static void test_cpu_scales_out_and_back_after_stabilisation(void **state)
     horizontal_bed_done(&h);
 }
 
+static unsigned horizontal_bed_syncs(struct horizontal_bed *h)
+{
+    char line[160];
+    unsigned count = 0;
+    do {
+        (void)snprintf(line, sizeof(line),
+                       "horizontal_pod_autoscaler_controller_reconciliations_total{action=\"none\","
+                       "error=\"none\"} %u\n",
+                       ++count);
+    } while (count < 100 && !horizontal_bed_tells(h, line));
+    return count < 100 ? count : 0;
+}
+
+/* Each is judged every 15 s, and those that begin in one sixtieth of that begin together. */
+static void test_syncs_of_one_moment_stay_together(void **state)
+{
+    (void)state;
+    struct horizontal_bed h;
+    horizontal_bed_init(&h);
+    horizontal_bed_deploy(&h, "web", 2, "50m,10Mi");
+    horizontal_bed_deploy(&h, "api", 2, "50m,10Mi");
+    control_bed_run(&h.c, TD_MINUTE);
+    horizontal_bed_hpa(&h, HPAS, "web", "web", "'minReplicas':2,'maxReplicas':2," CPU_50);
+    control_bed_run(&h.c, 100 * TD_MILLISECOND);
+    horizontal_bed_hpa(&h, HPAS, "api", "api", "'minReplicas':2,'maxReplicas':2," CPU_50);
+    control_bed_run(&h.c, 50 * TD_MILLISECOND);
+    assert_int_equal(horizontal_bed_syncs(&h), 2);
+    for (unsigned round = 1; round < 4; round++) {
+        control_bed_run(&h.c, 15 * TD_SECOND - 200 * TD_MILLISECOND);
+        assert_int_equal(horizontal_bed_syncs(&h), 2 * round);
+        control_bed_run(&h.c, 100 * TD_MILLISECOND);
+        assert_int_equal(horizontal_bed_syncs(&h), 2 * round + 2);
+        control_bed_run(&h.c, 100 * TD_MILLISECOND);
+        assert_int_equal(horizontal_bed_syncs(&h), 2 * round + 2);
+    }
+    horizontal_bed_done(&h);
+}
+
 static void test_custom_object_and_external_metrics(void **state)
 {
     (void)state;
@@ -501,6 +539,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cpu_scales_out_and_back_after_stabilisation),
+        cmocka_unit_test(test_syncs_of_one_moment_stay_together),
         cmocka_unit_test(test_custom_object_and_external_metrics),
         cmocka_unit_test(test_an_earlier_proposal_is_named_as_the_reason),
         cmocka_unit_test(test_what_cannot_be_measured_stays),

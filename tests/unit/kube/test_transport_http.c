@@ -350,6 +350,34 @@ static void test_transport_cuts_slow_answers(void **state)
     }
 }
 
+/* A watch that trickles in is read less often, and whole; an answer that is waited for is read as
+ * soon as there is something. */
+static void test_transport_gathers_what_trickles_in(void **state)
+{
+    (void)state;
+    char text[512];
+    (void)snprintf(text, sizeof(text), "HTTP/1.1 200 OK\r\nContent-Length: 200\r\n\r\n%0200d", 7);
+    const struct raw_reply reply = {.bytes = td_str_from(text), .cut = SIZE_MAX, .pause_ms = 1};
+    struct script script = {.replies = &reply, .count = 1};
+    struct http_bed bed;
+    bed_init(&bed, &script, 0);
+    http_bed_connect(&bed);
+    int bodies[2];
+    for (size_t i = 0; i < COUNT(bodies); i++) {
+        struct http_call call = {0};
+        http_call_start(&bed, &call,
+                        &(struct td_call_request){.method = TD_STR("GET"),
+                                                  .path = TD_STR("/x"),
+                                                  .deadline = i == 0 ? 0 : TD_MINUTE});
+        http_bed_run(&bed, 0);
+        assert_int_equal(call.code, TD_OK);
+        assert_string_equal(call.body, text + strlen(text) - 200);
+        bodies[i] = call.bodies;
+    }
+    assert_true(bodies[0] * 3 < bodies[1] * 2);
+    http_bed_done(&bed);
+}
+
 /* Nobody listens: nothing was sent, and the client repeats even writes, at a bounded rate. */
 static void test_transport_says_that_nothing_was_sent(void **state)
 {
@@ -581,6 +609,7 @@ int main(void)
         cmocka_unit_test(test_transport_interprets_nothing),
         cmocka_unit_test(test_transport_refuses_nonsense),
         cmocka_unit_test(test_transport_cuts_slow_answers),
+        cmocka_unit_test(test_transport_gathers_what_trickles_in),
         cmocka_unit_test(test_transport_says_that_nothing_was_sent),
         cmocka_unit_test(test_transport_does_not_repeat_writes),
         cmocka_unit_test(test_transport_outlives_its_connections),
