@@ -125,11 +125,9 @@
 #define TD_TRANSPORT_DEAD_PEER_MS 45000    /* without an acknowledgement: the connection is lost */
 #define TD_TRANSPORT_CALLS_MAX ((size_t)1 << 16) /* calls and streams of one transport */
 #define TD_TRANSPORT_ANSWER_BYTES_MAX                                                              \
-    ((size_t)1 << 30)                /* decoded bytes of an answer with a deadline                 \
-                                      */
-#define TD_TRANSPORT_RETIRE_MS 30000 /* then calls under an old certificate are cut */
-#define TD_TRANSPORT_REST_MS 20      /* of a watch, after fewer bytes than ... */
-#define TD_TRANSPORT_REST_BYTES_MAX ((size_t)16 << 10) /* ... these were read in one go */
+    ((size_t)1 << 30)                      /* decoded bytes of an answer with a deadline           \
+                                            */
+#define TD_TRANSPORT_RETIRE_MS 30000       /* then calls under an old certificate are cut */
 #define TD_EVENTS_CACHE_MAX ((size_t)4096) /* remembered by each of the correlator's caches */
 #define TD_EVENTS_QUEUE_MAX ((size_t)1000) /* events that wait to be written */
 #define TD_EVENTS_SIMILAR_MAX 10           /* distinct messages before they are combined */

@@ -9,7 +9,7 @@
 #include "control/horizontal_private.h"
 
 #define LOOP_SWEEP_EVERY TD_OWNER_SWEEP_DEFAULT
-#define LOOP_MOMENTS 60              /* of a sync period, at which syncs begin */
+#define LOOP_MOMENTS 150             /* of a sync period, at which syncs begin */
 #define LOOP_UNREADY_PAUSE TD_SECOND /* until the caches have been listed */
 
 td_time horizontal_now(const struct td_horizontal_loop *loop)
@@ -149,15 +149,17 @@ void horizontal_item_put_off(struct horizontal_item *item, td_duration after)
     line_next(item->loop);
 }
 
-/* From the begin of a sync to that of the next: those of the same moment stay together, so that the
- * process wakes up for many at once. */
+/* A sync period, and until the next moment at which syncs begin: those of one moment stay together,
+ * so that the process wakes up for many at once. Never sooner than a period after the last sync:
+ * what that one did counts for a period. */
 static td_duration item_pause(const struct horizontal_item *item)
 {
     const struct td_horizontal_loop *loop = item->loop;
-    td_duration now = td_clock_steady(td_loop_clock(loop->options.control.loop));
-    td_duration step = loop->options.sync_period / LOOP_MOMENTS;
-    td_duration due = now - loop->created + loop->options.sync_period;
-    return loop->options.sync_period - (step > 0 ? due % step : 0);
+    td_duration period = loop->options.sync_period;
+    td_duration step = period / LOOP_MOMENTS;
+    td_duration due = td_clock_steady(td_loop_clock(loop->options.control.loop)) + period;
+    td_duration past = step > 0 ? (due - loop->created) % step : 0;
+    return past > 0 ? period + step - past : period;
 }
 
 void horizontal_item_done(struct horizontal_item *item)

@@ -13,6 +13,9 @@
 #include "base/limits.h"
 #include "base/loop.h"
 
+#define POOL_REST_MICROS 20000                 /* of a watch's socket, when fewer bytes than ... */
+#define POOL_REST_BYTES_MAX ((size_t)16 << 10) /* ... these came in one go */
+
 /* A socket that libevent looks at. Between two requests curl lets go of it, and a moment later asks
  * for it again: it is kept until something happens there or it is closed. That of a stream rests
  * for a while after a few bytes came, so that what trickles in is read together. */
@@ -102,7 +105,7 @@ int td_http_pool_close_socket(void *context, curl_socket_t fd)
 
 static void pool_let_rest(struct http_socket *entry)
 {
-    static const struct timeval rest = {.tv_usec = TD_TRANSPORT_REST_MS * 1000};
+    static const struct timeval rest = {.tv_usec = POOL_REST_MICROS};
     struct http_pool *pool = entry->pool;
     entry->is_resting = event_del(entry->event) == 0;
     if (!event_pending(pool->rest, EV_TIMEOUT, NULL) && event_add(pool->rest, &rest) != 0) {
@@ -136,7 +139,7 @@ static void pool_socket_is_ready(evutil_socket_t fd, short what, void *context)
     bool is_stream = entry->is_stream;
     pool->taken = 0;
     pool_act(pool, fd, events); /* the entry may be gone */
-    if (is_stream && pool->taken > 0 && pool->taken < TD_TRANSPORT_REST_BYTES_MAX) {
+    if (is_stream && pool->taken > 0 && pool->taken < POOL_REST_BYTES_MAX) {
         entry = pool_find_socket(pool, fd);
         if (entry && entry->is_stream) {
             pool_let_rest(entry);

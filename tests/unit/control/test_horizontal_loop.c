@@ -63,7 +63,7 @@ static unsigned horizontal_bed_syncs(struct horizontal_bed *h)
     return count < 100 ? count : 0;
 }
 
-/* Each is judged every 15 s, and those that begin in one sixtieth of that begin together. */
+/* Each is judged every 15 s, and those of one moment, a tenth of a second, together. */
 static void test_syncs_of_one_moment_stay_together(void **state)
 {
     (void)state;
@@ -71,18 +71,17 @@ static void test_syncs_of_one_moment_stay_together(void **state)
     horizontal_bed_init(&h);
     horizontal_bed_deploy(&h, "web", 2, "50m,10Mi");
     horizontal_bed_deploy(&h, "api", 2, "50m,10Mi");
-    control_bed_run(&h.c, TD_MINUTE);
+    control_bed_run(&h.c, TD_MINUTE + 20 * TD_MILLISECOND);
     horizontal_bed_hpa(&h, HPAS, "web", "web", "'minReplicas':2,'maxReplicas':2," CPU_50);
-    control_bed_run(&h.c, 100 * TD_MILLISECOND);
+    control_bed_run(&h.c, 40 * TD_MILLISECOND);
     horizontal_bed_hpa(&h, HPAS, "api", "api", "'minReplicas':2,'maxReplicas':2," CPU_50);
-    control_bed_run(&h.c, 50 * TD_MILLISECOND);
+    control_bed_run(&h.c, 30 * TD_MILLISECOND);
     assert_int_equal(horizontal_bed_syncs(&h), 2);
-    for (unsigned round = 1; round < 4; round++) {
-        control_bed_run(&h.c, 15 * TD_SECOND - 200 * TD_MILLISECOND);
+    for (unsigned round = 1; round < 4;
+         round++) { /* both are past their period, then is the moment */
+        control_bed_run(&h.c, 15 * TD_SECOND - (round > 1 ? 20 * TD_MILLISECOND : 0));
         assert_int_equal(horizontal_bed_syncs(&h), 2 * round);
-        control_bed_run(&h.c, 100 * TD_MILLISECOND);
-        assert_int_equal(horizontal_bed_syncs(&h), 2 * round + 2);
-        control_bed_run(&h.c, 100 * TD_MILLISECOND);
+        control_bed_run(&h.c, 20 * TD_MILLISECOND);
         assert_int_equal(horizontal_bed_syncs(&h), 2 * round + 2);
     }
     horizontal_bed_done(&h);
