@@ -230,8 +230,8 @@ static void call_timer_rings(evutil_socket_t fd, short what, void *context)
 static void call_send(struct td_call *call, const struct td_credential *credential)
 {
     struct td_error err = TD_ERROR_INIT;
-    struct http_pool *pool = td_http_pool_for(call->http, credential->connection_generation);
-    int code = td_http_setup(call, pool, credential, &err);
+    struct http_pool *pool = td_http_pool_for(call->http, credential->connection_generation, &err);
+    int code = pool ? td_http_setup(call, pool, credential, &err) : err.code;
     if (code == TD_OK) {
         code = td_http_pool_add(pool, call, &err);
     }

@@ -33,8 +33,10 @@ struct http_pool {
     CURLM *multi;                  /* owned */
     struct event *timer;           /* owned: what curl waits for */
     struct event *end;             /* owned: when a retired pool's calls are cut */
-    struct event *rest;            /* owned: when sockets that rest are looked at again */
-    size_t taken;                  /* bytes of bodies, since curl was told of the last socket */
+    int set;                       /* owned: the sockets */
+    struct event *ready;           /* owned: something happened in the set */
+    struct event *rest;            /* owned: when the set is looked at again */
+    size_t taken;                  /* bytes of bodies since it was looked at */
     uint64_t generation;           /* of the connections */
     CURL *spares[HTTP_SPARES_MAX]; /* of calls that are over, ready for the next; owned */
     size_t spare_count;
@@ -100,12 +102,6 @@ struct td_call {
     char problem[CURL_ERROR_SIZE];
 };
 
-/* A watch: it has no end. */
-static inline bool td_http_is_stream(const struct td_call *call)
-{
-    return call->request.deadline == 0;
-}
-
 /* Build the request of `call` under `credential`, to be sent by `pool`. TD_INVALID or TD_DENIED for
  * what cannot be sent. */
 int td_http_setup(struct td_call *call, struct http_pool *pool,
@@ -121,8 +117,9 @@ bool td_http_is_loopback(td_str host);
 /* What curl says, in our codes. */
 int td_http_code(const struct td_call *call, CURLcode result, struct td_error *err);
 
-/* The pool for `generation`, made when needed; older ones are retired. */
-struct http_pool *td_http_pool_for(struct http_transport *http, uint64_t generation);
+/* The pool for `generation`, made when needed; older ones are retired. NULL: err says why. */
+struct http_pool *td_http_pool_for(struct http_transport *http, uint64_t generation,
+                                   struct td_error *err);
 int td_http_pool_add(struct http_pool *pool, struct td_call *call, struct td_error *err);
 
 /* No event is waited for at `fd` any more; the second one closes it too, for curl. */

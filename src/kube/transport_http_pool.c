@@ -1,33 +1,34 @@
 /*
  * curl's multi interface on libevent. curl says which sockets it waits for and until when, we tell
  * it what happened; while it runs our callbacks nothing of the multi interface may be called, so
- * what users ask for meanwhile is done when it has returned.
+ * what users ask for meanwhile is done when it has returned. The sockets are in a set of their own,
+ * which the loop looks at as a whole.
  */
 #include "kube/transport_http_internal.h"
 
-#include <event2/event.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
 #include <unistd.h>
+
+#include <event2/event.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/limits.h"
 #include "base/loop.h"
 
-#define POOL_REST_MICROS 20000                 /* of a watch's socket, when fewer bytes than ... */
+#define POOL_REST_MICROS 10000                 /* when fewer bytes than ... */
 #define POOL_REST_BYTES_MAX ((size_t)16 << 10) /* ... these came in one go */
+#define POOL_READY_MAX 64                      /* sockets told of in one go */
 
-/* A socket that libevent looks at. Between two requests curl lets go of it, and a moment later asks
- * for it again: it is kept until something happens there or it is closed. That of a stream rests
- * for a while after a few bytes came, so that what trickles in is read together. */
+/* A socket that the pool's set looks at. Between two requests curl lets go of it, and a moment
+ * later asks for it again: it is kept until something happens there or it is closed. */
 struct http_socket {
-    struct http_pool *pool;
     struct http_socket *next;
     curl_socket_t fd;
-    short events;
+    uint32_t events;
     bool is_idle; /* curl does not wait for it */
-    bool is_stream;
-    bool is_resting;     /* nobody looks at it until the pool's rest is over */
-    struct event *event; /* owned */
 };
 
 static void pool_finish_done(struct http_pool *pool)
@@ -82,12 +83,32 @@ static struct http_socket *pool_find_socket(struct http_pool *pool, curl_socket_
     return entry;
 }
 
+/* The loop looks at the set while there is something in it, but for its rests. */
+static void pool_look(struct http_pool *pool)
+{
+    bool is_looking = pool->sockets && !event_pending(pool->rest, EV_TIMEOUT, NULL);
+    if ((is_looking ? event_add(pool->ready, NULL) : event_del(pool->ready)) != 0) {
+        td_out_of_memory();
+    }
+}
+
+static void pool_control(struct http_pool *pool, int operation, const struct http_socket *entry)
+{
+    struct epoll_event event = {.events = entry->events, .data = {.fd = entry->fd}};
+    if (epoll_ctl(pool->set, operation, entry->fd, &event) != 0 && operation == EPOLL_CTL_ADD) {
+        td_out_of_memory(); /* an open socket that is not in the set: nothing else can be wrong */
+    }
+}
+
 static void pool_drop_first_socket(struct http_pool *pool)
 {
     struct http_socket *entry = pool->sockets;
     pool->sockets = entry->next;
-    event_free(entry->event);
+    pool_control(pool, EPOLL_CTL_DEL, entry);
     td_free(entry);
+    if (!pool->sockets) {
+        pool_look(pool);
+    }
 }
 
 void td_http_pool_forget_socket(struct http_pool *pool, curl_socket_t fd)
@@ -103,48 +124,47 @@ int td_http_pool_close_socket(void *context, curl_socket_t fd)
     return close(fd);
 }
 
-static void pool_let_rest(struct http_socket *entry)
+static void pool_socket_is_ready(struct http_pool *pool, curl_socket_t fd, uint32_t what)
 {
+    const struct http_socket *entry = pool_find_socket(pool, fd);
+    if (!entry) {
+        return; /* closed by what was done for another one */
+    }
+    if (entry->is_idle) { /* the server has closed it; curl sees that before it uses it again */
+        pool_drop_first_socket(pool);
+        return;
+    }
+    bool is_broken = what & (EPOLLERR | EPOLLHUP);
+    pool_act(pool, fd,
+             ((what & EPOLLIN) || is_broken ? CURL_CSELECT_IN : 0) |
+                 ((what & EPOLLOUT) || is_broken ? CURL_CSELECT_OUT : 0));
+}
+
+/* What happens close together is done together: the process wakes up less often. A rest is too
+ * short to be noticed, and where much arrives there is none. */
+static void pool_is_ready(evutil_socket_t set, short what, void *context)
+{
+    (void)what;
     static const struct timeval rest = {.tv_usec = POOL_REST_MICROS};
-    struct http_pool *pool = entry->pool;
-    entry->is_resting = event_del(entry->event) == 0;
-    if (!event_pending(pool->rest, EV_TIMEOUT, NULL) && event_add(pool->rest, &rest) != 0) {
+    struct http_pool *pool = context;
+    struct epoll_event events[POOL_READY_MAX];
+    int count = epoll_wait(set, events, POOL_READY_MAX, 0);
+    pool->taken = 0;
+    for (int i = 0; i < count; i++) {
+        pool_socket_is_ready(pool, events[i].data.fd, events[i].events);
+    }
+    bool rests = pool->taken > 0 && pool->taken < POOL_REST_BYTES_MAX;
+    if (rests && event_add(pool->rest, &rest) != 0) {
         td_out_of_memory();
     }
+    pool_look(pool);
 }
 
 static void pool_rest_is_over(evutil_socket_t fd, short what, void *context)
 {
     (void)fd;
     (void)what;
-    struct http_pool *pool = context;
-    for (struct http_socket *entry = pool->sockets; entry; entry = entry->next) {
-        if (entry->is_resting && event_add(entry->event, NULL) != 0) {
-            td_out_of_memory();
-        }
-        entry->is_resting = false;
-    }
-}
-
-static void pool_socket_is_ready(evutil_socket_t fd, short what, void *context)
-{
-    struct http_socket *entry = context;
-    struct http_pool *pool = entry->pool;
-    if (entry->is_idle) { /* the server has closed it; curl sees that before it uses it again */
-        td_http_pool_forget_socket(pool, fd);
-        return;
-    }
-    int events =
-        ((what & EV_READ) ? CURL_CSELECT_IN : 0) | ((what & EV_WRITE) ? CURL_CSELECT_OUT : 0);
-    bool is_stream = entry->is_stream;
-    pool->taken = 0;
-    pool_act(pool, fd, events); /* the entry may be gone */
-    if (is_stream && pool->taken > 0 && pool->taken < POOL_REST_BYTES_MAX) {
-        entry = pool_find_socket(pool, fd);
-        if (entry && entry->is_stream) {
-            pool_let_rest(entry);
-        }
-    }
+    pool_look(context);
 }
 
 static void pool_timer_rings(evutil_socket_t fd, short what, void *context)
@@ -165,34 +185,29 @@ static void pool_end_rings(evutil_socket_t fd, short what, void *context)
 
 static int pool_watch_socket(CURL *easy, curl_socket_t fd, int what, void *context, void *data)
 {
+    (void)easy;
     (void)data;
     struct http_pool *pool = context;
     struct http_socket *entry = pool_find_socket(pool, fd);
-    short events = (short)(EV_PERSIST | ((what & CURL_POLL_IN) ? EV_READ : 0) |
-                           ((what & CURL_POLL_OUT) ? EV_WRITE : 0));
-    void *private = NULL;
-    (void)curl_easy_getinfo(easy, CURLINFO_PRIVATE, &private); /* NULL while it is given back */
-    const struct td_call *call = private;
-    bool is_stream = call && td_http_is_stream(call);
+    uint32_t events =
+        ((what & CURL_POLL_IN) ? EPOLLIN : 0) | ((what & CURL_POLL_OUT) ? EPOLLOUT : 0);
     if (entry) {
         entry->is_idle = what == CURL_POLL_REMOVE;
-        entry->is_stream = is_stream && !entry->is_idle;
-        if (entry->is_idle || (entry->events == events && !entry->is_resting)) {
-            return 0;
+        if (!entry->is_idle && entry->events != events) {
+            entry->events = events;
+            pool_control(pool, EPOLL_CTL_MOD, entry);
         }
-        pool_drop_first_socket(pool);
+        return 0;
     }
     if (what == CURL_POLL_REMOVE) {
         return 0;
     }
-    entry = td_alloc_zero(1, sizeof(*entry));
-    *entry = (struct http_socket){
-        .pool = pool, .next = pool->sockets, .fd = fd, .events = events, .is_stream = is_stream};
+    entry = td_alloc(sizeof(*entry));
+    *entry = (struct http_socket){.next = pool->sockets, .fd = fd, .events = events};
     pool->sockets = entry;
-    entry->event =
-        event_new(td_loop_base(pool->http->loop), fd, events, pool_socket_is_ready, entry);
-    if (!entry->event || event_add(entry->event, NULL) != 0) {
-        td_out_of_memory();
+    pool_control(pool, EPOLL_CTL_ADD, entry);
+    if (!entry->next) {
+        pool_look(pool);
     }
     return 0;
 }
@@ -215,16 +230,25 @@ static int pool_watch_time(CURLM *multi, long timeout_ms, void *context)
     return 0;
 }
 
-static struct http_pool *pool_new(struct http_transport *http, uint64_t generation)
+static struct http_pool *pool_new(struct http_transport *http, uint64_t generation,
+                                  struct td_error *err)
 {
+    int set = epoll_create1(EPOLL_CLOEXEC);
+    if (set < 0) {
+        (void)td_error_set(err, TD_IO, "cannot wait for sockets: %s", strerror(errno));
+        return NULL;
+    }
+    struct event_base *base = td_loop_base(http->loop);
     struct http_pool *pool = td_alloc_zero(1, sizeof(*pool));
     pool->http = http;
     pool->generation = generation;
+    pool->set = set;
     pool->multi = curl_multi_init();
-    pool->timer = event_new(td_loop_base(http->loop), -1, 0, pool_timer_rings, pool);
-    pool->end = event_new(td_loop_base(http->loop), -1, 0, pool_end_rings, pool);
-    pool->rest = event_new(td_loop_base(http->loop), -1, 0, pool_rest_is_over, pool);
-    if (!pool->multi || !pool->timer || !pool->end || !pool->rest) {
+    pool->ready = event_new(base, set, EV_READ | EV_PERSIST, pool_is_ready, pool);
+    pool->rest = event_new(base, -1, 0, pool_rest_is_over, pool);
+    pool->timer = event_new(base, -1, 0, pool_timer_rings, pool);
+    pool->end = event_new(base, -1, 0, pool_end_rings, pool);
+    if (!pool->multi || !pool->ready || !pool->rest || !pool->timer || !pool->end) {
         td_out_of_memory();
     }
     /* These fail only for options that curl does not know. */
@@ -248,17 +272,24 @@ void td_http_pool_free(struct http_pool *pool)
     while (pool->sockets) {
         pool_drop_first_socket(pool);
     }
+    event_free(pool->ready);
+    (void)close(pool->set); /* nothing was written to it */
     event_free(pool->rest);
     event_free(pool->timer);
     event_free(pool->end);
     td_free(pool);
 }
 
-struct http_pool *td_http_pool_for(struct http_transport *http, uint64_t generation)
+struct http_pool *td_http_pool_for(struct http_transport *http, uint64_t generation,
+                                   struct td_error *err)
 {
     struct http_pool *pool = http->pools;
     if (pool && pool->generation == generation) {
         return pool;
+    }
+    struct http_pool *fresh = pool_new(http, generation, err);
+    if (!fresh) {
+        return NULL;
     }
     if (pool && !pool->is_retired) {
         static const struct timeval wait = {.tv_sec = TD_TRANSPORT_RETIRE_MS / 1000};
@@ -267,7 +298,6 @@ struct http_pool *td_http_pool_for(struct http_transport *http, uint64_t generat
             td_out_of_memory();
         }
     }
-    struct http_pool *fresh = pool_new(http, generation);
     fresh->next = http->pools;
     http->pools = fresh;
     event_active(http->kick, EV_TIMEOUT, 0); /* the old one may be free of calls already */

@@ -229,9 +229,9 @@ static void setup_method(struct td_call *call)
     }
     (void)curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, method.ptr);
     (void)curl_easy_setopt(easy, CURLOPT_BUFFERSIZE,
-                           call->is_write            ? SETUP_WRITE_BUFFER_BYTES
-                           : td_http_is_stream(call) ? SETUP_WATCH_BUFFER_BYTES
-                                                     : SETUP_BUFFER_BYTES);
+                           call->is_write                ? SETUP_WRITE_BUFFER_BYTES
+                           : call->request.deadline == 0 ? SETUP_WATCH_BUFFER_BYTES
+                                                         : SETUP_BUFFER_BYTES);
 }
 
 #define SETUP_UPLOAD_BYTES 16384L /* the least that it takes */

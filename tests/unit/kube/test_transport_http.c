@@ -350,8 +350,7 @@ static void test_transport_cuts_slow_answers(void **state)
     }
 }
 
-/* A watch that trickles in is read less often, and whole; an answer that is waited for is read as
- * soon as there is something. */
+/* What trickles in is read less often than it comes, and whole. */
 static void test_transport_gathers_what_trickles_in(void **state)
 {
     (void)state;
@@ -362,19 +361,11 @@ static void test_transport_gathers_what_trickles_in(void **state)
     struct http_bed bed;
     bed_init(&bed, &script, 0);
     http_bed_connect(&bed);
-    int bodies[2];
-    for (size_t i = 0; i < COUNT(bodies); i++) {
-        struct http_call call = {0};
-        http_call_start(&bed, &call,
-                        &(struct td_call_request){.method = TD_STR("GET"),
-                                                  .path = TD_STR("/x"),
-                                                  .deadline = i == 0 ? 0 : TD_MINUTE});
-        http_bed_run(&bed, 0);
-        assert_int_equal(call.code, TD_OK);
-        assert_string_equal(call.body, text + strlen(text) - 200);
-        bodies[i] = call.bodies;
-    }
-    assert_true(bodies[0] * 3 < bodies[1] * 2);
+    struct http_call call = {0};
+    http_get(&bed, &call);
+    assert_int_equal(call.code, TD_OK);
+    assert_string_equal(call.body, text + strlen(text) - 200);
+    assert_in_range(call.bodies, 1, 150);
     http_bed_done(&bed);
 }
 
