@@ -84,23 +84,9 @@ static void owners_forget(void *context, const void *object)
     td_owner_cache_forget(&kind->loop->owners, &key);
 }
 
-/* Who owns it, and is it still itself? Its size does not matter. */
 static void owners_changed(void *context, const void *before, const void *after)
 {
-    const struct td_sight_object *old = before;
-    const struct td_sight_object *new = after;
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    struct td_json *was;
-    struct td_json *is;
-    if (td_str_equal(old->text, new->text)) {
-        return;
-    }
-    if (!td_str_equal(old->head.uid, new->head.uid) ||
-        td_sight_tree(&arena, old, &was, NULL) != TD_OK ||
-        td_sight_tree(&arena, new, &is, NULL) != TD_OK ||
-        !td_json_equal(td_json_get_path(was, "metadata.ownerReferences"),
-                       td_json_get_path(is, "metadata.ownerReferences"))) {
+    if (!td_sight_has_same_owners(before, after)) {
         owners_forget(context, after);
     }
 }

@@ -29,10 +29,8 @@ static td_str pods_key(const struct td_cache_head *head, struct td_buf *buf)
     return td_buf_str(buf);
 }
 
-static void pods_put(struct td_map *set, const struct td_cache_head *head)
+static void pods_put_key(struct td_map *set, td_str key)
 {
-    td_auto_buf buf;
-    td_str key = pods_key(head, &buf);
     if (td_map_has(set, key)) {
         return;
     }
@@ -40,6 +38,12 @@ static void pods_put(struct td_map *set, const struct td_cache_head *head)
     if (td_map_put(set, owned, (void *)(uintptr_t)owned.ptr) != TD_OK) {
         td_text_free(owned); /* as many pods as can be are known already */
     }
+}
+
+static void pods_put(struct td_map *set, const struct td_cache_head *head)
+{
+    td_auto_buf buf;
+    pods_put_key(set, pods_key(head, &buf));
 }
 
 static void pods_take(struct td_map *set, td_str key)
@@ -249,6 +253,21 @@ static void pods_deleted(void *context, const void *object)
     pods_put(&loop->gone, object);
 }
 
+/* A workload that is adopted, or left alone, says nothing of its pods. */
+static void owners_changed(void *context, const void *before, const void *after)
+{
+    struct td_recommend_loop *loop = context;
+    const struct td_sight *sight = loop->options.control.sight;
+    const struct td_cache_head *head = after;
+    const struct td_sight_pod *pod = NULL;
+    if (td_sight_has_same_owners(before, after)) {
+        return;
+    }
+    while ((pod = td_sight_next_pod(sight, head->namespace, pod))) {
+        pods_put(&loop->dirty, &pod->object.head);
+    }
+}
+
 /* ---- Evictions by the kubelet for want of memory ---- */
 
 struct recommend_eviction {
@@ -339,11 +358,15 @@ int recommend_pods_init(struct td_recommend_loop *loop, struct td_error *err)
         .added = pods_added, .changed = pods_changed, .deleted = pods_deleted};
     td_map_init(&loop->dirty, TD_CACHE_OBJECTS_MAX);
     td_map_init(&loop->feeding, TD_CACHE_OBJECTS_MAX);
+    td_map_init(&loop->lost, TD_CACHE_OBJECTS_MAX);
     td_map_init(&loop->gone, TD_CACHE_OBJECTS_MAX);
     td_map_init(&loop->stanzas, TD_CACHE_OBJECTS_MAX);
     td_map_init(&loop->moves, TD_CACHE_OBJECTS_MAX);
     loop->ooms.count_max = TD_RECOMMEND_OOMS_MAX;
+    static const struct td_cache_handler owners = {.changed = owners_changed};
     td_sight_subscribe(loop->options.control.sight, TD_SIGHT_PODS, &handler, loop);
+    td_sight_subscribe(loop->options.control.sight, TD_SIGHT_REPLICA_SETS, &owners, loop);
+    td_sight_subscribe(loop->options.control.sight, TD_SIGHT_JOBS, &owners, loop);
     return evictions_init(loop, err);
 }
 
@@ -364,11 +387,13 @@ void recommend_pods_done(struct td_recommend_loop *loop)
     td_vec_done(&loop->ooms);
     pods_clear(&loop->dirty);
     pods_clear(&loop->feeding);
+    pods_clear(&loop->lost);
     pods_clear(&loop->gone);
     pods_clear(&loop->stanzas);
     moves_drop(loop, INT64_MAX);
     td_map_done(&loop->dirty);
     td_map_done(&loop->feeding);
+    td_map_done(&loop->lost);
     td_map_done(&loop->gone);
     td_map_done(&loop->stanzas);
     td_map_done(&loop->moves);
@@ -383,16 +408,19 @@ struct pods_feed {
     td_time now;
 };
 
-/* TD_BUSY: who owns it is being asked for. */
+/* TD_BUSY: who owns it is being asked for. TD_NOT_FOUND: an owner of it is not seen, or cannot be
+ * read. Nothing orders what comes from different watches, and one that was broken may be half a
+ * minute behind. */
 static int pods_target(struct pods_feed *feed, const struct td_meta *meta, td_str *ret)
 {
     const struct td_controller *top;
+    td_str why;
     const struct td_workload_source *source = td_sight_source(feed->loop->options.control.sight);
-    int code = td_top_memo_get(&feed->memo, source, meta, &top, NULL, NULL);
-    if (code == TD_BUSY) {
-        return code;
+    int code = td_top_memo_get(&feed->memo, source, meta, &top, &why, NULL);
+    if (code != TD_OK || why.len > 0) {
+        return code != TD_OK ? code : TD_NOT_FOUND;
     }
-    if (code != TD_OK || !top) {
+    if (!top) {
         *ret = TD_STR("-"); /* nobody's: no VPA has such a target */
         return TD_OK;
     }
@@ -439,8 +467,9 @@ static int pods_feed_one(struct pods_feed *feed, const struct td_sight_pod *pod)
         .labels = decoded.labels,
         .phase = decoded.phase,
     };
-    if (pods_target(feed, &meta, &sight.target) == TD_BUSY) {
-        return TD_BUSY;
+    int code = pods_target(feed, &meta, &sight.target);
+    if (code != TD_OK) {
+        return code; /* what is known of it stays */
     }
     struct td_tracked_pod *tracked =
         td_recommender_find_pod(loop->model, decoded.namespace, decoded.name);
@@ -448,7 +477,7 @@ static int pods_feed_one(struct pods_feed *feed, const struct td_sight_pod *pod)
     td_str before =
         tracked ? td_recommender_vpa_of(loop->model, feed->arena, tracked) : TD_STR_EMPTY;
     struct td_error err = TD_ERROR_INIT;
-    int code = td_recommender_set_pod(loop->model, &sight, feed->now, &tracked, &err);
+    code = td_recommender_set_pod(loop->model, &sight, feed->now, &tracked, &err);
     for (size_t i = 0; i < decoded.container_count && code == TD_OK; i++) {
         const struct td_pod_container *c = &decoded.containers[i];
         const int64_t *limit = td_amounts_get(&c->limits, TD_STR("cpu"));
@@ -483,6 +512,12 @@ void recommend_take_pods(struct td_recommend_loop *loop)
     struct td_map taken = loop->dirty;
     loop->dirty = loop->feeding;
     loop->feeding = taken;
+    size_t position = 0;
+    const struct td_map_entry *entry;
+    while ((entry = td_map_next(&loop->lost, &position))) {
+        pods_put_key(&loop->feeding, entry->key);
+    }
+    pods_clear(&loop->lost);
 }
 
 bool recommend_feed_pods(struct td_recommend_loop *loop)
@@ -502,8 +537,9 @@ bool recommend_feed_pods(struct td_recommend_loop *loop)
         td_str name;
         pods_split(entry->key, &ns, &name);
         const struct td_sight_pod *pod = td_cache_get(cache, ns, name);
-        if (pod && pods_feed_one(&feed, pod) == TD_BUSY) {
-            pods_put(&loop->dirty, &pod->object.head); /* once more in the next pass */
+        int code = pod ? pods_feed_one(&feed, pod) : TD_OK;
+        if (code != TD_OK) { /* once more in the next pass; only answers are waited for */
+            pods_put_key(code == TD_BUSY ? &loop->dirty : &loop->lost, entry->key);
         }
         pods_take(&loop->feeding, entry->key);
     }

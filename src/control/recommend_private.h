@@ -103,6 +103,7 @@ struct td_recommend_loop {
     } roll;                /* the VPAs that the pass links */
     struct td_map dirty;   /* pods to be looked at: owned keys */
     struct td_map feeding; /* those of them that this pass looks at: owned keys */
+    struct td_map lost;    /* pods whose owners are not seen yet: owned keys */
     struct td_map gone;    /* pods to be dropped: owned keys */
     struct td_map stanzas; /* pods with resources of their own: owned keys */
     struct td_map moves;   /* pods that have come to another VPA lately: struct recommend_move */

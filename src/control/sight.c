@@ -565,6 +565,25 @@ int td_sight_tree(struct td_arena *arena, const struct td_sight_object *object,
                          err);
 }
 
+bool td_sight_has_same_owners(const struct td_sight_object *before,
+                              const struct td_sight_object *after)
+{
+    struct td_json *was;
+    struct td_json *is;
+    if (!td_str_equal(before->head.uid, after->head.uid)) {
+        return false;
+    }
+    if (td_str_equal(before->text, after->text)) {
+        return true;
+    }
+    td_auto_arena arena;
+    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    return td_sight_tree(&arena, before, &was, NULL) == TD_OK &&
+           td_sight_tree(&arena, after, &is, NULL) == TD_OK &&
+           td_json_equal(td_json_get_path(was, "metadata.ownerReferences"),
+                         td_json_get_path(is, "metadata.ownerReferences"));
+}
+
 const struct td_workload_source *td_sight_source(struct td_sight *sight)
 {
     return &sight->source;

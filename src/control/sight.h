@@ -113,6 +113,10 @@ const struct td_cache *td_sight_cache(const struct td_sight *sight, enum td_sigh
 int td_sight_tree(struct td_arena *arena, const struct td_sight_object *object,
                   struct td_json **ret, struct td_error *err);
 
+/* Of two states of a workload: is it still itself, and owned by the same ones? */
+bool td_sight_has_same_owners(const struct td_sight_object *before,
+                              const struct td_sight_object *after);
+
 /* The pods of a namespace, one after another: the first after NULL, NULL after the last. */
 const struct td_sight_pod *td_sight_next_pod(const struct td_sight *sight, td_str namespace,
                                              const struct td_sight_pod *previous);

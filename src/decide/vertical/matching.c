@@ -174,7 +174,7 @@ struct top_answer {
     td_str why;
 };
 
-/* The pod's texts need not live as long as the memo. */
+/* Its texts may be the pod's, which need not live as long as the memo. */
 static void top_keep(struct td_arena *arena, struct td_controller *top)
 {
     td_str *texts[] = {&top->namespace, &top->api_version, &top->kind, &top->name, &top->uid};
@@ -224,14 +224,6 @@ int td_top_memo_get(struct td_top_memo *memo, const struct td_workload_source *s
         }
         if (code < 0 && code != TD_DENIED) { /* a Node as owner is ordinary */
             answer->why = td_arena_copy_str(memo->arena, td_str_from(reason.message));
-        }
-        if (answer->is_found) { /* its texts may be the pod's, which need not live as long */
-            struct td_controller *top = &answer->top;
-            top->namespace = td_arena_copy_str(memo->arena, top->namespace);
-            top->api_version = td_arena_copy_str(memo->arena, top->api_version);
-            top->kind = td_arena_copy_str(memo->arena, top->kind);
-            top->name = td_arena_copy_str(memo->arena, top->name);
-            top->uid = td_arena_copy_str(memo->arena, top->uid);
         }
         (void)td_map_put(&memo->tops, key, answer); /* full: walked again for the next pod */
     }

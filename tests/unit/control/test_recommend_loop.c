@@ -368,6 +368,99 @@ static void recommend_bed_move(struct recommend_bed *r, const char *role, const 
     assert_int_equal(control_bed_patch(&r->c, target, patch), 200);
 }
 
+/* A watch of ReplicaSets that can fall silent. */
+static struct {
+    const struct td_transport_ops *ops; /* the transport's own */
+    struct td_call_events events;
+    void *context;
+    bool is_silent;
+} late;
+
+static void late_head(void *context, const struct td_call_head *head)
+{
+    (void)context;
+    late.events.head(late.context, head);
+}
+
+static void late_body(void *context, td_str bytes)
+{
+    (void)context;
+    if (!late.is_silent) {
+        late.events.body(late.context, bytes);
+    }
+}
+
+static void late_end(void *context, int code, const struct td_error *err)
+{
+    (void)context;
+    late.events.end(late.context, code, err);
+}
+
+static struct td_call *late_start(struct td_transport *transport,
+                                  const struct td_call_request *request,
+                                  const struct td_call_events *events, void *context)
+{
+    static const struct td_call_events between = {
+        .head = late_head, .body = late_body, .end = late_end};
+    if (!strstr(request->path.ptr, "/replicasets?watch=")) {
+        return late.ops->start(transport, request, events, context);
+    }
+    late.events = *events;
+    late.context = context;
+    transport->ops = late.ops; /* this one only */
+    return late.ops->start(transport, request, &between, NULL);
+}
+
+/* Watches know nothing of each other: a pod may be seen minutes before its ReplicaSet is. */
+static void test_a_pod_that_is_seen_before_its_owner_counts_later(void **state)
+{
+    (void)state;
+    struct recommend_bed r;
+    recommend_bed_init(&r);
+    recommend_bed_stop(&r);
+    late.ops = r.c.transport->ops;
+    struct td_transport_ops ops = *late.ops;
+    ops.start = late_start;
+    r.c.transport->ops = &ops;
+    recommend_bed_start(&r);
+    control_bed_run(&r.c, TD_SECOND);
+    assert_ptr_equal(r.c.transport->ops, late.ops);
+    late.is_silent = true;
+    recommend_bed_deploy(&r, "web", "500m,500000000", "");
+    recommend_bed_vpa(&r, "web", "web", "");
+    control_bed_run(&r.c, 80 * TD_SECOND);
+    assert_true(recommend_bed_condition(&r, "web", "NoPodsMatched").len > 0);
+    control_bed_run(&r.c, 4 * TD_MINUTE); /* another watch has taken its place meanwhile */
+    assert_int_equal(recommend_bed_condition(&r, "web", "NoPodsMatched").len, 0);
+    assert_true(td_str_equal(recommend_bed_target(&r, "web", "memory"), TD_STR("587804717")));
+    recommend_bed_done(&r);
+}
+
+/* A Deployment that is made anew adopts its ReplicaSet; of that the pods say nothing. */
+static void test_pods_follow_a_workload_that_is_adopted(void **state)
+{
+    (void)state;
+    struct recommend_bed r;
+    recommend_bed_init(&r);
+    recommend_bed_deploy(&r, "web", "500m,500000000", "");
+    recommend_bed_vpa(&r, "web", "web", "");
+    control_bed_run(&r.c, 2 * TD_MINUTE);
+    const char *target = "/apis/apps/v1/namespaces/default/deployments/web";
+    char orphan[128];
+    (void)snprintf(orphan, sizeof(orphan), "%s?propagationPolicy=Orphan", target);
+    assert_int_equal(control_bed_delete(&r.c, orphan), 200);
+    control_bed_run(&r.c, TD_SECOND);
+    assert_null(control_bed_get(&r.c, target));
+    recommend_bed_move(&r, "null", "2,5000000000"); /* it is looked at while nobody owns it */
+    control_bed_run(&r.c, 2 * TD_MINUTE);
+    assert_true(recommend_bed_condition(&r, "web", "NoPodsMatched").len > 0);
+    recommend_bed_deploy(&r, "web", "500m,500000000", "");
+    control_bed_run(&r.c, 3 * TD_MINUTE);
+    assert_int_equal(recommend_bed_condition(&r, "web", "NoPodsMatched").len, 0);
+    assert_true(recommend_bed_target(&r, "web", "memory").len > strlen("587804717"));
+    recommend_bed_done(&r);
+}
+
 /* What a leader used just before it is none any more is not the peak of the followers. */
 static void test_a_measurement_stays_with_the_vpa_of_its_time(void **state)
 {
@@ -463,6 +556,8 @@ int main(void)
         cmocka_unit_test(test_an_oom_is_written_at_once_and_outlives_a_crash),
         cmocka_unit_test(test_an_eviction_for_want_of_memory_outlives_a_pause),
         cmocka_unit_test(test_siblings_that_overlap_are_told),
+        cmocka_unit_test(test_a_pod_that_is_seen_before_its_owner_counts_later),
+        cmocka_unit_test(test_pods_follow_a_workload_that_is_adopted),
         cmocka_unit_test(test_a_measurement_stays_with_the_vpa_of_its_time),
         cmocka_unit_test(test_annotations_of_others_stay),
         cmocka_unit_test(test_checkpoints_go_with_their_vpa_only),
