@@ -199,7 +199,10 @@ def policies(bed):
 @story("only one may act on a target")
 def conflicts(bed):
     play = Play(bed, demand=1.0)
-    bed.apply(WEB)
+    bed.apply(DEPLOYMENT)
+    bed.running("app=web", 2)
+    play.look()  # the demand is shared from the first measurement on: one pod alone would ask for more size
+    bed.apply(HVPA)
     play.until(60, lambda n, sizes: condition(bed) == "True/Deciding", "it acts")
     time.sleep(1)  # creation times are of whole seconds
     bed.apply(HVPA.replace("{name: web}", "{name: younger}", 1))
