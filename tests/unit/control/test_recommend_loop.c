@@ -402,7 +402,8 @@ static struct td_call *late_start(struct td_transport *transport,
 {
     static const struct td_call_events between = {
         .head = late_head, .body = late_body, .end = late_end};
-    if (!strstr(request->path.ptr, "/replicasets?watch=")) {
+    const char *wanted = "/replicasets?watch=";
+    if (!memmem(request->path.ptr, request->path.len, wanted, strlen(wanted))) {
         return late.ops->start(transport, request, events, context);
     }
     late.events = *events;
