@@ -106,7 +106,7 @@ static struct td_updater_config read_config(struct td_arena *arena, const struct
         .oom_threshold = golden_duration(config, TD_STR("evictAfterOOMThreshold"), 0),
     };
     made.restriction = golden_restriction_config(config);
-    made.requirements_count_off = true;
+    made.is_upstream_exact = true;
     const struct td_json *ignored = td_json_get(config, TD_STR("ignoredNamespaces"));
     if (td_json_is(ignored, TD_JSON_TYPE_ARRAY)) {
         td_str *names = td_arena_array(arena, td_str, ignored->count);

@@ -40,9 +40,9 @@ struct td_updater_config {
     double rate_per_second;             /* --eviction-rate-limit; 0 or less: none */
     int64_t rate_burst;                 /* --eviction-rate-burst */
     bool in_place_ignores_requirements; /* --in-place-ignores-eviction-requirements */
-    bool requirements_count_off;      /* containers of mode Off too, as upstream; for comparisons */
-    bool warns_of_limit_range;        /* --pod-level-container-limitrange=warn: such pods do come
-                                         back from an eviction */
+    bool is_upstream_exact;    /* eviction requirements as upstream reads them; for comparisons */
+    bool warns_of_limit_range; /* --pod-level-container-limitrange=warn: such pods do come
+                                  back from an eviction */
     const td_str *ignored_namespaces; /* --ignored-vpa-object-namespaces */
     size_t ignored_namespace_count;
 };

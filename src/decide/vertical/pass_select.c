@@ -218,7 +218,7 @@ static bool judge(struct td_updater_pass *pass, struct td_updater_job *job,
         return false;
     }
     candidate->is_admitted = td_requirements_admit(
-        input->arena, vpa, pod, candidate->recommendation, input->config->requirements_count_off);
+        input->arena, vpa, pod, candidate->recommendation, input->config->is_upstream_exact);
     bool is_ignored = input->config->in_place_ignores_requirements && vpa->mode != TD_VPA_RECREATE;
     if (!candidate->is_admitted && !is_ignored) {
         td_updater_note(pass, job, pod, candidate, TD_RULE_REQUIREMENTS, 0, TD_STR_EMPTY);

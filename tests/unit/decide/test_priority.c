@@ -7,7 +7,6 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "decide/vertical/requirements.h"
 #include "updater_support.h"
 
 static struct td_update_answer judge(struct stage *stage, bool is_moved)
@@ -149,44 +148,6 @@ static void test_priority_order(void **unused)
     assert_int_equal(td_update_priority_compare(&big_up, &big_up), 0);
 }
 
-/* One container has to meet all requirements; modes and absences have their rules. */
-static void test_priority_requirements(void **unused)
-{
-    (void)unused;
-#define POLICY(list)                                                                               \
-    "\"updatePolicy\":{\"updateMode\":\"Recreate\",\"evictionRequirements\":[" list "]}"
-#define NEED(resources, change)                                                                    \
-    "{\"resources\":[" resources "],\"changeRequirement\":\"Target" change "ThanRequests\"}"
-    static const struct {
-        const char *spec;
-        const char *cpu;
-        bool is_admitted;
-    } rows[] = {
-        {"", "100m", true},
-        {POLICY(""), "100m", true},
-        {POLICY(NEED("\"cpu\"", "Higher")), "100m", true},
-        {POLICY(NEED("\"cpu\"", "Higher")), "300m", false},
-        {POLICY(NEED("\"cpu\"", "Lower")), "301m", true},
-        {POLICY(NEED("\"cpu\",\"memory\"", "Higher")), "400m", true},
-        {POLICY(NEED("\"cpu\"", "Higher") "," NEED("\"memory\"", "Lower")), "100m", false},
-        {POLICY(NEED("", "Higher")), "100m", false},
-        {POLICY(NEED("\"cpu\"", "Other")), "100m", false},
-        {POLICY("") ",\"resourcePolicy\":{\"containerPolicies\":[{\"containerName\":\"c\","
-                    "\"mode\":\"Off\"}]}",
-         "100m", false},
-    };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct stage stage;
-        stage_init(&stage);
-        stage_add_vpa(&stage, "v", OLD, "ReplicaSet", "web", rows[i].spec);
-        stage_add_pod(&stage, &(struct stage_pod){.name = "p", .cpu = rows[i].cpu});
-        assert_int_equal(td_requirements_admit(&stage.arena, stage.vpas[0], &stage.pods[0],
-                                               &stage.vpas[0]->recommendation, false),
-                         rows[i].is_admitted);
-        stage_done(&stage);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -194,7 +155,6 @@ int main(void)
         cmocka_unit_test(test_priority_quick_oom),
         cmocka_unit_test(test_priority_saturates),
         cmocka_unit_test(test_priority_order),
-        cmocka_unit_test(test_priority_requirements),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
