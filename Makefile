@@ -12,7 +12,7 @@ SAN ?=
 PRESET := $(if $(SAN),$(SAN),release)
 BUILD := $(if $(SAN),build/$(SAN),build)
 
-.PHONY: all run test check golden e2e fuzz bench install deps clean configure deps-build deps-test
+.PHONY: all run test check golden e2e fuzz bench install deps clean configure configure-tests deps-build deps-test
 
 all: configure
 	@cmake --build $(BUILD) --target tandem
@@ -20,11 +20,11 @@ all: configure
 run: deps-build all
 	@$(BUILD)/tandem up examples/shop --speed $(SPEED) --kubeconfig $(BUILD)/shop.kubeconfig
 
-test: deps-test configure
+test: deps-test configure-tests
 	@cmake --build $(BUILD)
 	@scripts/run-tests $(BUILD)
 
-golden: deps-test configure
+golden: deps-test configure-tests
 	@cmake --build $(BUILD) --target golden
 	@$(BUILD)/tests/golden --skips tests/golden/skips.txt $(VECTORS)
 
@@ -40,7 +40,7 @@ bench:
 	@scripts/deps build test bench
 	@scripts/bench $(BENCH)
 
-e2e: deps-test configure
+e2e: deps-test configure-tests
 	@cmake --build $(BUILD)
 	@tests/e2e/run $(BUILD)
 
@@ -53,11 +53,15 @@ deps:
 clean:
 	rm -rf build
 
+# The program alone needs no package of the tests, so a new build folder begins without them.
 configure: $(BUILD)/build.ninja
 
 $(BUILD)/build.ninja: CMakePresets.json
 	@scripts/deps --check build || { echo "run 'make deps' to install them" >&2; exit 2; }
-	@cmake --preset $(PRESET) >/dev/null
+	@cmake --preset $(PRESET) $(if $(wildcard $(BUILD)/CMakeCache.txt),,-DTANDEM_TESTS=OFF) >/dev/null
+
+configure-tests: configure
+	@grep -q '^TANDEM_TESTS:BOOL=ON' $(BUILD)/CMakeCache.txt || cmake --preset $(PRESET) -DTANDEM_TESTS=ON >/dev/null
 
 deps-build:
 	@scripts/deps build

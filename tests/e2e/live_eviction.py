@@ -47,6 +47,40 @@ def withheld(bed):
     assert not before & {pod["metadata"]["uid"] for pod in grown}
 
 
+# Only growth is allowed, and every target is a shrink. Neither a sidecar that lacks a request nor a pod-level stanza above containers
+# that request nothing voids that.
+VOIDS = {
+    "sidecar": """
+      containers:
+      - {name: app, image: app, resources: {requests: {cpu: 500m, memory: 600Mi}}}
+      - {name: sidecar, image: sidecar, resources: {requests: {cpu: 200m}}}
+""",
+    "stanza": """
+      resources: {requests: {cpu: 500m, memory: 8Gi}}
+      containers: [{name: app, image: app}, {name: sidecar, image: sidecar}]
+""",
+}
+
+
+@story("a missing request of a container voids no eviction requirement")
+def voids(bed):
+    head, rest = WORKLOAD.split("      containers: [")
+    vpa = rest.split("---", 1)[1]
+    for name, pod in VOIDS.items():
+        for container in ("app", "sidecar"):
+            bed.usage(f"{name}-*", container, "50m", "100Mi")
+        text = (head + pod.lstrip("\n") + "---" + vpa).replace("web", name).replace("[cpu, memory]", "[cpu]")
+        bed.apply(text.replace("{containerName: app, MAXIMUM}", "{containerName: '*', maxAllowed: {cpu: 100m, memory: 300Mi}}"))
+    before = {name: {pod["metadata"]["uid"] for pod in bed.running(f"app={name}", 3)} for name in VOIDS}
+    for name in VOIDS:
+        eventually(30, lambda: {"app", "sidecar"} <= bed.recommendation(name).keys(), f"{name} has its targets")
+    steady(20, lambda: all({pod["metadata"]["uid"] for pod in bed.pods(f"app={name}")} == uids for name, uids in before.items()),
+           "no pod is evicted")
+    for name in VOIDS:
+        said = bed.tandem("explain", "vpa", name, "-n", bed.ns)
+        assert "the eviction requirements are not met" in said, said
+
+
 @story("invalid eviction requirements are refused with their path")
 def refused(bed):
     text = WORKLOAD.replace("MAXIMUM", "mode: Auto")
