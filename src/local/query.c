@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "api/fielderror.h"
+#include "base/assert.h"
 #include "base/limits.h"
 #include "kube/quote.h"
 
@@ -81,7 +82,8 @@ static void query_take(struct query_values *values, td_str key, td_str value)
             if (!values->text[i].ptr) {
                 values->text[i] = value;
             }
-            if (i == QUERY_DRY_RUN && values->dry_run_count < TD_API_PARAMETERS_MAX) {
+            if (i == QUERY_DRY_RUN) {
+                td_assert(values->dry_run_count < TD_API_PARAMETERS_MAX);
                 values->dry_runs[values->dry_run_count++] = value;
             }
             return;
@@ -89,7 +91,9 @@ static void query_take(struct query_values *values, td_str key, td_str value)
     }
 }
 
-static void query_split(struct td_arena *arena, td_str query, struct query_values *ret)
+/* False when there are more parameters than are read: to pass over one could turn a dry run into a
+ * write. */
+static bool query_split(struct td_arena *arena, td_str query, struct query_values *ret)
 {
     size_t from = 0;
     for (size_t i = 0; i < TD_API_PARAMETERS_MAX && from < query.len; i++) {
@@ -105,6 +109,7 @@ static void query_split(struct td_arena *arena, td_str query, struct query_value
         }
         from = end + 1;
     }
+    return from >= query.len;
 }
 
 static bool query_flag(const struct query_values *values, enum query_name name)
@@ -404,7 +409,11 @@ static void query_fill(struct td_api_call *call, const struct query_values *valu
 bool td_query_parse(struct td_api_call *call, td_str query, enum td_query_kind kind)
 {
     struct query_values *values = td_arena_new(&call->arena, struct query_values);
-    query_split(&call->arena, query, values);
+    if (!query_split(&call->arena, query, values)) {
+        td_call_fail(call, 400, "BadRequest", "the URL query has more than %d parameters",
+                     TD_API_PARAMETERS_MAX);
+        return false;
+    }
     query_fill(call, values);
     call->is_pretty = query_is_pretty(call, values, kind);
     if (!query_int(call, values, QUERY_LIMIT, &call->query.limit) ||

@@ -57,6 +57,30 @@ static void test_write_takes_bodies_of_several_types(void **state)
     RUN(*state, steps);
 }
 
+/* No parameter is passed over: a dry run is one at the last place that is read, and a query with
+ * more is refused and writes nothing. */
+static void test_write_reads_every_parameter_or_none(void **state)
+{
+    static const struct {
+        int before;
+        int status;
+    } rows[] = {{63, 201}, {64, 400}, {65, 400}, {500, 400}};
+    struct bed *bed = *state;
+    bed_auto_answer answer;
+    bed_answer_init(&answer);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char target[4096];
+        int used = snprintf(target, sizeof(target), "%s?", MAPS);
+        for (int k = 0; k < rows[i].before; k++) {
+            used += snprintf(target + used, sizeof(target) - (size_t)used, "x=%d&", k % 10);
+        }
+        (void)snprintf(target + used, sizeof(target) - (size_t)used, "dryRun=All");
+        const char *body = "{\"metadata\":{\"name\":\"dry\"}}";
+        assert_int_equal(bed_call(bed, "POST", target, body, &answer), rows[i].status);
+        assert_int_equal(bed_call(bed, "GET", MAPS "/dry", NULL, &answer), 404);
+    }
+}
+
 /* Unknown and duplicate fields are refused, warned about or passed over, as the client asks. */
 static void test_write_is_as_strict_as_asked(void **state)
 {
@@ -318,6 +342,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_write_refuses_bodies_it_cannot_read, script_setup,
                                         script_teardown),
         cmocka_unit_test_setup_teardown(test_write_takes_bodies_of_several_types, script_setup,
+                                        script_teardown),
+        cmocka_unit_test_setup_teardown(test_write_reads_every_parameter_or_none, script_setup,
                                         script_teardown),
         cmocka_unit_test_setup_teardown(test_write_is_as_strict_as_asked, script_setup,
                                         script_teardown),
