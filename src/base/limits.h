@@ -293,7 +293,8 @@
 #define TD_REGEX_BYTES_MAX ((size_t)4096)      /* one pattern */
 #define TD_REGEX_DEPTH_MAX 200                 /* groups inside each other */
 #define TD_REGEX_STEPS_MAX 20000               /* of one compiled pattern */
-#define TD_SCHEMA_STEPS_MAX ((int64_t)1 << 27) /* of checking one object, patterns included */
+#define TD_REGEX_WORK_MAX 100000               /* nodes visited to compile it */
+#define TD_SCHEMA_STEPS_MAX ((int64_t)1 << 22) /* of checking one object, patterns included */
 #define TD_SCHEMA_DEPTH_MAX 512                /* values and schemas inside each other */
 #define TD_TABLE_PATH_DEPTH_MAX 8        /* wildcards and filters inside each other in one column */
 #define TD_BODY_SHOWN_BYTES ((size_t)30) /* of a body that cannot be read, in the answer */

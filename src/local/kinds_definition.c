@@ -2,8 +2,10 @@
  * CustomResourceDefinitions: names, versions and the basics of a structural schema. What a schema
  * says is used by local/custom.h.
  */
+#include "base/error.h"
 #include "kube/names.h"
 #include "local/kinds_private.h"
+#include "local/regex.h"
 #include "local/schema_check.h"
 
 /* Every value says what it is, unless it is marked as anything. */
@@ -37,6 +39,48 @@ static void check_schema(struct td_field_errors *errors, const struct td_field_p
     }
 }
 
+/* Patterns are syntax-checked wherever a schema can have one; what is valid but not known here is
+ * told as a warning (td_schema_warn). */
+static void check_patterns(struct td_field_errors *errors, const struct td_field_path *path,
+                           const struct td_json *schema, uint32_t depth)
+{
+    static const td_str lists[] = {TD_STR_INIT("anyOf"), TD_STR_INIT("allOf"),
+                                   TD_STR_INIT("oneOf")};
+    static const td_str single[] = {TD_STR_INIT("not"), TD_STR_INIT("items"),
+                                    TD_STR_INIT("additionalProperties")};
+    if (!td_json_is(schema, TD_JSON_TYPE_OBJECT) || depth > TD_JSON_DEPTH_MAX ||
+        errors->count >= TD_STRICT_PROBLEMS_MAX) {
+        return;
+    }
+    struct td_error err = TD_ERROR_INIT;
+    td_str pattern = td_kind_text(schema, TD_STR("pattern"));
+    if (pattern.len > 0 && td_regex_check(pattern, &err) == TD_INVALID) {
+        struct td_field_path place = td_field_child(path, TD_STR("pattern"));
+        td_str detail = td_arena_format(
+            errors->arena, "must be a valid regular expression, but isn't: %s", err.message);
+        td_field_invalid_str(errors, &place, pattern, detail.ptr);
+    }
+    struct td_field_path properties = td_field_child(path, TD_STR("properties"));
+    const struct td_json *item = td_kind_first(td_kind_member(schema, TD_STR("properties")));
+    for (; item; item = item->next) {
+        struct td_field_path place = td_kind_key(&properties, item->key);
+        check_patterns(errors, &place, item, depth + 1);
+    }
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        struct td_field_path list = td_field_child(path, lists[i]);
+        size_t index = 0;
+        item = td_kind_first(td_kind_member(schema, lists[i]));
+        for (; item; item = item->next, index++) {
+            struct td_field_path place = td_field_item(&list, index);
+            check_patterns(errors, &place, item, depth + 1);
+        }
+    }
+    for (size_t i = 0; i < sizeof(single) / sizeof(single[0]); i++) {
+        struct td_field_path place = td_field_child(path, single[i]);
+        check_patterns(errors, &place, td_kind_member(schema, single[i]), depth + 1);
+    }
+}
+
 /* The schema of a definition's only version is named as if it were all versions'. */
 static void check_root_schema(struct td_field_errors *errors, const struct td_field_path *path,
                               const struct td_json *version, bool is_only)
@@ -60,6 +104,7 @@ static void check_root_schema(struct td_field_errors *errors, const struct td_fi
         td_field_invalid_str(errors, &member, type, "must be object at the root");
     }
     check_schema(errors, &place, schema, 0);
+    check_patterns(errors, &place, schema, 0);
 }
 
 static void check_versions(struct td_field_errors *errors, const struct td_field_path *spec_path,

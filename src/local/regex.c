@@ -1,9 +1,10 @@
 /*
  * The compiler and the machine. Trees of sequences are as deep as the pattern is long, so they are
  * walked down their left side by a loop and recursion follows groups only. Counted repeats are
- * copies of their body, which is why programs have a cap. The machine keeps the set of steps that
- * are alive and moves all of them over one character at a time (Thompson): a text of n characters
- * costs at most n times the program's length, and each move is taken from the caller's budget.
+ * copies of their body, which is why programs have a cap; the parser has checked it. The machine
+ * keeps the set of steps that are alive and moves all of them over one character at a time
+ * (Thompson): a text of n characters costs at most n times the program's length, and each move and
+ * each range of characters that it looks at is taken from the caller's budget.
  */
 #include "local/regex_private.h"
 
@@ -14,21 +15,14 @@
 /* --- compiling --- */
 
 struct regex_writer {
-    struct td_arena *arena;
     struct regex_step *program;
     size_t count;
     size_t cap;
-    bool is_full;
 };
 
 static uint32_t writer_add(struct regex_writer *writer, struct regex_step step)
 {
-    if (writer->count >= TD_REGEX_STEPS_MAX) {
-        writer->is_full = true;
-        return 0;
-    }
-    writer->program = td_arena_grow(writer->arena, writer->program, writer->count, &writer->cap,
-                                    sizeof(writer->program[0]));
+    td_assert(writer->count < writer->cap);
     writer->program[writer->count] = step;
     return (uint32_t)writer->count++;
 }
@@ -45,19 +39,16 @@ static uint32_t write_repeat(struct regex_writer *writer, const struct regex_nod
     if (node->most == REGEX_NONE) {
         uint32_t split =
             writer_add(writer, (struct regex_step){.op = REGEX_OP_SPLIT, .other = next});
-        uint32_t body = write_node(writer, node->left, split);
-        if (!writer->is_full) {
-            writer->program[split].next = body;
-        }
+        writer->program[split].next = write_node(writer, node->left, split);
         next = split;
     } else {
-        for (uint32_t i = node->least; i < node->most && !writer->is_full; i++) {
+        for (uint32_t i = node->least; i < node->most; i++) {
             uint32_t body = write_node(writer, node->left, next);
             next = writer_add(
                 writer, (struct regex_step){.op = REGEX_OP_SPLIT, .next = body, .other = end});
         }
     }
-    for (uint32_t i = 0; i < node->least && !writer->is_full; i++) {
+    for (uint32_t i = 0; i < node->least; i++) {
         next = write_node(writer, node->left, next);
     }
     return next;
@@ -69,7 +60,7 @@ static uint32_t write_either(struct regex_writer *writer, const struct regex_nod
     uint32_t way = write_node(writer, node->right, next);
     /* More alternatives hang on the left side. */
     const struct regex_node *left = node->left;
-    while (left->kind == REGEX_EITHER && !writer->is_full) {
+    while (left->kind == REGEX_EITHER) {
         uint32_t right = write_node(writer, left->right, next);
         way = writer_add(writer,
                          (struct regex_step){.op = REGEX_OP_SPLIT, .next = right, .other = way});
@@ -83,12 +74,9 @@ static uint32_t write_either(struct regex_writer *writer, const struct regex_nod
 static uint32_t write_node(struct regex_writer *writer, const struct regex_node *node,
                            uint32_t next)
 {
-    while (node->kind == REGEX_CONCAT && !writer->is_full) {
+    while (node->kind == REGEX_CONCAT) {
         next = write_node(writer, node->right, next);
         node = node->left;
-    }
-    if (writer->is_full) {
-        return 0;
     }
     switch (node->kind) {
     case REGEX_CLASS:
@@ -118,17 +106,15 @@ int td_regex_compile(struct td_arena *arena, td_str pattern, struct td_regex **r
                      struct td_error *err)
 {
     struct regex_node *tree;
-    struct regex_writer writer = {.arena = arena};
     int code = td_regex_parse(arena, pattern, &tree, err);
     if (code != TD_OK) {
         return code;
     }
+    size_t steps = (size_t)tree->steps + 1;
+    struct regex_writer writer = {.program = td_arena_array(arena, struct regex_step, steps),
+                                  .cap = steps};
     uint32_t match = writer_add(&writer, (struct regex_step){.op = REGEX_OP_MATCH});
     uint32_t start = write_node(&writer, tree, match);
-    if (writer.is_full) {
-        return td_error_set(err, TD_LIMIT, "pattern '%.*s' needs more than %d steps",
-                            TD_STR_ARG(pattern), TD_REGEX_STEPS_MAX);
-    }
     struct td_regex *regex = td_arena_new(arena, struct td_regex);
     *regex = (struct td_regex){
         .program = writer.program,
@@ -140,6 +126,19 @@ int td_regex_compile(struct td_arena *arena, td_str pattern, struct td_regex **r
     };
     *ret = regex;
     return TD_OK;
+}
+
+int td_regex_check(td_str pattern, struct td_error *err)
+{
+    td_auto_arena scratch;
+    struct regex_node *tree;
+    td_arena_init(&scratch, TD_TREE_ARENA_BYTES_MAX);
+    return td_regex_parse(&scratch, pattern, &tree, err);
+}
+
+size_t td_regex_steps(const struct td_regex *regex)
+{
+    return regex->count;
 }
 
 /* --- matching --- */
@@ -205,47 +204,53 @@ static bool regex_enter(struct td_regex *regex, struct regex_set *set, uint32_t 
     return false;
 }
 
+/* Moves all that is alive over one character; true when the match is reached. */
+static bool regex_move(struct td_regex *regex, uint32_t rune, uint32_t next, int64_t *steps)
+{
+    const struct regex_set *now = &regex->now;
+    regex->then.count = 0;
+    for (uint32_t i = 0; i < now->count; i++) {
+        const struct regex_step *step = &regex->program[now->items[i]];
+        if (step->op != REGEX_OP_CLASS) {
+            continue;
+        }
+        *steps -= (int64_t)step->class->count;
+        if (td_regex_has(step->class, rune) &&
+            regex_enter(regex, &regex->then, step->next, rune, next)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 int td_regex_match(struct td_regex *regex, td_str text, int64_t *steps, bool *ret)
 {
     uint32_t before = REGEX_NO_RUNE;
     size_t bytes = 0;
+    uint32_t rune = text.len > 0 ? td_regex_rune(text, &bytes) : REGEX_NO_RUNE;
     regex->now.count = 0;
+    *ret = true;
     /* The position behind the last character counts too: a pattern can match there. */
-    for (size_t at = 0; at <= text.len; at += bytes) {
-        bool is_end = at == text.len;
-        uint32_t rune =
-            is_end ? REGEX_NO_RUNE : td_regex_rune(td_str_slice(text, at, text.len), &bytes);
-        struct regex_set now = regex->now;
-        struct regex_set *then = &regex->then;
-        if (regex_enter(regex, &now, regex->start, before, rune)) {
-            *ret = true;
-            return TD_OK;
-        }
-        *steps -= (int64_t)now.count;
+    for (size_t at = 0; !regex_enter(regex, &regex->now, regex->start, before, rune);) {
+        *steps -= (int64_t)regex->now.count;
         if (*steps < 0) {
             return TD_LIMIT;
         }
-        if (is_end) {
-            break;
+        if (at == text.len) {
+            *ret = false;
+            return TD_OK;
         }
-        size_t next_bytes = 0;
-        size_t next_at = at + bytes;
-        uint32_t next = next_at == text.len
-                            ? REGEX_NO_RUNE
-                            : td_regex_rune(td_str_slice(text, next_at, text.len), &next_bytes);
-        then->count = 0;
-        for (uint32_t i = 0; i < now.count; i++) {
-            const struct regex_step *step = &regex->program[now.items[i]];
-            if (step->op == REGEX_OP_CLASS && td_regex_has(step->class, rune) &&
-                regex_enter(regex, then, step->next, rune, next)) {
-                *ret = true;
-                return TD_OK;
-            }
+        at += bytes;
+        uint32_t next = at == text.len ? REGEX_NO_RUNE
+                                       : td_regex_rune(td_str_slice(text, at, text.len), &bytes);
+        if (regex_move(regex, rune, next, steps)) {
+            return TD_OK;
         }
-        regex->now = *then;
-        regex->then = now;
+        struct regex_set spent = regex->now;
+        regex->now = regex->then;
+        regex->then = spent;
         before = rune;
+        rune = next;
     }
-    *ret = false;
     return TD_OK;
 }

@@ -17,10 +17,16 @@
 struct td_error;
 struct td_regex;
 
+/* The syntax and the size alone; gives what td_regex_compile would. */
+int td_regex_check(td_str pattern, struct td_error *err);
+
 /* TD_INVALID: no regular expression. TD_LIMIT: one that is not known here, or too large. */
 int td_regex_compile(struct td_arena *arena, td_str pattern, struct td_regex **ret,
                      struct td_error *err);
 
-/* Does it match somewhere in the text? Takes its steps from *steps and gives TD_LIMIT when they are
- * used up; the text must be UTF-8. */
+/* How many steps its program has: a measure of its memory and of the work to compile it. */
+size_t td_regex_steps(const struct td_regex *regex);
+
+/* Does it match somewhere in the text? Takes its work from *steps, ranges of characters that are
+ * looked at included, and gives TD_LIMIT when they are used up; the text must be UTF-8. */
 int td_regex_match(struct td_regex *regex, td_str text, int64_t *steps, bool *ret);

@@ -32,7 +32,7 @@ static const struct regex_range regex_spaces[] = {{'\t', '\n'}, {'\f', '\r'}, {'
 uint32_t td_regex_rune(td_str text, size_t *ret_bytes)
 {
     const unsigned char *p = (const unsigned char *)text.ptr;
-    size_t bytes = td_str_utf8_char(text);
+    size_t bytes = p[0] < 0x80 ? 1 : td_str_utf8_char(text);
     static const unsigned char masks[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
     if (bytes == 0) {
         *ret_bytes = 1;
@@ -349,7 +349,55 @@ static struct regex_node *regex_new(struct regex_reader *reader, enum regex_kind
 {
     struct regex_node *node = td_arena_new(reader->arena, struct regex_node);
     node->kind = kind;
+    node->steps = kind == REGEX_CLASS || kind == REGEX_PLACE;
+    node->work = 1;
+    node->copies = 1;
     return node;
+}
+
+/* A node whose program is too large ends the reading; counts below it are small, so that sums and
+ * products of them fit. */
+static struct regex_node *regex_sized(struct regex_reader *reader, struct regex_node *node)
+{
+    if (node->steps >= TD_REGEX_STEPS_MAX) {
+        (void)reader_fail(reader, TD_LIMIT, "more steps than are kept");
+    } else if (node->work > TD_REGEX_WORK_MAX) {
+        (void)reader_fail(reader, TD_LIMIT, "more work than is done");
+    }
+    return node;
+}
+
+/* A sequence, or one more alternative. */
+static struct regex_node *regex_join(struct regex_reader *reader, enum regex_kind kind,
+                                     struct regex_node *left, struct regex_node *right)
+{
+    struct regex_node *node = regex_new(reader, kind);
+    node->left = left;
+    node->right = right;
+    node->copies = left->copies > right->copies ? left->copies : right->copies;
+    node->steps = left->steps + right->steps + (kind == REGEX_EITHER);
+    node->work += left->work + right->work;
+    return regex_sized(reader, node);
+}
+
+/* As RE2: counts inside each other must not multiply to more than 1,000 copies. */
+static struct regex_node *regex_repeat(struct regex_reader *reader, struct regex_node *body,
+                                       uint32_t least, uint32_t most)
+{
+    struct regex_node *node = regex_new(reader, REGEX_REPEAT);
+    bool is_endless = most == REGEX_NONE;
+    uint32_t copies = is_endless ? least + 1 : most;
+    uint32_t factor = is_endless && least == 0 ? 1 : (is_endless ? least : most);
+    node->left = body;
+    node->least = least;
+    node->most = most;
+    node->copies = body->copies * factor;
+    node->steps = copies * body->steps + (is_endless ? 1 : most - least);
+    node->work += copies * (body->work + 1);
+    if (node->copies > REGEX_REPEAT_MAX) {
+        (void)reader_fail(reader, TD_INVALID, "bad repeat count");
+    }
+    return regex_sized(reader, node);
 }
 
 static struct regex_node *regex_new_class(struct regex_reader *reader, struct regex_class **ret)
@@ -430,8 +478,23 @@ static void regex_group_name(struct regex_reader *reader)
     }
 }
 
-/* (...); the parenthesis was taken. Flags set inside a group end with it; those of "(?i)" hold
- * until the group around them ends. */
+/* "(?i)": flags that hold until the group around them ends, and no part of the sequence. */
+static bool regex_take_flags(struct regex_reader *reader)
+{
+    td_str rest = td_str_slice(reader->text, reader->at, reader->text.len);
+    size_t end = 2;
+    while (end < rest.len && rest.ptr[end] != '\0' && strchr("imsU-", rest.ptr[end])) {
+        end++;
+    }
+    if (!reader_is(reader, "(?") || end >= rest.len || rest.ptr[end] != ')') {
+        return false;
+    }
+    reader->at += 2;
+    (void)(regex_flags(reader) && reader_take(reader, ")")); /* a failure is in the reader */
+    return true;
+}
+
+/* (...); the parenthesis was taken. Flags set inside a group end with it. */
 static struct regex_node *regex_group(struct regex_reader *reader, unsigned depth)
 {
     struct regex_reader before = *reader;
@@ -439,9 +502,6 @@ static struct regex_node *regex_group(struct regex_reader *reader, unsigned dept
         regex_group_name(reader);
     } else if (reader_take(reader, "?")) {
         if (!regex_flags(reader)) {
-            return regex_new(reader, REGEX_EMPTY);
-        }
-        if (reader_take(reader, ")")) {
             return regex_new(reader, REGEX_EMPTY);
         }
         (void)reader_take(reader, ":");
@@ -575,10 +635,10 @@ static struct regex_node *regex_suffix(struct regex_reader *reader, struct regex
         return node;
     }
     (void)reader_take(reader, "?"); /* greedy or not, it matches the same texts */
-    struct regex_node *repeat = regex_new(reader, REGEX_REPEAT);
-    repeat->left = node;
-    repeat->least = least;
-    repeat->most = most;
+    if (reader->code != TD_OK) {
+        return node;
+    }
+    struct regex_node *repeat = regex_repeat(reader, node, least, most);
     if (reader_take_repeat(reader, &least, &most)) {
         (void)reader_fail(reader, TD_INVALID, "a repeat of a repeat");
     }
@@ -596,33 +656,45 @@ static struct regex_node *regex_repeated(struct regex_reader *reader, unsigned d
     return reader->code == TD_OK ? regex_suffix(reader, node) : node;
 }
 
-/* "\Q...\E": everything between stands for itself; a repeat behind it is of the last character. */
+/* "\Q...\E", not empty: everything between stands for itself; a repeat behind it is of the last
+ * character. */
 static struct regex_node *regex_quoted(struct regex_reader *reader, struct regex_node *before)
 {
-    bool is_open = !reader_take(reader, "\\E");
+    bool is_open = true;
     while (is_open && reader_more(reader)) {
-        struct regex_node *node = regex_new(reader, REGEX_CONCAT);
         struct regex_node *letter = regex_literal(reader, reader_rune(reader));
         is_open = !reader_take(reader, "\\E");
-        node->left = before;
-        node->right = is_open ? letter : regex_suffix(reader, letter);
-        before = node;
+        before = regex_join(reader, REGEX_CONCAT, before,
+                            is_open ? letter : regex_suffix(reader, letter));
     }
     return before;
+}
+
+/* A repeat behind flags or behind an empty quote is of what stands before those, as RE2 has it. */
+static struct regex_node *regex_repeat_last(struct regex_reader *reader,
+                                            struct regex_node *sequence)
+{
+    if (reader->code != TD_OK || sequence->kind != REGEX_CONCAT) {
+        return sequence;
+    }
+    struct regex_node *last = regex_suffix(reader, sequence->right);
+    return last == sequence->right ? sequence
+                                   : regex_join(reader, REGEX_CONCAT, sequence->left, last);
 }
 
 static struct regex_node *regex_sequence(struct regex_reader *reader, unsigned depth)
 {
     struct regex_node *sequence = regex_new(reader, REGEX_EMPTY);
     while (reader_more(reader) && !reader_is(reader, "|") && !reader_is(reader, ")")) {
+        if (reader_take(reader, "\\Q\\E") || regex_take_flags(reader)) {
+            sequence = regex_repeat_last(reader, sequence);
+            continue;
+        }
         if (reader_take(reader, "\\Q")) {
             sequence = regex_quoted(reader, sequence);
             continue;
         }
-        struct regex_node *node = regex_new(reader, REGEX_CONCAT);
-        node->left = sequence;
-        node->right = regex_repeated(reader, depth);
-        sequence = node;
+        sequence = regex_join(reader, REGEX_CONCAT, sequence, regex_repeated(reader, depth));
     }
     return sequence;
 }
@@ -635,10 +707,7 @@ static struct regex_node *regex_either(struct regex_reader *reader, unsigned dep
     }
     struct regex_node *node = regex_sequence(reader, depth);
     while (reader_take(reader, "|")) {
-        struct regex_node *either = regex_new(reader, REGEX_EITHER);
-        either->left = node;
-        either->right = regex_sequence(reader, depth);
-        node = either;
+        node = regex_join(reader, REGEX_EITHER, node, regex_sequence(reader, depth));
     }
     return node;
 }

@@ -50,7 +50,10 @@ struct regex_node {
     struct regex_node *left;
     struct regex_node *right;
     uint32_t least;
-    uint32_t most; /* REGEX_NONE: without end */
+    uint32_t most;   /* REGEX_NONE: without end */
+    uint32_t copies; /* of what is written most often below, by counted repeats inside each other */
+    uint32_t steps;  /* of its program */
+    uint32_t work;   /* nodes that writing its program visits: those without steps count too */
 };
 
 enum regex_op { REGEX_OP_CLASS, REGEX_OP_PLACE, REGEX_OP_SPLIT, REGEX_OP_MATCH };
@@ -81,6 +84,7 @@ struct td_regex {
 
 /* ---- regex_parse.c ---- */
 
+/* The tree fits: its program has at most TD_REGEX_STEPS_MAX steps with the one for the match. */
 int td_regex_parse(struct td_arena *arena, td_str pattern, struct regex_node **ret,
                    struct td_error *err);
 

@@ -18,6 +18,7 @@
 #define SCHEMA_FLOAT_INTEGER_MAX 9007199254740991.0
 #define SCHEMA_FLOAT_EPSILON 1e-9
 #define SCHEMA_PATTERNS_MAX 4096 /* kept compiled during one check */
+#define SCHEMA_COMPILE_STEPS 32  /* taken from the budget for a step of a compiled pattern */
 
 /* --- helpers --- */
 
@@ -120,11 +121,12 @@ bool td_structural_matches(struct schema_work *work, td_str pattern, td_str text
         struct td_regex *made = NULL;
         /* One that cannot be used stays NULL; the definition's writer was told. */
         (void)td_regex_compile(work->arena, pattern, &made, NULL);
+        work->steps -= made ? (int64_t)td_regex_steps(made) * SCHEMA_COMPILE_STEPS : 0;
         if (td_map_put(&work->patterns, pattern, made) != TD_OK) {
             work->steps = -1; /* more patterns than any schema has */
         }
     }
-    struct td_regex *regex = td_map_get(&work->patterns, pattern);
+    struct td_regex *regex = work->steps >= 0 ? td_map_get(&work->patterns, pattern) : NULL;
     bool is_match = true;
     if (regex && td_regex_match(regex, text, &work->steps, &is_match) != TD_OK) {
         return true; /* out of steps, which is reported at the end */
@@ -354,7 +356,6 @@ static void check_string(const struct schema_at *at, const struct td_json *value
                          struct schema_result *result)
 {
     struct td_arena *arena = at->work->arena;
-    td_str path = td_structural_path(at);
     td_str pattern = td_json_get_str(at->schema, TD_STR("pattern"), TD_STR_EMPTY);
     int64_t most = schema_count(at->schema, TD_STR("maxLength"), INT64_MAX);
     int64_t least = schema_count(at->schema, TD_STR("minLength"), 0);
@@ -364,10 +365,12 @@ static void check_string(const struct schema_at *at, const struct td_json *value
             at, result, TD_FIELD_TOO_LONG, TD_STR_EMPTY,
             td_arena_format(arena, "may not be more than %lld bytes", (long long)most));
     } else if (runes < least) {
+        td_str path = td_structural_path(at);
         td_structural_add(at, result, TD_FIELD_INVALID, td_structural_shown(arena, value),
                           td_arena_format(arena, "%.*s in body should be at least %lld chars long",
                                           TD_STR_ARG(path), (long long)least));
     } else if (pattern.len > 0 && !td_structural_matches(at->work, pattern, value->text)) {
+        td_str path = td_structural_path(at);
         td_structural_add(at, result, TD_FIELD_INVALID, td_structural_shown(arena, value),
                           td_arena_format(arena, "%.*s in body should match '%.*s'",
                                           TD_STR_ARG(path), TD_STR_ARG(pattern)));

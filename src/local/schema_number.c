@@ -120,10 +120,10 @@ static void number_check_multiple(const struct schema_at *at, const struct td_js
     struct td_arena *arena = at->work->arena;
     const struct td_json *node = td_json_get(at->schema, TD_STR("multipleOf"));
     struct number number = number_of(value);
-    td_str path = td_structural_path(at);
     if (!td_json_is(node, TD_JSON_TYPE_NUMBER)) {
         return;
     }
+    td_str path = td_structural_path(at);
     struct number factor = {.real = number_of(node).real};
     bool is_native = number_fits(at, factor, "MultipleOf", result) && number.is_whole;
     int64_t cut = number_cut(factor.real);

@@ -23,9 +23,8 @@ static void warn_add(struct warn *warn, td_str text)
 static void warn_pattern(struct warn *warn, td_str pattern)
 {
     struct td_error err = TD_ERROR_INIT;
-    struct td_regex *regex = NULL;
     if (pattern.len == 0 || warn->patterns >= WARN_PATTERNS_MAX ||
-        td_regex_compile(warn->arena, pattern, &regex, &err) == TD_OK) {
+        td_regex_check(pattern, &err) != TD_LIMIT) {
         return;
     }
     warn->patterns++;

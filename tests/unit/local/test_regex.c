@@ -115,7 +115,9 @@ static void test_limits_are_kept(void **state)
     int64_t steps = 10;
     assert_int_equal(td_regex_compile(&arena, TD_STR("(a|b|c|d)+x"), &regex, NULL), TD_OK);
     assert_int_equal(td_regex_match(regex, TD_STR("abcdabcdabcd"), &steps, &is_match), TD_LIMIT);
-    assert_int_equal(td_regex_compile(&arena, TD_STR("((a{1000}){100}){100}"), &regex, NULL),
+    assert_int_equal(td_regex_compile(&arena, TD_STR("(a{20}b{20}c{20}){1,990}"), &regex, NULL),
+                     TD_INVALID);
+    assert_int_equal(td_regex_compile(&arena, TD_STR("(abcdefghijabcdefghij){1000}"), &regex, NULL),
                      TD_LIMIT);
     char deep[2048];
     memset(deep, '(', sizeof(deep));
@@ -126,12 +128,57 @@ static void test_limits_are_kept(void **state)
     assert_int_equal(td_regex_compile(&arena, (td_str){wide, 5000}, &regex, NULL), TD_LIMIT);
 }
 
+/* Repeats inside each other are refused before they are written out, also those of nothing, which
+ * have no steps that could be counted: ten to the thirtieth copies would never end. */
+static void test_nested_repeats_of_nothing_end(void **state)
+{
+    (void)state;
+    static const char *const patterns[] = {
+        "((((((((((){1000}){1000}){1000}){1000}){1000}){1000}){1000}){1000}){1000}){1000}",
+        "(((|){1000}){1000}){1000}", "((((){1000}){1,1000}){999,}){1000}", "(((){33}){32})"};
+    struct td_error err = TD_ERROR_INIT;
+    for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++) {
+        assert_int_equal(td_regex_check(td_str_from(patterns[i]), &err), TD_INVALID);
+    }
+    assert_int_equal(td_regex_check(TD_STR("(((){10}){10}){10}"), &err), TD_OK);
+    /* A thousand copies of many empty groups: work without a step. */
+    char wide[2100] = "(";
+    for (size_t i = 0; i < 1000; i++) {
+        memcpy(wide + 1 + 2 * i, "()", 2);
+    }
+    memcpy(wide + 2001, "){1000}", 8);
+    assert_int_equal(td_regex_check(td_str_from(wide), &err), TD_LIMIT);
+}
+
+/* A class of many ranges costs what looking at its ranges costs. */
+static void test_ranges_are_work(void **state)
+{
+    (void)state;
+    td_auto_arena arena;
+    td_arena_init(&arena, REGEX_ARENA_BYTES_MAX);
+    char pattern[3100] = "[";
+    for (size_t i = 0; i < 1000; i++) {
+        memcpy(pattern + 1 + 3 * i, "a-a", 3);
+    }
+    memcpy(pattern + 3001, "]y", 3);
+    struct td_regex *regex = NULL;
+    assert_int_equal(td_regex_compile(&arena, td_str_from(pattern), &regex, NULL), TD_OK);
+    int64_t steps = 50000;
+    bool is_match = false;
+    char text[100];
+    memset(text, 'x', sizeof(text));
+    assert_int_equal(td_regex_match(regex, (td_str){text, sizeof(text)}, &steps, &is_match),
+                     TD_LIMIT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_answers_are_those_of_go),
         cmocka_unit_test(test_cost_is_linear_in_the_text),
         cmocka_unit_test(test_limits_are_kept),
+        cmocka_unit_test(test_nested_repeats_of_nothing_end),
+        cmocka_unit_test(test_ranges_are_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

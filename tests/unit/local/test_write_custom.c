@@ -103,6 +103,41 @@ static void test_write_custom_resources(void **state)
 }
 
 /* Defaults of the schema are set at every level, and given back after somebody removes them. */
+#define PATTERN_DEFINITION(schema)                                                                 \
+    "{\"metadata\":{\"name\":\"bads.ex.io\"},\"spec\":{\"group\":\"ex.io\",\"names\":{"            \
+    "\"plural\":\"bads\",\"kind\":\"Bad\",\"singular\":\"bad\",\"listKind\":\"BadList\"},"         \
+    "\"scope\":"                                                                                   \
+    "\"Namespaced\",\"versions\":[{\"name\":\"v1\",\"served\":true,\"storage\":true,\"schema\":{"  \
+    "\"openAPIV3Schema\":{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\"," schema  \
+    "}}}}}]}}"
+#define PATTERN_AT "spec.validation.openAPIV3Schema.properties[a]."
+#define NO_PATTERN "must be a valid regular expression, but isn't: "
+
+/* A definition with a pattern that is no regular expression is refused, wherever the pattern is;
+ * the one with ten to the thirtieth empty groups is judged as fast as any other. */
+static void test_write_custom_patterns_are_checked(void **state)
+{
+    struct custom_bed *custom = *state;
+    static const char *const crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    const struct step steps[] = {
+        {"POST", crds, NULL, PATTERN_DEFINITION("\"pattern\":\"[z-a]\""), 422, "message",
+         "CustomResourceDefinition.apiextensions.k8s.io \"bads.ex.io\" is invalid: " PATTERN_AT
+         "pattern: Invalid value: \"[z-a]\": " NO_PATTERN
+         "pattern '[z-a]': a range that ends before it begins at byte 4"},
+        {"POST", crds, NULL, PATTERN_DEFINITION("\"anyOf\":[{},{\"pattern\":\"x**\"}]"), 422,
+         "message",
+         "CustomResourceDefinition.apiextensions.k8s.io \"bads.ex.io\" is invalid: " PATTERN_AT
+         "anyOf[1].pattern: Invalid value: \"x**\": " NO_PATTERN
+         "pattern 'x**': a repeat of a repeat at byte 3"},
+        {"POST", crds, NULL,
+         PATTERN_DEFINITION("\"pattern\":\"((((((((((){1000}){1000}){1000}){1000}){1000}){1000}){"
+                            "1000}){1000}){1000}){1000}\""),
+         422, "reason", "Invalid"},
+        {"POST", crds, NULL, PATTERN_DEFINITION("\"pattern\":\"^\\\\p{L}$\""), 201, NULL, NULL},
+    };
+    RUN(custom->bed, steps);
+}
+
 static void test_write_custom_defaults(void **state)
 {
     struct custom_bed *custom = *state;
@@ -146,6 +181,7 @@ static void test_write_custom_defaults(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_write_custom_patterns_are_checked, setup, teardown),
         cmocka_unit_test_setup_teardown(test_write_custom_defaults, setup, teardown),
         cmocka_unit_test_setup_teardown(test_write_custom_resources, setup, teardown),
     };
