@@ -210,8 +210,8 @@ static bool judge(struct td_updater_pass *pass, struct td_updater_job *job,
         .is_moved = candidate->memory && candidate->memory->is_moved,
     };
     candidate->answer = td_update_judge(input->arena, &question);
-    if (question.is_moved && !candidate->answer.is_moved) {
-        td_updater_state_settled(candidate->memory); /* close enough to its new VPA */
+    if (candidate->answer.ends_move) {
+        td_updater_state_settled(candidate->memory);
     }
     if (candidate->answer.verdict != TD_UPDATE_ACCEPTED) {
         note_verdict(pass, job, candidate);

@@ -246,6 +246,28 @@ bool td_recommendation_is_lower(struct td_arena *arena, const struct td_recommen
     return false;
 }
 
+/* Is there a recommendation for each container that the VPA controls? Until then the difference
+ * says nothing about a pod that has just come to it. */
+static bool is_all_recommended(struct td_arena *arena, const struct td_update_question *question)
+{
+    const struct td_vertical_pod *pod = question->pod;
+    struct td_name_table observed;
+    bool has_observed = read_observed(arena, pod, &observed);
+    /* The VPA's own: what is capped for the pod may have rows that only a LimitRange wrote. */
+    struct td_name_table names = recommended_names(arena, &question->vpa->recommendation);
+    for (size_t i = 0; i < pod->container_count; i++) {
+        td_str name = pod->containers[i].name;
+        const struct td_container_policy *policy =
+            td_vpa_container_policy(&question->vpa->policy, name);
+        bool is_controlled = !(policy && policy->is_off) &&
+                             (!has_observed || td_name_table_find(&observed, name) != TD_NAME_NONE);
+        if (is_controlled && td_name_table_find(&names, name) == TD_NAME_NONE) {
+            return false;
+        }
+    }
+    return question->vpa->has_recommendation;
+}
+
 static td_duration oom_threshold(const struct td_update_question *question)
 {
     const struct td_vpa *vpa = question->vpa;
@@ -288,6 +310,8 @@ struct td_update_answer td_update_judge(struct td_arena *arena,
     answer.priority = answer.container;
     answer.is_moved = question->is_moved && question->gates->heterogeneous_workloads &&
                       answer.container.resource_diff >= threshold;
+    answer.ends_move = question->is_moved && answer.container.resource_diff < threshold &&
+                       is_all_recommended(arena, question);
     bool is_outside = answer.container.is_outside || answer.is_moved;
     if (has_pod_level && !answer.container.is_outside &&
         answer.container.resource_diff < threshold) {

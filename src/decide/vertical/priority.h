@@ -57,8 +57,9 @@ struct td_update_answer {
     bool is_pod_checked;
     struct td_update_priority pod; /* over the pod's own resources, when checked */
     bool is_quick_oom;
-    bool is_moved; /* and that is why it counts as outside */
-    td_time until; /* YOUNG: when it is old enough */
+    bool is_moved;  /* and that is why it counts as outside */
+    bool ends_move; /* it had moved, and is close to all that its new VPA recommends */
+    td_time until;  /* YOUNG: when it is old enough */
 };
 
 /* Over the containers. With `skip_absent` a resource without a request is left out, else it counts

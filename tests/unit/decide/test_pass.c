@@ -253,6 +253,89 @@ static void test_pass_acts_on_a_role_change(void **unused)
     stage_done(&stage);
 }
 
+static void add_member(struct stage *stage, const char *name, const char *role)
+{
+    stage_add_pod(stage, &(struct stage_pod){.name = name,
+                                             .owner_kind = "StatefulSet",
+                                             .owner = "db",
+                                             .role = role,
+                                             .cpu = "200m",
+                                             .memory = "200Mi"});
+}
+
+/* A pod that joins a VPA before it recommends anything keeps its move until there is something to
+ * compare with; one that is close to its recommendation has ended it. */
+static void test_pass_keeps_a_move_until_there_is_a_recommendation(void **unused)
+{
+    (void)unused;
+    static const struct {
+        bool has_recommendation;
+        const char *container; /* the only one it knows; NULL: none */
+        int rule;
+    } rows[] = {
+        {false, NULL, TD_RULE_NO_RECOMMENDATION},
+        {true, NULL, TD_RULE_YOUNG},
+        {true, "another", TD_RULE_YOUNG},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct stage stage;
+        stage_init(&stage);
+        stage_add_workload(&stage, "StatefulSet", "db", 2);
+        struct td_vpa *vpa =
+            stage_add_vpa(&stage, "leader", OLD, "StatefulSet", "db", RECREATE OF_ROLE("leader"));
+        struct td_recommendation whole = vpa->recommendation;
+        struct td_container_recommendation known = whole.containers[0];
+        known.container_name = td_str_from(rows[i].container ? rows[i].container : "");
+        vpa->has_recommendation = rows[i].has_recommendation;
+        vpa->recommendation.containers = &known;
+        vpa->recommendation.container_count = rows[i].container ? 1 : 0;
+        add_member(&stage, "db-0", "follower");
+        add_member(&stage, "db-1", "follower");
+        assert_int_equal(stage_pass(&stage), 0);
+        stage.pod_count = 0;
+        add_member(&stage, "db-0", "leader");
+        add_member(&stage, "db-1", "follower");
+        for (int pass = 0; pass < 3; pass++) {
+            assert_int_equal(stage_pass(&stage), 0);
+            assert_int_equal(stage_rule(&stage, "db-0"), rows[i].rule);
+            stage.now += TD_MINUTE;
+        }
+        vpa->has_recommendation = true;
+        vpa->recommendation = whole;
+        assert_int_equal(stage_pass(&stage), 1);
+        assert_string_equal(stage.calls[0].pod, "db-0");
+        stage_done(&stage);
+    }
+}
+
+/* Close to what its new VPA recommends, the pod has ended its move: later it waits like any other.
+ */
+static void test_pass_ends_a_move_that_asks_for_nothing(void **unused)
+{
+    (void)unused;
+    struct stage stage;
+    stage_init(&stage);
+    stage_add_workload(&stage, "StatefulSet", "db", 2);
+    struct td_vpa *vpa =
+        stage_add_vpa(&stage, "leader", OLD, "StatefulSet", "db", RECREATE OF_ROLE("leader"));
+    struct td_resource_amount *target = vpa->recommendation.containers[0].target.items;
+    const struct td_resource_amount whole[] = {target[0], target[1]};
+    target[0].quantity = td_quantity_new_milli(200, TD_QUANTITY_DECIMAL_SI);
+    target[1].quantity = td_quantity_new((int64_t)200 << 20, TD_QUANTITY_BINARY_SI);
+    add_member(&stage, "db-0", "follower");
+    add_member(&stage, "db-1", "follower");
+    assert_int_equal(stage_pass(&stage), 0);
+    stage.pod_count = 0;
+    add_member(&stage, "db-0", "leader");
+    add_member(&stage, "db-1", "follower");
+    assert_int_equal(stage_pass(&stage), 0);
+    target[0] = whole[0];
+    target[1] = whole[1];
+    assert_int_equal(stage_pass(&stage), 0);
+    assert_int_equal(stage_rule(&stage, "db-0"), TD_RULE_YOUNG);
+    stage_done(&stage);
+}
+
 /* A VPA that is switched off and on again has not changed anyone's role. */
 static void test_pass_takes_a_mode_for_no_role(void **unused)
 {
@@ -558,6 +641,8 @@ int main(void)
         cmocka_unit_test(test_pass_leaves_alone_what_comes_back_unchanged),
         cmocka_unit_test(test_pass_forgets_evictions_that_helped),
         cmocka_unit_test(test_pass_acts_on_a_role_change),
+        cmocka_unit_test(test_pass_keeps_a_move_until_there_is_a_recommendation),
+        cmocka_unit_test(test_pass_ends_a_move_that_asks_for_nothing),
         cmocka_unit_test(test_pass_takes_a_mode_for_no_role),
         cmocka_unit_test(test_pass_waits_for_age_inside_the_range),
         cmocka_unit_test(test_pass_falls_back_to_eviction),
