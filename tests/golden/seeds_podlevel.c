@@ -216,12 +216,15 @@ static int resize(struct td_arena *arena, const struct td_resize_input *input, s
 {
     struct td_resize_patch made = {.resize = NULL};
     int code = td_resize_patch(arena, input, &made, err);
-    if (code < 0) {
+    if (code < 0 && code != TD_NOT_FOUND) {
         return code;
     }
     ret->is_pod_level = made.is_pod_level;
     ret->changes = made.changes;
     ret->stanza = made.stanza;
+    if (code == TD_NOT_FOUND) {
+        return TD_OK; /* nothing is sent: the pod stays as it is */
+    }
     struct td_json *resized = NULL;
     code = td_patch_json(arena, input->pod->tree, made.resize, &resized, err);
     return code < 0 ? code : td_patch_json(arena, resized, made.pod, &ret->pod, err);

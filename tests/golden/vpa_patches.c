@@ -92,9 +92,6 @@ static int run_inplace_patch(struct td_arena *arena, const struct td_json *in,
                                                          .now = golden_time(in, TD_STR("now"))},
                                &made, err);
     }
-    if (code == TD_OK && made.resize->count == 0) {
-        code = td_error_set(err, TD_NOT_FOUND, TD_RESIZE_NOTHING);
-    }
     if (code < 0) {
         return code;
     }

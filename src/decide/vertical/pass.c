@@ -263,6 +263,51 @@ static void fail_resize(struct td_updater_pass *pass, struct td_updater_job *job
     }
 }
 
+/* Fills the action. A resize that would change nothing is an attempt that failed: nothing is sent,
+ * no event, no token, no share of the group's budget. */
+static bool make_resize(struct td_updater_pass *pass, struct td_updater_job *job,
+                        const struct td_updater_candidate *candidate)
+{
+    const struct td_updater_input *input = &pass->input;
+    const struct td_vertical_pod *pod = candidate->pod;
+    td_str detail = TD_STR_EMPTY;
+    if (!td_restriction_view(&job->restriction, pod)) {
+        enum td_updater_rule rule = td_updater_group_rule(job, pod, &detail);
+        fail_resize(pass, job, candidate, rule, detail);
+        return false;
+    }
+    static const struct td_limit_ranges no_limits;
+    const struct td_limit_ranges *limits = input->get_limits(input->context, pod->meta.namespace);
+    const struct td_resize_input resize = {
+        .pod = pod,
+        .vpa = job->match->vpa,
+        .limits = limits ? limits : &no_limits,
+        .gates = input->gates,
+        .largest_node = input->largest_node,
+        .now = input->now,
+    };
+    struct td_resize_patch patch;
+    struct td_error err = TD_ERROR_INIT;
+    int code = td_resize_patch(input->arena, &resize, &patch, &err);
+    if (code == TD_OK && !patch.has_change && td_vertical_is_behind(pod)) {
+        /* Another pod would have the same spec: an eviction would not help either. */
+        td_updater_note(pass, job, pod, candidate, TD_RULE_RESIZING, 0, TD_STR_EMPTY);
+        return false;
+    }
+    if (code == TD_OK && !patch.has_change) {
+        code = td_error_set(&err, TD_NOT_FOUND, TD_RESIZE_NOTHING);
+    }
+    if (code < 0) {
+        detail = td_arena_copy_str(input->arena, td_str_from(err.message));
+        fail_resize(pass, job, candidate, TD_RULE_RESIZE_IMPOSSIBLE, detail);
+        return false;
+    }
+    pass->annotations = patch.pod;
+    pass->action = (struct td_updater_action){
+        .call = TD_UPDATER_RESIZE, .vpa = job->match->vpa, .pod = pod, .patch = patch.resize};
+    return true;
+}
+
 /* Fills the action when the pod is to be resized now. */
 static bool try_resize(struct td_updater_pass *pass, struct td_updater_job *job,
                        struct td_updater_candidate *candidate, td_time now)
@@ -289,41 +334,10 @@ static bool try_resize(struct td_updater_pass *pass, struct td_updater_job *job,
     if (answer.decision == TD_IN_PLACE_INFEASIBLE && candidate->memory) {
         td_updater_state_set_failed(candidate->memory, &vpa->recommendation);
     }
-    td_time not_before;
-    if (!take_token(pass, &input->state->resizes, candidate, now, &not_before)) {
+    if (!make_resize(pass, job, candidate)) {
         return false;
     }
-    if (!td_restriction_view(&job->restriction, candidate->pod)) {
-        td_str detail = TD_STR_EMPTY;
-        enum td_updater_rule rule = td_updater_group_rule(job, candidate->pod, &detail);
-        fail_resize(pass, job, candidate, rule, detail);
-        return false;
-    }
-    static const struct td_limit_ranges no_limits;
-    const struct td_limit_ranges *limits =
-        input->get_limits(input->context, candidate->pod->meta.namespace);
-    const struct td_resize_input resize = {
-        .pod = candidate->pod,
-        .vpa = vpa,
-        .limits = limits ? limits : &no_limits,
-        .gates = input->gates,
-        .largest_node = input->largest_node,
-        .now = input->now,
-    };
-    struct td_resize_patch patch;
-    struct td_error err = TD_ERROR_INIT;
-    if (td_resize_patch(input->arena, &resize, &patch, &err) < 0) {
-        fail_resize(pass, job, candidate, TD_RULE_RESIZE_IMPOSSIBLE,
-                    td_arena_copy_str(input->arena, td_str_from(err.message)));
-        return false;
-    }
-    pass->annotations = patch.pod;
-    pass->action = (struct td_updater_action){.call = TD_UPDATER_RESIZE,
-                                              .vpa = vpa,
-                                              .pod = candidate->pod,
-                                              .patch = patch.resize,
-                                              .not_before = not_before};
-    return true;
+    return take_token(pass, &input->state->resizes, candidate, now, &pass->action.not_before);
 }
 
 /* Said once for each replica and recommendation, not in every pass. */

@@ -335,3 +335,28 @@ bool td_vertical_has_limits(const struct td_vertical_container *container)
     return container->has_status_resources ? container->has_status_limits
                                            : container->has_spec_limits;
 }
+
+/* Some amount of the spec that the status has too, and otherwise. */
+static bool is_list_behind(const struct td_resource_list *spec,
+                           const struct td_resource_list *status)
+{
+    for (size_t i = 0; i < spec->count; i++) {
+        const struct td_quantity *seen = td_resource_list_get(status, spec->items[i].name);
+        if (seen && td_quantity_compare(seen, &spec->items[i].quantity) != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool td_vertical_is_behind(const struct td_vertical_pod *pod)
+{
+    for (size_t i = 0; i < pod->container_count; i++) {
+        const struct td_vertical_container *container = &pod->containers[i];
+        if (is_list_behind(&container->spec_requests, &container->status_requests) ||
+            is_list_behind(&container->spec_limits, &container->status_limits)) {
+            return true;
+        }
+    }
+    return false;
+}

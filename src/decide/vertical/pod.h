@@ -75,3 +75,7 @@ const struct td_resource_list *td_vertical_limits(const struct td_vertical_conta
 /* Are those maps there, be they empty? */
 bool td_vertical_has_requests(const struct td_vertical_container *container);
 bool td_vertical_has_limits(const struct td_vertical_container *container);
+
+/* Does the kubelet report other amounts than the spec has? A resize is under way then, whether or
+ * not a condition says so yet. */
+bool td_vertical_is_behind(const struct td_vertical_pod *pod);

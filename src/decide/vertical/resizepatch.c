@@ -86,6 +86,18 @@ static void write_annotations(struct td_arena *arena, const struct td_resize_inp
     }
 }
 
+/* Is some amount of `wanted` not in the spec? */
+static bool is_other(const struct td_resource_list *wanted, const struct td_resource_list *spec)
+{
+    for (size_t i = 0; i < wanted->count; i++) {
+        const struct td_quantity *has = td_resource_list_get(spec, wanted->items[i].name);
+        if (!has || td_quantity_compare(has, &wanted->items[i].quantity) != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 int td_resize_patch(struct td_arena *arena, const struct td_resize_input *input,
                     struct td_resize_patch *ret, struct td_error *err)
 {
@@ -102,6 +114,8 @@ int td_resize_patch(struct td_arena *arena, const struct td_resize_input *input,
     }
     struct td_notes clauses = {.items = NULL};
     td_stanza_patch(arena, pod, &patch.stanza, patch.resize);
+    patch.has_change = is_other(&patch.stanza.requests, &pod->pod_requests) ||
+                       is_other(&patch.stanza.limits, &pod->pod_limits);
     for (size_t i = 0; i < pod->container_count; i++) {
         const struct td_container_change *change = &patch.changes.containers[i];
         const struct td_patch_place place = {
@@ -110,14 +124,19 @@ int td_resize_patch(struct td_arena *arena, const struct td_resize_input *input,
             .has_limits = pod->containers[i].has_spec_limits,
         };
         if (is_written[i]) {
+            patch.has_change = patch.has_change ||
+                               is_other(&change->requests, &pod->containers[i].spec_requests) ||
+                               is_other(&change->limits, &pod->containers[i].spec_limits);
             td_patchops_set_resources(arena, patch.resize, &place, &change->requests,
                                       &change->limits);
             td_notes_add(arena, &clauses, td_pod_patch_clause(arena, i, change));
         }
     }
-    if (patch.resize->count > 0) {
-        write_annotations(arena, input, &patch, &clauses);
+    if (patch.resize->count == 0) {
+        *ret = patch;
+        return td_error_set(err, TD_NOT_FOUND, TD_RESIZE_NOTHING);
     }
+    write_annotations(arena, input, &patch, &clauses);
     *ret = patch;
     return td_arena_check(arena, err);
 }

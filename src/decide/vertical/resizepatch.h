@@ -29,13 +29,16 @@ struct td_resize_input {
 #define TD_RESIZE_NOTHING "no resource patches were calculated to apply"
 
 struct td_resize_patch {
-    struct td_json *resize; /* to the resize subresource; empty: nothing is to be sent at all */
-    struct td_json *pod;    /* to the pod; empty likewise */
+    struct td_json *resize; /* to the resize subresource */
+    struct td_json *pod;    /* to the pod */
+    bool has_change; /* some amount is not what the pod's spec has already: upstream's updater
+                        sends the patch all the same, ours does not */
     struct td_changes changes;
     bool is_pod_level;
     struct td_stanza stanza;
 };
 
-/* TD_INVALID for a boost annotation that cannot be read. */
+/* TD_NOT_FOUND when there is nothing to resize (TD_RESIZE_NOTHING; what led to it is in *ret all
+ * the same), TD_INVALID for a boost annotation that cannot be read. */
 int td_resize_patch(struct td_arena *arena, const struct td_resize_input *input,
                     struct td_resize_patch *ret, struct td_error *err);

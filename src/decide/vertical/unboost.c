@@ -164,9 +164,6 @@ static int judge_expired(struct td_unboost *round, const struct td_match_vpa *ma
         .now = input->now,
     };
     code = td_resize_patch(input->arena, &resize, &answer.patch, err);
-    if (code == TD_OK && answer.patch.resize->count == 0) {
-        code = td_error_set(err, TD_INVALID, TD_RESIZE_NOTHING);
-    }
     answer.fate = code == TD_OK ? TD_UNBOOST_NOW : TD_UNBOOST_HELD;
     *ret = answer;
     return code;

@@ -73,7 +73,7 @@ int td_unboost_begin(struct td_unboost *round, const struct td_unboost_input *in
                      struct td_error *err);
 void td_unboost_end(struct td_unboost *round);
 
-/* TD_BUSY likewise. TD_INVALID: the boost cannot be taken back as things are, for reasons in the
- * error; vpa and pod_count of the answer are set then too. */
+/* TD_BUSY likewise. Other failures: the boost cannot be taken back as things are, for reasons in
+ * the error; vpa and pod_count of the answer are set then too. */
 int td_unboost_judge(struct td_unboost *round, const struct td_vertical_pod *pod,
                      struct td_unboost_answer *ret, struct td_error *err);

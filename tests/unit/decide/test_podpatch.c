@@ -248,8 +248,8 @@ static void test_boost_expires_after_ready(void **state)
     }
 }
 
-/* Nothing to resize sends nothing, not even annotations; an annotation that cannot be read is an
- * error. */
+/* Nothing to resize is an error, and so is an annotation that cannot be read; what the spec has
+ * already is no change. */
 static void test_resize_without_changes_sends_nothing(void **state)
 {
     (void)state;
@@ -264,9 +264,19 @@ static void test_resize_without_changes_sends_nothing(void **state)
     struct td_resize_patch made;
     struct td_error err = TD_ERROR_INIT;
     struct td_resize_input input = {.pod = &pod, .vpa = &vpa, .limits = &limits};
-    assert_int_equal(td_resize_patch(&arena, &input, &made, &err), TD_OK);
-    assert_int_equal(made.resize->count, 0);
-    assert_int_equal(made.pod->count, 0);
+    assert_int_equal(td_resize_patch(&arena, &input, &made, &err), TD_NOT_FOUND);
+    assert_string_equal(err.message, TD_RESIZE_NOTHING);
+    static const char *const targets[] = {"1", "1000m", "1001m"};
+    for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
+        td_str text = td_arena_format(
+            &arena,
+            "{\"spec\":{},\"status\":{\"recommendation\":{\"containerRecommendations\":[{"
+            "\"containerName\":\"a\",\"target\":{\"cpu\":\"%s\"}}]}}}",
+            targets[i]);
+        vpa = vertical_vpa(&arena, text.ptr);
+        assert_int_equal(td_resize_patch(&arena, &input, &made, &err), TD_OK);
+        assert_int_equal(made.has_change, i == 2);
+    }
     pod = vertical_pod(
         &arena, "{\"metadata\":{\"annotations\":{\"vpaCpuStartupBoost/a\":\"[]\"}},\"spec\":{"
                 "\"containers\":[{\"name\":\"a\"}]},\"status\":{\"conditions\":[{\"type\":"
