@@ -176,8 +176,9 @@ int td_vpa_admit(struct td_arena *arena, const struct td_vpa_admission *admissio
                  struct td_field_errors *errors, struct td_json **ret_patches,
                  struct td_json **ret_warnings, struct td_error *err);
 
-/* The value of a flag that is a quantity, such as --pod-recommendation-max-allowed-cpu: one that
- * has digits (a quantity alone could be a bare suffix). The message begins with the flag. */
+/* The value of a flag that is a maximum, such as --pod-recommendation-max-allowed-cpu: a quantity
+ * above 0 that has digits (a quantity alone could be a bare suffix). The message begins with the
+ * flag. */
 int td_vpa_parse_flag(struct td_arena *arena, td_str flag, td_str text, struct td_quantity *ret,
                       struct td_error *err);
 

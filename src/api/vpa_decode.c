@@ -359,14 +359,20 @@ bool td_vpa_controls(const struct td_container_policy *policy, td_str resource)
 int td_vpa_parse_flag(struct td_arena *arena, td_str flag, td_str text, struct td_quantity *ret,
                       struct td_error *err)
 {
+    struct td_quantity read;
     bool has_digit = false;
     for (size_t i = 0; i < text.len; i++) {
         has_digit = has_digit || (text.ptr[i] >= '0' && text.ptr[i] <= '9');
     }
-    if (!has_digit || td_quantity_parse(arena, text, ret, NULL) < 0) {
+    if (!has_digit || td_quantity_parse(arena, text, &read, NULL) < 0) {
         return td_error_set(err, TD_INVALID,
                             "%.*s: \"%.*s\": must be a quantity such as 1500m or 2Gi",
                             TD_STR_ARG(flag), TD_STR_ARG(text));
     }
+    if (td_quantity_sign(&read) <= 0) {
+        return td_error_set(err, TD_INVALID, "%.*s: \"%.*s\": must be greater than 0",
+                            TD_STR_ARG(flag), TD_STR_ARG(text));
+    }
+    *ret = read;
     return TD_OK;
 }

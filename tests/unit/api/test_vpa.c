@@ -522,11 +522,11 @@ static void test_container_policy_first_name_then_last_star(void **state)
         td_vpa_container_policy(&(struct td_resource_policy){.is_set = false}, TD_STR("a")));
 }
 
-static void test_flags_are_quantities_with_digits(void **state)
+static void test_maxima_are_quantities_with_digits(void **state)
 {
     (void)state;
-    static const char *const bad[] = {"", "Mi", "lots", "2Xi", "1.5.5", "-"};
-    static const char *const good[] = {"1500m", "2Gi", "0", "1e3"};
+    static const char *const bad[] = {"", "Mi", "lots", "2Xi", "1.5.5", "-", "0", "-1Gi"};
+    static const char *const good[] = {"1500m", "2Gi", "1n", "1e3"};
     td_auto_arena arena;
     td_arena_init(&arena, ARENA_BYTES);
     struct td_quantity quantity;
@@ -729,7 +729,7 @@ int main(void)
         cmocka_unit_test(test_decode_catch_all_selectors),
         cmocka_unit_test(test_decode_refuses_bad_selectors),
         cmocka_unit_test(test_container_policy_first_name_then_last_star),
-        cmocka_unit_test(test_flags_are_quantities_with_digits),
+        cmocka_unit_test(test_maxima_are_quantities_with_digits),
         cmocka_unit_test(test_crds_have_what_servers_ask_for),
         cmocka_unit_test(test_crd_keeps_and_prunes),
         cmocka_unit_test(test_crd_refuses_in_a_servers_words),

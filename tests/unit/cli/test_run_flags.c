@@ -186,11 +186,41 @@ static void test_values_that_cannot_be_are_one_line(void **state)
     }
 }
 
+/* A maximum that leaves no room is a mistake: with -1Gi every recommendation would be that. */
+static void test_maxima_are_above_zero(void **state)
+{
+    (void)state;
+    static const char *const flags[] = {
+        "--container-recommendation-max-allowed-cpu",
+        "--container-recommendation-max-allowed-memory",
+        "--pod-recommendation-max-allowed-cpu",
+        "--pod-recommendation-max-allowed-memory",
+        "--max-allowed-cpu-boost",
+    };
+    static const char *const values[] = {"-1Gi", "-1m", "0", "0Mi", "-0"};
+    td_auto_arena arena;
+    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+        for (size_t j = 0; j < sizeof(values) / sizeof(values[0]); j++) {
+            struct td_run_flags ignored;
+            struct td_error err = TD_ERROR_INIT;
+            char word[128];
+            char says[128];
+            (void)snprintf(word, sizeof(word), "%s=%s", flags[i], values[j]);
+            (void)snprintf(says, sizeof(says), "%s: \"%s\": must be greater than 0", flags[i],
+                           values[j]);
+            assert_int_equal(parse(&arena, word, NULL, &ignored, &err), TD_INVALID);
+            assert_string_equal(err.message, says);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_flag_sets_what_it_names),
         cmocka_unit_test(test_values_that_cannot_be_are_one_line),
+        cmocka_unit_test(test_maxima_are_above_zero),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
