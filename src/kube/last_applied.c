@@ -5,7 +5,7 @@
 #include "base/limits.h"
 #include "kube/typed.h"
 
-#define ANNOTATION TD_STR("kubectl.kubernetes.io/last-applied-configuration")
+#define ANNOTATION TD_STR(TD_LAST_APPLIED_ANNOTATION)
 #define ANNOTATIONS_BYTES_MAX ((size_t)256 << 10) /* names and values, as Kubernetes validates */
 
 /* metadata.annotations when every value is a string or null, else NULL. */

@@ -13,6 +13,8 @@
 
 struct td_error;
 
+#define TD_LAST_APPLIED_ANNOTATION "kubectl.kubernetes.io/last-applied-configuration"
+
 struct td_last_applied {
     const struct td_schema_type *type;
     td_str api_version;

@@ -1,6 +1,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "kube/last_applied.h"
 #include "local/workload_deployment.h"
 
 #define DEPLOYMENT_HISTORY_BYTES_MAX ((size_t)2000) /* of revisions that one set had before */
@@ -120,12 +121,9 @@ static td_str status_history(struct td_arena *arena, td_str history, td_str revi
 static bool status_is_own_annotation(td_str key)
 {
     static const td_str own[] = {
-        TD_STR_INIT("kubectl.kubernetes.io/last-applied-configuration"),
-        TD_STR_INIT(TD_ANNOTATION_REVISION),
-        TD_STR_INIT(TD_ANNOTATION_HISTORY),
-        TD_STR_INIT(TD_ANNOTATION_DESIRED),
-        TD_STR_INIT(TD_ANNOTATION_MAX),
-        TD_STR_INIT("deprecated.deployment.rollback.to"),
+        TD_STR_INIT(TD_LAST_APPLIED_ANNOTATION), TD_STR_INIT(TD_ANNOTATION_REVISION),
+        TD_STR_INIT(TD_ANNOTATION_HISTORY),      TD_STR_INIT(TD_ANNOTATION_DESIRED),
+        TD_STR_INIT(TD_ANNOTATION_MAX),          TD_STR_INIT("deprecated.deployment.rollback.to"),
     };
     for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
         if (td_str_equal(key, own[i])) {

@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "decide/manifests.h"
 #include "decide/tandem/migrate_private.h"
+#include "kube/last_applied.h"
 
 /* --- small things --- */
 
@@ -38,12 +39,40 @@ struct td_json *td_migrate_new(struct td_arena *arena, const struct td_json *obj
     struct td_json *spec = td_json_new_object(arena);
     td_migrate_copy(arena, metadata, TD_STR("name"), given, TD_STR("name"));
     td_migrate_copy(arena, metadata, TD_STR("namespace"), given, TD_STR("namespace"));
+    td_migrate_copy(arena, metadata, TD_STR("labels"), given, TD_STR("labels"));
     td_migrate_text(arena, made, TD_STR("apiVersion"), TD_STR(TD_HVPA_API_VERSION));
     td_migrate_text(arena, made, TD_STR("kind"), TD_STR("Hvpa"));
     td_json_set(arena, made, TD_STR("metadata"), metadata);
     td_json_set(arena, made, TD_STR("spec"), spec);
     *ret_spec = spec;
     return made;
+}
+
+void td_migrate_annotate(struct td_arena *arena, struct td_migration *migration,
+                         const struct td_json *object)
+{
+    struct td_json *metadata = td_json_get(migration->object, TD_STR("metadata"));
+    const struct td_json *given =
+        td_migrate_member(td_migrate_member(object, TD_STR("metadata")), TD_STR("annotations"));
+    const struct td_json *item = td_json_is(given, TD_JSON_TYPE_OBJECT) ? given->first : NULL;
+    for (; item; item = item->next) {
+        /* It holds the object that was applied, which is not this one. */
+        if (td_str_equal(item->key, TD_STR(TD_LAST_APPLIED_ANNOTATION))) {
+            continue;
+        }
+        struct td_json *made = td_json_ensure_object(arena, metadata, TD_STR("annotations"));
+        const struct td_json *other = td_json_get(made, item->key);
+        if (!other) {
+            td_json_set(arena, made, td_arena_copy_str(arena, item->key),
+                        td_json_copy(arena, item, false));
+        } else if (!td_json_equal(other, item)) {
+            td_migration_note(arena, migration,
+                              td_arena_format(arena,
+                                              "Annotation %.*s has several values: the first is "
+                                              "kept.",
+                                              TD_STR_ARG(item->key)));
+        }
+    }
 }
 
 void td_migrate_switch_off(struct td_arena *arena, struct td_json *spec, td_str axis)
@@ -84,21 +113,23 @@ static void pair_note(const struct migrate_pair *pair, td_str note)
 }
 
 /* A v1 object may keep metrics and behavior in annotations: only its v2 form shows them. */
-static const struct td_json *pair_hpa_spec(struct td_arena *arena, const struct td_json *hpa)
+static const struct td_json *pair_hpa_v2(struct td_arena *arena, const struct td_json *hpa)
 {
     struct td_json *converted = NULL;
     td_str version = td_json_get_str(hpa, TD_STR("apiVersion"), TD_STR_EMPTY);
     if (td_str_equal(version, TD_STR("autoscaling/v1")) &&
         td_hpa_convert(arena, hpa, TD_STR("autoscaling/v2"), &converted, NULL) == TD_OK) {
-        return td_migrate_member(converted, TD_STR("spec"));
+        return converted;
     }
-    return td_migrate_member(hpa, TD_STR("spec"));
+    return hpa;
 }
 
 static void pair_add_hpa(const struct migrate_pair *pair)
 {
-    const struct td_json *given = pair_hpa_spec(pair->arena, pair->hpa);
+    const struct td_json *hpa = pair_hpa_v2(pair->arena, pair->hpa);
+    const struct td_json *given = td_migrate_member(hpa, TD_STR("spec"));
     struct td_json *spec = td_json_copy(pair->arena, given, false);
+    td_migrate_annotate(pair->arena, pair->migration, hpa);
     (void)td_json_remove(spec, TD_STR("scaleTargetRef")); /* it stands in targetRef */
     td_json_set(pair->arena, pair->spec, TD_STR("hpaSpec"), spec);
 }
@@ -109,6 +140,7 @@ static void pair_add_vpa(const struct migrate_pair *pair, const struct td_vpa *v
     const struct td_json *given = td_migrate_member(pair->vpa, TD_STR("spec"));
     struct td_json *spec = td_json_copy(arena, given, false);
     struct td_json *policy = td_json_get(spec, TD_STR("updatePolicy"));
+    td_migrate_annotate(arena, pair->migration, pair->vpa);
     (void)td_json_remove(spec, TD_STR("targetRef")); /* it stands in targetRef */
     if (td_json_is(policy, TD_JSON_TYPE_OBJECT)) {
         (void)td_json_remove(policy, TD_STR("updateMode")); /* only the Hvpa acts */

@@ -234,5 +234,8 @@ void td_migrate_gardener(struct td_arena *arena, const struct td_json *object,
                   "Pods are resized one by one instead of rolled out; vertical.actuation: Template "
                   "is gardener's way.");
     migration->object = made;
+    td_migrate_annotate(arena, migration, object);
+    td_migrate_annotate(arena, migration, td_migrate_member(hpa, TD_STR("template")));
+    td_migrate_annotate(arena, migration, td_migrate_member(vpa, TD_STR("template")));
     td_migrate_verify(arena, migration);
 }

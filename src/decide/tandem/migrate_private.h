@@ -18,9 +18,15 @@ void td_migrate_text(struct td_arena *arena, struct td_json *object, td_str key,
 void td_migrate_copy(struct td_arena *arena, struct td_json *to, td_str to_key,
                      const struct td_json *from, td_str from_key);
 
-/* An Hvpa with the name and namespace of `object` and an empty spec, which is given back. */
+/* An Hvpa with the name, namespace and labels of `object` and an empty spec, which is given back.
+ */
 struct td_json *td_migrate_new(struct td_arena *arena, const struct td_json *object,
                                struct td_json **ret_spec);
+
+/* Give the Hvpa that was made the annotations of what it is made from: many of them are settings
+ * (tandem.dev/estimator). The first object that has one decides, a difference is noted. */
+void td_migrate_annotate(struct td_arena *arena, struct td_migration *migration,
+                         const struct td_json *object);
 
 /* vertical.scaleUp and .scaleDown (or horizontal's) with updateMode Off. */
 void td_migrate_switch_off(struct td_arena *arena, struct td_json *spec, td_str axis);

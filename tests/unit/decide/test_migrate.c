@@ -212,6 +212,55 @@ static void test_pairs(void **state)
     }
 }
 
+/* Many annotations are settings, so they go with the object; not what conversion has read already,
+ * nor the copy that kubectl keeps of another object. */
+static void test_annotations_are_carried(void **state)
+{
+    (void)state;
+    td_auto_arena arena;
+    td_arena_init(&arena, ARENA_BYTES);
+    td_str text = quoted_text(
+        &arena,
+        "{'apiVersion':'v1','kind':'List','items':[{'apiVersion':'autoscaling/v1',"
+        "'kind':'HorizontalPodAutoscaler','metadata':{'name':'h','labels':{'app':'web'},"
+        "'annotations':{'tandem.dev/hpa-selection-strategy':'OwnerReference','team':'a',"
+        "'kubectl.kubernetes.io/last-applied-configuration':'{}',"
+        "'autoscaling.alpha.kubernetes.io/behavior':'{}'}},'spec':{'maxReplicas':5,"
+        "'targetCPUUtilizationPercentage':50,'scaleTargetRef':" TARGET "}},"
+        "{'apiVersion':'autoscaling.k8s.io/v1','kind':'VerticalPodAutoscaler',"
+        "'metadata':{'name':'v','annotations':{'tandem.dev/estimator':'adaptive','team':'b'}},"
+        "'spec':{'targetRef':" TARGET "}},"
+        "{'apiVersion':'autoscaling.k8s.io/v1alpha1','kind':'Hvpa','metadata':{'name':'g',"
+        "'annotations':{'own':'1'}},'spec':{'targetRef':{'apiVersion':'apps/v1','kind':"
+        "'Deployment','name':'other'},'hpa':{'deploy':true,'template':{'metadata':{'annotations':"
+        "{'of-hpa':'2'}},'spec':{'maxReplicas':3}}},'vpa':{'deploy':true,'template':{'metadata':{"
+        "'annotations':{'of-vpa':'3'}},'spec':{}}}}}]}");
+    static const char *const annotations[] = {
+        "{'tandem.dev/hpa-selection-strategy':'OwnerReference','team':'a',"
+        "'tandem.dev/estimator':'adaptive'}",
+        "{'own':'1','of-hpa':'2','of-vpa':'3'}",
+    };
+    struct td_manifest manifest = {.count = 0};
+    struct td_migrations got;
+    struct td_error err = TD_ERROR_INIT;
+    assert_int_equal(td_manifest_read(&arena, TD_STR("a.json"), text, &manifest, &err), TD_OK);
+    td_migrate_all(&arena, &manifest, &got);
+    assert_int_equal(got.count, 2);
+    for (size_t i = 0; i < 2; i++) {
+        const struct td_json *made = td_json_get_path(got.items[i].object, "metadata.annotations");
+        assert_true(td_json_equal(made, quoted_json(&arena, annotations[i])));
+    }
+    assert_true(td_json_equal(td_json_get_path(got.items[0].object, "metadata.labels"),
+                              quoted_json(&arena, "{'app':'web'}")));
+    bool is_noted = false;
+    for (size_t i = 0; i < got.items[0].note_count; i++) {
+        is_noted = is_noted || td_str_equal(got.items[0].notes[i],
+                                            TD_STR("Annotation team has several values: the first "
+                                                   "is kept."));
+    }
+    assert_true(is_noted);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -219,6 +268,7 @@ int main(void)
         cmocka_unit_test(test_bad_bounds),
         cmocka_unit_test(test_old_metrics),
         cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_annotations_are_carried),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
