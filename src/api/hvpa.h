@@ -230,6 +230,14 @@ struct td_hvpa_findings {
 int td_hvpa_decode(struct td_arena *arena, const struct td_json *object, struct td_hvpa *ret,
                    struct td_hvpa_findings *findings, struct td_error *err);
 
+/* The reference to the workload as it is stored, of an object that need not be valid: in
+ * spec.targetRef, else in hpaSpec, else in vpaSpec, flat or as a whole object; NULL: none. A
+ * reference in which everything is empty is how a Go client writes none. *ret_field is its path. */
+const struct td_json *td_hvpa_target(const struct td_json *object, td_str *ret_field);
+
+/* The spec inside spec.hpaSpec or spec.vpaSpec, which may be a whole object; NULL: none. */
+const struct td_json *td_hvpa_part(const struct td_json *spec, td_str key, bool *ret_is_object);
+
 /* Does the object own a horizontal axis: hpaSpec is there and the target is not a DaemonSet. */
 bool td_hvpa_scales_horizontally(const struct td_hvpa *hvpa);
 

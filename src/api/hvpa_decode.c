@@ -334,25 +334,6 @@ struct decode_target {
     struct td_field_path path;
 };
 
-static struct td_object_reference decode_reference(const struct td_json *node)
-{
-    return (struct td_object_reference){
-        .api_version = td_json_get_str(node, TD_STR("apiVersion"), TD_STR_EMPTY),
-        .kind = td_json_get_str(node, TD_STR("kind"), TD_STR_EMPTY),
-        .name = td_json_get_str(node, TD_STR("name"), TD_STR_EMPTY),
-    };
-}
-
-/* A reference in which everything is empty is how a Go client writes none. */
-static const struct td_json *decode_given(const struct td_json *object, td_str key)
-{
-    const struct td_json *node = td_hvpa_member(object, key);
-    struct td_object_reference reference = decode_reference(node);
-    bool is_empty =
-        reference.kind.len == 0 && reference.name.len == 0 && reference.api_version.len == 0;
-    return is_empty ? NULL : node;
-}
-
 static bool decode_is_segment(td_str text)
 {
     return !td_str_equal(text, TD_STR(".")) && !td_str_equal(text, TD_STR("..")) &&
@@ -373,7 +354,7 @@ static void decode_check_word(struct td_hvpa_reader *reader, const struct decode
 
 static void decode_check_target(struct td_hvpa_reader *reader, const struct decode_target *target)
 {
-    struct td_object_reference reference = decode_reference(target->node);
+    struct td_object_reference reference = td_hvpa_reference(target->node);
     td_str version = reference.api_version;
     decode_check_word(reader, target, TD_STR("kind"), reference.kind);
     decode_check_word(reader, target, TD_STR("name"), reference.name);
@@ -398,16 +379,20 @@ static td_str decode_difference(const struct td_object_reference *a,
     return TD_STR_EMPTY;
 }
 
-static void decode_targets(struct td_hvpa_reader *reader, const struct decode_target *targets,
-                           size_t count, struct td_hvpa *hvpa)
+static void decode_targets(struct td_hvpa_reader *reader, const struct td_json *spec,
+                           struct td_hvpa *hvpa)
 {
+    struct decode_target targets[TD_HVPA_TARGET_PLACES];
     const struct decode_target *chosen = NULL;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < TD_HVPA_TARGET_PLACES; i++) {
+        td_str field;
+        targets[i].node = td_hvpa_target_at(spec, i, &field);
+        targets[i].path = td_field_child(NULL, field);
         if (!targets[i].node) {
             continue;
         }
         decode_check_target(reader, &targets[i]);
-        struct td_object_reference reference = decode_reference(targets[i].node);
+        struct td_object_reference reference = td_hvpa_reference(targets[i].node);
         if (!chosen) {
             chosen = &targets[i];
             hvpa->target = reference;
@@ -444,10 +429,8 @@ static bool decode_part(struct td_hvpa_reader *reader, const struct td_json *spe
     if (node->type != TD_JSON_TYPE_OBJECT) {
         return decode_check_types(reader, type, node, &ret->outer);
     }
-    const struct td_json *inner = td_hvpa_member(node, TD_STR("spec"));
-    ret->is_object_form = td_json_is(inner, TD_JSON_TYPE_OBJECT);
+    ret->spec = td_hvpa_part(spec, key, &ret->is_object_form);
     ret->inner = ret->is_object_form ? td_field_child(&ret->outer, TD_STR("spec")) : ret->outer;
-    ret->spec = ret->is_object_form ? inner : node;
     if (skips_empty && ret->spec->count == 0) {
         ret->spec = NULL;
         return true;
@@ -515,15 +498,7 @@ static void decode_spec(struct td_hvpa_reader *reader, const struct td_json *spe
     decode_mixed(reader, spec, &path, &hvpa->mixed);
     decode_axes(reader, spec, &path, hvpa);
     decode_window(reader, spec, &path, &hvpa->window);
-    const struct decode_target targets[] = {
-        {.node = decode_given(spec, TD_STR("targetRef")),
-         .path = td_field_child(&path, TD_STR("targetRef"))},
-        {.node = decode_given(hpa.spec, TD_STR("scaleTargetRef")),
-         .path = td_field_child(&hpa.inner, TD_STR("scaleTargetRef"))},
-        {.node = decode_given(vpa.spec, TD_STR("targetRef")),
-         .path = td_field_child(&vpa.inner, TD_STR("targetRef"))},
-    };
-    decode_targets(reader, targets, sizeof(targets) / sizeof(targets[0]), hvpa);
+    decode_targets(reader, spec, hvpa);
     td_hvpa_read_hpa(reader, &hpa, hvpa);
     td_hvpa_read_vpa(reader, &vpa, hvpa);
     td_hvpa_check_rules(reader, &hpa, &vpa, hvpa);

@@ -36,6 +36,13 @@ static inline const struct td_json *td_hvpa_member(const struct td_json *object,
     return td_json_is(member, TD_JSON_TYPE_NULL) ? NULL : member;
 }
 
+#define TD_HVPA_TARGET_PLACES 3 /* where a target may stand, in the order in which they count */
+
+/* The reference at one of these places, NULL when none is given there; *ret_field is its path. */
+const struct td_json *td_hvpa_target_at(const struct td_json *spec, size_t place,
+                                        td_str *ret_field);
+struct td_object_reference td_hvpa_reference(const struct td_json *node);
+
 void td_hvpa_warn(struct td_hvpa_reader *reader, const struct td_field_path *path,
                   const char *detail);
 

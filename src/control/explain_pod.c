@@ -331,7 +331,6 @@ struct workload_row {
     enum td_sight_kind kind;
     const char *word;
     const char *command;
-    const char *target; /* path of the reference */
 };
 
 /* Who of one kind acts on it; each is a line. */
@@ -348,11 +347,7 @@ static size_t workload_list(struct td_explain *explain, const struct workload_ro
             td_sight_tree(arena, object, &tree, NULL) != TD_OK) {
             continue;
         }
-        const struct td_json *target = td_json_get_path(tree, row->target);
-        if (row->kind == TD_SIGHT_HVPAS && !target) {
-            target = td_json_get_path(tree, "spec.hpaSpec.scaleTargetRef");
-        }
-        if (!workload_is(explain, target)) {
+        if (!workload_is(explain, td_sight_target(row->kind, tree))) {
             continue;
         }
         td_str name = td_arena_copy_str(arena, object->head.name);
@@ -367,10 +362,10 @@ static size_t workload_list(struct td_explain *explain, const struct workload_ro
 int explain_workload(struct td_explain *explain, struct td_error *err)
 {
     static const struct workload_row rows[] = {
-        {TD_SIGHT_HVPAS, "Hvpa", "hvpa", "spec.targetRef"},
-        {TD_SIGHT_VPAS, "VPA", "vpa", "spec.targetRef"},
-        {TD_SIGHT_HPAS, "HPA (autoscaling/v2)", "hpa", "spec.scaleTargetRef"},
-        {TD_SIGHT_OWN_HPAS, "HPA (autoscaling.tandem.dev/v2)", "hpa", "spec.scaleTargetRef"},
+        {TD_SIGHT_HVPAS, "Hvpa", "hvpa"},
+        {TD_SIGHT_VPAS, "VPA", "vpa"},
+        {TD_SIGHT_HPAS, "HPA (autoscaling/v2)", "hpa"},
+        {TD_SIGHT_OWN_HPAS, "HPA (autoscaling.tandem.dev/v2)", "hpa"},
     };
     static const char *const versions[] = {"v1", "apps/v1", "batch/v1"};
     const struct td_explain_subject *subject = &explain->subject;

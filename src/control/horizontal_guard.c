@@ -139,7 +139,7 @@ td_str horizontal_guard_words(struct td_arena *arena, td_str manager)
 
 struct td_object_reference horizontal_target(const struct td_json *tree)
 {
-    const struct td_json *target = td_json_get_path(tree, "spec.scaleTargetRef");
+    const struct td_json *target = td_sight_target(TD_SIGHT_HPAS, tree);
     return (struct td_object_reference){
         .api_version = td_json_get_str(target, TD_STR("apiVersion"), TD_STR_EMPTY),
         .kind = td_json_get_str(target, TD_STR("kind"), TD_STR_EMPTY),

@@ -118,10 +118,9 @@ void hvpa_item_set_status(struct hvpa_item *item, td_str text)
 /* In either form of the vpaSpec; one that cannot be read selects nothing. */
 static void item_read_selector(struct hvpa_item *item, const struct td_json *spec)
 {
-    const struct td_json *outer = td_json_get(spec, TD_STR("vpaSpec"));
-    const struct td_json *inner = td_json_get(outer, TD_STR("spec"));
+    bool is_object = false;
     const struct td_json *selector =
-        td_json_get(td_json_is(inner, TD_JSON_TYPE_OBJECT) ? inner : outer, TD_STR("selector"));
+        td_json_get(td_hvpa_part(spec, TD_STR("vpaSpec"), &is_object), TD_STR("selector"));
     td_arena_reset(&item->spec_arena);
     item->has_selector = td_json_is(selector, TD_JSON_TYPE_OBJECT) && selector->count > 0 &&
                          item->loop->options.control.gates.heterogeneous_workloads;

@@ -118,7 +118,7 @@ static bool once_is_sized(struct td_recommend_once *once, const struct td_contro
                 td_sight_tree(&arena, object, &tree, NULL) != TD_OK) {
                 continue;
             }
-            const struct td_json *target = td_json_get_path(tree, "spec.targetRef");
+            const struct td_json *target = td_sight_target(kinds[i], tree);
             if (td_str_equal(td_json_get_str(target, TD_STR("kind"), TD_STR_EMPTY), top->kind) &&
                 td_str_equal(td_json_get_str(target, TD_STR("name"), TD_STR_EMPTY), top->name)) {
                 return true;

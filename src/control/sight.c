@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/hvpa.h"
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/error.h"
@@ -563,6 +564,15 @@ int td_sight_tree(struct td_arena *arena, const struct td_sight_object *object,
 {
     return td_json_parse(arena, object->text, &(struct td_json_options){.copy_strings = true}, ret,
                          err);
+}
+
+const struct td_json *td_sight_target(enum td_sight_kind kind, const struct td_json *tree)
+{
+    td_str field;
+    if (kind == TD_SIGHT_HVPAS) {
+        return td_hvpa_target(tree, &field);
+    }
+    return td_json_get_path(tree, kind == TD_SIGHT_VPAS ? "spec.targetRef" : "spec.scaleTargetRef");
 }
 
 bool td_sight_has_same_owners(const struct td_sight_object *before,

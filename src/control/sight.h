@@ -112,6 +112,8 @@ const struct td_cache *td_sight_cache(const struct td_sight *sight, enum td_sigh
 /* The object as a tree in the arena, texts copied. */
 int td_sight_tree(struct td_arena *arena, const struct td_sight_object *object,
                   struct td_json **ret, struct td_error *err);
+/* The reference to its workload that such a tree of a VPA, an HPA or an Hvpa has; NULL: none. */
+const struct td_json *td_sight_target(enum td_sight_kind kind, const struct td_json *tree);
 
 /* Of two states of a workload: is it still itself, and owned by the same ones? */
 bool td_sight_has_same_owners(const struct td_sight_object *before,

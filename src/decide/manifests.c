@@ -392,7 +392,7 @@ static void check_conflict(const struct check_files *files, size_t item, size_t 
     const struct td_manifest_object *mine = &files->manifest->items[item];
     const struct td_manifest_object *theirs = &files->manifest->items[other];
     struct td_problems *problems = &files->problems[item];
-    td_str field = TD_STR("spec.targetRef");
+    td_str field = files->list.objects[item].target_field;
     td_str message = td_arena_format(problems->arena, "%.*s (%.*s:%u) %s",
                                      TD_STR_ARG(check_title(problems->arena, theirs)),
                                      TD_STR_ARG(theirs->file), theirs->line, what);

@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "decide/tandem/ownership.h"
 #include "kube/meta.h"
 #include "kube/quantity.h"
 #include "local/condition.h"
@@ -137,11 +138,6 @@ static const struct td_json *index_controller(const struct td_json *object)
         owner = owner->next;
     }
     return owner;
-}
-
-static td_str index_text(const struct td_json *object, const char *key)
-{
-    return td_json_get_str(object, td_str_from(key), TD_STR_EMPTY);
 }
 
 struct td_world_workload *td_world_find_owner(struct td_world *world, td_str api_version, td_str ns,
@@ -411,24 +407,6 @@ static void scaler_remove(struct td_world *world, struct td_world_scaler *scaler
     scaler_free(scaler);
 }
 
-/* Of an Hvpa the reference may be in each of its halves. */
-static const struct td_json *scaler_target(const struct td_json *object)
-{
-    static const char *const paths[] = {
-        "spec.targetRef",
-        "spec.scaleTargetRef",
-        "spec.hpaSpec.scaleTargetRef",
-        "spec.vpaSpec.targetRef",
-    };
-    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
-        const struct td_json *target = td_json_get_path(object, paths[i]);
-        if (index_text(target, "name").len > 0) {
-            return target;
-        }
-    }
-    return NULL;
-}
-
 static void scaler_add(struct td_world *world, const struct td_stored *stored, td_str key,
                        enum td_world_scaler_kind kind)
 {
@@ -442,11 +420,11 @@ static void scaler_add(struct td_world *world, const struct td_stored *stored, t
     td_auto_arena arena;
     td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
     const struct td_json *object = index_parse(&arena, stored);
-    const struct td_json *target = scaler_target(object);
+    struct td_ownership_object read;
     struct td_world_workload *workload =
-        target ? workload_ensure(world, stored->ns, index_text(target, "kind"),
-                                 index_text(target, "name"))
-               : NULL;
+        td_ownership_read(object, &read)
+            ? workload_ensure(world, stored->ns, read.target.kind, read.target.name)
+            : NULL;
     if (!workload) {
         scaler_free(scaler);
         return;

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "api/hvpa.h"
 #include "base/error.h"
 #include "kube/meta.h"
 
@@ -41,26 +42,16 @@ static const struct owner_kind *owner_kind_find(const struct td_json *object)
     return NULL;
 }
 
-/* The reference inside hpaSpec or vpaSpec, in either form. */
-static const struct td_json *owner_part_target(const struct td_json *spec, td_str part, td_str key)
+static const struct td_json *owner_reference(const struct td_json *object,
+                                             enum td_ownership_kind kind, td_str *ret_field)
 {
-    const struct td_json *outer = owner_member(spec, part);
-    const struct td_json *inner = owner_member(outer, TD_STR("spec"));
-    return owner_member(inner ? inner : outer, key);
-}
-
-static const struct td_json *owner_reference(const struct td_json *spec,
-                                             enum td_ownership_kind kind)
-{
-    if (kind == TD_OWNERSHIP_HPA || kind == TD_OWNERSHIP_SCALED_OBJECT) {
-        return owner_member(spec, TD_STR("scaleTargetRef"));
+    if (kind == TD_OWNERSHIP_HVPA) {
+        return td_hvpa_target(object, ret_field);
     }
-    const struct td_json *target = owner_member(spec, TD_STR("targetRef"));
-    if (kind == TD_OWNERSHIP_HVPA && !target) {
-        target = owner_part_target(spec, TD_STR("hpaSpec"), TD_STR("scaleTargetRef"));
-        target = target ? target : owner_part_target(spec, TD_STR("vpaSpec"), TD_STR("targetRef"));
-    }
-    return target;
+    td_str key = kind == TD_OWNERSHIP_VPA ? TD_STR("targetRef") : TD_STR("scaleTargetRef");
+    *ret_field =
+        kind == TD_OWNERSHIP_VPA ? TD_STR("spec.targetRef") : TD_STR("spec.scaleTargetRef");
+    return owner_member(owner_member(object, TD_STR("spec")), key);
 }
 
 bool td_ownership_read(const struct td_json *object, struct td_ownership_object *ret)
@@ -68,7 +59,8 @@ bool td_ownership_read(const struct td_json *object, struct td_ownership_object 
     const struct owner_kind *kind = owner_kind_find(object);
     const struct td_json *spec = owner_member(object, TD_STR("spec"));
     const struct td_json *metadata = owner_member(object, TD_STR("metadata"));
-    const struct td_json *target = kind ? owner_reference(spec, kind->which) : NULL;
+    td_str field = TD_STR_EMPTY;
+    const struct td_json *target = kind ? owner_reference(object, kind->which, &field) : NULL;
     if (!target) {
         return false;
     }
@@ -85,6 +77,7 @@ bool td_ownership_read(const struct td_json *object, struct td_ownership_object 
                    .kind = td_json_get_str(target, TD_STR("kind"),
                                            is_scaled ? TD_STR("Deployment") : TD_STR_EMPTY),
                    .name = td_json_get_str(target, TD_STR("name"), TD_STR_EMPTY)},
+        .target_field = field,
         .is_off = kind->which == TD_OWNERSHIP_VPA && td_str_equal(mode, TD_STR("Off")),
     };
     if (made.target.kind.len == 0 || made.target.name.len == 0) {

@@ -33,7 +33,8 @@ struct td_ownership_object {
     td_str name;
     struct td_instant created;
     struct td_ownership_target target;
-    bool is_off; /* a VPA that only recommends */
+    td_str target_field; /* path of the reference in the object */
+    bool is_off;         /* a VPA that only recommends */
 };
 
 #define TD_OWNERSHIP_NONE ((size_t)-1)

@@ -661,6 +661,66 @@ static void test_no_object_is_refused(void **state)
     }
 }
 
+#define OBJECT_OF(spec)                                                                            \
+    "{'apiVersion':'autoscaling.k8s.io/v1alpha1','kind':'Hvpa','metadata':{'name':'x','namespace'" \
+    ":'default'},'spec':" spec "}"
+#define NAMED(name) "{'apiVersion':'apps/v1','kind':'Deployment','name':'" name "'}"
+#define NONE "{'kind':'','name':''}"
+
+/* The target is the same one that decoding chooses, wherever it stands; what is not valid still
+ * has one. */
+static void test_target_is_found_wherever_it_stands(void **state)
+{
+    static const struct {
+        const char *object;
+        const char *field;
+        const char *name; /* NULL: none */
+        bool is_valid;
+    } rows[] = {
+        {OBJECT_OF("{'targetRef':" NAMED("a") ",'vpaSpec':{}}"), "spec.targetRef", "a", true},
+        {OBJECT_OF("{'hpaSpec':{'maxReplicas':2,'scaleTargetRef':" NAMED("a") "}}"),
+         "spec.hpaSpec.scaleTargetRef", "a", true},
+        {OBJECT_OF("{'hpaSpec':{'spec':{'maxReplicas':2,'scaleTargetRef':" NAMED("a") "}}}"),
+         "spec.hpaSpec.spec.scaleTargetRef", "a", true},
+        {OBJECT_OF("{'vpaSpec':{'targetRef':" NAMED("a") "}}"), "spec.vpaSpec.targetRef", "a",
+         true},
+        {OBJECT_OF("{'vpaSpec':{'spec':{'targetRef':" NAMED("a") "}}}"),
+         "spec.vpaSpec.spec.targetRef", "a", true},
+        {OBJECT_OF(
+             "{'hpaSpec':{'metadata':{'name':''},'spec':{'maxReplicas':2,'scaleTargetRef':" NAMED(
+                 "a") "}},'vpaSpec':{'spec':{'targetRef':" NAMED("a") "}}}"),
+         "spec.hpaSpec.spec.scaleTargetRef", "a", true},
+        {OBJECT_OF("{'targetRef':" NONE ",'hpaSpec':{'spec':{'maxReplicas':2,'scaleTargetRef':" NONE
+                   "}},'vpaSpec':{'spec':{'targetRef':" NAMED("a") "}}}"),
+         "spec.vpaSpec.spec.targetRef", "a", true},
+        {OBJECT_OF("{'targetRef':null,'vpaSpec':{'targetRef':" NAMED("a") "}}"),
+         "spec.vpaSpec.targetRef", "a", true},
+        {OBJECT_OF("{'mode':'none','targetRef':" NAMED("a") ",'hpaSpec':{'scaleTargetRef':" NAMED(
+             "b") "}}"),
+         "spec.targetRef", "a", false},
+        {OBJECT_OF("{'vpaSpec':{}}"), "spec.targetRef", NULL, false},
+        {OBJECT_OF("{'targetRef':'web','hpaSpec':[],'vpaSpec':7}"), "spec.targetRef", NULL, false},
+        {OBJECT_OF("[]"), "spec.targetRef", NULL, false},
+        {"[]", "spec.targetRef", NULL, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        td_auto_arena arena;
+        td_arena_init(&arena, ARENA_BYTES);
+        struct td_hvpa hvpa;
+        td_str field = TD_STR_EMPTY;
+        const struct td_json *object = quoted_json(&arena, rows[i].object);
+        const struct td_json *target = td_hvpa_target(object, &field);
+        assert_true(td_str_equal(field, td_str_from(rows[i].field)));
+        assert_int_equal(target != NULL, rows[i].name != NULL);
+        assert_true(td_str_equal(td_json_get_str(target, TD_STR("name"), TD_STR_EMPTY),
+                                 td_str_from(rows[i].name)));
+        bool is_valid = td_hvpa_decode(&arena, object, &hvpa, NULL, NULL) == TD_OK;
+        assert_int_equal(is_valid, rows[i].is_valid);
+        assert_true(!is_valid || td_str_equal(hvpa.target.name, td_str_from(rows[i].name)));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -679,6 +739,7 @@ int main(void)
         cmocka_unit_test(test_unreadable_status_is_dropped),
         cmocka_unit_test(test_crd),
         cmocka_unit_test(test_no_object_is_refused),
+        cmocka_unit_test(test_target_is_found_wherever_it_stands),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

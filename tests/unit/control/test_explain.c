@@ -233,6 +233,45 @@ static void test_hpas_and_hvpas_and_who_acts_on_a_workload(void **state)
     explain_bed_done(&e);
 }
 
+/* The proposal's literal form has the target inside hpaSpec and vpaSpec only: explain and recommend
+ * find it there. */
+static void test_an_hvpa_of_the_literal_form_acts_on_its_workload(void **state)
+{
+#define TARGET_REF(name) "{'apiVersion':'apps/v1','kind':'Deployment','name':'" name "'}"
+    static const struct {
+        const char *name;
+        const char *parts;
+    } rows[] = {
+        {"api", "'hpaSpec':{'metadata':{},'spec':{'scaleTargetRef':" TARGET_REF(
+                    "api") ",'maxReplicas':4}},'vpaSpec':{'metadata':{},'spec':{'targetRef'"
+                           ":" TARGET_REF("api") "}}"},
+        {"web", "'vpaSpec':{'spec':{'targetRef':" TARGET_REF("web") "}}"},
+    };
+    (void)state;
+    struct explain_bed e;
+    char text[1024];
+    explain_bed_init(&e);
+    for (size_t i = 0; i < 2; i++) {
+        explain_bed_deploy(&e, rows[i].name, "");
+        (void)snprintf(text, sizeof(text),
+                       "{'apiVersion':'autoscaling.k8s.io/v1alpha1','kind':'Hvpa','metadata':{"
+                       "'name':'%s'},'spec':{%s}}",
+                       rows[i].name, rows[i].parts);
+        control_bed_create(&e.c, HVPAS, text);
+    }
+    control_bed_run(&e.c, 3 * TD_MINUTE);
+    for (size_t i = 0; i < 2; i++) {
+        (void)snprintf(text, sizeof(text), "\n  acted on by Hvpa %s: tandem explain hvpa %s\n",
+                       rows[i].name, rows[i].name);
+        explain_expect(explain_bed_ask(&e, "deployment", rows[i].name), text);
+    }
+    const char *sizes = sizes_ask(&e, "default");
+    explain_expect(sizes, " deploy/api x2  app        hvpa/api ");
+    explain_expect(sizes, " deploy/web x2  app        hvpa/web ");
+    assert_int_equal(e.json->count, 0); /* nothing is left to be pasted */
+    explain_bed_done(&e);
+}
+
 /* ---- Right sizes ---- */
 
 static void test_right_sizes_with_and_without_a_vpa(void **state)
@@ -279,6 +318,7 @@ int main(void)
         cmocka_unit_test(test_a_bare_pod_has_nobody),
         cmocka_unit_test(test_a_target_that_is_not_there_is_said),
         cmocka_unit_test(test_hpas_and_hvpas_and_who_acts_on_a_workload),
+        cmocka_unit_test(test_an_hvpa_of_the_literal_form_acts_on_its_workload),
         cmocka_unit_test(test_right_sizes_with_and_without_a_vpa),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -39,6 +39,8 @@ static void test_reading_targets(void **state)
          "web", false},
         {HVPA "{'vpaSpec':{'spec':{'targetRef':" REF "}}}}", TD_OWNERSHIP_HVPA, "Deployment", "web",
          false},
+        {HVPA "{'targetRef':{'kind':'','name':''},'vpaSpec':{'spec':{'targetRef':" REF "}}}}",
+         TD_OWNERSHIP_HVPA, "Deployment", "web", false},
         {HVPA "{}}", -1, NULL, NULL, false},
         {HVPA "{'targetRef':{'name':'web'}}}", -1, NULL, NULL, false},
         {HVPA "[]}", -1, NULL, NULL, false},

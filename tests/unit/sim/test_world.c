@@ -89,6 +89,29 @@ static void test_world_shows_every_workload(void **state)
     world_bed_done(&bed);
 }
 
+/* An Hvpa that names its workload inside hpaSpec and vpaSpec only is shown beside it. */
+static void test_world_shows_an_hvpa_of_the_literal_form(void **state)
+{
+    (void)state;
+    struct world_bed bed;
+    world_bed_begin(
+        &bed, WORLD_BED_HEAD,
+        DEPLOYMENT("web",
+                   "2") "---\napiVersion: autoscaling.k8s.io/v1alpha1\nkind: Hvpa\n"
+                        "metadata: {name: both}\nspec:\n"
+                        "  targetRef: {kind: \"\", name: \"\"}\n"
+                        "  hpaSpec:\n    spec:\n"
+                        "      scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n"
+                        "      maxReplicas: 4\n"
+                        "  vpaSpec:\n    spec:\n"
+                        "      targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n");
+    world_bed_run(&bed, 10 * TD_SECOND);
+    const struct td_world_row *row = world_bed_row(&bed, "web", "");
+    assert_non_null(row);
+    assert_true(td_str_equal(row->by, TD_STR("hvpa/both")));
+    world_bed_done(&bed);
+}
+
 /* Kinds and namespaces may come after the objects that need them in the files. */
 static void test_world_brings_objects_in_an_order_that_works(void **state)
 {
@@ -319,6 +342,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_world_shows_every_workload),
+        cmocka_unit_test(test_world_shows_an_hvpa_of_the_literal_form),
         cmocka_unit_test(test_world_brings_objects_in_an_order_that_works),
         cmocka_unit_test(test_world_names_the_place_of_a_bad_manifest),
         cmocka_unit_test(test_world_names_the_place_of_a_missing_target),
