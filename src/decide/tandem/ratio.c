@@ -340,21 +340,23 @@ static int64_t most_needed(const struct tandem_work *work, double ratio)
     return needed;
 }
 
-/* capacityPolicy Max in the ratio stage: false when Blend is to decide. */
+/* capacityPolicy Max in the ratio stage: false when Blend is to decide. A factor of 1 comes from
+ * autoscalers of which none wants to grow, so its stage is that of a decrease: outside of the ratio
+ * stage a scale-in does not wait for the VPA to agree. */
 static bool run_max(struct tandem_work *work, const struct stages *stages)
 {
     struct td_tandem_blend *blend = &work->decision->blend;
     struct factor factor = common_factor(work);
     bool is_up = factor.to > factor.from;
+    if (stage_of(work, stages, is_up) != TD_TANDEM_RATIO) {
+        return false;
+    }
     blend->replicas_exact = work->current;
     if (factor.to == factor.from) {
         blend->is_max = true;
         blend->is_hold = true;
         blend_requests(work, stages, true);
         return true;
-    }
-    if (stage_of(work, stages, is_up) != TD_TANDEM_RATIO) {
-        return false;
     }
     double ratio = (double)factor.to / (double)factor.from;
     blend->is_max = true;

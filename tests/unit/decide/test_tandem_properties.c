@@ -15,7 +15,7 @@
 #include "support/tandem_random.h"
 
 #define DECISIONS 1000000
-#define DECISIONS_DIGEST UINT64_C(0xbe739c8ad3066883)
+#define DECISIONS_DIGEST UINT64_C(0x8264bbeebe599006)
 #define APP TD_STR("app")
 
 /* A million random decisions have one digest, whatever compiler and machine made them. */
@@ -247,6 +247,89 @@ static void test_max_respects_what_holds_an_axis(void **state)
     assert_int_equal(self.outcomes[0].request, 1000);
 }
 
+/* capacityPolicy Max governs the ratio stage only, also when its common factor is 1: beyond the
+ * stage a scale-in does not wait for a VPA that is content, nor a smaller request for the HPA. */
+static void test_max_leaves_the_other_stages_to_blend(void **state)
+{
+    (void)state;
+    static const struct {
+        int32_t n;
+        int32_t d;
+        int64_t target;
+        enum td_hvpa_axis axis; /* of the initial and the final stage */
+        int32_t replicas;
+        int64_t request;
+        enum td_tandem_reason reason;
+    } rows[] = {
+        {12, 6, 500, TD_HVPA_HORIZONTAL, 10, 500, TD_TANDEM_HORIZONTAL_APPLIED}, /* to the border */
+        {4, 2, 500, TD_HVPA_HORIZONTAL, 2, 500, TD_TANDEM_HORIZONTAL_APPLIED},
+        {12, 6, 500, TD_HVPA_VERTICAL, 12, 500, TD_TANDEM_STAGE_FORBIDS},
+        {12, 12, 250, TD_HVPA_VERTICAL, 12, 250, TD_TANDEM_VERTICAL_APPLIED},
+        {12, 12, 250, TD_HVPA_HORIZONTAL, 12, 500, TD_TANDEM_STAGE_FORBIDS},
+        {3, 3, 250, TD_HVPA_VERTICAL, 3, 250, TD_TANDEM_VERTICAL_APPLIED},
+        {8, 4, 500, TD_HVPA_HORIZONTAL, 8, 500, TD_TANDEM_STAGE_FORBIDS}, /* in the stage: hold */
+        {10, 5, 500, TD_HVPA_HORIZONTAL, 10, 500, TD_TANDEM_STAGE_FORBIDS},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct tandem_case self;
+        begin(&self, TD_HVPA_RATIO_BASED, rows[i].n, rows[i].d, 500, rows[i].target);
+        self.hvpa.hpa.min_replicas = 1;
+        self.hvpa.hpa.max_replicas = 20;
+        self.hvpa.ratio = (struct td_hvpa_ratio){.v_to_h = 1,
+                                                 .has_start = true,
+                                                 .start = 4,
+                                                 .has_finish = true,
+                                                 .finish = 10,
+                                                 .overflow = true,
+                                                 .capacity = TD_HVPA_MAX};
+        self.hvpa.initial_scaling = rows[i].axis;
+        self.hvpa.final_scaling = rows[i].axis;
+        self.hvpa.coupling = TD_HVPA_REFERENCE;
+        self.rows[0].coupling = (struct td_tandem_coupling){.is_coupled = true, .utilization = 60};
+        tandem_case_decide(&self);
+        assert_int_equal(self.decision.replicas, rows[i].replicas);
+        assert_int_equal(self.outcomes[0].request, rows[i].request);
+        assert_int_equal(self.decision.reason, rows[i].reason);
+    }
+}
+
+/* Stabilization blocks a resize under Max as everywhere: the coupled request stays, and replicas
+ * carry the capacity as far as they may. */
+static void test_max_waits_for_stabilization(void **state)
+{
+    (void)state;
+    static const struct {
+        int32_t n;
+        int32_t d;
+        int64_t seconds_ago; /* of the last vertical scaling */
+        int64_t target;
+        int32_t replicas;
+        int64_t request;
+        enum td_tandem_block block;
+    } rows[] = {
+        {4, 8, 60, 500, 8, 500, TD_TANDEM_BLOCK_STABILIZATION_WINDOW},
+        {4, 8, 60, 1000, 8, 500, TD_TANDEM_BLOCK_STABILIZATION_WINDOW},
+        {4, 8, 180, 1000, 6, 667, TD_TANDEM_BLOCK_NONE},
+        {4, 16, 60, 500, 16, 500, TD_TANDEM_BLOCK_STABILIZATION_WINDOW},
+        {8, 4, 300, 250, 8, 500, TD_TANDEM_BLOCK_STABILIZATION_WINDOW}, /* t counts as r: hold */
+        {8, 4, 900, 250, 5, 400, TD_TANDEM_BLOCK_NONE},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct tandem_case self;
+        begin(&self, TD_HVPA_RATIO_BASED, rows[i].n, rows[i].d, 500, rows[i].target);
+        self.hvpa.hpa.min_replicas = 1;
+        self.hvpa.hpa.max_replicas = 20;
+        self.hvpa.ratio.capacity = TD_HVPA_MAX;
+        self.hvpa.coupling = TD_HVPA_REFERENCE;
+        self.rows[0].coupling = (struct td_tandem_coupling){.is_coupled = true, .utilization = 60};
+        self.in.last_vertical = tandem_ago(rows[i].seconds_ago);
+        tandem_case_decide(&self);
+        assert_int_equal(self.decision.replicas, rows[i].replicas);
+        assert_int_equal(self.outcomes[0].request, rows[i].request);
+        assert_int_equal(self.outcomes[0].block, rows[i].block);
+    }
+}
+
 /* A border cuts replicas and says so, because the rest belongs to an immediate next tick. */
 static void test_a_cut_at_a_border_asks_for_another_tick(void **state)
 {
@@ -309,6 +392,8 @@ int main(void)
         cmocka_unit_test(test_patience_timer_is_kept_from_tick_to_tick),
         cmocka_unit_test(test_emergency_passes_a_running_resize_only),
         cmocka_unit_test(test_max_respects_what_holds_an_axis),
+        cmocka_unit_test(test_max_leaves_the_other_stages_to_blend),
+        cmocka_unit_test(test_max_waits_for_stabilization),
         cmocka_unit_test(test_a_cut_at_a_border_asks_for_another_tick),
         cmocka_unit_test(test_increases_are_carried_out_first),
     };
