@@ -144,6 +144,13 @@ struct td_hvpa_infeasible {
     struct td_hvpa_requests requests;
 };
 
+/* Sizes before anything was resized, where the template does not say them (or is what we write): in
+ * their proportion limits follow requests. */
+struct td_hvpa_origin {
+    struct td_hvpa_requests requests;
+    struct td_hvpa_requests limits;
+};
+
 struct td_hvpa_status {
     int64_t observed_generation;
     td_str mode;
@@ -178,6 +185,7 @@ struct td_hvpa_status {
     const struct td_hvpa_emergency *emergency;
     size_t emergency_count;
     struct td_hvpa_requests reference_requests; /* of the template before we wrote to it */
+    struct td_hvpa_origin origin;
     const struct td_vpa_condition *conditions;
     size_t condition_count;
 };

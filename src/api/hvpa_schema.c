@@ -115,6 +115,9 @@ static const struct td_schema_type type_emergencies = LIST(type_emergency);
 static const struct td_schema_field infeasible_fields[] = {FIELD("requests", type_requests),
                                                            POINTER("time", type_time)};
 static const struct td_schema_type type_infeasible = OBJECT("HvpaInfeasible", infeasible_fields);
+static const struct td_schema_field origin_fields[] = {FIELD("limits", type_requests),
+                                                       FIELD("requests", type_requests)};
+static const struct td_schema_type type_origin = OBJECT("HvpaOrigin", origin_fields);
 static const struct td_schema_field condition_fields[] = {
     FIELD("lastTransitionTime", type_time),
     FIELD("message", type_string),
@@ -141,6 +144,7 @@ static const struct td_schema_field status_fields[] = {
     FIELD("lastScaling", type_last),
     FIELD("mode", type_string),
     FIELD("observedGeneration", type_int64),
+    POINTER("origin", type_origin),
     FIELD("recommendation", type_recommendation),
     FIELD("referenceRequests", type_requests),
     POINTER("replicas", type_int32),

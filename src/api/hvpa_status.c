@@ -205,6 +205,9 @@ int td_hvpa_status_decode(struct td_arena *arena, const struct td_json *status,
     status_read_emergency(arena, td_hvpa_member(status, TD_STR("emergency")), &made);
     made.reference_requests =
         status_requests(arena, td_hvpa_member(status, TD_STR("referenceRequests")));
+    const struct td_json *origin = td_hvpa_member(status, TD_STR("origin"));
+    made.origin.requests = status_requests(arena, td_hvpa_member(origin, TD_STR("requests")));
+    made.origin.limits = status_requests(arena, td_hvpa_member(origin, TD_STR("limits")));
     status_read_conditions(arena, td_hvpa_member(status, TD_STR("conditions")), &made);
     *ret = made;
     return TD_OK;
@@ -457,6 +460,12 @@ struct td_json *td_hvpa_status_encode(struct td_arena *arena, const struct td_hv
     put_blocked(arena, object, status);
     put_emergency(arena, object, status);
     put_requests(arena, object, TD_STR("referenceRequests"), &status->reference_requests);
+    if (status->origin.limits.count > 0) {
+        struct td_json *origin = td_json_new_object(arena);
+        put_requests(arena, origin, TD_STR("requests"), &status->origin.requests);
+        put_requests(arena, origin, TD_STR("limits"), &status->origin.limits);
+        td_json_set(arena, object, TD_STR("origin"), origin);
+    }
     put_conditions(arena, object, status);
     return object;
 }

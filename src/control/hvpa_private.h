@@ -126,6 +126,7 @@ struct hvpa_tick {
     struct td_hvpa_requests decided; /* before this tick: what pods are to have */
     struct td_hvpa_requests decided_limits;
     struct td_hvpa_requests reference;
+    struct td_hvpa_origin origin; /* in whose proportion limits follow */
     struct td_hvpa_emergency *emergencies;
     size_t emergency_count;
     bool is_progressing; /* some pod is not as decided */

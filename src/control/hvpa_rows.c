@@ -80,6 +80,7 @@ static void recall_template(struct hvpa_tick *tick)
     tick->reference = status->reference_requests;
     if (tick->reference.count == 0 || (!is_young && template_is_foreign(tick, &now))) {
         tick->reference = now;
+        tick->origin = (struct td_hvpa_origin){.requests = {.count = 0}};
         tick->decided = (struct td_hvpa_requests){.count = 0};
         tick->decided_limits = (struct td_hvpa_requests){.count = 0};
     }
@@ -92,6 +93,7 @@ void hvpa_rows_recall(struct hvpa_tick *tick)
         tick->decided = status->decision.requests;
         tick->decided_limits = status->decision.limits;
     }
+    tick->origin = status->origin;
     recall_template(tick);
 }
 
@@ -334,6 +336,38 @@ static void row_sizes(const struct hvpa_tick *tick, struct td_tandem_row *row)
                        : row_bound(row->resource, limits);
 }
 
+/* In whose proportion the limit follows the request: the template's as its user wrote it. Where the
+ * template has no limit (a LimitRange gave one) or is what we write, what was there at first is
+ * kept in the status. */
+static void row_origin(struct hvpa_tick *tick, struct td_tandem_row *row)
+{
+    const struct hvpa_container *template = rows_template(tick, row->container);
+    bool is_written = tick->hvpa.actuation == TD_HVPA_ACTUATE_TEMPLATE;
+    struct td_tandem_pair *origin = &row->origin;
+    if (template && !is_written) {
+        origin->limit = row_bound(row->resource, &template->limits).amount;
+        int64_t request = row_bound(row->resource, &template->requests).amount;
+        origin->request = request > 0 ? request : origin->limit; /* as the API server has it */
+    }
+    if (origin->limit > 0) {
+        return;
+    }
+    const struct td_quantity *limit =
+        hvpa_request_of(&tick->origin.limits, row->container, row->resource);
+    const struct td_quantity *request =
+        hvpa_request_of(&tick->origin.requests, row->container, row->resource);
+    if (limit && request) {
+        *origin = (struct td_tandem_pair){.request = hvpa_amount(row->resource, request),
+                                          .limit = hvpa_amount(row->resource, limit)};
+    } else if (row->limit.is_set && row->limit.amount > 0 && row->request > 0) {
+        struct td_quantity at = hvpa_quantity(row->resource, row->limit.amount);
+        hvpa_request_put(&tick->arena, &tick->origin.limits, row->container, row->resource, &at);
+        at = hvpa_quantity(row->resource, row->request);
+        hvpa_request_put(&tick->arena, &tick->origin.requests, row->container, row->resource, &at);
+        *origin = (struct td_tandem_pair){.request = row->request, .limit = row->limit.amount};
+    }
+}
+
 /* Does the container, or the pod under its own name, ask for the resource? */
 static bool rows_is_requested(const struct hvpa_tick *tick, td_str container,
                               enum td_hvpa_resource resource)
@@ -458,6 +492,7 @@ static void rows_add(struct hvpa_tick *tick, const struct td_horizontal_verdict 
     row_policy(tick, row);
     row_couple(tick, verdict, row);
     row_sizes(tick, row);
+    row_origin(tick, row);
     if (td_tandem_is_pod(row->container)) {
         row_hold_containers(tick, row);
     }

@@ -359,6 +359,7 @@ void hvpa_status_fill(struct hvpa_tick *tick)
         .emergency = tick->emergencies,
         .emergency_count = tick->emergency_count,
         .reference_requests = tick->reference,
+        .origin = tick->origin,
         .has_written_replicas = tick->hvpa.sources == TD_HVPA_OBJECTS,
         .written_replicas = tick->is_scaled ? tick->decision.replicas : tick->input.replicas,
     };

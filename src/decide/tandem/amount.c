@@ -125,12 +125,16 @@ int64_t td_tandem_limit_for(const struct td_tandem_row *row, const struct td_hvp
                             int64_t request, bool *ret_is_saturated)
 {
     td_assert(row->limit.is_set);
-    if (row->request == 0 || row->limit.amount == row->request) {
+    struct td_tandem_pair origin = row->origin;
+    if (origin.request == 0 || origin.limit == 0) {
+        origin = (struct td_tandem_pair){.request = row->request, .limit = row->limit.amount};
+    }
+    if (origin.request == 0 || origin.limit == origin.request) {
         return request;
     }
     td_wide limit = td_tandem_is_change_set(gap)
                         ? limit_by_gap(gap, request)
-                        : ceil_div((td_wide)row->limit.amount * request, row->request);
+                        : ceil_div((td_wide)origin.limit * request, origin.request);
     *ret_is_saturated = limit > INT64_MAX;
     return td_tandem_saturate(limit);
 }

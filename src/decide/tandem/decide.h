@@ -27,6 +27,12 @@ struct td_tandem_coupling {
     struct td_tandem_bound usage; /* measured mean of a pod, when known */
 };
 
+/* A request and its limit as they were before anything was resized; 0: not known. */
+struct td_tandem_pair {
+    int64_t request;
+    int64_t limit;
+};
+
 /* One container and one resource that the VPA controls. */
 struct td_tandem_row {
     td_str container;
@@ -39,6 +45,7 @@ struct td_tandem_row {
     struct td_tandem_bound min_allowed;
     struct td_tandem_bound max_allowed;
     struct td_tandem_bound limit; /* applied now */
+    struct td_tandem_pair origin; /* whose proportion the limit keeps; unknown: that of now */
     bool is_requests_only;        /* controlledValues */
     bool is_emergency;            /* the container's memory flag is up and not yet expired */
     struct td_tandem_coupling coupling;

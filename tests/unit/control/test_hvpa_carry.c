@@ -177,6 +177,67 @@ static void test_sizes_go_into_the_template_when_told_so(void **state)
     hvpa_bed_done(&h);
 }
 
+/* What a container of the pods has of cpu, milli-cores. */
+static int64_t pods_cpu(struct hvpa_bed *h, const char *list)
+{
+    const struct td_json *items = td_json_get(control_bed_get(&h->c, PODS), TD_STR("items"));
+    const struct td_json *containers = td_json_get_path(items->first, "spec.containers");
+    const struct td_json *resources = td_json_get(containers->first, TD_STR("resources"));
+    struct td_quantity quantity;
+    td_str text = td_json_get_str(td_json_get(resources, td_str_from(list)), TD_STR("cpu"),
+                                  TD_STR("0"));
+    assert_int_equal(td_quantity_parse(&h->c.bed.arena, text, &quantity, NULL), TD_OK);
+    return td_quantity_milli(&quantity);
+}
+
+/* However often pods are resized, and wherever their limit is from: it keeps the proportion to the
+ * request that it had at first. */
+static void test_limits_keep_their_proportion_in_every_path(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *resources;
+        const char *vertical;
+        bool has_limit_range;
+        int size_changes_min;
+    } rows[] = {
+        {"'requests':{'cpu':'100m'},'limits':{'cpu':'125m'}", "", false, 100},
+        {"'requests':{'cpu':'100m'}", "", true, 100},
+        {"'requests':{'cpu':'100m'},'limits':{'cpu':'125m'}", ",'actuation':'Template'", false, 30},
+    };
+    static struct td_series_point points[150];
+    for (size_t i = 0; i < sizeof(points) / sizeof(points[0]); i++) {
+        points[i] = (struct td_series_point){.at = (td_duration)i * TD_MINUTE,
+                                             .value = 40 + (double)(i * 7919 % 61)};
+    }
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct hvpa_bed h = {.stopped = 0};
+        char spec[1024];
+        struct td_demand demand = hvpa_bed_demand();
+        demand.request_cpu_ms = 1;
+        demand.requests = (struct td_series){
+            .shape = TD_SERIES_STEPS, .low = 40, .points = points, .point_count = 150};
+        (void)snprintf(spec, sizeof(spec),
+                       "'vertical':{'settleSeconds':0,'tolerancePercent':1,'scaleUp':{"
+                       "'stabilizationDuration':'0s'},'scaleDown':{'stabilizationDuration':'0s'}%s}"
+                       ",'hpaSpec':{'minReplicas':1,'maxReplicas':1,"
+                       "'targetCPUUtilizationPercentage':50},'vpaSpec':{}",
+                       rows[i].vertical);
+        hvpa_bed_init(&h, &demand, 1);
+        if (rows[i].has_limit_range) {
+            control_bed_create(&h.c, "/api/v1/namespaces/default/limitranges",
+                               "{'metadata':{'name':'r'},'spec':{'limits':[{'type':'Container',"
+                               "'default':{'cpu':'125m'}}]}}");
+        }
+        hvpa_bed_deploy(&h, 1, rows[i].resources);
+        hvpa_bed_hvpa(&h, "web", spec);
+        hvpa_bed_watch(&h, 150 * TD_MINUTE);
+        assert_true(h.size_changes >= rows[i].size_changes_min);
+        assert_int_equal(pods_cpu(&h, "limits"), (pods_cpu(&h, "requests") * 125 + 99) / 100);
+        hvpa_bed_done(&h);
+    }
+}
+
 static void test_verdicts_of_child_objects(void **state)
 {
     (void)state;
@@ -559,6 +620,7 @@ int main(void)
         cmocka_unit_test(test_pods_that_come_at_another_size_are_mended),
         cmocka_unit_test(test_a_size_that_no_node_has_is_given_up),
         cmocka_unit_test(test_sizes_go_into_the_template_when_told_so),
+        cmocka_unit_test(test_limits_keep_their_proportion_in_every_path),
         cmocka_unit_test(test_verdicts_of_child_objects),
         cmocka_unit_test(test_only_selected_pods_are_sized),
         cmocka_unit_test(test_a_pod_with_resources_of_its_own_is_sized_as_a_whole),

@@ -122,6 +122,45 @@ static void test_limits_follow_requests_without_wrapping(void **state)
     }
 }
 
+/* Resized a hundred times, to whatever size, a limit still has the proportion that the template
+ * gave it; rounding from resize to resize would have added up. */
+static void test_a_hundred_resizes_keep_the_proportion_of_the_limit(void **state)
+{
+    (void)state;
+    static const struct {
+        enum td_hvpa_resource resource;
+        struct td_tandem_pair origin;
+        int64_t smallest;
+    } rows[] = {
+        {TD_HVPA_CPU, {100, 125}, 20},
+        {TD_HVPA_CPU, {300, 1000}, 7},
+        {TD_HVPA_CPU, {250, 250}, 20},
+        {TD_HVPA_MEMORY, {100 * MI, 150 * MI + 1}, 3},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct tandem_random random = {.state = i + 1};
+        struct td_tandem_pair origin = rows[i].origin;
+        int64_t request = origin.request;
+        int64_t limit = origin.limit;
+        for (int resizes = 0; resizes < 100;) {
+            struct tandem_case self;
+            tandem_case_init(&self, TD_HVPA_HPA_BIASED);
+            self.in.replicas = 4;
+            self.in.desired_replicas = 4;
+            int64_t target = rows[i].smallest + tandem_pick(&random, 200);
+            struct td_tandem_row *row =
+                tandem_case_add(&self, APP, rows[i].resource, request, target);
+            row->limit = (struct td_tandem_bound){.is_set = true, .amount = limit};
+            row->origin = origin;
+            tandem_case_decide(&self);
+            resizes += self.outcomes[0].request != request ? 1 : 0;
+            request = self.outcomes[0].request;
+            limit = self.outcomes[0].limit.amount;
+            assert_int_equal(limit, (origin.limit * request + origin.request - 1) / origin.request);
+        }
+    }
+}
+
 static void begin(struct tandem_case *self, enum td_hvpa_mode mode, int32_t n, int32_t d,
                   int64_t request, int64_t target)
 {
@@ -387,6 +426,7 @@ int main(void)
         cmocka_unit_test(test_every_reason_is_reachable),
         cmocka_unit_test(test_rounding_forgives_the_last_bits),
         cmocka_unit_test(test_limits_follow_requests_without_wrapping),
+        cmocka_unit_test(test_a_hundred_resizes_keep_the_proportion_of_the_limit),
         cmocka_unit_test(test_a_missing_timestamp_holds_only_decreases),
         cmocka_unit_test(test_a_clock_that_goes_back_keeps_gates_closed),
         cmocka_unit_test(test_patience_timer_is_kept_from_tick_to_tick),
