@@ -270,7 +270,8 @@ static const struct flag_row flag_rows[] = {
     {"hpa-selection-strategy-annotation", FLAG_TEXT, AT_H(strategy.primary_key), 0, 0, NULL,
      "that names it where the field cannot be written"},
     {"hpa-owner-scoped-ambiguity", FLAG_BOOL, AT_H(config.is_ambiguity_owner_scoped), 0, 0, NULL,
-     "HPAs that count by owners are in conflict only on one target"},
+     "HPAs are in conflict over pods that both count; `false`: over pods that both select by "
+     "labels"},
     {"hpa-owner-cache-ttl", FLAG_DURATION, AT_H(owner_ttl), FLAG_TINY, 0, NULL,
      "for which the owner of a pod's owner is remembered"},
 

@@ -70,7 +70,7 @@ void horizontal_explain_state(struct horizontal_sync *sync)
     }
 }
 
-/* Selector and target of one other HPA; one whose target is not known counts nothing. */
+/* Selector, target and strategy of one other HPA; one whose target is not known counts nothing. */
 static void explain_track_one(struct horizontal_sync *sync, const struct td_sight_object *object)
 {
     td_auto_arena arena;
@@ -84,6 +84,9 @@ static void explain_track_one(struct horizontal_sync *sync, const struct td_sigh
     }
     const struct td_object_reference target = horizontal_target(tree);
     td_hpa_tracker_put_target(sync->tracker, namespace, object->head.name, &target);
+    td_hpa_tracker_put_owned_only(sync->tracker, namespace, object->head.name,
+                                  horizontal_strategy(sync->loop, &arena, tree).strategy ==
+                                      TD_HPA_STRATEGY_OWNERS);
     const struct td_controller controller = {
         .namespace = namespace,
         .api_version = target.api_version,

@@ -79,18 +79,25 @@ static struct horizontal_item *item_new(struct td_horizontal_loop *loop,
     return item;
 }
 
-/* What the object asks for, so that a change of it is noticed; the tree is that of the object. */
-static uint64_t item_strategy(const struct td_horizontal_loop *loop, struct td_arena *arena,
-                              const struct td_json *tree)
+struct td_hpa_strategy_choice horizontal_strategy(const struct td_horizontal_loop *loop,
+                                                  struct td_arena *arena,
+                                                  const struct td_json *tree)
 {
     struct td_hpa hpa = {.selection_strategy = TD_STR_EMPTY};
     const struct td_json *value = td_json_get_path(tree, "spec.selectionStrategy");
     if (td_meta_decode(arena, tree, &hpa.meta, NULL) != TD_OK) {
-        return 0;
+        return (struct td_hpa_strategy_choice){.strategy = TD_HPA_STRATEGY_LABELS};
     }
     hpa.has_selection_strategy = td_json_is(value, TD_JSON_TYPE_STRING);
     hpa.selection_strategy = hpa.has_selection_strategy ? value->text : TD_STR_EMPTY;
-    struct td_hpa_strategy_choice choice = td_hpa_strategy_choose(&hpa, &loop->options.strategy);
+    return td_hpa_strategy_choose(&hpa, &loop->options.strategy);
+}
+
+/* What the object asks for, so that a change of it is noticed; the tree is that of the object. */
+static uint64_t item_strategy(const struct td_horizontal_loop *loop, struct td_arena *arena,
+                              const struct td_json *tree)
+{
+    struct td_hpa_strategy_choice choice = horizontal_strategy(loop, arena, tree);
     return choice.is_unsupported ? td_map_hash(choice.value) : (uint64_t)choice.strategy;
 }
 

@@ -204,6 +204,10 @@ const struct td_cache *horizontal_cache(const struct td_horizontal_loop *loop,
 struct horizontal_item *horizontal_item_find(const struct td_horizontal_loop *loop,
                                              enum horizontal_group group, td_str namespace,
                                              td_str name);
+/* The strategy that an HPA's tree asks for. */
+struct td_hpa_strategy_choice horizontal_strategy(const struct td_horizontal_loop *loop,
+                                                  struct td_arena *arena,
+                                                  const struct td_json *tree);
 /* It is due again after so long; its sync is over. */
 void horizontal_item_put_off(struct horizontal_item *item, td_duration after);
 /* The sync is over: the item is due again in a sync period. */

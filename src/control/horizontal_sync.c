@@ -333,7 +333,12 @@ static void sync_select(struct horizontal_sync *sync)
     }
     /* An HPA of that name in the other group may have taken the entry with it. */
     (void)td_hpa_tracker_add(sync->tracker, meta->namespace, meta->name);
-    if (!td_hpa_select_alone(pass, sync->tracker, sync->pods, sync->pod_count, now)) {
+    const struct td_hpa_matched matched = {
+        .pods = sync->pods,
+        .count = sync->pod_count,
+        .source = td_sight_source(sync->loop->options.control.sight),
+    };
+    if (!td_hpa_select_alone(pass, sync->tracker, &matched, now)) {
         horizontal_write(sync);
         return;
     }

@@ -210,7 +210,7 @@ def nobody(bed):
     assert replicas(bed) == 2
 
 
-@story("two HPAs that count the same pods say AmbiguousSelector; by owners they may be told apart by their targets")
+@story("HPAs by owners of Deployments with the same labels do not block each other; those that count the same pods say AmbiguousSelector")
 def ambiguous(bed):
     bed.usage("*", "app", "200m", "20Mi")
     bed.apply(workload("one", 1, "shared") + workload("two", 1, "shared"))
@@ -218,24 +218,59 @@ def ambiguous(bed):
     for name in ("one", "two"):
         bed.create(OURS, autoscaler(name, CPU, selectionStrategy="OwnerReference"))
     for name in ("one", "two"):
-        said = eventually(60, lambda: (c := bed.condition(OURS, name, "ScalingActive")) and c["reason"] == "AmbiguousSelector" and c, "ambiguous")
-        assert f"pods by selector app=shared are controlled by multiple HPAs: [{bed.ns}/one {bed.ns}/two]" in said["message"], said
-    steady(6, lambda: replicas(bed, "one") == replicas(bed, "two") == 1, "none is scaled")
-    assert "are controlled by multiple HPAs" in bed.tandem("explain", "hpa", "one", "-n", bed.ns)
-    # One goes, and the other is free.
-    bed.delete(OURS, "two")
-    eventually(60, lambda: replicas(bed, "one") > 1, "the other is free")
-    # The rule that looks at targets is an option, off as upstream's rule is by labels.
-    bed.programs[-1].stop()
-    bed.run(*FLAGS, "--hpa-owner-scoped-ambiguity=true", name="scoped")
-    bed.create(OURS, autoscaler("two", CPU, selectionStrategy="OwnerReference"))
-    eventually(60, lambda: replicas(bed, "two") > 1, "each counts its own")
-    eventually(60, lambda: bed.condition(OURS, "one", "ScalingActive")["status"] == "True", "and the first is well")
+        eventually(60, lambda: replicas(bed, name) > 1, "each counts its own")
+        assert bed.condition(OURS, name, "ScalingActive")["status"] == "True"
+        assert "controlled by multiple" not in bed.tandem("explain", "hpa", name, "-n", bed.ns)
+    # By labels, the pods of both are counted, and those of the first by both HPAs.
+    bed.patch(OURS, "two", {"spec": {"selectionStrategy": "LabelSelector"}})
+    said = eventually(60, lambda: (c := bed.condition(OURS, "two", "ScalingActive")) and c["reason"] == "AmbiguousSelector" and c, "ambiguous")
+    assert f"pods by selector app=shared are controlled by multiple HPAs: [{bed.ns}/one {bed.ns}/two]" in said["message"], said
+    assert "are controlled by multiple HPAs" in bed.tandem("explain", "hpa", "two", "-n", bed.ns)
+    assert bed.condition(OURS, "one", "ScalingActive")["status"] == "True"
+    bed.patch(OURS, "two", {"spec": {"selectionStrategy": "OwnerReference"}})
+    eventually(60, lambda: bed.condition(OURS, "two", "ScalingActive")["status"] == "True", "by owners it is well again")
+    # Two of one target count the same pods.
     bed.create(OURS, autoscaler("three", CPU, target="two", selectionStrategy="OwnerReference"))
-    eventually(60, lambda: bed.condition(OURS, "two", "ScalingActive")["reason"] == "AmbiguousSelector" and
-               bed.condition(OURS, "three", "ScalingActive")["reason"] == "AmbiguousSelector", "two of one target are not told apart")
+    eventually(60, lambda: all((c := bed.condition(OURS, name, "ScalingActive")) and c["reason"] == "AmbiguousSelector"
+                               for name in ("two", "three")), "two of one target are not told apart")
+    bed.delete(OURS, "three")
+    # Upstream's rule looks at labels alone.
+    bed.programs[-1].stop()
+    bed.run(*FLAGS, "--hpa-owner-scoped-ambiguity=false", name="labels")
+    for name in ("one", "two"):
+        eventually(60, lambda: bed.condition(OURS, name, "ScalingActive")["reason"] == "AmbiguousSelector", "ambiguous by labels")
+    bed.delete(OURS, "two")
+    eventually(60, lambda: bed.condition(OURS, "one", "ScalingActive")["status"] == "True", "one goes, and the other is free")
     bed.programs[-1].stop()
     bed.run(*FLAGS)
+
+
+@story("an HPA by labels is free where one by owners selects its pods and does not count them")
+def narrow(bed):
+    bed.usage("*", "app", "200m", "20Mi")
+    deployment = """
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: NAME}
+spec:
+  replicas: 1
+  selector: {matchLabels: {SELECTOR}}
+  template:
+    metadata: {labels: {app: NAME, tier: shared}}
+    spec: {containers: [{name: app, image: app, resources: {requests: {cpu: 100m, memory: 64Mi}}}]}
+"""
+    bed.apply(deployment.replace("SELECTOR", "tier: shared").replace("NAME", "broad") +
+              deployment.replace("SELECTOR", "app: narrow").replace("NAME", "narrow"))
+    bed.running("tier=shared", 2)
+    bed.create(OURS, autoscaler("broad", CPU, selectionStrategy="OwnerReference"))
+    eventually(60, lambda: replicas(bed, "broad") > 1, "by owners")
+    bed.create(OURS, autoscaler("narrow", CPU))
+    eventually(60, lambda: replicas(bed, "narrow") > 1, "by labels")
+    assert "controlled by multiple" not in bed.tandem("explain", "hpa", "narrow", "-n", bed.ns)
+    bed.patch(OURS, "broad", {"spec": {"selectionStrategy": "LabelSelector"}})
+    for name in ("broad", "narrow"):
+        eventually(60, lambda: bed.condition(OURS, name, "ScalingActive")["reason"] == "AmbiguousSelector", "by labels both count the same pods")
 
 
 @story("a built-in HPA that nobody has written yet is waited with for two sync periods; one of ours is not")

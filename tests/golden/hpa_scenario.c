@@ -199,7 +199,9 @@ static int reconcile(struct world *world, struct td_hpa_pass *pass, const struct
         const struct td_hpa_answer *answers = NULL;
         (void)golden_answers(arena, td_json_get(world->step, TD_STR("metrics")), hpa, &matched,
                              &answers, err);
-        if (td_hpa_select_alone(pass, &world->tracker, matched.items, matched.count, now)) {
+        if (td_hpa_select_alone(
+                pass, &world->tracker,
+                &(struct td_hpa_matched){.pods = matched.items, .count = matched.count}, now)) {
             td_hpa_decide(pass, answers, now);
         }
     }

@@ -57,7 +57,8 @@ static void select_pods(struct td_hpa_pass *pass, struct td_hpa_tracker *tracker
     td_str namespace = pass->hpa->meta.namespace;
     struct golden_pods pods = read_short_pods(arena, td_json_get(in, TD_STR("pods")), namespace);
     struct golden_pods matched = golden_match_pods(arena, &pods, namespace, &pass->selector);
-    bool is_alone = td_hpa_select_alone(pass, tracker, matched.items, matched.count, 0);
+    bool is_alone = td_hpa_select_alone(
+        pass, tracker, &(struct td_hpa_matched){.pods = matched.items, .count = matched.count}, 0);
     td_auto_buf text;
     td_buf_init(&text, 1 << 20);
     td_selector_write(&pass->selector, &text);
@@ -65,7 +66,8 @@ static void select_pods(struct td_hpa_pass *pass, struct td_hpa_tracker *tracker
     td_json_set(arena, out, TD_STR("matched"), names_json(arena, &matched));
     if (!is_alone) {
         td_str found[TD_HPA_AMBIGUOUS_MAX];
-        size_t count = td_hpa_tracker_find(tracker, namespace, matched.items, matched.count, found);
+        size_t count =
+            td_hpa_tracker_find(tracker, NULL, namespace, matched.items, matched.count, found);
         struct td_json *list = td_json_new_array(arena);
         for (size_t i = 0; i < count; i++) {
             td_json_append(list, td_json_new_string(arena, td_arena_copy_str(arena, found[i])));

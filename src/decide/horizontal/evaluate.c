@@ -17,6 +17,7 @@ struct td_hpa_config td_hpa_config_default(void)
         .readiness_delay = 30 * TD_SECOND,
         .downscale_stabilization = 5 * TD_MINUTE,
         .is_tolerance_configurable = true,
+        .is_ambiguity_owner_scoped = true,
     };
 }
 

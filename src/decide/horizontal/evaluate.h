@@ -22,10 +22,10 @@ struct td_hpa_config {
     td_duration downscale_stabilization; /* 5 min */
     bool is_tolerance_configurable;      /* gate HPAConfigurableTolerance */
     bool can_scale_to_zero;              /* gate HPAScaleToZero */
-    bool is_ambiguity_owner_scoped;      /* OwnerReference: only a shared target is ambiguous */
+    bool is_ambiguity_owner_scoped;      /* ambiguity is judged on the pods that count */
 };
 
-/* Upstream's defaults. */
+/* Upstream's defaults, but for ambiguity. */
 struct td_hpa_config td_hpa_config_default(void);
 
 /* An event to be emitted; texts are in the arena. */

@@ -1,6 +1,7 @@
 /* Breadth first, per pod, over all references in their listed order. Pods of one ReplicaSet have
- * one and the same only owner, so the verdict is remembered by its uid within a step, and a
- * thousand of them cost one walk. */
+ * one and the same only owner, so the verdict is remembered by that reference within a step, and a
+ * thousand of them cost one walk. A uid alone does not name an owner: references are written by
+ * users, and the API server does not check that kind and name belong to the uid. */
 #include "decide/horizontal/owners.h"
 
 #include "base/alloc.h"
@@ -161,15 +162,19 @@ void td_owner_filter_done(struct td_owner_filter *filter)
     td_map_done(&filter->wanted_keys);
 }
 
-static bool is_target(const struct td_owner_target *target,
-                      const struct td_owner_reference *reference)
+static bool is_named(const struct td_owner_target *target,
+                     const struct td_owner_reference *reference)
 {
-    if (target->uid.len > 0) {
-        return td_str_equal(reference->uid, target->uid);
-    }
     return td_str_equal(reference->kind, target->kind) &&
            td_str_equal(reference->name, target->name) &&
            td_str_equal(td_group_version_parse(reference->api_version).group, target->group);
+}
+
+static bool is_target(const struct td_owner_target *target,
+                      const struct td_owner_reference *reference)
+{
+    return target->uid.len > 0 ? td_str_equal(reference->uid, target->uid)
+                               : is_named(target, reference);
 }
 
 /* Built-in workloads own their pods directly, or through ReplicaSets; asking for anything else
@@ -189,13 +194,51 @@ static bool can_lead_on(const struct td_owner_target *target,
     return !is_direct;
 }
 
+/* A walk over what the source knows. */
+struct known_walk {
+    const struct td_workload_source *source;
+    const struct td_owner_target *target;
+    size_t visits; /* references looked at; past the cap the rest is open */
+};
+
+static bool may_lead_to(struct known_walk *walk, const struct td_owner_reference *references,
+                        size_t count, size_t level)
+{
+    const struct td_owner_target *target = walk->target;
+    for (size_t i = 0; i < count; i++) {
+        const struct td_owner_reference *each = &references[i];
+        if (is_named(target, each) || ++walk->visits > TD_OWNER_VISITS_MAX) {
+            return true;
+        }
+        if (!can_lead_on(target, each) || level >= TD_OWNER_LEVELS_MAX) {
+            continue;
+        }
+        bool is_known = td_workload_kind_of(each->kind) != TD_WORKLOAD_OTHER;
+        const struct td_workload *workload =
+            is_known ? walk->source->get_workload(walk->source->context, each->kind,
+                                                  target->namespace, each->name)
+                     : NULL;
+        if (!workload || may_lead_to(walk, workload->owners, workload->owner_count, level + 1)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool td_owner_may_own(const struct td_workload_source *source, const struct td_owner_target *target,
+                      const struct td_pod *pod)
+{
+    struct known_walk walk = {.source = source, .target = target};
+    return may_lead_to(&walk, pod->owners, pod->owner_count, 1);
+}
+
 /* One pod's walk. */
 struct walk {
     const struct td_owner_reference *references[TD_OWNER_VISITS_MAX + 1]; /* lists to look at */
     size_t counts[TD_OWNER_VISITS_MAX + 1];
     size_t levels[TD_OWNER_VISITS_MAX + 1];
     size_t queued;
-    td_str visited[TD_OWNER_VISITS_MAX]; /* uids */
+    const struct td_owner_reference *visited[TD_OWNER_VISITS_MAX];
     size_t visited_count;
     struct td_owner_key missing[TD_OWNER_VISITS_MAX]; /* owners that are not in the cache */
     size_t missing_count;
@@ -203,10 +246,16 @@ struct walk {
     bool is_too_deep;
 };
 
-static bool visit(struct walk *walk, td_str uid)
+bool td_owner_is_same(const struct td_owner_reference *a, const struct td_owner_reference *b)
+{
+    return td_str_equal(a->uid, b->uid) && td_str_equal(a->name, b->name) &&
+           td_str_equal(a->kind, b->kind) && td_str_equal(a->api_version, b->api_version);
+}
+
+static bool visit(struct walk *walk, const struct td_owner_reference *reference)
 {
     for (size_t i = 0; i < walk->visited_count; i++) {
-        if (td_str_equal(walk->visited[i], uid)) {
+        if (td_owner_is_same(walk->visited[i], reference)) {
             return false;
         }
     }
@@ -214,7 +263,7 @@ static bool visit(struct walk *walk, td_str uid)
         walk->is_too_deep = true;
         return false;
     }
-    walk->visited[walk->visited_count++] = uid;
+    walk->visited[walk->visited_count++] = reference;
     return true;
 }
 
@@ -263,7 +312,7 @@ static bool look_at_level(struct td_owner_filter *filter, struct walk *walk, siz
         }
     }
     for (size_t i = 0; i < walk->counts[at]; i++) {
-        if (!can_lead_on(&filter->target, &references[i]) || !visit(walk, references[i].uid)) {
+        if (!can_lead_on(&filter->target, &references[i]) || !visit(walk, &references[i])) {
             continue;
         }
         if (walk->levels[at] >= TD_OWNER_LEVELS_MAX) {
@@ -329,19 +378,32 @@ static enum td_owner_verdict judge(struct td_owner_filter *filter, const struct 
 static const uint8_t verdict_values[] = {TD_OWNER_UNDECIDED, TD_OWNER_OWNED, TD_OWNER_NOT_OWNED,
                                          TD_OWNER_UNDETERMINED};
 
+static td_str write_reference(struct td_buf *out, const struct td_owner_reference *reference)
+{
+    (void)td_buf_append_format(out, "%.*s\n%.*s\n%.*s\n%.*s", TD_STR_ARG(reference->api_version),
+                               TD_STR_ARG(reference->kind), TD_STR_ARG(reference->name),
+                               TD_STR_ARG(reference->uid));
+    return td_buf_str(out);
+}
+
 static enum td_owner_verdict judge_once(struct td_owner_filter *filter, const struct td_pod *pod)
 {
     if (pod->owner_count != 1) {
         return judge(filter, pod);
     }
-    td_str uid = pod->owners[0].uid;
-    const uint8_t *known = td_map_get(&filter->memo, uid);
+    td_auto_buf scratch;
+    td_buf_init(&scratch, KEY_BYTES_MAX);
+    td_str key = write_reference(&scratch, &pod->owners[0]);
+    const uint8_t *known = td_map_get(&filter->memo, key);
     if (known) {
         return (enum td_owner_verdict) * known;
     }
     enum td_owner_verdict verdict = judge(filter, pod);
-    /* The map holds pointers only; when it is full the walk is done again. */
-    (void)td_map_put(&filter->memo, uid, (void *)(uintptr_t)&verdict_values[verdict]);
+    if (!scratch.is_full) {
+        /* The map holds pointers only; when it is full the walk is done again. */
+        (void)td_map_put(&filter->memo, td_arena_copy_str(filter->arena, key),
+                         (void *)(uintptr_t)&verdict_values[verdict]);
+    }
     return verdict;
 }
 

@@ -19,6 +19,7 @@
 #include "base/str.h"
 #include "decide/horizontal/strategy.h"
 #include "kube/meta.h"
+#include "model/owners.h"
 #include "model/pod.h"
 
 #define TD_OWNER_LEVELS_MAX 10                        /* the pod is the first */
@@ -86,6 +87,15 @@ enum td_owner_verdict {
 
 enum td_owner_step { TD_OWNER_FETCH, TD_OWNER_DONE, TD_OWNER_GIVEN_UP };
 
+/* All of the two references: kind and name need not belong to the uid. */
+bool td_owner_is_same(const struct td_owner_reference *a, const struct td_owner_reference *b);
+
+/* Does the target own the pod, as far as the source knows without a request? An owner on the way
+ * that it does not know leaves that open, which counts as owned. The uid of the target is not
+ * looked at. */
+bool td_owner_may_own(const struct td_workload_source *source, const struct td_owner_target *target,
+                      const struct td_pod *pod);
+
 struct td_owner_filter {
     struct td_arena *arena;
     struct td_owner_cache *cache;
@@ -103,7 +113,7 @@ struct td_owner_filter {
     bool is_failed;
     enum td_hpa_filter_cause cause; /* when it failed */
     td_str culprit;                 /* "ReplicaSet/web-1", when it failed; may be empty */
-    struct td_map memo;             /* uid of an only owner to its verdict */
+    struct td_map memo;             /* an only owner's reference to its verdict */
     struct td_map wanted_keys;
     size_t step_count;
 };

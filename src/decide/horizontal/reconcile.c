@@ -177,29 +177,31 @@ bool td_hpa_select(struct td_hpa_pass *pass, td_time now)
     return true;
 }
 
-/* The HPAs, this one among them, that count the same pods. An HPA that counts only what its target
- * owns shares them with those of the same target, whatever the labels say, if so configured. */
+/* The HPAs, this one among them, that count the same pods. Where ambiguity follows owners, an HPA
+ * that counts what its target owns shares its pods with those of the same target only, whatever the
+ * labels say; one that counts by labels shares them with those that really count one of them. */
 static size_t find_rivals(const struct td_hpa_pass *pass, struct td_hpa_tracker *tracker,
-                          const struct td_pod *const *matched, size_t matched_count,
-                          td_str ret[TD_HPA_AMBIGUOUS_MAX])
+                          const struct td_hpa_matched *matched, td_str ret[TD_HPA_AMBIGUOUS_MAX])
 {
     const struct td_meta *meta = &pass->hpa->meta;
+    bool is_scoped = pass->config->is_ambiguity_owner_scoped;
+    bool is_owned_only = is_scoped && pass->strategy == TD_HPA_STRATEGY_OWNERS;
     /* It was parsed before, so only its copy's arena can refuse it; then it selects nothing. */
     (void)td_hpa_tracker_put(tracker, meta->namespace, meta->name, pass->scale.selector, NULL);
-    if (pass->config->is_ambiguity_owner_scoped) {
-        td_hpa_tracker_put_target(tracker, meta->namespace, meta->name, &pass->hpa->target);
-        if (pass->strategy == TD_HPA_STRATEGY_OWNERS) {
-            return td_hpa_tracker_find_target(tracker, meta->namespace, &pass->hpa->target, ret);
-        }
+    td_hpa_tracker_put_target(tracker, meta->namespace, meta->name, &pass->hpa->target);
+    td_hpa_tracker_put_owned_only(tracker, meta->namespace, meta->name, is_owned_only);
+    if (is_owned_only) {
+        return td_hpa_tracker_find_target(tracker, meta->namespace, &pass->hpa->target, ret);
     }
-    return td_hpa_tracker_find(tracker, meta->namespace, matched, matched_count, ret);
+    return td_hpa_tracker_find(tracker, is_scoped ? matched->source : NULL, meta->namespace,
+                               matched->pods, matched->count, ret);
 }
 
 bool td_hpa_select_alone(struct td_hpa_pass *pass, struct td_hpa_tracker *tracker,
-                         const struct td_pod *const *matched, size_t matched_count, td_time now)
+                         const struct td_hpa_matched *matched, td_time now)
 {
     td_str names[TD_HPA_AMBIGUOUS_MAX];
-    size_t count = find_rivals(pass, tracker, matched, matched_count, names);
+    size_t count = find_rivals(pass, tracker, matched, names);
     if (count < 2) {
         return true;
     }

@@ -96,10 +96,17 @@ void td_hpa_begin(struct td_hpa_pass *pass, struct td_arena *arena, const struct
  * pass has failed. */
 bool td_hpa_select(struct td_hpa_pass *pass, td_time now);
 
-/* Refuses pods that another HPA counts too; false then, and the pass has failed. Records the
- * selector of this HPA first, and its target where those are compared. */
+/* The pods that the selector matches. */
+struct td_hpa_matched {
+    const struct td_pod *const *pods;
+    size_t count;
+    const struct td_workload_source *source; /* of their owners; NULL: none is known */
+};
+
+/* Refuses pods that another HPA counts too; false then, and the pass has failed. Records first what
+ * this HPA counts. */
 bool td_hpa_select_alone(struct td_hpa_pass *pass, struct td_hpa_tracker *tracker,
-                         const struct td_pod *const *matched, size_t matched_count, td_time now);
+                         const struct td_hpa_matched *matched, td_time now);
 
 /* `answers`: one a metric. */
 void td_hpa_decide(struct td_hpa_pass *pass, const struct td_hpa_answer *answers, td_time now);

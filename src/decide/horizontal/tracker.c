@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "decide/horizontal/owners.h"
 #include "kube/meta.h"
 
 #define ENTRY_ARENA_BYTES_MAX ((size_t)16 << 20) /* one selector with its copy */
@@ -35,6 +36,7 @@ struct tracked {
     struct td_selector selector;
     struct hook by_label;  /* in no bucket while it selects nothing */
     struct hook by_target; /* in no bucket while the target is not known */
+    bool is_owned_only;    /* counts only what the target owns */
 };
 
 void td_hpa_tracker_init(struct td_hpa_tracker *tracker)
@@ -261,20 +263,77 @@ static size_t add_name(td_str *names, size_t count, td_str name)
     return count + 1;
 }
 
-static size_t collect(const struct td_hpa_tracker *tracker, td_str key,
-                      const struct td_labels *labels, td_str *names, size_t count)
+void td_hpa_tracker_put_owned_only(struct td_hpa_tracker *tracker, td_str namespace, td_str name,
+                                   bool is_owned_only)
 {
-    const struct bucket *bucket = td_map_get(&tracker->labels, key);
+    struct tracked *entry = find_entry(tracker, namespace, name);
+    if (entry) {
+        entry->is_owned_only = is_owned_only;
+    }
+}
+
+/* What make_target_key put together. */
+static struct td_owner_target target_of(const struct tracked *entry)
+{
+    td_str parts[4];
+    td_str rest = entry->by_target.bucket->key;
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        rest = td_str_slice(rest, 1, rest.len);
+        size_t end = td_str_find(rest, '/', 0);
+        parts[i] = td_str_slice(rest, 0, end);
+        rest = td_str_slice(rest, end, rest.len);
+    }
+    return (struct td_owner_target){.namespace = parts[0],
+                                    .group = parts[1],
+                                    .kind = parts[2],
+                                    .name = parts[3],
+                                    .uid = TD_STR_EMPTY};
+}
+
+/* What a lookup asks with. */
+struct question {
+    const struct td_hpa_tracker *tracker;
+    const struct td_workload_source *source; /* NULL: labels alone */
+    const struct td_pod *pod;
+};
+
+static bool counts(const struct question *question, const struct tracked *entry)
+{
+    if (!td_selector_matches(&entry->selector, &question->pod->labels)) {
+        return false;
+    }
+    if (!question->source || !entry->is_owned_only || !entry->by_target.bucket) {
+        return true;
+    }
+    const struct td_owner_target target = target_of(entry);
+    return td_owner_may_own(question->source, &target, question->pod);
+}
+
+static size_t collect(const struct question *question, td_str key, td_str *names, size_t count)
+{
+    const struct bucket *bucket = td_map_get(&question->tracker->labels, key);
     const struct hook *hook = bucket ? bucket->first : NULL;
     for (; hook && count < TD_HPA_AMBIGUOUS_MAX; hook = hook->next) {
-        if (td_selector_matches(&hook->entry->selector, labels)) {
+        if (counts(question, hook->entry)) {
             count = add_name(names, count, hook->entry->key);
         }
     }
     return count;
 }
 
-size_t td_hpa_tracker_find(const struct td_hpa_tracker *tracker, td_str namespace,
+/* Pods of one template follow each other with the same labels and the same only owner. */
+static bool is_like(const struct question *question, const struct td_pod *before)
+{
+    const struct td_pod *pod = question->pod;
+    bool has_same_owner =
+        !question->source ||
+        (pod->owner_count == before->owner_count && pod->owner_count <= 1 &&
+         (pod->owner_count == 0 || td_owner_is_same(&pod->owners[0], &before->owners[0])));
+    return has_same_owner && td_labels_equal(&pod->labels, &before->labels);
+}
+
+size_t td_hpa_tracker_find(const struct td_hpa_tracker *tracker,
+                           const struct td_workload_source *source, td_str namespace,
                            const struct td_pod *const *pods, size_t pod_count,
                            td_str ret[TD_HPA_AMBIGUOUS_MAX])
 {
@@ -282,16 +341,16 @@ size_t td_hpa_tracker_find(const struct td_hpa_tracker *tracker, td_str namespac
     td_buf_init(&scratch, KEY_BYTES_MAX);
     size_t count = 0;
     for (size_t i = 0; i < pod_count && count < TD_HPA_AMBIGUOUS_MAX; i++) {
+        const struct question question = {.tracker = tracker, .source = source, .pod = pods[i]};
         const struct td_labels *labels = &pods[i]->labels;
-        /* Pods of one template follow each other with the same labels. */
-        if (i > 0 && td_labels_equal(labels, &pods[i - 1]->labels)) {
+        if (i > 0 && is_like(&question, pods[i - 1])) {
             continue;
         }
-        count = collect(tracker, make_key(&scratch, namespace, TD_STR_EMPTY), labels, ret, count);
+        count = collect(&question, make_key(&scratch, namespace, TD_STR_EMPTY), ret, count);
         for (size_t l = 0; l < labels->count && count < TD_HPA_AMBIGUOUS_MAX; l++) {
             td_str key =
                 make_label_key(&scratch, namespace, labels->items[l].key, labels->items[l].value);
-            count = collect(tracker, key, labels, ret, count);
+            count = collect(&question, key, ret, count);
         }
     }
     qsort(ret, count, sizeof(ret[0]), td_str_compare_items);

@@ -3,8 +3,9 @@
  * labels, so that two HPAs over the same pods are noticed. Selectors are kept under one equality
  * of theirs ("app=web"); a lookup asks for each label of a pod and for the few selectors that have
  * no equality, and never walks all HPAs. An HPA that is known but not yet reconciled selects
- * nothing. Targets are kept the same way, for those who ask which HPAs share one. Owns copies of
- * everything; one owner, no locking.
+ * nothing. Targets are kept the same way, to find the HPAs that share one, and to leave pods out
+ * that an HPA does not count because its target does not own them. Owns copies of everything; one
+ * owner, no locking.
  */
 #pragma once
 
@@ -16,6 +17,7 @@
 #include "base/map.h"
 #include "base/str.h"
 #include "kube/selector.h"
+#include "model/owners.h"
 #include "model/pod.h"
 
 struct td_error;
@@ -41,9 +43,15 @@ void td_hpa_tracker_remove(struct td_hpa_tracker *tracker, td_str namespace, td_
 int td_hpa_tracker_put(struct td_hpa_tracker *tracker, td_str namespace, td_str name,
                        td_str selector, struct td_error *err);
 
-/* The HPAs of the namespace that select at least one of the pods: sorted "namespace/name", at most
- * TD_HPA_AMBIGUOUS_MAX of them, borrowed. Returns how many. */
-size_t td_hpa_tracker_find(const struct td_hpa_tracker *tracker, td_str namespace,
+/* Of the pods that its selector matches, a known HPA counts all, or those that its target owns. */
+void td_hpa_tracker_put_owned_only(struct td_hpa_tracker *tracker, td_str namespace, td_str name,
+                                   bool is_owned_only);
+
+/* The HPAs of the namespace that count at least one of the pods: sorted "namespace/name", at most
+ * TD_HPA_AMBIGUOUS_MAX of them, borrowed. Returns how many. Owners are looked up in `source`; NULL:
+ * labels alone decide. */
+size_t td_hpa_tracker_find(const struct td_hpa_tracker *tracker,
+                           const struct td_workload_source *source, td_str namespace,
                            const struct td_pod *const *pods, size_t pod_count,
                            td_str ret[TD_HPA_AMBIGUOUS_MAX]);
 

@@ -235,13 +235,13 @@ static void test_tracker_finds_all_that_select_a_pod(void **state)
     const struct td_pod pod = {.labels = {.items = labels, .count = 2}};
     const struct td_pod *pods[] = {&pod, &pod};
     td_str names[TD_HPA_AMBIGUOUS_MAX];
-    assert_int_equal(td_hpa_tracker_find(&tracker, TD_STR("shop"), pods, 2, names), 2);
+    assert_int_equal(td_hpa_tracker_find(&tracker, NULL, TD_STR("shop"), pods, 2, names), 2);
     assert_true(td_str_equal(names[0], TD_STR("shop/a")));
     assert_true(td_str_equal(names[1], TD_STR("shop/b")));
     td_hpa_tracker_remove(&tracker, TD_STR("shop"), TD_STR("a"));
     assert_int_equal(
         td_hpa_tracker_put(&tracker, TD_STR("shop"), TD_STR("b"), TD_STR("app=other"), NULL), 0);
-    assert_int_equal(td_hpa_tracker_find(&tracker, TD_STR("shop"), pods, 2, names), 0);
+    assert_int_equal(td_hpa_tracker_find(&tracker, NULL, TD_STR("shop"), pods, 2, names), 0);
     assert_true(td_hpa_tracker_put(&tracker, TD_STR("shop"), TD_STR("b"), TD_STR("=="), NULL) < 0);
     assert_int_equal(
         td_hpa_tracker_put(&tracker, TD_STR("shop"), TD_STR("nobody"), TD_STR("app=web"), NULL), 0);
@@ -275,11 +275,12 @@ static void test_ambiguity_by_labels_or_by_target(void **state)
     const struct td_label label = {TD_STR("app"), TD_STR("web")};
     const struct td_pod pod = {.labels = {.items = &label, .count = 1}};
     const struct td_pod *pods[] = {&pod};
+    const struct td_hpa_matched matched = {.pods = pods, .count = 1};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         td_auto_arena arena;
         td_arena_init(&arena, 1 << 20);
         struct td_hpa_config config = td_hpa_config_default();
-        assert_false(config.is_ambiguity_owner_scoped);
+        assert_true(config.is_ambiguity_owner_scoped);
         config.is_ambiguity_owner_scoped = rows[i].is_owner_scoped;
         struct td_hpa_tracker tracker;
         td_hpa_tracker_init(&tracker);
@@ -297,7 +298,7 @@ static void test_ambiguity_by_labels_or_by_target(void **state)
             td_hpa_begin(&pass, &arena, &hpa, &config, &memory, &scale, TEST_NOW);
             pass.strategy = rows[i].strategies[one];
             assert_true(td_hpa_select(&pass, TEST_NOW));
-            bool is_alone = td_hpa_select_alone(&pass, &tracker, pods, 1, TEST_NOW);
+            bool is_alone = td_hpa_select_alone(&pass, &tracker, &matched, TEST_NOW);
             assert_int_equal(is_alone, turn == 0 || rows[i].is_alone[one]);
             if (!is_alone) {
                 assert_string_equal(pass.late_event.ptr,
@@ -306,6 +307,84 @@ static void test_ambiguity_by_labels_or_by_target(void **state)
             }
             td_hpa_state_done(&memory);
         }
+        td_hpa_tracker_done(&tracker);
+    }
+}
+
+/* ReplicaSet NAME of the Deployment that the context names; "lost" is not known. */
+static const struct td_workload *find_replica_set(void *context, td_str kind, td_str namespace,
+                                                  td_str name)
+{
+    static struct td_owner_reference owner;
+    static struct td_workload workload;
+    owner = (struct td_owner_reference){.api_version = TD_STR("apps/v1"),
+                                        .kind = TD_STR("Deployment"),
+                                        .name = td_str_from(context),
+                                        .uid = TD_STR("uid-deployment")};
+    workload = (struct td_workload){.namespace = namespace,
+                                    .kind = kind,
+                                    .name = name,
+                                    .uid = TD_STR("uid-set"),
+                                    .owners = &owner,
+                                    .owner_count = 1};
+    return td_str_equal(name, TD_STR("lost")) ? NULL : &workload;
+}
+
+/* One HPA counts what Deployment "broad" owns of the pods with tier=a, another by labels the pods
+ * of "api" with app=api, tier=a: they share pods only where "broad" owns one of those. */
+static void test_ambiguity_is_judged_on_pods_that_count(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *replica_set;
+        const char *deployment; /* that owns it */
+        bool is_owner_scoped;
+        bool is_alone;
+    } rows[] = {
+        {"api-1", "api", true, true},
+        {"api-1", "broad", true, false},
+        {"lost", "api", true, false}, /* whose it is cannot be told */
+        {"api-1", "api", false, false},
+    };
+    const struct td_label labels[] = {{TD_STR("app"), TD_STR("api")},
+                                      {TD_STR("tier"), TD_STR("a")}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        td_auto_arena arena;
+        td_arena_init(&arena, 1 << 20);
+        const struct td_owner_reference owner = {.api_version = TD_STR("apps/v1"),
+                                                 .kind = TD_STR("ReplicaSet"),
+                                                 .name = td_str_from(rows[i].replica_set),
+                                                 .uid = TD_STR("uid-set")};
+        const struct td_pod pod = {
+            .labels = {.items = labels, .count = 2}, .owners = &owner, .owner_count = 1};
+        const struct td_pod *pods[] = {&pod, &pod};
+        const struct td_workload_source source = {.context = (void *)(uintptr_t)rows[i].deployment,
+                                                  .get_workload = find_replica_set};
+        const struct td_hpa_matched matched = {.pods = pods, .count = 2, .source = &source};
+        struct td_hpa_config config = td_hpa_config_default();
+        config.is_ambiguity_owner_scoped = rows[i].is_owner_scoped;
+        struct td_hpa_tracker tracker;
+        td_hpa_tracker_init(&tracker);
+        bool is_alone = false;
+        for (size_t turn = 0; turn < 2; turn++) {
+            struct td_hpa hpa = test_hpa(1, 10);
+            hpa.meta.name = turn == 0 ? TD_STR("broad") : TD_STR("api");
+            hpa.target.api_version = TD_STR("apps/v1");
+            hpa.target.name = hpa.meta.name;
+            assert_int_equal(td_hpa_tracker_add(&tracker, TD_STR("shop"), hpa.meta.name), 0);
+            struct td_hpa_state memory;
+            td_hpa_state_init(&memory);
+            struct td_hpa_scale scale = {
+                .spec_replicas = 4, .selector = turn == 0 ? TD_STR("tier=a") : TD_STR("app=api")};
+            struct td_hpa_pass pass;
+            td_hpa_begin(&pass, &arena, &hpa, &config, &memory, &scale, TEST_NOW);
+            pass.strategy = turn == 0 ? OWNERS : LABELS;
+            assert_true(td_hpa_select(&pass, TEST_NOW));
+            is_alone = td_hpa_select_alone(&pass, &tracker, &matched, TEST_NOW);
+            assert_true(is_alone || turn == 1);
+            td_hpa_state_done(&memory);
+        }
+        assert_int_equal(is_alone, rows[i].is_alone);
         td_hpa_tracker_done(&tracker);
     }
 }
@@ -350,6 +429,7 @@ int main(void)
         cmocka_unit_test(test_account_thresholds_of_a_target_at_the_cap),
         cmocka_unit_test(test_tracker_finds_all_that_select_a_pod),
         cmocka_unit_test(test_ambiguity_by_labels_or_by_target),
+        cmocka_unit_test(test_ambiguity_is_judged_on_pods_that_count),
         cmocka_unit_test(test_tracker_finds_all_of_a_target),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -80,15 +80,16 @@ static void free_example(struct example *example)
     td_arena_done(&example->arena);
 }
 
+static const struct td_owner_target web = {.group = TD_STR_INIT("apps"),
+                                           .kind = TD_STR_INIT("Deployment"),
+                                           .name = TD_STR_INIT("web"),
+                                           .namespace = TD_STR_INIT("shop"),
+                                           .uid = TD_STR_INIT("uid-web")};
+
 /* The verdicts of a filter whose only fetch is the ReplicaSet. */
 static void filter_example(struct example *example, struct td_owner_filter *filter)
 {
-    const struct td_owner_target target = {.group = TD_STR("apps"),
-                                           .kind = TD_STR("Deployment"),
-                                           .name = TD_STR("web"),
-                                           .namespace = TD_STR("shop"),
-                                           .uid = TD_STR("uid-web")};
-    td_owner_filter_begin(filter, &example->arena, &example->cache, &target, example->matched, PODS,
+    td_owner_filter_begin(filter, &example->arena, &example->cache, &web, example->matched, PODS,
                           TEST_NOW);
     assert_int_equal(td_owner_filter_step(filter), TD_OWNER_FETCH);
     assert_int_equal(filter->wanted_count, 1);
@@ -237,6 +238,46 @@ static void test_rings_end_and_passing_failures_are_not_cached(void **state)
     free_example(&example);
 }
 
+/* References of one uid with another kind or name are not the same owner: neither does one pod's
+ * verdict count for another pod, nor does one reference of a pod hide the next. */
+static void test_references_of_one_uid_are_told_apart(void **state)
+{
+    (void)state;
+    struct example example;
+    make_example(&example);
+    struct td_owner_reference forged = of_replica_set;
+    forged.kind = TD_STR("Job");
+    const struct td_owner_reference both[] = {{.api_version = of_replica_set.api_version,
+                                               .kind = of_replica_set.kind,
+                                               .name = TD_STR("gone"),
+                                               .uid = of_replica_set.uid},
+                                              of_replica_set};
+    example.pods[0].owners = &of_replica_set;
+    example.pods[0].owner_count = 1;
+    example.pods[1].owners = &forged;
+    example.pods[1].owner_count = 1;
+    example.pods[2].owners = both;
+    example.pods[2].owner_count = 2;
+    for (size_t first = 0; first < 2; first++) { /* whichever is judged first */
+        const struct td_pod *pods[] = {&example.pods[first], &example.pods[1 - first],
+                                       &example.pods[2]};
+        struct td_owner_filter filter;
+        td_owner_filter_begin(&filter, &example.arena, &example.cache, &web, pods, 3, TEST_NOW);
+        while (td_owner_filter_step(&filter) == TD_OWNER_FETCH) {
+            for (size_t i = 0; i < filter.wanted_count; i++) {
+                bool is_known = td_str_equal(filter.wanted[i].name, of_replica_set.name);
+                td_owner_filter_answer(&filter, i, is_known ? TD_OWNER_FOUND : TD_OWNER_MISSING,
+                                       of_replica_set.uid, &of_deployment, 1);
+            }
+        }
+        assert_int_equal(filter.verdicts[first], TD_OWNER_OWNED);
+        assert_int_equal(filter.verdicts[1 - first], TD_OWNER_NOT_OWNED);
+        assert_int_equal(filter.verdicts[2], TD_OWNER_OWNED);
+        td_owner_filter_done(&filter);
+    }
+    free_example(&example);
+}
+
 /* A pod with more references than anybody needs is looked at in part and counts as not owned. */
 static void test_many_references_are_bounded(void **state)
 {
@@ -278,6 +319,7 @@ int main(void)
         cmocka_unit_test(test_job_sharing_labels_misleads_labels_but_not_owners),
         cmocka_unit_test(test_gate_off_is_todays_behaviour),
         cmocka_unit_test(test_rings_end_and_passing_failures_are_not_cached),
+        cmocka_unit_test(test_references_of_one_uid_are_told_apart),
         cmocka_unit_test(test_many_references_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
