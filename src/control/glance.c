@@ -125,7 +125,9 @@ td_str td_glance_hook_trouble(const struct td_glance *glance, struct td_arena *a
 static void glance_sample(void *context, const struct td_pod_measure *measure)
 {
     struct td_glance *glance = context;
-    if (glance->measured == TD_TIME_NONE || measure->time > glance->measured) {
+    if (measure->time > td_glance_now(glance)) {
+        glance->is_measured_ahead = true; /* a fast clock does not say how old the metrics are */
+    } else if (glance->measured == TD_TIME_NONE || measure->time > glance->measured) {
         glance->measured = measure->time;
     }
 }
@@ -156,6 +158,11 @@ td_str td_glance_metrics_trouble(const struct td_glance *glance, struct td_arena
                                "metrics of pods cannot be read: %s; is a metrics server installed? "
                                "kubectl top pods",
                                glance->metrics_error.message);
+    }
+    if (glance->measured == TD_TIME_NONE && glance->is_measured_ahead) {
+        return TD_STR(
+            "all metrics of pods bear times in the future, so their age is not known; set "
+            "the clocks of the nodes");
     }
     if (glance->measured == TD_TIME_NONE) {
         return TD_STR("there are no metrics of pods; is a metrics server installed? kubectl top "

@@ -69,20 +69,21 @@ static void loop_sample(void *context, const struct td_pod_measure *measure)
     if (!pod) {
         return;
     }
-    if (measure->time > loop->last_metrics) {
-        loop->last_metrics = measure->time;
+    bool is_new = false;
+    if (!recommend_is_of_another(loop, measure->namespace, measure->pod, measure->time)) {
+        if (measure->has_cpu) {
+            is_new = td_recommender_sample(loop->model, pod, measure->container, TD_LEARN_CPU,
+                                           measure->time, measure->cpu_milli, now) == TD_FEED_TAKEN;
+        }
+        if (measure->has_memory) {
+            (void)td_recommender_sample(loop->model, pod, measure->container, TD_LEARN_MEMORY,
+                                        measure->time, measure->memory_bytes, now);
+        }
     }
-    if (recommend_is_of_another(loop, measure->namespace, measure->pod, measure->time)) {
-        return;
-    }
-    if (measure->has_cpu) {
-        (void)td_recommender_sample(loop->model, pod, measure->container, TD_LEARN_CPU,
-                                    measure->time, measure->cpu_milli, now);
-    }
-    if (measure->has_memory) {
-        (void)td_recommender_sample(loop->model, pod, measure->container, TD_LEARN_MEMORY,
-                                    measure->time, measure->memory_bytes, now);
-    }
+    /* A time in the future, of a fast clock, says nothing about the age of the metrics; that it was
+     * not read before does. */
+    td_time time = measure->time <= now ? measure->time : is_new ? now : 0;
+    loop->last_metrics = time > loop->last_metrics ? time : loop->last_metrics;
 }
 
 static void loop_measured(void *context, int code, const struct td_error *err)

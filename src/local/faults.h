@@ -7,9 +7,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/clock.h"
+
 struct td_faults {
-    bool is_metrics_gap;    /* the three metrics APIs answer 503 */
-    bool are_webhooks_down; /* connections to webhooks are refused */
-    double api_error_share; /* of requests through the API that fail with 500, 0 to 1 */
-    uint64_t draws;         /* random numbers that were taken for it */
+    bool is_metrics_gap;        /* the three metrics APIs answer 503 */
+    td_duration measures_ahead; /* by which clocks of nodes are fast; slow when negative */
+    bool are_webhooks_down;     /* connections to webhooks are refused */
+    double api_error_share;     /* of requests through the API that fail with 500, 0 to 1 */
+    uint64_t draws;             /* random numbers that were taken for it */
 };

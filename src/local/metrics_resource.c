@@ -10,6 +10,7 @@
 #include "kube/quantity.h"
 #include "kube/selector.h"
 #include "local/engine.h"
+#include "local/faults.h"
 #include "local/metrics.h"
 #include "local/store.h"
 
@@ -68,7 +69,9 @@ static struct td_json *metrics_head(struct td_api_call *call, const char *kind,
     }
     td_json_set_str(arena, metadata, TD_STR("creationTimestamp"),
                     td_metrics_time(arena, td_metrics_now(call)));
-    td_json_set_str(arena, head, TD_STR("timestamp"), td_metrics_time(arena, use->at));
+    const struct td_faults *faults = call->api->faults;
+    td_duration ahead = faults ? faults->measures_ahead : 0;
+    td_json_set_str(arena, head, TD_STR("timestamp"), td_metrics_time(arena, use->at + ahead));
     td_json_set_str(arena, head, TD_STR("window"),
                     td_arena_copy_str(arena, (td_str){.ptr = window, .len = len}));
     return head;

@@ -91,6 +91,28 @@ static void test_a_restart_in_the_outage(void **state)
     stale_end(&n);
 }
 
+/* A clock that was an hour fast at one read does not make two hours old metrics look new, nor keep
+ * new ones out when they are back. */
+static void test_a_fast_clock_hides_nothing(void **state)
+{
+    (void)state;
+    struct never_bed n;
+    stale_begin(&n);
+    n.faults.measures_ahead = TD_HOUR;
+    control_bed_run(&n.c, 2 * TD_MINUTE);
+    n.faults.measures_ahead = -2 * TD_HOUR;
+    control_bed_run(&n.c, 6 * TD_MINUTE);
+    n.evictions = 0;
+    stale_want_more(&n);
+    never_assert_begins(never_condition(&n, VPAS "/web", STALE), "True/NoRecentMetrics: its pods "
+                                                                 "were last measured at 20");
+    control_bed_run(&n.c, 30 * TD_MINUTE);
+    assert_int_equal(n.evictions, 0);
+    assert_true(never_counts(&n, "\ntandem_recommender_stale_vpas 1\n"));
+    n.faults.measures_ahead = 0;
+    stale_end(&n);
+}
+
 /* Who never saw metrics recommends nothing, and says what is missing. */
 static void test_no_metrics_at_all(void **state)
 {
@@ -115,6 +137,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_an_outage_is_said_and_nobody_is_evicted),
         cmocka_unit_test(test_a_restart_in_the_outage),
+        cmocka_unit_test(test_a_fast_clock_hides_nothing),
         cmocka_unit_test(test_no_metrics_at_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

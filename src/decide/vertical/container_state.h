@@ -13,7 +13,8 @@
 #define TD_CONTAINER_TIME_NONE INT64_MIN /* a time that was not seen yet */
 
 struct td_container_state {
-    td_time last_cpu;    /* of the last accepted CPU sample, or TD_CONTAINER_TIME_NONE */
+    td_time last_cpu;    /* of the last accepted CPU sample, or TD_CONTAINER_TIME_NONE; as the node
+                          * told it, maybe in the future */
     td_time last_memory; /* of the last memory sample or OOM, likewise */
     td_time window_end;  /* of the memory window in progress, likewise */
     int64_t memory_peak; /* bytes; of this window, samples only */

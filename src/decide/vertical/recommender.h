@@ -69,7 +69,8 @@ enum td_feed {
     TD_FEED_OOM_TOO_OLD,
 };
 
-/* One measurement. A resource that the metrics do not have is no call. */
+/* One measurement, whose time may be in the future: then it counts as of now, and once. A resource
+ * that the metrics do not have is no call. */
 enum td_feed td_recommender_sample(struct td_recommender *recommender, struct td_tracked_pod *pod,
                                    td_str container, enum td_learn_resource resource, td_time time,
                                    int64_t amount, td_time now);

@@ -10,11 +10,71 @@ static const struct td_estimator *own_estimator(const struct td_group *group,
     return owner && slot->estimator_state ? owner->estimator : NULL;
 }
 
+/* ---- Clocks ----
+ *
+ * Measurements bear the time of their node, whose clock may be fast. One from the future counts at
+ * the time when it was read, and once: told again, it is as old as it was then. When the clock of
+ * the node was set right, what it measures is taken although the last one seems newer. Upstream
+ * believes every clock.
+ */
+
+static td_time earlier(td_time a, td_time b)
+{
+    return a < b ? a : b;
+}
+
+/* False: it was read before. Otherwise *last is what the step may compare with. */
+static bool clock_judges(td_time *last, td_time time, td_time now)
+{
+    if (*last == TD_CONTAINER_TIME_NONE || (*last <= now && time <= now)) {
+        return true; /* the step judges */
+    }
+    if (time > now && time <= *last) {
+        return false;
+    }
+    *last = TD_CONTAINER_TIME_NONE;
+    return true;
+}
+
+/* ---- Samples ---- */
+
+static bool sample_cpu(struct td_recommender *recommender, const struct td_estimator *estimator,
+                       struct td_slot *slot, struct td_tracked_container *tracked, td_time at,
+                       int64_t milli)
+{
+    if (!td_container_cpu(&tracked->state, at, milli)) {
+        return false;
+    }
+    td_aggregate_add_cpu(&slot->aggregate, &recommender->config, at, milli);
+    if (estimator) {
+        estimator->add_cpu(slot->estimator_state, at, milli, tracked->cpu_limit_milli);
+    }
+    return true;
+}
+
+static bool sample_memory(struct td_recommender *recommender, const struct td_estimator *estimator,
+                          struct td_slot *slot, struct td_tracked_container *tracked, td_time at,
+                          int64_t bytes)
+{
+    struct td_oom_rule rule = td_learn_rule(&slot->aggregate.policy, &recommender->config);
+    struct td_peak_change change = td_container_memory(&tracked->state, &rule, at, bytes);
+    if (!change.is_accepted) {
+        return false;
+    }
+    if (change.has_add) {
+        td_aggregate_apply(&slot->aggregate, &recommender->config, &change);
+    }
+    if (estimator) {
+        estimator->add_memory(slot->estimator_state, at, bytes);
+    }
+    return true;
+}
+
 enum td_feed td_recommender_sample(struct td_recommender *recommender, struct td_tracked_pod *pod,
                                    td_str container, enum td_learn_resource resource, td_time time,
                                    int64_t amount, td_time now)
 {
-    const struct td_vertical_config *config = &recommender->config;
+    bool is_exact = recommender->config.is_upstream_exact;
     struct td_tracked_container *tracked = td_pod_container(recommender, pod, container);
     if (!tracked) {
         return TD_FEED_NO_CONTAINER;
@@ -24,36 +84,28 @@ enum td_feed td_recommender_sample(struct td_recommender *recommender, struct td
         return TD_FEED_UNMANAGED;
     }
     const struct td_estimator *estimator = own_estimator(pod->group, slot);
-    if (resource == TD_LEARN_CPU) {
-        if (!td_container_cpu(&tracked->state, time, amount)) {
-            return TD_FEED_DISCARDED;
-        }
-        td_aggregate_add_cpu(&slot->aggregate, config, time, amount);
-        if (estimator) {
-            estimator->add_cpu(slot->estimator_state, time, amount, tracked->cpu_limit_milli);
-        }
-    } else {
-        struct td_oom_rule rule = td_learn_rule(&slot->aggregate.policy, config);
-        struct td_peak_change change = td_container_memory(&tracked->state, &rule, time, amount);
-        if (!change.is_accepted) {
-            return TD_FEED_DISCARDED;
-        }
-        if (change.has_add) {
-            td_aggregate_apply(&slot->aggregate, config, &change);
-        }
-        if (estimator) {
-            estimator->add_memory(slot->estimator_state, time, amount);
-        }
-    }
-    tracked->was_measured = true;
-    return TD_FEED_TAKEN;
+    bool is_cpu = resource == TD_LEARN_CPU;
+    td_time *last = is_cpu ? &tracked->state.last_cpu : &tracked->state.last_memory;
+    td_time before = *last;
+    td_time at = is_exact ? time : earlier(time, now);
+    bool is_taken = is_exact || clock_judges(last, time, now);
+    is_taken =
+        is_taken && (is_cpu ? sample_cpu(recommender, estimator, slot, tracked, at, amount)
+                            : sample_memory(recommender, estimator, slot, tracked, at, amount));
+    *last = is_taken ? time : before;
+    tracked->was_measured = tracked->was_measured || is_taken;
+    return is_taken ? TD_FEED_TAKEN : TD_FEED_DISCARDED;
 }
 
 static enum td_feed slot_oom(struct td_recommender *recommender, const struct td_group *group,
                              struct td_slot *slot, struct td_container_state *state, td_time time,
-                             int64_t requested_bytes)
+                             int64_t requested_bytes, td_time now)
 {
     const struct td_estimator *estimator = own_estimator(group, slot);
+    if (!recommender->config.is_upstream_exact) {
+        time = earlier(time, now);
+        state->last_memory = earlier(state->last_memory, now);
+    }
     if (estimator) {
         estimator->add_oom(slot->estimator_state, time, requested_bytes);
     }
@@ -83,7 +135,7 @@ enum td_feed td_recommender_oom(struct td_recommender *recommender, struct td_tr
     if (!slot) {
         return TD_FEED_UNMANAGED;
     }
-    return slot_oom(recommender, pod->group, slot, &tracked->state, time, requested_bytes);
+    return slot_oom(recommender, pod->group, slot, &tracked->state, time, requested_bytes, now);
 }
 
 enum td_feed td_recommender_ended(struct td_recommender *recommender, struct td_tracked_pod *pod,
@@ -105,7 +157,7 @@ enum td_feed td_recommender_ended(struct td_recommender *recommender, struct td_
     if (!is_oom) {
         return TD_FEED_TAKEN;
     }
-    return slot_oom(recommender, pod->group, slot, &tracked->state, finished, requested_bytes);
+    return slot_oom(recommender, pod->group, slot, &tracked->state, finished, requested_bytes, now);
 }
 
 enum td_feed td_recommender_oom_of(struct td_recommender *recommender,
@@ -121,7 +173,7 @@ enum td_feed td_recommender_oom_of(struct td_recommender *recommender,
     td_container_state_init(&state);
     struct td_slot *slot = td_group_slot(recommender, group, container, now);
     if (slot) {
-        fed = slot_oom(recommender, group, slot, &state, time, requested_bytes);
+        fed = slot_oom(recommender, group, slot, &state, time, requested_bytes, now);
     }
     td_group_free_if_unused(recommender, group);
     return fed;

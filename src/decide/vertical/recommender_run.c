@@ -466,6 +466,9 @@ int td_recommender_load(struct td_recommender *recommender, td_str namespace,
     slot->aggregate = loaded;
     td_vpa_apply_terms(recommender, vpa, slot);
     if (!recommender->config.is_upstream_exact) {
+        if (td_instant_before(td_time_to_instant(now), slot->aggregate.last_sample)) {
+            slot->aggregate.last_sample = td_time_to_instant(now); /* of a fast clock */
+        }
         load_oom(recommender, slot, checkpoint, annotations);
     }
     load_estimator(vpa, slot, annotations);

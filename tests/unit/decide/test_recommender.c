@@ -189,10 +189,11 @@ static void test_short_runs_are_counted(void **unused)
     (void)unused;
     stage_init(&stage);
     assert_int_equal(td_recommender_ended(stage.recommender, stage.pod, TD_STR("app"),
-                                          START + 10 * TD_SECOND, false, 0, START),
+                                          START + 10 * TD_SECOND, false, 0, START + 10 * TD_SECOND),
                      TD_FEED_TAKEN);
     assert_int_equal(td_recommender_ended(stage.recommender, stage.pod, TD_STR("app"),
-                                          START + 20 * TD_SECOND, true, 600 * MIB, START),
+                                          START + 20 * TD_SECOND, true, 600 * MIB,
+                                          START + 20 * TD_SECOND),
                      TD_FEED_TAKEN);
     struct td_vpa_status status = stage_status(&stage, START + TD_MINUTE);
     assert_int_equal(status.accounts[0].short_runs, 2);
@@ -224,7 +225,7 @@ static void test_oom_bump_stops_at_max_allowed(void **unused)
     most.quantity = td_quantity_new(2000 * MIB, TD_QUANTITY_BINARY_SI);
     stage_link(&stage, "app=a", START);
     assert_int_equal(td_recommender_oom(stage.recommender, stage.pod, TD_STR("app"),
-                                        START + 7 * TD_HOUR, 600 * MIB, START),
+                                        START + 7 * TD_HOUR, 600 * MIB, START + 7 * TD_HOUR),
                      TD_FEED_TAKEN);
     assert_int_equal(stage_status(&stage, START + 8 * TD_HOUR).condition_count, 1);
     stage_done(&stage);
@@ -309,6 +310,77 @@ static void test_rollouts_do_not_grow_the_model(void **unused)
     stage_done(&stage);
 }
 
+static td_time newest(const struct stage *stage)
+{
+    return td_recommender_measured(stage->recommender, TD_STR("ns"), TD_STR("v")).newest;
+}
+
+/* A measurement from the future counts once, as of when it was read; those of a clock that was set
+ * right count again. */
+static void test_measurements_from_the_future_count_as_of_now(void **unused)
+{
+    (void)unused;
+    static const struct {
+        td_duration told; /* minutes after START */
+        td_duration now;
+        enum td_feed fed;
+        td_duration newest;
+    } rows[] = {
+        {1, 2, TD_FEED_TAKEN, 1},
+        {60, 3, TD_FEED_TAKEN, 3},
+        {60, 4, TD_FEED_DISCARDED, 3}, /* told again: no younger than before */
+        {59, 5, TD_FEED_DISCARDED, 3},
+        {61, 6, TD_FEED_TAKEN, 6},
+        {7, 7, TD_FEED_TAKEN, 7}, /* the clock was set right */
+        {7, 8, TD_FEED_DISCARDED, 7},
+        {9, 9, TD_FEED_TAKEN, 9},
+        {100, 30, TD_FEED_TAKEN, 30},
+        {100, 200, TD_FEED_DISCARDED, 30}, /* told again when it is no longer the future */
+    };
+    struct stage stage;
+    stage_init(&stage);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        assert_int_equal(td_recommender_sample(stage.recommender, stage.pod, TD_STR("app"),
+                                               TD_LEARN_CPU, START + rows[i].told * TD_MINUTE, 500,
+                                               START + rows[i].now * TD_MINUTE),
+                         rows[i].fed);
+        assert_int_equal(newest(&stage), START + rows[i].newest * TD_MINUTE);
+    }
+    stage_done(&stage);
+}
+
+/* One of ten years ahead neither outweighs what was learnt before nor closes memory windows, and a
+ * checkpoint that bears such a time does not either. */
+static void test_a_far_future_does_not_outweigh_the_past(void **unused)
+{
+    (void)unused;
+    struct stage stage;
+    stage_init(&stage);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(memory_sample(&stage, START + i * 24 * TD_HOUR, 300 * MIB), TD_FEED_TAKEN);
+    }
+    int64_t before = memory_target(&stage, START + 50 * TD_HOUR);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(td_recommender_sample(stage.recommender, stage.pod, TD_STR("app"),
+                                               TD_LEARN_MEMORY, START + 87600 * TD_HOUR, MIB,
+                                               START + (73 + 24 * i) * TD_HOUR),
+                         i == 0 ? TD_FEED_TAKEN : TD_FEED_DISCARDED);
+    }
+    assert_int_equal(memory_target(&stage, START + 100 * TD_HOUR), before);
+    struct td_stored_checkpoint *stored;
+    size_t count;
+    assert_int_equal(td_recommender_store(stage.recommender, &stage.arena, TD_STR("ns"),
+                                          TD_STR("v"), START, &stored, &count, NULL),
+                     TD_OK);
+    assert_int_equal(count, 1);
+    stored[0].checkpoint.last_sample = td_time_to_instant(START + 1000 * TD_HOUR);
+    assert_int_equal(td_recommender_load(stage.recommender, TD_STR("ns"), &stored[0].checkpoint,
+                                         NULL, START + 100 * TD_HOUR, NULL),
+                     TD_OK);
+    assert_int_equal(newest(&stage), START + 100 * TD_HOUR);
+    stage_done(&stage);
+}
+
 /* Where nothing acts on it, the upper bound is not inflated on the first day. */
 static void test_upper_bound_is_not_inflated_for_display(void **unused)
 {
@@ -356,7 +428,7 @@ static void test_confidence_gates_application(void **unused)
     assert_true(td_confidence_allows(&status.accounts[0], 0.4));
     assert_false(td_confidence_allows(&status.accounts[0], 1));
     (void)td_recommender_oom(stage.recommender, stage.pod, TD_STR("app"), START + 12 * TD_HOUR,
-                             100 * MIB, START);
+                             100 * MIB, START + 12 * TD_HOUR);
     status = stage_status(&stage, START + 12 * TD_HOUR);
     assert_true(td_confidence_allows(&status.accounts[0], 1));
     td_auto_buf text;
@@ -529,6 +601,8 @@ int main(void)
         cmocka_unit_test(test_per_vpa_settings_do_not_stick),
         cmocka_unit_test(test_samples_follow_the_selector_of_the_moment),
         cmocka_unit_test(test_rollouts_do_not_grow_the_model),
+        cmocka_unit_test(test_measurements_from_the_future_count_as_of_now),
+        cmocka_unit_test(test_a_far_future_does_not_outweigh_the_past),
         cmocka_unit_test(test_upper_bound_is_not_inflated_for_display),
         cmocka_unit_test(test_confidence_gates_application),
         cmocka_unit_test(test_oom_annotation_round_trip),
