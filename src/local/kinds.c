@@ -335,3 +335,10 @@ bool td_kind_field(const struct td_resource *resource, td_str field, const struc
     *ret = kind_scalar_text(kind_at(object, path), rule ? rule->fallback : TD_STR_EMPTY);
     return true;
 }
+
+td_str td_kind_now(const struct td_kind_write *write)
+{
+    char text[TD_TIME_TEXT_BYTES];
+    size_t len = td_time_format(write->now, 0, text);
+    return td_arena_copy_str(write->arena, (td_str){.ptr = text, .len = len});
+}

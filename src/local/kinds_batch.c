@@ -1,4 +1,5 @@
 /* Jobs and the CronJobs that make them. */
+#include "api/pod_validate.h"
 #include "kube/names.h"
 #include "local/cron_text.h"
 #include "local/kinds_private.h"

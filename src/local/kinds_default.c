@@ -4,6 +4,7 @@
  * that a parent's rule (an update strategy that brings its parameters) comes before its children's.
  */
 #include "local/kinds_default.h"
+#include "api/pod_validate.h"
 
 #include "base/assert.h"
 #include "base/base64.h"

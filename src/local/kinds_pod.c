@@ -3,90 +3,6 @@
  * the quality of service class, and the fields that schedulers, kubelets and people select by.
  */
 #include "local/kinds_pod.h"
-#include "base/error.h"
-#include "kube/quantity.h"
-#include "local/kinds_private.h"
-
-/* What one side (requests or limits) of all containers says of one resource. */
-struct qos_sum {
-    struct td_quantity total;
-    bool is_complete; /* every container says something */
-};
-
-static bool qos_positive(struct td_arena *arena, const struct td_json *list, td_str name,
-                         struct td_quantity *ret)
-{
-    const struct td_json *value = td_kind_member(list, name);
-    return value && td_quantity_from_json(arena, value, ret, NULL) == TD_OK &&
-           td_quantity_sign(ret) > 0;
-}
-
-static const td_str qos_lists[] = {TD_STR_INIT("containers"), TD_STR_INIT("initContainers")};
-static const td_str qos_names[] = {TD_STR_INIT("cpu"), TD_STR_INIT("memory")};
-
-struct qos_state {
-    struct td_arena *arena;
-    bool has_any;
-    bool has_all_limits;
-    struct td_quantity sums[2][2]; /* by resource; requests, limits */
-    bool has_sum[2][2];
-};
-
-static void qos_add(struct qos_state *state, const struct td_json *resources)
-{
-    for (size_t r = 0; r < 2; r++) {
-        struct td_quantity values[2];
-        bool has[2] = {
-            qos_positive(state->arena, td_kind_member(resources, TD_STR("requests")), qos_names[r],
-                         &values[0]),
-            qos_positive(state->arena, td_kind_member(resources, TD_STR("limits")), qos_names[r],
-                         &values[1]),
-        };
-        for (size_t side = 0; side < 2; side++) {
-            if (has[side] && state->has_sum[r][side]) {
-                td_quantity_add(state->arena, &state->sums[r][side], &values[side]);
-            } else if (has[side]) {
-                state->sums[r][side] = values[side];
-                state->has_sum[r][side] = true;
-            }
-        }
-        state->has_any = state->has_any || has[0] || has[1];
-        state->has_all_limits = state->has_all_limits && has[1];
-    }
-}
-
-static td_str qos_class(const struct qos_state *state)
-{
-    if (!state->has_any) {
-        return TD_STR("BestEffort");
-    }
-    bool is_guaranteed = state->has_all_limits;
-    for (size_t r = 0; r < 2; r++) {
-        is_guaranteed = is_guaranteed && state->has_sum[r][0] == state->has_sum[r][1] &&
-                        (!state->has_sum[r][0] ||
-                         td_quantity_compare(&state->sums[r][0], &state->sums[r][1]) == 0);
-    }
-    return is_guaranteed ? TD_STR("Guaranteed") : TD_STR("Burstable");
-}
-
-/* Resources of the pod as a whole, where given, decide alone. */
-td_str td_pod_qos_class(struct td_arena *arena, const struct td_json *pod)
-{
-    const struct td_json *spec = td_kind_spec(pod);
-    struct qos_state state = {.arena = arena, .has_all_limits = true};
-    const struct td_json *own = td_kind_member(spec, TD_STR("resources"));
-    if (td_kind_member(own, TD_STR("requests")) || td_kind_member(own, TD_STR("limits"))) {
-        qos_add(&state, own);
-        return qos_class(&state);
-    }
-    for (size_t i = 0; i < sizeof(qos_lists) / sizeof(qos_lists[0]); i++) {
-        const struct td_json *item = td_kind_first(td_kind_member(spec, qos_lists[i]));
-        for (; item; item = item->next) {
-            qos_add(&state, td_kind_member(item, TD_STR("resources")));
-        }
-    }
-    return qos_class(&state);
-}
 
 /* A pod that is held back by scheduling gates says so from the start. */
 static void pod_add_gated_condition(struct td_kind_write *write, struct td_json *status)
@@ -225,6 +141,25 @@ static const struct td_kind_field_rule pod_fields[] = {
     {TD_STR_INIT("status.nominatedNodeName"), NULL, TD_STR_INIT("")},
 };
 
+static void pod_validate(const struct td_kind_write *write, struct td_field_errors *errors)
+{
+    struct td_field_path path = td_field_child(NULL, TD_STR("spec"));
+    const struct td_json *spec = td_kind_spec(write->object);
+    if (write->operation == TD_WRITE_STATUS) {
+        return;
+    }
+    if (write->operation == TD_WRITE_CREATE) {
+        td_pod_check_new(errors, &path, spec);
+        return;
+    }
+    td_pod_check_spec(errors, &path, spec);
+    if (write->operation == TD_WRITE_UPDATE) {
+        td_pod_check_update(write, errors);
+    } else if (write->operation == TD_WRITE_RESIZE) {
+        td_pod_check_resize(write, errors);
+    }
+}
+
 static void pod_template_validate(const struct td_kind_write *write, struct td_field_errors *errors)
 {
     struct td_field_path path = td_field_child(NULL, TD_STR("template"));
@@ -236,7 +171,7 @@ const struct td_kind_rules td_kind_pod_rules[] = {
         .group = TD_STR_INIT(""),
         .kind = TD_STR_INIT("Pod"),
         .prepare = pod_prepare,
-        .validate = td_pod_validate,
+        .validate = pod_validate,
         .fields = pod_fields,
         .field_count = sizeof(pod_fields) / sizeof(pod_fields[0]),
     },

@@ -2,6 +2,7 @@
  * Kinds that run copies of a template: what their selector, strategy and numbers must look like,
  * and what may no longer change once they exist.
  */
+#include "api/pod_validate.h"
 #include "kube/names.h"
 #include "kube/selector.h"
 #include "local/kinds_private.h"

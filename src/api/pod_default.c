@@ -1,7 +1,8 @@
 /* Defaults of pods, their containers and volumes that depend on other members. */
+#include "api/object_check.h"
+#include "api/pod_validate.h"
 #include "base/error.h"
 #include "kube/podresources.h"
-#include "local/kinds_default.h"
 
 /* The tag of an image name: behind the last colon, unless that belongs to a registry's port; a
  * digest is not a tag. Without tag and digest it is "latest". */

@@ -1,5 +1,5 @@
 /* Probes and lifecycle handlers. */
-#include "local/kinds_pod.h"
+#include "api/pod_private.h"
 
 struct handler_kind {
     td_str name;

@@ -1,9 +1,9 @@
 /* Requests and limits of containers and of pods as a whole. */
+#include "api/pod_private.h"
 #include "base/error.h"
 #include "kube/names.h"
 #include "kube/podresources.h"
 #include "kube/quantity.h"
-#include "local/kinds_pod.h"
 
 #define MILLI 1000
 

@@ -1,4 +1,5 @@
-/* Helpers that the files of the kinds share. */
+#include "api/object_check.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -7,7 +8,6 @@
 #include "kube/names.h"
 #include "kube/quote.h"
 #include "kube/selector.h"
-#include "local/kinds_private.h"
 
 #define KIND_DETAIL_BYTES 1024 /* of a formatted detail; longer ones are cut */
 
@@ -39,13 +39,6 @@ void td_kind_take(struct td_arena *arena, struct td_json *to, const struct td_js
     } else {
         (void)td_json_remove(to, key); /* may be absent */
     }
-}
-
-td_str td_kind_now(const struct td_kind_write *write)
-{
-    char text[TD_TIME_TEXT_BYTES];
-    size_t len = td_time_format(write->now, 0, text);
-    return td_arena_copy_str(write->arena, (td_str){.ptr = text, .len = len});
 }
 
 struct td_field_path td_kind_key(const struct td_field_path *parent, td_str key)

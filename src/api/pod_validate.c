@@ -1,6 +1,6 @@
 /* The rules of a pod's spec, of a pod or of a template. */
+#include "api/pod_private.h"
 #include "kube/names.h"
-#include "local/kinds_pod.h"
 
 static td_str quoted(struct td_arena *arena, td_str value)
 {
@@ -282,7 +282,7 @@ static void check_policies(struct td_field_errors *errors, const struct td_field
     }
 }
 
-static void check_spec(struct td_field_errors *errors, const struct td_field_path *path,
+void td_pod_check_spec(struct td_field_errors *errors, const struct td_field_path *path,
                        const struct td_json *spec)
 {
     struct td_pod_check check = {
@@ -329,7 +329,7 @@ void td_pod_check_template(struct td_field_errors *errors, const struct td_field
     td_kind_check_annotations(errors, &annotations,
                               td_kind_member(metadata, TD_STR("annotations")));
     struct td_field_path spec_path = td_field_child(path, TD_STR("spec"));
-    check_spec(errors, &spec_path, spec);
+    td_pod_check_spec(errors, &spec_path, spec);
     const struct td_json *ephemeral = td_kind_member(spec, TD_STR("ephemeralContainers"));
     if (ephemeral && ephemeral->count > 0) {
         struct td_field_path place = td_field_child(&spec_path, TD_STR("ephemeralContainers"));
@@ -355,25 +355,15 @@ static void check_images(struct td_field_errors *errors, const struct td_field_p
     }
 }
 
-void td_pod_validate(const struct td_kind_write *write, struct td_field_errors *errors)
+void td_pod_check_new(struct td_field_errors *errors, const struct td_field_path *path,
+                      const struct td_json *spec)
 {
-    struct td_field_path path = td_field_child(NULL, TD_STR("spec"));
-    const struct td_json *spec = td_kind_spec(write->object);
-    if (write->operation == TD_WRITE_STATUS) {
-        return;
-    }
-    check_spec(errors, &path, spec);
-    if (write->operation == TD_WRITE_CREATE) {
-        check_images(errors, &path, spec, TD_STR("containers"));
-        check_images(errors, &path, spec, TD_STR("initContainers"));
-        const struct td_json *ephemeral = td_kind_member(spec, TD_STR("ephemeralContainers"));
-        if (ephemeral && ephemeral->count > 0) {
-            struct td_field_path place = td_field_child(&path, TD_STR("ephemeralContainers"));
-            td_field_forbidden(errors, &place, "cannot be set on create");
-        }
-    } else if (write->operation == TD_WRITE_UPDATE) {
-        td_pod_check_update(write, errors);
-    } else if (write->operation == TD_WRITE_RESIZE) {
-        td_pod_check_resize(write, errors);
+    td_pod_check_spec(errors, path, spec);
+    check_images(errors, path, spec, TD_STR("containers"));
+    check_images(errors, path, spec, TD_STR("initContainers"));
+    const struct td_json *ephemeral = td_kind_member(spec, TD_STR("ephemeralContainers"));
+    if (ephemeral && ephemeral->count > 0) {
+        struct td_field_path place = td_field_child(path, TD_STR("ephemeralContainers"));
+        td_field_forbidden(errors, &place, "cannot be set on create");
     }
 }

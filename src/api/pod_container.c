@@ -1,6 +1,6 @@
 /* The rules of one container. */
+#include "api/pod_private.h"
 #include "kube/names.h"
-#include "local/kinds_pod.h"
 
 static const td_str sources_of_value[] = {
     TD_STR_INIT("fieldRef"),     TD_STR_INIT("resourceFieldRef"), TD_STR_INIT("configMapKeyRef"),
