@@ -66,12 +66,18 @@ static const struct keep keep_workload_status[] = {
 static const struct keep keep_workload[] = {
     {"metadata", keep_meta}, {"spec", keep_workload_spec}, {"status", keep_workload_status}, {0}};
 
-/* There are many of them, and nobody asks for their template. */
+/* Most are old ReplicaSets and finished Jobs, whose template makes no pods any more. */
 static const struct keep keep_child_spec[] = {{"replicas", NULL}, {"selector", NULL}, {0}};
 static const struct keep keep_child_meta[] = {
     {"name", NULL}, {"namespace", NULL}, {"uid", NULL}, {"ownerReferences", NULL}, {0}};
 static const struct keep keep_child[] = {
     {"metadata", keep_child_meta}, {"spec", keep_child_spec}, {0}};
+
+/* A ReplicaSet that has pods: what they are made from. */
+static const struct keep keep_live_child_spec[] = {
+    {"replicas", NULL}, {"selector", NULL}, {"template", keep_template}, {0}};
+static const struct keep keep_live_child[] = {
+    {"metadata", keep_child_meta}, {"spec", keep_live_child_spec}, {0}};
 
 static const struct keep keep_cron_inner[] = {{"template", keep_template}, {0}};
 static const struct keep keep_cron_job[] = {{"spec", keep_cron_inner}, {0}};
@@ -175,7 +181,11 @@ static void keep_conditions(struct td_arena *arena, struct td_json *status)
 struct td_json *td_sight_keep(struct td_arena *arena, enum td_sight_kind kind,
                               const struct td_json *object)
 {
-    struct td_json *kept = keep_cut(arena, object, keep_of(kind), 0);
+    const struct td_json *spec = td_json_get(object, TD_STR("spec"));
+    bool is_live_set =
+        kind == TD_SIGHT_REPLICA_SETS && td_json_get_int64(spec, TD_STR("replicas"), 1) > 0;
+    struct td_json *kept =
+        keep_cut(arena, object, is_live_set ? keep_live_child : keep_of(kind), 0);
     if (kind == TD_SIGHT_PODS) {
         struct td_json *metadata = td_json_get(kept, TD_STR("metadata"));
         struct td_json *status = td_json_get(kept, TD_STR("status"));

@@ -29,7 +29,7 @@ size_t update_gather_vpas(const struct td_sight *sight, struct td_arena *arena, 
     return count;
 }
 
-size_t update_gather_pods(const struct td_sight *sight, struct td_arena *arena, td_str namespace,
+size_t update_gather_pods(struct td_sight *sight, struct td_arena *arena, td_str namespace,
                           const struct td_vertical_pod **ret)
 {
     size_t count = 0;
@@ -39,13 +39,12 @@ size_t update_gather_pods(const struct td_sight *sight, struct td_arena *arena, 
     }
     struct td_vertical_pod *pods = td_arena_array(arena, struct td_vertical_pod, count + 1);
     count = 0;
+    struct update_decoder decoder = {.sight = sight, .arena = arena};
     while ((pod = td_sight_next_pod(sight, namespace, pod))) {
-        struct td_json *tree;
         bool is_over = td_str_equal(pod->phase, TD_STR("Succeeded")) ||
                        td_str_equal(pod->phase, TD_STR("Failed"));
         if (pod->node.len > 0 && !is_over &&
-            td_sight_tree(arena, &pod->object, &tree, NULL) == TD_OK &&
-            td_vertical_pod_decode(arena, tree, &pods[count], NULL) == TD_OK) {
+            update_decode_pod(&decoder, &pod->object, &pods[count])) {
             count++;
         }
     }

@@ -116,7 +116,7 @@ void update_collect(struct td_update_loop *loop)
 /* ---- What is in one ---- */
 
 struct gather {
-    const struct td_sight *sight;
+    struct td_sight *sight;
     struct td_arena *arena;
     struct td_map seen; /* names of pods: selectors may overlap */
     struct {
@@ -175,12 +175,9 @@ static void gather_decode(const struct gather *gather, struct td_updater_input *
     struct td_vertical_pod *pods =
         td_arena_array(gather->arena, struct td_vertical_pod, gather->pods.count + 1);
     size_t count = 0;
+    struct update_decoder decoder = {.sight = gather->sight, .arena = gather->arena};
     for (size_t i = 0; i < gather->pods.count; i++) {
-        struct td_json *tree;
-        if (td_sight_tree(gather->arena, &gather->pods.items[i]->object, &tree, NULL) == TD_OK &&
-            td_vertical_pod_decode(gather->arena, tree, &pods[count], NULL) == TD_OK) {
-            count++;
-        }
+        count += update_decode_pod(&decoder, &gather->pods.items[i]->object, &pods[count]);
     }
     input->pods = pods;
     input->pod_count = count;

@@ -132,12 +132,24 @@ void update_held_done(struct update_part *part);
 /* At the end of the pass over a namespace. */
 void update_held_tell(struct td_update_loop *loop, struct update_part *part);
 
+/* ---- update_pods.c ---- */
+
+/* Decodes pods, one after another in one turn of the loop. */
+struct update_decoder {
+    struct td_sight *sight;
+    struct td_arena *arena;
+    const struct td_pod_template *found; /* private: the last template, of the sight */
+    struct td_pod_template copy;         /* private: it, in the arena */
+};
+bool update_decode_pod(struct update_decoder *decoder, const struct td_sight_object *object,
+                       struct td_vertical_pod *ret);
+
 /* ---- update_dry.c ---- */
 
 /* The VPAs of a namespace, and its pods that run on a node, decoded into the arena. */
 size_t update_gather_vpas(const struct td_sight *sight, struct td_arena *arena, td_str namespace,
                           const struct td_vpa *const **ret);
-size_t update_gather_pods(const struct td_sight *sight, struct td_arena *arena, td_str namespace,
+size_t update_gather_pods(struct td_sight *sight, struct td_arena *arena, td_str namespace,
                           const struct td_vertical_pod **ret);
 
 /* ---- update_parts.c ---- */

@@ -416,11 +416,8 @@ static const struct td_vertical_pod *unboost_decode(struct update_unboost *unboo
     const struct td_sight_pod *seen =
         td_cache_get(td_sight_cache(sight, TD_SIGHT_PODS), namespace, name);
     struct td_vertical_pod *pod = td_arena_new(&unboost->arena, struct td_vertical_pod);
-    struct td_json *tree;
-    return seen && td_sight_tree(&unboost->arena, &seen->object, &tree, NULL) == TD_OK &&
-                   td_vertical_pod_decode(&unboost->arena, tree, pod, NULL) == TD_OK
-               ? pod
-               : NULL;
+    struct update_decoder decoder = {.sight = sight, .arena = &unboost->arena};
+    return seen && update_decode_pod(&decoder, &seen->object, pod) ? pod : NULL;
 }
 
 /* One pod that is due: forgotten, put off, or made a task. */

@@ -87,6 +87,10 @@ int td_workload_decode(struct td_arena *arena, const struct td_json *object,
         td_json_is(replicas, TD_JSON_TYPE_NUMBER) && td_json_to_int64(replicas, &workload.replicas);
     workload.desired_scheduled = td_json_get_int64(td_json_get(object, TD_STR("status")),
                                                    TD_STR("desiredNumberScheduled"), 0);
+    bool is_cron_job = td_workload_kind_of(workload.kind) == TD_WORKLOAD_CRON_JOB;
+    workload.template = td_pod_template_decode(
+        arena,
+        td_json_get_path(object, is_cron_job ? "spec.jobTemplate.spec.template" : "spec.template"));
     *ret = workload;
     return TD_OK;
 }
@@ -111,6 +115,7 @@ struct td_workload td_workload_copy(struct td_arena *arena, const struct td_work
         owners[i].uid = td_arena_copy_str(arena, from->uid);
     }
     copy.owners = owners;
+    copy.template = td_pod_template_copy(arena, &workload->template);
     return copy;
 }
 
@@ -134,6 +139,20 @@ bool td_controller_of_pod(const struct td_meta *pod, struct td_controller *ret)
         }
     }
     return false;
+}
+
+const struct td_pod_template *td_template_of_pod(const struct td_workload_source *source,
+                                                 const struct td_meta *pod)
+{
+    struct td_controller owner;
+    if (!td_controller_of_pod(pod, &owner)) {
+        return NULL;
+    }
+    const struct td_workload *workload =
+        source->get_workload(source->context, owner.kind, owner.namespace, owner.name);
+    bool is_same = workload && (workload->uid.len == 0 || owner.uid.len == 0 ||
+                                td_str_equal(workload->uid, owner.uid));
+    return is_same && workload->template.is_set ? &workload->template : NULL;
 }
 
 bool td_controller_of(const struct td_owner_reference *owners, size_t count, td_str namespace,

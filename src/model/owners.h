@@ -16,6 +16,7 @@
 #include "base/str.h"
 #include "kube/meta.h"
 #include "kube/selector.h"
+#include "model/template.h"
 
 struct td_error;
 
@@ -45,7 +46,8 @@ struct td_workload {
     td_str selector_error;
     bool has_replicas; /* spec.replicas is there */
     int64_t replicas;
-    int64_t desired_scheduled; /* DaemonSet: status.desiredNumberScheduled */
+    int64_t desired_scheduled;       /* DaemonSet: status.desiredNumberScheduled */
+    struct td_pod_template template; /* may be unknown */
 };
 
 /* From an object; its kind decides how it is read. A selector that cannot be read is not an error
@@ -93,6 +95,11 @@ struct td_controller {
 bool td_controller_of_pod(const struct td_meta *pod, struct td_controller *ret);
 bool td_controller_of(const struct td_owner_reference *owners, size_t count, td_str namespace,
                       struct td_controller *ret);
+
+/* The template from which the pod's direct owner would make another in its place; NULL: not known.
+ * Borrowed from the source. */
+const struct td_pod_template *td_template_of_pod(const struct td_workload_source *source,
+                                                 const struct td_meta *pod);
 
 /* The topmost well-known or scalable controller from `start` upwards, itself included. *ret_found
  * is false when there is none. An object whose uid is not that of the reference counts as missing.

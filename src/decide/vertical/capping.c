@@ -88,8 +88,9 @@ static void cap_to_container_range(const struct cap *cap, struct td_resource_amo
         return;
     }
     const struct td_proportion proportion = {
-        .limit = td_resource_list_get(td_vertical_limits(cap->container), resource->name),
-        .request = td_resource_list_get(td_vertical_requests(cap->container), resource->name),
+        .limit = td_resource_list_get(td_vertical_origin_limits(cap->container), resource->name),
+        .request =
+            td_resource_list_get(td_vertical_origin_requests(cap->container), resource->name),
         .default_limit = td_resource_list_get(&cap->limits->default_limit, resource->name),
     };
     const struct td_quantity *min = td_resource_list_get(&cap->limits->min, resource->name);

@@ -16,8 +16,8 @@ static void change_limits(struct td_arena *arena, const struct td_changes_input 
     const struct td_limit_summary *limits = td_limit_summary_or_null(&input->limits->container);
     struct td_proportional_limits made = td_proportional_limits(
         arena,
-        &(struct td_original){.limits = td_vertical_limits(container),
-                              .requests = td_vertical_requests(container),
+        &(struct td_original){.limits = td_vertical_origin_limits(container),
+                              .requests = td_vertical_origin_requests(container),
                               .default_limits =
                                   limits && !input->is_pod_level ? &limits->default_limit : NULL},
         &change->requests);
@@ -49,8 +49,8 @@ static void change_present(struct td_arena *arena, const struct td_changes_input
             continue;
         }
         const struct td_proportion proportion = {
-            .limit = td_resource_list_get(td_vertical_limits(container), name),
-            .request = td_resource_list_get(td_vertical_requests(container), name),
+            .limit = td_resource_list_get(td_vertical_origin_limits(container), name),
+            .request = td_resource_list_get(td_vertical_origin_requests(container), name),
             .recommended = wanted,
         };
         struct td_proportional_limit limit = td_proportional_limit(name, &proportion);

@@ -360,3 +360,15 @@ bool td_vertical_is_behind(const struct td_vertical_pod *pod)
     }
     return false;
 }
+
+const struct td_resource_list *
+td_vertical_origin_requests(const struct td_vertical_container *container)
+{
+    return container->has_origin ? &container->origin_requests : td_vertical_requests(container);
+}
+
+const struct td_resource_list *
+td_vertical_origin_limits(const struct td_vertical_container *container)
+{
+    return container->has_origin ? &container->origin_limits : td_vertical_limits(container);
+}

@@ -31,6 +31,9 @@ struct td_vertical_container {
     struct td_resource_list status_limits;
     bool has_status_requests;
     bool has_status_limits;
+    bool has_origin; /* the owner's template is known (origin.h) */
+    struct td_resource_list origin_requests;
+    struct td_resource_list origin_limits;
     bool restarts_on_resize; /* some resizePolicy entry is RestartContainer */
     bool has_status;
     int32_t restart_count;
@@ -58,6 +61,9 @@ struct td_vertical_pod {
     bool has_pod_level; /* spec.resources has requests or limits */
     struct td_resource_list pod_requests;
     struct td_resource_list pod_limits;
+    struct td_resource_list origin_pod_requests; /* of the owner's template (origin.h); where a
+                                                    limit is not in the list, the pod's own count */
+    struct td_resource_list origin_pod_limits;
     struct td_resize_condition resize_pending;     /* PodResizePending */
     struct td_resize_condition resize_in_progress; /* PodResizeInProgress */
     bool is_pending_first; /* of the two conditions, Pending stands first in the list */
@@ -79,3 +85,10 @@ bool td_vertical_has_limits(const struct td_vertical_container *container);
 /* Does the kubelet report other amounts than the spec has? A resize is under way then, whether or
  * not a condition says so yet. */
 bool td_vertical_is_behind(const struct td_vertical_pod *pod);
+
+/* What new limits are in proportion to: the resources of the owner's template where they are known,
+ * else those above. */
+const struct td_resource_list *
+td_vertical_origin_requests(const struct td_vertical_container *container);
+const struct td_resource_list *
+td_vertical_origin_limits(const struct td_vertical_container *container);

@@ -105,8 +105,10 @@ static void pass_add_up(struct pass *pass, const struct td_quantity *default_lim
             pair->entry ? td_resource_list_get(entry_list(pair->entry, pass->value), pass->resource)
                         : request;
         const struct td_proportion proportion = {
-            .limit = td_resource_list_get(td_vertical_limits(pair->container), pass->resource),
-            .request = request,
+            .limit =
+                td_resource_list_get(td_vertical_origin_limits(pair->container), pass->resource),
+            .request =
+                td_resource_list_get(td_vertical_origin_requests(pair->container), pass->resource),
             .recommended = value,
             .default_limit = default_limit,
         };

@@ -120,11 +120,17 @@ static void set_limit(const struct stanza *stanza, td_str resource,
                       const struct td_quantity *request)
 {
     const struct td_limit_summary *limits = td_limit_summary_or_null(&stanza->input->limits->pod);
-    const struct td_proportion proportion = {
-        .limit = td_resource_list_get(&stanza->input->pod->pod_limits, resource),
+    const struct td_vertical_pod *pod = stanza->input->pod;
+    struct td_proportion proportion = {
+        .limit = td_resource_list_get(&pod->pod_limits, resource),
         .request = td_resource_list_get(&stanza->old_requests, resource),
         .recommended = request,
     };
+    const struct td_quantity *origin = td_resource_list_get(&pod->origin_pod_limits, resource);
+    if (proportion.limit && origin) {
+        proportion.limit = origin;
+        proportion.request = td_resource_list_get(&pod->origin_pod_requests, resource);
+    }
     if (!proportion.limit) {
         stanza_note(stanza, TD_STANZA_LIMIT_NOT_SET, resource, TD_STR_EMPTY);
         return;
