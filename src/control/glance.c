@@ -33,6 +33,23 @@ static void glance_end(struct td_glance *glance, int code, const struct td_error
     done(glance->context, code, err);
 }
 
+/* ---- What time it is there ---- */
+
+static void glance_set_clock(struct td_glance *glance, td_time date)
+{
+    struct td_clock *clock = td_loop_clock(glance->loop);
+    td_duration apart = date > 0 ? date - td_clock_wall(clock) : 0;
+    bool is_apart = apart > GLANCE_APART_MIN || apart < -GLANCE_APART_MIN;
+    if (clock->kind == TD_CLOCK_ACCELERATED && is_apart) {
+        clock->wall_start += apart;
+    }
+}
+
+static void glance_dated(void *context, const struct td_call_head *head)
+{
+    glance_set_clock(context, head->date);
+}
+
 /* ---- The webhook: is it registered, does its heart beat ---- */
 
 static td_time glance_lease_time(td_str body)
@@ -83,6 +100,7 @@ static void glance_hook_read(void *context, const struct td_client_reply *reply)
 {
     struct td_glance *glance = context;
     glance->call = NULL;
+    glance_set_clock(glance, reply->date); /* a fast cluster has moved on since it was measured */
     glance->has_hook = reply->code == TD_OK;
     glance->is_hook_known = reply->code == TD_OK || reply->code == TD_NOT_FOUND;
     const struct td_api_path path = {
@@ -125,10 +143,10 @@ td_str td_glance_hook_trouble(const struct td_glance *glance, struct td_arena *a
 static void glance_sample(void *context, const struct td_pod_measure *measure)
 {
     struct td_glance *glance = context;
-    if (measure->time > td_glance_now(glance)) {
-        glance->is_measured_ahead = true; /* a fast clock does not say how old the metrics are */
-    } else if (glance->measured == TD_TIME_NONE || measure->time > glance->measured) {
-        glance->measured = measure->time;
+    bool is_ahead = measure->time > td_glance_now(glance);
+    td_time *newest = is_ahead ? &glance->measured_ahead : &glance->measured;
+    if (*newest == TD_TIME_NONE || measure->time > *newest) {
+        *newest = measure->time;
     }
 }
 
@@ -159,16 +177,20 @@ td_str td_glance_metrics_trouble(const struct td_glance *glance, struct td_arena
                                "kubectl top pods",
                                glance->metrics_error.message);
     }
-    if (glance->measured == TD_TIME_NONE && glance->is_measured_ahead) {
+    /* A node's fast clock does not say how old the metrics are. */
+    td_time ahead = glance->measured_ahead;
+    td_time measured =
+        ahead != TD_TIME_NONE && ahead <= td_glance_now(glance) ? ahead : glance->measured;
+    if (measured == TD_TIME_NONE && ahead != TD_TIME_NONE) {
         return TD_STR(
             "all metrics of pods bear times in the future, so their age is not known; set "
             "the clocks of the nodes");
     }
-    if (glance->measured == TD_TIME_NONE) {
+    if (measured == TD_TIME_NONE) {
         return TD_STR("there are no metrics of pods; is a metrics server installed? kubectl top "
                       "pods");
     }
-    td_duration age = td_glance_now(glance) - glance->measured;
+    td_duration age = td_glance_now(glance) - measured;
     if (age <= GLANCE_STALE) {
         return TD_STR_EMPTY;
     }
@@ -304,19 +326,6 @@ static void glance_poll(struct td_timer *timer, void *context)
     }
 }
 
-/* ---- What time it is there ---- */
-
-static void glance_dated(void *context, const struct td_call_head *head)
-{
-    struct td_glance *glance = context;
-    struct td_clock *clock = td_loop_clock(glance->loop);
-    td_duration apart = head->date > 0 ? head->date - td_clock_wall(clock) : 0;
-    bool is_apart = apart > GLANCE_APART_MIN || apart < -GLANCE_APART_MIN;
-    if (clock->kind == TD_CLOCK_ACCELERATED && is_apart) {
-        clock->wall_start += apart;
-    }
-}
-
 static void glance_ignore(void *context, td_str bytes)
 {
     (void)context;
@@ -384,6 +393,7 @@ int td_glance_new(const struct td_glance_options *options, struct td_glance **re
                                              .transport = options->transport};
     glance->loop = options->loop;
     glance->measured = TD_TIME_NONE;
+    glance->measured_ahead = TD_TIME_NONE;
     glance->hook_renewed = TD_TIME_NONE;
     glance->patience = options->patience > 0 ? options->patience : GLANCE_PATIENCE;
     glance->namespace = td_text_copy(options->namespace);

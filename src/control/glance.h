@@ -48,7 +48,7 @@ struct td_glance {
     struct td_update_options update;
 
     td_time measured;              /* the newest metrics of pods; TD_TIME_NONE: there are none */
-    bool is_measured_ahead;        /* some bear a time in the future, and do not count as newest */
+    td_time measured_ahead;        /* the newest that were ahead of the clock when they were read */
     struct td_error metrics_error; /* why not; code TD_OK: they could be read */
     bool is_hook_known;            /* somebody registered a webhook for pods, or it is known that
                                       nobody did */

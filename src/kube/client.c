@@ -47,6 +47,7 @@ struct td_client_call {
     int status; /* of the head; 0 before */
     bool is_json;
     td_duration retry_after;
+    td_time date;
     struct td_buf warning;
     struct td_buf body;
     struct td_error trouble; /* of the last try */
@@ -248,6 +249,7 @@ static void call_head(void *context, const struct td_call_head *head)
     struct td_client_call *call = context;
     call->status = head->status;
     call->retry_after = head->retry_after;
+    call->date = head->date;
     call->is_json = td_str_equal(head->content_type, TD_STR("application/json"));
     (void)td_buf_append(&call->warning, head->warning); /* a long one is left out */
     if (call->is_stream && call_is_success(call) && call->events.head) {
@@ -272,6 +274,7 @@ static void call_clear(struct td_client_call *call)
     call->status = 0;
     call->is_json = false;
     call->retry_after = -1;
+    call->date = 0;
 }
 
 /* A stream is repeated only when the server names a time; how long to wait otherwise depends on
@@ -323,6 +326,7 @@ static void call_end(void *context, int code, const struct td_error *err)
         .is_cut = call->body.is_full,
         .body = td_buf_str(&call->body),
         .warning = td_buf_str(&call->warning),
+        .date = call->date,
     };
     td_auto_arena arena;
     td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);

@@ -61,6 +61,7 @@ struct td_client_reply {
         reason; /* of a Status answer: "AlreadyExists"; causes "DisruptionBudget", "NodeCapacity" */
     td_str body;         /* valid during the callback */
     td_str warning;      /* what the server warned about, or empty */
+    td_time date;        /* what time it is at the server; 0: not said */
     struct td_error err; /* one line: method, path and the server's message */
 };
 

@@ -125,6 +125,7 @@ void td_client_reply_read(struct td_arena *arena, const struct td_client_answer 
         .reason = TD_STR_EMPTY,
         .body = TD_STR_EMPTY,
         .warning = answer->warning,
+        .date = answer->date,
     };
     if (answer->code != TD_OK) {
         /* A refused connection is only of interest to whoever decides about another try. */

@@ -319,7 +319,7 @@ static const struct hostile_case query_cases[] = {
      .repeat = "&a=b",
      .count = 3000,
      .tail = " HTTP/1.1\r\nHost: x\r\n\r\n",
-     .status = 200},
+     .status = 400},
     {.name = "delete with options that are none",
      .bytes = HEAD("DELETE", MAPS "/victim") "Content-Type: application/json\r\n",
      BODY("[1,2]"),
