@@ -350,13 +350,13 @@ static bool run_tree(const struct list *list, struct found *found)
         return false;
     }
     const struct td_json *items = td_json_get(root, TD_STR("items"));
-    for (const struct td_json *item = items->first; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(items); item; item = item->next) {
         const struct td_json *metadata = td_json_get(item, TD_STR("metadata"));
         tree_add(metadata, TD_STR("namespace"), found);
         tree_add(metadata, TD_STR("name"), found);
         const struct td_json *spec = list->is_metrics ? item : td_json_get(item, TD_STR("spec"));
         const struct td_json *containers = td_json_get(spec, TD_STR("containers"));
-        for (const struct td_json *c = containers->first; c; c = c->next) {
+        for (const struct td_json *c = td_json_first_item(containers); c; c = c->next) {
             tree_add(c, TD_STR("name"), found);
             const struct td_json *amounts =
                 list->is_metrics

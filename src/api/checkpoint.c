@@ -76,7 +76,7 @@ static int checkpoint_weights(const struct td_json *weights, struct td_histogram
     if (weights->type != TD_JSON_TYPE_OBJECT) {
         return td_error_set(err, TD_INVALID, "bucketWeights: not an object");
     }
-    for (const struct td_json *item = weights->first; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_member(weights); item; item = item->next) {
         int64_t bucket = 0;
         if (!td_str_to_int64(item->key, &bucket)) {
             return td_error_set(err, TD_INVALID, "bucketWeights: '%.*s' is not a bucket",

@@ -53,7 +53,8 @@ static struct td_json *prune_object(struct td_arena *arena, const struct td_json
     struct td_json *made = td_json_new_object(arena);
     bool keeps_unknown = apply_flag(schema, TD_STR("x-kubernetes-preserve-unknown-fields"));
     made->line = object->line;
-    for (const struct td_json *member = object->first; member; member = member->next) {
+    for (const struct td_json *member = td_json_first_member(object); member;
+         member = member->next) {
         const struct td_json *known = apply_member(schema, member->key);
         struct td_json *kept = NULL;
         if (depth == 0 && apply_is_meta(member->key)) {
@@ -83,7 +84,7 @@ static struct td_json *prune_value(struct td_arena *arena, const struct td_json 
     const struct td_json *items = td_json_get(schema, TD_STR("items"));
     struct td_json *made = td_json_new_array(arena);
     made->line = value->line;
-    for (const struct td_json *item = value->first; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(value); item; item = item->next) {
         td_json_append(made, items ? prune_value(arena, items, item, depth + 1)
                                    : td_json_copy(arena, item, false));
     }
@@ -416,7 +417,7 @@ static void check_enum(const struct apply_place *place, const struct td_json *va
     }
     td_auto_buf detail;
     td_buf_init(&detail, TD_JSON_BYTES_MAX);
-    for (const struct td_json *item = list->first; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
         if (td_json_equal(item, value)) {
             return;
         }
@@ -433,7 +434,7 @@ static void check_value(const struct apply_place *place, const struct td_json *v
 static void check_required(const struct apply_place *place, const struct td_json *object)
 {
     const struct td_json *required = td_json_get(place->schema, TD_STR("required"));
-    for (const struct td_json *name = required ? required->first : NULL; name; name = name->next) {
+    for (const struct td_json *name = td_json_first_item(required); name; name = name->next) {
         if (!td_json_get(object, name->text)) {
             struct td_field_path path = td_field_child(place->path, name->text);
             td_field_required(place->errors, &path, "");
@@ -443,7 +444,8 @@ static void check_required(const struct apply_place *place, const struct td_json
 
 static void check_object(const struct apply_place *place, const struct td_json *object)
 {
-    for (const struct td_json *member = object->first; member; member = member->next) {
+    for (const struct td_json *member = td_json_first_member(object); member;
+         member = member->next) {
         const struct td_json *known = apply_member(place->schema, member->key);
         if (!known || (place->depth == 0 && apply_is_meta(member->key))) {
             continue;
@@ -459,7 +461,8 @@ static void check_list(const struct apply_place *place, const struct td_json *li
 {
     const struct td_json *items = td_json_get(place->schema, TD_STR("items"));
     size_t index = 0;
-    for (const struct td_json *item = items ? list->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = items ? td_json_first_item(list) : NULL; item;
+         item = item->next) {
         struct td_field_path path = td_field_item(place->path, index++);
         struct apply_place below = {items, &path, place->errors, place->depth + 1};
         check_value(&below, item);

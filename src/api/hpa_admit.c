@@ -50,7 +50,7 @@ static void admit_drop_gated(struct td_json *object, const struct td_json *old,
 static bool admit_has_bad_metric(struct td_arena *arena, const struct td_json *old)
 {
     const struct td_json *metrics = td_hpa_member(admit_spec(old), TD_STR("metrics"));
-    for (const struct td_json *item = metrics ? metrics->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(metrics); item; item = item->next) {
         const struct td_json *source = td_hpa_member(item, TD_STR("object"));
         const struct td_json *described = td_hpa_member(source, TD_STR("describedObject"));
         td_str type = td_json_get_str(item, TD_STR("type"), TD_STR_EMPTY);

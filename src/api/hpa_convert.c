@@ -172,7 +172,7 @@ static void convert_metrics_to_v1(struct td_arena *arena, struct td_json *object
     const struct td_json *metrics = td_hpa_member(spec, TD_STR("metrics"));
     struct td_json *others = td_json_new_array(arena);
     const struct td_json *percent = NULL;
-    for (const struct td_json *item = metrics ? metrics->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(metrics); item; item = item->next) {
         const struct td_json *resource;
         bool is_cpu = convert_is_cpu(item, &resource);
         const struct td_json *target = td_hpa_member(resource, TD_STR("target"));
@@ -219,7 +219,7 @@ static void convert_status_to_v1(struct td_arena *arena, struct td_json *object)
     struct td_json *status = td_json_ensure_object(arena, object, TD_STR("status"));
     const struct td_json *metrics = td_hpa_member(status, TD_STR("currentMetrics"));
     const struct td_json *percent = NULL; /* the last one counts here */
-    for (const struct td_json *item = metrics ? metrics->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(metrics); item; item = item->next) {
         const struct td_json *resource;
         bool is_cpu = convert_is_cpu(item, &resource);
         const struct td_json *current = td_hpa_member(resource, TD_STR("current"));

@@ -121,10 +121,10 @@ static int decode_metric(struct td_arena *arena, const struct td_json *metric,
 static int decode_metrics(struct td_arena *arena, const struct td_json *list, struct td_hpa *ret,
                           struct td_error *err)
 {
-    size_t count = td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->count : 0;
+    size_t count = td_json_item_count(list);
     struct td_hpa_metric *metrics = td_arena_array(arena, struct td_hpa_metric, count);
     size_t i = 0;
-    for (const struct td_json *item = count > 0 ? list->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
         int code = decode_metric(arena, item, &metrics[i++], err);
         if (code < 0) {
             return code;
@@ -180,10 +180,10 @@ static int decode_policy(const struct td_json *policy, td_str path, size_t index
 static int decode_policies(struct td_arena *arena, const struct td_json *list, td_str path,
                            struct td_hpa_rules *ret, struct td_error *err)
 {
-    size_t count = list ? list->count : 0;
+    size_t count = td_json_item_count(list);
     struct td_hpa_policy *policies = td_arena_array(arena, struct td_hpa_policy, count);
     size_t i = 0;
-    for (const struct td_json *item = list ? list->first : NULL; item; item = item->next, i++) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next, i++) {
         int code = decode_policy(item, path, i, &policies[i], err);
         if (code < 0) {
             return code;

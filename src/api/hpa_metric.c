@@ -187,7 +187,7 @@ struct td_json *td_hpa_metrics_to_v1(struct td_arena *arena, enum td_hpa_metric_
 {
     struct td_json *list = td_json_new_array(arena);
     const struct metric_kind *kinds = metric_kinds(part);
-    for (const struct td_json *item = metrics->first; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(metrics); item; item = item->next) {
         struct td_json *metric = td_json_new_object(arena);
         td_str type = td_json_get_str(item, TD_STR("type"), TD_STR_EMPTY);
         td_json_set(arena, metric, TD_STR("type"), td_json_new_string(arena, type));
@@ -214,7 +214,7 @@ static void behavior_put(struct td_arena *arena, struct td_json *to, td_str key,
 static struct td_json *behavior_policies(struct td_arena *arena, const struct td_json *policies)
 {
     struct td_json *list = td_json_new_array(arena);
-    for (const struct td_json *item = policies->first; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(policies); item; item = item->next) {
         struct td_json *policy = td_json_new_object(arena);
         behavior_put(arena, policy, TD_STR("Type"), td_json_get(item, TD_STR("type")));
         behavior_put(arena, policy, TD_STR("Value"), td_json_get(item, TD_STR("value")));
@@ -288,7 +288,8 @@ static struct td_json *fold_value(struct td_arena *arena, const struct td_schema
     td_assert(depth < TD_JSON_DEPTH_MAX);
     if (type->kind == TD_SCHEMA_OBJECT && value->type == TD_JSON_TYPE_OBJECT) {
         struct td_json *made = td_json_new_object(arena);
-        for (const struct td_json *member = value->first; member; member = member->next) {
+        for (const struct td_json *member = td_json_first_member(value); member;
+             member = member->next) {
             const struct td_schema_field *field = fold_field(type, member->key);
             if (field && member->type != TD_JSON_TYPE_NULL) {
                 td_json_set(arena, made, field->name,
@@ -299,7 +300,7 @@ static struct td_json *fold_value(struct td_arena *arena, const struct td_schema
     }
     if (type->kind == TD_SCHEMA_LIST && value->type == TD_JSON_TYPE_ARRAY) {
         struct td_json *made = td_json_new_array(arena);
-        for (const struct td_json *item = value->first; item; item = item->next) {
+        for (const struct td_json *item = td_json_first_item(value); item; item = item->next) {
             td_json_append(made, fold_value(arena, type->element, item, depth + 1));
         }
         return made;
@@ -375,8 +376,7 @@ struct td_json *td_hpa_metrics_from_text(struct td_arena *arena, enum td_hpa_met
     }
     struct td_json *made = td_json_new_array(arena);
     const struct metric_kind *kinds = metric_kinds(part);
-    bool is_list = list->type == TD_JSON_TYPE_ARRAY; /* null is an empty one */
-    for (const struct td_json *item = is_list ? list->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
         struct td_json *metric = td_json_new_object(arena);
         td_str type = td_json_get_str(item, TD_STR("type"), TD_STR_EMPTY);
         td_json_set(arena, metric, TD_STR("type"), td_json_new_string(arena, type));

@@ -332,7 +332,7 @@ static void validate_metrics(struct td_field_errors *errors, const struct td_fie
     const struct td_json *metrics = td_hpa_member(spec, TD_STR("metrics"));
     bool can_wake = false; /* from zero pods, only a metric that needs no pod can */
     size_t index = 0;
-    for (const struct td_json *item = metrics ? metrics->first : NULL; item;
+    for (const struct td_json *item = td_json_first_item(metrics); item;
          item = item->next, index++) {
         struct td_field_path place = td_field_item(&path, index);
         enum validate_source which = validate_metric(errors, &place, item, rules);
@@ -380,7 +380,8 @@ static void validate_policies(struct td_field_errors *errors,
         return;
     }
     size_t index = 0;
-    for (const struct td_json *item = policies->first; item; item = item->next, index++) {
+    for (const struct td_json *item = td_json_first_item(policies); item;
+         item = item->next, index++) {
         struct td_field_path place = td_field_item(&path, index);
         validate_policy(errors, &place, item);
     }

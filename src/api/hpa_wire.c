@@ -146,15 +146,7 @@ static void wire_object(struct td_arena *arena, const struct td_schema_type *typ
 static void wire_fill(struct td_arena *arena, const struct td_schema_type *type,
                       struct td_json *item)
 {
-    const struct td_json *zero = wire_zero(arena, type);
-    item->type = zero->type;
-    item->boolean = false;
-    if (zero->type == TD_JSON_TYPE_OBJECT) {
-        item->first = NULL;
-        item->last = NULL;
-    } else {
-        item->text = zero->text;
-    }
+    td_json_take(item, wire_zero(arena, type));
 }
 
 /* Bounded by the depth of the schema, which is finite for this kind; the tree's own depth is capped
@@ -167,7 +159,7 @@ static void wire_value(struct td_arena *arena, const struct td_schema_type *type
     if (type->kind == TD_SCHEMA_OBJECT && value->type == TD_JSON_TYPE_OBJECT) {
         wire_object(arena, type, value, depth);
     } else if (is_collection && value->type != TD_JSON_TYPE_NULL) {
-        for (struct td_json *item = value->first; item; item = item->next) {
+        for (struct td_json *item = td_json_first_child(value); item; item = item->next) {
             if (item->type == TD_JSON_TYPE_NULL) {
                 wire_fill(arena, type->element, item);
             }

@@ -299,7 +299,7 @@ static void parts_check_policy(struct td_hvpa_reader *reader, const struct td_js
     const struct td_json *list = td_hvpa_member(policy, TD_STR("controlledResources"));
     struct td_field_path parent = td_field_child(path, TD_STR("controlledResources"));
     size_t index = 0;
-    for (const struct td_json *item = list ? list->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
         struct td_field_path place = td_field_item(&parent, index++);
         bool is_known =
             td_json_is(item, TD_JSON_TYPE_STRING) &&
@@ -319,7 +319,7 @@ static void parts_check_policies(struct td_hvpa_reader *reader, const struct td_
     struct td_field_path parent = td_field_child(&part->inner, TD_STR("resourcePolicy"));
     struct td_field_path items = td_field_child(&parent, TD_STR("containerPolicies"));
     size_t index = 0;
-    for (const struct td_json *item = list ? list->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
         struct td_field_path path = td_field_item(&items, index);
         const struct td_container_policy *entry = &policy->containers[index++];
         parts_check_policy(reader, item, &path);

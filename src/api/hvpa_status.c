@@ -24,18 +24,13 @@ static td_str status_text(const struct td_json *object, td_str key)
     return td_json_get_str(object, key, TD_STR_EMPTY);
 }
 
-static const struct td_json *status_items(const struct td_json *list)
-{
-    return list ? list->first : NULL;
-}
-
 static struct td_hvpa_requests status_requests(struct td_arena *arena, const struct td_json *map)
 {
-    size_t count = map ? map->count : 0;
+    size_t count = td_json_member_count(map);
     struct td_hvpa_container_resources *made =
         td_arena_array(arena, struct td_hvpa_container_resources, count);
     size_t i = 0;
-    for (const struct td_json *item = status_items(map); item; item = item->next, i++) {
+    for (const struct td_json *item = td_json_first_member(map); item; item = item->next, i++) {
         made[i].container = item->key;
         const struct td_json *list = item->type == TD_JSON_TYPE_OBJECT ? item : NULL;
         (void)td_resource_list_decode(arena, list, &made[i].resources, NULL); /* quantities are */
@@ -53,11 +48,11 @@ static bool status_resources(struct td_arena *arena, const struct td_json *objec
 static struct td_recommendation status_containers(struct td_arena *arena,
                                                   const struct td_json *list)
 {
-    size_t count = list ? list->count : 0;
+    size_t count = td_json_item_count(list);
     struct td_container_recommendation *made =
         td_arena_array(arena, struct td_container_recommendation, count);
     size_t i = 0;
-    for (const struct td_json *item = status_items(list); item; item = item->next, i++) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next, i++) {
         struct td_container_recommendation *to = &made[i];
         to->container_name = status_text(item, TD_STR("name"));
         to->has_target = status_resources(arena, item, TD_STR("target"), &to->target);
@@ -110,10 +105,10 @@ static void status_read_decision(struct td_arena *arena, const struct td_json *d
 static void status_read_blocked(struct td_arena *arena, const struct td_json *list,
                                 struct td_hvpa_status *ret)
 {
-    size_t count = list ? list->count : 0;
+    size_t count = td_json_item_count(list);
     struct td_hvpa_blocked *made = td_arena_array(arena, struct td_hvpa_blocked, count);
     size_t i = 0;
-    for (const struct td_json *item = status_items(list); item; item = item->next, i++) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next, i++) {
         bool is_vertical = td_str_equal(status_text(item, TD_STR("axis")), TD_STR("vertical"));
         made[i] = (struct td_hvpa_blocked){
             .axis = is_vertical ? TD_HVPA_VERTICAL : TD_HVPA_HORIZONTAL,
@@ -130,10 +125,10 @@ static void status_read_blocked(struct td_arena *arena, const struct td_json *li
 static void status_read_emergency(struct td_arena *arena, const struct td_json *list,
                                   struct td_hvpa_status *ret)
 {
-    size_t count = list ? list->count : 0;
+    size_t count = td_json_item_count(list);
     struct td_hvpa_emergency *made = td_arena_array(arena, struct td_hvpa_emergency, count);
     size_t i = 0;
-    for (const struct td_json *item = status_items(list); item; item = item->next, i++) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next, i++) {
         made[i].container = status_text(item, TD_STR("container"));
         made[i].since = TD_INSTANT_ZERO;
         (void)status_time(item, TD_STR("since"), &made[i].since); /* without one: long ago */
@@ -146,10 +141,10 @@ static void status_read_emergency(struct td_arena *arena, const struct td_json *
 static void status_read_conditions(struct td_arena *arena, const struct td_json *list,
                                    struct td_hvpa_status *ret)
 {
-    size_t count = list ? list->count : 0;
+    size_t count = td_json_item_count(list);
     struct td_vpa_condition *made = td_arena_array(arena, struct td_vpa_condition, count);
     size_t i = 0;
-    for (const struct td_json *item = status_items(list); item; item = item->next, i++) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next, i++) {
         made[i] = (struct td_vpa_condition){
             .type = status_text(item, TD_STR("type")),
             .status = status_text(item, TD_STR("status")),

@@ -155,7 +155,8 @@ static void kind_check_requirement(struct td_field_errors *errors, const struct 
     td_kind_check_name_at(errors, &key, td_kind_text(requirement, TD_STR("key")),
                           td_name_check_qualified);
     size_t index = 0;
-    for (const struct td_json *item = td_kind_first(values); item; item = item->next, index++) {
+    for (const struct td_json *item = td_json_first_item(values); item;
+         item = item->next, index++) {
         struct td_field_path place = td_field_item(&values_path, index);
         td_kind_check_name_at(errors, &place, item->text, td_name_check_label_value);
     }
@@ -169,7 +170,7 @@ void td_kind_check_selector(struct td_field_errors *errors, const struct td_fiel
     const struct td_json *list = td_kind_member(selector, TD_STR("matchExpressions"));
     struct td_field_path expressions = td_field_child(path, TD_STR("matchExpressions"));
     size_t index = 0;
-    for (const struct td_json *item = td_kind_first(list); item; item = item->next, index++) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next, index++) {
         struct td_field_path place = td_field_item(&expressions, index);
         kind_check_requirement(errors, &place, item);
     }

@@ -28,14 +28,6 @@ static inline td_str td_kind_text(const struct td_json *object, td_str key)
     return td_json_get_str(object, key, TD_STR_EMPTY);
 }
 
-/* The first item of a list or member of an object; NULL for anything else. */
-static inline struct td_json *td_kind_first(const struct td_json *collection)
-{
-    bool has_items =
-        td_json_is(collection, TD_JSON_TYPE_ARRAY) || td_json_is(collection, TD_JSON_TYPE_OBJECT);
-    return has_items ? collection->first : NULL;
-}
-
 static inline struct td_json *td_kind_spec(const struct td_json *object)
 {
     return td_kind_member(object, TD_STR("spec"));

@@ -73,8 +73,7 @@ static void meta_check_owners(struct td_field_errors *errors, const struct td_fi
                               const struct td_json *owners)
 {
     size_t controllers = 0;
-    bool is_list = td_json_is(owners, TD_JSON_TYPE_ARRAY);
-    for (const struct td_json *owner = is_list ? owners->first : NULL; owner; owner = owner->next) {
+    for (const struct td_json *owner = td_json_first_item(owners); owner; owner = owner->next) {
         meta_check_owner(errors, path, owner);
         controllers += td_json_get_bool(owner, TD_STR("controller"), false);
     }
@@ -89,8 +88,7 @@ static void meta_check_finalizers(struct td_field_errors *errors, const struct t
 {
     bool has_orphan = false;
     bool has_foreground = false;
-    bool is_list = td_json_is(finalizers, TD_JSON_TYPE_ARRAY);
-    for (const struct td_json *item = is_list ? finalizers->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(finalizers); item; item = item->next) {
         td_str name = td_json_is(item, TD_JSON_TYPE_STRING) ? item->text : TD_STR_EMPTY;
         meta_check_name(errors, path, name, td_name_check_qualified);
         has_orphan = has_orphan || td_str_equal(name, TD_STR("orphan"));
@@ -106,8 +104,7 @@ static void meta_check_managed(struct td_field_errors *errors, const struct td_f
                                const struct td_json *entries)
 {
     size_t index = 0;
-    bool is_list = td_json_is(entries, TD_JSON_TYPE_ARRAY);
-    for (const struct td_json *entry = is_list ? entries->first : NULL; entry;
+    for (const struct td_json *entry = td_json_first_item(entries); entry;
          entry = entry->next, index++) {
         struct td_field_path place = td_field_item(path, index);
         td_str operation = meta_text(entry, TD_STR("operation"));
@@ -209,15 +206,13 @@ static void meta_check_new_finalizers(struct td_field_errors *errors,
 {
     const struct td_json *before = td_json_get(old, TD_STR("finalizers"));
     struct td_json *known = td_json_new_object(errors->arena);
-    bool is_list = td_json_is(before, TD_JSON_TYPE_ARRAY);
-    for (const struct td_json *item = is_list ? before->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(before); item; item = item->next) {
         if (td_json_is(item, TD_JSON_TYPE_STRING)) {
             td_json_set(errors->arena, known, item->text, td_json_new_null(errors->arena));
         }
     }
     const struct td_json *now = td_json_get(metadata, TD_STR("finalizers"));
-    is_list = td_json_is(now, TD_JSON_TYPE_ARRAY);
-    for (const struct td_json *item = is_list ? now->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(now); item; item = item->next) {
         if (td_json_is(item, TD_JSON_TYPE_STRING) && !td_json_get(known, item->text)) {
             struct td_field_path path = td_field_child(root, TD_STR("finalizers"));
             td_field_forbidden(errors, &path,

@@ -14,7 +14,7 @@ static void check_ports(struct td_field_errors *errors, const struct td_field_pa
     struct td_json *names = td_json_new_object(errors->arena);
     struct td_field_path path = td_field_child(parent, TD_STR("ports"));
     size_t index = 0;
-    const struct td_json *port = td_kind_first(td_kind_member(container, TD_STR("ports")));
+    const struct td_json *port = td_json_first_item(td_kind_member(container, TD_STR("ports")));
     for (; port; port = port->next, index++) {
         struct td_field_path place = td_field_item(&path, index);
         struct td_field_path name_path = td_field_child(&place, TD_STR("name"));
@@ -95,7 +95,7 @@ static void check_env(struct td_field_errors *errors, const struct td_field_path
 {
     struct td_field_path path = td_field_child(parent, TD_STR("env"));
     size_t index = 0;
-    const struct td_json *item = td_kind_first(td_kind_member(container, TD_STR("env")));
+    const struct td_json *item = td_json_first_item(td_kind_member(container, TD_STR("env")));
     for (; item; item = item->next, index++) {
         struct td_field_path place = td_field_item(&path, index);
         struct td_field_path name_path = td_field_child(&place, TD_STR("name"));
@@ -114,7 +114,7 @@ static void check_env_from(struct td_field_errors *errors, const struct td_field
 {
     struct td_field_path path = td_field_child(parent, TD_STR("envFrom"));
     size_t index = 0;
-    const struct td_json *item = td_kind_first(td_kind_member(container, TD_STR("envFrom")));
+    const struct td_json *item = td_json_first_item(td_kind_member(container, TD_STR("envFrom")));
     for (; item; item = item->next, index++) {
         struct td_field_path place = td_field_item(&path, index);
         td_str prefix = td_kind_text(item, TD_STR("prefix"));
@@ -141,7 +141,8 @@ static void check_mounts(struct td_pod_check *check, const struct td_field_path 
     struct td_json *paths = td_json_new_object(errors->arena);
     struct td_field_path path = td_field_child(parent, TD_STR("volumeMounts"));
     size_t index = 0;
-    const struct td_json *mount = td_kind_first(td_kind_member(container, TD_STR("volumeMounts")));
+    const struct td_json *mount =
+        td_json_first_item(td_kind_member(container, TD_STR("volumeMounts")));
     for (; mount; mount = mount->next, index++) {
         struct td_field_path place = td_field_item(&path, index);
         struct td_field_path name_path = td_field_child(&place, TD_STR("name"));
@@ -183,7 +184,8 @@ static void check_resize_policy(struct td_pod_check *check, const struct td_fiel
     struct td_json *seen = td_json_new_object(errors->arena);
     struct td_field_path path = td_field_child(parent, TD_STR("resizePolicy"));
     size_t index = 0;
-    const struct td_json *item = td_kind_first(td_kind_member(container, TD_STR("resizePolicy")));
+    const struct td_json *item =
+        td_json_first_item(td_kind_member(container, TD_STR("resizePolicy")));
     for (; item; item = item->next, index++) {
         td_str resource = td_kind_text(item, TD_STR("resourceName"));
         td_str restart = td_kind_text(item, TD_STR("restartPolicy"));

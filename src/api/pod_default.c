@@ -46,7 +46,8 @@ void td_default_container(struct td_arena *arena, struct td_json *container)
 void td_default_volume(struct td_arena *arena, struct td_json *volume)
 {
     bool has_source = false;
-    for (const struct td_json *member = td_kind_first(volume); member; member = member->next) {
+    for (const struct td_json *member = td_json_first_member(volume); member;
+         member = member->next) {
         has_source = has_source || !td_str_equal(member->key, TD_STR("name"));
     }
     if (!has_source) {
@@ -74,7 +75,7 @@ void td_default_pod_spec(struct td_arena *arena, struct td_json *spec)
 /* On the host's network a container's port is the host's. */
 static void default_host_ports(struct td_arena *arena, struct td_json *container)
 {
-    struct td_json *port = td_kind_first(td_kind_member(container, TD_STR("ports")));
+    struct td_json *port = td_json_first_item(td_kind_member(container, TD_STR("ports")));
     for (; port; port = port->next) {
         if (td_json_get_int64(port, TD_STR("hostPort"), 0) == 0) {
             td_json_set_int64(arena, port, TD_STR("hostPort"),
@@ -88,7 +89,7 @@ static void default_requests(struct td_arena *arena, struct td_json *container)
 {
     struct td_json *resources = td_kind_member(container, TD_STR("resources"));
     const struct td_json *limits = td_kind_member(resources, TD_STR("limits"));
-    for (const struct td_json *limit = td_kind_first(limits); limit; limit = limit->next) {
+    for (const struct td_json *limit = td_json_first_member(limits); limit; limit = limit->next) {
         struct td_json *requests = td_json_ensure_object(arena, resources, TD_STR("requests"));
         if (!td_json_get(requests, limit->key)) {
             td_json_set(arena, requests, limit->key, td_json_copy(arena, limit, false));
@@ -154,7 +155,7 @@ static void default_pod_requests(struct td_arena *arena, const struct td_json *p
             td_json_set(arena, requests, name, quantity_node(arena, &sum.items[i].quantity));
         }
     }
-    for (const struct td_json *limit = td_kind_first(limits); limit; limit = limit->next) {
+    for (const struct td_json *limit = td_json_first_member(limits); limit; limit = limit->next) {
         if (is_pod_level_resource(limit->key) && !td_json_get(requests, limit->key)) {
             td_json_set(arena, requests, limit->key, td_json_copy(arena, limit, false));
         }
@@ -167,7 +168,7 @@ void td_default_pod(struct td_arena *arena, struct td_json *pod)
     struct td_json *spec = td_json_ensure_object(arena, pod, TD_STR("spec"));
     bool is_on_host = td_json_get_bool(spec, TD_STR("hostNetwork"), false);
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
-        struct td_json *item = td_kind_first(td_kind_member(spec, lists[i]));
+        struct td_json *item = td_json_first_item(td_kind_member(spec, lists[i]));
         for (; item; item = item->next) {
             default_requests(arena, item);
             if (is_on_host) {

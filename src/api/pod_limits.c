@@ -8,18 +8,12 @@
 
 typedef void (*limits_fn)(const struct td_json *limit, td_str type, void *context);
 
-static const struct td_json *limits_first(const struct td_json *list)
-{
-    bool has_items = td_json_is(list, TD_JSON_TYPE_ARRAY) || td_json_is(list, TD_JSON_TYPE_OBJECT);
-    return has_items ? list->first : NULL;
-}
-
 /* Every limit of every LimitRange. */
 static void limits_each(const struct td_limit_objects *ranges, limits_fn fn, void *context)
 {
     for (size_t i = 0; i < ranges->count; i++) {
         const struct td_json *limit =
-            limits_first(td_json_get_path(ranges->items[i], "spec.limits"));
+            td_json_first_item(td_json_get_path(ranges->items[i], "spec.limits"));
         for (; limit; limit = limit->next) {
             fn(limit, td_json_get_str(limit, TD_STR("type"), TD_STR_EMPTY), context);
         }
@@ -36,7 +30,7 @@ struct limits_defaults {
 
 static void limits_collect(struct td_arena *arena, const struct td_json *from, struct td_json *into)
 {
-    for (const struct td_json *m = limits_first(from); m; m = m->next) {
+    for (const struct td_json *m = td_json_first_member(from); m; m = m->next) {
         if (!td_json_get(into, m->key)) {
             td_json_set(arena, into, m->key, td_json_copy(arena, m, false));
         }
@@ -58,7 +52,7 @@ static td_str limits_fill(struct td_arena *arena, struct td_json *resources, td_
                           const struct td_json *defaults)
 {
     td_str note = TD_STR_EMPTY;
-    for (const struct td_json *d = defaults->first; d; d = d->next) {
+    for (const struct td_json *d = td_json_first_member(defaults); d; d = d->next) {
         struct td_json *list = td_json_ensure_object(arena, resources, key);
         if (td_json_get(list, d->key)) {
             continue;
@@ -98,7 +92,7 @@ static td_str limits_apply_all(struct td_arena *arena, struct td_json *pod,
     td_str note = TD_STR_EMPTY;
     for (size_t i = 0; i < 2; i++) {
         struct td_json *list = td_json_get_path(pod, lists[i][0]);
-        struct td_json *c = td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->first : NULL;
+        struct td_json *c = td_json_first_item(list);
         for (; c; c = c->next) {
             td_str part = limits_apply(arena, c, lists[i][1], defaults);
             if (part.len > 0) {
@@ -143,7 +137,7 @@ struct limits_check {
 /* A sentence is said once, as in upstream's aggregates. */
 static void limits_problem(struct limits_check *check, td_str text)
 {
-    for (const struct td_json *said = check->said->first; said; said = said->next) {
+    for (const struct td_json *said = td_json_first_item(check->said); said; said = said->next) {
         if (td_str_equal(said->text, text)) {
             return;
         }
@@ -247,7 +241,7 @@ static void limits_check_lists(struct limits_check *check, const struct td_json 
     };
     for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
         const struct td_json *bounds = td_json_get(limit, td_str_from(rules[i].key));
-        for (const struct td_json *b = limits_first(bounds); b; b = b->next) {
+        for (const struct td_json *b = td_json_first_member(bounds); b; b = b->next) {
             struct limits_bound bound = {.type = type, .resource = b->key};
             struct limits_pair pair = {.request = td_resource_list_get(requests, b->key),
                                        .limit = td_resource_list_get(limits, b->key)};
@@ -262,7 +256,7 @@ static void limits_check_containers(struct limits_check *check, const struct td_
                                     const char *path)
 {
     const struct td_json *list = td_json_get_path(check->pod, path);
-    for (const struct td_json *c = limits_first(list); c; c = c->next) {
+    for (const struct td_json *c = td_json_first_item(list); c; c = c->next) {
         const struct td_json *resources = td_json_get(c, TD_STR("resources"));
         struct td_resource_list requests;
         struct td_resource_list limits;

@@ -71,7 +71,7 @@ td_str td_pod_qos_class(struct td_arena *arena, const struct td_json *pod)
         return qos_class(&state);
     }
     for (size_t i = 0; i < sizeof(qos_lists) / sizeof(qos_lists[0]); i++) {
-        const struct td_json *item = td_kind_first(td_kind_member(spec, qos_lists[i]));
+        const struct td_json *item = td_json_first_item(td_kind_member(spec, qos_lists[i]));
         for (; item; item = item->next) {
             qos_add(&state, td_kind_member(item, TD_STR("resources")));
         }

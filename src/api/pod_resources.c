@@ -67,7 +67,7 @@ static void check_quantity(struct td_field_errors *errors, const struct td_field
 static void check_list(struct td_field_errors *errors, const struct td_field_path *path,
                        const struct td_json *list, bool is_pod)
 {
-    for (const struct td_json *item = td_kind_first(list); item; item = item->next) {
+    for (const struct td_json *item = td_json_first_member(list); item; item = item->next) {
         struct td_field_path place = td_kind_key(path, item->key);
         struct td_quantity quantity;
         (void)check_resource_name(errors, &place, item->key, is_pod); /* the amount counts too */
@@ -123,13 +123,13 @@ void td_pod_check_resources(struct td_field_errors *errors, const struct td_fiel
     bool has_compute = false;
     const struct td_json *sides[] = {limits, requests};
     for (size_t i = 0; i < 2; i++) {
-        for (const struct td_json *item = td_kind_first(sides[i]); item; item = item->next) {
+        for (const struct td_json *item = td_json_first_member(sides[i]); item; item = item->next) {
             has_huge_pages = has_huge_pages || is_huge_pages(item->key);
             has_compute = has_compute || td_str_equal(item->key, TD_STR("cpu")) ||
                           td_str_equal(item->key, TD_STR("memory"));
         }
     }
-    for (const struct td_json *item = td_kind_first(requests); item; item = item->next) {
+    for (const struct td_json *item = td_json_first_member(requests); item; item = item->next) {
         check_request(errors, path, item, limits);
     }
     if (has_huge_pages && !has_compute) {
@@ -158,7 +158,7 @@ static void check_container_limits(struct td_field_errors *errors, const struct 
 {
     const struct td_json *own =
         td_kind_member(td_kind_member(container, TD_STR("resources")), TD_STR("limits"));
-    for (const struct td_json *item = td_kind_first(own); item; item = item->next) {
+    for (const struct td_json *item = td_json_first_member(own); item; item = item->next) {
         const struct td_json *limit = td_json_get(limits, item->key);
         struct td_quantity mine;
         struct td_quantity allowed;
@@ -190,7 +190,7 @@ void td_pod_check_consistency(struct td_field_errors *errors, const struct td_fi
         }
     }
     struct td_field_path containers = td_field_child(path, TD_STR("containers"));
-    const struct td_json *item = td_kind_first(td_kind_member(spec, TD_STR("containers")));
+    const struct td_json *item = td_json_first_item(td_kind_member(spec, TD_STR("containers")));
     for (size_t index = 0; item; item = item->next, index++) {
         struct td_field_path place = td_field_item(&containers, index);
         check_container_limits(errors, &place, td_kind_member(resources, TD_STR("limits")), item);

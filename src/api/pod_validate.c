@@ -58,7 +58,8 @@ static void check_volume(struct td_pod_check *check, const struct td_field_path 
 {
     size_t errors_before = check->errors->count;
     size_t sources = 0;
-    for (const struct td_json *member = td_kind_first(volume); member; member = member->next) {
+    for (const struct td_json *member = td_json_first_member(volume); member;
+         member = member->next) {
         if (td_str_equal(member->key, TD_STR("name"))) {
             continue;
         }
@@ -91,7 +92,7 @@ static void check_containers(struct td_pod_check *check, const struct td_field_p
     const struct td_json *containers = td_kind_member(spec, list);
     struct td_field_path path = td_field_child(spec_path, list);
     size_t index = 0;
-    const struct td_json *item = td_kind_first(containers);
+    const struct td_json *item = td_json_first_item(containers);
     if (!item && kind == TD_CONTAINER_REGULAR) {
         td_field_required(check->errors, &path, "");
     }
@@ -109,12 +110,12 @@ static void check_host_ports(struct td_field_errors *errors, const struct td_fie
     struct td_json *seen = td_json_new_object(errors->arena);
     struct td_field_path path = td_field_child(spec_path, TD_STR("containers"));
     size_t index = 0;
-    const struct td_json *item = td_kind_first(td_kind_member(spec, TD_STR("containers")));
+    const struct td_json *item = td_json_first_item(td_kind_member(spec, TD_STR("containers")));
     for (; item; item = item->next, index++) {
         struct td_field_path container = td_field_item(&path, index);
         struct td_field_path ports = td_field_child(&container, TD_STR("ports"));
         size_t at = 0;
-        const struct td_json *port = td_kind_first(td_kind_member(item, TD_STR("ports")));
+        const struct td_json *port = td_json_first_item(td_kind_member(item, TD_STR("ports")));
         for (; port; port = port->next, at++) {
             struct td_field_path place = td_field_item(&ports, at);
             struct td_field_path member = td_field_child(&place, TD_STR("hostPort"));
@@ -212,7 +213,7 @@ static void check_items(struct td_field_errors *errors, const struct td_field_pa
 {
     struct td_field_path path = td_field_child(spec_path, list);
     size_t index = 0;
-    const struct td_json *item = td_kind_first(td_kind_member(spec, list));
+    const struct td_json *item = td_json_first_item(td_kind_member(spec, list));
     for (; item; item = item->next, index++) {
         struct td_field_path place = td_field_item(&path, index);
         check(errors, &place, item);
@@ -293,7 +294,7 @@ void td_pod_check_spec(struct td_field_errors *errors, const struct td_field_pat
     };
     struct td_field_path volumes = td_field_child(path, TD_STR("volumes"));
     size_t index = 0;
-    const struct td_json *volume = td_kind_first(td_kind_member(spec, TD_STR("volumes")));
+    const struct td_json *volume = td_json_first_item(td_kind_member(spec, TD_STR("volumes")));
     for (; volume; volume = volume->next, index++) {
         struct td_field_path place = td_field_item(&volumes, index);
         check_volume(&check, &place, volume);
@@ -343,7 +344,7 @@ static void check_images(struct td_field_errors *errors, const struct td_field_p
 {
     struct td_field_path path = td_field_child(spec_path, list);
     size_t index = 0;
-    const struct td_json *item = td_kind_first(td_kind_member(spec, list));
+    const struct td_json *item = td_json_first_item(td_kind_member(spec, list));
     for (; item; item = item->next, index++) {
         td_str image = td_kind_text(item, TD_STR("image"));
         if (td_str_trim(image).len != image.len) {

@@ -81,7 +81,7 @@ int td_recommendation_decode(struct td_arena *arena, const struct td_json *objec
     }
     if (td_json_is(list, TD_JSON_TYPE_ARRAY) && list->count > 0) {
         made.containers = td_arena_array(arena, struct td_container_recommendation, list->count);
-        for (const struct td_json *item = list->first; item; item = item->next) {
+        for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
             if (recommendation_container(arena, item, &made.containers[made.container_count], err) <
                 0) {
                 return td_error_wrap(err, "containerRecommendations[%zu]", made.container_count);

@@ -169,8 +169,8 @@ static void check_requirements(struct td_vpa_check *check, const struct td_json 
     struct requirement_seen seen[REQUIREMENT_RESOURCES] = {{.is_seen = false}};
     struct td_field_path path = td_field_child(parent, TD_STR("evictionRequirements"));
     size_t index = 0;
-    for (const struct td_json *item = list->first; item && !td_vpa_check_is_full(check);
-         item = item->next, index++) {
+    for (const struct td_json *item = td_json_first_item(list);
+         item && !td_vpa_check_is_full(check); item = item->next, index++) {
         check_requirement_resources(check, &path, index, seen);
         td_str change = td_json_get_str(item, TD_STR("changeRequirement"), TD_STR_EMPTY);
         struct td_field_path item_path = td_field_item(&path, index);

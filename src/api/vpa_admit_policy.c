@@ -172,7 +172,8 @@ struct td_json *td_vpa_check_pod_quantities(struct td_vpa_check *check,
         if (!td_json_is(list, TD_JSON_TYPE_OBJECT)) {
             continue; /* missing, or for decoding to refuse */
         }
-        for (const struct td_json *member = list->first; member; member = member->next) {
+        for (const struct td_json *member = td_json_first_member(list); member;
+             member = member->next) {
             struct td_quantity quantity;
             struct td_error err = TD_ERROR_INIT;
             if (td_quantity_from_json(check->arena, member, &quantity, &err) == TD_OK) {
@@ -370,7 +371,7 @@ void td_vpa_check_policies(struct td_vpa_check *check, const struct td_field_pat
     struct td_field_path path = td_field_child(spec_path, TD_STR("resourcePolicy"));
     struct td_field_path list_path = td_field_child(&path, TD_STR("containerPolicies"));
     size_t index = 0;
-    for (const struct td_json *item = list ? list->first : NULL;
+    for (const struct td_json *item = td_json_first_item(list);
          item && !td_vpa_check_is_full(check); item = item->next, index++) {
         struct td_field_path item_path = td_field_item(&list_path, index);
         check_container(check, item, &check->vpa->policy.containers[index], &item_path);

@@ -187,7 +187,7 @@ static void rules_check(const struct td_json *object, struct td_field_errors *er
     struct td_field_path policy_path = td_field_child(&spec_path, TD_STR("resourcePolicy"));
     struct td_field_path list_path = td_field_child(&policy_path, TD_STR("containerPolicies"));
     size_t index = 0;
-    for (const struct td_json *item = policies ? policies->first : NULL;
+    for (const struct td_json *item = td_json_first_item(policies);
          item && errors->count < TD_STRICT_PROBLEMS_MAX; item = item->next) {
         struct td_field_path path = td_field_item(&list_path, index++);
         rules_check_boost(td_json_get(item, TD_STR("startupBoost")), &path, errors);

@@ -6,11 +6,6 @@
 #include "kube/check.h"
 
 /* A list as its items, none when it is missing. */
-static const struct td_json *decode_items(const struct td_json *list)
-{
-    return list ? list->first : NULL;
-}
-
 static td_str decode_text(const struct td_json *object, td_str key)
 {
     return td_json_get_str(object, key, TD_STR_EMPTY);
@@ -33,10 +28,10 @@ static bool decode_quantity(struct td_arena *arena, const struct td_json *object
 static const td_str *decode_strings(struct td_arena *arena, const struct td_json *list,
                                     size_t *ret_count)
 {
-    *ret_count = list ? list->count : 0;
+    *ret_count = td_json_item_count(list);
     td_str *made = td_arena_array(arena, td_str, *ret_count);
     size_t i = 0;
-    for (const struct td_json *item = decode_items(list); item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
         made[i++] = td_json_is(item, TD_JSON_TYPE_STRING) ? item->text : TD_STR_EMPTY;
     }
     return made;
@@ -89,11 +84,11 @@ static enum td_vpa_mode decode_mode(const struct td_json *policy)
 static void decode_requirements(struct td_arena *arena, const struct td_json *list,
                                 struct td_vpa *vpa)
 {
-    size_t count = list ? list->count : 0;
+    size_t count = td_json_item_count(list);
     struct td_eviction_requirement *made =
         td_arena_array(arena, struct td_eviction_requirement, count);
     size_t i = 0;
-    for (const struct td_json *item = decode_items(list); item; item = item->next, i++) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next, i++) {
         made[i].resources = decode_strings(arena, td_vpa_member(item, TD_STR("resources")),
                                            &made[i].resource_count);
         td_str change = decode_text(item, TD_STR("changeRequirement"));
@@ -199,11 +194,11 @@ static int decode_policy(struct td_arena *arena, const struct td_json *policy,
                          struct td_resource_policy *ret, struct td_error *err)
 {
     const struct td_json *list = td_vpa_member(policy, TD_STR("containerPolicies"));
-    size_t count = list ? list->count : 0;
+    size_t count = td_json_item_count(list);
     struct td_container_policy *containers =
         td_arena_array(arena, struct td_container_policy, count);
     size_t i = 0;
-    for (const struct td_json *item = decode_items(list); item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
         int code = decode_container(arena, item, &containers[i++], err);
         if (code < 0) {
             return code;
@@ -245,18 +240,18 @@ static int decode_spec(struct td_arena *arena, const struct td_json *spec, struc
     decode_update_policy(arena, td_vpa_member(spec, TD_STR("updatePolicy")), vpa);
     vpa->startup_boost = decode_boost(arena, td_vpa_member(spec, TD_STR("startupBoost")));
     /* At most one is admitted. */
-    vpa->recommender =
-        decode_text(decode_items(td_vpa_member(spec, TD_STR("recommenders"))), TD_STR("name"));
+    vpa->recommender = decode_text(td_json_first_item(td_vpa_member(spec, TD_STR("recommenders"))),
+                                   TD_STR("name"));
     return decode_policy(arena, td_vpa_member(spec, TD_STR("resourcePolicy")), &vpa->policy, err);
 }
 
 static void decode_conditions(struct td_arena *arena, const struct td_json *list,
                               struct td_vpa *vpa)
 {
-    size_t count = list ? list->count : 0;
+    size_t count = td_json_item_count(list);
     struct td_vpa_condition *made = td_arena_array(arena, struct td_vpa_condition, count);
     size_t i = 0;
-    for (const struct td_json *item = decode_items(list); item; item = item->next, i++) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next, i++) {
         made[i] = (struct td_vpa_condition){
             .type = decode_text(item, TD_STR("type")),
             .status = decode_text(item, TD_STR("status")),

@@ -66,6 +66,16 @@ struct td_json *td_json_new_object(struct td_arena *arena)
     return json_new(arena, TD_JSON_TYPE_OBJECT);
 }
 
+void td_json_take(struct td_json *node, struct td_json *from)
+{
+    struct td_json value = *from;
+    value.key = node->key;
+    value.line = node->line;
+    value.mark = node->mark;
+    value.next = node->next;
+    *node = value;
+}
+
 /* The member and, when it is there, its predecessor. */
 static struct td_json *json_find(const struct td_json *object, td_str key,
                                  struct td_json **ret_prev)
@@ -74,7 +84,7 @@ static struct td_json *json_find(const struct td_json *object, td_str key,
         return td_json_index_find(object, key, td_json_index_tag(key), ret_prev);
     }
     struct td_json *prev = NULL;
-    for (struct td_json *member = object->first; member; member = member->next) {
+    for (struct td_json *member = object->head_child; member; member = member->next) {
         if (td_str_equal(member->key, key)) {
             *ret_prev = prev;
             return member;
@@ -112,10 +122,10 @@ static void json_exchange(struct td_json *parent, struct td_json *prev, struct t
     if (prev) {
         prev->next = value;
     } else {
-        parent->first = value;
+        parent->head_child = value;
     }
-    if (parent->last == old) {
-        parent->last = value;
+    if (parent->tail_child == old) {
+        parent->tail_child = value;
     }
     old->next = NULL;
 }
@@ -125,10 +135,10 @@ static void json_unlink(struct td_json *parent, struct td_json *prev, struct td_
     if (prev) {
         prev->next = child->next;
     } else {
-        parent->first = child->next;
+        parent->head_child = child->next;
     }
-    if (parent->last == child) {
-        parent->last = prev;
+    if (parent->tail_child == child) {
+        parent->tail_child = prev;
     }
     child->next = NULL;
     parent->count--;
@@ -151,7 +161,7 @@ void td_json_set(struct td_arena *arena, struct td_json *object, td_str key, str
         json_exchange(object, prev, old, value);
         return;
     }
-    prev = object->last;
+    prev = object->tail_child;
     value->next = NULL;
     json_node_link(object, value);
     if (object->index) {
@@ -203,7 +213,7 @@ static struct td_json *json_seek(const struct td_json *array, size_t index,
                                  struct td_json **ret_prev)
 {
     struct td_json *prev = NULL;
-    struct td_json *item = array->first;
+    struct td_json *item = array->head_child;
     for (size_t i = 0; i < index; i++) {
         prev = item;
         item = item->next;
@@ -218,7 +228,7 @@ struct td_json *td_json_at(const struct td_json *array, size_t index)
     if (!td_json_is(array, TD_JSON_TYPE_ARRAY) || index >= array->count) {
         return NULL;
     }
-    return index + 1 == array->count ? array->last : json_seek(array, index, &prev);
+    return index + 1 == array->count ? array->tail_child : json_seek(array, index, &prev);
 }
 
 void td_json_append(struct td_json *array, struct td_json *value)
@@ -246,7 +256,7 @@ void td_json_insert(struct td_json *array, size_t index, struct td_json *value)
     if (prev) {
         prev->next = value;
     } else {
-        array->first = value;
+        array->head_child = value;
     }
     array->count++;
 }

@@ -42,8 +42,9 @@ struct td_json {
     union {
         td_str text; /* STRING: decoded; NUMBER: as written */
         struct {
-            struct td_json *first;
-            struct td_json *last;
+            struct td_json
+                *head_child; /* walk by td_json_first_item and its like, never from here */
+            struct td_json *tail_child;
         };
     };
     struct td_json *next;        /* sibling; links, keys and counts are changed by calls only */
@@ -91,6 +92,47 @@ static inline bool td_json_is(const struct td_json *node, enum td_json_type type
     return node && node->type == type;
 }
 
+/* The way into every walk: `for (item = td_json_first_item(list); item; item = item->next)`. The
+ * links share their place with a text, so they are followed only in what is a list or an object:
+ * NULL, null, a text, or an object where a list was meant have no items. scripts/check-banned keeps
+ * the links themselves to the JSON modules. */
+static inline struct td_json *td_json_first_item(const struct td_json *array)
+{
+    return td_json_is(array, TD_JSON_TYPE_ARRAY) ? array->head_child : NULL;
+}
+
+static inline struct td_json *td_json_first_member(const struct td_json *object)
+{
+    return td_json_is(object, TD_JSON_TYPE_OBJECT) ? object->head_child : NULL;
+}
+
+/* Of an array or an object, for walks that take both. */
+static inline bool td_json_is_collection(const struct td_json *node)
+{
+    return td_json_is(node, TD_JSON_TYPE_ARRAY) || td_json_is(node, TD_JSON_TYPE_OBJECT);
+}
+
+static inline struct td_json *td_json_first_child(const struct td_json *node)
+{
+    return td_json_is_collection(node) ? node->head_child : NULL;
+}
+
+static inline struct td_json *td_json_last_child(const struct td_json *node)
+{
+    return td_json_is_collection(node) ? node->tail_child : NULL;
+}
+
+/* What an array of the same node would hold: 0 for what is no array, or no object. */
+static inline size_t td_json_item_count(const struct td_json *array)
+{
+    return td_json_is(array, TD_JSON_TYPE_ARRAY) ? array->count : 0;
+}
+
+static inline size_t td_json_member_count(const struct td_json *object)
+{
+    return td_json_is(object, TD_JSON_TYPE_OBJECT) ? object->count : 0;
+}
+
 /* Objects. NULL nodes and nodes of another type have no members: get gives NULL. */
 struct td_json *td_json_get(const struct td_json *object, td_str key);
 struct td_json *td_json_get_path(const struct td_json *object,
@@ -108,7 +150,7 @@ struct td_json *td_json_ensure_object(struct td_arena *arena, struct td_json *ob
 void td_json_sort(struct td_arena *arena, struct td_json *node);
 
 /* Arrays. Index at most count for insert, below it for the others, except that `at` gives NULL past
- * the end. All but append walk to the index: go through first and next to visit every item. */
+ * the end. All but append walk to the index: use td_json_first_item to visit every item. */
 struct td_json *td_json_at(const struct td_json *array, size_t index);
 void td_json_append(struct td_json *array, struct td_json *value);
 void td_json_insert(struct td_json *array, size_t index, struct td_json *value);
@@ -124,6 +166,10 @@ int64_t td_json_get_int64(const struct td_json *object, td_str key, int64_t fall
  * nearest, as Go's ParseFloat; false when it overflows. */
 bool td_json_to_int64(const struct td_json *number, int64_t *ret);
 bool td_json_to_double(const struct td_json *number, double *ret);
+
+/* The node keeps its place, name, line and mark, and gets the value of `from`, which is then no
+ * longer used. */
+void td_json_take(struct td_json *node, struct td_json *from);
 
 /* Nested arrays and objects: 0 for a scalar or NULL, 1 for an array of scalars. Trees made by code
  * may be of any depth; one deeper than TD_JSON_DEPTH_MAX can be written, but not read back. */

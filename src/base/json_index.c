@@ -69,7 +69,7 @@ void td_json_index_build(struct td_arena *arena, struct td_json *object)
     }
     struct td_json_index *index = index_new(arena, slot_count);
     struct td_json *prev = NULL;
-    for (struct td_json *member = object->first; member; member = member->next) {
+    for (struct td_json *member = object->head_child; member; member = member->next) {
         index_put(index, td_json_index_tag(member->key), (struct index_slot){member, prev});
         prev = member;
     }

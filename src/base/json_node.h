@@ -22,11 +22,11 @@ static inline struct td_json *json_node_alloc(struct td_arena *arena)
 /* Link a node in as the last child. */
 static inline void json_node_link(struct td_json *parent, struct td_json *node)
 {
-    if (parent->last) {
-        parent->last->next = node;
+    if (parent->tail_child) {
+        parent->tail_child->next = node;
     } else {
-        parent->first = node;
+        parent->head_child = node;
     }
-    parent->last = node;
+    parent->tail_child = node;
     parent->count++;
 }

@@ -94,7 +94,7 @@ static struct td_json *parse_find_duplicate(struct parse_state *state)
         state->seen |= bit;
         return NULL;
     }
-    for (struct td_json *member = parent->first; member; member = member->next) {
+    for (struct td_json *member = parent->head_child; member; member = member->next) {
         if (td_str_equal(member->key, state->key)) {
             return member;
         }
@@ -105,7 +105,7 @@ static struct td_json *parse_find_duplicate(struct parse_state *state)
 static void parse_link_member(struct parse_state *state, struct td_json *node)
 {
     struct td_json *parent = state->parent;
-    struct td_json *prev = parent->last;
+    struct td_json *prev = parent->tail_child;
     json_node_link(parent, node);
     if (parent->index) {
         td_json_index_add(state->arena, parent, node, state->tag, prev);

@@ -18,11 +18,6 @@ void td_json_stack_grow(struct json_stack *stack)
     stack->cap = cap;
 }
 
-static bool walk_is_collection(const struct td_json *node)
-{
-    return node->type == TD_JSON_TYPE_ARRAY || node->type == TD_JSON_TYPE_OBJECT;
-}
-
 /* A node without links; an empty collection. */
 static struct td_json *walk_copy_one(struct td_arena *arena, const struct td_json *node,
                                      bool copy_texts)
@@ -33,9 +28,9 @@ static struct td_json *walk_copy_one(struct td_arena *arena, const struct td_jso
     if (copy_texts && node->key.len > 0) {
         copy->key = td_arena_copy_str(arena, node->key);
     }
-    if (walk_is_collection(node)) {
-        copy->first = NULL;
-        copy->last = NULL;
+    if (td_json_is_collection(node)) {
+        copy->head_child = NULL;
+        copy->tail_child = NULL;
         copy->count = 0;
         copy->index = NULL;
     } else if (copy_texts &&
@@ -51,12 +46,12 @@ struct td_json *td_json_copy(struct td_arena *arena, const struct td_json *node,
         return NULL;
     }
     struct td_json *root = walk_copy_one(arena, node, copy_texts);
-    if (!walk_is_collection(node)) {
+    if (!td_json_is_collection(node)) {
         return root;
     }
     struct json_stack stack;
     json_stack_init(&stack);
-    json_stack_push(&stack, (struct json_stack_frame){.child = node->first, .into = root});
+    json_stack_push(&stack, (struct json_stack_frame){.child = node->head_child, .into = root});
     while (stack.count > 0) {
         struct json_stack_frame *top = json_stack_top(&stack);
         const struct td_json *child = top->child;
@@ -70,8 +65,9 @@ struct td_json *td_json_copy(struct td_arena *arena, const struct td_json *node,
         top->child = child->next;
         struct td_json *copy = walk_copy_one(arena, child, copy_texts);
         json_node_link(top->into, copy);
-        if (walk_is_collection(child) && child->first) {
-            json_stack_push(&stack, (struct json_stack_frame){.child = child->first, .into = copy});
+        if (td_json_is_collection(child) && child->head_child) {
+            json_stack_push(&stack,
+                            (struct json_stack_frame){.child = child->head_child, .into = copy});
         }
     }
     json_stack_done(&stack);
@@ -83,8 +79,8 @@ size_t td_json_depth(const struct td_json *node)
     struct json_stack stack;
     json_stack_init(&stack);
     size_t depth = 0;
-    if (node && walk_is_collection(node)) {
-        json_stack_push(&stack, (struct json_stack_frame){.child = node->first});
+    if (node && td_json_is_collection(node)) {
+        json_stack_push(&stack, (struct json_stack_frame){.child = node->head_child});
         depth = 1;
     }
     while (stack.count > 0) {
@@ -95,8 +91,8 @@ size_t td_json_depth(const struct td_json *node)
             continue;
         }
         top->child = child->next;
-        if (walk_is_collection(child)) {
-            json_stack_push(&stack, (struct json_stack_frame){.child = child->first});
+        if (td_json_is_collection(child)) {
+            json_stack_push(&stack, (struct json_stack_frame){.child = child->head_child});
             depth = stack.count > depth ? stack.count : depth;
         }
     }
@@ -150,13 +146,13 @@ bool td_json_equal(const struct td_json *a, const struct td_json *b)
     if (!walk_equal_one(a, b)) {
         return false;
     }
-    if (!walk_is_collection(a)) {
+    if (!td_json_is_collection(a)) {
         return true;
     }
     struct json_stack stack;
     json_stack_init(&stack);
-    json_stack_push(&stack,
-                    (struct json_stack_frame){.parent = b, .child = a->first, .other = b->first});
+    json_stack_push(&stack, (struct json_stack_frame){
+                                .parent = b, .child = a->head_child, .other = b->head_child});
     bool is_equal = true;
     while (is_equal && stack.count > 0) {
         struct json_stack_frame *top = json_stack_top(&stack);
@@ -167,10 +163,10 @@ bool td_json_equal(const struct td_json *a, const struct td_json *b)
         }
         const struct td_json *partner = walk_partner(top);
         is_equal = partner && walk_equal_one(child, partner);
-        if (is_equal && walk_is_collection(child)) {
+        if (is_equal && td_json_is_collection(child)) {
             json_stack_push(&stack, (struct json_stack_frame){.parent = partner,
-                                                              .child = child->first,
-                                                              .other = partner->first});
+                                                              .child = child->head_child,
+                                                              .other = partner->head_child});
         }
     }
     json_stack_done(&stack);
@@ -237,15 +233,15 @@ static struct td_json *walk_sort_list(struct td_json *list, size_t count)
 
 static void walk_sort_one(struct td_arena *arena, struct td_json *object)
 {
-    if (object->type != TD_JSON_TYPE_OBJECT || walk_is_sorted(object->first)) {
+    if (object->type != TD_JSON_TYPE_OBJECT || walk_is_sorted(object->head_child)) {
         return;
     }
-    object->first = walk_sort_list(object->first, object->count);
-    struct td_json *last = object->first;
+    object->head_child = walk_sort_list(object->head_child, object->count);
+    struct td_json *last = object->head_child;
     while (last->next) {
         last = last->next;
     }
-    object->last = last;
+    object->tail_child = last;
     if (object->index) {
         td_json_index_build(arena, object);
     }
@@ -253,13 +249,13 @@ static void walk_sort_one(struct td_arena *arena, struct td_json *object)
 
 void td_json_sort(struct td_arena *arena, struct td_json *node)
 {
-    if (!node || !walk_is_collection(node)) {
+    if (!node || !td_json_is_collection(node)) {
         return;
     }
     struct json_stack stack;
     json_stack_init(&stack);
     walk_sort_one(arena, node);
-    json_stack_push(&stack, (struct json_stack_frame){.into = node->first});
+    json_stack_push(&stack, (struct json_stack_frame){.into = node->head_child});
     while (stack.count > 0) {
         struct json_stack_frame *top = json_stack_top(&stack);
         struct td_json *child = top->into;
@@ -268,9 +264,9 @@ void td_json_sort(struct td_arena *arena, struct td_json *node)
             continue;
         }
         top->into = child->next;
-        if (walk_is_collection(child)) {
+        if (td_json_is_collection(child)) {
             walk_sort_one(arena, child);
-            json_stack_push(&stack, (struct json_stack_frame){.into = child->first});
+            json_stack_push(&stack, (struct json_stack_frame){.into = child->head_child});
         }
     }
     json_stack_done(&stack);

@@ -148,7 +148,7 @@ static bool write_one(const struct td_json *node, const struct td_json_format *f
         break;
     }
     bool is_object = node->type == TD_JSON_TYPE_OBJECT;
-    if (!node->first) {
+    if (!node->head_child) {
         write_bytes(out, is_object ? "{}" : "[]", 2);
         return false;
     }
@@ -166,7 +166,7 @@ void td_json_write(const struct td_json *node, const struct td_json_format *form
     }
     struct json_stack stack;
     json_stack_init(&stack);
-    json_stack_push(&stack, (struct json_stack_frame){.parent = node, .child = node->first});
+    json_stack_push(&stack, (struct json_stack_frame){.parent = node, .child = node->head_child});
     while (stack.count > 0 && !out->is_full) {
         struct json_stack_frame *top = json_stack_top(&stack);
         const struct td_json *parent = top->parent;
@@ -178,7 +178,7 @@ void td_json_write(const struct td_json *node, const struct td_json_format *form
             stack.count--;
             continue;
         }
-        if (child != parent->first) {
+        if (child != parent->head_child) {
             write_char(out, ',');
         }
         write_newline(format, stack.count, out);
@@ -189,7 +189,7 @@ void td_json_write(const struct td_json *node, const struct td_json_format *form
         top->child = child->next;
         if (write_one(child, format, out)) {
             json_stack_push(&stack,
-                            (struct json_stack_frame){.parent = child, .child = child->first});
+                            (struct json_stack_frame){.parent = child, .child = child->head_child});
         }
     }
     json_stack_done(&stack);

@@ -164,7 +164,7 @@ static int yaml_check_key(const struct td_json *object, td_str key, struct td_er
 static int yaml_merge_object(struct yaml_reader *reader, struct td_json *into,
                              const struct td_json *from, struct td_error *err)
 {
-    for (const struct td_json *member = from->first; member; member = member->next) {
+    for (const struct td_json *member = td_json_first_member(from); member; member = member->next) {
         int code = yaml_check_key(into, member->key, err);
         if (code < 0) {
             return code;
@@ -191,7 +191,8 @@ static int yaml_merge_value(struct yaml_reader *reader, struct td_json *into,
     if (code == TD_OK && !td_json_is(value, TD_JSON_TYPE_ARRAY)) {
         return yaml_merge_refuse(err);
     }
-    for (const struct td_json *item = value->first; code == TD_OK && item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(value); code == TD_OK && item;
+         item = item->next) {
         code = td_json_is(item, TD_JSON_TYPE_OBJECT) ? yaml_merge_object(reader, into, item, err)
                                                      : yaml_merge_refuse(err);
     }

@@ -310,8 +310,9 @@ static void yaml_write_block(const struct td_json *node, size_t indent, uint32_t
         return;
     }
     bool is_object = node->type == TD_JSON_TYPE_OBJECT;
-    for (const struct td_json *child = node->first; child && !out->is_full; child = child->next) {
-        if (child != node->first) {
+    for (const struct td_json *child = td_json_first_child(node); child && !out->is_full;
+         child = child->next) {
+        if (child != td_json_first_child(node)) {
             yaml_write_indent(indent, out);
         }
         if (is_object) {

@@ -146,7 +146,8 @@ static int manifests_print(const struct manifests *run)
     if (code != TD_OK) {
         return td_command_fail("manifests: %s", err.message);
     }
-    for (const struct td_json *object = objects->first; object; object = object->next) {
+    for (const struct td_json *object = td_json_first_item(objects); object;
+         object = object->next) {
         td_str kind = td_json_get_str(object, TD_STR("kind"), TD_STR_EMPTY);
         (void)td_buf_append(&text, TD_STR("---\n"));
         if (!run->is_uninstall && td_str_ends_with(kind, TD_STR("WebhookConfiguration"))) {

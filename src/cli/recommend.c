@@ -77,7 +77,7 @@ static int recommend_print_yaml(const struct td_right_sizes *sizes)
     td_buf_init(&text, TD_TREE_ARENA_BYTES_MAX);
     struct td_error err = TD_ERROR_INIT;
     const struct td_json *list = td_right_sizes_patches(&arena, sizes);
-    for (const struct td_json *object = list->first; object; object = object->next) {
+    for (const struct td_json *object = td_json_first_item(list); object; object = object->next) {
         (void)td_buf_append(&text, TD_STR("---\n"));
         td_yaml_write(object, &text);
     }

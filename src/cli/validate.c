@@ -145,7 +145,7 @@ static void validate_print_row(const struct td_json *row)
 
 static void validate_print_table(const struct validate *run)
 {
-    for (const struct td_json *row = run->problems->first; row; row = row->next) {
+    for (const struct td_json *row = td_json_first_item(run->problems); row; row = row->next) {
         validate_print_row(row);
     }
     size_t count = run->problems->count;

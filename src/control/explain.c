@@ -102,7 +102,7 @@ void explain_say(struct td_explain *explain, const char *label, td_str sentence)
     (void)td_buf_append_format(&explain->text, "  %-*s%.*s\n", EXPLAIN_LABEL_WIDTH, label,
                                TD_STR_ARG(sentence));
     struct td_json *line = td_json_new_object(arena);
-    const struct td_json *before = explain->says->last;
+    const struct td_json *before = td_json_last_child(explain->says);
     td_str topic = label[0] || !before ? td_str_from(label)
                                        : td_json_get_str(before, TD_STR("topic"), TD_STR_EMPTY);
     td_json_set_str(arena, line, TD_STR("topic"), topic);

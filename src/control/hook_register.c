@@ -92,9 +92,8 @@ static bool register_is_ours(const struct td_hook *hook, const struct register_f
     td_auto_arena arena;
     td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
     const struct td_json *webhooks = td_json_get(register_tree(&arena, found), TD_STR("webhooks"));
-    const struct td_json *client = td_json_is(webhooks, TD_JSON_TYPE_ARRAY)
-                                       ? td_json_get(webhooks->first, TD_STR("clientConfig"))
-                                       : NULL;
+    const struct td_json *client =
+        td_json_get(td_json_first_item(webhooks), TD_STR("clientConfig"));
     return td_str_equal(td_json_get_str(client, TD_STR("url"), TD_STR_EMPTY), hook->url);
 }
 
@@ -143,7 +142,7 @@ static bool register_is_right_but_bundle(struct td_arena *arena, const struct re
 {
     struct td_json *bare = td_json_copy(arena, there, false);
     const struct td_json *webhooks = td_json_get(bare, TD_STR("webhooks"));
-    const struct td_json *w = td_json_is(webhooks, TD_JSON_TYPE_ARRAY) ? webhooks->first : NULL;
+    const struct td_json *w = td_json_first_item(webhooks);
     for (; w; w = w->next) {
         (void)td_json_remove(td_json_get(w, TD_STR("clientConfig")), TD_STR("caBundle"));
     }

@@ -160,7 +160,7 @@ static struct td_json *object_mutating(struct td_arena *arena, const struct td_h
     if (hook->options.probe_interval > 0 && td_hook_is_exempt(hook, hook->options.namespace)) {
         td_json_append(webhooks, object_probe(arena, hook, bundle_pem));
     }
-    for (struct td_json *w = webhooks->first; w; w = w->next) {
+    for (struct td_json *w = td_json_first_item(webhooks); w; w = w->next) {
         td_json_set_str(arena, w, TD_STR("reinvocationPolicy"), TD_STR("Never"));
     }
     return webhooks;
@@ -239,7 +239,7 @@ bool hook_configuration_is_same(const struct td_json *wanted, const struct td_js
 {
     const struct td_json *labels = td_json_get_path(wanted, "metadata.labels");
     const struct td_json *there = td_json_get_path(found, "metadata.labels");
-    for (const struct td_json *label = labels->first; label; label = label->next) {
+    for (const struct td_json *label = td_json_first_member(labels); label; label = label->next) {
         if (!td_json_equal(label, td_json_get(there, label->key))) {
             return false;
         }

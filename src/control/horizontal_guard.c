@@ -35,7 +35,7 @@ static struct guard_marks guard_read(struct td_arena *arena, const struct td_sig
         !td_json_is(list, TD_JSON_TYPE_ARRAY)) {
         return marks;
     }
-    for (const struct td_json *e = list->first; e; e = e->next) {
+    for (const struct td_json *e = td_json_first_item(list); e; e = e->next) {
         struct td_instant at;
         td_str manager = td_json_get_str(e, TD_STR("manager"), TD_STR_EMPTY);
         if (td_time_parse(td_json_get_str(e, TD_STR("time"), TD_STR_EMPTY), &at, NULL) != TD_OK) {

@@ -360,7 +360,7 @@ static struct td_json *carry_patch(struct hvpa_tick *tick, const struct td_verti
     struct td_json *patch = td_json_new_array(arena);
     const struct td_json *spec = td_json_get(pod->tree, TD_STR("spec"));
     const struct td_json *list = td_json_get(spec, TD_STR("containers"));
-    const struct td_json *c = td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->first : NULL;
+    const struct td_json *c = td_json_first_item(list);
     carry_add(arena, patch, "test", TD_STR("/metadata/uid"),
               td_json_new_string(arena, pod->meta.uid));
     for (size_t i = 0; c; c = c->next, i++) {

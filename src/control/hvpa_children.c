@@ -112,7 +112,7 @@ static void child_metrics(struct hvpa_tick *tick, struct td_json *spec)
 {
     struct td_arena *arena = &tick->arena;
     const struct td_json *list = td_json_get(spec, TD_STR("metrics"));
-    struct td_json *m = td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->first : NULL;
+    struct td_json *m = td_json_first_item(list);
     for (size_t i = 0; m && i < tick->hpa.metric_count; m = m->next, i++) {
         const struct td_hpa_metric *asked = &tick->hpa.metrics[i];
         bool is_changed = asked->target.type == TD_HPA_AVERAGE_VALUE &&
@@ -291,8 +291,7 @@ static bool child_scales(struct hvpa_tick *tick)
         return false;
     }
     const struct td_json *list = td_json_get_path(tree, "status.conditions");
-    for (const struct td_json *c = td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->first : NULL; c;
-         c = c->next) {
+    for (const struct td_json *c = td_json_first_item(list); c; c = c->next) {
         if (td_str_equal(td_json_get_str(c, TD_STR("type"), TD_STR_EMPTY),
                          TD_STR("ScalingActive"))) {
             return td_str_equal(td_json_get_str(c, TD_STR("status"), TD_STR_EMPTY), TD_STR("True"));

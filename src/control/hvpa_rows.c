@@ -218,8 +218,7 @@ static bool pod_is_evicted_for_memory(const struct hvpa_tick *tick,
         return false;
     }
     const struct td_json *list = td_json_get_path(tree, "status.conditions");
-    for (const struct td_json *c = td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->first : NULL; c;
-         c = c->next) {
+    for (const struct td_json *c = td_json_first_item(list); c; c = c->next) {
         if (td_str_equal(td_json_get_str(c, TD_STR("type"), TD_STR_EMPTY),
                          TD_STR("MemoryPressure"))) {
             return td_str_equal(td_json_get_str(c, TD_STR("status"), TD_STR_EMPTY), TD_STR("True"));

@@ -119,7 +119,7 @@ void hvpa_view_template(struct hvpa_tick *tick)
         return;
     }
     tick->template = td_arena_array(&tick->arena, struct hvpa_container, list->count + 2);
-    for (const struct td_json *c = list->first; c; c = c->next) {
+    for (const struct td_json *c = td_json_first_item(list); c; c = c->next) {
         view_container(&tick->arena, c, &tick->template[tick->template_count++]);
     }
     const struct td_json *pod = td_json_get_path(tree, "spec.template.spec");

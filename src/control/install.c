@@ -145,7 +145,7 @@ static void install_role(struct install *install, size_t kind, bool is_local)
     td_json_set_str(arena, reference, TD_STR("name"), name);
     struct td_json *subjects =
         install_read(install, "[{kind: ServiceAccount, name: " INSTALL_NAME "}]");
-    td_json_set_str(arena, subjects->first, TD_STR("namespace"), namespace);
+    td_json_set_str(arena, td_json_first_item(subjects), TD_STR("namespace"), namespace);
     td_json_set(arena, binding, TD_STR("subjects"), subjects);
     install_add(install, role);
     install_add(install, binding);
@@ -284,7 +284,7 @@ static void install_deployment(struct install *install)
     const struct td_install_options *options = install->options;
     struct td_json *deployment = install_read(install, install_deployment_text);
     struct td_json *container =
-        td_json_get_path(deployment, "spec.template.spec.containers")->first;
+        td_json_first_item(td_json_get_path(deployment, "spec.template.spec.containers"));
     td_json_set_str(arena, container, TD_STR("image"), options->image);
     td_json_set(arena, container, TD_STR("args"), install_arguments(install));
     if (!options->has[TD_CONTROLLER_ADMISSION]) {
@@ -416,7 +416,8 @@ int td_install_leftovers(struct td_arena *arena, const struct td_install_options
         if (order[i] == TD_INSTALL_WEBHOOKS && options->wants[TD_INSTALL_DEPLOYMENT]) {
             install_own(&install);
         }
-        for (const struct td_json *object = install.objects->first; object; object = object->next) {
+        for (const struct td_json *object = td_json_first_item(install.objects); object;
+             object = object->next) {
             install_leave(&install, left, object);
         }
     }

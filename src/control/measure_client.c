@@ -179,7 +179,7 @@ static void measure_pod_item(struct td_measure_call *call, struct td_arena *aren
         TD_OK) {
         measure.window = window;
     }
-    const struct td_json *c = td_json_is(containers, TD_JSON_TYPE_ARRAY) ? containers->first : NULL;
+    const struct td_json *c = td_json_first_item(containers);
     for (; c; c = c->next) {
         const struct td_json *usage = td_json_get(c, TD_STR("usage"));
         measure.container = td_json_get_str(c, TD_STR("name"), TD_STR_EMPTY);
@@ -511,7 +511,7 @@ static const struct td_json *version_find_group(const struct td_json *list)
 {
     const struct td_json *aggregated = td_json_get(list, TD_STR("items"));
     const struct td_json *items = aggregated ? aggregated : td_json_get(list, TD_STR("groups"));
-    const struct td_json *item = td_json_is(items, TD_JSON_TYPE_ARRAY) ? items->first : NULL;
+    const struct td_json *item = td_json_first_item(items);
     for (; item; item = item->next) {
         const struct td_json *named = aggregated ? td_json_get(item, TD_STR("metadata")) : item;
         if (td_str_equal(td_json_get_str(named, TD_STR("name"), TD_STR_EMPTY),
@@ -537,7 +537,7 @@ static td_str version_choose(const struct td_json *group)
         return preferred;
     }
     const struct td_json *versions = td_json_get(group, TD_STR("versions"));
-    const struct td_json *v = td_json_is(versions, TD_JSON_TYPE_ARRAY) ? versions->first : NULL;
+    const struct td_json *v = td_json_first_item(versions);
     for (; v; v = v->next) {
         td_str name = td_json_get_str(v, TD_STR("version"), TD_STR_EMPTY);
         td_str freshness = td_json_get_str(v, TD_STR("freshness"), TD_STR_EMPTY);

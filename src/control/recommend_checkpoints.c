@@ -110,7 +110,7 @@ static int page_read(struct checkpoint_page *page, const struct td_client_reply 
         return code;
     }
     const struct td_json *items = td_json_get(list, TD_STR("items"));
-    page->first = td_json_is(items, TD_JSON_TYPE_ARRAY) ? items->first : NULL;
+    page->first = td_json_first_item(items);
     page->next =
         td_json_get_str(td_json_get(list, TD_STR("metadata")), TD_STR("continue"), TD_STR_EMPTY);
     return TD_OK;
@@ -336,7 +336,7 @@ static struct td_json *checkpoint_patch(struct td_arena *arena,
                   td_json_copy(arena, stored->annotations, false));
         return patch;
     }
-    for (const struct td_json *m = stored->annotations->first; m; m = m->next) {
+    for (const struct td_json *m = td_json_first_member(stored->annotations); m; m = m->next) {
         td_auto_buf path;
         td_buf_init(&path, TD_CACHE_KEY_BYTES_MAX);
         (void)td_buf_append(&path, TD_STR("/metadata/annotations/"));

@@ -299,7 +299,7 @@ static void labels_learn_keys(struct recommend_history *history)
             continue;
         }
         const struct td_json *labels = td_json_get_path(tree, "metadata.labels");
-        const struct td_json *m = td_json_is(labels, TD_JSON_TYPE_OBJECT) ? labels->first : NULL;
+        const struct td_json *m = td_json_first_member(labels);
         for (; m; m = m->next) {
             if (!td_map_has(&history->true_keys, labels_plain(&arena, m->key))) {
                 td_str *key = td_arena_new(&history->arena, td_str);

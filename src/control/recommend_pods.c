@@ -146,7 +146,7 @@ static void ooms_add(struct td_recommend_loop *loop, const struct recommend_oom 
 
 static const struct td_json *ooms_find(const struct td_json *list, td_str name)
 {
-    const struct td_json *item = td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->first : NULL;
+    const struct td_json *item = td_json_first_item(list);
     while (item && !td_str_equal(td_json_get_str(item, TD_STR("name"), TD_STR_EMPTY), name)) {
         item = item->next;
     }
@@ -188,7 +188,7 @@ static void ooms_compare(struct td_recommend_loop *loop, struct td_arena *arena,
     const struct td_json *metadata = td_json_get(after, TD_STR("metadata"));
     const struct td_json *list = td_json_get_path(after, "status.containerStatuses");
     const struct td_json *old_list = td_json_get_path(before, "status.containerStatuses");
-    const struct td_json *s = td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->first : NULL;
+    const struct td_json *s = td_json_first_item(list);
     for (; s; s = s->next) {
         td_str name = td_json_get_str(s, TD_STR("name"), TD_STR_EMPTY);
         const struct td_json *old = ooms_find(old_list, name);

@@ -97,10 +97,10 @@ static int sight_compare_members(const void *a, const void *b)
 
 static uint64_t sight_hash_labels(struct td_arena *arena, const struct td_json *labels)
 {
-    size_t count = td_json_is(labels, TD_JSON_TYPE_OBJECT) ? labels->count : 0;
+    size_t count = td_json_member_count(labels);
     const struct td_json **members = td_arena_array(arena, const struct td_json *, count + 1);
     size_t n = 0;
-    for (const struct td_json *m = count > 0 ? labels->first : NULL; m; m = m->next) {
+    for (const struct td_json *m = td_json_first_member(labels); m; m = m->next) {
         members[n++] = m;
     }
     if (n > 0) {

@@ -114,12 +114,12 @@ static void discovery_read_group(struct asked_discovery *discovery, const struct
     const struct td_json *metadata = td_json_get(group, TD_STR("metadata"));
     td_str name = td_arena_copy_str(arena, td_json_get_str(metadata, TD_STR("name"), TD_STR_EMPTY));
     const struct td_json *versions = td_json_get(group, TD_STR("versions"));
-    const struct td_json *v = td_json_is(versions, TD_JSON_TYPE_ARRAY) ? versions->first : NULL;
+    const struct td_json *v = td_json_first_item(versions);
     for (; v; v = v->next) {
         td_str version =
             td_arena_copy_str(arena, td_json_get_str(v, TD_STR("version"), TD_STR_EMPTY));
         const struct td_json *rows = td_json_get(v, TD_STR("resources"));
-        const struct td_json *row = td_json_is(rows, TD_JSON_TYPE_ARRAY) ? rows->first : NULL;
+        const struct td_json *row = td_json_first_item(rows);
         for (; row; row = row->next) {
             discovery_add(discovery, name, version, row);
         }
@@ -139,7 +139,7 @@ static int discovery_read(struct asked_discovery *discovery, td_str body, struct
     if (!td_json_is(items, TD_JSON_TYPE_ARRAY)) {
         return td_error_set(err, TD_INVALID, "discovery: the server has no aggregated list");
     }
-    for (const struct td_json *group = items->first; group; group = group->next) {
+    for (const struct td_json *group = td_json_first_item(items); group; group = group->next) {
         discovery_read_group(discovery, group);
     }
     return TD_OK;

@@ -126,7 +126,7 @@ static struct td_json *keep_cut(struct td_arena *arena, const struct td_json *no
     }
     if (td_json_is(node, TD_JSON_TYPE_ARRAY)) {
         struct td_json *array = td_json_new_array(arena);
-        for (const struct td_json *item = node->first; item; item = item->next) {
+        for (const struct td_json *item = td_json_first_item(node); item; item = item->next) {
             td_json_append(array, keep_cut(arena, item, inside, depth + 1));
         }
         return array;
@@ -151,8 +151,7 @@ static void keep_annotations(struct td_arena *arena, struct td_json *metadata)
         return;
     }
     struct td_json *kept = td_json_new_object(arena);
-    for (const struct td_json *m = td_json_is(all, TD_JSON_TYPE_OBJECT) ? all->first : NULL; m;
-         m = m->next) {
+    for (const struct td_json *m = td_json_first_member(all); m; m = m->next) {
         if (td_str_starts_with(m->key, TD_STR("vpa")) ||
             td_str_starts_with(m->key, TD_STR("tandem.dev/"))) {
             td_json_set(arena, kept, m->key, td_json_copy(arena, m, false));
@@ -169,7 +168,7 @@ static void keep_conditions(struct td_arena *arena, struct td_json *status)
         return;
     }
     struct td_json *kept = td_json_new_array(arena);
-    for (const struct td_json *c = all->first; c; c = c->next) {
+    for (const struct td_json *c = td_json_first_item(all); c; c = c->next) {
         td_str type = td_json_get_str(c, TD_STR("type"), TD_STR_EMPTY);
         if (td_str_equal(type, TD_STR("Ready")) || td_str_starts_with(type, TD_STR("PodResize"))) {
             td_json_append(kept, td_json_copy(arena, c, false));

@@ -258,13 +258,12 @@ static bool loop_add_pod(const struct loop_pair *pair, struct td_loop_pair *loop
     const struct td_hpa_metric *metric = &pair->hpa->metrics[pair->shared.metric];
     const struct td_json *containers =
         td_json_get_path(pair->workload, "spec.template.spec.containers");
-    size_t count = td_json_is(containers, TD_JSON_TYPE_ARRAY) ? containers->count : 0;
+    size_t count = td_json_item_count(containers);
     size_t used = 0;
     if (count > TD_LOOP_CONTAINERS_MAX) {
         return false;
     }
-    for (const struct td_json *item = count > 0 ? containers->first : NULL; item;
-         item = item->next) {
+    for (const struct td_json *item = td_json_first_item(containers); item; item = item->next) {
         td_str name = td_json_get_str(item, TD_STR("name"), TD_STR_EMPTY);
         if (metric->type == TD_HPA_CONTAINER_RESOURCE && !td_str_equal(name, metric->container)) {
             continue;

@@ -125,7 +125,8 @@ static int check_children(struct check_types *check, const struct td_schema_type
                           const struct td_json *value, const struct td_field_path *path)
 {
     size_t index = 0;
-    for (const struct td_json *child = value->first; child; child = child->next, index++) {
+    for (const struct td_json *child = td_json_first_child(value); child;
+         child = child->next, index++) {
         const struct td_schema_type *child_type =
             type->kind == TD_SCHEMA_LIST ? type->element : td_schema_member(type, child->key);
         if (!child_type) {
@@ -289,7 +290,8 @@ static void check_semantics(struct td_problems *problems, const struct td_schema
         check_selector(problems, value, path);
     }
     size_t index = 0;
-    for (const struct td_json *child = value->first; child; child = child->next, index++) {
+    for (const struct td_json *child = td_json_first_child(value); child;
+         child = child->next, index++) {
         struct td_field_path place =
             is_list ? td_field_item(path, index) : td_field_child(path, child->key);
         const struct td_schema_type *child_type =

@@ -37,7 +37,7 @@ static td_str reply_reason(const struct td_json *object)
 {
     const struct td_json *causes = td_json_get_path(object, "details.causes");
     if (td_json_is(causes, TD_JSON_TYPE_ARRAY)) {
-        for (const struct td_json *cause = causes->first; cause; cause = cause->next) {
+        for (const struct td_json *cause = td_json_first_item(causes); cause; cause = cause->next) {
             td_str reason = td_json_get_str(cause, TD_STR("reason"), TD_STR_EMPTY);
             if (td_str_equal(reason, TD_STR("DisruptionBudget")) ||
                 td_str_equal(reason, TD_STR("NodeCapacity"))) {

@@ -61,8 +61,8 @@ static int value_compare(const struct td_json *a, const struct td_json *b, unsig
 static int children_compare(const struct td_json *a, const struct td_json *b, unsigned depth)
 {
     td_assert(depth <= TD_JSON_DEPTH_MAX);
-    const struct td_json *x = a->first;
-    const struct td_json *y = b->first;
+    const struct td_json *x = td_json_first_child(a);
+    const struct td_json *y = td_json_first_child(b);
     for (; x && y; x = x->next, y = y->next) {
         int order = a->type == TD_JSON_TYPE_OBJECT ? td_str_compare(x->key, y->key) : 0;
         if (order == 0) {
@@ -103,8 +103,8 @@ static bool value_equal(const struct td_json *a, const struct td_json *b, unsign
 /* Members usually come in the same order, so the neighbour is tried before a search. */
 static bool object_equal(const struct td_json *a, const struct td_json *b, unsigned depth)
 {
-    const struct td_json *next = b->first;
-    for (const struct td_json *member = a->first; member; member = member->next) {
+    const struct td_json *next = td_json_first_member(b);
+    for (const struct td_json *member = td_json_first_member(a); member; member = member->next) {
         const struct td_json *other = next;
         if (!other || !td_str_equal(other->key, member->key)) {
             other = td_json_get(b, member->key);
@@ -119,8 +119,8 @@ static bool object_equal(const struct td_json *a, const struct td_json *b, unsig
 
 static bool array_equal(const struct td_json *a, const struct td_json *b, unsigned depth)
 {
-    const struct td_json *other = b->first;
-    for (const struct td_json *item = a->first; item && other; item = item->next) {
+    const struct td_json *other = td_json_first_item(b);
+    for (const struct td_json *item = td_json_first_item(a); item && other; item = item->next) {
         if (!value_equal(item, other, depth + 1)) {
             return false;
         }
@@ -251,7 +251,7 @@ static int step_parse_keys(struct td_arena *arena, td_str text, struct td_field_
     }
     struct td_field_key *keys = td_arena_array(arena, struct td_field_key, object->count);
     size_t count = 0;
-    for (struct td_json *member = object->first; member; member = member->next) {
+    for (struct td_json *member = td_json_first_member(object); member; member = member->next) {
         if (member->type == TD_JSON_TYPE_NUMBER) {
             canonical_number(arena, member);
         }

@@ -177,14 +177,15 @@ static void path_write_value(const struct td_json *value, bool is_read, unsigned
         break;
     case TD_JSON_TYPE_ARRAY:
         td_buf_append_char(out, '[');
-        for (const struct td_json *item = value->first; item; item = item->next) {
+        for (const struct td_json *item = td_json_first_item(value); item; item = item->next) {
             path_write_value(item, is_read, depth + 1, out);
             td_buf_append(out, item->next ? TD_STR(",") : TD_STR_EMPTY);
         }
         td_buf_append_char(out, ']');
         break;
     case TD_JSON_TYPE_OBJECT:
-        for (const struct td_json *member = value->first; member; member = member->next) {
+        for (const struct td_json *member = td_json_first_member(value); member;
+             member = member->next) {
             td_buf_append(out, member->key);
             td_buf_append_char(out, '=');
             path_write_value(member, is_read, depth + 1, out);

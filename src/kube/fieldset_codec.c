@@ -47,7 +47,8 @@ static int fieldset_parse(struct td_arena *arena, const struct td_json *fields, 
     }
     struct td_fieldset_builder builder = {.arena = arena};
     bool is_member = false;
-    for (const struct td_json *member = fields->first; member; member = member->next) {
+    for (const struct td_json *member = td_json_first_member(fields); member;
+         member = member->next) {
         if (td_str_equal(member->key, TD_STR("."))) {
             is_member = true;
             continue;

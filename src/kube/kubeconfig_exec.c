@@ -53,7 +53,7 @@ static int exec_set_arguments(struct td_arena *arena, const struct td_kubeconfig
                               struct td_error *err)
 {
     const struct td_json *args = td_json_get(exec, TD_STR("args"));
-    size_t count = td_json_is(args, TD_JSON_TYPE_ARRAY) ? args->count : 0;
+    size_t count = td_json_item_count(args);
     if (count > TD_PROCESS_ARGS_MAX) {
         return td_kubeconfig_fail(user, "exec.args", TD_LIMIT, err, "more than %d",
                                   TD_PROCESS_ARGS_MAX);
@@ -66,13 +66,13 @@ static int exec_set_env(struct td_arena *arena, const struct td_kubeconfig_named
                         const struct td_json *exec, struct td_exec_spec *spec, struct td_error *err)
 {
     const struct td_json *list = td_json_get(exec, TD_STR("env"));
-    size_t count = td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->count : 0;
+    size_t count = td_json_item_count(list);
     if (count > TD_PROCESS_ARGS_MAX) {
         return td_kubeconfig_fail(user, "exec.env", TD_LIMIT, err, "more than %d",
                                   TD_PROCESS_ARGS_MAX);
     }
     struct td_exec_env *env = td_arena_array(arena, struct td_exec_env, count);
-    const struct td_json *item = count > 0 ? list->first : NULL;
+    const struct td_json *item = td_json_first_item(list);
     for (size_t i = 0; i < count; i++, item = item->next) {
         td_str name = td_json_get_str(item, TD_STR("name"), TD_STR_EMPTY);
         if (name.len == 0 || td_str_find(name, '=', 0) < name.len) {
@@ -102,7 +102,7 @@ static td_str exec_command(struct td_arena *arena, const struct td_kubeconfig_na
 static const struct td_json *exec_cluster_config(const struct td_kubeconfig_named *cluster)
 {
     const struct td_json *list = td_json_get(cluster->value, TD_STR("extensions"));
-    for (const struct td_json *item = list ? list->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
         td_str name = td_json_get_str(item, TD_STR("name"), TD_STR_EMPTY);
         if (td_str_equal(name, TD_STR("client.authentication.k8s.io/exec"))) {
             return td_json_get(item, TD_STR("extension"));

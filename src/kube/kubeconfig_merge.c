@@ -27,7 +27,7 @@ static int merge_list(struct td_kubeconfig_set *set, struct td_map *map,
                       const struct td_kubeconfig_file *file, const char *list, const char *kind)
 {
     const struct td_json *items = td_json_get(file->tree, td_str_from(list));
-    for (const struct td_json *item = items ? items->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(items); item; item = item->next) {
         td_str name = td_json_get_str(item, TD_STR("name"), TD_STR_EMPTY);
         if (td_map_has(map, name)) {
             continue;

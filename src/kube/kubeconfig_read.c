@@ -213,7 +213,7 @@ static int read_check_list(const struct read_work *work, const struct read_place
                             TD_KUBECONFIG_ENTRIES_MAX);
     }
     struct read_place below = {.above = place, .depth = place->depth + 1};
-    for (const struct td_json *at = value->first; at; at = at->next) {
+    for (const struct td_json *at = td_json_first_item(value); at; at = at->next) {
         int code = read_check_value(work, &below, at, item);
         if (code < 0) {
             return code;
@@ -229,7 +229,7 @@ static int read_check_map(const struct read_work *work, const struct read_place 
     if (!td_json_is(value, TD_JSON_TYPE_OBJECT)) {
         return read_fail(work, place, value, item->is_secret, "must be an object");
     }
-    for (const struct td_json *at = value->first; at; at = at->next) {
+    for (const struct td_json *at = td_json_first_member(value); at; at = at->next) {
         td_str name = td_arena_copy_str(work->arena, at->key);
         struct read_place below = {.above = place, .name = name.ptr, .depth = place->depth + 1};
         int code = read_check_value(work, &below, at, item);
@@ -301,7 +301,7 @@ static int read_check_names(const struct read_work *work, const struct td_json *
     td_auto_map names;
     td_map_init(&names, TD_KUBECONFIG_ENTRIES_MAX);
     const struct td_json *items = td_json_get(tree, td_str_from(list));
-    for (const struct td_json *item = items ? items->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(items); item; item = item->next) {
         td_str name = td_json_get_str(item, TD_STR("name"), TD_STR_EMPTY);
         if (td_map_has(&names, name)) {
             return td_error_set(work->err, TD_INVALID,

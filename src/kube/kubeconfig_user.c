@@ -24,9 +24,9 @@ static int user_compare_extras(const void *a, const void *b)
 static struct td_kube_extra *user_extras(struct td_arena *arena, const struct td_json *map,
                                          size_t *ret_count)
 {
-    size_t count = td_json_is(map, TD_JSON_TYPE_OBJECT) ? map->count : 0;
+    size_t count = td_json_member_count(map);
     struct td_kube_extra *extras = td_arena_array(arena, struct td_kube_extra, count);
-    const struct td_json *item = count > 0 ? map->first : NULL;
+    const struct td_json *item = td_json_first_member(map);
     for (size_t i = 0; i < count; i++, item = item->next) {
         extras[i].key = td_arena_copy_str(arena, item->key);
         extras[i].values = td_kubeconfig_texts(arena, item, &extras[i].value_count);

@@ -23,9 +23,9 @@ bool td_kubeconfig_is_header(td_str text)
 const td_str *td_kubeconfig_texts(struct td_arena *arena, const struct td_json *list,
                                   size_t *ret_count)
 {
-    size_t count = td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->count : 0;
+    size_t count = td_json_item_count(list);
     td_str *texts = td_arena_array(arena, td_str, count);
-    const struct td_json *item = count > 0 ? list->first : NULL;
+    const struct td_json *item = td_json_first_item(list);
     for (size_t i = 0; i < count; i++, item = item->next) {
         bool is_text = td_json_is(item, TD_JSON_TYPE_STRING);
         texts[i] = td_arena_copy_str(arena, is_text ? item->text : TD_STR_EMPTY);

@@ -65,7 +65,8 @@ struct td_labels td_labels_from_json(struct td_arena *arena, const struct td_jso
     }
     struct td_label *items = td_arena_array(arena, struct td_label, object->count);
     size_t count = 0;
-    for (const struct td_json *member = object->first; member; member = member->next) {
+    for (const struct td_json *member = td_json_first_member(object); member;
+         member = member->next) {
         if (member->type == TD_JSON_TYPE_STRING) {
             items[count++] = (struct td_label){.key = member->key, .value = member->text};
         }

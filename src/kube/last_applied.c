@@ -16,7 +16,7 @@ static struct td_json *annotations_of(const struct td_json *object)
     if (!td_json_is(annotations, TD_JSON_TYPE_OBJECT)) {
         return NULL;
     }
-    for (const struct td_json *m = annotations->first; m; m = m->next) {
+    for (const struct td_json *m = td_json_first_member(annotations); m; m = m->next) {
         if (m->type != TD_JSON_TYPE_STRING && m->type != TD_JSON_TYPE_NULL) {
             return NULL;
         }
@@ -64,7 +64,7 @@ int td_last_applied_fields(struct td_arena *arena, const struct td_last_applied 
 static struct td_json *annotations_copy(struct td_arena *arena, const struct td_json *annotations)
 {
     struct td_json *copy = td_json_new_object(arena);
-    for (const struct td_json *m = annotations->first; m; m = m->next) {
+    for (const struct td_json *m = td_json_first_member(annotations); m; m = m->next) {
         td_str text = m->type == TD_JSON_TYPE_STRING ? m->text : TD_STR_EMPTY;
         td_json_set(arena, copy, m->key, td_json_new_string(arena, text));
     }
@@ -74,7 +74,7 @@ static struct td_json *annotations_copy(struct td_arena *arena, const struct td_
 static size_t annotations_bytes(const struct td_json *annotations)
 {
     size_t bytes = 0;
-    for (const struct td_json *m = annotations->first; m; m = m->next) {
+    for (const struct td_json *m = td_json_first_member(annotations); m; m = m->next) {
         bytes += m->key.len + m->text.len;
     }
     return bytes;
@@ -85,7 +85,7 @@ static void numbers_to_go(struct td_arena *arena, struct td_json *node, unsigned
 {
     td_assert(depth <= TD_JSON_DEPTH_MAX);
     if (node->type == TD_JSON_TYPE_ARRAY || node->type == TD_JSON_TYPE_OBJECT) {
-        for (struct td_json *child = node->first; child; child = child->next) {
+        for (struct td_json *child = td_json_first_child(node); child; child = child->next) {
             numbers_to_go(arena, child, depth + 1);
         }
         return;

@@ -80,12 +80,13 @@ enum td_managed_state td_managed_state(const struct td_json *object)
     if (!td_json_is(list, TD_JSON_TYPE_ARRAY)) {
         return TD_MANAGED_ABSENT;
     }
-    for (const struct td_json *entry = list->first; entry; entry = entry->next) {
+    for (const struct td_json *entry = td_json_first_item(list); entry; entry = entry->next) {
         if (!entry_is_readable(entry)) {
             return TD_MANAGED_ABSENT;
         }
     }
-    bool is_reset = list->count == 0 || (list->count == 1 && entry_is_blank(list->first));
+    bool is_reset =
+        list->count == 0 || (list->count == 1 && entry_is_blank(td_json_first_item(list)));
     return is_reset ? TD_MANAGED_RESET : TD_MANAGED_LISTED;
 }
 
@@ -156,7 +157,7 @@ int td_managed_decode(struct td_arena *arena, const struct td_json *object, stru
     const struct td_json *list = managed_list(object);
     struct placed_entry *placed = td_arena_array(arena, struct placed_entry, list->count);
     size_t count = 0;
-    for (const struct td_json *json = list->first; json; json = json->next, count++) {
+    for (const struct td_json *json = td_json_first_item(list); json; json = json->next, count++) {
         int r = managed_decode_entry(arena, json, &placed[count].entry, err);
         if (r < 0) {
             if (err) {

@@ -52,7 +52,7 @@ static int manifest_add(struct td_arena *arena, td_str file, const struct td_jso
     if (!td_str_ends_with(kind, TD_STR("List")) || !td_json_is(items, TD_JSON_TYPE_ARRAY)) {
         return manifest_add_object(arena, file, tree, manifest, err);
     }
-    for (const struct td_json *item = items->first; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(items); item; item = item->next) {
         int code = manifest_add_object(arena, file, item, manifest, err);
         if (code < 0) {
             return code;

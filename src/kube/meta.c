@@ -118,7 +118,7 @@ static int meta_strings(const struct meta_reader *reader, const char *key,
     if (code != TD_OK) {
         return code;
     }
-    for (const struct td_json *node = map ? map->first : NULL; node; node = node->next) {
+    for (const struct td_json *node = td_json_first_member(map); node; node = node->next) {
         if (!meta_is_missing(node) && node->type != TD_JSON_TYPE_STRING) {
             return td_error_set(reader->err, TD_INVALID, "%s.%s.%.*s: must be a string, not %s",
                                 reader->path, key, TD_STR_ARG(node->key),
@@ -138,9 +138,9 @@ static int meta_labels(const struct meta_reader *reader, struct td_arena *arena,
     if (code != TD_OK) {
         return code;
     }
-    struct td_label *pairs = td_arena_array(arena, struct td_label, map ? map->count : 0);
+    struct td_label *pairs = td_arena_array(arena, struct td_label, td_json_member_count(map));
     size_t count = 0;
-    for (const struct td_json *node = map ? map->first : NULL; node; node = node->next) {
+    for (const struct td_json *node = td_json_first_member(map); node; node = node->next) {
         bool has_text = node->type == TD_JSON_TYPE_STRING;
         pairs[count++] = (struct td_label){
             .key = node->key,
@@ -180,7 +180,7 @@ static int meta_owners(const struct meta_reader *reader, struct td_arena *arena,
     struct td_owner_reference *owners =
         td_arena_array(arena, struct td_owner_reference, list->count);
     size_t count = 0;
-    for (const struct td_json *node = list->first; node; node = node->next) {
+    for (const struct td_json *node = td_json_first_item(list); node; node = node->next) {
         struct meta_reader element = {.object = node, .err = reader->err};
         (void)snprintf(element.path, sizeof(element.path), "metadata.ownerReferences[%zu]", count);
         if (!meta_is_missing(node) && node->type != TD_JSON_TYPE_OBJECT) {

@@ -367,7 +367,7 @@ static td_str name_member_text(struct name_report *report, const struct td_json 
 static const struct td_json *name_map_first(struct name_report *report, const struct td_json *map)
 {
     if (td_json_is(map, TD_JSON_TYPE_OBJECT)) {
-        return map->first;
+        return td_json_first_member(map);
     }
     if (map && map->type != TD_JSON_TYPE_NULL) {
         report->count++;

@@ -286,8 +286,9 @@ static int diff_scalar_lists(struct patch_work *work, const struct diff *diff, t
     }
     struct td_json *sorted = td_patch_list_json(work, original);
     td_json_set(work->arena, diff->original, name, sorted);
-    struct patch_order by = {
-        .order = modified, .key = TD_STR_EMPTY, .kind = td_patch_kind(modified_node->first)};
+    struct patch_order by = {.order = modified,
+                             .key = TD_STR_EMPTY,
+                             .kind = td_patch_kind(td_json_first_item(modified_node))};
     code = td_patch_sort(work, &ret->changes, &by);
     if (code < 0) {
         return code;
@@ -386,7 +387,8 @@ static int diff_member(struct patch_work *work, const struct diff *diff,
 
 static bool diff_drops_something(const struct td_json *original, const struct td_json *modified)
 {
-    for (const struct td_json *member = original->first; member; member = member->next) {
+    for (const struct td_json *member = td_json_first_member(original); member;
+         member = member->next) {
         if (member->type != TD_JSON_TYPE_NULL && !td_json_get(modified, member->key)) {
             return true;
         }
@@ -396,7 +398,8 @@ static bool diff_drops_something(const struct td_json *original, const struct td
 
 static void diff_deleted_members(struct patch_work *work, const struct diff *diff)
 {
-    for (const struct td_json *member = diff->original->first; member; member = member->next) {
+    for (const struct td_json *member = td_json_first_member(diff->original); member;
+         member = member->next) {
         if (!td_json_get(diff->modified, member->key)) {
             td_json_set(work->arena, diff->patch, member->key, td_json_new_null(work->arena));
         }
@@ -407,7 +410,8 @@ static void diff_deleted_members(struct patch_work *work, const struct diff *dif
 static struct td_json *diff_retained_keys(struct patch_work *work, const struct td_json *modified)
 {
     struct patch_list keys = diff_new_list(work, modified->count);
-    for (const struct td_json *member = modified->first; member; member = member->next) {
+    for (const struct td_json *member = td_json_first_member(modified); member;
+         member = member->next) {
         if (member->type != TD_JSON_TYPE_NULL) {
             keys.items[keys.count++] = td_json_new_string(work->arena, member->key);
         }
@@ -424,7 +428,8 @@ static int diff_objects(struct patch_work *work, const struct diff *pair, struct
     }
     struct diff diff = *pair;
     diff.patch = td_json_new_object(work->arena);
-    for (const struct td_json *member = diff.modified->first; member; member = member->next) {
+    for (const struct td_json *member = td_json_first_member(diff.modified); member;
+         member = member->next) {
         int code = diff_member(work, &diff, member);
         if (code < 0) {
             return td_patch_fail_at(work, member->key, code);

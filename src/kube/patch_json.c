@@ -155,8 +155,8 @@ static void json_weigh(const struct td_json *node, size_t depth, size_t *nodes, 
         return;
     }
     *deepest = depth > *deepest ? depth : *deepest;
-    for (const struct td_json *child = node->first; child && depth <= TD_JSON_DEPTH_MAX;
-         child = child->next) {
+    for (const struct td_json *child = td_json_first_child(node);
+         child && depth <= TD_JSON_DEPTH_MAX; child = child->next) {
         json_weigh(child, depth + 1, nodes, deepest);
     }
 }
@@ -253,7 +253,7 @@ static bool json_same_objects(const struct td_json *ours, const struct td_json *
     if (ours->count != given->count) {
         return false;
     }
-    for (const struct td_json *member = ours->first; member; member = member->next) {
+    for (const struct td_json *member = td_json_first_member(ours); member; member = member->next) {
         const struct td_json *other = td_json_get(given, member->key);
         if (!other || json_is_nothing(member) != json_is_nothing(other)) {
             return false;
@@ -293,8 +293,8 @@ static bool json_same(const struct td_json *ours, const struct td_json *given, s
     if (ours->count != given->count) {
         return false;
     }
-    const struct td_json *other = given->first;
-    for (const struct td_json *item = ours->first; item; item = item->next) {
+    const struct td_json *other = td_json_first_item(given);
+    for (const struct td_json *item = td_json_first_item(ours); item; item = item->next) {
         if (!json_same(item, other, depth + 1)) {
             return false;
         }
@@ -356,7 +356,7 @@ static void json_reread(struct td_json *node, size_t depth, bool was_written)
     } else if (node->type == TD_JSON_TYPE_STRING) {
         node->is_escaped = node->is_escaped || (was_written && json_is_html(node->text));
     } else if (node->type == TD_JSON_TYPE_OBJECT || node->type == TD_JSON_TYPE_ARRAY) {
-        for (struct td_json *child = node->first; child && depth <= TD_JSON_DEPTH_MAX;
+        for (struct td_json *child = td_json_first_child(node); child && depth <= TD_JSON_DEPTH_MAX;
              child = child->next) {
             json_reread(child, depth + 1, was_written);
         }
@@ -520,7 +520,7 @@ static int json_check_input(const struct td_json *document, const struct td_json
     if (patch->type != TD_JSON_TYPE_ARRAY) {
         return td_error_set(err, TD_INVALID, "JSON patch is not an array");
     }
-    for (const struct td_json *item = patch->first; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(patch); item; item = item->next) {
         if (item->type != TD_JSON_TYPE_OBJECT && item->type != TD_JSON_TYPE_NULL) {
             return td_error_set(err, TD_INVALID, "JSON patch has an operation that is no object");
         }
@@ -546,8 +546,7 @@ int td_patch_json(struct td_arena *arena, const struct td_json *document,
     struct json_patch state = {.arena = arena, .err = err};
     state.root = td_json_copy(arena, document, false);
     size_t position = 0;
-    for (const struct td_json *item = patch->type == TD_JSON_TYPE_ARRAY ? patch->first : NULL; item;
-         item = item->next) {
+    for (const struct td_json *item = td_json_first_item(patch); item; item = item->next) {
         code = json_run(&state, item);
         if (code < 0) {
             return json_wrap(err, code, position, item);

@@ -24,7 +24,7 @@
 struct patch_list td_patch_list(struct patch_work *work, const struct td_json *array)
 {
     struct patch_list list = {.items = td_arena_array(work->arena, struct td_json *, array->count)};
-    for (struct td_json *item = array->first; item; item = item->next) {
+    for (struct td_json *item = td_json_first_item(array); item; item = item->next) {
         list.items[list.count++] = item;
     }
     return list;

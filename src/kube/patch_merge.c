@@ -16,7 +16,7 @@ static struct td_json *merge_prune(struct td_arena *arena, const struct td_json 
     }
     if (node->type == TD_JSON_TYPE_ARRAY) {
         struct td_json *array = td_json_new_array(arena);
-        for (const struct td_json *item = node->first; item; item = item->next) {
+        for (const struct td_json *item = td_json_first_item(node); item; item = item->next) {
             td_json_append(array, merge_prune(arena, item, depth + 1));
         }
         return array;
@@ -25,7 +25,7 @@ static struct td_json *merge_prune(struct td_arena *arena, const struct td_json 
         return td_json_copy(arena, node, false);
     }
     struct td_json *object = td_json_new_object(arena);
-    for (const struct td_json *member = node->first; member; member = member->next) {
+    for (const struct td_json *member = td_json_first_member(node); member; member = member->next) {
         if (member->type != TD_JSON_TYPE_NULL) {
             td_json_set(arena, object, member->key, merge_prune(arena, member, depth + 1));
         }
@@ -40,7 +40,8 @@ static void merge_objects(struct td_arena *arena, struct td_json *into, const st
     if (depth > TD_JSON_DEPTH_MAX) {
         return;
     }
-    for (const struct td_json *member = patch->first; member; member = member->next) {
+    for (const struct td_json *member = td_json_first_member(patch); member;
+         member = member->next) {
         struct td_json *current = td_json_get(into, member->key);
         bool is_into_object = td_json_is(current, TD_JSON_TYPE_OBJECT);
         if (member->type == TD_JSON_TYPE_NULL) {

@@ -25,7 +25,7 @@ static void strategic_discard_nulls(struct td_json *node, size_t depth)
     if ((!is_object && node->type != TD_JSON_TYPE_ARRAY) || depth > TD_JSON_DEPTH_MAX) {
         return;
     }
-    for (struct td_json *child = node->first, *next; child; child = next) {
+    for (struct td_json *child = td_json_first_child(node), *next; child; child = next) {
         next = child->next;
         if (is_object && child->type == TD_JSON_TYPE_NULL) {
             (void)td_json_remove(node, child->key); /* it is there */
@@ -43,7 +43,7 @@ static struct td_json *strategic_strip(struct patch_work *work, struct td_json *
     }
     if (node->type == TD_JSON_TYPE_ARRAY) {
         struct td_json *kept = td_json_new_array(work->arena);
-        for (struct td_json *item = node->first, *next; item; item = next) {
+        for (struct td_json *item = td_json_first_item(node), *next; item; item = next) {
             next = item->next;
             struct td_json *stripped = strategic_strip(work, item, depth + 1);
             if (stripped) {
@@ -58,7 +58,7 @@ static struct td_json *strategic_strip(struct patch_work *work, struct td_json *
     if (td_json_get(node, PATCH_DIRECTIVE)) {
         return NULL;
     }
-    for (struct td_json *member = node->first, *next; member; member = next) {
+    for (struct td_json *member = td_json_first_member(node), *next; member; member = next) {
         next = member->next;
         struct td_json *stripped = strategic_strip(work, member, depth + 1);
         if (!stripped) {
@@ -120,13 +120,14 @@ static int strategic_retain_keys(struct patch_work *work, struct td_json *origin
     }
     struct td_json *kept = td_json_new_object(work->arena); /* used as a set */
     bool is_valid = keys->type == TD_JSON_TYPE_ARRAY;
-    for (struct td_json *key = is_valid ? keys->first : NULL; key; key = key->next) {
+    for (struct td_json *key = is_valid ? td_json_first_item(keys) : NULL; key; key = key->next) {
         is_valid = is_valid && key->type != TD_JSON_TYPE_ARRAY && key->type != TD_JSON_TYPE_OBJECT;
         if (key->type == TD_JSON_TYPE_STRING) {
             td_json_set(work->arena, kept, key->text, td_json_new_null(work->arena));
         }
     }
-    for (const struct td_json *member = patch->first; member && is_valid; member = member->next) {
+    for (const struct td_json *member = td_json_first_member(patch); member && is_valid;
+         member = member->next) {
         is_valid = member->type == TD_JSON_TYPE_NULL || strategic_is_parallel_list(member->key) ||
                    td_json_get(kept, member->key);
     }
@@ -134,7 +135,7 @@ static int strategic_retain_keys(struct patch_work *work, struct td_json *origin
         return td_error_set(work->err, TD_INVALID,
                             "$retainKeys is no list of names, or lacks a field of the patch");
     }
-    for (struct td_json *member = original->first, *next; member; member = next) {
+    for (struct td_json *member = td_json_first_member(original), *next; member; member = next) {
         next = member->next;
         if (!td_json_get(kept, member->key)) {
             (void)td_json_remove(original, member->key); /* it is there */
@@ -582,7 +583,8 @@ static int strategic_apply_orders(struct patch_work *work, const struct td_schem
 {
     size_t count = 0;
     td_str *names = td_arena_array(work->arena, td_str, patch->count);
-    for (const struct td_json *member = patch->first; member; member = member->next) {
+    for (const struct td_json *member = td_json_first_member(patch); member;
+         member = member->next) {
         if (td_str_starts_with(member->key, PATCH_ORDER_PREFIX)) {
             names[count++] = member->key;
         }
@@ -702,7 +704,7 @@ int td_patch_merge_objects(struct patch_work *work, const struct td_schema_type 
     if (code < 0) {
         return code;
     }
-    for (struct td_json *member = patch->first, *next; member; member = next) {
+    for (struct td_json *member = td_json_first_member(patch), *next; member; member = next) {
         td_str name = member->key;
         next = member->next;
         code = strategic_merge_member(work, type, original, member, depth);

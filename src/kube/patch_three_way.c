@@ -50,7 +50,7 @@ static int conflict_lookup(struct patch_work *work, const struct conflict_field 
 static int conflict_members(struct patch_work *work, const struct conflict_field *field,
                             struct td_json *left, struct td_json *right, size_t depth)
 {
-    for (struct td_json *member = left->first, *next; member; member = next) {
+    for (struct td_json *member = td_json_first_member(left), *next; member; member = next) {
         td_str name = member->key;
         next = member->next;
         struct td_json *other = td_json_get(right, name);
@@ -137,7 +137,7 @@ static size_t conflict_sort_scalars(struct patch_work *work, struct td_json *arr
         values[i] = *list.items[i];
     }
     size_t place = 0;
-    for (struct td_json *item = array->first; item; item = item->next) {
+    for (struct td_json *item = td_json_first_item(array); item; item = item->next) {
         const struct td_json *value = &values[place++];
         item->type = value->type;
         item->boolean = value->boolean;
@@ -172,8 +172,8 @@ static int conflict_lists(struct patch_work *work, const struct conflict_field *
         }
     }
     struct conflict_field inner = {.type = field->type, .key = TD_STR_EMPTY};
-    struct td_json *other = right->first;
-    struct td_json *item = left->first;
+    struct td_json *other = td_json_first_item(right);
+    struct td_json *item = td_json_first_item(left);
     for (size_t i = 0; i < count; i++) {
         code = conflict_values(work, &inner, item, other, depth + 1);
         if (code < 0) {

@@ -68,8 +68,8 @@ static void value_print(struct patch_work *work, const struct td_json *node, siz
         (void)td_buf_append(out, value.text);
     } else if (depth <= TD_JSON_DEPTH_MAX) {
         (void)td_buf_append(out, value.kind == PATCH_LIST ? TD_STR("[") : TD_STR("map["));
-        for (const struct td_json *child = node->first; child; child = child->next) {
-            (void)td_buf_append(out, child == node->first ? TD_STR("") : TD_STR(" "));
+        for (const struct td_json *child = td_json_first_child(node); child; child = child->next) {
+            (void)td_buf_append(out, child == td_json_first_child(node) ? TD_STR("") : TD_STR(" "));
             (void)td_buf_append(out, child->key);
             (void)td_buf_append(out, value.kind == PATCH_LIST ? TD_STR("") : TD_STR(":"));
             value_print(work, child, depth + 1, out);
@@ -101,7 +101,7 @@ static bool value_equal(struct patch_work *work, const struct td_json *a, const 
 static bool value_equal_objects(struct patch_work *work, const struct td_json *a,
                                 const struct td_json *b, size_t depth)
 {
-    for (const struct td_json *member = a->first; member; member = member->next) {
+    for (const struct td_json *member = td_json_first_member(a); member; member = member->next) {
         const struct td_json *other = td_json_get(b, member->key);
         if (!other || !value_equal(work, member, other, depth + 1)) {
             return false;
@@ -127,8 +127,8 @@ static bool value_equal(struct patch_work *work, const struct td_json *a, const 
     if (left.kind == PATCH_OBJECT) {
         return value_equal_objects(work, a, b, depth);
     }
-    const struct td_json *other = b->first;
-    for (const struct td_json *item = a->first; item; item = item->next) {
+    const struct td_json *other = td_json_first_item(b);
+    for (const struct td_json *item = td_json_first_item(a); item; item = item->next) {
         if (!value_equal(work, item, other, depth + 1)) {
             return false;
         }
@@ -159,7 +159,7 @@ static int value_visit_numbers(struct patch_work *work, struct td_json *node, bo
     if (!is_collection || depth > TD_JSON_DEPTH_MAX) {
         return TD_OK;
     }
-    for (struct td_json *child = node->first; child; child = child->next) {
+    for (struct td_json *child = td_json_first_child(node); child; child = child->next) {
         int code = value_visit_numbers(work, child, is_export, depth + 1);
         if (code < 0) {
             return code;

@@ -85,7 +85,8 @@ int td_resource_list_decode(struct td_arena *arena, const struct td_json *object
     struct td_resource_amount *items =
         td_arena_array(arena, struct td_resource_amount, object->count);
     size_t count = 0;
-    for (const struct td_json *member = object->first; member; member = member->next) {
+    for (const struct td_json *member = td_json_first_member(object); member;
+         member = member->next) {
         items[count].name = member->key;
         int code = td_quantity_from_json(arena, member, &items[count].quantity, err);
         if (code != TD_OK) {
@@ -225,12 +226,12 @@ static int status_compare(const void *a, const void *b)
 
 static size_t array_count(const struct td_json *node)
 {
-    return td_json_is(node, TD_JSON_TYPE_ARRAY) ? node->count : 0;
+    return td_json_item_count(node);
 }
 
 static void statuses_add(struct pod_view *pod, const struct td_json *array)
 {
-    const struct td_json *item = array_count(array) > 0 ? array->first : NULL;
+    const struct td_json *item = td_json_first_item(array);
     for (; item; item = item->next) {
         pod->statuses[pod->status_count] = (struct status_entry){
             .name = td_json_get_str(item, TD_STR("name"), TD_STR_EMPTY),
@@ -277,7 +278,7 @@ static const struct td_json *status_find(const struct pod_view *pod, td_str name
 static bool resize_is_infeasible(const struct td_json *status)
 {
     const struct td_json *conditions = td_json_get(status, TD_STR("conditions"));
-    const struct td_json *item = array_count(conditions) > 0 ? conditions->first : NULL;
+    const struct td_json *item = td_json_first_item(conditions);
     for (; item; item = item->next) {
         td_str type = td_json_get_str(item, TD_STR("type"), TD_STR_EMPTY);
         if (td_str_equal(type, TD_STR("PodResizePending"))) {
@@ -317,7 +318,7 @@ static int parts_read(struct td_arena *arena, const struct pod_view *pod,
                       const struct td_json *array, bool is_init, struct pod_part *parts,
                       struct td_error *err)
 {
-    const struct td_json *item = array_count(array) > 0 ? array->first : NULL;
+    const struct td_json *item = td_json_first_item(array);
     for (size_t i = 0; item; i++, item = item->next) {
         parts[i].is_init = is_init;
         int code = part_read(arena, pod, item, &parts[i], err);

@@ -223,7 +223,8 @@ static void schema_check(const struct td_schema_type *type, const struct td_json
     }
     bool is_object = type->kind == TD_SCHEMA_OBJECT || type->kind == TD_SCHEMA_MAP;
     if (is_object && td_json_is(value, TD_JSON_TYPE_OBJECT)) {
-        for (const struct td_json *member = value->first; member; member = member->next) {
+        for (const struct td_json *member = td_json_first_member(value); member;
+             member = member->next) {
             struct schema_step below = {.up = step, .name = member->key};
             const struct td_schema_type *inner = td_schema_member(type, member->key);
             below.name.ptr = below.name.ptr ? below.name.ptr : "";
@@ -235,7 +236,7 @@ static void schema_check(const struct td_schema_type *type, const struct td_json
         }
     } else if (type->kind == TD_SCHEMA_LIST && td_json_is(value, TD_JSON_TYPE_ARRAY)) {
         struct schema_step below = {.up = step, .name = {.ptr = NULL, .len = 0}};
-        for (const struct td_json *item = value->first; item; item = item->next) {
+        for (const struct td_json *item = td_json_first_item(value); item; item = item->next) {
             schema_check(type->element, item, &below, depth + 1, problems);
             below.index++;
         }

@@ -116,7 +116,7 @@ static int json_values(const struct json_place *place, const struct td_json *lis
 {
     *ret = (struct td_selector_values){.items = td_arena_array(place->arena, td_str, list->count),
                                        .cap = list->count};
-    for (const struct td_json *node = list->first; node; node = node->next) {
+    for (const struct td_json *node = td_json_first_item(list); node; node = node->next) {
         if (!json_text(node, &ret->items[ret->count])) {
             int code = td_error_set(place->err, TD_INVALID, "must be a string");
             return place->err ? td_error_wrap(place->err, "matchExpressions[%zu].values[%zu]",
@@ -163,7 +163,7 @@ static int json_match_expression(const struct json_place *place, const struct td
 static int json_requirements(struct json_place *place, const struct td_json *collection,
                              struct td_selector_list *list)
 {
-    const struct td_json *node = collection ? collection->first : NULL;
+    const struct td_json *node = td_json_first_child(collection);
     for (; node; node = node->next) {
         struct td_requirement requirement = {.values = NULL, .value_count = 0};
         int code = place->is_label ? json_match_label(place, node, &requirement)

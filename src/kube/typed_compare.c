@@ -82,11 +82,11 @@ static struct changed compare_maps(struct td_arena *arena, const struct td_schem
 {
     struct td_fieldset_builder builders[CHANGE_COUNT];
     builders_init(builders, arena);
-    for (const struct td_json *m = maps.before ? maps.before->first : NULL; m; m = m->next) {
+    for (const struct td_json *m = td_json_first_member(maps.before); m; m = m->next) {
         struct sides sides = {.before = m, .after = td_json_get(maps.after, m->key)};
         compare_member(arena, type, m->key, sides, depth, builders);
     }
-    for (const struct td_json *m = maps.after ? maps.after->first : NULL; m; m = m->next) {
+    for (const struct td_json *m = td_json_first_member(maps.after); m; m = m->next) {
         if (!td_json_get(maps.before, m->key)) {
             struct sides sides = {.before = NULL, .after = m};
             compare_member(arena, type, m->key, sides, depth, builders);

@@ -33,7 +33,8 @@ static struct owned fields_of_map(struct td_arena *arena, const struct td_schema
     if (value->type != TD_JSON_TYPE_OBJECT) {
         return (struct owned){.is_member = false};
     }
-    for (const struct td_json *member = value->first; member; member = member->next) {
+    for (const struct td_json *member = td_json_first_member(value); member;
+         member = member->next) {
         bool is_named;
         const struct td_schema_type *member_type = td_typed_member(type, member->key, &is_named);
         struct owned below = fields_of(arena, member_type, member, depth + 1);

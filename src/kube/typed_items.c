@@ -197,7 +197,7 @@ struct td_typed_items td_typed_items_new(struct td_arena *arena, const struct td
     }
     items.items = td_arena_array(arena, struct td_typed_item, list->count);
     items.sorted = td_arena_array(arena, const struct td_typed_item *, list->count);
-    for (const struct td_json *value = list->first; value; value = value->next) {
+    for (const struct td_json *value = td_json_first_item(list); value; value = value->next) {
         struct td_typed_item *item = &items.items[items.count];
         if (!td_typed_step(arena, type, value, &item->step)) {
             item->value = value;

@@ -29,10 +29,10 @@ static struct td_json *merge_maps(struct td_arena *arena, const struct td_schema
                                   unsigned depth)
 {
     struct td_json *out = td_json_new_object(arena);
-    for (const struct td_json *m = base ? base->first : NULL; m; m = m->next) {
+    for (const struct td_json *m = td_json_first_member(base); m; m = m->next) {
         merge_member(arena, type, m->key, m, td_json_get(over, m->key), depth, out);
     }
-    for (const struct td_json *m = over ? over->first : NULL; m; m = m->next) {
+    for (const struct td_json *m = td_json_first_member(over); m; m = m->next) {
         if (!td_json_get(base, m->key)) {
             merge_member(arena, type, m->key, NULL, m, depth, out);
         }
@@ -192,7 +192,7 @@ static struct td_json *remove_from_map(struct td_arena *arena, const struct td_s
                                        unsigned depth)
 {
     struct td_json *out = td_json_new_object(arena);
-    for (const struct td_json *m = value->first; m; m = m->next) {
+    for (const struct td_json *m = td_json_first_member(value); m; m = m->next) {
         const struct td_field_step step = {.kind = TD_FIELD_NAME, .name = m->key};
         const struct td_fieldset_node *node = td_fieldset_find(set, &step);
         if (node && node->is_member) {
@@ -212,7 +212,7 @@ static struct td_json *remove_from_list(struct td_arena *arena, const struct td_
                                         unsigned depth)
 {
     struct td_json *out = td_json_new_array(arena);
-    for (const struct td_json *item = value->first; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(value); item; item = item->next) {
         struct td_field_step step;
         const char *problem = td_typed_step(arena, type, item, &step);
         const struct td_fieldset_node *node = problem ? NULL : td_fieldset_find(set, &step);

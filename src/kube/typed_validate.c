@@ -85,7 +85,8 @@ static int validate_map(const struct validation *v, const struct td_schema_type 
     if (value->type != TD_JSON_TYPE_OBJECT) {
         return validate_refuse(v, TD_INVALID, place, "expected an object");
     }
-    for (const struct td_json *member = value->first; member; member = member->next) {
+    for (const struct td_json *member = td_json_first_member(value); member;
+         member = member->next) {
         const struct place below = {
             .up = place,
             .step = {.kind = TD_FIELD_NAME, .name = member->key},
@@ -109,7 +110,7 @@ static int validate_keys(const struct validation *v, const struct td_schema_type
                          const struct td_json *list, const struct place *place)
 {
     size_t index = 0;
-    for (const struct td_json *item = list->first; item; item = item->next, index++) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next, index++) {
         struct td_field_step step;
         const char *problem = td_typed_step(v->arena, type, item, &step);
         if (problem) {
@@ -154,7 +155,7 @@ static int validate_list(const struct validation *v, const struct td_schema_type
         }
     }
     int64_t index = 0;
-    for (const struct td_json *item = value->first; item; item = item->next, index++) {
+    for (const struct td_json *item = td_json_first_item(value); item; item = item->next, index++) {
         const struct place below = {
             .up = place,
             .step = {.kind = TD_FIELD_INDEX, .index = index},

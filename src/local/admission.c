@@ -135,7 +135,7 @@ static struct td_admission_verdict run_failure(struct td_arena *arena,
 
 static void run_warn(struct admission_run *run, const struct td_json *warnings)
 {
-    for (const struct td_json *w = warnings ? warnings->first : NULL; w; w = w->next) {
+    for (const struct td_json *w = td_json_first_item(warnings); w; w = w->next) {
         if (w->type == TD_JSON_TYPE_STRING && run->request->warnings->count < TD_API_HEADERS_MAX) {
             td_json_append(run->request->warnings,
                            td_json_new_string(run->request->arena, w->text));

@@ -149,7 +149,7 @@ static bool plugin_service_account(struct td_api *api, struct td_admission_reque
 static void plugin_tolerate(struct td_arena *arena, struct td_json *spec, td_str key)
 {
     struct td_json *list = td_json_get(spec, TD_STR("tolerations"));
-    for (const struct td_json *t = list ? list->first : NULL; t; t = t->next) {
+    for (const struct td_json *t = td_json_first_item(list); t; t = t->next) {
         td_str named = td_json_get_str(t, TD_STR("key"), TD_STR_EMPTY);
         td_str effect = td_json_get_str(t, TD_STR("effect"), TD_STR_EMPTY);
         if ((named.len == 0 || td_str_equal(named, key)) &&

@@ -133,8 +133,7 @@ static bool auth_is_subject(const struct td_json *subject, const struct td_api_u
 static const struct td_json *auth_binds(const struct auth_binding *binding,
                                         const struct td_api_user *user)
 {
-    for (const struct td_json *s = binding->subjects ? binding->subjects->first : NULL; s;
-         s = s->next) {
+    for (const struct td_json *s = td_json_first_item(binding->subjects); s; s = s->next) {
         if (auth_is_subject(s, user, binding->ns)) {
             return s;
         }
@@ -145,7 +144,7 @@ static const struct td_json *auth_binds(const struct auth_binding *binding,
 /* Is `text` in the list, or "*"? */
 static bool auth_lists(const struct td_json *list, td_str text)
 {
-    for (const struct td_json *item = list ? list->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
         if (item->type == TD_JSON_TYPE_STRING &&
             (td_str_equal(item->text, TD_STR("*")) || td_str_equal(item->text, text))) {
             return true;
@@ -157,7 +156,7 @@ static bool auth_lists(const struct td_json *list, td_str text)
 /* Names of objects have no star. */
 static bool auth_names(const struct td_json *list, td_str name)
 {
-    for (const struct td_json *item = list->first; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
         if (item->type == TD_JSON_TYPE_STRING && name.len > 0 && td_str_equal(item->text, name)) {
             return true;
         }
@@ -169,7 +168,7 @@ static bool auth_names(const struct td_json *list, td_str name)
  * everything with a star alone. */
 static bool auth_lists_resource(const struct td_json *list, const struct td_access *access)
 {
-    for (const struct td_json *item = list ? list->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
         td_str text = item->type == TD_JSON_TYPE_STRING ? item->text : TD_STR_EMPTY;
         size_t slash = td_str_find(text, '/', 0);
         td_str resource = td_str_slice(text, 0, slash);
@@ -186,7 +185,7 @@ static bool auth_lists_resource(const struct td_json *list, const struct td_acce
 
 static bool auth_lists_path(const struct td_json *list, td_str path)
 {
-    for (const struct td_json *item = list ? list->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
         td_str text = item->type == TD_JSON_TYPE_STRING ? item->text : TD_STR_EMPTY;
         if (td_str_equal(text, path) ||
             (td_str_ends_with(text, TD_STR("*")) &&
@@ -214,8 +213,7 @@ static bool auth_rule_allows(const struct td_json *rule, const struct td_access 
 
 static bool auth_binding_allows(const struct auth_binding *binding, const struct td_access *access)
 {
-    for (const struct td_json *rule = binding->rules ? binding->rules->first : NULL; rule;
-         rule = rule->next) {
+    for (const struct td_json *rule = td_json_first_item(binding->rules); rule; rule = rule->next) {
         if (auth_rule_allows(rule, access)) {
             return true;
         }
@@ -299,7 +297,7 @@ void td_auth_each_rule(struct td_auth *auth, const struct td_api_user *user, td_
         if (!auth_binding_reaches(binding, ns, false) || !auth_binds(binding, user)) {
             continue;
         }
-        for (const struct td_json *rule = binding->rules ? binding->rules->first : NULL; rule;
+        for (const struct td_json *rule = td_json_first_item(binding->rules); rule;
              rule = rule->next) {
             fn(&(struct td_auth_rule){.verbs = td_json_get(rule, TD_STR("verbs")),
                                       .groups = td_json_get(rule, TD_STR("apiGroups")),

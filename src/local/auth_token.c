@@ -134,7 +134,7 @@ static int auth_match_audiences(struct td_arena *arena, const struct td_json *li
     size_t count = 0;
     for (size_t i = 0; i < wanted->count; i++) {
         bool is_listed = !list && td_str_equal(wanted->names[i], own);
-        for (const struct td_json *a = list ? list->first : NULL; a && !is_listed; a = a->next) {
+        for (const struct td_json *a = td_json_first_item(list); a && !is_listed; a = a->next) {
             is_listed = a->type == TD_JSON_TYPE_STRING && td_str_equal(a->text, wanted->names[i]);
         }
         if (is_listed) {

@@ -119,8 +119,8 @@ static void call_send_head(struct td_api_call *call, int status, td_str content_
         headers[count++] = (struct td_api_header){
             TD_STR("Retry-After"), td_arena_format(&call->arena, "%d", call->retry_after_seconds)};
     }
-    for (const struct td_json *item = call->warnings->first; item && count < TD_API_HEADERS_MAX;
-         item = item->next) {
+    for (const struct td_json *item = td_json_first_item(call->warnings);
+         item && count < TD_API_HEADERS_MAX; item = item->next) {
         headers[count++] =
             (struct td_api_header){TD_STR("Warning"), call_warning_text(&call->arena, item->text)};
     }

@@ -77,7 +77,7 @@ static int64_t child_deletion_cost(const struct td_json *metadata)
 static bool child_is_sidecar(const struct td_json *spec, td_str name)
 {
     const struct td_json *list = td_json_get(spec, TD_STR("initContainers"));
-    const struct td_json *c = td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->first : NULL;
+    const struct td_json *c = td_json_first_item(list);
     for (; c; c = c->next) {
         if (td_str_equal(td_json_get_str(c, TD_STR("name"), TD_STR_EMPTY), name)) {
             return td_str_equal(td_json_get_str(c, TD_STR("restartPolicy"), TD_STR_EMPTY),
@@ -91,7 +91,7 @@ static void child_read_containers(const struct td_json *pod, struct td_pod_facts
 {
     const struct td_json *status = td_json_get(pod, TD_STR("status"));
     const struct td_json *list = td_json_get(status, TD_STR("containerStatuses"));
-    const struct td_json *c = td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->first : NULL;
+    const struct td_json *c = td_json_first_item(list);
     for (; c; c = c->next) {
         int64_t restarts = td_json_get_int64(c, TD_STR("restartCount"), 0);
         facts->restarts = restarts > facts->restarts ? restarts : facts->restarts;
@@ -100,7 +100,7 @@ static void child_read_containers(const struct td_json *pod, struct td_pod_facts
         facts->finished = end > facts->finished ? end : facts->finished;
     }
     list = td_json_get(status, TD_STR("initContainerStatuses"));
-    c = td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->first : NULL;
+    c = td_json_first_item(list);
     for (; c; c = c->next) {
         int64_t restarts = td_json_get_int64(c, TD_STR("restartCount"), 0);
         facts->restarts_total += restarts;
@@ -115,7 +115,7 @@ static void child_read_containers(const struct td_json *pod, struct td_pod_facts
 static void child_read_conditions(const struct td_json *pod, struct td_pod_facts *facts)
 {
     const struct td_json *list = td_json_get_path(pod, "status.conditions");
-    const struct td_json *c = td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->first : NULL;
+    const struct td_json *c = td_json_first_item(list);
     for (; c; c = c->next) {
         if (td_str_equal(td_json_get_str(c, TD_STR("type"), TD_STR_EMPTY), TD_STR("Ready"))) {
             facts->is_ready =
@@ -132,17 +132,16 @@ static td_str child_affinity_node(const struct td_json *pod)
     const struct td_json *terms = td_json_get_path(
         pod, "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution."
              "nodeSelectorTerms");
-    const struct td_json *term = td_json_is(terms, TD_JSON_TYPE_ARRAY) ? terms->first : NULL;
+    const struct td_json *term = td_json_first_item(terms);
     for (; term; term = term->next) {
         const struct td_json *fields = td_json_get(term, TD_STR("matchFields"));
-        const struct td_json *f = td_json_is(fields, TD_JSON_TYPE_ARRAY) ? fields->first : NULL;
+        const struct td_json *f = td_json_first_item(fields);
         for (; f; f = f->next) {
             const struct td_json *values = td_json_get(f, TD_STR("values"));
             if (td_str_equal(td_json_get_str(f, TD_STR("key"), TD_STR_EMPTY),
                              TD_STR("metadata.name")) &&
-                td_json_is(values, TD_JSON_TYPE_ARRAY) &&
-                td_json_is(values->first, TD_JSON_TYPE_STRING)) {
-                return values->first->text;
+                td_json_is(td_json_first_item(values), TD_JSON_TYPE_STRING)) {
+                return td_json_first_item(values)->text;
             }
         }
     }
@@ -167,7 +166,7 @@ static void child_read_pod(struct td_child *child, const struct td_json *pod)
     child_read_conditions(pod, facts);
     child_read_containers(pod, facts);
     const struct td_json *list = td_json_get(metadata, TD_STR("finalizers"));
-    const struct td_json *f = td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->first : NULL;
+    const struct td_json *f = td_json_first_item(list);
     for (; f; f = f->next) {
         if (f->type == TD_JSON_TYPE_STRING &&
             td_str_equal(f->text, TD_STR(CHILD_TRACKING_FINALIZER))) {

@@ -5,7 +5,7 @@
 struct td_json *td_condition_find(const struct td_json *status, td_str type)
 {
     const struct td_json *list = td_json_get(status, TD_STR("conditions"));
-    struct td_json *item = td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->first : NULL;
+    struct td_json *item = td_json_first_item(list);
     while (item && !td_str_equal(td_json_get_str(item, TD_STR("type"), TD_STR_EMPTY), type)) {
         item = item->next;
     }
@@ -59,7 +59,7 @@ static struct td_json *condition_list(struct td_arena *arena, struct td_json *st
 static size_t condition_index(const struct td_json *list, td_str type)
 {
     size_t index = 0;
-    const struct td_json *item = list->first;
+    const struct td_json *item = td_json_first_item(list);
     while (item && !td_str_equal(td_json_get_str(item, TD_STR("type"), TD_STR_EMPTY), type)) {
         item = item->next;
         index++;

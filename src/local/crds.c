@@ -47,7 +47,7 @@ static struct td_json *crds_condition(struct td_crds *crds, struct td_arena *are
 static bool crds_is_established(const struct td_json *status)
 {
     const struct td_json *conditions = td_json_get(status, TD_STR("conditions"));
-    for (const struct td_json *c = conditions ? conditions->first : NULL; c; c = c->next) {
+    for (const struct td_json *c = td_json_first_item(conditions); c; c = c->next) {
         if (td_str_equal(td_json_get_str(c, TD_STR("type"), TD_STR_EMPTY), TD_STR("Established"))) {
             return td_str_equal(td_json_get_str(c, TD_STR("status"), TD_STR_EMPTY), TD_STR("True"));
         }
@@ -63,7 +63,7 @@ static bool crds_add_stored(struct td_arena *arena, struct td_json *status, td_s
         versions = td_json_new_array(arena);
         td_json_set(arena, status, TD_STR("storedVersions"), versions);
     }
-    for (const struct td_json *v = versions->first; v; v = v->next) {
+    for (const struct td_json *v = td_json_first_item(versions); v; v = v->next) {
         if (v->type == TD_JSON_TYPE_STRING && td_str_equal(v->text, storage)) {
             return false;
         }

@@ -17,10 +17,7 @@ int td_custom_default(struct td_arena *arena, const struct td_custom *custom, si
         if (code != TD_OK) {
             return code;
         }
-        object->first = shaped->first;
-        object->last = shaped->last;
-        object->count = shaped->count;
-        object->index = shaped->index;
+        td_json_take(object, shaped);
     }
     return TD_OK;
 }
@@ -41,7 +38,7 @@ void td_custom_prepare(struct td_kind_write *write)
     }
     /* A status write takes status alone: the rest is what is stored. */
     struct td_json *next = NULL;
-    for (struct td_json *member = write->object->first; member; member = next) {
+    for (struct td_json *member = td_json_first_member(write->object); member; member = next) {
         next = member->next;
         bool is_kept = td_str_equal(member->key, TD_STR("status")) ||
                        td_str_equal(member->key, TD_STR("metadata"));
@@ -49,7 +46,8 @@ void td_custom_prepare(struct td_kind_write *write)
             (void)td_json_remove(write->object, member->key); /* it was just found */
         }
     }
-    for (const struct td_json *member = write->old->first; member; member = member->next) {
+    for (const struct td_json *member = td_json_first_member(write->old); member;
+         member = member->next) {
         bool is_kept = td_str_equal(member->key, TD_STR("status")) ||
                        td_str_equal(member->key, TD_STR("metadata"));
         if (!is_kept) {

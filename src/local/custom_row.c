@@ -67,7 +67,8 @@ static const struct td_schema_type *custom_object(struct td_arena *arena,
     type->kind = TD_SCHEMA_OBJECT;
     type->fields = fields;
     type->element = is_open ? &custom_any : NULL;
-    for (const struct td_json *member = properties->first; member; member = member->next) {
+    for (const struct td_json *member = td_json_first_member(properties); member;
+         member = member->next) {
         fields[type->field_count++] = (struct td_schema_field){
             .name = member->key,
             .type = custom_type(arena, member, depth + 1),
@@ -85,8 +86,8 @@ static void custom_list_keys(struct td_arena *arena, const struct td_json *schem
     const struct td_json *items = td_json_get(schema, TD_STR("items"));
     const struct td_json *properties = td_json_get(items, TD_STR("properties"));
     struct td_schema_key *keys =
-        td_arena_array(arena, struct td_schema_key, names ? names->count : 0);
-    for (const struct td_json *name = names ? names->first : NULL; name; name = name->next) {
+        td_arena_array(arena, struct td_schema_key, td_json_item_count(names));
+    for (const struct td_json *name = td_json_first_item(names); name; name = name->next) {
         if (name->type != TD_JSON_TYPE_STRING) {
             continue;
         }
@@ -192,9 +193,9 @@ static void custom_free(struct td_resource *row)
 
 static td_str *custom_texts(struct td_arena *arena, const struct td_json *list, size_t *ret_count)
 {
-    td_str *texts = td_arena_array(arena, td_str, list ? list->count : 0);
+    td_str *texts = td_arena_array(arena, td_str, td_json_item_count(list));
     *ret_count = 0;
-    for (const struct td_json *item = list ? list->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
         if (item->type == TD_JSON_TYPE_STRING) {
             texts[(*ret_count)++] = item->text;
         }
@@ -205,8 +206,8 @@ static td_str *custom_texts(struct td_arena *arena, const struct td_json *list, 
 static void custom_fields(struct td_arena *arena, const struct td_json *list,
                           struct td_custom_version *version)
 {
-    td_str *fields = td_arena_array(arena, td_str, list ? list->count : 0);
-    for (const struct td_json *item = list ? list->first : NULL; item; item = item->next) {
+    td_str *fields = td_arena_array(arena, td_str, td_json_item_count(list));
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
         td_str path = custom_text(item, "jsonPath");
         fields[version->field_count++] =
             td_str_starts_with(path, TD_STR(".")) ? td_str_slice(path, 1, path.len) : path;
@@ -263,13 +264,13 @@ static int custom_compare_choices(const void *a, const void *b)
 /* A storage version that is not served lies one behind the served ones. */
 static void custom_add_versions(struct custom_row *custom, const struct td_json *versions)
 {
-    size_t count = versions ? versions->count : 0;
+    size_t count = td_json_item_count(versions);
     struct td_resource_version *served =
         td_arena_array(&custom->arena, struct td_resource_version, count);
     struct td_custom_version *own = td_arena_array(&custom->arena, struct td_custom_version, count);
     struct custom_choice *choices = td_arena_array(&custom->arena, struct custom_choice, count);
     size_t found = 0;
-    for (const struct td_json *v = versions ? versions->first : NULL; v; v = v->next) {
+    for (const struct td_json *v = td_json_first_item(versions); v; v = v->next) {
         const struct custom_choice choice = {
             .name = custom_text(v, "name"),
             .version = v,

@@ -174,7 +174,7 @@ static void describe_paths(struct td_api_call *call)
     for (size_t i = 0; i < sizeof(first) / sizeof(first[0]); i++) {
         td_json_append(paths, td_json_new_string(&call->arena, td_str_from(first[i])));
     }
-    for (const struct td_json *group = groups->first; group; group = group->next) {
+    for (const struct td_json *group = td_json_first_item(groups); group; group = group->next) {
         td_str name = td_json_get_str(group, TD_STR("name"), TD_STR_EMPTY);
         td_json_append(paths,
                        td_json_new_string(&call->arena, td_arena_format(&call->arena, "/apis/%.*s",

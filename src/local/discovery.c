@@ -154,7 +154,7 @@ static struct td_json *discovery_group(struct td_arena *arena, const struct td_r
     td_json_set_str(arena, entry, TD_STR("name"), group);
     td_json_set(arena, entry, TD_STR("versions"), versions);
     td_json_set(arena, entry, TD_STR("preferredVersion"),
-                td_json_copy(arena, versions->first, false));
+                td_json_copy(arena, td_json_first_item(versions), false));
     return entry;
 }
 
@@ -359,7 +359,7 @@ struct td_json *td_discovery_aggregated(struct td_arena *arena,
         }
         struct td_json *versions = td_json_new_array(arena);
         const struct td_json *names = discovery_group_versions(arena, resources, group);
-        for (const struct td_json *name = names->first; name; name = name->next) {
+        for (const struct td_json *name = td_json_first_item(names); name; name = name->next) {
             td_str version = td_json_get_str(name, TD_STR("version"), TD_STR_EMPTY);
             td_json_append(versions,
                            discovery_aggregated_version(arena, resources, group, version));

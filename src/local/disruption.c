@@ -222,8 +222,7 @@ static void judge_disrupted(struct judgement *j)
     const struct td_json *before = td_json_get_path(j->object, "status.disruptedPods");
     j->disrupted = td_json_new_object(j->arena);
     j->healthy = (int64_t)j->budget->healthy;
-    for (const struct td_json *d = td_json_is(before, TD_JSON_TYPE_OBJECT) ? before->first : NULL;
-         d; d = d->next) {
+    for (const struct td_json *d = td_json_first_member(before); d; d = d->next) {
         const struct td_budget_member *member = td_map_get(&j->budget->members, d->key);
         struct td_instant at;
         if (!member || member->is_deleting || !td_json_is(d, TD_JSON_TYPE_STRING) ||
@@ -316,19 +315,19 @@ static td_str judge_selector_text(struct judgement *j)
     const struct td_json *rules = td_json_get(selector, TD_STR("matchExpressions"));
     const char *open = "&LabelSelector{MatchLabels:map[string]string{";
     (void)td_buf_append_format(&text, "%s", open); /* an object's text has room, and so below */
-    for (const struct td_json *l = labels ? labels->first : NULL; l; l = l->next) {
+    for (const struct td_json *l = td_json_first_member(labels); l; l = l->next) {
         (void)td_buf_append_format(&text, "%.*s: %.*s,", TD_STR_ARG(l->key), TD_STR_ARG(l->text));
     }
     (void)td_buf_append_format(&text, "},MatchExpressions:[]LabelSelectorRequirement{");
-    for (const struct td_json *r = rules ? rules->first : NULL; r; r = r->next) {
+    for (const struct td_json *r = td_json_first_item(rules); r; r = r->next) {
         const struct td_json *values = td_json_get(r, TD_STR("values"));
         td_str key = td_json_get_str(r, TD_STR("key"), TD_STR_EMPTY);
         td_str relation = td_json_get_str(r, TD_STR("operator"), TD_STR_EMPTY);
         (void)td_buf_append_format(&text,
                                    "LabelSelectorRequirement{Key:%.*s,Operator:%.*s,Values:[",
                                    TD_STR_ARG(key), TD_STR_ARG(relation));
-        for (const struct td_json *v = values ? values->first : NULL; v; v = v->next) {
-            (void)td_buf_append_format(&text, "%s%.*s", v == values->first ? "" : " ",
+        for (const struct td_json *v = td_json_first_item(values); v; v = v->next) {
+            (void)td_buf_append_format(&text, "%s%.*s", v == td_json_first_item(values) ? "" : " ",
                                        TD_STR_ARG(v->text));
         }
         (void)td_buf_append_format(&text, "],},");

@@ -82,7 +82,7 @@ static const struct td_resource *gc_resource(struct td_gc *gc, td_str collection
 static bool gc_lists_finalizer(const struct td_json *object, const char *name)
 {
     const struct td_json *list = td_json_get_path(object, "metadata.finalizers");
-    for (const struct td_json *f = list ? list->first : NULL; f; f = f->next) {
+    for (const struct td_json *f = td_json_first_item(list); f; f = f->next) {
         if (f->type == TD_JSON_TYPE_STRING && td_str_equal(f->text, td_str_from(name))) {
             return true;
         }
@@ -227,7 +227,7 @@ static void gc_remove_finalizer(struct td_gc *gc, struct gc_item *item, const ch
 {
     struct td_json *list = td_json_get_path(item->object, "metadata.finalizers");
     struct td_json *kept = td_json_new_array(item->arena);
-    for (const struct td_json *f = list->first; f; f = f->next) {
+    for (const struct td_json *f = td_json_first_item(list); f; f = f->next) {
         if (f->type != TD_JSON_TYPE_STRING || !td_str_equal(f->text, td_str_from(name))) {
             td_json_append(kept, td_json_copy(item->arena, f, false));
         }
@@ -249,7 +249,7 @@ static bool gc_cut_references(struct td_gc *gc, struct gc_item *item, td_str orp
     const struct td_json *list = td_json_get(metadata, TD_STR("ownerReferences"));
     struct td_json *kept = td_json_new_array(item->arena);
     size_t i = 0;
-    for (const struct td_json *r = list ? list->first : NULL; r && i < item->meta.owner_count;
+    for (const struct td_json *r = td_json_first_item(list); r && i < item->meta.owner_count;
          r = r->next, i++) {
         const struct td_owner_reference *reference = &item->meta.owners[i];
         bool is_cut = orphan_uid.len > 0
@@ -374,7 +374,7 @@ static bool gc_is_in_circle(struct td_gc *gc, td_str uid)
 static void gc_unblock(struct td_gc *gc, struct gc_item *item)
 {
     struct td_json *list = td_json_get_path(item->object, "metadata.ownerReferences");
-    for (struct td_json *r = list ? list->first : NULL; r; r = r->next) {
+    for (struct td_json *r = td_json_first_item(list); r; r = r->next) {
         td_json_set(item->arena, r, TD_STR("blockOwnerDeletion"),
                     td_json_new_bool(item->arena, false));
     }

@@ -86,7 +86,7 @@ static bool kind_is_changed(const struct td_json *object, const struct td_json *
                                     TD_STR_INIT("metadata"), TD_STR_INIT("status")};
     const struct td_json *sides[2][2] = {{object, old}, {old, object}};
     for (size_t side = 0; side < 2; side++) {
-        const struct td_json *member = td_kind_first(sides[side][0]);
+        const struct td_json *member = td_json_first_member(sides[side][0]);
         for (; member; member = member->next) {
             bool is_passed = false;
             for (size_t i = 0; i < sizeof(passed) / sizeof(passed[0]); i++) {
@@ -226,7 +226,7 @@ static void kind_check_finalizers(const struct td_kind_write *write, struct td_f
     struct td_field_path root = td_field_child(NULL, TD_STR("metadata"));
     struct td_field_path path = td_field_child(&root, TD_STR("finalizers"));
     size_t index = 0;
-    for (const struct td_json *item = td_kind_first(list); item; item = item->next, index++) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next, index++) {
         bool is_known = td_str_find(item->text, '/', 0) < item->text.len;
         for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
             is_known = is_known || td_str_equal(item->text, known[i]);

@@ -23,7 +23,7 @@ static size_t check_data(struct td_field_errors *errors, const struct td_json *o
 {
     struct td_field_path path = td_field_child(NULL, member);
     size_t bytes = 0;
-    const struct td_json *item = td_kind_first(td_kind_member(object, member));
+    const struct td_json *item = td_json_first_member(td_kind_member(object, member));
     for (; item; item = item->next) {
         struct td_field_path place = td_kind_key(&path, item->key);
         td_kind_check_name_at(errors, &place, item->key, td_name_check_config_map_key);
@@ -144,7 +144,7 @@ static void namespace_prepare(struct td_kind_write *write)
     }
     struct td_json *list = td_kind_member(spec, TD_STR("finalizers"));
     bool has_own = false;
-    for (const struct td_json *item = td_kind_first(list); item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
         has_own = has_own || td_str_equal(item->text, TD_STR("kubernetes"));
     }
     if (!list) {
@@ -199,7 +199,7 @@ static void node_validate(const struct td_kind_write *write, struct td_field_err
     struct td_field_path path = td_field_child(&metadata, TD_STR("taints"));
     size_t index = 0;
     const struct td_json *taint =
-        td_kind_first(td_kind_member(td_kind_spec(write->object), TD_STR("taints")));
+        td_json_first_item(td_kind_member(td_kind_spec(write->object), TD_STR("taints")));
     for (; taint; taint = taint->next, index++) {
         struct td_field_path place = td_field_item(&path, index);
         struct td_field_path key_path = td_field_child(&place, TD_STR("key"));
@@ -266,7 +266,7 @@ static void check_limit_item(struct td_field_errors *errors, const struct td_fie
         const struct limit_rule *rule = &limit_rules[i];
         const struct td_json *low = td_kind_member(item, rule->low);
         const struct td_json *high = td_kind_member(item, rule->high);
-        for (const struct td_json *entry = td_kind_first(low); entry; entry = entry->next) {
+        for (const struct td_json *entry = td_json_first_member(low); entry; entry = entry->next) {
             td_str left;
             td_str right;
             if (is_more(errors->arena, low, high, entry->key, &left, &right)) {
@@ -289,7 +289,7 @@ static void limit_range_validate(const struct td_kind_write *write, struct td_fi
     struct td_field_path path = td_field_child(&spec, TD_STR("limits"));
     size_t index = 0;
     const struct td_json *item =
-        td_kind_first(td_kind_member(td_kind_spec(write->object), TD_STR("limits")));
+        td_json_first_item(td_kind_member(td_kind_spec(write->object), TD_STR("limits")));
     for (; item; item = item->next, index++) {
         struct td_field_path place = td_field_item(&path, index);
         struct td_field_path type_path = td_field_child(&place, TD_STR("type"));
@@ -314,7 +314,7 @@ static void quota_validate(const struct td_kind_write *write, struct td_field_er
     struct td_field_path spec = td_field_child(NULL, TD_STR("spec"));
     struct td_field_path path = td_field_child(&spec, TD_STR("hard"));
     const struct td_json *item =
-        td_kind_first(td_kind_member(td_kind_spec(write->object), TD_STR("hard")));
+        td_json_first_member(td_kind_member(td_kind_spec(write->object), TD_STR("hard")));
     for (; item; item = item->next) {
         struct td_field_path place = td_kind_key(&path, item->key);
         struct td_quantity quantity;

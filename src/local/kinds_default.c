@@ -199,7 +199,8 @@ static void default_job(struct td_arena *arena, struct td_json *job)
 /* Claims say what they are, also inside a template. */
 static void default_stateful_set_spec(struct td_arena *arena, struct td_json *spec)
 {
-    struct td_json *claim = td_kind_first(td_kind_member(spec, TD_STR("volumeClaimTemplates")));
+    struct td_json *claim =
+        td_json_first_item(td_kind_member(spec, TD_STR("volumeClaimTemplates")));
     for (; claim; claim = claim->next) {
         td_json_set_str(arena, claim, TD_STR("apiVersion"), TD_STR("v1"));
         td_json_set_str(arena, claim, TD_STR("kind"), TD_STR("PersistentVolumeClaim"));
@@ -236,7 +237,7 @@ static void default_replication_controller(struct td_arena *arena, struct td_jso
 static void default_secret(struct td_arena *arena, struct td_json *secret)
 {
     const struct td_json *plain = td_kind_member(secret, TD_STR("stringData"));
-    for (const struct td_json *item = td_kind_first(plain); item; item = item->next) {
+    for (const struct td_json *item = td_json_first_member(plain); item; item = item->next) {
         td_auto_buf text;
         td_buf_init(&text, TD_JSON_BYTES_MAX);
         td_base64_write(td_json_is(item, TD_JSON_TYPE_STRING) ? item->text : TD_STR_EMPTY,
@@ -254,7 +255,7 @@ static bool default_is_type(const struct td_json *spec, td_str type)
 
 static void default_service_ports(struct td_arena *arena, struct td_json *spec)
 {
-    struct td_json *port = td_kind_first(td_kind_member(spec, TD_STR("ports")));
+    struct td_json *port = td_json_first_item(td_kind_member(spec, TD_STR("ports")));
     for (; port; port = port->next) {
         const struct td_json *target = td_json_get(port, TD_STR("targetPort"));
         bool is_text = td_json_is(target, TD_JSON_TYPE_STRING) && target->text.len > 0;
@@ -305,7 +306,7 @@ static void default_namespace(struct td_arena *arena, struct td_json *object)
 static void default_copy_missing(struct td_arena *arena, struct td_json *to,
                                  const struct td_json *from)
 {
-    for (const struct td_json *item = td_kind_first(from); item; item = item->next) {
+    for (const struct td_json *item = td_json_first_member(from); item; item = item->next) {
         if (!td_json_get(to, item->key)) {
             td_json_set(arena, to, item->key, td_json_copy(arena, item, false));
         }
@@ -368,7 +369,7 @@ static void default_definition(struct td_arena *arena, struct td_json *definitio
     }
     struct td_json *status = td_json_ensure_object(arena, definition, TD_STR("status"));
     const struct td_json *stored = td_kind_member(status, TD_STR("storedVersions"));
-    const struct td_json *version = td_kind_first(td_kind_member(spec, TD_STR("versions")));
+    const struct td_json *version = td_json_first_item(td_kind_member(spec, TD_STR("versions")));
     for (; version && (!stored || stored->count == 0); version = version->next) {
         if (td_json_get_bool(version, TD_STR("storage"), false)) {
             struct td_json *list = td_json_new_array(arena);
@@ -481,7 +482,7 @@ static void default_walk(struct td_arena *arena, const struct td_schema_type *ty
     if (is_object) {
         default_object(arena, type, value);
     }
-    for (struct td_json *child = td_kind_first(value); child; child = child->next) {
+    for (struct td_json *child = td_json_first_child(value); child; child = child->next) {
         const struct td_schema_type *inner =
             is_object ? td_schema_member(type, child->key) : type->element;
         if (inner) {

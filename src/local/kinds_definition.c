@@ -29,7 +29,7 @@ static void check_schema(struct td_field_errors *errors, const struct td_field_p
     }
     const struct td_json *properties = td_kind_member(schema, maps[0]);
     struct td_field_path below = td_field_child(path, maps[0]);
-    for (const struct td_json *item = td_kind_first(properties); item; item = item->next) {
+    for (const struct td_json *item = td_json_first_member(properties); item; item = item->next) {
         struct td_field_path place = td_kind_key(&below, item->key);
         check_schema(errors, &place, item, depth + 1);
     }
@@ -61,7 +61,7 @@ static void check_patterns(struct td_field_errors *errors, const struct td_field
         td_field_invalid_str(errors, &place, pattern, detail.ptr);
     }
     struct td_field_path properties = td_field_child(path, TD_STR("properties"));
-    const struct td_json *item = td_kind_first(td_kind_member(schema, TD_STR("properties")));
+    const struct td_json *item = td_json_first_member(td_kind_member(schema, TD_STR("properties")));
     for (; item; item = item->next) {
         struct td_field_path place = td_kind_key(&properties, item->key);
         check_patterns(errors, &place, item, depth + 1);
@@ -69,7 +69,7 @@ static void check_patterns(struct td_field_errors *errors, const struct td_field
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
         struct td_field_path list = td_field_child(path, lists[i]);
         size_t index = 0;
-        item = td_kind_first(td_kind_member(schema, lists[i]));
+        item = td_json_first_item(td_kind_member(schema, lists[i]));
         for (; item; item = item->next, index++) {
             struct td_field_path place = td_field_item(&list, index);
             check_patterns(errors, &place, item, depth + 1);
@@ -116,7 +116,8 @@ static void check_versions(struct td_field_errors *errors, const struct td_field
     size_t index = 0;
     size_t stored = 0;
     bool is_unique = true;
-    for (const struct td_json *item = td_kind_first(versions); item; item = item->next, index++) {
+    for (const struct td_json *item = td_json_first_item(versions); item;
+         item = item->next, index++) {
         struct td_field_path place = td_field_item(&path, index);
         struct td_field_path name_path = td_field_child(&place, TD_STR("name"));
         td_str name = td_kind_text(item, TD_STR("name"));
@@ -181,7 +182,7 @@ static void check_names(struct td_field_errors *errors, const struct td_field_pa
     for (size_t i = 0; i < 2; i++) {
         struct td_field_path list = td_field_child(&path, lists[i]);
         size_t index = 0;
-        const struct td_json *item = td_kind_first(td_kind_member(names, lists[i]));
+        const struct td_json *item = td_json_first_item(td_kind_member(names, lists[i]));
         for (; item; item = item->next, index++) {
             struct td_field_path place = td_field_item(&list, index);
             td_kind_check_name_at(errors, &place, item->text, td_name_check_dns1035_label);
@@ -264,7 +265,7 @@ static void definition_validate(const struct td_kind_write *write, struct td_fie
 static void definition_warn(const struct td_kind_write *write)
 {
     const struct td_json *spec = td_kind_spec(write->object);
-    const struct td_json *version = td_kind_first(td_kind_member(spec, TD_STR("versions")));
+    const struct td_json *version = td_json_first_item(td_kind_member(spec, TD_STR("versions")));
     bool is_same = write->old && td_kind_same(spec, td_kind_spec(write->old));
     for (; version && !is_same && write->operation != TD_WRITE_STATUS; version = version->next) {
         td_schema_warn(write->arena, td_kind_text(version, TD_STR("name")),
@@ -279,7 +280,7 @@ static void definition_prepare(struct td_kind_write *write)
     struct td_json *status = td_json_ensure_object(write->arena, write->object, TD_STR("status"));
     struct td_json *stored = td_kind_member(status, TD_STR("storedVersions"));
     const struct td_json *version =
-        td_kind_first(td_kind_member(td_kind_spec(write->object), TD_STR("versions")));
+        td_json_first_item(td_kind_member(td_kind_spec(write->object), TD_STR("versions")));
     if (!stored) {
         stored = td_json_new_array(write->arena);
         td_json_set(write->arena, status, TD_STR("storedVersions"), stored);
@@ -287,7 +288,7 @@ static void definition_prepare(struct td_kind_write *write)
     for (; version && write->operation != TD_WRITE_STATUS; version = version->next) {
         bool is_known = !td_json_get_bool(version, TD_STR("storage"), false);
         td_str name = td_kind_text(version, TD_STR("name"));
-        for (const struct td_json *item = td_kind_first(stored); item; item = item->next) {
+        for (const struct td_json *item = td_json_first_item(stored); item; item = item->next) {
             is_known = is_known || td_str_equal(item->text, name);
         }
         if (!is_known) {

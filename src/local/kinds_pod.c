@@ -43,8 +43,8 @@ static void pod_keep_resources(struct td_arena *arena, struct td_json *spec,
 {
     const struct td_json *given = td_kind_member(new_spec, list);
     struct td_json *stored = td_kind_member(spec, list);
-    const struct td_json *from = td_kind_first(given);
-    for (struct td_json *to = td_kind_first(stored); to && from; from = from->next) {
+    const struct td_json *from = td_json_first_item(given);
+    for (struct td_json *to = td_json_first_item(stored); to && from; from = from->next) {
         if (!td_str_equal(td_kind_text(to, TD_STR("name")), td_kind_text(from, TD_STR("name")))) {
             td_json_set(arena, spec, list, td_json_copy(arena, given, false));
             return;
@@ -57,8 +57,7 @@ static void pod_keep_resources(struct td_arena *arena, struct td_json *spec,
 
 static size_t pod_count(const struct td_json *spec, td_str list)
 {
-    const struct td_json *items = td_kind_member(spec, list);
-    return items ? items->count : 0;
+    return td_json_item_count(td_kind_member(spec, list));
 }
 
 /* Labels, annotations and the like are not the business of a subresource. */

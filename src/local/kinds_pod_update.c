@@ -11,8 +11,7 @@ static const td_str update_lists[] = {TD_STR_INIT("containers"), TD_STR_INIT("in
 
 static size_t update_count(const struct td_json *spec, td_str list)
 {
-    const struct td_json *items = td_kind_member(spec, list);
-    return items ? items->count : 0;
+    return td_json_item_count(td_kind_member(spec, list));
 }
 
 /* Do both have the same number of containers? Images are looked at on the way. */
@@ -25,7 +24,7 @@ static bool check_containers(struct td_field_errors *errors, const struct td_fie
         return false;
     }
     size_t index = 0;
-    const struct td_json *item = td_kind_first(td_kind_member(now, list));
+    const struct td_json *item = td_json_first_item(td_kind_member(now, list));
     for (; item; item = item->next, index++) {
         struct td_field_path place = td_field_item(&path, index);
         struct td_field_path image_path = td_field_child(&place, TD_STR("image"));
@@ -79,12 +78,12 @@ static void check_tolerations(struct td_field_errors *errors, const struct td_fi
                               const struct td_json *now, const struct td_json *before)
 {
     struct td_json *known = td_json_new_object(errors->arena);
-    const struct td_json *item = td_kind_first(td_kind_member(now, TD_STR("tolerations")));
+    const struct td_json *item = td_json_first_item(td_kind_member(now, TD_STR("tolerations")));
     for (; item; item = item->next) {
         td_json_set(errors->arena, known, toleration_key(errors->arena, item),
                     td_json_new_null(errors->arena));
     }
-    item = td_kind_first(td_kind_member(before, TD_STR("tolerations")));
+    item = td_json_first_item(td_kind_member(before, TD_STR("tolerations")));
     for (; item; item = item->next) {
         if (!td_json_get(known, toleration_key(errors->arena, item))) {
             struct td_field_path path = td_field_child(spec_path, TD_STR("tolerations"));
@@ -100,14 +99,15 @@ static void check_gates(struct td_field_errors *errors, const struct td_field_pa
                         const struct td_json *now, const struct td_json *before)
 {
     struct td_json *known = td_json_new_object(errors->arena);
-    const struct td_json *item = td_kind_first(td_kind_member(before, TD_STR("schedulingGates")));
+    const struct td_json *item =
+        td_json_first_item(td_kind_member(before, TD_STR("schedulingGates")));
     for (; item; item = item->next) {
         td_json_set(errors->arena, known, td_kind_text(item, TD_STR("name")),
                     td_json_new_null(errors->arena));
     }
     struct td_field_path path = td_field_child(spec_path, TD_STR("schedulingGates"));
     size_t index = 0;
-    item = td_kind_first(td_kind_member(now, TD_STR("schedulingGates")));
+    item = td_json_first_item(td_kind_member(now, TD_STR("schedulingGates")));
     for (; item; item = item->next, index++) {
         td_str name = td_kind_text(item, TD_STR("name"));
         if (!td_json_get(known, name)) {
@@ -124,8 +124,8 @@ static void check_gates(struct td_field_errors *errors, const struct td_field_pa
 static void restore_images(struct td_arena *arena, struct td_json *spec,
                            const struct td_json *before, td_str list)
 {
-    const struct td_json *old = td_kind_first(td_kind_member(before, list));
-    struct td_json *item = td_kind_first(td_kind_member(spec, list));
+    const struct td_json *old = td_json_first_item(td_kind_member(before, list));
+    struct td_json *item = td_json_first_item(td_kind_member(spec, list));
     for (; item && old; item = item->next, old = old->next) {
         td_kind_take(arena, item, old, TD_STR("image"));
     }
@@ -200,8 +200,8 @@ static bool check_same_containers(struct td_field_errors *errors,
     }
     bool is_same = true;
     size_t index = 0;
-    const struct td_json *old = td_kind_first(td_kind_member(before, list));
-    const struct td_json *item = td_kind_first(td_kind_member(now, list));
+    const struct td_json *old = td_json_first_item(td_kind_member(before, list));
+    const struct td_json *item = td_json_first_item(td_kind_member(now, list));
     for (; item && old; item = item->next, old = old->next, index++) {
         if (td_str_equal(td_kind_text(item, TD_STR("name")), td_kind_text(old, TD_STR("name")))) {
             continue;
@@ -218,7 +218,7 @@ static bool check_same_containers(struct td_field_errors *errors,
 
 static bool is_removed(const struct td_json *now, const struct td_json *before)
 {
-    for (const struct td_json *item = td_kind_first(before); item; item = item->next) {
+    for (const struct td_json *item = td_json_first_member(before); item; item = item->next) {
         if (!td_json_get(now, item->key)) {
             return true;
         }
@@ -266,7 +266,8 @@ static bool must_restart(const struct td_json *container)
     if (td_str_equal(td_kind_text(container, TD_STR("restartPolicy")), TD_STR("Always"))) {
         return false;
     }
-    const struct td_json *item = td_kind_first(td_kind_member(container, TD_STR("resizePolicy")));
+    const struct td_json *item =
+        td_json_first_item(td_kind_member(container, TD_STR("resizePolicy")));
     for (; item; item = item->next) {
         if (td_str_equal(td_kind_text(item, TD_STR("restartPolicy")), TD_STR("RestartContainer"))) {
             return true;
@@ -281,8 +282,8 @@ static void check_resized_list(const struct td_kind_write *write, struct td_fiel
 {
     struct td_field_path path = td_field_child(spec_path, update_lists[list]);
     const struct td_json *old =
-        td_kind_first(td_kind_member(td_kind_spec(write->old), update_lists[list]));
-    struct td_json *item = td_kind_first(td_kind_member(rest, update_lists[list]));
+        td_json_first_item(td_kind_member(td_kind_spec(write->old), update_lists[list]));
+    struct td_json *item = td_json_first_item(td_kind_member(rest, update_lists[list]));
     for (size_t index = 0; item && old; item = item->next, old = old->next, index++) {
         struct td_field_path place = td_field_item(&path, index);
         if (list == 1 && must_restart(old) && !td_json_equal(item, old)) {
@@ -307,7 +308,8 @@ static void check_resized_list(const struct td_kind_write *write, struct td_fiel
 static bool check_can_resize(const struct td_json *pod)
 {
     const struct td_json *status = td_kind_member(pod, TD_STR("status"));
-    const struct td_json *c = td_kind_first(td_kind_member(status, TD_STR("containerStatuses")));
+    const struct td_json *c =
+        td_json_first_item(td_kind_member(status, TD_STR("containerStatuses")));
     for (; c; c = c->next) {
         if (td_kind_member(td_kind_member(c, TD_STR("state")), TD_STR("running"))) {
             return td_kind_member(c, TD_STR("resources")) != NULL;

@@ -46,7 +46,7 @@ static void role_validate(const struct td_kind_write *write, struct td_field_err
 {
     struct td_field_path path = td_field_child(NULL, TD_STR("rules"));
     size_t index = 0;
-    const struct td_json *rule = td_kind_first(td_kind_member(write->object, TD_STR("rules")));
+    const struct td_json *rule = td_json_first_item(td_kind_member(write->object, TD_STR("rules")));
     for (; rule; rule = rule->next, index++) {
         struct td_field_path place = td_field_item(&path, index);
         check_rule(errors, &place, rule, write->resource->is_namespaced);
@@ -109,7 +109,8 @@ static void binding_validate(const struct td_kind_write *write, struct td_field_
     }
     struct td_field_path subjects = td_field_child(NULL, TD_STR("subjects"));
     size_t index = 0;
-    const struct td_json *item = td_kind_first(td_kind_member(write->object, TD_STR("subjects")));
+    const struct td_json *item =
+        td_json_first_item(td_kind_member(write->object, TD_STR("subjects")));
     for (; item; item = item->next, index++) {
         struct td_field_path place = td_field_item(&subjects, index);
         check_subject(errors, &place, item, is_namespaced);

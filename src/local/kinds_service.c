@@ -61,8 +61,9 @@ static void service_set_address(struct td_kind_write *write, struct td_json *spe
     struct td_arena *arena = write->arena;
     const struct td_json *list = td_kind_member(spec, TD_STR("clusterIPs"));
     td_str address = td_kind_text(spec, TD_STR("clusterIP"));
-    if (address.len == 0 && list && list->first && list->first->type == TD_JSON_TYPE_STRING) {
-        address = list->first->text;
+    const struct td_json *first = td_json_first_item(list);
+    if (address.len == 0 && td_json_is(first, TD_JSON_TYPE_STRING)) {
+        address = first->text;
     }
     if (address.len == 0) {
         uint32_t own =
@@ -87,7 +88,7 @@ static void service_set_address(struct td_kind_write *write, struct td_json *spe
 static void service_set_node_ports(struct td_kind_write *write, struct td_json *spec)
 {
     struct td_json *taken = td_json_new_object(write->arena);
-    struct td_json *first = td_kind_first(td_kind_member(spec, TD_STR("ports")));
+    struct td_json *first = td_json_first_item(td_kind_member(spec, TD_STR("ports")));
     for (const struct td_json *port = first; port; port = port->next) {
         const struct td_json *number = td_kind_member(port, TD_STR("nodePort"));
         if (number) {
@@ -123,7 +124,7 @@ static void service_keep(struct td_kind_write *write, struct td_json *spec)
         }
     }
     struct td_json *known = td_json_new_object(write->arena);
-    const struct td_json *before = td_kind_first(td_kind_member(old, TD_STR("ports")));
+    const struct td_json *before = td_json_first_item(td_kind_member(old, TD_STR("ports")));
     for (; before; before = before->next) {
         td_str key = td_arena_format(write->arena, "%lld/%.*s",
                                      (long long)td_json_get_int64(before, TD_STR("port"), 0),
@@ -131,7 +132,7 @@ static void service_keep(struct td_kind_write *write, struct td_json *spec)
         td_kind_take(write->arena, td_json_ensure_object(write->arena, known, key), before,
                      TD_STR("nodePort"));
     }
-    struct td_json *port = td_kind_first(td_kind_member(spec, TD_STR("ports")));
+    struct td_json *port = td_json_first_item(td_kind_member(spec, TD_STR("ports")));
     for (; port && has_node_ports(spec); port = port->next) {
         td_str key = td_arena_format(write->arena, "%lld/%.*s",
                                      (long long)td_json_get_int64(port, TD_STR("port"), 0),
@@ -205,7 +206,7 @@ static void check_ports(struct td_field_errors *errors, const struct td_field_pa
     struct td_json *seen = td_json_new_object(errors->arena);
     struct td_field_path path = td_field_child(spec_path, TD_STR("ports"));
     size_t index = 0;
-    for (const struct td_json *port = td_kind_first(ports); port; port = port->next, index++) {
+    for (const struct td_json *port = td_json_first_item(ports); port; port = port->next, index++) {
         struct td_field_path place = td_field_item(&path, index);
         check_port(errors, &place, port, ports->count > 1, names);
         check_node_port(errors, &place, spec, port);
@@ -270,8 +271,9 @@ void td_service_validate(const struct td_kind_write *write, struct td_field_erro
     struct td_field_path path = td_field_child(NULL, TD_STR("spec"));
     if (old && !is_external_name(spec) && !is_external_name(old)) {
         const struct td_json *now = td_kind_member(spec, TD_STR("clusterIPs"));
-        const struct td_json *first = td_kind_first(now);
-        const struct td_json *before = td_kind_first(td_kind_member(old, TD_STR("clusterIPs")));
+        const struct td_json *first = td_json_first_item(now);
+        const struct td_json *before =
+            td_json_first_item(td_kind_member(old, TD_STR("clusterIPs")));
         struct td_field_path list = td_field_child(&path, TD_STR("clusterIPs"));
         struct td_field_path place = td_field_item(&list, 0);
         bool is_own = first && td_str_equal(first->text, td_kind_text(spec, TD_STR("clusterIP")));

@@ -7,13 +7,12 @@
 
 static size_t count_of(const struct td_json *object, td_str key)
 {
-    const struct td_json *list = td_kind_member(object, key);
-    return list ? list->count : 0;
+    return td_json_item_count(td_kind_member(object, key));
 }
 
 static bool has_star(const struct td_json *list)
 {
-    for (const struct td_json *item = td_kind_first(list); item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
         if (td_json_is(item, TD_JSON_TYPE_STRING) && td_str_equal(item->text, TD_STR("*"))) {
             return true;
         }
@@ -43,7 +42,7 @@ static void check_operations(struct td_field_errors *errors, const struct td_fie
                 "if '*' is present, must not specify other operations");
     struct td_field_path path = td_field_child(parent, TD_STR("operations"));
     size_t index = 0;
-    const struct td_json *item = td_kind_first(td_kind_member(rule, TD_STR("operations")));
+    const struct td_json *item = td_json_first_item(td_kind_member(rule, TD_STR("operations")));
     for (; item; item = item->next, index++) {
         bool is_known = false;
         for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
@@ -135,7 +134,7 @@ static void check_versions(struct td_field_errors *errors, const struct td_field
         return;
     }
     bool is_known = false;
-    for (const struct td_json *item = versions->first; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(versions); item; item = item->next) {
         is_known = is_known || td_str_equal(item->text, TD_STR("v1")) ||
                    td_str_equal(item->text, TD_STR("v1beta1"));
     }
@@ -177,13 +176,14 @@ static void webhooks_validate(const struct td_kind_write *write, struct td_field
     struct td_json *names = td_json_new_object(errors->arena);
     struct td_field_path path = td_field_child(NULL, TD_STR("webhooks"));
     size_t index = 0;
-    const struct td_json *hook = td_kind_first(td_kind_member(write->object, TD_STR("webhooks")));
+    const struct td_json *hook =
+        td_json_first_item(td_kind_member(write->object, TD_STR("webhooks")));
     for (; hook; hook = hook->next, index++) {
         struct td_field_path place = td_field_item(&path, index);
         check_name(errors, &place, hook);
         struct td_field_path rules = td_field_child(&place, TD_STR("rules"));
         size_t at = 0;
-        const struct td_json *rule = td_kind_first(td_kind_member(hook, TD_STR("rules")));
+        const struct td_json *rule = td_json_first_item(td_kind_member(hook, TD_STR("rules")));
         for (; rule; rule = rule->next, at++) {
             struct td_field_path rule_path = td_field_item(&rules, at);
             check_rule(errors, &rule_path, rule);

@@ -93,7 +93,7 @@ static void wire_value(struct td_arena *arena, const struct td_schema_type *type
 static void wire_drop_unknown(const struct td_schema_type *type, struct td_json *object)
 {
     struct td_json *next = NULL;
-    for (struct td_json *member = object->first; member; member = next) {
+    for (struct td_json *member = td_json_first_member(object); member; member = next) {
         next = member->next;
         if (!td_schema_member(type, member->key)) {
             (void)td_json_remove(object, member->key); /* it was just found */
@@ -135,15 +135,7 @@ static void wire_fill(struct td_arena *arena, const struct td_schema_type *type,
                       struct td_json *item)
 {
     struct td_schema_field field = {.type = type};
-    const struct td_json *zero = wire_zero(arena, &field);
-    item->type = zero->type;
-    item->boolean = false;
-    if (zero->type == TD_JSON_TYPE_OBJECT) {
-        item->first = NULL;
-        item->last = NULL;
-    } else {
-        item->text = zero->text;
-    }
+    td_json_take(item, wire_zero(arena, &field));
 }
 
 static void wire_items(struct td_arena *arena, const struct td_schema_type *type,
@@ -151,7 +143,7 @@ static void wire_items(struct td_arena *arena, const struct td_schema_type *type
 {
     const struct td_schema_type *element = type->element;
     bool is_resource_list = type->kind == TD_SCHEMA_MAP && element->kind == TD_SCHEMA_QUANTITY;
-    for (struct td_json *item = td_kind_first(collection); item; item = item->next) {
+    for (struct td_json *item = td_json_first_child(collection); item; item = item->next) {
         if (item->type == TD_JSON_TYPE_NULL) {
             wire_fill(arena, element, item);
         }

@@ -381,7 +381,7 @@ static const struct td_json *stateful_set_spec(const struct td_kind_write *write
     }
     struct td_json *volumes = td_json_new_array(arena);
     struct td_json *names = td_json_new_object(arena);
-    for (const struct td_json *claim = claims->first; claim; claim = claim->next) {
+    for (const struct td_json *claim = td_json_first_item(claims); claim; claim = claim->next) {
         td_str name = td_kind_text(td_kind_metadata(claim), TD_STR("name"));
         struct td_json *volume = td_json_new_object(arena);
         td_json_set_str(arena, volume, TD_STR("name"), name);
@@ -391,7 +391,7 @@ static const struct td_json *stateful_set_spec(const struct td_kind_write *write
         td_json_append(volumes, volume);
         td_json_set(arena, names, name, td_json_new_null(arena));
     }
-    const struct td_json *own = td_kind_first(td_kind_member(pod, TD_STR("volumes")));
+    const struct td_json *own = td_json_first_item(td_kind_member(pod, TD_STR("volumes")));
     for (; own; own = own->next) {
         if (!td_json_get(names, td_kind_text(own, TD_STR("name")))) {
             td_json_append(volumes, td_json_copy(arena, own, false));
@@ -461,7 +461,7 @@ static void replication_controller_validate(const struct td_kind_write *write,
     td_kind_check_not_negative(errors, &path, spec, TD_STR("replicas"));
     const struct td_json *labels = td_json_get_path(spec, "template.metadata.labels");
     bool is_selected = true;
-    for (const struct td_json *item = td_kind_first(selector); item; item = item->next) {
+    for (const struct td_json *item = td_json_first_member(selector); item; item = item->next) {
         is_selected = is_selected && td_kind_same(item, td_json_get(labels, item->key));
     }
     check_template(errors, &path, spec, is_selected, &words);

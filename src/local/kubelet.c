@@ -131,7 +131,7 @@ static size_t kubelet_count(const struct td_json *pod)
     static const char *const lists[] = {"spec.initContainers", "spec.containers"};
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
         const struct td_json *list = td_json_get_path(pod, lists[i]);
-        count += td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->count : 0;
+        count += td_json_item_count(list);
     }
     return count;
 }

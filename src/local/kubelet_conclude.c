@@ -139,7 +139,7 @@ static td_str conclude_gates(const struct td_pod_life *life)
     const struct td_json *status = td_json_get(life->pod, TD_STR("status"));
     td_auto_buf text;
     td_buf_init(&text, TD_STATUS_MESSAGE_BYTES_MAX);
-    const struct td_json *gate = td_json_is(gates, TD_JSON_TYPE_ARRAY) ? gates->first : NULL;
+    const struct td_json *gate = td_json_first_item(gates);
     for (; gate; gate = gate->next) {
         td_str type = td_json_get_str(gate, TD_STR("conditionType"), TD_STR_EMPTY);
         const struct td_json *condition = td_condition_find(status, type);

@@ -17,7 +17,7 @@ static struct td_json *life_status(const struct td_pod_life *life)
 static const struct td_json *life_first(const struct td_json *object, const char *key)
 {
     const struct td_json *list = td_json_get(object, td_str_from(key));
-    return td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->first : NULL;
+    return td_json_first_item(list);
 }
 
 static struct td_json *life_time(const struct td_pod_life *life)
@@ -338,7 +338,7 @@ static struct td_json *life_statuses(struct td_pod_life *life, const struct td_j
     struct td_json *status = life_status(life);
     const struct td_json *old = life_first(status, key);
     if (life_has_order(containers, old)) {
-        return old ? td_json_get(status, td_str_from(key))->first : NULL;
+        return old ? td_json_first_item(td_json_get(status, td_str_from(key))) : NULL;
     }
     struct td_json *statuses = td_json_new_array(life->arena);
     td_auto_map known;
@@ -354,13 +354,13 @@ static struct td_json *life_statuses(struct td_pod_life *life, const struct td_j
     }
     td_json_set(life->arena, status, td_str_from(key), statuses);
     life->is_changed = true;
-    return statuses->first;
+    return td_json_first_item(statuses);
 }
 
 static size_t life_count(const struct td_json *spec, td_str key)
 {
     const struct td_json *list = td_json_get(spec, key);
-    return td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->count : 0;
+    return td_json_item_count(list);
 }
 
 struct td_life_container *td_pod_life_containers(struct td_pod_life *life, size_t *ret_count)

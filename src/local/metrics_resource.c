@@ -119,7 +119,7 @@ static bool metrics_is_ready(const struct td_stored *stored)
     struct td_json *node = NULL;
     (void)td_json_parse(&scratch, stored->json, NULL, &node, NULL); /* what we stored can be read */
     const struct td_json *conditions = td_json_get_path(node, "status.conditions");
-    for (const struct td_json *c = conditions ? conditions->first : NULL; c; c = c->next) {
+    for (const struct td_json *c = td_json_first_item(conditions); c; c = c->next) {
         if (td_str_equal(td_json_get_str(c, TD_STR("type"), TD_STR_EMPTY), TD_STR("Ready"))) {
             return td_str_equal(td_json_get_str(c, TD_STR("status"), TD_STR_EMPTY), TD_STR("True"));
         }

@@ -270,7 +270,7 @@ static void leftovers_count_finalizers(struct leftovers *left, const struct td_s
         return;
     }
     const struct td_json *list = td_json_get_path(object, "metadata.finalizers");
-    for (const struct td_json *f = list ? list->first : NULL; f; f = f->next) {
+    for (const struct td_json *f = td_json_first_item(list); f; f = f->next) {
         if (f->type != TD_JSON_TYPE_STRING) {
             continue;
         }
@@ -377,7 +377,7 @@ static void namespaces_finish(struct td_namespaces *namespaces, struct td_arena 
     struct td_json *spec = td_json_ensure_object(arena, object, TD_STR("spec"));
     const struct td_json *list = td_json_get(spec, TD_STR("finalizers"));
     struct td_json *kept = td_json_new_array(arena);
-    for (const struct td_json *f = list ? list->first : NULL; f; f = f->next) {
+    for (const struct td_json *f = td_json_first_item(list); f; f = f->next) {
         if (!td_json_is(f, TD_JSON_TYPE_STRING) || !td_str_equal(f->text, TD_STR("kubernetes"))) {
             td_json_append(kept, td_json_copy(arena, f, false));
         }

@@ -5,14 +5,9 @@ static td_str fit_text(const struct td_json *object, td_str key)
     return td_json_get_str(object, key, TD_STR_EMPTY);
 }
 
-static const struct td_json *fit_first(const struct td_json *list)
-{
-    return td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->first : NULL;
-}
-
 static bool fit_has_value(const struct td_json *values, td_str value)
 {
-    for (const struct td_json *v = fit_first(values); v; v = v->next) {
+    for (const struct td_json *v = td_json_first_item(values); v; v = v->next) {
         if (v->type == TD_JSON_TYPE_STRING && td_str_equal(v->text, value)) {
             return true;
         }
@@ -23,7 +18,7 @@ static bool fit_has_value(const struct td_json *values, td_str value)
 /* Gt and Lt: whole numbers on both sides. */
 static bool fit_compare(const struct td_json *values, const td_str *value, bool is_greater)
 {
-    const struct td_json *bound = fit_first(values);
+    const struct td_json *bound = td_json_first_item(values);
     int64_t a;
     int64_t b;
     return value && bound && bound->type == TD_JSON_TYPE_STRING && td_str_to_int64(*value, &a) &&
@@ -54,8 +49,8 @@ static bool fit_requirement(const struct td_json *requirement, const td_str *val
 /* All requirements of one term; one without any matches nothing. */
 static bool fit_term(const struct td_json *term, td_str node, const struct td_labels *labels)
 {
-    const struct td_json *r = fit_first(td_json_get(term, TD_STR("matchExpressions")));
-    const struct td_json *f = fit_first(td_json_get(term, TD_STR("matchFields")));
+    const struct td_json *r = td_json_first_item(td_json_get(term, TD_STR("matchExpressions")));
+    const struct td_json *f = td_json_first_item(td_json_get(term, TD_STR("matchFields")));
     if (!r && !f) {
         return false;
     }
@@ -89,7 +84,8 @@ bool td_node_fits_affinity(struct td_arena *arena, const struct td_json *pod_spe
     if (!td_json_is(required, TD_JSON_TYPE_OBJECT)) {
         return true;
     }
-    const struct td_json *term = fit_first(td_json_get(required, TD_STR("nodeSelectorTerms")));
+    const struct td_json *term =
+        td_json_first_item(td_json_get(required, TD_STR("nodeSelectorTerms")));
     for (; term; term = term->next) {
         if (fit_term(term, node, node_labels)) {
             return true;
@@ -127,11 +123,11 @@ static bool fit_is_tolerated(const struct td_json *toleration, const struct td_j
 bool td_node_tolerates(const struct td_json *tolerations, const struct td_json *taints,
                        bool only_execute)
 {
-    for (const struct td_json *taint = fit_first(taints); taint; taint = taint->next) {
+    for (const struct td_json *taint = td_json_first_item(taints); taint; taint = taint->next) {
         td_str effect = fit_text(taint, TD_STR("effect"));
         bool counts = td_str_equal(effect, TD_STR("NoExecute")) ||
                       (!only_execute && td_str_equal(effect, TD_STR("NoSchedule")));
-        const struct td_json *t = fit_first(tolerations);
+        const struct td_json *t = td_json_first_item(tolerations);
         while (counts && t && !fit_is_tolerated(t, taint)) {
             t = t->next;
         }

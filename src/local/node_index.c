@@ -93,14 +93,14 @@ static void allocated_list(struct td_arena *arena, struct td_json *containers,
 {
     td_auto_map given;
     td_map_init(&given, TD_POD_CONTAINERS_MAX);
-    const struct td_json *s = td_json_is(statuses, TD_JSON_TYPE_ARRAY) ? statuses->first : NULL;
+    const struct td_json *s = td_json_first_item(statuses);
     for (; s; s = s->next) {
         struct td_json *allocated = td_json_get(s, TD_STR("allocatedResources"));
         if (allocated) {
             (void)td_map_put(&given, td_json_get_str(s, TD_STR("name"), TD_STR_EMPTY), allocated);
         }
     }
-    struct td_json *c = td_json_is(containers, TD_JSON_TYPE_ARRAY) ? containers->first : NULL;
+    struct td_json *c = td_json_first_item(containers);
     for (; c && given.count > 0; c = c->next) {
         const struct td_json *allocated =
             td_map_get(&given, td_json_get_str(c, TD_STR("name"), TD_STR_EMPTY));
@@ -217,12 +217,11 @@ static void node_use(struct td_node *node, const struct td_bound_pod *pod, bool 
 static void node_read_taints(struct td_node *node, const struct td_json *spec)
 {
     const struct td_json *list = td_json_get(spec, TD_STR("taints"));
-    bool has_taints = td_json_is(list, TD_JSON_TYPE_ARRAY);
     struct td_taint *taints =
-        td_arena_array(&node->arena, struct td_taint, has_taints ? list->count : 0);
+        td_arena_array(&node->arena, struct td_taint, td_json_item_count(list));
     node->taint_count = 0;
     node->taints = taints;
-    for (const struct td_json *t = has_taints ? list->first : NULL; t; t = t->next) {
+    for (const struct td_json *t = td_json_first_item(list); t; t = t->next) {
         taints[node->taint_count++] = (struct td_taint){
             .key = td_json_get_str(t, TD_STR("key"), TD_STR_EMPTY),
             .value = td_json_get_str(t, TD_STR("value"), TD_STR_EMPTY),
@@ -263,7 +262,7 @@ static void node_read_resources(struct td_node *node, const struct td_json *stat
 static td_str node_address(const struct td_json *status)
 {
     const struct td_json *list = td_json_get(status, TD_STR("addresses"));
-    const struct td_json *a = td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->first : NULL;
+    const struct td_json *a = td_json_first_item(list);
     for (; a; a = a->next) {
         if (td_str_equal(td_json_get_str(a, TD_STR("type"), TD_STR_EMPTY), TD_STR("InternalIP"))) {
             return td_json_get_str(a, TD_STR("address"), TD_STR_EMPTY);

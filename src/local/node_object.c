@@ -90,7 +90,7 @@ static bool node_fill(struct td_arena *arena, struct td_json *node, struct td_js
 {
     const struct td_json *wanted = node_parse(arena, node_status_text);
     bool is_changed = false;
-    for (const struct td_json *m = wanted->first; m; m = m->next) {
+    for (const struct td_json *m = td_json_first_member(wanted); m; m = m->next) {
         if (!td_json_get(status, m->key)) {
             td_json_set(arena, status, m->key, td_json_copy(arena, m, false));
             is_changed = true;
@@ -194,7 +194,7 @@ bool td_node_object_silence(struct td_arena *arena, struct td_json *node, td_tim
 static size_t node_find_taint(const struct td_json *list, td_str key, td_str effect)
 {
     size_t place = 0;
-    for (const struct td_json *t = list->first; t; t = t->next) {
+    for (const struct td_json *t = td_json_first_item(list); t; t = t->next) {
         if (td_str_equal(td_json_get_str(t, TD_STR("key"), TD_STR_EMPTY), key) &&
             td_str_equal(td_json_get_str(t, TD_STR("effect"), TD_STR_EMPTY), effect)) {
             break;

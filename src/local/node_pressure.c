@@ -135,7 +135,7 @@ static td_str pressure_text(struct td_arena *arena, double bytes)
 static void pressure_blame(struct td_arena *arena, const struct td_engine_pod *body,
                            const struct td_json *containers, struct td_buf *text)
 {
-    const struct td_json *c = td_json_is(containers, TD_JSON_TYPE_ARRAY) ? containers->first : NULL;
+    const struct td_json *c = td_json_first_item(containers);
     for (; c; c = c->next) {
         td_str name = td_json_get_str(c, TD_STR("name"), TD_STR_EMPTY);
         const struct td_engine_container *running = td_engine_find(body, name);

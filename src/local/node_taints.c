@@ -125,11 +125,6 @@ static void taints_plan(struct td_node_taints *taints, const struct td_bound_pod
 
 /* ---- Who has to go when ---- */
 
-static const struct td_json *taints_first(const struct td_json *list)
-{
-    return td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->first : NULL;
-}
-
 /* How long the pod may stay: 0 when a taint is not tolerated at all. Of the tolerations that match,
  * the shortest counts; for each taint the first that matches is the one. */
 static td_duration taints_time(const struct td_json *tolerations, const struct td_node *node)
@@ -140,7 +135,7 @@ static td_duration taints_time(const struct td_json *tolerations, const struct t
         if (!td_str_equal(taint->effect, TD_STR("NoExecute"))) {
             continue;
         }
-        const struct td_json *t = taints_first(tolerations);
+        const struct td_json *t = td_json_first_item(tolerations);
         while (t && !td_toleration_matches(t, taint->key, taint->value, taint->effect)) {
             t = t->next;
         }

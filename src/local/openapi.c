@@ -293,7 +293,7 @@ static void openapi_say_parts(struct td_arena *arena, struct td_json *schema, td
     struct td_json *inside = items ? items : schema;
     struct td_json *properties = td_json_get(inside, TD_STR("properties"));
     bool has_fields = td_json_is(properties, TD_JSON_TYPE_OBJECT) && depth < OPENAPI_SAY_DEPTH_MAX;
-    for (struct td_json *field = has_fields ? properties->first : NULL; field;
+    for (struct td_json *field = has_fields ? td_json_first_member(properties) : NULL; field;
          field = field->next) {
         if (td_json_is(field, TD_JSON_TYPE_OBJECT)) {
             openapi_say(arena, field, type, field->key);

@@ -138,7 +138,7 @@ static void maker_call_free(struct maker_call *call)
 static bool maker_is_namespace_gone(const struct td_json *status)
 {
     const struct td_json *causes = td_json_get_path(status, "details.causes");
-    const struct td_json *c = td_json_is(causes, TD_JSON_TYPE_ARRAY) ? causes->first : NULL;
+    const struct td_json *c = td_json_first_item(causes);
     for (; c; c = c->next) {
         if (td_str_equal(td_json_get_str(c, TD_STR("reason"), TD_STR_EMPTY),
                          TD_STR("NamespaceTerminating"))) {

@@ -81,7 +81,8 @@ static void pod_set_condition(struct td_api_call *call, struct td_json *pod, con
         td_json_set(arena, status, TD_STR("conditions"), conditions);
     }
     struct td_json *condition = NULL;
-    for (struct td_json *item = conditions->first; item && !condition; item = item->next) {
+    for (struct td_json *item = td_json_first_item(conditions); item && !condition;
+         item = item->next) {
         if (td_str_equal(td_json_get_str(item, TD_STR("type"), TD_STR_EMPTY), td_str_from(type))) {
             condition = item;
         }
@@ -151,7 +152,7 @@ void td_pod_bind(struct td_api_call *call)
     td_json_set_str(arena, td_json_ensure_object(arena, pod, TD_STR("spec")), TD_STR("nodeName"),
                     node);
     const struct td_json *annotations = td_json_get_path(binding, "metadata.annotations");
-    for (const struct td_json *a = annotations ? annotations->first : NULL; a; a = a->next) {
+    for (const struct td_json *a = td_json_first_member(annotations); a; a = a->next) {
         struct td_json *metadata = td_json_get(pod, TD_STR("metadata"));
         struct td_json *kept = td_json_ensure_object(arena, metadata, TD_STR("annotations"));
         td_json_set(arena, kept, a->key, td_json_copy(arena, a, false));
@@ -177,7 +178,7 @@ struct pod_eviction {
 static bool pod_is_ready(const struct td_json *pod)
 {
     const struct td_json *conditions = td_json_get_path(pod, "status.conditions");
-    for (const struct td_json *c = conditions ? conditions->first : NULL; c; c = c->next) {
+    for (const struct td_json *c = td_json_first_item(conditions); c; c = c->next) {
         if (td_str_equal(td_json_get_str(c, TD_STR("type"), TD_STR_EMPTY), TD_STR("Ready"))) {
             return td_str_equal(td_json_get_str(c, TD_STR("status"), TD_STR_EMPTY), TD_STR("True"));
         }

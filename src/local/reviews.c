@@ -103,10 +103,10 @@ static void review_subject_of(struct td_api_call *call, const struct td_json *sp
                               struct td_api_user *ret)
 {
     const struct td_json *groups = td_json_get(spec, TD_STR("groups"));
-    td_str *names = td_arena_array(&call->arena, td_str, groups ? groups->count : 0);
+    td_str *names = td_arena_array(&call->arena, td_str, td_json_item_count(groups));
     *ret = (struct td_api_user){
         .name = review_get(spec, "user"), .uid = review_get(spec, "uid"), .groups = names};
-    for (const struct td_json *group = groups ? groups->first : NULL; group; group = group->next) {
+    for (const struct td_json *group = td_json_first_item(groups); group; group = group->next) {
         if (group->type == TD_JSON_TYPE_STRING) {
             names[ret->group_count++] = group->text;
         }
@@ -227,9 +227,9 @@ static void review_self(struct td_api_call *call, struct td_json *review)
 static struct td_audiences review_audiences(struct td_arena *arena, const struct td_json *spec)
 {
     const struct td_json *list = td_json_get(spec, TD_STR("audiences"));
-    td_str *names = td_arena_array(arena, td_str, list ? list->count : 0);
+    td_str *names = td_arena_array(arena, td_str, td_json_item_count(list));
     size_t count = 0;
-    for (const struct td_json *a = list ? list->first : NULL; a; a = a->next) {
+    for (const struct td_json *a = td_json_first_item(list); a; a = a->next) {
         if (a->type == TD_JSON_TYPE_STRING) {
             names[count++] = a->text;
         }

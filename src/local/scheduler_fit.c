@@ -39,8 +39,7 @@ int td_fit_pod_read(struct td_arena *arena, const struct td_json *pod, struct td
 
 static bool fit_tolerates_all(const struct td_json *tolerations, const struct td_taint *taint)
 {
-    const struct td_json *t =
-        td_json_is(tolerations, TD_JSON_TYPE_ARRAY) ? tolerations->first : NULL;
+    const struct td_json *t = td_json_first_item(tolerations);
     while (t && !td_toleration_matches(t, taint->key, taint->value, taint->effect)) {
         t = t->next;
     }
@@ -69,7 +68,7 @@ static bool fit_passes_taints(const struct td_fit_pod *pod, const struct td_node
 
 static bool fit_has_value(const struct td_json *values, td_str text)
 {
-    const struct td_json *v = td_json_is(values, TD_JSON_TYPE_ARRAY) ? values->first : NULL;
+    const struct td_json *v = td_json_first_item(values);
     while (v && !(v->type == TD_JSON_TYPE_STRING && td_str_equal(v->text, text))) {
         v = v->next;
     }
@@ -79,7 +78,7 @@ static bool fit_has_value(const struct td_json *values, td_str text)
 /* Gt and Lt: both sides are whole numbers. */
 static bool fit_compares(const struct td_json *values, const td_str *label, bool is_greater)
 {
-    const struct td_json *bound = td_json_is(values, TD_JSON_TYPE_ARRAY) ? values->first : NULL;
+    const struct td_json *bound = td_json_first_item(values);
     int64_t left;
     int64_t right;
     if (!label || !td_json_is(bound, TD_JSON_TYPE_STRING) || !td_str_to_int64(*label, &left) ||
@@ -117,15 +116,14 @@ static bool fit_meets_term(const struct td_json *term, const struct td_node *nod
     const struct td_json *fields = td_json_get(term, TD_STR("matchFields"));
     bool has_any = (td_json_is(expressions, TD_JSON_TYPE_ARRAY) && expressions->count > 0) ||
                    (td_json_is(fields, TD_JSON_TYPE_ARRAY) && fields->count > 0);
-    const struct td_json *r =
-        td_json_is(expressions, TD_JSON_TYPE_ARRAY) ? expressions->first : NULL;
+    const struct td_json *r = td_json_first_item(expressions);
     for (; r; r = r->next) {
         td_str key = td_json_get_str(r, TD_STR("key"), TD_STR_EMPTY);
         if (!fit_meets(r, td_labels_get(&node->labels, key))) {
             return false;
         }
     }
-    r = td_json_is(fields, TD_JSON_TYPE_ARRAY) ? fields->first : NULL;
+    r = td_json_first_item(fields);
     for (; r; r = r->next) {
         td_str key = td_json_get_str(r, TD_STR("key"), TD_STR_EMPTY);
         bool is_name = td_str_equal(key, TD_STR("metadata.name"));
@@ -138,8 +136,7 @@ static bool fit_meets_term(const struct td_json *term, const struct td_node *nod
 
 static bool fit_matches_affinity(const struct td_fit_pod *pod, const struct td_node *node)
 {
-    const struct td_json *s =
-        td_json_is(pod->node_selector, TD_JSON_TYPE_OBJECT) ? pod->node_selector->first : NULL;
+    const struct td_json *s = td_json_first_member(pod->node_selector);
     for (; s; s = s->next) {
         const td_str *value = td_labels_get(&node->labels, s->key);
         if (!value || s->type != TD_JSON_TYPE_STRING || !td_str_equal(*value, s->text)) {
@@ -150,7 +147,7 @@ static bool fit_matches_affinity(const struct td_fit_pod *pod, const struct td_n
         return true;
     }
     const struct td_json *terms = td_json_get(pod->affinity, TD_STR("nodeSelectorTerms"));
-    const struct td_json *term = td_json_is(terms, TD_JSON_TYPE_ARRAY) ? terms->first : NULL;
+    const struct td_json *term = td_json_first_item(terms);
     while (term && !fit_meets_term(term, node)) {
         term = term->next;
     }

@@ -234,7 +234,7 @@ static struct schema_result check_branch(const struct schema_at *at, const struc
 static const struct td_json *branches(const struct td_json *schema, td_str key)
 {
     const struct td_json *list = td_json_get(schema, key);
-    return td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->first : NULL;
+    return td_json_first_item(list);
 }
 
 static void check_any_of(const struct schema_at *at, const struct td_json *value,
@@ -419,7 +419,8 @@ static void check_list(const struct schema_at *at, const struct td_json *list,
     const struct td_json *items = td_json_get(at->schema, TD_STR("items"));
     bool has_items = td_json_is(items, TD_JSON_TYPE_OBJECT);
     size_t index = 0;
-    for (const struct td_json *item = has_items ? list->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = has_items ? td_json_first_item(list) : NULL; item;
+         item = item->next) {
         struct td_field_path path = td_field_item(at->path, index++);
         struct schema_at below = {at->work, items, &path, at->depth + 1};
         check_value(&below, item, result);
@@ -462,21 +463,21 @@ static void check_enum(const struct schema_at *at, const struct td_json *value,
         return;
     }
     at->work->steps -= (int64_t)list->count;
-    for (const struct td_json *item = list->first; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
         if (item->type != TD_JSON_TYPE_NULL && enum_has(item, value)) {
             return;
         }
     }
     td_auto_buf detail;
     td_buf_init(&detail, TD_JSON_BYTES_MAX);
-    for (const struct td_json *item = list->first; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
         td_str text = item->type == TD_JSON_TYPE_STRING ? item->text
                       : item->type == TD_JSON_TYPE_NULL
                           ? TD_STR("null")
                           : td_structural_shown(at->work->arena, item);
         /* Parts of one definition: they fit. */
-        (void)td_buf_append(&detail,
-                            item == list->first ? TD_STR("supported values: ") : TD_STR(", "));
+        (void)td_buf_append(&detail, item == td_json_first_item(list) ? TD_STR("supported values: ")
+                                                                      : TD_STR(", "));
         td_quote_write(text, &detail);
     }
     td_structural_add(at, result, TD_FIELD_UNSUPPORTED, td_structural_shown(at->work->arena, value),
@@ -515,13 +516,12 @@ static void check_object(const struct schema_at *at, const struct td_json *objec
     if ((int64_t)object->count > most) {
         add_too_many(at, result, object->count, most);
     }
-    for (const struct td_json *member = object->first; member; member = member->next) {
+    for (const struct td_json *member = td_json_first_member(object); member;
+         member = member->next) {
         check_member(at, member, result);
     }
     const struct td_json *required = td_json_get(at->schema, TD_STR("required"));
-    bool has_required = td_json_is(required, TD_JSON_TYPE_ARRAY);
-    for (const struct td_json *name = has_required ? required->first : NULL; name;
-         name = name->next) {
+    for (const struct td_json *name = td_json_first_item(required); name; name = name->next) {
         if (name->type == TD_JSON_TYPE_STRING && !td_json_get(object, name->text)) {
             struct td_field_path path = td_field_child(at->path, name->text);
             struct schema_at place = *at;
@@ -603,7 +603,8 @@ static void check_embedded(const struct schema_at *at, const struct td_json *val
     const struct td_json *others =
         td_json_get(at->schema, is_list ? TD_STR("items") : TD_STR("additionalProperties"));
     size_t index = 0;
-    for (const struct td_json *child = value->first; child; child = child->next, index++) {
+    for (const struct td_json *child = td_json_first_child(value); child;
+         child = child->next, index++) {
         const struct td_json *own = is_list ? NULL : td_json_get(properties, child->key);
         struct td_field_path path =
             is_list ? td_field_item(at->path, index) : td_field_child(at->path, child->key);

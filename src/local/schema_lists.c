@@ -20,7 +20,7 @@ bool td_structural_has_duplicates(struct schema_work *work, const struct td_json
 {
     td_auto_map seen;
     td_map_init(&seen, list->count);
-    for (const struct td_json *item = list->first; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
         td_str key = lists_key(work->arena, item);
         if (td_map_has(&seen, key)) {
             return true;
@@ -36,8 +36,7 @@ static struct td_json *lists_map_key(const struct schema_at *at, const struct td
     struct td_arena *arena = at->work->arena;
     const struct td_json *keys = td_json_get(at->schema, TD_STR("x-kubernetes-list-map-keys"));
     struct td_json *made = td_json_new_object(arena);
-    bool has_keys = td_json_is(keys, TD_JSON_TYPE_ARRAY);
-    for (const struct td_json *key = has_keys ? keys->first : NULL; key; key = key->next) {
+    for (const struct td_json *key = td_json_first_item(keys); key; key = key->next) {
         const struct td_json *value =
             key->type == TD_JSON_TYPE_STRING ? td_json_get(item, key->text) : NULL;
         if (value) {
@@ -55,7 +54,7 @@ static void lists_check_unique(const struct schema_at *at, const struct td_json 
     td_auto_map seen;
     td_map_init(&seen, list->count);
     size_t index = 0;
-    for (const struct td_json *item = list->first; item; item = item->next, index++) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next, index++) {
         const struct td_json *told = is_map ? lists_map_key(at, item) : item;
         td_str key = lists_key(at->work->arena, told);
         const char *mark = td_map_get(&seen, key);
@@ -75,7 +74,7 @@ static bool lists_has_objects(const struct schema_at *at, const struct td_json *
                               struct schema_result *result)
 {
     size_t index = 0;
-    for (const struct td_json *item = list->first; item; item = item->next, index++) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next, index++) {
         if (item->type != TD_JSON_TYPE_OBJECT && item->type != TD_JSON_TYPE_NULL) {
             struct td_field_path path = td_field_item(at->path, index);
             struct schema_at place = *at;
@@ -101,7 +100,8 @@ static void lists_check_list(const struct schema_at *at, const struct td_json *l
     }
     const struct td_json *items = td_json_get(at->schema, TD_STR("items"));
     size_t index = 0;
-    for (const struct td_json *item = items ? list->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = items ? td_json_first_item(list) : NULL; item;
+         item = item->next) {
         struct td_field_path path = td_field_item(at->path, index++);
         struct schema_at below = {at->work, items, &path, at->depth + 1};
         td_structural_check_lists(&below, item, result);
@@ -122,8 +122,7 @@ void td_structural_check_lists(const struct schema_at *at, const struct td_json 
     }
     const struct td_json *properties = td_json_get(at->schema, TD_STR("properties"));
     const struct td_json *others = td_json_get(at->schema, TD_STR("additionalProperties"));
-    bool is_object = value->type == TD_JSON_TYPE_OBJECT;
-    for (const struct td_json *member = is_object ? value->first : NULL; member;
+    for (const struct td_json *member = td_json_first_member(value); member;
          member = member->next) {
         const struct td_json *own = td_json_get(properties, member->key);
         const struct td_json *schema = own ? own : others;

@@ -84,7 +84,8 @@ static struct td_json *shape_object(const struct shape *shape, const struct td_j
 {
     struct td_json *made = td_json_new_object(shape->arena);
     made->line = object->line;
-    for (const struct td_json *member = object->first; member; member = member->next) {
+    for (const struct td_json *member = td_json_first_member(object); member;
+         member = member->next) {
         struct td_json *kept = shape_member(shape, member);
         if (kept) {
             td_json_set(shape->arena, made, member->key, kept);
@@ -92,7 +93,7 @@ static struct td_json *shape_object(const struct shape *shape, const struct td_j
     }
     const struct td_json *properties =
         shape_schema(td_json_get(shape->schema, TD_STR("properties")));
-    for (const struct td_json *own = properties ? properties->first : NULL; own; own = own->next) {
+    for (const struct td_json *own = td_json_first_member(properties); own; own = own->next) {
         const struct td_json *fallback = shape_default(own);
         if (fallback && !td_json_get(made, own->key)) {
             td_json_set(shape->arena, made, own->key,
@@ -107,7 +108,7 @@ static struct td_json *shape_list(const struct shape *shape, const struct td_jso
     const struct td_json *items = shape_schema(td_json_get(shape->schema, TD_STR("items")));
     struct td_json *made = td_json_new_array(shape->arena);
     made->line = list->line;
-    for (const struct td_json *item = list->first; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
         bool is_kept = shape->keeps_unknown && !items;
         td_json_append(made, is_kept ? td_json_copy(shape->arena, item, false)
                                      : shape_below(shape, items, item, shape->keeps_unknown));

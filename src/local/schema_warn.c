@@ -44,7 +44,7 @@ static void warn_walk(struct warn *warn, const struct td_json *node, unsigned de
     warn->has_rules =
         warn->has_rules || (td_json_is(rules, TD_JSON_TYPE_ARRAY) && rules->count > 0);
     warn_pattern(warn, td_json_get_str(node, TD_STR("pattern"), TD_STR_EMPTY));
-    for (const struct td_json *child = node->first; child; child = child->next) {
+    for (const struct td_json *child = td_json_first_child(node); child; child = child->next) {
         warn_walk(warn, child, depth + 1);
     }
 }

@@ -65,11 +65,6 @@ td_str td_table_age(struct td_arena *arena, td_str since, struct td_instant now)
 
 /* --- helpers --- */
 
-const struct td_json *td_table_first(const struct td_json *list)
-{
-    return td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->first : NULL;
-}
-
 td_str td_table_text(const struct td_json *object, const char *path, td_str fallback)
 {
     const struct td_json *node = td_json_get_path(object, path);
@@ -116,7 +111,7 @@ td_str td_table_quantity(const struct td_table_row *row, const struct td_json *n
 
 td_str td_table_condition(const struct td_json *conditions, td_str type)
 {
-    for (const struct td_json *item = td_table_first(conditions); item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(conditions); item; item = item->next) {
         if (td_str_equal(td_json_get_str(item, TD_STR("type"), TD_STR_EMPTY), type)) {
             return td_json_get_str(item, TD_STR("status"), TD_STR_EMPTY);
         }
@@ -227,8 +222,8 @@ static struct td_json *cell_each(struct td_table_row *row, const char *path, td_
     td_auto_buf text;
     td_buf_init(&text, TD_JSON_BYTES_MAX);
     const struct td_json *list = td_json_get_path(row->object, path);
-    for (const struct td_json *item = td_table_first(list); item; item = item->next) {
-        if (item != list->first) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
+        if (item != td_json_first_item(list)) {
             (void)td_buf_append_char(&text, ','); /* parts of one object: it fits */
         }
         (void)td_buf_append(&text, td_json_get_str(item, key, TD_STR_EMPTY));

@@ -17,7 +17,7 @@ struct td_json *td_cell_node_status(struct td_table_row *row, const struct td_ta
     bool is_cordoned = td_json_is(unschedulable, TD_JSON_TYPE_BOOL) && unschedulable->boolean;
     td_str word = TD_STR("Unknown");
     /* The last condition of a type counts. */
-    for (const struct td_json *item = td_table_first(conditions); item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(conditions); item; item = item->next) {
         td_str status = td_json_get_str(item, TD_STR("status"), TD_STR_EMPTY);
         if (td_str_equal(td_json_get_str(item, TD_STR("type"), TD_STR_EMPTY), TD_STR("Ready"))) {
             word = td_str_equal(status, TD_STR("True")) ? TD_STR("Ready") : TD_STR("NotReady");
@@ -48,10 +48,8 @@ struct td_json *td_cell_node_roles(struct td_table_row *row, const struct td_tab
 {
     const struct td_json *labels = td_json_get_path(row->object, column->path);
     size_t count = 0;
-    bool has_labels = td_json_is(labels, TD_JSON_TYPE_OBJECT);
-    td_str *roles = td_arena_array(row->arena, td_str, has_labels ? labels->count : 0);
-    for (const struct td_json *label = has_labels ? labels->first : NULL; label;
-         label = label->next) {
+    td_str *roles = td_arena_array(row->arena, td_str, td_json_member_count(labels));
+    for (const struct td_json *label = td_json_first_member(labels); label; label = label->next) {
         td_str role = TD_STR_EMPTY;
         if (td_str_starts_with(label->key, NODE_ROLE_PREFIX)) {
             role = td_str_slice(label->key, NODE_ROLE_PREFIX.len, label->key.len);
@@ -69,7 +67,7 @@ struct td_json *td_cell_node_roles(struct td_table_row *row, const struct td_tab
 struct td_json *td_cell_node_address(struct td_table_row *row, const struct td_table_column *column)
 {
     const struct td_json *list = td_json_get_path(row->object, "status.addresses");
-    for (const struct td_json *item = td_table_first(list); item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
         if (td_str_equal(td_json_get_str(item, TD_STR("type"), TD_STR_EMPTY),
                          td_str_from(column->path))) {
             return td_table_string(row, td_json_get_str(item, TD_STR("address"), TD_STR_EMPTY));
@@ -171,8 +169,8 @@ struct td_json *td_cell_config_count(struct td_table_row *row, const struct td_t
     (void)column;
     const struct td_json *data = td_json_get(row->object, TD_STR("data"));
     const struct td_json *binary = td_json_get(row->object, TD_STR("binaryData"));
-    size_t count = td_json_is(data, TD_JSON_TYPE_OBJECT) ? data->count : 0;
-    count += td_json_is(binary, TD_JSON_TYPE_OBJECT) ? binary->count : 0;
+    size_t count = td_json_member_count(data);
+    count += td_json_member_count(binary);
     return td_json_new_int64(row->arena, (int64_t)count);
 }
 
@@ -188,7 +186,7 @@ struct td_json *td_cell_quota(struct td_table_row *row, const struct td_table_co
     }
     struct td_json *hard = td_json_copy(row->arena, given, false);
     td_json_sort(row->arena, hard);
-    for (const struct td_json *item = hard->first; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_member(hard); item; item = item->next) {
         if (td_str_starts_with(item->key, TD_STR("limits.")) != wants_limits) {
             continue;
         }
@@ -219,7 +217,7 @@ struct td_json *td_cell_subjects(struct td_table_row *row, const struct td_table
     td_str wanted = td_str_from(column->path);
     bool is_account = td_str_equal(wanted, TD_STR("ServiceAccount"));
     const struct td_json *list = td_json_get(row->object, TD_STR("subjects"));
-    for (const struct td_json *item = td_table_first(list); item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
         td_str name = td_json_get_str(item, TD_STR("name"), TD_STR_EMPTY);
         td_str ns = td_json_get_str(item, TD_STR("namespace"), TD_STR_EMPTY);
         if (!td_str_equal(td_json_get_str(item, TD_STR("kind"), TD_STR_EMPTY), wanted)) {

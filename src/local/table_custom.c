@@ -193,7 +193,8 @@ static const struct td_json *path_search(struct td_arena *arena, const struct td
 {
     bool has_children = td_json_is(node, TD_JSON_TYPE_ARRAY) ||
                         (td_json_is(node, TD_JSON_TYPE_OBJECT) && step->kind == PATH_ALL);
-    for (const struct td_json *item = has_children ? node->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = has_children ? td_json_first_child(node) : NULL; item;
+         item = item->next) {
         if (step->kind == PATH_FILTER && !path_holds(arena, item, step, depth)) {
             continue;
         }
@@ -327,16 +328,11 @@ static struct td_json *custom_cell(const struct td_table_row *row, const struct 
     return td_json_new_null(row->arena);
 }
 
-static const struct td_json *custom_first(const struct td_json *columns)
-{
-    return td_json_is(columns, TD_JSON_TYPE_ARRAY) ? columns->first : NULL;
-}
-
 struct td_json *td_table_custom_cells(struct td_table_row *row, const struct td_json *columns)
 {
     struct td_json *cells = td_json_new_array(row->arena);
     td_json_append(cells, td_cell_name(row, NULL));
-    const struct td_json *column = custom_first(columns);
+    const struct td_json *column = td_json_first_item(columns);
     if (!column) {
         td_json_append(cells, td_cell_age(row, NULL));
     }
@@ -376,7 +372,7 @@ struct td_json *td_table_custom_columns(struct td_arena *arena, const struct td_
                                               .type = TD_STR("string"),
                                               .format = TD_STR("name"),
                                               .description = TD_STR("The object's name.")});
-    const struct td_json *item = custom_first(columns);
+    const struct td_json *item = td_json_first_item(columns);
     if (!item) {
         custom_add_column(
             arena, list,

@@ -48,7 +48,7 @@ static struct network_list network_begin(void)
 
 struct td_json *td_cell_cluster_ip(struct td_table_row *row, const struct td_table_column *column)
 {
-    const struct td_json *first = td_table_first(td_json_get_path(row->object, column->path));
+    const struct td_json *first = td_json_first_item(td_json_get_path(row->object, column->path));
     return td_table_string(
         row, td_json_is(first, TD_JSON_TYPE_STRING) ? first->text : td_str_from(column->fallback));
 }
@@ -57,10 +57,9 @@ struct td_json *td_cell_cluster_ip(struct td_table_row *row, const struct td_tab
 static void network_balancer(struct td_table_row *row, struct td_buf *out)
 {
     const struct td_json *list = td_json_get_path(row->object, "status.loadBalancer.ingress");
-    bool is_list = td_json_is(list, TD_JSON_TYPE_ARRAY);
-    td_str *texts = td_arena_array(row->arena, td_str, is_list ? list->count : 0);
+    td_str *texts = td_arena_array(row->arena, td_str, td_json_item_count(list));
     size_t count = 0;
-    for (const struct td_json *item = td_table_first(list); item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
         td_str text = td_table_text(item, "ip", td_table_text(item, "hostname", TD_STR_EMPTY));
         if (text.len > 0) {
             texts[count++] = text;
@@ -94,7 +93,7 @@ struct td_json *td_cell_external_ip(struct td_table_row *row, const struct td_ta
         network_balancer(row, &text);
     }
     const struct td_json *ips = td_json_get_path(row->object, "spec.externalIPs");
-    for (const struct td_json *ip = td_table_first(ips); ip; ip = ip->next) {
+    for (const struct td_json *ip = td_json_first_item(ips); ip; ip = ip->next) {
         if (ip->type == TD_JSON_TYPE_STRING) {
             td_table_join(&text, TD_STR(","), ip->text);
         }
@@ -111,7 +110,7 @@ struct td_json *td_cell_service_ports(struct td_table_row *row,
     td_auto_buf text;
     td_buf_init(&text, TD_JSON_BYTES_MAX);
     const struct td_json *list = td_json_get_path(row->object, column->path);
-    for (const struct td_json *item = td_table_first(list); item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
         td_str protocol = td_json_get_str(item, TD_STR("protocol"), TD_STR_EMPTY);
         long long port = (long long)td_json_get_int64(item, TD_STR("port"), 0);
         long long node = (long long)td_json_get_int64(item, TD_STR("nodePort"), 0);
@@ -137,8 +136,8 @@ static td_str network_host_port(struct td_arena *arena, td_str host, long long p
 static void endpoints_add(struct td_table_row *row, struct network_list *list,
                           const struct td_json *addresses, const struct td_json *port)
 {
-    const struct td_json *item = td_table_first(addresses);
-    size_t left = td_json_is(addresses, TD_JSON_TYPE_ARRAY) ? addresses->count : 0;
+    const struct td_json *item = td_json_first_item(addresses);
+    size_t left = td_json_item_count(addresses);
     for (; item && list->shown < NETWORK_SHOWN_MAX; item = item->next, left--) {
         td_str ip = td_json_get_str(item, TD_STR("ip"), TD_STR_EMPTY);
         network_add(list,
@@ -153,11 +152,11 @@ struct td_json *td_cell_endpoints(struct td_table_row *row, const struct td_tabl
 {
     struct network_list list = network_begin();
     const struct td_json *subsets = td_json_get(row->object, TD_STR("subsets"));
-    const struct td_json *subset = td_table_first(subsets);
+    const struct td_json *subset = td_json_first_item(subsets);
     td_str none = subset ? TD_STR_EMPTY : td_str_from(column->fallback);
     for (; subset; subset = subset->next) {
         const struct td_json *addresses = td_json_get(subset, TD_STR("addresses"));
-        const struct td_json *port = td_table_first(td_json_get(subset, TD_STR("ports")));
+        const struct td_json *port = td_json_first_item(td_json_get(subset, TD_STR("ports")));
         if (!port) {
             endpoints_add(row, &list, addresses, NULL);
         }
@@ -172,7 +171,7 @@ struct td_json *td_cell_slice_ports(struct td_table_row *row, const struct td_ta
 {
     struct network_list list = network_begin();
     const struct td_json *ports = td_json_get(row->object, TD_STR("ports"));
-    for (const struct td_json *item = td_table_first(ports); item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(ports); item; item = item->next) {
         const struct td_json *port = td_json_get(item, TD_STR("port"));
         network_add(&list, td_json_is(port, TD_JSON_TYPE_NUMBER)
                                ? port->text
@@ -186,8 +185,8 @@ struct td_json *td_cell_slice_endpoints(struct td_table_row *row,
 {
     struct network_list list = network_begin();
     const struct td_json *endpoints = td_json_get(row->object, TD_STR("endpoints"));
-    for (const struct td_json *item = td_table_first(endpoints); item; item = item->next) {
-        const struct td_json *address = td_table_first(td_json_get(item, TD_STR("addresses")));
+    for (const struct td_json *item = td_json_first_item(endpoints); item; item = item->next) {
+        const struct td_json *address = td_json_first_item(td_json_get(item, TD_STR("addresses")));
         for (; address; address = address->next) {
             network_add(&list, address->type == TD_JSON_TYPE_STRING ? address->text : TD_STR_EMPTY);
         }
@@ -202,7 +201,7 @@ struct td_json *td_cell_hosts(struct td_table_row *row, const struct td_table_co
 {
     struct network_list list = network_begin();
     const struct td_json *rules = td_json_get_path(row->object, column->path);
-    const struct td_json *rule = td_table_first(rules);
+    const struct td_json *rule = td_json_first_item(rules);
     for (; rule && list.shown < NETWORK_SHOWN_MAX; rule = rule->next) {
         td_str host = td_json_get_str(rule, TD_STR("host"), TD_STR_EMPTY);
         if (host.len > 0) {
@@ -226,7 +225,7 @@ struct td_json *td_cell_ingress_address(struct td_table_row *row,
 struct td_json *td_cell_ingress_ports(struct td_table_row *row,
                                       const struct td_table_column *column)
 {
-    bool has_tls = td_table_first(td_json_get_path(row->object, column->path)) != NULL;
+    bool has_tls = td_json_first_item(td_json_get_path(row->object, column->path)) != NULL;
     return td_table_string(row, has_tls ? TD_STR("80, 443") : TD_STR("80"));
 }
 
@@ -293,7 +292,7 @@ struct td_json *td_cell_access_modes(struct td_table_row *row, const struct td_t
     td_auto_buf text;
     td_buf_init(&text, TD_JSON_BYTES_MAX);
     for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
-        const struct td_json *item = td_table_first(list);
+        const struct td_json *item = td_json_first_item(list);
         while (item &&
                !(item->type == TD_JSON_TYPE_STRING && td_str_equal(item->text, modes[i].mode))) {
             item = item->next;

@@ -51,8 +51,8 @@ static bool pod_is_sidecar(const struct td_json *container)
 /* Items by the text of a member, the first of each: a pod can have thousands. */
 static void pod_index(const struct td_json *list, td_str key, struct td_map *map)
 {
-    td_map_init(map, td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->count : 0);
-    for (struct td_json *item = td_kind_first(list); item; item = item->next) {
+    td_map_init(map, td_json_item_count(list));
+    for (struct td_json *item = td_json_first_item(list); item; item = item->next) {
         td_str text = td_json_get_str(item, key, TD_STR_EMPTY);
         if (!td_map_has(map, text)) {
             (void)td_map_put(map, text, item); /* as many as the list has: it fits */
@@ -117,7 +117,7 @@ static bool pod_is_initializing(struct td_table_row *row, struct td_table_pod *m
     struct pod_init init = {.index = 0};
     bool is_waiting = false;
     pod_index(td_json_get_path(row->object, "spec.initContainers"), TD_STR("name"), &init.by_name);
-    for (const struct td_json *item = td_table_first(list); item && !is_waiting;
+    for (const struct td_json *item = td_json_first_item(list); item && !is_waiting;
          item = item->next) {
         made->restarts += td_json_get_int64(item, TD_STR("restartCount"), 0);
         pod_note_restart(item, &made->last_restart);
@@ -159,10 +159,10 @@ static void pod_take_containers(struct td_table_row *row, struct td_table_pod *m
 {
     struct pod_running running = {.failure = TD_STR_EMPTY};
     const struct td_json *list = td_json_get_path(row->object, "status.containerStatuses");
-    size_t count = td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->count : 0;
+    size_t count = td_json_item_count(list);
     const struct td_json **items = td_arena_array(row->arena, const struct td_json *, count);
     size_t filled = 0;
-    for (const struct td_json *item = td_table_first(list); item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
         items[filled++] = item;
     }
     made->restarts = made->sidecar_restarts;
@@ -187,7 +187,7 @@ static void pod_take_containers(struct td_table_row *row, struct td_table_pod *m
 static td_str pod_first_word(const struct td_json *pod)
 {
     const struct td_json *conditions = td_json_get_path(pod, "status.conditions");
-    for (const struct td_json *item = td_table_first(conditions); item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(conditions); item; item = item->next) {
         td_str reason = td_json_get_str(item, TD_STR("reason"), TD_STR_EMPTY);
         if (td_str_equal(td_json_get_str(item, TD_STR("type"), TD_STR_EMPTY),
                          TD_STR("PodScheduled")) &&
@@ -211,7 +211,7 @@ static const struct td_table_pod *pod_of(struct td_table_row *row)
     const struct td_json *containers = td_json_get_path(pod, "spec.containers");
     made->total = td_json_is(containers, TD_JSON_TYPE_ARRAY) ? (int64_t)containers->count : 0;
     const struct td_json *init = td_json_get_path(pod, "spec.initContainers");
-    for (const struct td_json *item = td_table_first(init); item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(init); item; item = item->next) {
         made->total += pod_is_sidecar(item);
     }
     td_str initialized =
@@ -261,7 +261,7 @@ struct td_json *td_cell_pod_restarts(struct td_table_row *row, const struct td_t
 
 struct td_json *td_cell_pod_ip(struct td_table_row *row, const struct td_table_column *column)
 {
-    const struct td_json *first = td_table_first(td_json_get_path(row->object, column->path));
+    const struct td_json *first = td_json_first_item(td_json_get_path(row->object, column->path));
     return td_table_string(row, td_table_text(first, "ip", td_str_from(column->fallback)));
 }
 
@@ -274,7 +274,7 @@ struct td_json *td_cell_pod_gates(struct td_table_row *row, const struct td_tabl
     }
     td_auto_map by_type;
     pod_index(td_json_get_path(row->object, "status.conditions"), TD_STR("type"), &by_type);
-    for (const struct td_json *gate = gates->first; gate; gate = gate->next) {
+    for (const struct td_json *gate = td_json_first_item(gates); gate; gate = gate->next) {
         td_str type = td_json_get_str(gate, TD_STR("conditionType"), TD_STR_EMPTY);
         td_str status = td_json_get_str(td_map_get(&by_type, type), TD_STR("status"), TD_STR_EMPTY);
         open += td_str_equal(status, TD_STR("True"));

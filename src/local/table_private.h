@@ -69,8 +69,6 @@ struct td_json *td_cell_bool_text(struct td_table_row *row, const struct td_tabl
 struct td_json *td_cell_containers(struct td_table_row *row, const struct td_table_column *column);
 struct td_json *td_cell_images(struct td_table_row *row, const struct td_table_column *column);
 
-/* The first item, or NULL when it is no list. */
-const struct td_json *td_table_first(const struct td_json *list);
 td_str td_table_text(const struct td_json *object, const char *path, td_str fallback);
 int64_t td_table_number(const struct td_json *object, const char *path);
 struct td_json *td_table_string(const struct td_table_row *row, td_str text);

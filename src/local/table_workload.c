@@ -184,9 +184,9 @@ struct td_json *td_cell_hpa_targets(struct td_table_row *row, const struct td_ta
     (void)column;
     const struct td_json *specs = td_json_get_path(row->object, "spec.metrics");
     const struct td_json *status =
-        td_table_first(td_json_get_path(row->object, "status.currentMetrics"));
-    size_t count = td_json_is(specs, TD_JSON_TYPE_ARRAY) ? specs->count : 0;
-    const struct td_json *spec = td_table_first(specs);
+        td_json_first_item(td_json_get_path(row->object, "status.currentMetrics"));
+    size_t count = td_json_item_count(specs);
+    const struct td_json *spec = td_json_first_item(specs);
     td_auto_buf text;
     td_buf_init(&text, TD_JSON_BYTES_MAX);
     for (size_t i = 0; spec && i < HPA_TARGETS_SHOWN; i++, spec = spec->next) {
@@ -219,7 +219,7 @@ struct td_json *td_cell_revision_owner(struct td_table_row *row,
                                        const struct td_table_column *column)
 {
     const struct td_json *owners = td_json_get_path(row->object, "metadata.ownerReferences");
-    const struct td_json *owner = td_table_first(owners);
+    const struct td_json *owner = td_json_first_item(owners);
     while (owner && !td_json_get_bool(owner, TD_STR("controller"), false)) {
         owner = owner->next;
     }

@@ -150,14 +150,14 @@ static int64_t place_endpoint_port(const struct td_json *service, const struct t
     const struct td_json *declared = td_json_get_path(service, "spec.ports");
     td_str name = TD_STR_EMPTY;
     int64_t target = port;
-    for (const struct td_json *p = declared ? declared->first : NULL; p; p = p->next) {
+    for (const struct td_json *p = td_json_first_item(declared); p; p = p->next) {
         if (td_json_get_int64(p, TD_STR("port"), 0) == port) {
             name = td_json_get_str(p, TD_STR("name"), TD_STR_EMPTY);
             target = td_json_get_int64(p, TD_STR("targetPort"), port);
         }
     }
     const struct td_json *ports = td_json_get(subset, TD_STR("ports"));
-    for (const struct td_json *p = ports ? ports->first : NULL; p; p = p->next) {
+    for (const struct td_json *p = td_json_first_item(ports); p; p = p->next) {
         if (ports->count == 1 ||
             td_str_equal(td_json_get_str(p, TD_STR("name"), TD_STR_EMPTY), name)) {
             return td_json_get_int64(p, TD_STR("port"), target);
@@ -170,9 +170,9 @@ static int64_t place_endpoint_port(const struct td_json *service, const struct t
 static const struct td_json *place_subset(const struct td_json *endpoints)
 {
     const struct td_json *subsets = td_json_get(endpoints, TD_STR("subsets"));
-    for (const struct td_json *s = subsets ? subsets->first : NULL; s; s = s->next) {
+    for (const struct td_json *s = td_json_first_item(subsets); s; s = s->next) {
         const struct td_json *addresses = td_json_get(s, TD_STR("addresses"));
-        if (addresses && addresses->first) {
+        if (addresses && td_json_first_item(addresses)) {
             return s;
         }
     }
@@ -203,7 +203,7 @@ static int place_of_service(struct td_webhook_caller *caller, struct td_arena *a
         ret->host = external;
     } else if (subset) {
         const struct td_json *addresses = td_json_get(subset, TD_STR("addresses"));
-        ret->host = td_json_get_str(addresses->first, TD_STR("ip"), TD_STR_EMPTY);
+        ret->host = td_json_get_str(td_json_first_item(addresses), TD_STR("ip"), TD_STR_EMPTY);
         port = place_endpoint_port(service, subset, port);
     } else {
         return td_error_set(err, TD_NOT_FOUND, "no endpoints available for service \"%.*s\"",
@@ -428,7 +428,7 @@ static struct td_json *review_new(const struct td_admission_request *admission,
 static bool review_is_beta(const struct td_webhook *webhook)
 {
     const struct td_json *list = td_json_get(webhook->tree, TD_STR("admissionReviewVersions"));
-    for (const struct td_json *v = list ? list->first : NULL; v; v = v->next) {
+    for (const struct td_json *v = td_json_first_item(list); v; v = v->next) {
         bool is_text = v->type == TD_JSON_TYPE_STRING;
         if (is_text && td_str_equal(v->text, TD_STR("v1"))) {
             return false;

@@ -91,7 +91,7 @@ static void webhooks_refresh(struct td_webhooks *webhooks)
             continue;
         }
         const struct td_json *hooks = td_json_get(tree, TD_STR("webhooks"));
-        for (const struct td_json *hook = hooks ? hooks->first : NULL; hook; hook = hook->next) {
+        for (const struct td_json *hook = td_json_first_item(hooks); hook; hook = hook->next) {
             webhooks_add(webhooks, hook);
         }
     }
@@ -99,7 +99,7 @@ static void webhooks_refresh(struct td_webhooks *webhooks)
 
 static bool hook_lists(const struct td_json *list, td_str text)
 {
-    for (const struct td_json *item = list ? list->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
         if (item->type == TD_JSON_TYPE_STRING &&
             (td_str_equal(item->text, TD_STR("*")) || td_str_equal(item->text, text))) {
             return true;
@@ -117,7 +117,7 @@ static bool hook_part_fits(td_str pattern, td_str text)
 static bool hook_lists_resource(const struct td_json *list,
                                 const struct td_admission_request *request)
 {
-    for (const struct td_json *item = list ? list->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
         td_str text = item->type == TD_JSON_TYPE_STRING ? item->text : TD_STR_EMPTY;
         size_t slash = td_str_find(text, '/', 0);
         bool fits = hook_part_fits(td_str_slice(text, 0, slash), request->at.resource->plural);
@@ -147,7 +147,7 @@ static bool hook_rule_fits(const struct td_webhook *webhook,
                            const struct td_admission_request *request, size_t version)
 {
     const struct td_json *rules = td_json_get(webhook->tree, TD_STR("rules"));
-    for (const struct td_json *rule = rules ? rules->first : NULL; rule; rule = rule->next) {
+    for (const struct td_json *rule = td_json_first_item(rules); rule; rule = rule->next) {
         if (hook_lists(td_json_get(rule, TD_STR("operations")), td_str_from(request->operation)) &&
             hook_lists(td_json_get(rule, TD_STR("apiGroups")), request->at.resource->group) &&
             hook_lists_version(rule, request->at.resource, version) &&

@@ -75,7 +75,7 @@ static size_t cron_find_active(struct cron *cron, td_str uid)
 {
     const struct td_json *list = cron_active(cron);
     size_t position = 0;
-    for (const struct td_json *a = list ? list->first : NULL; a; a = a->next, position++) {
+    for (const struct td_json *a = td_json_first_item(list); a; a = a->next, position++) {
         if (td_str_equal(td_json_get_str(a, TD_STR("uid"), TD_STR_EMPTY), uid)) {
             return position;
         }
@@ -136,7 +136,7 @@ static void cron_review(struct cron *cron)
         }
     }
     const struct td_json *list = cron_active(cron);
-    for (size_t i = list ? list->count : 0; i > 0; i--) {
+    for (size_t i = td_json_item_count(list); i > 0; i--) {
         const struct td_json *reference = td_json_at(cron_active(cron), i - 1);
         if (!cron_has_job(cron, td_json_get_str(reference, TD_STR("uid"), TD_STR_EMPTY))) {
             td_str name = td_json_get_str(reference, TD_STR("name"), TD_STR_EMPTY);
@@ -264,7 +264,7 @@ static struct td_json *cron_make(struct td_workload_item *item, td_time due)
 static void cron_replace_active(struct cron *cron)
 {
     const struct td_json *list = cron_active(cron);
-    for (size_t i = list ? list->count : 0; i > 0; i--) {
+    for (size_t i = td_json_item_count(list); i > 0; i--) {
         const struct td_json *reference = td_json_at(cron_active(cron), i - 1);
         cron_delete_job(cron, td_json_get_str(reference, TD_STR("name"), TD_STR_EMPTY),
                         td_json_get_str(reference, TD_STR("uid"), TD_STR_EMPTY));

@@ -91,7 +91,7 @@ static void daemon_tolerate(struct td_arena *arena, struct td_json *list, const 
     td_json_set_str(arena, toleration, TD_STR("key"), td_str_from(key));
     td_json_set_str(arena, toleration, TD_STR("operator"), TD_STR("Exists"));
     td_json_set_str(arena, toleration, TD_STR("effect"), td_str_from(effect));
-    for (const struct td_json *t = list->first; t; t = t->next) {
+    for (const struct td_json *t = td_json_first_item(list); t; t = t->next) {
         if (td_json_equal(t, toleration)) {
             return;
         }

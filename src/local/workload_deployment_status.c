@@ -136,7 +136,7 @@ static bool status_is_own_annotation(td_str key)
 static bool status_copy_annotations(struct td_workload_item *item, struct td_json *annotations)
 {
     const struct td_json *from = td_json_get(item->metadata, TD_STR("annotations"));
-    const struct td_json *a = td_json_is(from, TD_JSON_TYPE_OBJECT) ? from->first : NULL;
+    const struct td_json *a = td_json_first_member(from);
     bool is_changed = false;
     for (; a; a = a->next) {
         const struct td_json *there = td_json_get(annotations, a->key);

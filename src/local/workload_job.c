@@ -23,7 +23,7 @@ struct job_work {
 
 static void job_add_index_variable(struct td_arena *arena, struct td_json *containers)
 {
-    struct td_json *c = td_json_is(containers, TD_JSON_TYPE_ARRAY) ? containers->first : NULL;
+    struct td_json *c = td_json_first_item(containers);
     for (; c; c = c->next) {
         struct td_json *list = td_json_get(c, TD_STR("env"));
         if (!td_json_is(list, TD_JSON_TYPE_ARRAY)) {

@@ -5,7 +5,7 @@
 static bool policy_has_code(const struct td_json *requirement, int64_t code)
 {
     const struct td_json *values = td_json_get(requirement, TD_STR("values"));
-    const struct td_json *v = td_json_is(values, TD_JSON_TYPE_ARRAY) ? values->first : NULL;
+    const struct td_json *v = td_json_first_item(values);
     bool has = false;
     for (; v && !has; v = v->next) {
         int64_t number = 0;
@@ -21,7 +21,7 @@ static const struct td_json *policy_container(const struct td_json *list,
                                               const struct td_json *requirement)
 {
     td_str name = td_json_get_str(requirement, TD_STR("containerName"), TD_STR_EMPTY);
-    const struct td_json *c = td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->first : NULL;
+    const struct td_json *c = td_json_first_item(list);
     for (; c; c = c->next) {
         const struct td_json *end = td_json_get_path(c, "state.terminated");
         int64_t code = td_json_get_int64(end, TD_STR("exitCode"), 0);
@@ -50,9 +50,9 @@ static const struct td_json *policy_condition(const struct td_json *status,
                                               const struct td_json *patterns)
 {
     const struct td_json *list = td_json_get(status, TD_STR("conditions"));
-    const struct td_json *c = td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->first : NULL;
+    const struct td_json *c = td_json_first_item(list);
     for (; c; c = c->next) {
-        const struct td_json *p = td_json_is(patterns, TD_JSON_TYPE_ARRAY) ? patterns->first : NULL;
+        const struct td_json *p = td_json_first_item(patterns);
         for (; p; p = p->next) {
             if (policy_is_pattern(p, c)) {
                 return c;
@@ -119,7 +119,7 @@ struct td_job_verdict td_job_judge_pod(struct td_arena *arena, const struct td_j
                                        const struct td_json *pod)
 {
     const struct td_json *rules = td_json_get(policy, TD_STR("rules"));
-    const struct td_json *rule = td_json_is(rules, TD_JSON_TYPE_ARRAY) ? rules->first : NULL;
+    const struct td_json *rule = td_json_first_item(rules);
     for (size_t index = 0; rule; rule = rule->next, index++) {
         enum td_job_action action = policy_action(rule);
         td_str message = policy_match(arena, rule, index, pod);
@@ -162,7 +162,7 @@ bool td_job_judge_success(struct td_arena *arena, const struct td_json *policy,
                           const struct td_job_indexes *succeeded, td_str *ret_message)
 {
     const struct td_json *rules = td_json_get(policy, TD_STR("rules"));
-    const struct td_json *rule = td_json_is(rules, TD_JSON_TYPE_ARRAY) ? rules->first : NULL;
+    const struct td_json *rule = td_json_first_item(rules);
     if (td_job_indexes_count(succeeded) == 0) {
         return false;
     }

@@ -81,7 +81,7 @@ static bool track_has(const struct td_map *listed, td_str uid)
 
 static void track_read_list(struct td_map *listed, const struct td_json *list)
 {
-    for (struct td_json *u = list->first; u; u = u->next) {
+    for (struct td_json *u = td_json_first_item(list); u; u = u->next) {
         if (u->type == TD_JSON_TYPE_STRING) {
             (void)td_map_put(listed, u->text, u); /* no more than the status has room for */
         }
@@ -296,7 +296,7 @@ void td_job_release_pod(struct td_workloads *all, td_str ns, td_str name)
     }
     struct td_json *metadata = td_json_get(pod, TD_STR("metadata"));
     const struct td_json *old = td_json_get(metadata, TD_STR("finalizers"));
-    const struct td_json *f = td_json_is(old, TD_JSON_TYPE_ARRAY) ? old->first : NULL;
+    const struct td_json *f = td_json_first_item(old);
     struct td_json *kept = td_json_new_array(&arena);
     for (; f; f = f->next) {
         if (f->type != TD_JSON_TYPE_STRING || !td_str_equal(f->text, TD_STR(JOB_FINALIZER))) {

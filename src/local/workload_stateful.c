@@ -182,7 +182,7 @@ static void stateful_make_claim(const struct stateful *set, const struct td_json
     td_json_set_str(arena, metadata, TD_STR("namespace"), item->ns);
     struct td_json *labels = td_json_ensure_object(arena, metadata, TD_STR("labels"));
     const struct td_json *from = td_json_get_path(item->spec, "selector.matchLabels");
-    const struct td_json *l = td_json_is(from, TD_JSON_TYPE_OBJECT) ? from->first : NULL;
+    const struct td_json *l = td_json_first_member(from);
     for (; l; l = l->next) {
         td_json_set(arena, labels, l->key, td_json_copy(arena, l, false));
     }
@@ -213,7 +213,7 @@ static void stateful_hand_claims(const struct stateful *set, const struct statef
     struct td_workload_item *item = set->item;
     struct td_workloads *all = item->control->all;
     const struct td_json *list = td_json_get(item->spec, TD_STR("volumeClaimTemplates"));
-    const struct td_json *t = td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->first : NULL;
+    const struct td_json *t = td_json_first_item(list);
     struct td_json *pod;
     if (!t || !stateful_wants_claims_gone(item, "whenScaled") ||
         td_edit_get(all->api, all->pods, item->ns, place->pod->stored->name, item->arena, &pod,
@@ -241,7 +241,7 @@ static void stateful_add_volumes(const struct stateful *set, struct td_json *spe
 {
     struct td_arena *arena = set->item->arena;
     const struct td_json *list = td_json_get(set->item->spec, TD_STR("volumeClaimTemplates"));
-    const struct td_json *t = td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->first : NULL;
+    const struct td_json *t = td_json_first_item(list);
     if (!t) {
         return;
     }
@@ -260,7 +260,7 @@ static void stateful_add_volumes(const struct stateful *set, struct td_json *spe
         stateful_make_claim(set, t, ordinal);
     }
     const struct td_json *old = td_json_get(spec, TD_STR("volumes"));
-    const struct td_json *v = td_json_is(old, TD_JSON_TYPE_ARRAY) ? old->first : NULL;
+    const struct td_json *v = td_json_first_item(old);
     for (; v; v = v->next) {
         if (!td_json_get(taken, td_json_get_str(v, TD_STR("name"), TD_STR_EMPTY))) {
             td_json_append(volumes, td_json_copy(arena, v, false));

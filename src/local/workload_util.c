@@ -122,7 +122,7 @@ td_str td_workload_condition_text(const struct td_json *condition, td_str key)
 struct td_json *td_workload_condition(const struct td_json *status, td_str type)
 {
     const struct td_json *list = td_json_get(status, TD_STR("conditions"));
-    struct td_json *c = td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->first : NULL;
+    struct td_json *c = td_json_first_item(list);
     while (c && !td_str_equal(td_workload_condition_text(c, TD_STR("type")), type)) {
         c = c->next;
     }
@@ -132,7 +132,7 @@ struct td_json *td_workload_condition(const struct td_json *status, td_str type)
 void td_workload_condition_remove(struct td_json *status, td_str type)
 {
     struct td_json *list = td_json_get(status, TD_STR("conditions"));
-    const struct td_json *c = td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->first : NULL;
+    const struct td_json *c = td_json_first_item(list);
     for (size_t i = 0; c; c = c->next, i++) {
         if (td_str_equal(td_workload_condition_text(c, TD_STR("type")), type)) {
             td_json_remove_at(list, i);
@@ -197,7 +197,7 @@ static void util_set_controller(struct td_workload_item *item,
         struct td_json *metadata = td_json_get(object, TD_STR("metadata"));
         const struct td_json *old = td_json_get(metadata, TD_STR("ownerReferences"));
         struct td_json *kept = td_json_new_array(item->arena);
-        const struct td_json *r = td_json_is(old, TD_JSON_TYPE_ARRAY) ? old->first : NULL;
+        const struct td_json *r = td_json_first_item(old);
         for (; r; r = r->next) {
             if (!td_str_equal(td_json_get_str(r, TD_STR("uid"), TD_STR_EMPTY), item->uid)) {
                 td_json_append(kept, td_json_copy(item->arena, r, false));

@@ -42,8 +42,7 @@ static bool delete_check_options(struct td_api_call *call, const struct td_delet
 /* dryRun of a body: a list that says All, or nothing. */
 static bool delete_read_dry_run(struct td_api_call *call, const struct td_json *list)
 {
-    for (const struct td_json *item = td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->first : NULL;
-         item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
         if (!td_json_is(item, TD_JSON_TYPE_STRING) || !td_str_equal(item->text, TD_STR("All"))) {
             td_auto_buf shown;
             td_buf_init(&shown, TD_JSON_BYTES_MAX);

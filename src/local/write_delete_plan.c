@@ -20,7 +20,7 @@ static bool plan_has_finalizer(const struct td_json *finalizers, td_str name)
     if (!td_json_is(finalizers, TD_JSON_TYPE_ARRAY)) {
         return false;
     }
-    for (const struct td_json *item = finalizers->first; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(finalizers); item; item = item->next) {
         if (td_json_is(item, TD_JSON_TYPE_STRING) && td_str_equal(item->text, name)) {
             return true;
         }
@@ -64,7 +64,7 @@ static void plan_set_promise(struct td_arena *arena, struct td_json *metadata, t
 {
     const struct td_json *before = td_json_get(metadata, TD_STR("finalizers"));
     struct td_json *after = td_json_new_array(arena);
-    const struct td_json *item = td_json_is(before, TD_JSON_TYPE_ARRAY) ? before->first : NULL;
+    const struct td_json *item = td_json_first_item(before);
     for (; item; item = item->next) {
         bool is_promise =
             td_json_is(item, TD_JSON_TYPE_STRING) &&

@@ -146,7 +146,7 @@ static bool meta_equal_without(const struct td_json *a, const struct td_json *b,
     if (a->count - extra_a != b->count - extra_b) {
         return false;
     }
-    for (const struct td_json *member = a->first; member; member = member->next) {
+    for (const struct td_json *member = td_json_first_member(a); member; member = member->next) {
         if (!td_str_equal(member->key, without) &&
             !td_json_equal(member, td_json_get(b, member->key))) {
             return false;
@@ -163,8 +163,9 @@ static bool meta_equal_managed(const struct td_json *a, const struct td_json *b)
     if (a->count != b->count) {
         return false;
     }
-    const struct td_json *other = b->first;
-    for (const struct td_json *entry = a->first; entry; entry = entry->next, other = other->next) {
+    const struct td_json *other = td_json_first_item(b);
+    for (const struct td_json *entry = td_json_first_item(a); entry;
+         entry = entry->next, other = other->next) {
         if (!td_json_is(entry, TD_JSON_TYPE_OBJECT) || !td_json_is(other, TD_JSON_TYPE_OBJECT) ||
             !meta_equal_without(entry, other, TD_STR("time"))) {
             return false;
@@ -189,7 +190,7 @@ bool td_meta_is_same(const struct td_json *old, const struct td_json *object)
 /* Are the members that are in `order` the first ones of the object, and in that order? */
 static bool meta_is_ordered(const struct td_json *object, const td_str *order, size_t count)
 {
-    const struct td_json *at = object->first;
+    const struct td_json *at = td_json_first_member(object);
     size_t here = 0;
     size_t known = 0;
     for (size_t i = 0; i < count; i++) {
@@ -215,16 +216,12 @@ static void meta_order_members(struct td_arena *arena, struct td_json *object, c
             td_json_set(arena, next, order[i], member);
         }
     }
-    while (object->first) {
-        struct td_json *member = object->first;
+    for (struct td_json *member; (member = td_json_first_member(object));) {
         td_str key = member->key;
         (void)td_json_remove(object, key); /* it is the first one */
         td_json_set(arena, next, key, member);
     }
-    object->first = next->first;
-    object->last = next->last;
-    object->count = next->count;
-    object->index = next->index;
+    td_json_take(object, next);
 }
 
 void td_meta_order(struct td_arena *arena, struct td_json *object)

@@ -120,8 +120,7 @@ enum td_write_step td_patch_report_conflicts(struct td_write *write,
 {
     struct td_arena *arena = write->arena;
     struct td_json *causes = td_json_new_array(arena);
-    for (const struct td_json *item = conflicts ? conflicts->first : NULL; item;
-         item = item->next) {
+    for (const struct td_json *item = td_json_first_item(conflicts); item; item = item->next) {
         td_str manager = td_json_get_str(item, TD_STR("manager"), TD_STR_EMPTY);
         struct td_json *cause = td_json_new_object(arena);
         td_json_set_str(arena, cause, TD_STR("reason"), TD_STR("FieldManagerConflict"));
@@ -261,8 +260,7 @@ static bool patch_check_options(struct td_api_call *call, bool is_apply)
 static bool patch_check_operations(struct td_api_call *call, const struct td_json *body)
 {
     const struct td_json *wrong = NULL;
-    for (const struct td_json *item = td_json_is(body, TD_JSON_TYPE_ARRAY) ? body->first : NULL;
-         item && !wrong; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(body); item && !wrong; item = item->next) {
         wrong = td_json_is(item, TD_JSON_TYPE_OBJECT) ? NULL : item;
     }
     if (!td_json_is(body, TD_JSON_TYPE_ARRAY)) {

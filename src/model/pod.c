@@ -81,10 +81,10 @@ static int decode_amounts(struct td_arena *arena, const struct td_json *object, 
     if (code < 0) {
         return code;
     }
-    size_t count = list ? list->count : 0;
+    size_t count = td_json_member_count(list);
     struct td_amount *items = td_arena_array(arena, struct td_amount, count);
     size_t i = 0;
-    for (const struct td_json *entry = list ? list->first : NULL; entry; entry = entry->next) {
+    for (const struct td_json *entry = td_json_first_member(list); entry; entry = entry->next) {
         items[i].resource = entry->key;
         code = decode_quantity(arena, entry, &items[i].milli, err);
         if (code < 0) {
@@ -159,7 +159,7 @@ static int decode_containers(struct td_arena *arena, const struct td_json *spec,
     struct td_pod_container *containers = td_arena_array(arena, struct td_pod_container, count);
     size_t n = 0;
     for (size_t l = 0; l < 2; l++) {
-        const struct td_json *item = lists[l] ? lists[l]->first : NULL;
+        const struct td_json *item = td_json_first_item(lists[l]);
         for (; item && code == TD_OK; item = item->next) {
             code = decode_container(arena, item, l == 0, &containers[n++], err);
         }
@@ -230,7 +230,7 @@ static int decode_ready(const struct td_json *status, struct td_pod *ret, struct
         get_typed(status, TD_STR("conditions"), TD_JSON_TYPE_ARRAY, "status", &conditions, err);
     ret->ready = TD_CONDITION_ABSENT;
     ret->ready_since = TD_TIME_NONE;
-    const struct td_json *item = conditions ? conditions->first : NULL;
+    const struct td_json *item = td_json_first_item(conditions);
     for (; item && code == TD_OK; item = item->next) {
         td_str value = TD_STR_EMPTY;
         if (!td_str_equal(td_json_get_str(item, TD_STR("type"), TD_STR_EMPTY), TD_STR("Ready"))) {

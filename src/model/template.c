@@ -25,7 +25,7 @@ struct td_pod_template td_pod_template_decode(struct td_arena *arena,
     }
     struct td_template_container *containers =
         td_arena_array(arena, struct td_template_container, list->count);
-    for (const struct td_json *item = list->first; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
         struct td_template_container *container = &containers[made.container_count++];
         *container = (struct td_template_container){
             .name = td_json_get_str(item, TD_STR("name"), TD_STR_EMPTY)};

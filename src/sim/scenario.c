@@ -58,7 +58,7 @@ static int scenario_nodes(const struct td_place *place, struct td_scenario *ret)
         return code;
     }
     struct td_node_size *nodes = td_arena_array(place->source->arena, struct td_node_size, count);
-    const struct td_json *item = place->value->first;
+    const struct td_json *item = td_json_first_item(place->value);
     for (size_t i = 0; code == TD_OK && i < count; i++, item = item->next) {
         struct td_place at = td_place_item(place, item, i);
         code = scenario_node(&at, TD_NODES_OWN_MAX - total, &nodes[i]);
@@ -77,7 +77,7 @@ static int scenario_manifests(const struct td_place *place, struct td_scenario *
         return code;
     }
     td_str *paths = td_arena_array(place->source->arena, td_str, count);
-    const struct td_json *item = place->value->first;
+    const struct td_json *item = td_json_first_item(place->value);
     for (size_t i = 0; code == TD_OK && i < count; i++, item = item->next) {
         struct td_place at = td_place_item(place, item, i);
         code = td_place_read(&at, TD_PLACE_PATH, &paths[i]);
@@ -99,7 +99,7 @@ static int metric_labels(const struct td_place *place, struct td_labels *ret)
         return td_place_refuse(place, "must be a mapping of at most %zu labels",
                                TD_SCENARIO_LABELS_MAX);
     }
-    for (const struct td_json *m = place->value->first; m; m = m->next) {
+    for (const struct td_json *m = td_json_first_member(place->value); m; m = m->next) {
         const struct td_place label = {
             .source = place->source, .parent = place, .name = m->key, .value = m};
         if (!td_json_is(m, TD_JSON_TYPE_STRING) || td_name_check_qualified(m->key, NULL) > 0 ||
@@ -183,7 +183,7 @@ static int scenario_metric_list(const struct td_place *place, struct td_scenario
         return code;
     }
     struct td_measure *metrics = td_arena_array(place->source->arena, struct td_measure, count);
-    const struct td_json *item = place->value->first;
+    const struct td_json *item = td_json_first_item(place->value);
     td_auto_map seen;
     td_map_init(&seen, TD_SCENARIO_METRICS_MAX);
     for (size_t i = 0; code == TD_OK && i < count; i++, item = item->next) {

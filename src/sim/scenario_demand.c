@@ -155,7 +155,8 @@ static int demand_roles(const struct td_place *place, struct td_demand *ret)
     double weight = 0;
     bool has_requests = ret->driver == TD_DEMAND_REQUESTS;
     int code = td_place_read(&label, TD_PLACE_KEY, &ret->role_label);
-    for (const struct td_json *m = place->value->first; m && code == TD_OK; m = m->next) {
+    for (const struct td_json *m = td_json_first_member(place->value); m && code == TD_OK;
+         m = m->next) {
         const struct td_place role = {
             .source = place->source, .parent = place, .name = m->key, .value = m};
         if (!td_str_equal(m->key, TD_STR("label"))) {
@@ -491,7 +492,7 @@ uint64_t td_scenario_demand_seed(uint64_t seed, size_t index)
 
 static int demand_read_all(struct demand_list *list, const struct td_scenario *scenario)
 {
-    const struct td_json *item = list->place->value ? list->place->value->first : NULL;
+    const struct td_json *item = td_json_first_item(list->place->value);
     int code = TD_OK;
     for (size_t i = 0; code == TD_OK && i < list->count; i++, item = item->next) {
         struct td_place at = td_place_item(list->place, item, i);

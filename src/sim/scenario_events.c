@@ -226,7 +226,7 @@ int td_scenario_read_events(const struct td_place *place, struct td_scenario *re
         return code;
     }
     struct td_scenario_event *events = td_arena_array(arena, struct td_scenario_event, count);
-    const struct td_json *item = place->value->first;
+    const struct td_json *item = td_json_first_item(place->value);
     td_auto_map by_name;
     td_map_init(&by_name, TD_SCENARIO_DEMANDS_MAX);
     events_map_roles(ret, arena, &by_name);

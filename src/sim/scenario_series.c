@@ -214,7 +214,7 @@ static int series_points(const struct td_place *place, enum td_place_kind number
     }
     struct td_series_point *points =
         td_arena_array(place->source->arena, struct td_series_point, code == TD_OK ? count : 0);
-    const struct td_json *item = code == TD_OK ? place->value->first : NULL;
+    const struct td_json *item = code == TD_OK ? td_json_first_item(place->value) : NULL;
     for (size_t i = 0; code == TD_OK && i < count; i++, item = item->next) {
         struct td_place at = td_place_item(place, item, i);
         code = td_place_fields(&at, fields, sizeof(fields) / sizeof(fields[0]), &points[i]);

@@ -173,7 +173,8 @@ static const char *place_nearest(td_str given, const struct td_place_field *fiel
 static int place_known(const struct td_place *place, const struct td_place_field *fields,
                        size_t count)
 {
-    for (const struct td_json *member = place->value->first; member; member = member->next) {
+    for (const struct td_json *member = td_json_first_member(place->value); member;
+         member = member->next) {
         size_t i = 0;
         while (i < count && !td_str_equal(member->key, td_str_from(fields[i].name))) {
             i++;

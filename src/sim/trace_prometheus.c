@@ -166,7 +166,7 @@ static int read_values(struct prometheus_reader *reader, const struct td_json *v
     bool is_cpu = kind == TRACE_CPU_RATE || kind == TRACE_CPU_LIMIT;
     double max = is_cpu ? TRACE_CPU_CORES_MAX : TRACE_MEMORY_BYTES_MAX;
     size_t index = 0;
-    for (const struct td_json *pair = values->first; pair; pair = pair->next) {
+    for (const struct td_json *pair = td_json_first_item(values); pair; pair = pair->next) {
         struct trace_point point;
         int code = read_point(reader, pair, index++, max, &point, err);
         if (code < 0) {
@@ -240,7 +240,8 @@ int trace_read_prometheus(struct td_trace_set *set, td_str path, td_str text, st
         return td_error_set(err, TD_INVALID, "%.*s: result: not a list of series",
                             TD_STR_ARG(path));
     }
-    for (const struct td_json *item = list->first; item && code == TD_OK; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(list); item && code == TD_OK;
+         item = item->next) {
         code = read_series(&reader, item, err);
         reader.index++;
     }

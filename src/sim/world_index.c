@@ -133,7 +133,7 @@ static struct td_json *index_parse(struct td_arena *arena, const struct td_store
 static const struct td_json *index_controller(const struct td_json *object)
 {
     const struct td_json *owners = td_json_get_path(object, "metadata.ownerReferences");
-    const struct td_json *owner = td_json_is(owners, TD_JSON_TYPE_ARRAY) ? owners->first : NULL;
+    const struct td_json *owner = td_json_first_item(owners);
     while (owner && !td_json_get_bool(owner, TD_STR("controller"), false)) {
         owner = owner->next;
     }

@@ -25,9 +25,7 @@ static td_str pod_text(const struct td_json *object, const char *key)
 static const struct td_json *pod_first(const struct td_json *object, const char *key)
 {
     const struct td_json *list = td_json_get(object, td_str_from(key));
-    return td_json_is(list, TD_JSON_TYPE_ARRAY) || td_json_is(list, TD_JSON_TYPE_OBJECT)
-               ? list->first
-               : NULL;
+    return td_json_first_child(list);
 }
 
 static uint64_t pod_hash_resources(uint64_t hash, const struct td_json *resources)

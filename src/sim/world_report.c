@@ -177,7 +177,7 @@ static struct td_json *report_pod(struct td_arena *arena, const struct td_stored
     td_json_set_int64(arena, object, TD_STR("restarts"), facts.restarts);
     report_copy(arena, object, "labels", td_json_get_path(pod, "metadata.labels"));
     report_copy(arena, object, "resources", td_json_get_path(pod, "spec.resources"));
-    for (const struct td_json *c = containers ? containers->first : NULL; c; c = c->next) {
+    for (const struct td_json *c = td_json_first_item(containers); c; c = c->next) {
         struct td_json *item = td_json_new_object(arena);
         report_copy(arena, item, "name", td_json_get(c, TD_STR("name")));
         report_copy(arena, item, "resources", td_json_get(c, TD_STR("resources")));

@@ -72,7 +72,7 @@ static bool target_has_container(const struct td_json *spec, td_str name)
     static const char *const lists[] = {"containers", "initContainers"};
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
         const struct td_json *list = td_json_get(spec, td_str_from(lists[i]));
-        for (const struct td_json *c = list ? list->first : NULL; c; c = c->next) {
+        for (const struct td_json *c = td_json_first_item(list); c; c = c->next) {
             if (td_str_equal(td_json_get_str(c, TD_STR("name"), TD_STR_EMPTY), name)) {
                 return true;
             }

@@ -38,7 +38,7 @@ static const struct td_json *resolve(const struct compare *compare, const struct
 {
     const struct td_json *all = td_json_get(schema, TD_STR("allOf"));
     if (td_json_is(all, TD_JSON_TYPE_ARRAY) && all->count == 1) {
-        schema = all->first;
+        schema = td_json_first_child(all);
     }
     td_str reference = td_json_get_str(schema, TD_STR("$ref"), TD_STR_EMPTY);
     td_str prefix = TD_STR("#/components/schemas/");
@@ -115,7 +115,7 @@ static void compare_object(struct compare *compare, const struct td_schema_type 
             differ(compare, &place, "a field", "no such field");
         }
     }
-    for (const struct td_json *theirs = properties ? properties->first : NULL; theirs;
+    for (const struct td_json *theirs = td_json_first_child(properties); theirs;
          theirs = theirs->next) {
         if (!td_schema_field(type, theirs->key)) {
             struct td_field_path place = td_field_child(path, theirs->key);
@@ -169,9 +169,9 @@ static void compare_kind(struct td_arena *arena, const struct td_json *schemas,
     if (!td_json_is(names, TD_JSON_TYPE_ARRAY) || names->count != 1) {
         return; /* Status, DeleteOptions and the like belong to every group */
     }
-    td_str group = td_json_get_str(names->first, TD_STR("group"), TD_STR_EMPTY);
-    td_str version = td_json_get_str(names->first, TD_STR("version"), TD_STR_EMPTY);
-    td_str kind = td_json_get_str(names->first, TD_STR("kind"), TD_STR_EMPTY);
+    td_str group = td_json_get_str(td_json_first_child(names), TD_STR("group"), TD_STR_EMPTY);
+    td_str version = td_json_get_str(td_json_first_child(names), TD_STR("version"), TD_STR_EMPTY);
+    td_str kind = td_json_get_str(td_json_first_child(names), TD_STR("kind"), TD_STR_EMPTY);
     td_str api_version = td_arena_format(arena, "%.*s%s%.*s", TD_STR_ARG(group),
                                          group.len > 0 ? "/" : "", TD_STR_ARG(version));
     const struct td_schema_type *type = td_schema_find(api_version, kind);
@@ -201,8 +201,7 @@ int main(int argc, char **argv)
             return 2;
         }
         const struct td_json *schemas = td_json_get_path(document, "components.schemas");
-        for (const struct td_json *each = schemas ? schemas->first : NULL; each;
-             each = each->next) {
+        for (const struct td_json *each = td_json_first_child(schemas); each; each = each->next) {
             compare_kind(&arena, schemas, each, &totals);
         }
     }

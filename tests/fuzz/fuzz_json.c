@@ -69,7 +69,8 @@ static void fuzz_tree(struct td_arena *arena, const struct td_json *root)
     td_assert(td_json_equal(root, copy));
     td_assert(td_json_depth(root) == td_json_depth(copy));
     while (copy->type == TD_JSON_TYPE_OBJECT && copy->count > 0) {
-        td_assert(td_json_remove(copy, copy->count % 2 ? copy->first->key : copy->last->key));
+        td_assert(td_json_remove(copy, copy->count % 2 ? td_json_first_child(copy)->key
+                                                       : td_json_last_child(copy)->key));
     }
 }
 

@@ -47,7 +47,7 @@ struct params_field {
 static void read_list(const struct td_json *list, int64_t *values, size_t cap, size_t *ret_count)
 {
     size_t count = 0;
-    for (const struct td_json *item = list ? list->first : NULL; item && count < cap;
+    for (const struct td_json *item = td_json_first_child(list); item && count < cap;
          item = item->next) {
         count += td_json_to_int64(item, &values[count]) ? 1 : 0;
     }
@@ -162,7 +162,7 @@ static int feed_event(struct stream *stream, const struct td_json *event, struct
 static int feed(struct stream *stream, const struct td_json *events, struct td_error *err)
 {
     stream->answers = td_json_new_array(stream->arena);
-    for (const struct td_json *event = events ? events->first : NULL; event; event = event->next) {
+    for (const struct td_json *event = td_json_first_child(events); event; event = event->next) {
         int code = feed_event(stream, event, err);
         if (code < 0) {
             return code;

@@ -83,7 +83,7 @@ static int run_validation(struct td_arena *arena, const struct td_json *in, stru
 
 static bool has_error(const struct td_json *errors, const struct td_json *error)
 {
-    for (const struct td_json *item = errors->first; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(errors); item; item = item->next) {
         if (td_json_equal(td_json_get(item, TD_STR("field")),
                           td_json_get(error, TD_STR("field"))) &&
             td_json_equal(td_json_get(item, TD_STR("type")), td_json_get(error, TD_STR("type")))) {
@@ -100,10 +100,10 @@ static bool is_same_verdict(const struct td_json *expected, const struct td_json
     const struct td_json *ours = td_json_get(got, TD_STR("errors"));
     bool is_same = td_json_equal(td_json_get(expected, TD_STR("accepted")),
                                  td_json_get(got, TD_STR("accepted")));
-    for (const struct td_json *item = theirs->first; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(theirs); item; item = item->next) {
         is_same = is_same && has_error(ours, item);
     }
-    for (const struct td_json *item = ours->first; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(ours); item; item = item->next) {
         is_same = is_same && has_error(theirs, item);
     }
     return is_same;
@@ -175,7 +175,7 @@ static bool is_null(const struct td_json *node)
 
 static bool has_all(struct td_arena *arena, const struct td_json *a, const struct td_json *b)
 {
-    for (const struct td_json *member = a->first; member; member = member->next) {
+    for (const struct td_json *member = td_json_first_child(a); member; member = member->next) {
         if (!is_same_value(arena, member, td_json_get(b, member->key))) {
             return false;
         }
@@ -227,8 +227,9 @@ static bool is_same_value(struct td_arena *arena, const struct td_json *a, const
     if (a->type != TD_JSON_TYPE_ARRAY) {
         return td_json_equal(a, b);
     }
-    const struct td_json *other = b->first;
-    for (const struct td_json *item = a->first; item && a->count == b->count; item = item->next) {
+    const struct td_json *other = td_json_first_child(b);
+    for (const struct td_json *item = td_json_first_child(a); item && a->count == b->count;
+         item = item->next) {
         if (!is_same_value(arena, item, other)) {
             return false;
         }

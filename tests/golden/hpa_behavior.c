@@ -39,7 +39,7 @@ static struct td_json *plain_replicas(struct td_arena *arena, const struct td_js
     struct td_hpa_pod *pods = td_arena_array(arena, struct td_hpa_pod, values->count);
     struct td_hpa_view view = {.pods = pods, .count = values->count};
     size_t i = 0;
-    for (const struct td_json *value = values->first; value; value = value->next) {
+    for (const struct td_json *value = td_json_first_child(values); value; value = value->next) {
         pods[i] = (struct td_hpa_pod){
             .phase = TD_POD_RUNNING, .ready = TD_CONDITION_TRUE, .has_sample = true};
         (void)td_json_to_int64(value, &pods[i++].sample_milli);
@@ -69,7 +69,7 @@ static int run_tolerance(struct td_arena *arena, const struct td_json *in, struc
     td_json_set(arena, out, TD_STR("scaleUp"), td_json_new_double(arena, tolerance.up));
     struct td_json *within = td_json_new_array(arena);
     const struct td_json *ratios = td_json_get(in, TD_STR("ratios"));
-    for (const struct td_json *item = ratios ? ratios->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(ratios); item; item = item->next) {
         double ratio = 0;
         (void)td_json_to_double(item, &ratio);
         td_json_append(within, td_json_new_bool(arena, td_hpa_is_within(tolerance, ratio)));
@@ -89,7 +89,7 @@ static int run_tolerance(struct td_arena *arena, const struct td_json *in, struc
 
 static void read_events(const struct td_json *list, struct td_hpa_scale_events *ret)
 {
-    for (const struct td_json *item = list ? list->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(list); item; item = item->next) {
         *td_vec_push(ret) = (struct td_hpa_scale_event){
             .change = (int32_t)td_json_get_int64(item, TD_STR("change"), 0),
             .at = golden_time(item, TD_STR("at")),
@@ -102,7 +102,7 @@ static void read_history(const struct td_json *in, struct td_hpa_history *ret)
 {
     td_hpa_history_init(ret);
     const struct td_json *list = td_json_get(in, TD_STR("recommendations"));
-    for (const struct td_json *item = list ? list->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(list); item; item = item->next) {
         *td_vec_push(&ret->recommendations) = (struct td_hpa_recommendation){
             .replicas = (int32_t)td_json_get_int64(item, TD_STR("replicas"), 0),
             .at = golden_time(item, TD_STR("at")),
@@ -254,7 +254,7 @@ static void run_conditions(struct td_arena *arena, const struct td_json *in, str
     struct td_hpa_conditions conditions;
     td_hpa_conditions_read(arena, td_json_get(in, TD_STR("conditions")), &conditions);
     const struct td_json *changes = td_json_get(in, TD_STR("changes"));
-    for (const struct td_json *each = changes ? changes->first : NULL; each; each = each->next) {
+    for (const struct td_json *each = td_json_first_child(changes); each; each = each->next) {
         td_str type = golden_text(each, TD_STR("type"));
         if (td_json_get_bool(each, TD_STR("remove"), false)) {
             td_hpa_condition_remove(&conditions, type);

@@ -14,7 +14,7 @@ static struct td_hpa_sample *read_samples(struct td_arena *arena, const struct t
     size_t count = metrics ? metrics->count : 0;
     struct td_hpa_sample *samples = td_arena_array(arena, struct td_hpa_sample, count);
     size_t i = 0;
-    for (const struct td_json *item = metrics ? metrics->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(metrics); item; item = item->next) {
         samples[i++] = (struct td_hpa_sample){
             .pod = item->key,
             .value_milli = td_json_get_int64(item, TD_STR("valueMilli"), 0),
@@ -257,7 +257,7 @@ static int run_external(struct td_arena *arena, const struct td_json *in, struct
     size_t count = list ? list->count : 0;
     int64_t *values = td_arena_array(arena, int64_t, count);
     size_t i = 0;
-    for (const struct td_json *item = list ? list->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(list); item; item = item->next) {
         (void)td_json_to_int64(item, &values[i++]);
     }
     if (count == 0) {

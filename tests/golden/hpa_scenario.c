@@ -186,7 +186,7 @@ static int reconcile(struct world *world, struct td_hpa_pass *pass, const struct
     if (pass->path == TD_HPA_PATH_METRICS && td_hpa_select(pass, now)) {
         struct td_json *list = td_json_new_array(arena);
         const struct td_json *ids = td_json_get(world->step, TD_STR("pods"));
-        for (const struct td_json *id = ids ? ids->first : NULL; id; id = id->next) {
+        for (const struct td_json *id = td_json_first_child(ids); id; id = id->next) {
             td_json_append(list, td_json_copy(arena, td_json_get(world->pool, id->text), false));
         }
         struct golden_pods pods;
@@ -305,7 +305,8 @@ static int run_scenario(struct td_arena *arena, const struct td_json *in, struct
     struct td_json *steps = td_json_new_array(arena);
     int code = TD_OK;
     const struct td_json *list = td_json_get(in, TD_STR("steps"));
-    for (const struct td_json *step = list->first; step && code == TD_OK; step = step->next) {
+    for (const struct td_json *step = td_json_first_child(list); step && code == TD_OK;
+         step = step->next) {
         struct td_json *out = NULL;
         world.step = step;
         code = run_step(&world, &out, err);

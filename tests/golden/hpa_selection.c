@@ -11,7 +11,7 @@ static struct golden_pods read_short_pods(struct td_arena *arena, const struct t
                                           td_str namespace)
 {
     struct td_json *whole = td_json_new_array(arena);
-    for (const struct td_json *item = list ? list->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(list); item; item = item->next) {
         struct td_json *pod = td_json_new_object(arena);
         struct td_json *meta = td_json_copy(arena, item, false);
         if (!td_json_get(meta, TD_STR("namespace"))) {
@@ -27,7 +27,7 @@ static struct golden_pods read_short_pods(struct td_arena *arena, const struct t
 
 static void track_others(struct td_hpa_tracker *tracker, const struct td_json *others)
 {
-    for (const struct td_json *each = others ? others->first : NULL; each; each = each->next) {
+    for (const struct td_json *each = td_json_first_child(others); each; each = each->next) {
         td_str namespace = golden_text(each, TD_STR("namespace"));
         td_str name = golden_text(each, TD_STR("name"));
         const struct td_json *selector = td_json_get(each, TD_STR("selector"));
@@ -131,7 +131,7 @@ static td_str object_name(struct td_arena *arena, td_str kind, td_str name)
 static const struct td_json *find_object(const struct td_json *objects,
                                          const struct td_owner_key *key)
 {
-    for (const struct td_json *each = objects ? objects->first : NULL; each; each = each->next) {
+    for (const struct td_json *each = td_json_first_child(objects); each; each = each->next) {
         if (td_str_equal(golden_text(each, TD_STR("kind")), key->kind) &&
             td_str_equal(golden_text(each, TD_STR("name")), key->name) &&
             td_str_equal(td_group_version_parse(golden_text(each, TD_STR("apiVersion"))).group,
@@ -268,7 +268,7 @@ static void filter_pods(struct process *process, const struct td_json *pass,
     if (!process->has_failed && filter.too_deep_count == 0) {
         td_str *names = td_arena_array(arena, td_str, fetched->count);
         size_t count = 0;
-        for (const struct td_json *each = fetched->first; each; each = each->next) {
+        for (const struct td_json *each = td_json_first_child(fetched); each; each = each->next) {
             names[count++] = each->key;
         }
         td_json_set(arena, out, TD_STR("fetched"), sorted_json(arena, names, count));
@@ -329,7 +329,7 @@ static int run_selection(struct td_arena *arena, const struct td_json *in, struc
                         golden_duration(in, TD_STR("syncPeriod"), TD_OWNER_MISSING_TTL_DEFAULT));
     struct td_json *passes = td_json_new_array(arena);
     const struct td_json *list = td_json_get(in, TD_STR("passes"));
-    for (const struct td_json *pass = list->first; pass; pass = pass->next) {
+    for (const struct td_json *pass = td_json_first_child(list); pass; pass = pass->next) {
         struct td_json *out = td_json_new_object(arena);
         run_pass(&process, pass, out);
         td_json_append(passes, out);
@@ -344,10 +344,11 @@ static int run_selection(struct td_arena *arena, const struct td_json *in, struc
 static bool is_same_selection(const struct td_json *expected, const struct td_json *got)
 {
     const struct td_json *passes = td_json_get(got, TD_STR("passes"));
-    const struct td_json *wanted = td_json_get(expected, TD_STR("passes"))->first;
-    for (const struct td_json *pass = passes->first; pass && wanted; pass = pass->next) {
+    const struct td_json *wanted = td_json_first_child(td_json_get(expected, TD_STR("passes")));
+    for (const struct td_json *pass = td_json_first_child(passes); pass && wanted;
+         pass = pass->next) {
         const struct td_json *events = td_json_get(pass, TD_STR("events"));
-        for (struct td_json *event = events->first; event; event = event->next) {
+        for (struct td_json *event = td_json_first_child(events); event; event = event->next) {
             if (td_str_equal(golden_text(event, TD_STR("reason")), TD_STR("PodFilterFailed"))) {
                 (void)td_json_remove(event, TD_STR("message"));
             }
@@ -384,7 +385,7 @@ int golden_hpa_effective_strategy(struct td_arena *arena, const struct td_json *
     golden_set_text(arena, out, TD_STR("source"), td_hpa_strategy_source_name(choice.source));
     struct td_json *list = golden_events_json(arena, &events);
     struct td_json *event = td_json_new_null(arena);
-    for (const struct td_json *each = list->first; each; each = each->next) {
+    for (const struct td_json *each = td_json_first_child(list); each; each = each->next) {
         if (td_str_equal(golden_text(each, TD_STR("reason")), TD_STR("InvalidSelectionStrategy"))) {
             event = td_json_copy(arena, each, false);
         }

@@ -73,7 +73,7 @@ int golden_read_pods(struct td_arena *arena, const struct td_json *list, struct 
     ret->items = td_arena_array(arena, const struct td_pod *, count);
     ret->count = count;
     size_t i = 0;
-    for (const struct td_json *item = list ? list->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(list); item; item = item->next) {
         int code = td_pod_decode(arena, item, &pods[i], err);
         if (code < 0) {
             return code;
@@ -223,7 +223,7 @@ static bool sum_usage(struct td_arena *arena, const struct td_json *item,
     const struct td_json *containers = td_json_get(item, TD_STR("containers"));
     int64_t sum = 0;
     bool is_found = false;
-    const struct td_json *each = containers ? containers->first : NULL;
+    const struct td_json *each = td_json_first_child(containers);
     for (; each; each = each->next) {
         if (metric->container.len > 0 &&
             !td_str_equal(golden_text(each, TD_STR("name")), metric->container)) {
@@ -253,7 +253,7 @@ static void answer_resource(struct servers *servers, const struct td_hpa_metric 
     struct td_hpa_sample *samples =
         td_arena_array(servers->arena, struct td_hpa_sample, items->count);
     size_t count = 0;
-    for (const struct td_json *item = items->first; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(items); item; item = item->next) {
         struct td_hpa_sample *sample = &samples[count];
         if (sum_usage(servers->arena, item, metric, &sample->value_milli)) {
             sample->pod = golden_text(td_json_get(item, TD_STR("metadata")), TD_STR("name"));
@@ -262,7 +262,7 @@ static void answer_resource(struct servers *servers, const struct td_hpa_metric 
             count++;
         }
     }
-    answer->timestamp = golden_instant(items->first, TD_STR("timestamp"));
+    answer->timestamp = golden_instant(td_json_first_child(items), TD_STR("timestamp"));
     bool is_utilization = !metric->target.has_average_value;
     answer->view =
         golden_view(servers->arena, servers->matched, is_utilization ? metric->name : TD_STR_EMPTY,
@@ -282,7 +282,7 @@ static bool is_custom(const struct td_json *item, const struct td_hpa_metric *me
 
 static const struct td_json *first_of(const struct td_json *list)
 {
-    return list ? list->first : NULL;
+    return td_json_first_child(list);
 }
 
 static void answer_pods(struct servers *servers, const struct td_hpa_metric *metric,

@@ -223,7 +223,7 @@ static bool is_same_verdict(const struct td_json *expected, const struct td_json
     const struct td_json *paths = td_json_get(expected, TD_STR("pathAnyOf"));
     td_str message = td_json_get_str(got, TD_STR("message"), TD_STR_EMPTY);
     bool is_named = !paths;
-    for (const struct td_json *path = paths ? paths->first : NULL; path; path = path->next) {
+    for (const struct td_json *path = td_json_first_child(paths); path; path = path->next) {
         is_named = is_named || contains(message, path->text);
     }
     return is_named;
@@ -275,7 +275,7 @@ static int run_ownership(struct td_arena *arena, const struct td_json *in, struc
     struct td_ownership_object *objects =
         td_arena_array(arena, struct td_ownership_object, list->count);
     size_t count = 0;
-    for (const struct td_json *item = list->first; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(list); item; item = item->next) {
         objects[count++] = read_owner(item);
     }
     struct td_ownership_target target = read_target(
@@ -326,9 +326,9 @@ static bool is_same_value(const struct td_json *a, const struct td_json *b, td_s
     if (a->type != b->type || !is_nested) {
         return td_json_equal(a, b);
     }
-    const struct td_json *other = b->first;
+    const struct td_json *other = td_json_first_child(b);
     bool is_same = a->count == b->count;
-    for (const struct td_json *item = a->first; item && is_same; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(a); item && is_same; item = item->next) {
         bool is_object = a->type == TD_JSON_TYPE_OBJECT;
         is_same = is_same_value(item, is_object ? td_json_get(b, item->key) : other, a->key);
         other = other->next;

@@ -76,7 +76,7 @@ static struct td_tandem_time read_time(const struct td_json *object, td_str key)
 
 static bool is_in_list(const struct td_json *list, td_str container)
 {
-    for (const struct td_json *item = list ? list->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(list); item; item = item->next) {
         if (td_str_equal(golden_text(item, TD_STR("container")), container)) {
             return true;
         }
@@ -88,7 +88,7 @@ static void read_coupled(struct td_arena *arena, const struct td_json *in,
                          struct td_tandem_row *row)
 {
     const struct td_json *list = td_json_get(in, TD_STR("coupled"));
-    for (const struct td_json *item = list ? list->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(list); item; item = item->next) {
         if (td_str_equal(golden_text(item, TD_STR("container")), row->container) &&
             read_resource(item) == row->resource) {
             row->coupling = (struct td_tandem_coupling){
@@ -134,7 +134,7 @@ static struct td_tandem_input read_input(struct td_arena *arena, const struct td
     size_t count = list ? list->count : 0;
     struct td_tandem_row *rows = td_arena_array(arena, struct td_tandem_row, count);
     size_t i = 0;
-    for (const struct td_json *item = list ? list->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(list); item; item = item->next) {
         rows[i++] = read_row(arena, in, item);
     }
     return (struct td_tandem_input){
@@ -266,9 +266,9 @@ static bool is_same_list(const struct td_json *expected, const struct td_json *g
     if (expected->count != got->count) {
         return false;
     }
-    const struct td_json *other = got->first;
-    for (const struct td_json *item = expected->first; item; item = item->next) {
-        const struct td_json *found = is_set ? got->first : other;
+    const struct td_json *other = td_json_first_child(got);
+    for (const struct td_json *item = td_json_first_child(expected); item; item = item->next) {
+        const struct td_json *found = is_set ? td_json_first_child(got) : other;
         while (is_set && found && !is_same_value(item, found, depth + 1)) {
             found = found->next;
         }
@@ -286,7 +286,7 @@ static bool is_same_object(const struct td_json *expected, const struct td_json 
     if (depth > 0 && expected->count != got->count) {
         return false;
     }
-    for (const struct td_json *item = expected->first; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(expected); item; item = item->next) {
         const struct td_json *other = td_json_get(got, item->key);
         if (!other || !is_same_value(item, other, depth + 1)) {
             return false;
@@ -379,7 +379,7 @@ static struct coupled_case read_coupled_case(struct td_arena *arena, const struc
         .in_template = td_arena_array(arena, int64_t, max),
         .requests = td_arena_array(arena, struct td_tandem_request, max),
     };
-    for (const struct td_json *container = list ? list->first : NULL; container;
+    for (const struct td_json *container = td_json_first_child(list); container;
          container = container->next) {
         const struct td_json *resources = td_json_get(container, TD_STR("resources"));
         for (int i = 0; i < TD_HVPA_RESOURCE_COUNT; i++) {
@@ -489,10 +489,10 @@ static size_t read_order(struct td_arena *arena, const struct td_json *in,
     const struct td_json *before = td_json_get_path(in, "before.requests");
     const struct td_json *after = td_json_get_path(in, "after.requests");
     size_t count = 0;
-    for (const struct td_json *container = after ? after->first : NULL; container;
+    for (const struct td_json *container = td_json_first_child(after); container;
          container = container->next) {
         const struct td_json *was = td_json_get(before, container->key);
-        for (const struct td_json *item = container->first; item && count < max;
+        for (const struct td_json *item = td_json_first_child(container); item && count < max;
              item = item->next) {
             enum td_hvpa_resource resource =
                 td_str_equal(item->key, TD_STR("cpu")) ? TD_HVPA_CPU : TD_HVPA_MEMORY;
@@ -586,7 +586,7 @@ static struct td_closed_load *read_loads(struct td_arena *arena, const struct td
     struct td_closed_load *loads =
         td_arena_array(arena, struct td_closed_load, list ? list->count : 0);
     size_t count = 0;
-    for (const struct td_json *item = list ? list->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(list); item; item = item->next) {
         int64_t first_tick = 0;
         (void)td_json_to_int64(td_json_at(item, 0), &first_tick);
         (void)td_json_to_int64(td_json_at(item, 1), &loads[count].demand_milli);

@@ -47,7 +47,7 @@ static struct td_json *shown(struct td_arena *arena, const struct td_json *objec
     }
     struct td_json **owners = td_arena_array(arena, struct td_json *, list->count);
     size_t count = 0;
-    for (struct td_json *owner = list->first; owner; owner = owner->next) {
+    for (struct td_json *owner = td_json_first_child(list); owner; owner = owner->next) {
         (void)td_json_remove(owner, TD_STR("time")); /* not every owner has one */
         owners[count++] = td_json_copy(arena, owner, false);
     }
@@ -69,7 +69,7 @@ static td_str conflict_text(struct td_arena *arena, const struct td_json *confli
     td_buf_append_format(&text, "Apply failed with %zu conflict%s: ", conflicts->count,
                          is_one ? "" : "s");
     td_str last = TD_STR_EMPTY;
-    for (const struct td_json *c = conflicts->first; c; c = c->next) {
+    for (const struct td_json *c = td_json_first_child(conflicts); c; c = c->next) {
         td_str manager = get_str(c, TD_STR("manager"));
         td_str field = get_str(c, TD_STR("field"));
         if (is_one) {
@@ -144,7 +144,7 @@ static int run_apply(struct td_arena *arena, const struct td_json *in, struct td
     }
     struct td_json *steps = td_json_new_array(arena);
     const struct td_json *list = td_json_get(in, TD_STR("steps"));
-    for (const struct td_json *step = list ? list->first : NULL; step; step = step->next) {
+    for (const struct td_json *step = td_json_first_child(list); step; step = step->next) {
         td_json_append(steps, run_step(arena, &request, step, &stored));
     }
     struct td_json *out = td_json_new_object(arena);
@@ -175,8 +175,8 @@ static bool apply_is_same(const struct td_json *expected, const struct td_json *
     if (!left || !right || left->count != right->count) {
         return false;
     }
-    const struct td_json *other = right->first;
-    for (const struct td_json *step = left->first; step; step = step->next) {
+    const struct td_json *other = td_json_first_child(right);
+    for (const struct td_json *step = td_json_first_child(left); step; step = step->next) {
         if (!step_is_same(step, other)) {
             return false;
         }

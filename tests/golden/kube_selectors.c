@@ -59,7 +59,7 @@ static struct td_json *selector_json(struct td_arena *arena, const struct td_sel
     set_bool(arena, out, TD_STR("empty"), td_selector_is_empty(selector));
     set_bool(arena, out, TD_STR("selectable"), !selector->matches_nothing);
     struct td_json *matches = td_json_new_array(arena);
-    for (const struct td_json *set = sets ? sets->first : NULL; set; set = set->next) {
+    for (const struct td_json *set = td_json_first_child(sets); set; set = set->next) {
         struct td_labels labels = td_labels_from_json(arena, set);
         td_json_append(matches, td_json_new_bool(arena, td_selector_matches(selector, &labels)));
     }
@@ -135,7 +135,7 @@ static int run_field_selector(struct td_arena *arena, const struct td_json *in,
     set_bool(arena, out, TD_STR("empty"), selector.count == 0);
     struct td_json *matches = td_json_new_array(arena);
     const struct td_json *sets = td_json_get(in, TD_STR("sets"));
-    for (struct td_json *set = sets ? sets->first : NULL; set; set = set->next) {
+    for (struct td_json *set = td_json_first_child(sets); set; set = set->next) {
         bool is_match = td_field_selector_matches(&selector, get_field, set);
         td_json_append(matches, td_json_new_bool(arena, is_match));
     }
@@ -148,8 +148,7 @@ static int run_field_selector(struct td_arena *arena, const struct td_json *in,
 static struct td_json *annotations_json(struct td_arena *arena, const struct td_json *entries)
 {
     struct td_json *map = td_json_new_object(arena);
-    for (const struct td_json *entry = entries ? entries->first : NULL; entry;
-         entry = entry->next) {
+    for (const struct td_json *entry = td_json_first_child(entries); entry; entry = entry->next) {
         int64_t len = td_json_get_int64(entry, TD_STR("valueLength"), 0);
         if (len < 0 || len > ANNOTATION_BYTES_MAX) {
             len = 0;

@@ -72,7 +72,8 @@ static bool quantity_is_same(const struct td_json *expected, const struct td_jso
     if (!td_json_is(expected, TD_JSON_TYPE_OBJECT) || expected->count != got->count) {
         return false;
     }
-    for (const struct td_json *member = expected->first; member; member = member->next) {
+    for (const struct td_json *member = td_json_first_child(expected); member;
+         member = member->next) {
         if (!member_is_same(member, td_json_get(got, member->key))) {
             return false;
         }

@@ -123,7 +123,7 @@ static void run_topic(struct run *run, const struct golden_topic *topic,
     size_t passed = 0;
     size_t failed = 0;
     size_t skipped = 0;
-    for (const struct td_json *item = cases->first; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(cases); item; item = item->next) {
         if (is_skipped(run, topic->name, td_json_get_str(item, TD_STR("name"), TD_STR_EMPTY))) {
             skipped++;
         } else if (run_case(topic, item, run->is_verbose || failed < SHOWN_FAILURES_MAX)) {

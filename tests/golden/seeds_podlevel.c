@@ -48,7 +48,7 @@ static struct td_pod_level_use read_use(struct td_arena *arena, const struct td_
     if (!td_json_get_bool(in, TD_STR("gate"), false)) {
         return use;
     }
-    for (const struct td_json *item = pods ? pods->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(pods); item; item = item->next) {
         struct td_vertical_pod pod;
         struct td_json *tree = td_json_new_object(arena);
         struct td_json *spec = td_json_ensure_object(arena, tree, TD_STR("spec"));
@@ -172,7 +172,7 @@ static struct td_json *whole_limit_ranges(struct td_arena *arena, const struct t
 {
     struct td_json *objects = td_json_new_array(arena);
     const struct td_json *given = td_json_get(in, TD_STR("limitRanges"));
-    for (const struct td_json *item = given ? given->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(given); item; item = item->next) {
         struct td_json *object = td_json_new_object(arena);
         struct td_json *meta = td_json_ensure_object(arena, object, TD_STR("metadata"));
         struct td_json *spec = td_json_ensure_object(arena, object, TD_STR("spec"));
@@ -245,7 +245,7 @@ static void report_values(struct td_arena *arena, const struct td_json *pod, str
     const struct td_json *spec = td_json_get(pod, TD_STR("spec"));
     const struct td_json *list = td_json_get(spec, TD_STR("containers"));
     struct td_json *containers = td_json_new_array(arena);
-    for (const struct td_json *item = list ? list->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(list); item; item = item->next) {
         struct td_json *object = td_json_new_object(arena);
         golden_set_text(arena, object, TD_STR("name"), golden_text(item, TD_STR("name")));
         set_lists(arena, object, td_json_get(item, TD_STR("resources")));

@@ -4,12 +4,12 @@
 
 static size_t count_of(const struct td_json *list)
 {
-    return td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->count : 0;
+    return td_json_item_count(list);
 }
 
 static const struct td_json *first_of(const struct td_json *list)
 {
-    return td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->first : NULL;
+    return td_json_first_child(list);
 }
 
 int golden_read_workloads(struct td_arena *arena, const struct td_json *in,
@@ -153,7 +153,7 @@ int golden_read_state(struct td_arena *arena, const struct td_json *in,
                       struct td_error *err)
 {
     const struct td_json *attempts = td_json_get(in, TD_STR("lastInPlaceAttempt"));
-    const struct td_json *item = td_json_is(attempts, TD_JSON_TYPE_OBJECT) ? attempts->first : NULL;
+    const struct td_json *item = td_json_first_child(attempts);
     for (; item; item = item->next) {
         td_updater_state_set_resizing(state, item->key, golden_time(attempts, item->key));
     }

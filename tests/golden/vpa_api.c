@@ -210,10 +210,10 @@ static bool is_same_rules(const struct td_json *expected, const struct td_json *
     td_str message = td_json_get_str(got, TD_STR("message"), TD_STR_EMPTY);
     bool is_valid = td_json_get_bool(expected, TD_STR("valid"), false);
     bool is_named = is_valid;
-    for (const struct td_json *error = errors->first; error; error = error->next) {
+    for (const struct td_json *error = td_json_first_child(errors); error; error = error->next) {
         const struct td_json *paths = td_json_get(error, TD_STR("paths"));
         bool has_all = true;
-        for (const struct td_json *path = paths->first; path; path = path->next) {
+        for (const struct td_json *path = td_json_first_child(paths); path; path = path->next) {
             has_all = has_all && has_text(message, path->text);
         }
         is_named = is_named || has_all;
@@ -300,7 +300,8 @@ static int run_disjoint(struct td_arena *arena, const struct td_json *in, struct
 static bool is_same_relation(const struct td_json *expected, const struct td_json *got)
 {
     bool is_same = expected->count == got->count;
-    for (const struct td_json *member = expected->first; member; member = member->next) {
+    for (const struct td_json *member = td_json_first_child(expected); member;
+         member = member->next) {
         const struct td_json *ours = td_json_get(got, member->key);
         is_same = is_same && (td_str_equal(member->key, TD_STR("witness"))
                                   ? td_json_is(ours, TD_JSON_TYPE_BOOL) && ours->boolean
@@ -318,7 +319,7 @@ static int read_vpa(struct td_arena *arena, const struct td_json *in, struct td_
     struct td_json *object = td_json_new_object(arena);
     struct td_json *metadata = td_json_ensure_object(arena, object, TD_STR("metadata"));
     struct td_json *spec = td_json_ensure_object(arena, object, TD_STR("spec"));
-    for (const struct td_json *member = in->first; member; member = member->next) {
+    for (const struct td_json *member = td_json_first_child(in); member; member = member->next) {
         bool is_spec = td_str_equal(member->key, TD_STR("targetRef")) ||
                        td_str_equal(member->key, TD_STR("selector"));
         struct td_json *place = is_spec ? spec : metadata;
@@ -391,7 +392,8 @@ static int run_siblings(struct td_arena *arena, const struct td_json *in, struct
     const struct td_vpa **pointers = td_arena_array(arena, const struct td_vpa *, list->count);
     int code = read_vpa(arena, td_json_get(in, TD_STR("vpa")), &vpa, err);
     size_t count = 0;
-    for (const struct td_json *item = list->first; item && code == TD_OK; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(list); item && code == TD_OK;
+         item = item->next) {
         code = read_vpa(arena, item, &existing[count], err);
         pointers[count] = &existing[count];
         count++;
@@ -418,7 +420,8 @@ static bool is_same_judgement(const struct td_json *expected, const struct td_js
     const struct td_json *ours = td_json_get(got, TD_STR("conflicts"));
     bool is_same = expected->count == got->count && !theirs == !ours &&
                    (!theirs || theirs->count == ours->count);
-    for (const struct td_json *member = expected->first; member; member = member->next) {
+    for (const struct td_json *member = td_json_first_child(expected); member;
+         member = member->next) {
         is_same = is_same && (td_str_equal(member->key, TD_STR("conflicts")) ||
                               td_json_equal(member, td_json_get(got, member->key)));
     }

@@ -57,7 +57,7 @@ static struct td_json *on_pod(struct cluster *cluster, const struct td_json *eve
     struct td_tracked_pod *pod = NULL;
     int code = td_recommender_set_pod(cluster->recommender, &sight, now, &pod, &err);
     const struct td_json *containers = td_json_get(event, TD_STR("containers"));
-    for (const struct td_json *item = containers ? containers->first : NULL; item && code == TD_OK;
+    for (const struct td_json *item = td_json_first_child(containers); item && code == TD_OK;
          item = item->next) {
         code = td_recommender_set_container(cluster->recommender, &pod,
                                             golden_text(item, TD_STR("name")), 0, now, &err);
@@ -272,7 +272,8 @@ static struct td_json *on_run(struct cluster *cluster, td_time now)
 {
     struct td_error err = TD_ERROR_INIT;
     struct td_json *vpas = td_json_new_object(cluster->arena);
-    for (struct td_json *object = cluster->objects->first; object; object = object->next) {
+    for (struct td_json *object = td_json_first_child(cluster->objects); object;
+         object = object->next) {
         int code = run_object(cluster, object, now, vpas, &err);
         if (code < 0) {
             return failure(cluster->arena, code, &err);
@@ -307,8 +308,7 @@ static bool target_exists(void *context, td_str namespace, td_str kind, td_str n
 {
     const struct td_json *controllers = context;
     (void)kind;
-    for (const struct td_json *item = controllers ? controllers->first : NULL; item;
-         item = item->next) {
+    for (const struct td_json *item = td_json_first_child(controllers); item; item = item->next) {
         if (item->text.len == namespace.len + 1 + name.len &&
             td_str_starts_with(item->text, namespace) && td_str_ends_with(item->text, name)) {
             return true;
@@ -384,7 +384,7 @@ static int run_feed(struct td_arena *arena, const struct td_json *in, struct td_
     cluster.recommender = td_recommender_new(&config);
     struct td_json *results = td_json_new_array(arena);
     const struct td_json *events = td_json_get(in, TD_STR("events"));
-    for (const struct td_json *item = events ? events->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(events); item; item = item->next) {
         td_json_append(results, on_event(&cluster, item));
     }
     td_recommender_free(cluster.recommender);
@@ -408,8 +408,8 @@ static bool same_feed(const struct td_json *expected, const struct td_json *got)
     if (!a || !b || a->count != b->count) {
         return false;
     }
-    const struct td_json *y = b->first;
-    for (const struct td_json *x = a->first; x; x = x->next, y = y->next) {
+    const struct td_json *y = td_json_first_child(b);
+    for (const struct td_json *x = td_json_first_child(a); x; x = x->next, y = y->next) {
         if (!same_result(x, y)) {
             return false;
         }

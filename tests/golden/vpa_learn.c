@@ -27,14 +27,14 @@ static int run_options(struct td_arena *arena, const struct td_json *in, struct 
     struct td_json *starts = td_json_new_array(arena);
     struct td_json *found = td_json_new_array(arena);
     const struct td_json *buckets = td_json_get(in, TD_STR("buckets"));
-    for (const struct td_json *item = buckets ? buckets->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(buckets); item; item = item->next) {
         int64_t bucket = 0;
         (void)td_json_to_int64(item, &bucket);
         td_json_append(starts,
                        td_json_new_double(arena, td_bucketing_start(&scheme, (int32_t)bucket)));
     }
     const struct td_json *values = td_json_get(in, TD_STR("values"));
-    for (const struct td_json *item = values ? values->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(values); item; item = item->next) {
         double value = 0;
         (void)td_json_to_double(item, &value);
         td_json_append(found, td_json_new_int64(arena, td_bucketing_find(&scheme, value)));
@@ -127,7 +127,7 @@ static int apply_operations(struct td_arena *arena, struct workshop *shop,
                             int depth, struct td_error *err)
 {
     int code = TD_OK;
-    for (const struct td_json *item = operations ? operations->first : NULL; item && code == TD_OK;
+    for (const struct td_json *item = td_json_first_child(operations); item && code == TD_OK;
          item = item->next) {
         td_str op = golden_text(item, TD_STR("op"));
         if (td_str_equal(op, TD_STR("add")) || td_str_equal(op, TD_STR("subtract"))) {
@@ -211,7 +211,7 @@ static void instances_init(struct golden_instances *instances)
 
 static bool has_series(const struct td_json *events)
 {
-    for (const struct td_json *item = events ? events->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(events); item; item = item->next) {
         if (td_json_get(item, TD_STR("count"))) {
             return true;
         }
@@ -281,7 +281,7 @@ static int build_aggregate(struct td_arena *arena, const struct td_vertical_conf
         }
     }
     const struct td_json *policies = td_json_get(from, TD_STR("policies"));
-    for (const struct td_json *item = policies ? policies->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(policies); item; item = item->next) {
         struct td_container_policy policy;
         int code = golden_container_policy(arena, item, &policy, err);
         if (code < 0) {
@@ -346,7 +346,7 @@ static struct td_json *aggregate_json(struct td_arena *arena,
                 td_json_new_bool(arena, td_aggregate_is_empty(aggregate)));
     struct td_json *expired = td_json_new_array(arena);
     const struct td_json *now = td_json_get(in, TD_STR("now"));
-    for (const struct td_json *item = now ? now->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(now); item; item = item->next) {
         struct td_instant instant = TD_INSTANT_ZERO;
         (void)td_time_parse(item->text, &instant, NULL);
         bool is_expired = td_aggregate_is_expired(aggregate, td_time_from_instant(instant));
@@ -370,7 +370,7 @@ static int run_aggregate(struct td_arena *arena, const struct td_json *in, struc
     td_aggregate_init(&aggregate, &config, golden_time(in, TD_STR("creationTime")));
     code = build_aggregate(arena, &config, in, &aggregate, results, err);
     const struct td_json *merge = td_json_get(in, TD_STR("merge"));
-    for (const struct td_json *item = merge ? merge->first : NULL; item && code == TD_OK;
+    for (const struct td_json *item = td_json_first_child(merge); item && code == TD_OK;
          item = item->next) {
         struct td_aggregate other;
         td_aggregate_init(&other, &config, 0);
@@ -394,7 +394,7 @@ static struct td_json *recommendations_json(struct td_arena *arena,
     struct td_json *list = td_json_get(td_recommendation_encode(arena, recommendation),
                                        TD_STR("containerRecommendations"));
     static const char *const names[] = {"target", "lowerBound", "upperBound", "uncappedTarget"};
-    for (struct td_json *item = list ? list->first : NULL; item; item = item->next) {
+    for (struct td_json *item = td_json_first_child(list); item; item = item->next) {
         /* The vectors show empty lists, which the API's JSON leaves out. */
         for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
             (void)td_json_ensure_object(arena, item, td_str_from(names[i]));
@@ -509,8 +509,7 @@ static int build_crew(struct td_arena *arena, const struct td_vertical_config *c
     if (containers) {
         td_json_sort(arena, containers);
     }
-    for (const struct td_json *item = containers ? containers->first : NULL; item;
-         item = item->next) {
+    for (const struct td_json *item = td_json_first_child(containers); item; item = item->next) {
         struct td_aggregate *aggregate = &crew->aggregates[crew->count];
         struct td_container_policy policy;
         if (crew->count == LEARN_CONTAINERS_MAX) {

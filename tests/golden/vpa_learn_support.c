@@ -210,7 +210,7 @@ int golden_learn_events(struct td_arena *arena, const struct td_vertical_config 
                         struct golden_instances *instances, struct td_json *results,
                         struct td_json *calls, struct td_error *err)
 {
-    for (const struct td_json *item = events ? events->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(events); item; item = item->next) {
         struct golden_event event;
         int code = golden_event_read(item, &event, err);
         if (code < 0) {
@@ -234,8 +234,7 @@ struct td_json *golden_percentiles(struct td_arena *arena, const struct td_decay
                                    const struct td_decay *decay, const struct td_json *fractions)
 {
     struct td_json *list = td_json_new_array(arena);
-    for (const struct td_json *item = fractions ? fractions->first : NULL; item;
-         item = item->next) {
+    for (const struct td_json *item = td_json_first_child(fractions); item; item = item->next) {
         double fraction = 0;
         (void)td_json_to_double(item, &fraction);
         td_json_append(
@@ -290,7 +289,8 @@ int golden_container_policy(struct td_arena *arena, const struct td_json *json,
     ret->has_controlled_resources = td_json_is(controlled, TD_JSON_TYPE_ARRAY);
     if (ret->has_controlled_resources) {
         td_str *names = td_arena_array(arena, td_str, controlled->count);
-        for (const struct td_json *item = controlled->first; item; item = item->next) {
+        for (const struct td_json *item = td_json_first_child(controlled); item;
+             item = item->next) {
             names[ret->controlled_resource_count++] = item->text;
         }
         ret->controlled_resources = names;
@@ -324,11 +324,11 @@ static bool same_at(const struct td_json *expected, const struct td_json *got, i
 
 static bool same_children(const struct td_json *expected, const struct td_json *got, int depth)
 {
-    const struct td_json *other = got->first;
+    const struct td_json *other = td_json_first_child(got);
     if (expected->count != got->count) {
         return false;
     }
-    for (const struct td_json *item = expected->first; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(expected); item; item = item->next) {
         const struct td_json *match =
             expected->type == TD_JSON_TYPE_OBJECT ? td_json_get(got, item->key) : other;
         if (!match || !same_at(item, match, depth + 1)) {

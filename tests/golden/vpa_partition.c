@@ -102,7 +102,7 @@ static int read_objects(struct part_case *run, struct td_error *err)
 {
     size_t count = run->objects ? run->objects->count : 0;
     run->workloads = td_arena_array(run->arena, struct td_workload, count);
-    for (const struct td_json *item = run->objects->first; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(run->objects); item; item = item->next) {
         struct td_meta meta;
         int code = td_meta_decode(run->arena, with_meta(run->arena, item), &meta, err);
         if (code < 0) {
@@ -478,12 +478,14 @@ static int run_steps(struct part_case *run, const struct td_json *in, struct td_
 {
     int code = read_objects(run, err);
     const struct td_json *vpas = td_json_get(in, TD_STR("vpas"));
-    for (const struct td_json *item = vpas->first; item && code == TD_OK; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(vpas); item && code == TD_OK;
+         item = item->next) {
         code = set_vpa(run, item, 0, err);
     }
     size_t index = 0;
     const struct td_json *steps = td_json_get(in, TD_STR("steps"));
-    for (const struct td_json *item = steps->first; item && code == TD_OK; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(steps); item && code == TD_OK;
+         item = item->next) {
         code = take_step(run, item, index++, err);
     }
     return code;
@@ -517,7 +519,7 @@ static int run_partition(struct td_arena *arena, const struct td_json *in, struc
 /* Peaks and counts are not in every case. */
 static bool is_same_partition(const struct td_json *expected, const struct td_json *got)
 {
-    for (const struct td_json *item = expected->first; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(expected); item; item = item->next) {
         if (!td_json_equal(item, td_json_get(got, item->key))) {
             return false;
         }

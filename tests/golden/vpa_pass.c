@@ -110,7 +110,7 @@ static struct td_updater_config read_config(struct td_arena *arena, const struct
     const struct td_json *ignored = td_json_get(config, TD_STR("ignoredNamespaces"));
     if (td_json_is(ignored, TD_JSON_TYPE_ARRAY)) {
         td_str *names = td_arena_array(arena, td_str, ignored->count);
-        for (const struct td_json *item = ignored->first; item; item = item->next) {
+        for (const struct td_json *item = td_json_first_child(ignored); item; item = item->next) {
             names[made.ignored_namespace_count++] = item->text;
         }
         made.ignored_namespaces = names;
@@ -193,7 +193,7 @@ static struct td_json *sorted_patch(struct td_arena *arena, const struct td_json
 {
     const struct td_json **items = td_arena_array(arena, const struct td_json *, patch->count);
     size_t count = 0;
-    for (const struct td_json *item = patch->first; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(patch); item; item = item->next) {
         items[count++] = item;
     }
     qsort(items, count, sizeof(items[0]), compare_records);
@@ -207,9 +207,9 @@ static struct td_json *sorted_patch(struct td_arena *arena, const struct td_json
 static struct td_json *with_sorted_patches(struct td_arena *arena, const struct td_json *out)
 {
     struct td_json *copy = td_json_copy(arena, out, false);
-    for (struct td_json *calls = td_json_get(copy, TD_STR("actions"))->first; calls;
+    for (struct td_json *calls = td_json_first_child(td_json_get(copy, TD_STR("actions"))); calls;
          calls = calls->next) {
-        for (struct td_json *call = calls->first; call; call = call->next) {
+        for (struct td_json *call = td_json_first_child(calls); call; call = call->next) {
             const struct td_json *patch = td_json_get(call, TD_STR("patch"));
             if (td_json_is(patch, TD_JSON_TYPE_ARRAY)) {
                 td_json_set(arena, call, TD_STR("patch"), sorted_patch(arena, patch));
@@ -350,7 +350,7 @@ static int make_pod(struct seed_case *run, const struct td_json *pod, struct td_
     golden_set_text(arena, status, TD_STR("phase"), TD_STR("Running"));
     set_copy(arena, status, TD_STR("startTime"), td_json_get(pod, TD_STR("startTime")));
     if (td_json_get_bool(pod, TD_STR("quickOOM"), false)) {
-        add_quick_oom(run, status, golden_text(containers->first, TD_STR("name")));
+        add_quick_oom(run, status, golden_text(td_json_first_child(containers), TD_STR("name")));
     }
     return td_vertical_pod_decode(arena, object, &run->pod, err);
 }
@@ -470,7 +470,7 @@ static int role_change(struct seed_case *run, struct td_json **ret_out, struct t
     set_bool(arena, out, "admitted",
              td_requirements_admit(arena, &run->vpa, &run->pod, &run->vpa.recommendation, false));
     golden_set_text(arena, out, TD_STR("action"),
-                    actions->count > 0 ? actions->first->text : TD_STR("none"));
+                    actions->count > 0 ? td_json_first_child(actions)->text : TD_STR("none"));
     *ret_out = out;
     return TD_OK;
 }
@@ -535,7 +535,7 @@ static bool is_same_judgement(const struct td_json *expected, const struct td_js
     if (expected->count != got->count) {
         return false;
     }
-    for (const struct td_json *item = expected->first; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(expected); item; item = item->next) {
         double a = golden_double(expected, item->key, 0);
         double b = golden_double(got, item->key, 0);
         bool is_number = td_json_is(item, TD_JSON_TYPE_NUMBER);

@@ -105,7 +105,7 @@ static int run_inplace_patch(struct td_arena *arena, const struct td_json *in,
 static struct td_json *sorted_patches(struct td_arena *arena, const struct td_json *patches)
 {
     struct td_json *object = td_json_new_object(arena);
-    for (const struct td_json *item = patches ? patches->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(patches); item; item = item->next) {
         td_str path = td_json_get_str(item, TD_STR("path"), TD_STR_EMPTY);
         struct td_json *copy = td_json_copy(arena, item, false);
         td_str text = td_json_get_str(item, TD_STR("value"), TD_STR_EMPTY);

@@ -126,7 +126,7 @@ static struct td_json *notes_json(struct td_arena *arena, const struct td_capped
 static struct td_json *whole_limit_ranges(struct td_arena *arena, const struct td_json *lists)
 {
     struct td_json *objects = td_json_new_array(arena);
-    for (const struct td_json *list = lists ? lists->first : NULL; list; list = list->next) {
+    for (const struct td_json *list = td_json_first_child(lists); list; list = list->next) {
         struct td_json *object = td_json_new_object(arena);
         struct td_json *spec = td_json_ensure_object(arena, object, TD_STR("spec"));
         td_json_set(arena, spec, TD_STR("limits"), td_json_copy(arena, list, false));

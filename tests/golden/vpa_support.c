@@ -9,7 +9,7 @@ int golden_limit_ranges(struct td_arena *arena, const struct td_json *objects, t
     size_t count = objects ? objects->count : 0;
     const struct td_json **list = td_arena_array(arena, const struct td_json *, count);
     size_t n = 0;
-    for (const struct td_json *item = objects ? objects->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(objects); item; item = item->next) {
         list[n++] = item;
     }
     return td_limit_ranges_read(arena, list, count, namespace, ret, err);
@@ -100,9 +100,10 @@ static bool is_same_text(td_str a, td_str b)
 
 static bool is_same_set(const struct td_json *a, const struct td_json *b)
 {
-    for (const struct td_json *item = a->first; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(a); item; item = item->next) {
         bool is_found = false;
-        for (const struct td_json *other = b->first; other && !is_found; other = other->next) {
+        for (const struct td_json *other = td_json_first_child(b); other && !is_found;
+             other = other->next) {
             is_found = golden_equal_values(item, other);
         }
         if (!is_found) {
@@ -126,7 +127,7 @@ bool golden_equal_values(const struct td_json *a, const struct td_json *b)
     if (!td_json_is(a, TD_JSON_TYPE_OBJECT)) {
         return td_json_equal(a, b);
     }
-    for (const struct td_json *item = a->first; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(a); item; item = item->next) {
         if (!golden_equal_values(item, td_json_get(b, item->key))) {
             return false;
         }

@@ -168,7 +168,7 @@ static struct td_json *run_steps(struct restriction_case *run)
 {
     struct td_json *results = td_json_new_array(run->arena);
     const struct td_json *steps = td_json_get(run->in, TD_STR("steps"));
-    for (const struct td_json *step = steps->first; step; step = step->next) {
+    for (const struct td_json *step = td_json_first_child(steps); step; step = step->next) {
         for (size_t i = 0; i < run->pods.count; i++) {
             if (td_str_equal(run->pods.items[i].meta.name, golden_text(step, TD_STR("pod")))) {
                 td_json_append(results, step_result(run, golden_text(step, TD_STR("op")),
@@ -245,8 +245,8 @@ static bool is_same_results(const struct td_json *expected, const struct td_json
                        td_json_get(got, TD_STR("lastInPlaceAttempt")))) {
         return false;
     }
-    const struct td_json *a = td_json_get(expected, TD_STR("results"))->first;
-    const struct td_json *b = td_json_get(got, TD_STR("results"))->first;
+    const struct td_json *a = td_json_first_child(td_json_get(expected, TD_STR("results")));
+    const struct td_json *b = td_json_first_child(td_json_get(got, TD_STR("results")));
     for (; a && b; a = a->next, b = b->next) {
         bool are_errors = td_json_is(a, TD_JSON_TYPE_STRING) &&
                           td_json_is(b, TD_JSON_TYPE_STRING) &&
@@ -391,7 +391,7 @@ static bool is_same_priority(const struct td_json *expected, const struct td_jso
         wanted->count != made->count) {
         return false;
     }
-    for (const struct td_json *item = wanted->first; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(wanted); item; item = item->next) {
         const struct td_json *other = td_json_get(made, item->key);
         double a = golden_double(item, TD_STR("resourceDiff"), -1);
         double b = golden_double(other, TD_STR("resourceDiff"), -2);

@@ -176,7 +176,7 @@ struct never_pods {
 static inline bool never_is_ready(const struct td_json *pod)
 {
     const struct td_json *list = td_json_get_path(pod, "status.conditions");
-    const struct td_json *c = td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->first : NULL;
+    const struct td_json *c = td_json_first_child(list);
     for (; c; c = c->next) {
         if (td_str_equal(td_json_get_str(c, TD_STR("type"), TD_STR_EMPTY), TD_STR("Ready"))) {
             return td_str_equal(td_json_get_str(c, TD_STR("status"), TD_STR_EMPTY),
@@ -192,7 +192,7 @@ static inline struct never_pods never_pods(struct never_bed *n)
     struct never_pods pods = {.count = 0};
     const struct td_json *items =
         td_json_get(control_bed_get(&n->c, PODS "?labelSelector=app%3Dweb"), TD_STR("items"));
-    for (const struct td_json *p = items ? items->first : NULL; p && pods.count < NAMES_MAX;
+    for (const struct td_json *p = td_json_first_child(items); p && pods.count < NAMES_MAX;
          p = p->next) {
         const struct td_json *container = td_json_at(td_json_get_path(p, "spec.containers"), 0);
         td_str uid =
@@ -217,7 +217,7 @@ static inline const char *never_condition(struct never_bed *n, const char *path,
 {
     const struct td_json *list =
         td_json_get_path(control_bed_get(&n->c, path), "status.conditions");
-    const struct td_json *c = td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->first : NULL;
+    const struct td_json *c = td_json_first_child(list);
     for (; c; c = c->next) {
         if (td_str_equal(td_json_get_str(c, TD_STR("type"), TD_STR_EMPTY), td_str_from(type))) {
             td_str status = td_json_get_str(c, TD_STR("status"), TD_STR_EMPTY);

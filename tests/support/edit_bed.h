@@ -90,7 +90,7 @@ static inline const char *edit_bed_condition(struct bed *bed, const struct td_js
                                              const char *type, const char *member)
 {
     const struct td_json *list = td_json_get_path(object, "status.conditions");
-    for (const struct td_json *c = list ? list->first : NULL; c; c = c->next) {
+    for (const struct td_json *c = td_json_first_child(list); c; c = c->next) {
         if (td_str_equal(td_json_get_str(c, TD_STR("type"), TD_STR_EMPTY), td_str_from(type))) {
             return edit_bed_text(bed, c, member);
         }

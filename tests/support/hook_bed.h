@@ -181,7 +181,7 @@ static inline const struct td_json *hook_bed_pod(struct hook_bed *h, const char 
     char target[256];
     (void)snprintf(target, sizeof(target), HOOK_PODS "?labelSelector=app%%3D%s", app);
     const struct td_json *items = td_json_get(control_bed_get(&h->c, target), TD_STR("items"));
-    return td_json_is(items, TD_JSON_TYPE_ARRAY) ? items->first : NULL;
+    return td_json_first_child(items);
 }
 
 /* A text of a pod's first container, by path under resources ("requests.cpu"). */
@@ -193,7 +193,7 @@ static inline const char *hook_bed_resource(struct hook_bed *h, const struct td_
         return "";
     }
     const struct td_json *value =
-        td_json_get_path(td_json_get(containers->first, TD_STR("resources")), path);
+        td_json_get_path(td_json_get(td_json_first_child(containers), TD_STR("resources")), path);
     return td_json_is(value, TD_JSON_TYPE_STRING)
                ? td_arena_copy_str(&h->c.bed.arena, value->text).ptr
                : "";

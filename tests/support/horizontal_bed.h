@@ -160,7 +160,7 @@ static inline const char *horizontal_bed_condition(struct horizontal_bed *h, con
     (void)snprintf(target, sizeof(target), "%s/%s", collection, name);
     const struct td_json *list =
         td_json_get_path(control_bed_get(&h->c, target), "status.conditions");
-    const struct td_json *c = td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->first : NULL;
+    const struct td_json *c = td_json_first_child(list);
     for (; c; c = c->next) {
         if (td_str_equal(td_json_get_str(c, TD_STR("type"), TD_STR_EMPTY), td_str_from(type))) {
             return td_arena_format(&h->c.bed.arena, "%.*s/%.*s",
@@ -178,7 +178,7 @@ static inline const char *horizontal_bed_event(struct horizontal_bed *h, const c
 {
     const struct td_json *items =
         td_json_get(control_bed_get(&h->c, "/api/v1/namespaces/default/events"), TD_STR("items"));
-    for (const struct td_json *e = items ? items->first : NULL; e; e = e->next) {
+    for (const struct td_json *e = td_json_first_child(items); e; e = e->next) {
         const struct td_json *about = td_json_get(e, TD_STR("involvedObject"));
         if (td_str_equal(td_json_get_str(e, TD_STR("reason"), TD_STR_EMPTY), td_str_from(reason)) &&
             td_str_equal(td_json_get_str(about, TD_STR("name"), TD_STR_EMPTY), td_str_from(name))) {
@@ -199,7 +199,7 @@ static inline void horizontal_bed_annotate(struct horizontal_bed *h, const char 
     (void)snprintf(target, sizeof(target), PODS "?labelSelector=%s", label);
     const struct td_json *items = td_json_get(control_bed_get(&h->c, target), TD_STR("items"));
     (void)snprintf(patch, sizeof(patch), "{'metadata':{'annotations':{'%s':'%s'}}}", key, value);
-    for (const struct td_json *pod = items->first; pod; pod = pod->next) {
+    for (const struct td_json *pod = td_json_first_child(items); pod; pod = pod->next) {
         td_str name =
             td_json_get_str(td_json_get(pod, TD_STR("metadata")), TD_STR("name"), TD_STR_EMPTY);
         (void)snprintf(target, sizeof(target), PODS "/%.*s", TD_STR_ARG(name));

@@ -204,10 +204,11 @@ static inline int64_t hvpa_bed_size(struct hvpa_bed *h, const char *resource)
 {
     const struct td_json *items = td_json_get(control_bed_get(&h->c, PODS), TD_STR("items"));
     int64_t most = 0;
-    for (const struct td_json *pod = items ? items->first : NULL; pod; pod = pod->next) {
+    for (const struct td_json *pod = td_json_first_child(items); pod; pod = pod->next) {
         const struct td_json *containers = td_json_get_path(pod, "spec.containers");
-        td_str text = td_json_get_str(td_json_get_path(containers->first, "resources.requests"),
-                                      td_str_from(resource), TD_STR("0"));
+        td_str text =
+            td_json_get_str(td_json_get_path(td_json_first_child(containers), "resources.requests"),
+                            td_str_from(resource), TD_STR("0"));
         struct td_quantity quantity;
         assert_int_equal(td_quantity_parse(&h->c.bed.arena, text, &quantity, NULL), TD_OK);
         int64_t amount = strcmp(resource, "cpu") == 0 ? td_quantity_milli(&quantity)
@@ -221,7 +222,7 @@ static inline int64_t hvpa_bed_size(struct hvpa_bed *h, const char *resource)
 static inline const char *hvpa_bed_condition(struct hvpa_bed *h, const char *name, const char *type)
 {
     const struct td_json *list = td_json_get(hvpa_bed_status(h, name), TD_STR("conditions"));
-    const struct td_json *c = td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->first : NULL;
+    const struct td_json *c = td_json_first_child(list);
     for (; c; c = c->next) {
         if (td_str_equal(td_json_get_str(c, TD_STR("type"), TD_STR_EMPTY), td_str_from(type))) {
             return td_arena_format(&h->c.bed.arena, "%.*s/%.*s",
@@ -248,7 +249,7 @@ static inline int hvpa_bed_events(struct hvpa_bed *h, const char *name, const ch
     const struct td_json *items =
         td_json_get(control_bed_get(&h->c, "/api/v1/namespaces/default/events"), TD_STR("items"));
     int count = 0;
-    for (const struct td_json *e = items ? items->first : NULL; e; e = e->next) {
+    for (const struct td_json *e = td_json_first_child(items); e; e = e->next) {
         const struct td_json *about = td_json_get(e, TD_STR("involvedObject"));
         count +=
             td_str_equal(td_json_get_str(e, TD_STR("reason"), TD_STR_EMPTY), td_str_from(reason)) &&

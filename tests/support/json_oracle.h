@@ -44,7 +44,7 @@ static bool json_oracle_same_array(const struct td_json *ours, const json_t *the
         return false;
     }
     size_t index = 0;
-    for (const struct td_json *item = ours->first; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(ours); item; item = item->next) {
         if (!json_oracle_same(item, json_array_get(theirs, index), depth + 1)) {
             return false;
         }

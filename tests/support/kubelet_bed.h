@@ -11,7 +11,7 @@ static inline const char *kubelet_bed_status(struct nodes_bed *n, const char *po
     const struct td_json *object = nodes_bed_pod(n, pod);
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
         const struct td_json *list = td_json_get_path(object, lists[i]);
-        for (const struct td_json *s = list ? list->first : NULL; s; s = s->next) {
+        for (const struct td_json *s = td_json_first_child(list); s; s = s->next) {
             td_str name = td_json_get_str(s, TD_STR("name"), TD_STR_EMPTY);
             const struct td_json *value = td_json_get_path(s, path);
             if (!td_str_equal(name, td_str_from(container))) {

@@ -147,9 +147,10 @@ static inline void workload_set_ready(struct bed *bed, struct td_json *pod, bool
 static inline bool workload_is_ready(const struct td_json *pod)
 {
     const struct td_json *conditions = td_json_get_path(pod, "status.conditions");
-    return conditions && conditions->first &&
-           td_str_equal(td_json_get_str(conditions->first, TD_STR("status"), TD_STR_EMPTY),
-                        TD_STR("True"));
+    return conditions && td_json_first_child(conditions) &&
+           td_str_equal(
+               td_json_get_str(td_json_first_child(conditions), TD_STR("status"), TD_STR_EMPTY),
+               TD_STR("True"));
 }
 
 /* Plays the node once over all pods: up to `count` that are not ready become it, those that are
@@ -211,7 +212,7 @@ static inline const char *workload_events(struct bed *bed, const char *name, con
     const struct td_json *list = td_json_get(bed_tree(bed, &answer), TD_STR("items"));
     td_str texts[64];
     size_t count = 0;
-    for (const struct td_json *e = list ? list->first : NULL; e && count < 64; e = e->next) {
+    for (const struct td_json *e = td_json_first_child(list); e && count < 64; e = e->next) {
         if (workload_is_about(e, name) &&
             td_str_equal(td_json_get_str(e, TD_STR("reason"), TD_STR_EMPTY), td_str_from(reason))) {
             texts[count++] = td_json_get_str(e, TD_STR("message"), TD_STR_EMPTY);
@@ -234,7 +235,7 @@ static inline const char *workload_condition(struct bed *bed, const char *target
     const struct step step = {"GET", target, NULL, NULL, 200, NULL, NULL};
     script_ask(bed, &step, &answer);
     const struct td_json *list = td_json_get_path(bed_tree(bed, &answer), "status.conditions");
-    for (const struct td_json *c = list ? list->first : NULL; c; c = c->next) {
+    for (const struct td_json *c = td_json_first_child(list); c; c = c->next) {
         if (td_str_equal(td_json_get_str(c, TD_STR("type"), TD_STR_EMPTY), td_str_from(type))) {
             td_str reason = td_json_get_str(c, TD_STR("reason"), TD_STR_EMPTY);
             td_str status = td_json_get_str(c, TD_STR("status"), TD_STR_EMPTY);

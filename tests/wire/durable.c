@@ -261,7 +261,7 @@ static void reader_done(void *context, const struct td_client_reply *reply)
     const struct td_json *items = td_json_get(list, TD_STR("items"));
     durable->reads++;
     durable_saw_version(durable, text_version(list));
-    for (const struct td_json *item = items ? items->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(items); item; item = item->next) {
         durable_saw_version(durable, text_version(item));
         td_str name =
             td_json_get_str(td_json_get(item, TD_STR("metadata")), TD_STR("name"), TD_STR_EMPTY);
@@ -404,7 +404,7 @@ static void check_done(void *context, const struct td_client_reply *reply)
         durable_die("list after the start", reply->err.message);
     }
     const struct td_json *items = td_json_get(list, TD_STR("items"));
-    for (const struct td_json *item = items ? items->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(items); item; item = item->next) {
         td_str name =
             td_json_get_str(td_json_get(item, TD_STR("metadata")), TD_STR("name"), TD_STR_EMPTY);
         size_t dash = td_str_find(name, '-', 0);

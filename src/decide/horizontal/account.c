@@ -375,7 +375,7 @@ static void write_section(const struct td_json *account, td_str key, const char 
                           struct td_buf *out)
 {
     const struct td_json *list = td_json_get(account, key);
-    const struct td_json *line = list->first;
+    const struct td_json *line = td_json_first_item(list);
     if (!line) {
         (void)td_buf_append_format(out, "  %-7s nothing\n", label);
     }
@@ -407,7 +407,7 @@ void td_hpa_account_write(const struct td_hpa_pass *pass,
     write_section(account, TD_STR("held"), "held", out);
     write_section(account, TD_STR("next"), "next", out);
     const struct td_json *changes = td_json_get(account, TD_STR("wouldChange"));
-    for (const struct td_json *line = changes->first; line; line = line->next) {
+    for (const struct td_json *line = td_json_first_item(changes); line; line = line->next) {
         (void)td_buf_append_format(out, "  would change it: %.*s\n", TD_STR_ARG(line->text));
     }
 }

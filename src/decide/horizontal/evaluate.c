@@ -63,14 +63,14 @@ static void write_match_labels(struct td_arena *arena, const struct td_json *lab
 
 static void write_expressions(const struct td_json *expressions, struct td_buf *out)
 {
-    const struct td_json *each = expressions ? expressions->first : NULL;
+    const struct td_json *each = td_json_first_item(expressions);
     for (; each; each = each->next) {
         (void)td_buf_append_format(
             out, "LabelSelectorRequirement{Key:%.*s,Operator:%.*s,Values:[",
             TD_STR_ARG(td_json_get_str(each, TD_STR("key"), TD_STR_EMPTY)),
             TD_STR_ARG(td_json_get_str(each, TD_STR("operator"), TD_STR_EMPTY)));
         const struct td_json *values = td_json_get(each, TD_STR("values"));
-        const struct td_json *value = td_json_is(values, TD_JSON_TYPE_ARRAY) ? values->first : NULL;
+        const struct td_json *value = td_json_first_item(values);
         for (bool is_first = true; value; value = value->next, is_first = false) {
             if (td_json_is(value, TD_JSON_TYPE_STRING)) {
                 (void)td_buf_append_format(out, "%s%.*s", is_first ? "" : " ",

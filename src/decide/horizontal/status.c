@@ -19,9 +19,9 @@ void td_hpa_conditions_read(struct td_arena *arena, const struct td_json *list,
 {
     bool is_list = td_json_is(list, TD_JSON_TYPE_ARRAY);
     *ret = (struct td_hpa_conditions){.arena = arena, .is_list = is_list};
-    ret->cap = (is_list ? list->count : 0) + 4;
+    ret->cap = (td_json_item_count(list)) + 4;
     ret->items = td_arena_array(arena, struct td_hpa_condition, ret->cap);
-    for (const struct td_json *item = is_list ? list->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
         if (!td_json_is(item, TD_JSON_TYPE_OBJECT)) {
             continue;
         }
@@ -276,12 +276,12 @@ static bool is_same(td_str key, const struct td_json *a, const struct td_json *b
 
 static bool is_same_object(const struct td_json *a, const struct td_json *b, int depth)
 {
-    for (const struct td_json *member = a->first; member; member = member->next) {
+    for (const struct td_json *member = td_json_first_member(a); member; member = member->next) {
         if (!is_same(member->key, member, td_json_get(b, member->key), depth + 1)) {
             return false;
         }
     }
-    for (const struct td_json *member = b->first; member; member = member->next) {
+    for (const struct td_json *member = td_json_first_member(b); member; member = member->next) {
         if (!td_json_get(a, member->key) && !is_same(member->key, NULL, member, depth + 1)) {
             return false;
         }
@@ -291,8 +291,8 @@ static bool is_same_object(const struct td_json *a, const struct td_json *b, int
 
 static bool is_same_array(const struct td_json *a, const struct td_json *b, int depth)
 {
-    const struct td_json *other = b->first;
-    for (const struct td_json *item = a->first; item; item = item->next) {
+    const struct td_json *other = td_json_first_item(b);
+    for (const struct td_json *item = td_json_first_item(a); item; item = item->next) {
         if (!other || !is_same(TD_STR_EMPTY, item, other, depth + 1)) {
             return false;
         }

@@ -33,7 +33,7 @@ static void write_wanted(const struct td_json *wanted, struct td_buf *out)
     write_wish("wanted", "horizontally", td_json_get(wanted, TD_STR("horizontal")), out);
     const struct td_json *list = td_json_get(wanted, TD_STR("vertical"));
     const char *axis = "vertically";
-    for (const struct td_json *wish = list->first; wish; wish = wish->next) {
+    for (const struct td_json *wish = td_json_first_item(list); wish; wish = wish->next) {
         write_wish("", axis, wish, out);
         axis = "";
     }
@@ -46,7 +46,7 @@ static void write_wanted(const struct td_json *wanted, struct td_buf *out)
 static void write_list(const char *label, const struct td_json *list, const char *otherwise,
                        struct td_buf *out)
 {
-    for (const struct td_json *item = list->first; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
         bool is_text = td_json_is(item, TD_JSON_TYPE_STRING);
         write_line(label, is_text ? item->text : text_of(item, TD_STR("says")), out);
         label = "";
@@ -62,8 +62,8 @@ static void write_changes(const struct td_json *list, struct td_buf *out)
         return;
     }
     (void)td_buf_append(out, TD_STR("  would change it:"));
-    for (const struct td_json *item = list->first; item; item = item->next) {
-        (void)td_buf_append_format(out, "%s %.*s", item == list->first ? " " : "; ",
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
+        (void)td_buf_append_format(out, "%s %.*s", item == td_json_first_item(list) ? " " : "; ",
                                    TD_STR_ARG(item->text));
     }
     (void)td_buf_append_char(out, '\n');

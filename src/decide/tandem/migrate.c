@@ -54,7 +54,7 @@ void td_migrate_annotate(struct td_arena *arena, struct td_migration *migration,
     struct td_json *metadata = td_json_get(migration->object, TD_STR("metadata"));
     const struct td_json *given =
         td_migrate_member(td_migrate_member(object, TD_STR("metadata")), TD_STR("annotations"));
-    const struct td_json *item = td_json_is(given, TD_JSON_TYPE_OBJECT) ? given->first : NULL;
+    const struct td_json *item = td_json_first_member(given);
     for (; item; item = item->next) {
         /* It holds the object that was applied, which is not this one. */
         if (td_str_equal(item->key, TD_STR(TD_LAST_APPLIED_ANNOTATION))) {

@@ -71,7 +71,7 @@ static struct td_json *migrate_metrics(struct td_arena *arena, const struct td_j
         TD_STR_INIT("object"),   TD_STR_INIT("external"),
     };
     struct td_json *list = td_json_new_array(arena);
-    for (const struct td_json *item = metrics->first; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(metrics); item; item = item->next) {
         struct td_json *made = td_json_new_object(arena);
         td_migrate_copy(arena, made, TD_STR("type"), item, TD_STR("type"));
         for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {

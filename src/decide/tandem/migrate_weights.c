@@ -44,7 +44,7 @@ static bool weights_read(struct td_arena *arena, const struct td_json *intervals
     if (is_list && intervals->count > WEIGHTS_INTERVALS_MAX) {
         return weights_fail(arena, migration, "there are more than 64 intervals of weights");
     }
-    for (const struct td_json *item = is_list ? intervals->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(intervals); item; item = item->next) {
         int64_t first = td_json_get_int64(item, TD_STR("startReplicaCount"), 0);
         int64_t last = td_json_get_int64(item, TD_STR("lastReplicaCount"), 0);
         struct weights_interval made = {

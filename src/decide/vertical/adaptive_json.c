@@ -121,7 +121,7 @@ static int load_list(const struct td_json *saved, const char *name, size_t cap, 
                             cap);
     }
     size_t count = 0;
-    for (const struct td_json *item = list->first; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
         int code = load_number(item, name, 0, max, &values[count++], err);
         if (code < 0) {
             return code;

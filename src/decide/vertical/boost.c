@@ -177,7 +177,7 @@ bool td_boost_is_expired(const struct td_vertical_pod *pod, const struct td_vpa 
 
 bool td_boost_is_in_progress(const struct td_vertical_pod *pod)
 {
-    const struct td_json *item = pod->meta.annotations ? pod->meta.annotations->first : NULL;
+    const struct td_json *item = td_json_first_member(pod->meta.annotations);
     for (; item; item = item->next) {
         if (td_str_starts_with(item->key, TD_BOOST_ANNOTATION_PREFIX)) {
             return true;
@@ -190,7 +190,7 @@ td_duration td_boost_remaining(const struct td_vertical_pod *pod, const struct t
                                td_time now)
 {
     td_duration shortest = 0;
-    const struct td_json *item = pod->meta.annotations ? pod->meta.annotations->first : NULL;
+    const struct td_json *item = td_json_first_member(pod->meta.annotations);
     for (; item && pod->ready == TD_CONDITION_TRUE; item = item->next) {
         if (!td_str_starts_with(item->key, TD_BOOST_ANNOTATION_PREFIX)) {
             continue;

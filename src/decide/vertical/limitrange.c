@@ -78,7 +78,7 @@ static int merge_object(struct td_arena *arena, const struct td_json *object,
         return td_error_set(err, TD_INVALID, "spec.limits: has the wrong JSON type");
     }
     size_t index = 0;
-    const struct td_json *item = td_json_is(items, TD_JSON_TYPE_ARRAY) ? items->first : NULL;
+    const struct td_json *item = td_json_first_item(items);
     for (; item; item = item->next, index++) {
         td_str type = td_json_get_str(item, TD_STR("type"), TD_STR_EMPTY);
         bool is_container = td_str_equal(type, TD_STR("Container"));

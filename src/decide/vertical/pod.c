@@ -69,7 +69,7 @@ static int decode_lists(struct td_arena *arena, const struct td_json *resources,
 
 static bool has_restart_policy(const struct td_json *policies)
 {
-    for (const struct td_json *item = policies ? policies->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(policies); item; item = item->next) {
         td_str policy = td_json_get_str(item, TD_STR("restartPolicy"), TD_STR_EMPTY);
         if (td_str_equal(policy, TD_STR("RestartContainer"))) {
             return true;
@@ -147,11 +147,11 @@ static int decode_container_statuses(struct td_arena *arena, const struct td_jso
                                      struct td_vertical_container *containers, size_t count,
                                      struct td_error *err)
 {
-    size_t status_count = list ? list->count : 0;
+    size_t status_count = td_json_item_count(list);
     const struct td_json **statuses = td_arena_array(arena, const struct td_json *, status_count);
     struct td_name_table table = td_name_table_new(arena, status_count);
     size_t n = 0;
-    for (const struct td_json *item = list ? list->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
         td_name_table_add(&table, td_json_get_str(item, TD_STR("name"), TD_STR_EMPTY), n);
         statuses[n++] = item;
     }
@@ -240,7 +240,7 @@ static int decode_status(struct td_arena *arena, const struct td_json *pod,
     if (code == TD_OK) {
         code = get_typed(status, TD_STR("containerStatuses"), TD_JSON_TYPE_ARRAY, &statuses, err);
     }
-    const struct td_json *item = conditions ? conditions->first : NULL;
+    const struct td_json *item = td_json_first_item(conditions);
     for (; item && code == TD_OK; item = item->next) {
         code = decode_condition(item, ret, err);
     }
@@ -275,11 +275,11 @@ static int decode_spec(struct td_arena *arena, const struct td_json *pod,
         return err ? td_error_wrap(err, "spec") : code;
     }
     ret->has_pod_level = ret->pod_requests.count > 0 || ret->pod_limits.count > 0;
-    ret->container_count = list ? list->count : 0;
+    ret->container_count = td_json_item_count(list);
     struct td_vertical_container *containers =
         td_arena_array(arena, struct td_vertical_container, ret->container_count);
     size_t n = 0;
-    for (const struct td_json *item = list ? list->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
         code = decode_container(arena, item, &containers[n], err);
         if (code < 0) {
             return err ? td_error_wrap(err, "spec.containers[%zu]", n) : code;

@@ -80,7 +80,7 @@ static int sum_containers(struct stanza *stanza, struct td_error *err)
     const struct td_vertical_pod *pod = stanza->input->pod;
     struct td_json *tree = td_json_copy(arena, pod->tree, false);
     const struct td_json *list = td_json_get_path(tree, "spec.containers");
-    struct td_json *item = td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->first : NULL;
+    struct td_json *item = td_json_first_item(list);
     for (size_t i = 0; item && i < pod->container_count; item = item->next, i++) {
         const struct td_resource_list *requests = &stanza->changes[i].requests;
         if (requests->count == 0) {
@@ -190,7 +190,7 @@ static int init_limit(const struct stanza *stanza, td_str resource, struct td_qu
                       bool *ret_has, struct td_error *err)
 {
     const struct td_json *list = td_json_get_path(stanza->input->pod->tree, "spec.initContainers");
-    const struct td_json *item = td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->first : NULL;
+    const struct td_json *item = td_json_first_item(list);
     *ret_has = false;
     for (; item; item = item->next) {
         const struct td_json *limit =

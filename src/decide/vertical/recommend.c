@@ -111,7 +111,7 @@ static bool wants_whole_cpu(const struct td_json *annotations, td_str container)
     if (!td_json_is(annotations, TD_JSON_TYPE_OBJECT)) {
         return false;
     }
-    for (const struct td_json *item = annotations->first; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_member(annotations); item; item = item->next) {
         size_t fixed = INTEGER_CPU_PREFIX.len + INTEGER_CPU_SUFFIX.len;
         if (item->key.len > fixed && td_str_starts_with(item->key, INTEGER_CPU_PREFIX) &&
             td_str_ends_with(item->key, INTEGER_CPU_SUFFIX) &&

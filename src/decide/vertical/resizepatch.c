@@ -78,7 +78,7 @@ static void write_annotations(struct td_arena *arena, const struct td_resize_inp
             arena, patch->pod, TD_STR("vpaUpdates"),
             td_pod_patch_updates(arena, input->vpa->meta.name, &patch->stanza, clauses));
     }
-    const struct td_json *item = annotations ? annotations->first : NULL;
+    const struct td_json *item = td_json_first_member(annotations);
     for (; item; item = item->next) {
         if (td_boost_is_expired(input->pod, input->vpa, item->key, input->now)) {
             td_patchops_remove_annotation(arena, patch->pod, item->key);

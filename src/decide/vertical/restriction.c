@@ -325,7 +325,7 @@ static bool has_expired_boost(const struct td_restriction *restriction,
                               const struct td_vertical_pod *pod)
 {
     const struct td_json *annotations = pod->meta.annotations;
-    const struct td_json *item = annotations ? annotations->first : NULL;
+    const struct td_json *item = td_json_first_member(annotations);
     for (; item; item = item->next) {
         if (td_boost_is_expired(pod, restriction->vpa, item->key, restriction->now)) {
             return true;

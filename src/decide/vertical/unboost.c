@@ -131,7 +131,8 @@ static struct team *team_of(struct td_unboost *round, const struct td_match_vpa 
 
 static bool has_expired(const struct td_vertical_pod *pod, const struct td_vpa *vpa, td_time now)
 {
-    for (const struct td_json *item = pod->meta.annotations->first; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_member(pod->meta.annotations); item;
+         item = item->next) {
         if (td_boost_is_expired(pod, vpa, item->key, now)) {
             return true;
         }

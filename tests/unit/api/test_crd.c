@@ -106,9 +106,9 @@ static void test_hpa_crd_has_what_servers_ask_for(void **state)
         assert_true(td_json_is(node, TD_JSON_TYPE_STRING));
         assert_true(td_str_equal(node->text, td_str_from(rows[i].expected)));
     }
-    assert_true(
-        td_str_equal(td_json_get_path(crd, "spec.names.shortNames")->first->text, TD_STR("thpa")));
-    struct td_json *version = td_json_get_path(crd, "spec.versions")->first;
+    assert_true(td_str_equal(
+        td_json_first_child(td_json_get_path(crd, "spec.names.shortNames"))->text, TD_STR("thpa")));
+    struct td_json *version = td_json_first_child(td_json_get_path(crd, "spec.versions"));
     assert_non_null(td_json_get_path(version, "subresources.status"));
     assert_null(td_json_get_path(version, "subresources.scale"));
     assert_int_equal(td_json_get(version, TD_STR("additionalPrinterColumns"))->count, 5);

@@ -572,7 +572,7 @@ static void test_normal_form_is_stable(void **state)
     "{'axis':'horizontal','reason':'UpdatePolicy'}],'emergency':[{'container':'app',"              \
     "'since':'2025-01-01T00:00:00Z','usableSeconds':60}],'referenceRequests':{'app':"              \
     "{'cpu':'500m'}},'origin':{'requests':{'app':{'cpu':'500m'}},'limits':{'app':{'cpu':'1'}}},"   \
-    "'conditions':[{'type':'Ready','status':'True','lastTransitionTime':"          \
+    "'conditions':[{'type':'Ready','status':'True','lastTransitionTime':"                          \
     "'2025-01-01T00:00:00Z','reason':'Ok','message':'fine'},{'type':'Coupled',"                    \
     "'status':'False'}]}"
 

@@ -203,9 +203,9 @@ static void test_errors_of_a_huge_object_are_bounded(void **state)
     struct td_json *object =
         object_of(&arena, "'resourcePolicy':{'containerPolicies':[{'containerName':'a',"
                           "'controlledResources':[]}]},'updatePolicy':{'evictionRequirements':[]}");
-    struct td_json *resources =
-        td_json_get(td_json_get_path(object, "spec.resourcePolicy.containerPolicies")->first,
-                    TD_STR("controlledResources"));
+    struct td_json *resources = td_json_get(
+        td_json_first_child(td_json_get_path(object, "spec.resourcePolicy.containerPolicies")),
+        TD_STR("controlledResources"));
     struct td_json *requirements =
         td_json_get_path(object, "spec.updatePolicy.evictionRequirements");
     for (size_t i = 0; i < 200000; i++) {
@@ -554,7 +554,7 @@ static void check_structural(const struct td_json *schema, size_t depth)
     assert_true(td_json_get(schema, TD_STR("type")) ||
                 td_json_get_bool(schema, TD_STR("x-kubernetes-int-or-string"), false) ||
                 td_json_get_bool(schema, TD_STR("x-kubernetes-preserve-unknown-fields"), false));
-    for (const struct td_json *field = properties ? properties->first : NULL; field;
+    for (const struct td_json *field = td_json_first_child(properties); field;
          field = field->next) {
         check_structural(field, depth + 1);
     }
@@ -598,16 +598,19 @@ static void test_crds_have_what_servers_ask_for(void **state)
         const struct td_json *annotations = td_json_get_path(crds[i], "metadata.annotations");
         assert_non_null(td_json_get(annotations, TD_STR("api-approved.kubernetes.io")));
         assert_int_equal(versions->count, 2);
-        assert_true(td_json_get_bool(versions->first, TD_STR("served"), false));
-        assert_false(td_json_get_bool(versions->last, TD_STR("served"), true));
-        assert_false(td_json_get_bool(versions->last, TD_STR("storage"), true));
-        assert_true(td_json_get_bool(versions->last, TD_STR("deprecated"), false) == (i == 0));
-        assert_true(!td_json_get(versions->first, TD_STR("subresources")) == (i == 1));
-        for (const struct td_json *version = versions->first; version; version = version->next) {
+        assert_true(td_json_get_bool(td_json_first_child(versions), TD_STR("served"), false));
+        assert_false(td_json_get_bool(td_json_last_child(versions), TD_STR("served"), true));
+        assert_false(td_json_get_bool(td_json_last_child(versions), TD_STR("storage"), true));
+        assert_true(td_json_get_bool(td_json_last_child(versions), TD_STR("deprecated"), false) ==
+                    (i == 0));
+        assert_true(!td_json_get(td_json_first_child(versions), TD_STR("subresources")) ==
+                    (i == 1));
+        for (const struct td_json *version = td_json_first_child(versions); version;
+             version = version->next) {
             check_structural(td_json_get_path(version, "schema.openAPIV3Schema"), 0);
         }
     }
-    const struct td_json *first = td_json_get_path(crds[0], "spec.versions")->first;
+    const struct td_json *first = td_json_first_child(td_json_get_path(crds[0], "spec.versions"));
     assert_int_equal(td_json_get(first, TD_STR("additionalPrinterColumns"))->count, 7);
 }
 

@@ -37,7 +37,7 @@ static void expect_sound(const struct td_json *node)
 {
     size_t count = 0;
     const struct td_json *last = NULL;
-    for (const struct td_json *child = node->first; child; child = child->next) {
+    for (const struct td_json *child = td_json_first_child(node); child; child = child->next) {
         if (node->type == TD_JSON_TYPE_OBJECT) {
             assert_ptr_equal(td_json_get(node, child->key), child);
         }
@@ -45,7 +45,7 @@ static void expect_sound(const struct td_json *node)
         count++;
     }
     assert_int_equal(node->count, count);
-    assert_ptr_equal(node->last, last);
+    assert_ptr_equal(td_json_last_child(node), last);
 }
 
 /* Values keep their kinds, order and texts. */
@@ -60,7 +60,7 @@ static void test_json_parse_keeps_what_was_written(void **state)
     expect_json(root, "{\"z\":[1.50,-0,\"a\\nb\"],\"a\":{\"b\":null,\"c\":true},\"\":false}");
     assert_int_equal(root->type, TD_JSON_TYPE_OBJECT);
     assert_int_equal(root->count, 3);
-    const struct td_json *z = root->first;
+    const struct td_json *z = td_json_first_member(root);
     assert_int_equal(z->type, TD_JSON_TYPE_ARRAY);
     assert_ptr_equal(z->key.ptr, text.ptr + 2); /* a slice of the text */
     assert_true(td_json_is(td_json_at(z, 2), TD_JSON_TYPE_STRING));
@@ -286,7 +286,7 @@ static void test_json_members_are_edited_in_place(void **state)
     assert_null(td_json_get(NULL, TD_STR("a")));
     assert_null(td_json_get(td_json_get(root, TD_STR("e")), TD_STR("a")));
     assert_true(td_str_equal(td_json_get_path(root, "b.c.d")->text, TD_STR("x")));
-    assert_ptr_equal(td_json_get_path(root, "a"), root->first);
+    assert_ptr_equal(td_json_get_path(root, "a"), td_json_first_child(root));
     assert_null(td_json_get_path(root, "b.x.d"));
     assert_null(td_json_get_path(root, "a.b"));
     assert_null(td_json_get_path(NULL, "a"));
@@ -331,7 +331,7 @@ static void test_json_items_are_edited_in_place(void **state)
     td_json_append(array, td_json_new_string(&arena, TD_STR("4")));
     expect_json(array, "[0,1,2,3e0,\"4\"]");
     expect_sound(array);
-    assert_ptr_equal(td_json_at(array, 4), array->last);
+    assert_ptr_equal(td_json_at(array, 4), td_json_last_child(array));
     assert_null(td_json_at(array, 5));
     assert_null(td_json_at(NULL, 0));
     td_json_replace_at(array, 0, td_json_new_null(&arena));
@@ -510,9 +510,9 @@ static void test_json_copy_is_independent(void **state)
     td_str text = TD_STR("{\"a\":[1,{\"b\":\"x\"},[]],\"c\":{\"d\":{}},\"e\":true}");
     struct td_json *root = parse(&arena, text);
     struct td_json *shared = td_json_copy(&arena, root, false);
-    assert_ptr_equal(shared->first->key.ptr, root->first->key.ptr);
+    assert_ptr_equal(td_json_first_child(shared)->key.ptr, td_json_first_child(root)->key.ptr);
     struct td_json *copy = td_json_copy(&arena, root, true);
-    assert_ptr_not_equal(copy->first->key.ptr, root->first->key.ptr);
+    assert_ptr_not_equal(td_json_first_child(copy)->key.ptr, td_json_first_child(root)->key.ptr);
     assert_true(td_json_equal(root, copy));
     td_json_append(td_json_get(copy, TD_STR("a")), td_json_new_null(&arena));
     assert_true(td_json_remove(td_json_get(copy, TD_STR("c")), TD_STR("d")));
@@ -581,15 +581,15 @@ static void test_json_large_objects_match_a_model(void **state)
     }
     assert_int_equal(object->count, count);
     expect_sound(object);
-    const struct td_json *member = object->first;
+    const struct td_json *member = td_json_first_member(object);
     for (size_t i = 0; i < count; i++, member = member->next) {
         assert_true(td_str_equal(member->key, names[order[i]]));
         assert_int_equal(td_json_get_int64(object, names[order[i]], -1), values[i]);
     }
     td_json_sort(&arena, object);
     expect_sound(object);
-    while (object->last) {
-        assert_true(td_json_remove(object, object->last->key));
+    while (td_json_last_child(object)) {
+        assert_true(td_json_remove(object, td_json_last_child(object)->key));
     }
     expect_json(object, "{}");
 }
@@ -646,6 +646,59 @@ static void test_json_depth_counts_collections(void **state)
     assert_int_equal(td_json_depth(NULL), 0);
 }
 
+/* A walk finds nothing in what is no collection of its kind: a text shares its place with the links
+ * of a list. */
+static void test_json_walks_only_collections(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t items;
+        size_t members;
+    } rows[] = {
+        {"null", 0, 0},     {"true", 0, 0},        {"12345678901234567", 0, 0},
+        {"\"text\"", 0, 0}, {"[]", 0, 0},          {"[1,2]", 2, 0},
+        {"{}", 0, 0},       {"{\"a\":[1]}", 0, 1},
+    };
+    td_auto_arena arena;
+    td_arena_init(&arena, (size_t)1 << 20);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct td_json *node;
+        assert_int_equal(td_json_parse(&arena, td_str_from(rows[i].text), NULL, &node, NULL),
+                         TD_OK);
+        size_t all = rows[i].items + rows[i].members;
+        assert_int_equal(td_json_first_item(node) != NULL, rows[i].items > 0);
+        assert_int_equal(td_json_first_member(node) != NULL, rows[i].members > 0);
+        assert_int_equal(td_json_first_child(node) != NULL, all > 0);
+        assert_int_equal(td_json_last_child(node) != NULL, all > 0);
+        assert_int_equal(td_json_item_count(node), rows[i].items);
+        assert_int_equal(td_json_member_count(node), rows[i].members);
+    }
+    assert_null(td_json_first_item(NULL));
+    assert_null(td_json_first_member(NULL));
+    assert_null(td_json_first_child(NULL));
+    assert_null(td_json_last_child(NULL));
+    assert_int_equal(td_json_item_count(NULL) + td_json_member_count(NULL), 0);
+}
+
+/* A value that is taken leaves the place, the name and the line as they were. */
+static void test_json_takes_values(void **state)
+{
+    (void)state;
+    td_auto_arena arena;
+    td_arena_init(&arena, (size_t)1 << 20);
+    struct td_json *root;
+    struct td_json *value;
+    assert_int_equal(td_json_parse(&arena, TD_STR("{\"a\":null,\"b\":1}"), NULL, &root, NULL),
+                     TD_OK);
+    assert_int_equal(td_json_parse(&arena, TD_STR("[1,{\"c\":2}]"), NULL, &value, NULL), TD_OK);
+    td_json_take(td_json_get(root, TD_STR("a")), value);
+    td_auto_buf text;
+    td_buf_init(&text, 100);
+    td_json_write(root, NULL, &text);
+    assert_string_equal(text.ptr, "{\"a\":[1,{\"c\":2}],\"b\":1}");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -667,6 +720,8 @@ int main(void)
         cmocka_unit_test(test_json_large_objects_match_a_model),
         cmocka_unit_test(test_json_many_members_stay_cheap),
         cmocka_unit_test(test_json_depth_counts_collections),
+        cmocka_unit_test(test_json_walks_only_collections),
+        cmocka_unit_test(test_json_takes_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -622,11 +622,11 @@ static void test_yaml_knows_lines(void **state)
     assert_int_equal(td_json_get(root, TD_STR("b"))->line, 3);
     const struct td_json *list = td_json_get_path(root, "b.c");
     assert_int_equal(list->line, 4);
-    assert_int_equal(list->first->line, 5);
-    assert_int_equal(list->last->line, 7);
-    assert_int_equal(td_json_get(list->last, TD_STR("z"))->line, 8);
+    assert_int_equal(td_json_first_child(list)->line, 5);
+    assert_int_equal(td_json_last_child(list)->line, 7);
+    assert_int_equal(td_json_get(td_json_last_child(list), TD_STR("z"))->line, 8);
     assert_int_equal(documents.items[1]->line, 12);
-    assert_int_equal(documents.items[1]->first->line, 12);
+    assert_int_equal(td_json_first_child(documents.items[1])->line, 12);
 }
 
 /* The tree does not refer to the text, and an alias is a copy that can be changed alone. */

@@ -227,7 +227,7 @@ static void test_yaml_writes_long_keys(void **state)
         char *key = td_arena_alloc(&arena, len);
         memset(key, fillers[i % COUNT(fillers)], len);
         struct td_json *object = read_json(&arena, "{\"a\":[1],\"b\":{\"c\":1},\"d\":\"e\\nf\"}");
-        for (struct td_json *member = object->first; member; member = member->next) {
+        for (struct td_json *member = td_json_first_child(object); member; member = member->next) {
             struct td_json *outer = td_json_new_object(&arena);
             struct td_json *list = td_json_new_array(&arena);
             td_json_set(&arena, outer, (td_str){.ptr = key, .len = len},

@@ -298,7 +298,7 @@ static void test_right_sizes_with_and_without_a_vpa(void **state)
     assert_int_equal(e.json->count, 1);
     td_auto_buf patch;
     td_buf_init(&patch, (size_t)1 << 20);
-    td_json_write(e.json->first, &(struct td_json_format){.indent = 0}, &patch);
+    td_json_write(td_json_first_child(e.json), &(struct td_json_format){.indent = 0}, &patch);
     assert_string_equal(td_buf_str(&patch).ptr,
                         "{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"metadata\":{"
                         "\"name\":\"api\",\"namespace\":\"default\"},\"spec\":{\"template\":{"

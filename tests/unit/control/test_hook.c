@@ -292,8 +292,9 @@ static void check_objects(struct hook_bed *h, const struct object_row *rows, siz
         const struct td_json *causes = td_json_get_path(answer, "details.causes");
         if (rows[i].field) {
             assert_true(td_json_is(causes, TD_JSON_TYPE_ARRAY));
-            assert_true(td_str_equal(td_json_get_str(causes->first, TD_STR("field"), TD_STR_EMPTY),
-                                     td_str_from(rows[i].field)));
+            assert_true(td_str_equal(
+                td_json_get_str(td_json_first_child(causes), TD_STR("field"), TD_STR_EMPTY),
+                td_str_from(rows[i].field)));
         }
         control_bed_run(&h->c, TD_SECOND);
     }

@@ -125,9 +125,10 @@ static void test_custom_object_and_external_metrics(void **state)
     const struct td_json *metrics =
         td_json_get_path(control_bed_get(&h.c, HPAS "/external"), "status.currentMetrics");
     assert_true(td_json_is(metrics, TD_JSON_TYPE_ARRAY));
-    assert_true(td_str_equal(td_json_get_str(td_json_get_path(metrics->first, "external.current"),
-                                             TD_STR("averageValue"), TD_STR_EMPTY),
-                             TD_STR("10")));
+    assert_true(td_str_equal(
+        td_json_get_str(td_json_get_path(td_json_first_child(metrics), "external.current"),
+                        TD_STR("averageValue"), TD_STR_EMPTY),
+        TD_STR("10")));
     horizontal_bed_done(&h);
 }
 
@@ -143,7 +144,7 @@ static void horizontal_bed_depth(struct horizontal_bed *h, const char *patch, in
                                            "involvedObject.name%3Dweb,reason%3DSuccessfulRescale"),
                     TD_STR("items"));
     bool is_told = false;
-    for (const struct td_json *item = events->first; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(events); item; item = item->next) {
         td_str message = td_json_get_str(item, TD_STR("message"), TD_STR_EMPTY);
         is_told = is_told || td_str_equal(message, td_str_from(event));
     }

@@ -41,7 +41,7 @@ static int64_t pods_count(struct hvpa_bed *h, const char *phase)
 {
     const struct td_json *items = td_json_get(control_bed_get(&h->c, PODS), TD_STR("items"));
     int64_t count = 0;
-    for (const struct td_json *pod = items ? items->first : NULL; pod; pod = pod->next) {
+    for (const struct td_json *pod = td_json_first_child(items); pod; pod = pod->next) {
         count += td_str_equal(
             td_json_get_str(td_json_get(pod, TD_STR("status")), TD_STR("phase"), TD_STR_EMPTY),
             td_str_from(phase));
@@ -103,7 +103,7 @@ static void test_pods_that_come_at_another_size_are_mended(void **state)
     int64_t size = hvpa_bed_size(&h, "cpu");
     assert_true(size > 1000);
     const struct td_json *items = td_json_get(control_bed_get(&h.c, PODS), TD_STR("items"));
-    for (const struct td_json *pod = items->first; pod; pod = pod->next) {
+    for (const struct td_json *pod = td_json_first_child(items); pod; pod = pod->next) {
         const struct td_json *metadata = td_json_get(pod, TD_STR("metadata"));
         char target[256];
         (void)snprintf(target, sizeof(target), PODS "/%.*s",
@@ -146,8 +146,8 @@ static td_str template_cpu(struct hvpa_bed *h)
 {
     const struct td_json *list = td_json_get_path(control_bed_get(&h->c, DEPLOYMENTS "/web"),
                                                   "spec.template.spec.containers");
-    return td_json_get_str(td_json_get_path(list->first, "resources.requests"), TD_STR("cpu"),
-                           TD_STR_EMPTY);
+    return td_json_get_str(td_json_get_path(td_json_first_child(list), "resources.requests"),
+                           TD_STR("cpu"), TD_STR_EMPTY);
 }
 
 static void test_sizes_go_into_the_template_when_told_so(void **state)
@@ -181,11 +181,13 @@ static void test_sizes_go_into_the_template_when_told_so(void **state)
 static int64_t pods_cpu(struct hvpa_bed *h, const char *list)
 {
     const struct td_json *items = td_json_get(control_bed_get(&h->c, PODS), TD_STR("items"));
-    const struct td_json *containers = td_json_get_path(items->first, "spec.containers");
-    const struct td_json *resources = td_json_get(containers->first, TD_STR("resources"));
+    const struct td_json *containers =
+        td_json_get_path(td_json_first_item(items), "spec.containers");
+    const struct td_json *resources =
+        td_json_get(td_json_first_item(containers), TD_STR("resources"));
     struct td_quantity quantity;
-    td_str text = td_json_get_str(td_json_get(resources, td_str_from(list)), TD_STR("cpu"),
-                                  TD_STR("0"));
+    td_str text =
+        td_json_get_str(td_json_get(resources, td_str_from(list)), TD_STR("cpu"), TD_STR("0"));
     assert_int_equal(td_quantity_parse(&h->c.bed.arena, text, &quantity, NULL), TD_OK);
     return td_quantity_milli(&quantity);
 }
@@ -288,8 +290,8 @@ static void test_only_selected_pods_are_sized(void **state)
                   ",'vpaSpec':{'selector':{'matchLabels':{'role':'leader'}}}");
     control_bed_run(&h.c, 5 * TD_SECOND);
     const struct td_json *items = td_json_get(control_bed_get(&h.c, PODS), TD_STR("items"));
-    td_str leader = td_json_get_str(td_json_get(items->first, TD_STR("metadata")), TD_STR("name"),
-                                    TD_STR_EMPTY);
+    td_str leader = td_json_get_str(td_json_get(td_json_first_child(items), TD_STR("metadata")),
+                                    TD_STR("name"), TD_STR_EMPTY);
     char target[256];
     (void)snprintf(target, sizeof(target), PODS "/%.*s", TD_STR_ARG(leader));
     assert_int_equal(control_bed_patch(&h.c, target, "{'metadata':{'labels':{'role':'leader'}}}"),
@@ -297,8 +299,9 @@ static void test_only_selected_pods_are_sized(void **state)
     control_bed_run(&h.c, 14 * TD_MINUTE);
     items = td_json_get(control_bed_get(&h.c, PODS), TD_STR("items"));
     size_t changed = 0;
-    for (const struct td_json *pod = items->first; pod; pod = pod->next) {
-        const struct td_json *container = td_json_get_path(pod, "spec.containers")->first;
+    for (const struct td_json *pod = td_json_first_child(items); pod; pod = pod->next) {
+        const struct td_json *container =
+            td_json_first_child(td_json_get_path(pod, "spec.containers"));
         changed += !td_str_equal(td_json_get_str(td_json_get_path(container, "resources.requests"),
                                                  TD_STR("cpu"), TD_STR_EMPTY),
                                  TD_STR("1"));
@@ -340,8 +343,9 @@ static void test_a_pod_with_resources_of_its_own_is_sized_as_a_whole(void **stat
     assert_string_equal(hvpa_bed_text(&h, "web", "decision.requests.(pod).cpu"),
                         td_quantity_text(&h.c.bed.arena, decided).ptr);
     const struct td_json *items = td_json_get(control_bed_get(&h.c, PODS), TD_STR("items"));
-    for (const struct td_json *pod = items->first; pod; pod = pod->next) {
-        const struct td_json *container = td_json_get_path(pod, "spec.containers")->first;
+    for (const struct td_json *pod = td_json_first_child(items); pod; pod = pod->next) {
+        const struct td_json *container =
+            td_json_first_child(td_json_get_path(pod, "spec.containers"));
         assert_null(td_json_get_path(container, "resources.requests"));
         assert_true(td_str_equal(td_json_get_path(pod, "spec.resources.requests.cpu")->text,
                                  td_quantity_text(&h.c.bed.arena, decided)));
@@ -466,7 +470,7 @@ static int64_t pods_generation(struct hvpa_bed *h)
 {
     const struct td_json *items = td_json_get(control_bed_get(&h->c, PODS), TD_STR("items"));
     int64_t most = 0;
-    for (const struct td_json *pod = items ? items->first : NULL; pod; pod = pod->next) {
+    for (const struct td_json *pod = td_json_first_child(items); pod; pod = pod->next) {
         int64_t generation =
             td_json_get_int64(td_json_get(pod, TD_STR("metadata")), TD_STR("generation"), 1);
         most = generation > most ? generation : most;

@@ -216,7 +216,7 @@ static void expect_target(struct history_bed *b, const char *resource, const cha
     const struct td_json *vpa = control_bed_get(&b->c, VPAS "/web");
     const struct td_json *list =
         td_json_get_path(vpa, "status.recommendation.containerRecommendations");
-    const struct td_json *first = td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->first : NULL;
+    const struct td_json *first = td_json_first_child(list);
     td_str target = td_json_get_str(td_json_get(first, TD_STR("target")), td_str_from(resource),
                                     TD_STR("none"));
     if (!td_str_equal(target, td_str_from(expected))) {
@@ -238,7 +238,7 @@ static void expect_counted(struct history_bed *b, const char *line)
 static const char *bed_pod(struct history_bed *b)
 {
     const struct td_json *pods = control_bed_get(&b->c, "/api/v1/namespaces/default/pods");
-    const struct td_json *first = td_json_get(pods, TD_STR("items"))->first;
+    const struct td_json *first = td_json_first_child(td_json_get(pods, TD_STR("items")));
     td_str name =
         td_json_get_str(td_json_get(first, TD_STR("metadata")), TD_STR("name"), TD_STR_EMPTY);
     return td_arena_copy_str(&b->c.bed.arena, name).ptr;

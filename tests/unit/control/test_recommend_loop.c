@@ -137,7 +137,7 @@ static td_str recommend_bed_target(struct recommend_bed *r, const char *name, co
 {
     const struct td_json *list =
         td_json_get_path(recommend_bed_status(r, name), "recommendation.containerRecommendations");
-    const struct td_json *first = td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->first : NULL;
+    const struct td_json *first = td_json_first_child(list);
     return td_json_get_str(td_json_get(first, TD_STR("target")), td_str_from(resource),
                            TD_STR_EMPTY);
 }
@@ -146,7 +146,7 @@ static td_str recommend_bed_target(struct recommend_bed *r, const char *name, co
 static td_str recommend_bed_condition(struct recommend_bed *r, const char *name, const char *type)
 {
     const struct td_json *list = td_json_get(recommend_bed_status(r, name), TD_STR("conditions"));
-    const struct td_json *c = td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->first : NULL;
+    const struct td_json *c = td_json_first_child(list);
     for (; c; c = c->next) {
         if (td_str_equal(td_json_get_str(c, TD_STR("type"), TD_STR_EMPTY), td_str_from(type)) &&
             td_str_equal(td_json_get_str(c, TD_STR("status"), TD_STR_EMPTY), TD_STR("True"))) {
@@ -315,7 +315,8 @@ static size_t recommend_bed_events(struct recommend_bed *r, const char *reason)
 {
     const struct td_json *list = control_bed_get(&r->c, "/api/v1/namespaces/default/events");
     size_t count = 0;
-    for (const struct td_json *e = td_json_get(list, TD_STR("items"))->first; e; e = e->next) {
+    for (const struct td_json *e = td_json_first_child(td_json_get(list, TD_STR("items"))); e;
+         e = e->next) {
         if (td_str_equal(td_json_get_str(e, TD_STR("reason"), TD_STR_EMPTY), td_str_from(reason))) {
             count += (size_t)td_json_get_int64(e, TD_STR("count"), 1);
         }
@@ -357,8 +358,8 @@ static void recommend_bed_move(struct recommend_bed *r, const char *role, const 
         td_json_get(control_bed_get(&r->c, "/api/v1/namespaces/default/pods"), TD_STR("items"));
     char target[256];
     char patch[256];
-    td_str name =
-        td_json_get_str(td_json_get(pods->first, TD_STR("metadata")), TD_STR("name"), TD_STR_EMPTY);
+    td_str name = td_json_get_str(td_json_get(td_json_first_child(pods), TD_STR("metadata")),
+                                  TD_STR("name"), TD_STR_EMPTY);
     (void)snprintf(target, sizeof(target), "/api/v1/namespaces/default/pods/%.*s",
                    TD_STR_ARG(name));
     (void)snprintf(

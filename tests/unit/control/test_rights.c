@@ -145,7 +145,8 @@ static void rights_bed_init(struct rights_bed *r, const bool has[TD_CONTROLLER_C
     struct td_json *objects = NULL;
     struct td_error err = TD_ERROR_INIT;
     assert_int_equal(td_install_objects(&r->c.bed.arena, &install, &objects, &err), TD_OK);
-    for (const struct td_json *object = objects->first; object; object = object->next) {
+    for (const struct td_json *object = td_json_first_child(objects); object;
+         object = object->next) {
         rights_bed_apply(r, object);
     }
     r->stream = open_memstream(&r->text, &r->text_len);
@@ -327,7 +328,7 @@ static void test_the_rights_are_enough(void **state)
     const struct td_json *events = td_json_get(
         control_bed_get(&r.c, "/api/v1/namespaces/default/events?limit=500"), TD_STR("items"));
     bool is_evicted = false;
-    for (const struct td_json *event = events->first; event; event = event->next) {
+    for (const struct td_json *event = td_json_first_child(events); event; event = event->next) {
         td_str reason = td_json_get_str(event, TD_STR("reason"), TD_STR_EMPTY);
         is_evicted = is_evicted || td_str_equal(reason, TD_STR("EvictedByVPA"));
     }

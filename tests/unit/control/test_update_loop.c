@@ -157,10 +157,10 @@ static size_t update_bed_sized(struct update_bed *u, const char *cpu)
     const struct td_json *list = control_bed_get(&u->c, "/api/v1/namespaces/default/pods");
     const struct td_json *items = td_json_get(list, TD_STR("items"));
     size_t count = 0;
-    for (const struct td_json *pod = items->first; pod; pod = pod->next) {
+    for (const struct td_json *pod = td_json_first_child(items); pod; pod = pod->next) {
         const struct td_json *statuses = td_json_get_path(pod, "status.containerStatuses");
         const struct td_json *requests =
-            td_json_get_path(statuses ? statuses->first : NULL, "resources.requests");
+            td_json_get_path(td_json_first_child(statuses), "resources.requests");
         count +=
             td_str_equal(td_json_get_str(requests, TD_STR("cpu"), TD_STR_EMPTY), td_str_from(cpu));
     }
@@ -262,7 +262,7 @@ static void test_nothing_is_evicted_where_the_webhook_does_not_look(void **state
     const struct td_json *vpa = control_bed_get(&u.c, VPAS "/web");
     const struct td_json *condition = td_json_get_path(vpa, "status.conditions");
     td_str reason = TD_STR_EMPTY;
-    for (condition = condition->first; condition; condition = condition->next) {
+    for (condition = td_json_first_child(condition); condition; condition = condition->next) {
         if (td_str_equal(td_json_get_str(condition, TD_STR("type"), TD_STR_EMPTY),
                          TD_STR("WebhookNotMutating"))) {
             reason = td_json_get_str(condition, TD_STR("reason"), TD_STR_EMPTY);
@@ -277,7 +277,8 @@ static int64_t update_bed_told(struct update_bed *u, const char *reason)
 {
     const struct td_json *list = control_bed_get(&u->c, "/api/v1/namespaces/default/events");
     int64_t count = 0;
-    for (const struct td_json *e = td_json_get(list, TD_STR("items"))->first; e; e = e->next) {
+    for (const struct td_json *e = td_json_first_child(td_json_get(list, TD_STR("items"))); e;
+         e = e->next) {
         const struct td_json *about = td_json_get(e, TD_STR("involvedObject"));
         bool is_it =
             td_str_equal(td_json_get_str(e, TD_STR("reason"), TD_STR_EMPTY), td_str_from(reason)) &&

@@ -188,7 +188,7 @@ static size_t boost_bed_boosted(struct boost_bed *b)
 {
     const struct td_json *items = td_json_get(control_bed_get(&b->h.c, HOOK_PODS), TD_STR("items"));
     size_t count = 0;
-    for (const struct td_json *pod = items->first; pod; pod = pod->next) {
+    for (const struct td_json *pod = td_json_first_child(items); pod; pod = pod->next) {
         count += td_json_get(td_json_get_path(pod, "metadata.annotations"), TD_STR(MARK)) != NULL;
     }
     return count;
@@ -290,7 +290,8 @@ static void test_containers_end_one_by_one(void **state)
     boost_bed_run(&b, 90);
     pod = hook_bed_pod(&b.h, "web");
     assert_string_equal(hook_bed_annotation(&b.h, pod, "vpaCpuStartupBoost/side"), "");
-    const struct td_json *side = td_json_get_path(pod, "spec.containers")->first->next;
+    const struct td_json *side =
+        td_json_first_child(td_json_get_path(pod, "spec.containers"))->next;
     assert_true(
         td_str_equal(td_json_get_path(side, "resources.requests.cpu")->text, TD_STR("200m")));
     assert_true(boost_bed_resized(&b) == 2);

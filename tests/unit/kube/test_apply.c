@@ -90,7 +90,7 @@ static struct td_json *owners_of(struct td_arena *arena, const struct td_json *o
 {
     struct td_json *owners = td_json_new_object(arena);
     const struct td_json *list = td_json_get_path(object, "metadata.managedFields");
-    for (const struct td_json *e = list ? list->first : NULL; e; e = e->next) {
+    for (const struct td_json *e = td_json_first_child(list); e; e = e->next) {
         td_str manager = td_json_get_str(e, TD_STR("manager"), TD_STR_EMPTY);
         td_str operation = td_json_get_str(e, TD_STR("operation"), TD_STR_EMPTY);
         td_str key =
@@ -490,13 +490,14 @@ static void test_apply_twice_is_a_no_op(void **state)
         assert_int_equal(td_apply(&arena, &request, once, object, &twice, NULL, NULL), TD_OK);
         assert_string_equal(written(&arena, once), written(&arena, twice));
         const struct td_json *list = td_json_get_path(twice, "metadata.managedFields");
-        assert_true(td_str_equal(td_json_get_str(list->first, TD_STR("time"), TD_STR_EMPTY),
-                                 TD_STR(NOW_TEXT)));
+        assert_true(
+            td_str_equal(td_json_get_str(td_json_first_child(list), TD_STR("time"), TD_STR_EMPTY),
+                         TD_STR(NOW_TEXT)));
         request.manager = TD_STR("b");
         assert_int_equal(td_apply(&arena, &request, twice, object, &other, NULL, NULL), TD_OK);
         list = td_json_get_path(other, "metadata.managedFields");
         assert_int_equal(list->count, 2);
-        assert_null(td_json_get(list->first, TD_STR("time")));
+        assert_null(td_json_get(td_json_first_child(list), TD_STR("time")));
     }
 }
 
@@ -528,8 +529,9 @@ static void test_apply_caps_updaters(void **state)
     assert_null(td_json_get(owners, TD_STR("u03 Update")));
     assert_non_null(td_json_get(owners, TD_STR("u04 Update")));
     const struct td_json *list = td_json_get_path(stored, "metadata.managedFields");
-    assert_true(td_str_equal(td_json_get_str(list->first, TD_STR("manager"), TD_STR_EMPTY),
-                             TD_STR("ancient-changes")));
+    assert_true(
+        td_str_equal(td_json_get_str(td_json_first_child(list), TD_STR("manager"), TD_STR_EMPTY),
+                     TD_STR("ancient-changes")));
 }
 
 /* The same manager on a subresource is another owner and cannot bring its own list. */
@@ -549,8 +551,9 @@ static void test_apply_subresource_is_an_owner_of_its_own(void **state)
     assert_int_equal(td_apply_update(&arena, &request, stored, object, &scaled, NULL), TD_OK);
     const struct td_json *list = td_json_get_path(scaled, "metadata.managedFields");
     assert_int_equal(list->count, 1);
-    assert_true(td_str_equal(td_json_get_str(list->first, TD_STR("subresource"), TD_STR_EMPTY),
-                             TD_STR("scale")));
+    assert_true(td_str_equal(
+        td_json_get_str(td_json_first_child(list), TD_STR("subresource"), TD_STR_EMPTY),
+        TD_STR("scale")));
     request.subresource = TD_STR_EMPTY;
     object = object_of(&arena, deployment, "{\"spec\":{\"replicas\":3}}");
     struct td_error err = TD_ERROR_INIT;

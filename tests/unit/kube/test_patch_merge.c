@@ -69,7 +69,7 @@ static bool has_null_in_array(const struct td_json *node, bool in_array)
         return in_array && node->type == TD_JSON_TYPE_NULL;
     }
     bool is_array = in_array || node->type == TD_JSON_TYPE_ARRAY;
-    for (const struct td_json *child = node->first; child; child = child->next) {
+    for (const struct td_json *child = td_json_first_child(node); child; child = child->next) {
         if (has_null_in_array(child, is_array)) {
             return true;
         }

@@ -247,7 +247,8 @@ static struct td_json *environment(struct td_arena *arena, size_t count, size_t 
         td_json_append(list, element);
     }
     struct td_json *pod = json(arena, "{'spec':{'containers':[{'name':'a'}]}}");
-    td_json_set(arena, td_json_get_path(pod, "spec.containers")->first, TD_STR("env"), list);
+    td_json_set(arena, td_json_first_child(td_json_get_path(pod, "spec.containers")), TD_STR("env"),
+                list);
     return pod;
 }
 

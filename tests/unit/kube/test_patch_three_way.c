@@ -218,7 +218,8 @@ static bool holds(const struct td_json *got, const struct td_json *wanted)
         return false;
     }
     if (wanted->type == TD_JSON_TYPE_OBJECT) {
-        for (const struct td_json *member = wanted->first; member; member = member->next) {
+        for (const struct td_json *member = td_json_first_child(wanted); member;
+             member = member->next) {
             if (!holds(td_json_get(got, member->key), member)) {
                 return false;
             }
@@ -228,8 +229,8 @@ static bool holds(const struct td_json *got, const struct td_json *wanted)
     if (wanted->type != TD_JSON_TYPE_ARRAY) {
         return td_json_equal(got, wanted);
     }
-    for (const struct td_json *item = wanted->first; item; item = item->next) {
-        const struct td_json *other = got->first;
+    for (const struct td_json *item = td_json_first_child(wanted); item; item = item->next) {
+        const struct td_json *other = td_json_first_child(got);
         td_str name = td_json_get_str(item, TD_STR("name"), TD_STR_EMPTY);
         while (other && !td_str_equal(td_json_get_str(other, TD_STR("name"), TD_STR_EMPTY), name)) {
             other = other->next;

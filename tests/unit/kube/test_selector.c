@@ -668,7 +668,7 @@ static void test_selector_messages_as_upstream(void **state)
         assert_int_equal(td_file_read(files[i].path, &arena, TEXT_BYTES, &text, NULL), TD_OK);
         assert_int_equal(td_json_parse(&arena, text, NULL, &file, NULL), TD_OK);
         size_t refused = 0;
-        const struct td_json *each = td_json_get(file, TD_STR("cases"))->first;
+        const struct td_json *each = td_json_first_child(td_json_get(file, TD_STR("cases")));
         for (; each; each = each->next) {
             refused += check_case(&arena, each, files[i].read);
         }

@@ -238,8 +238,8 @@ static void test_api_lists_what_is_selected(void **state)
         assert_int_equal(bed_call(bed, "GET", target, NULL, &answer), 200);
         const struct td_json *tree = bed_tree(bed, &answer);
         char names[256] = "";
-        for (const struct td_json *item = td_json_get(tree, TD_STR("items"))->first; item;
-             item = item->next) {
+        for (const struct td_json *item = td_json_first_child(td_json_get(tree, TD_STR("items")));
+             item; item = item->next) {
             td_str name = td_json_get_path(item, "metadata.name")->text;
             size_t used = strlen(names);
             (void)snprintf(names + used, sizeof(names) - used, "%.*s ", TD_STR_ARG(name));
@@ -395,10 +395,11 @@ static void test_api_tables_have_rows(void **state)
         assert_string_equal(bed_text(bed, &answer, "kind"), "Table");
         assert_string_equal(bed_text(bed, &answer, "metadata.remainingItemCount"), "3");
         const struct td_json *columns = td_json_get(table, TD_STR("columnDefinitions"));
-        const struct td_json *first = td_json_get(table, TD_STR("rows"))->first;
+        const struct td_json *first = td_json_first_child(td_json_get(table, TD_STR("rows")));
         assert_int_equal(td_json_get(table, TD_STR("rows"))->count, 2);
         assert_int_equal(td_json_get(first, TD_STR("cells"))->count, columns->count);
-        assert_true(td_str_equal(td_json_get(first, TD_STR("cells"))->first->text, TD_STR("c1")));
+        assert_true(td_str_equal(td_json_first_child(td_json_get(first, TD_STR("cells")))->text,
+                                 TD_STR("c1")));
         const struct td_json *object = td_json_get(first, TD_STR("object"));
         if (rows[i].kind) {
             assert_true(td_str_equal(td_json_get_str(object, TD_STR("kind"), TD_STR_EMPTY),

@@ -48,7 +48,7 @@ static const char *summary(struct bed *bed, const struct bed_answer *answer)
                          TD_OK);
         const struct td_json *object = td_json_get(event, TD_STR("object"));
         const struct td_json *rows = td_json_get(object, TD_STR("rows"));
-        object = rows ? td_json_get(rows->first, TD_STR("object")) : object;
+        object = rows ? td_json_get(td_json_first_child(rows), TD_STR("object")) : object;
         const struct td_json *metadata = td_json_get(object, TD_STR("metadata"));
         td_str type = td_json_get_str(event, TD_STR("type"), TD_STR("?"));
         td_str name = td_json_get_str(metadata, TD_STR("name"), TD_STR("-"));
@@ -390,7 +390,7 @@ static const char *listed(struct bed *bed, const char *query)
     td_auto_buf text;
     td_buf_init(&text, 4096);
     const struct td_json *items = td_json_get(bed_tree(bed, &answer), TD_STR("items"));
-    for (const struct td_json *item = items->first; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(items); item; item = item->next) {
         const struct td_json *metadata = td_json_get(item, TD_STR("metadata"));
         (void)td_buf_append_format(
             &text, "%.*s %.*s, ",

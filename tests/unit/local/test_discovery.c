@@ -53,7 +53,7 @@ static void test_lists_are_upstreams(void **state)
     struct bed *bed = *state;
     const struct td_json *lists = read_json(bed, "lists.json");
     assert_true(lists->count > 15);
-    for (const struct td_json *list = lists->first; list; list = list->next) {
+    for (const struct td_json *list = td_json_first_child(lists); list; list = list->next) {
         bool is_core = td_str_find(list->key, '/', 0) == list->key.len;
         td_str target = td_arena_format(&bed->arena, "%s/%.*s", is_core ? "/api" : "/apis",
                                         TD_STR_ARG(list->key));
@@ -64,7 +64,7 @@ static void test_lists_are_upstreams(void **state)
 
 static const struct td_json *find_text(const struct td_json *list, td_str key, td_str text)
 {
-    for (const struct td_json *item = list ? list->first : NULL; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(list); item; item = item->next) {
         if (td_str_equal(td_json_get_str(item, key, TD_STR_EMPTY), text)) {
             return item;
         }
@@ -74,7 +74,7 @@ static const struct td_json *find_text(const struct td_json *list, td_str key, t
 
 static const struct td_json *find_group(const struct td_json *items, td_str group)
 {
-    for (const struct td_json *item = items->first; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(items); item; item = item->next) {
         const struct td_json *metadata = td_json_get(item, TD_STR("metadata"));
         if (td_str_equal(td_json_get_str(metadata, TD_STR("name"), TD_STR_EMPTY), group)) {
             return item;
@@ -93,7 +93,7 @@ static void test_aggregated_is_upstreams(void **state)
     const struct td_json *core = td_json_get(ask(bed, "/api", accept), TD_STR("items"));
     const struct td_json *others = td_json_get(ask(bed, "/apis", accept), TD_STR("items"));
     assert_true(entries->count > 40);
-    for (const struct td_json *entry = entries->first; entry; entry = entry->next) {
+    for (const struct td_json *entry = td_json_first_child(entries); entry; entry = entry->next) {
         size_t first = td_str_find(entry->key, '/', 0);
         size_t second = td_str_find(entry->key, '/', first + 1);
         td_str group = td_str_slice(entry->key, 0, first);

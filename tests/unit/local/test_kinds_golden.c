@@ -68,8 +68,8 @@ static void print_difference(struct td_arena *arena, td_str path, const struct t
         return;
     }
     if (are_lists) {
-        const struct td_json *b = theirs->first;
-        for (const struct td_json *a = ours->first; a; a = a->next, b = b->next) {
+        const struct td_json *b = td_json_first_child(theirs);
+        for (const struct td_json *a = td_json_first_child(ours); a; a = a->next, b = b->next) {
             print_difference(arena, td_arena_format(arena, "%.*s[]", TD_STR_ARG(path)), a, b);
         }
         return;
@@ -79,11 +79,11 @@ static void print_difference(struct td_arena *arena, td_str path, const struct t
                     TD_STR_ARG(scalar_text(arena, ours)), TD_STR_ARG(scalar_text(arena, theirs)));
         return;
     }
-    for (const struct td_json *a = ours->first; a; a = a->next) {
+    for (const struct td_json *a = td_json_first_child(ours); a; a = a->next) {
         td_str below = td_arena_format(arena, "%.*s.%.*s", TD_STR_ARG(path), TD_STR_ARG(a->key));
         print_difference(arena, below, a, td_json_get(theirs, a->key));
     }
-    for (const struct td_json *b = theirs->first; b; b = b->next) {
+    for (const struct td_json *b = td_json_first_child(theirs); b; b = b->next) {
         td_str below = td_arena_format(arena, "%.*s.%.*s", TD_STR_ARG(path), TD_STR_ARG(b->key));
         if (!td_json_get(ours, b->key)) {
             print_difference(arena, below, NULL, b);
@@ -127,7 +127,7 @@ static void mask_choices(struct td_arena *arena, struct td_json *object)
         td_json_set_str(arena, spec, TD_STR("clusterIP"), TD_STR("chosen"));
         td_json_replace_at(addresses, 0, td_json_new_string(arena, TD_STR("chosen")));
         struct td_json *ports = td_json_get(spec, TD_STR("ports"));
-        for (struct td_json *port = ports ? ports->first : NULL; port; port = port->next) {
+        for (struct td_json *port = td_json_first_child(ports); port; port = port->next) {
             if (td_json_get(port, TD_STR("nodePort"))) {
                 td_json_set_int64(arena, port, TD_STR("nodePort"), 1);
             }
@@ -142,7 +142,7 @@ static void test_kinds_complete_objects_as_the_server_does(void **state)
     struct golden golden;
     golden_open(&golden, TEST_DATA_DIR "/kinds/create.json");
     int failures = 0;
-    for (struct td_json *row = golden.cases->first; row; row = row->next) {
+    for (struct td_json *row = td_json_first_child(golden.cases); row; row = row->next) {
         struct td_json *answer = td_json_get(row, TD_STR("answer"));
         td_str uid = text_of(td_json_get(answer, TD_STR("metadata")), "uid");
         struct td_kind_write write =
@@ -228,9 +228,10 @@ static bool has_cause(const struct td_json *causes, const struct td_field_error 
                       td_str message)
 {
     td_str reason = td_str_from(cause_reason(error->type));
-    for (const struct td_json *cause = causes->first; cause; cause = cause->next) {
-        const struct td_json *known = cause->first->next;
-        if (td_str_equal(cause->first->text, error->field) && td_str_equal(known->text, reason) &&
+    for (const struct td_json *cause = td_json_first_child(causes); cause; cause = cause->next) {
+        const struct td_json *known = td_json_first_child(cause)->next;
+        if (td_str_equal(td_json_first_child(cause)->text, error->field) &&
+            td_str_equal(known->text, reason) &&
             td_str_starts_with(known->next->text, message)) { /* a difference may follow */
             return true;
         }
@@ -263,12 +264,12 @@ static int compare_causes(td_str name, const struct td_json *causes,
                         TD_STR_ARG(message));
         }
     }
-    for (const struct td_json *cause = causes->first; cause; cause = cause->next) {
-        const struct td_json *reason = cause->first->next;
-        if (!has_error(errors, cause->first->text, reason->text)) {
+    for (const struct td_json *cause = td_json_first_child(causes); cause; cause = cause->next) {
+        const struct td_json *reason = td_json_first_child(cause)->next;
+        if (!has_error(errors, td_json_first_child(cause)->text, reason->text)) {
             failures++;
             print_error("%.*s: only the server: %.*s %.*s: %.*s\n", TD_STR_ARG(name),
-                        TD_STR_ARG(cause->first->text), TD_STR_ARG(reason->text),
+                        TD_STR_ARG(td_json_first_child(cause)->text), TD_STR_ARG(reason->text),
                         TD_STR_ARG(reason->next->text));
         }
     }
@@ -282,7 +283,7 @@ static void test_kinds_refuse_what_the_server_refuses(void **state)
     struct golden golden;
     golden_open(&golden, TEST_DATA_DIR "/kinds/refuse.json");
     int failures = 0;
-    for (struct td_json *row = golden.cases->first; row; row = row->next) {
+    for (struct td_json *row = td_json_first_child(golden.cases); row; row = row->next) {
         struct td_kind_write write = golden_create(&golden, td_json_get(row, TD_STR("manifest")),
                                                    TD_STR("11111111-1111-4111-8111"));
         td_kind_prepare(&write);
@@ -343,7 +344,7 @@ static void test_kinds_update_as_the_server_does(void **state)
     struct golden golden;
     golden_open(&golden, TEST_DATA_DIR "/kinds/update.json");
     int failures = 0;
-    for (struct td_json *row = golden.cases->first; row; row = row->next) {
+    for (struct td_json *row = td_json_first_child(golden.cases); row; row = row->next) {
         failures += run_update(&golden, row);
     }
     golden_close(&golden);

@@ -253,7 +253,7 @@ static void resize_past_admission(struct nodes_bed *n, const char *name, const c
     const struct td_resource *pods = edit_bed_resource(&n->bed, "v1", "Pod");
     assert_int_equal(
         td_edit_get(n->bed.api, pods, TD_STR("n"), td_str_from(name), arena, &pod, NULL), TD_OK);
-    struct td_json *container = td_json_get_path(pod, "spec.containers")->first;
+    struct td_json *container = td_json_first_child(td_json_get_path(pod, "spec.containers"));
     struct td_json *resources = td_json_ensure_object(arena, container, TD_STR("resources"));
     td_json_set_str(arena, td_json_ensure_object(arena, resources, TD_STR("requests")),
                     TD_STR("cpu"), td_str_from(cpu));

@@ -234,7 +234,7 @@ static void test_metrics_of_a_scenario(void **state)
         assert_int_equal(bed_call(m->bed, "GET", rows[i].target, NULL, &answer), 200);
         const struct td_json *items = td_json_get_path(bed_tree(m->bed, &answer), "items");
         assert_int_equal(items->count, 1);
-        td_str value = td_json_get_str(items->first, TD_STR("value"), TD_STR_EMPTY);
+        td_str value = td_json_get_str(td_json_first_child(items), TD_STR("value"), TD_STR_EMPTY);
         if (!td_str_equal(value, td_str_from(rows[i].value))) {
             fail_msg("%s: %.*s", rows[i].target, TD_STR_ARG(value));
         }
@@ -340,7 +340,8 @@ static void test_custom_metrics(void **state)
     bed_auto_answer answer;
     bed_answer_init(&answer);
     (void)bed_call(bed, "GET", CUSTOM "/namespaces/default/pods/b/rps", NULL, &answer);
-    const struct td_json *value = td_json_get_path(bed_tree(bed, &answer), "items")->first;
+    const struct td_json *value =
+        td_json_first_child(td_json_get_path(bed_tree(bed, &answer), "items"));
     assert_true(td_str_equal(td_json_get_path(value, "describedObject.name")->text, TD_STR("b")));
     assert_true(td_str_equal(td_json_get_path(value, "metric.name")->text, TD_STR("rps")));
     assert_true(td_str_equal(td_json_get_path(value, "value")->text, TD_STR("1500m")));
@@ -373,7 +374,8 @@ static void test_external_metrics(void **state)
     bed_answer_init(&answer);
     (void)bed_call(bed, "GET", EXTERNAL "/namespaces/default/depth?labelSelector=queue%3Din", NULL,
                    &answer);
-    const struct td_json *value = td_json_get_path(bed_tree(bed, &answer), "items")->first;
+    const struct td_json *value =
+        td_json_first_child(td_json_get_path(bed_tree(bed, &answer), "items"));
     assert_true(td_str_equal(td_json_get_path(value, "value")->text, TD_STR("12")));
     assert_int_equal(td_json_get_path(value, "metricLabels")->count, 1);
 }

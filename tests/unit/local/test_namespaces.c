@@ -138,7 +138,7 @@ static const char *condition(struct fixture *f, const char *type, const char *me
 {
     const struct td_json *list =
         td_json_get_path(bed_tree(&f->bed, &f->answer), "status.conditions");
-    for (const struct td_json *c = list ? list->first : NULL; c; c = c->next) {
+    for (const struct td_json *c = td_json_first_child(list); c; c = c->next) {
         if (td_str_equal(td_json_get_str(c, TD_STR("type"), TD_STR_EMPTY), td_str_from(type))) {
             td_str text = td_json_get_str(c, td_str_from(member), TD_STR_EMPTY);
             return td_arena_copy_str(&f->bed.arena, text).ptr;

@@ -45,7 +45,7 @@ static const char *taints(struct nodes_bed *n, const char *node)
     const struct td_json *list =
         td_json_get_path(edit_bed_get(&n->bed, "v1", "Node", "", node), "spec.taints");
     td_str text = TD_STR_EMPTY;
-    for (const struct td_json *t = list ? list->first : NULL; t; t = t->next) {
+    for (const struct td_json *t = td_json_first_child(list); t; t = t->next) {
         const char *key = edit_bed_text(&n->bed, t, "key");
         const char *slash = strchr(key, '/');
         text =

@@ -72,7 +72,7 @@ static const char *taint(struct nodes_bed *n)
 {
     const struct td_json *list =
         td_json_get_path(edit_bed_get(&n->bed, "v1", "Node", "", "node-1"), "spec.taints");
-    return list ? edit_bed_text(&n->bed, list->first, "key") : "";
+    return list ? edit_bed_text(&n->bed, td_json_first_child(list), "key") : "";
 }
 
 /* Exactly 100Mi available are enough, a byte less is pressure: told in condition, taint and events,

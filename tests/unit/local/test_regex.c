@@ -32,7 +32,7 @@ static void check_texts(struct td_regex *regex, const struct td_json *row, const
 {
     const struct td_json *list = td_json_get(row, td_str_from(key));
     td_str pattern = td_json_get_str(row, TD_STR("p"), TD_STR_EMPTY);
-    for (const struct td_json *text = list ? list->first : NULL; text; text = text->next) {
+    for (const struct td_json *text = td_json_first_child(list); text; text = text->next) {
         if (matches(regex, text->text) != is_match) {
             fail_msg("'%.*s' %s '%.*s'", TD_STR_ARG(pattern),
                      is_match ? "does not match" : "matches", TD_STR_ARG(text->text));
@@ -55,7 +55,7 @@ static void test_answers_are_those_of_go(void **state)
         td_json_parse(&arena, text, NULL, &cases, &err) < 0) {
         fail_msg("%s", err.message);
     }
-    for (const struct td_json *row = cases->first; row; row = row->next) {
+    for (const struct td_json *row = td_json_first_child(cases); row; row = row->next) {
         td_str pattern = td_json_get_str(row, TD_STR("p"), TD_STR_EMPTY);
         struct td_regex *regex = NULL;
         int code = td_regex_compile(&arena, pattern, &regex, &err);

@@ -69,7 +69,7 @@ static bool check_case(struct td_arena *arena, const struct td_json *row)
     for (size_t i = 0; i < errors.count; i++) {
         got[i] = error_line(arena, &errors.items[i]);
     }
-    for (const struct td_json *line = theirs->first; line; line = line->next) {
+    for (const struct td_json *line = td_json_first_child(theirs); line; line = line->next) {
         wanted[count++] = line->text;
     }
     bool is_same = true;
@@ -106,7 +106,7 @@ static void test_objects_are_shaped_and_refused_as_upstream_does(void **state)
         td_json_parse(&arena, text, NULL, &cases, &err) < 0) {
         fail_msg("%s", err.message);
     }
-    for (const struct td_json *row = cases->first; row; row = row->next) {
+    for (const struct td_json *row = td_json_first_child(cases); row; row = row->next) {
         wrong += !check_case(&arena, row);
     }
     assert_true(cases->count > 600);

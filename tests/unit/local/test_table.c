@@ -78,18 +78,18 @@ static void check_case(struct td_arena *arena, const struct td_resources *resour
     assert_int_equal(td_time_parse(td_json_get_str(table, TD_STR("now"), TD_STR_EMPTY), &now, NULL),
                      TD_OK);
     struct td_json *columns = td_table_columns(arena, at);
-    for (struct td_json *column = columns->first; column; column = column->next) {
+    for (struct td_json *column = td_json_first_child(columns); column; column = column->next) {
         (void)td_json_remove(column, TD_STR("description"));
     }
     expect_same(arena, plural, columns, td_json_get(table, TD_STR("columns")));
-    const struct td_json *row = td_json_get(table, TD_STR("rows"))->first;
+    const struct td_json *row = td_json_first_child(td_json_get(table, TD_STR("rows")));
     for (; row; row = row->next) {
         const struct td_json *object = td_json_get(row, TD_STR("object"));
         expect_same(arena, plural, td_table_cells(arena, at, object, now),
                     td_json_get(row, TD_STR("cells")));
         struct td_json *conditions = td_table_conditions(arena, at, object);
         if (conditions) {
-            (void)td_json_remove(conditions->first, TD_STR("message"));
+            (void)td_json_remove(td_json_first_child(conditions), TD_STR("message"));
         }
         expect_same(arena, plural, conditions, td_json_get(row, TD_STR("conditions")));
     }
@@ -111,7 +111,7 @@ static void test_cells_are_those_of_the_server(void **state)
     }
     struct td_resources *resources = td_resources_new();
     assert_true(cases->count > 40);
-    for (const struct td_json *table = cases->first; table; table = table->next) {
+    for (const struct td_json *table = td_json_first_child(cases); table; table = table->next) {
         check_case(&arena, resources, table);
     }
     td_resources_free(resources);

@@ -325,7 +325,7 @@ static void test_plugins_run_again(void **state)
                      201);
     const struct td_json *list = td_json_get_path(bed_tree(&hooks.bed, &answer), "spec.containers");
     assert_int_equal(list->count, 2);
-    const struct td_json *side = list->first->next;
+    const struct td_json *side = td_json_first_child(list)->next;
     expect_text(td_json_get_str(side, TD_STR("name"), TD_STR_EMPTY), "side");
     expect_text(td_json_get_path(side, "resources.limits.cpu")->text, "1");
     assert_int_equal(hooks.asked_count, 1); /* its policy is Never */

@@ -25,12 +25,15 @@ static const char *pods(struct bed *bed)
     while ((pod = workload_next_pod(bed, after))) {
         after = workload_name(pod);
         const struct td_json *containers = td_json_get_path(pod, "spec.containers");
-        td_str image = td_json_get_str(containers->first, TD_STR("image"), TD_STR_EMPTY);
+        td_str image =
+            td_json_get_str(td_json_first_child(containers), TD_STR("image"), TD_STR_EMPTY);
         const struct td_json *terms = td_json_get_path(
             pod, "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution."
                  "nodeSelectorTerms");
-        const struct td_json *fields = td_json_get(terms->first, TD_STR("matchFields"));
-        td_str node = td_json_get(fields->first, TD_STR("values"))->first->text;
+        const struct td_json *fields =
+            td_json_get(td_json_first_child(terms), TD_STR("matchFields"));
+        td_str node =
+            td_json_first_child(td_json_get(td_json_first_child(fields), TD_STR("values")))->text;
         const char *mark = td_json_get_path(pod, "metadata.deletionTimestamp") ? "x"
                            : workload_is_ready(pod)                            ? "+"
                                                                                : "-";
@@ -57,9 +60,11 @@ static void place(struct bed *bed)
         const struct td_json *terms = td_json_get_path(
             pod, "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution."
                  "nodeSelectorTerms");
-        const struct td_json *fields = td_json_get(terms->first, TD_STR("matchFields"));
-        td_json_set_str(&bed->arena, spec, TD_STR("nodeName"),
-                        td_json_get(fields->first, TD_STR("values"))->first->text);
+        const struct td_json *fields =
+            td_json_get(td_json_first_child(terms), TD_STR("matchFields"));
+        td_json_set_str(
+            &bed->arena, spec, TD_STR("nodeName"),
+            td_json_first_child(td_json_get(td_json_first_child(fields), TD_STR("values")))->text);
         assert_int_equal(td_edit_put(bed->api, workload_pods(bed), &bed->arena, pod, NULL), TD_OK);
     }
     workload_node(bed, 99);

@@ -215,7 +215,7 @@ static void test_deployment_tells_what_it_does(void **state)
     workload_do(bed, "POST", DEPLOYMENTS, NULL, DEPLOYMENT("2", "", "a"), 201);
     const struct td_json *pod = workload_next_pod(bed, TD_STR_EMPTY);
     const struct td_json *owners = td_json_get_path(pod, "metadata.ownerReferences");
-    td_str set = td_json_get_str(owners->first, TD_STR("name"), TD_STR_EMPTY);
+    td_str set = td_json_get_str(td_json_first_child(owners), TD_STR("name"), TD_STR_EMPTY);
     td_str text =
         td_arena_format(&bed->arena, "Scaled up replica set %.*s from 0 to 2", TD_STR_ARG(set));
     assert_string_equal(workload_events(bed, "web", "ScalingReplicaSet"), text.ptr);

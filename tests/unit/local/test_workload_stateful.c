@@ -26,7 +26,8 @@ static const char *pods(struct bed *bed)
     while ((pod = workload_next_pod(bed, after))) {
         after = workload_name(pod);
         const struct td_json *containers = td_json_get_path(pod, "spec.containers");
-        td_str image = td_json_get_str(containers->first, TD_STR("image"), TD_STR_EMPTY);
+        td_str image =
+            td_json_get_str(td_json_first_child(containers), TD_STR("image"), TD_STR_EMPTY);
         const char *mark = td_json_get_path(pod, "metadata.deletionTimestamp") ? "x"
                            : workload_is_ready(pod)                            ? "+"
                                                                                : "-";

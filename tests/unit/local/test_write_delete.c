@@ -251,7 +251,7 @@ static void test_edit_counts_repeated_events(void **state)
     assert_int_equal(bed_call(bed, "GET", "/api/v1/namespaces/default/events", NULL, &answer), 200);
     int64_t total = 0;
     const struct td_json *items = td_json_get(bed_tree(bed, &answer), TD_STR("items"));
-    for (const struct td_json *item = items->first; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_child(items); item; item = item->next) {
         total += td_json_get_int64(item, TD_STR("count"), 0);
     }
     assert_int_equal(items->count, 2);
