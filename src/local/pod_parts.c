@@ -53,6 +53,7 @@ static bool pod_decode(struct td_api_call *call, const char *version, const char
         .api_version = td_str_from(version),
         .kind = td_str_from(kind),
         .type = td_schema_find(td_str_from(version), td_str_from(kind)),
+        .is_checked = true,
     };
     if (!td_body_decode(call, &want, ret)) {
         return false;

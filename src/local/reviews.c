@@ -379,8 +379,10 @@ void td_reviews_create(struct td_api_call *call)
     td_str version = is_token ? TD_STR("authentication.k8s.io/v1")
                               : resource->versions[call->at.version].api_version;
     td_str kind = is_token ? TD_STR("TokenRequest") : resource->kind;
-    const struct td_body_want want = {
-        .api_version = version, .kind = kind, .type = td_schema_find(version, kind)};
+    const struct td_body_want want = {.api_version = version,
+                                      .kind = kind,
+                                      .type = td_schema_find(version, kind),
+                                      .is_checked = true};
     struct td_json *review;
     if (!td_body_decode(call, &want, &review)) {
         return;

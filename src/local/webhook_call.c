@@ -8,13 +8,16 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/base64.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/loop.h"
 #include "base/map.h"
+#include "kube/check.h"
 #include "kube/kubeconfig.h"
 #include "kube/paths.h"
+#include "kube/schema.h"
 #include "kube/transport.h"
 #include "kube/transport_http.h"
 #include "local/admission_private.h"
@@ -482,10 +485,8 @@ static bool answer_read_patch(struct td_webhook_call *call, const struct td_json
         answer_fail(answer, TD_STR("unsupported patch type: only JSONPatch is known"));
         return false;
     }
-    if (!td_base64_read(call->arena, text, TD_BASE64_STANDARD, &bytes)) {
-        answer_is_invalid(call, answer, "response.patch is not base64");
-        return false;
-    }
+    bool is_base64 = td_base64_read(call->arena, text, TD_BASE64_STANDARD, &bytes);
+    td_assert(is_base64); /* it was decoded as an AdmissionReview */
     if (td_json_parse(call->arena, bytes, NULL, &answer->patch, &err) != TD_OK ||
         !td_json_is(answer->patch, TD_JSON_TYPE_ARRAY)) {
         answer_fail(answer, td_arena_format(call->arena,
@@ -528,6 +529,20 @@ static const struct td_json *answer_response(struct td_webhook_call *call,
     return response;
 }
 
+/* Both versions of reviews have the same shape. */
+static int answer_decode(struct td_webhook_call *call, td_str text, struct td_json **ret,
+                         struct td_error *err)
+{
+    const struct td_schema_type *type =
+        td_schema_find(TD_STR("admission.k8s.io/v1"), TD_STR("AdmissionReview"));
+    int code = td_json_parse(call->arena, text, NULL, ret, err);
+    if (code != TD_OK) {
+        return code;
+    }
+    return td_json_is(*ret, TD_JSON_TYPE_OBJECT) ? td_check_types(type, *ret, NULL, err)
+                                                 : td_error_set(err, TD_INVALID, "it is no object");
+}
+
 static void answer_read(struct td_webhook_call *call, struct td_webhook_answer *answer)
 {
     td_str text = td_arena_copy_str(call->arena, td_buf_str(&call->body));
@@ -543,7 +558,7 @@ static void answer_read(struct td_webhook_call *call, struct td_webhook_answer *
     if (call->body.is_full) {
         (void)td_error_set(&err, TD_LIMIT, "larger than %zu bytes", TD_WEBHOOK_ANSWER_BYTES_MAX);
     } else {
-        (void)td_json_parse(call->arena, text, NULL, &review, &err); /* seen below */
+        (void)answer_decode(call, text, &review, &err); /* seen below */
     }
     if (err.code != TD_OK) {
         answer_fail(answer, td_arena_format(call->arena,

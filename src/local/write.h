@@ -145,6 +145,8 @@ struct td_body_want {
     td_str kind;
     const struct td_schema_type *type;
     bool needs_kind; /* custom resources: apiVersion and kind must be there */
+    bool is_checked; /* every field must have its type; a stored object's are checked once it is
+                        merged with what is there */
 };
 /* The body as a tree of that kind, strictness reported; false when the call was answered. */
 bool td_body_decode(struct td_api_call *call, const struct td_body_want *want,

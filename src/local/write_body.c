@@ -260,12 +260,25 @@ static void body_add_repeated(struct td_json_problems *problems,
     }
 }
 
+static bool body_refuse(struct td_api_call *call, const struct td_body_want *want, td_str why)
+{
+    td_str version = td_group_version_parse(want->api_version).version;
+    td_call_fail(
+        call, 400, "BadRequest", "%.*s in version \"%.*s\" cannot be handled as a %.*s: %.*s",
+        TD_STR_ARG(want->kind), TD_STR_ARG(version), TD_STR_ARG(want->kind), TD_STR_ARG(why));
+    return false;
+}
+
 bool td_body_decode(struct td_api_call *call, const struct td_body_want *want, struct td_json **ret)
 {
     struct td_json_problems repeated = {.arena = &call->arena};
     struct td_json *tree = NULL;
     if (!body_read(call, want, &repeated, &tree) || !body_check_kind(call, want, tree)) {
         return false;
+    }
+    struct td_error err = TD_ERROR_INIT;
+    if (want->is_checked && want->type && td_check_types(want->type, tree, NULL, &err) < 0) {
+        return body_refuse(call, want, td_str_from(err.message));
     }
     bool is_ignored = td_str_equal(call->query.field_validation, TD_STR("Ignore"));
     struct td_json_problems problems = {.arena = &call->arena};
@@ -275,12 +288,7 @@ bool td_body_decode(struct td_api_call *call, const struct td_body_want *want, s
     body_add_repeated(&problems, &repeated);
     td_str refusal = td_body_report(call, &problems);
     if (refusal.len > 0) {
-        td_str version = td_group_version_parse(want->api_version).version;
-        td_call_fail(call, 400, "BadRequest",
-                     "%.*s in version \"%.*s\" cannot be handled as a %.*s: %.*s",
-                     TD_STR_ARG(want->kind), TD_STR_ARG(version), TD_STR_ARG(want->kind),
-                     TD_STR_ARG(refusal));
-        return false;
+        return body_refuse(call, want, refusal);
     }
     *ret = tree;
     return true;

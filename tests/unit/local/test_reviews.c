@@ -130,6 +130,53 @@ static void test_reviews(void **state)
     }
 }
 
+/* A list that is something else cannot be decoded, as by the real server; nothing walks it. */
+static void test_reviews_refuse_other_shapes(void **state)
+{
+    static const char *const shapes[] = {
+        "\"system:masters\"",     "123456789012345678", "true",
+        "{\"a\":\"b\",\"c\":{}}", "[{\"a\":[1]}]",      "[[\"x\"]]"};
+    static const struct {
+        const char *target;
+        const char *body; /* with the shape */
+        const char *message;
+    } rows[] = {
+        {AUTHN "/tokenreviews", "{\"spec\":{\"token\":\"x\",\"audiences\":%s}}",
+         "TokenReview in version \"v1\" cannot be handled as a TokenReview: spec.audiences"},
+        {AUTHZ "/subjectaccessreviews",
+         "{\"spec\":{\"groups\":%s,\"resourceAttributes\":{\"verb\":\"eat\"}}}",
+         "SubjectAccessReview in version \"v1\" cannot be handled as a SubjectAccessReview: "
+         "spec.groups"},
+        {AUTHZ "/namespaces/ns/localsubjectaccessreviews",
+         "{\"spec\":{\"groups\":%s,\"resourceAttributes\":{\"namespace\":\"ns\"}}}",
+         "LocalSubjectAccessReview in version \"v1\" cannot be handled as a "
+         "LocalSubjectAccessReview: spec.groups"},
+        {TOKEN, "{\"spec\":{\"audiences\":%s}}",
+         "TokenRequest in version \"v1\" cannot be handled as a TokenRequest: spec.audiences"},
+    };
+    struct auth_bed *auth = *state;
+    bed_auto_answer answer;
+    bed_answer_init(&answer);
+    for (size_t i = 0; i < COUNT(rows) * COUNT(shapes); i++) {
+        const char *shape = shapes[i % COUNT(shapes)];
+        size_t row = i / COUNT(shapes);
+        td_auto_buf body;
+        td_buf_init(&body, BED_BODY_BYTES_MAX);
+        td_str whole = td_str_from(rows[row].body);
+        size_t hole = td_str_find(whole, '%', 0);
+        td_buf_append(&body, td_str_slice(whole, 0, hole));
+        td_buf_append(&body, td_str_from(shape));
+        td_buf_append(&body, td_str_slice(whole, hole + 2, whole.len));
+        const struct bed_request request = {
+            .method = "POST", .target = rows[row].target, .body = td_buf_str(&body)};
+        int status = auth_call(auth, "admin", "system:masters", &request, &answer);
+        const char *message = text_at(auth, &answer, "message");
+        if (status != 400 || strncmp(message, rows[row].message, strlen(rows[row].message)) != 0) {
+            fail_msg("%s %s: %d %s", rows[row].target, body.ptr, status, message);
+        }
+    }
+}
+
 /* A token on request is one of the account's, for whom it is asked and as long as it is asked. */
 static void test_token_request(void **state)
 {
@@ -175,6 +222,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_reviews, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_reviews_refuse_other_shapes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_token_request, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -105,8 +105,6 @@ static void test_refusals(void **state)
          "admission webhook \"a.hooks.dev\" denied the request without explanation"},
         {"\"allowed\":false,\"status\":{\"code\":99999}", 400, "",
          "admission webhook \"a.hooks.dev\" denied the request without explanation"},
-        {"\"allowed\":\"yes\"", 400, "",
-         "admission webhook \"a.hooks.dev\" denied the request without explanation"},
     };
     static const char *const kinds[] = {"Mutating", "Validating"};
     for (size_t k = 0; k < COUNT(kinds); k++) {
@@ -136,12 +134,24 @@ struct bad_row {
     bool is_told_anyway; /* whatever the failurePolicy */
 };
 
+#define NO_REVIEW "failed to call webhook: the answer is no AdmissionReview: "
+
 static const struct bad_row bad_rows[] = {
     {"", NULL, NULL, 500, "failed to call webhook: the server answered with status 500", false},
     {"{", NULL, NULL, 0, NULL, false},
-    {"[]", NULL, NULL, 0, "received invalid webhook response: webhook response was absent", false},
-    {"{\"response\":1}", NULL, NULL, 0,
-     "received invalid webhook response: webhook response was absent", false},
+    {"{}", NULL, NULL, 0, "received invalid webhook response: webhook response was absent", false},
+    {"[]", NULL, NULL, 0, NO_REVIEW "it is no object", false},
+    {"{\"response\":1}", NULL, NULL, 0, NO_REVIEW "response: 1: must be an object", false},
+    {NULL, "\"allowed\":true,\"warnings\":\"mind the gap\"", NULL, 0,
+     NO_REVIEW "response.warnings: \"mind the gap\": must be a list", false},
+    {NULL, "\"allowed\":\"yes\"", NULL, 0,
+     NO_REVIEW "response.allowed: \"yes\": must be true or false", false},
+    {NULL, "\"allowed\":true,\"warnings\":7", NULL, 0,
+     NO_REVIEW "response.warnings: 7: must be a list", false},
+    {NULL, "\"allowed\":true,\"warnings\":{\"a\":\"b\"}", NULL, 0,
+     NO_REVIEW "response.warnings: {\"a\":\"b\"}: must be a list", false},
+    {NULL, "\"allowed\":true,\"warnings\":[{\"a\":\"b\"}]", NULL, 0,
+     NO_REVIEW "response.warnings[0]: {\"a\":\"b\"}: must be a string", false},
     {"{\"kind\":\"AdmissionReview\",\"apiVersion\":\"admission.k8s.io/v1\",\"response\":{\"uid\":"
      "\"x\",\"allowed\":true}}",
      NULL, NULL, 0, NULL, false},
@@ -156,7 +166,7 @@ static const struct bad_row bad_rows[] = {
     {NULL, "\"allowed\":true,\"patchType\":\"Merge\",\"patch\":\"e30=\"", NULL, 0,
      "unsupported patch type: only JSONPatch is known", false},
     {NULL, "\"allowed\":true,\"patchType\":\"JSONPatch\",\"patch\":\"?\"", NULL, 0,
-     "received invalid webhook response: response.patch is not base64", false},
+     NO_REVIEW "response.patch: \"?\": must be base64", false},
     {NULL, "\"allowed\":true", "{}", 0,
      "received undecodable patch in webhook response: it is no array", false},
     {NULL, "\"allowed\":true", "[{\"op\":\"remove\",\"path\":\"/nope\"}]", 0, NULL, true},
