@@ -172,6 +172,7 @@
 #define TD_SCALE_RESOURCES_MAX 16  /* resources of one kind whose scale is asked for */
 #define TD_CONTROLLERS_MAX ((size_t)1 << 20)  /* controllers known at one time */
 #define TD_VPAS_MAX ((size_t)1 << 17)         /* VPAs of one cluster */
+#define TD_HELD_REASONS_MAX (4 * TD_VPAS_MAX) /* why pods of a VPA are not updated, of all VPAs */
 #define TD_TARGET_VPAS_MAX 256                /* VPAs of one target; younger ones are left out */
 #define TD_UPDATER_PODS_MAX ((size_t)1 << 20) /* pods that the updater remembers something of */
 

@@ -197,6 +197,7 @@ static const char *explain_next_step(td_str type)
          "compare targetRef and spec.selector with kubectl get pods --show-labels"},
         {"ConfigUnsupported", "point targetRef at an existing topmost controller"},
         {"ConflictingSelector", "make the selectors disjoint; tandem validate checks files"},
+        {"EvictionBlocked", "see the reason: pods are left as they are until it is mended"},
         {"WebhookNotMutating", "look at the log of the admission controller"},
         {"MetricsStale", "kubectl top pods; look at the metrics server"},
         {"LowConfidence", "wait: a day of samples is enough"},

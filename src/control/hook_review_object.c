@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "control/hook_private.h"
 #include "control/sight.h"
+#include "decide/vertical/selected.h"
 #include "decide/vertical/siblings.h"
 
 /* What does not even decode: the message has the path. */
@@ -76,6 +77,27 @@ static void vpa_judge_siblings(struct hook_review *review, struct td_field_error
     }
 }
 
+/* A selector that no pod meets when it is made: said now, not when pods are left alone. */
+static void vpa_warn_of_selector(struct hook_review *review)
+{
+    const struct td_control *control = &review->hook->options.control;
+    struct td_vpa vpa;
+    if (!control->gates.heterogeneous_workloads ||
+        td_vpa_decode(review->arena, review->object, &vpa, NULL) != TD_OK || !vpa.has_target) {
+        return;
+    }
+    const struct td_workload_source *source = td_sight_source(control->sight);
+    const struct td_workload *target =
+        source->get_workload(source->context, vpa.target_kind, review->namespace, vpa.target_name);
+    if (target && target->template.is_set) {
+        td_str text = td_vpa_selector_warning(review->arena, &vpa, &target->template.labels);
+        if (text.len > 0) {
+            hook_review_warn(
+                review, td_arena_format(review->arena, "spec.selector: %.*s", TD_STR_ARG(text)));
+        }
+    }
+}
+
 void hook_review_vpa(struct hook_review *review)
 {
     struct td_field_errors errors = {.arena = review->arena};
@@ -95,6 +117,7 @@ void hook_review_vpa(struct hook_review *review)
     vpa_judge_siblings(review, &errors);
     review->warnings = warnings;
     review->patches = patches;
+    vpa_warn_of_selector(review);
     if (errors.count > 0) {
         hook_review_refuse_fields(review, &errors);
     }

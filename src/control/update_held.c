@@ -1,7 +1,7 @@
 /*
  * What the updater would like to do and does not, because the user of a VPA said so or because the
  * pod could not come back: told by one event on the VPA when it begins, and again only after it has
- * ended. Without it the reason can be had from `tandem explain` alone.
+ * ended. What an eviction cannot mend is a condition of the VPA too, for as long as it lasts.
  */
 #include "base/alloc.h"
 #include "base/error.h"
@@ -17,9 +17,24 @@ struct held_reason {
     size_t pod_count;
 };
 
+/* Rules for which an eviction could only do harm. */
+static const enum td_updater_rule held_blocking[] = {TD_RULE_NOT_SELECTED, TD_RULE_REPLACEMENT,
+                                                     TD_RULE_LIMIT_RANGE};
+#define HELD_BLOCKING_COUNT (sizeof(held_blocking) / sizeof(held_blocking[0]))
+
 static bool held_is_told(enum td_updater_rule rule)
 {
-    return rule == TD_RULE_REQUIREMENTS || rule == TD_RULE_LIMIT_RANGE;
+    bool is_blocking = false;
+    for (size_t i = 0; i < HELD_BLOCKING_COUNT; i++) {
+        is_blocking = is_blocking || rule == held_blocking[i];
+    }
+    return rule == TD_RULE_REQUIREMENTS || is_blocking;
+}
+
+static td_str held_key(struct td_arena *arena, enum td_updater_rule rule, const struct td_vpa *vpa)
+{
+    return td_arena_format(arena, "%.*s/%.*s", TD_STR_ARG(td_updater_rule_name(rule)),
+                           TD_STR_ARG(vpa->meta.name));
 }
 
 static void held_gather(struct td_update_loop *loop, struct td_map *reasons)
@@ -29,9 +44,7 @@ static void held_gather(struct td_update_loop *loop, struct td_map *reasons)
         if (!held_is_told(note->rule)) {
             continue;
         }
-        td_str key =
-            td_arena_format(&loop->arena, "%.*s/%.*s", TD_STR_ARG(td_updater_rule_name(note->rule)),
-                            TD_STR_ARG(note->vpa->meta.name));
+        td_str key = held_key(&loop->arena, note->rule, note->vpa);
         struct held_reason *reason = td_map_get(reasons, key);
         if (!reason) {
             reason = td_arena_new(&loop->arena, struct held_reason);
@@ -39,6 +52,9 @@ static void held_gather(struct td_update_loop *loop, struct td_map *reasons)
             (void)td_map_put(reasons, key, reason); /* as many as VPAs: it has room */
         }
         reason->pod_count++;
+        if (td_str_compare(note->pod->meta.name, reason->first->pod->meta.name) < 0) {
+            reason->first = note; /* the same in every pass */
+        }
     }
 }
 
@@ -52,6 +68,18 @@ static td_str held_message(struct td_arena *arena, const struct held_reason *rea
     if (note->rule == TD_RULE_REQUIREMENTS) {
         (void)td_buf_append(&text, TD_STR("evictionRequirements let changes through "));
         td_requirements_write(note->vpa, &text);
+    } else if (note->rule == TD_RULE_NOT_SELECTED) {
+        (void)td_buf_append(&text,
+                            TD_STR("the template of their owner lacks labels that selector "));
+        td_selector_write(&note->vpa->pod_selector, &text);
+        (void)td_buf_append(&text, TD_STR(" asks for, so the pods that would replace them would "
+                                          "not be of this VPA"));
+        (void)td_buf_append(&text, note->vpa->mode == TD_VPA_RECREATE
+                                       ? TD_STR("; updateMode InPlaceOrRecreate resizes in place")
+                                       : TD_STR_EMPTY);
+    } else if (note->rule == TD_RULE_REPLACEMENT) {
+        (void)td_buf_append_format(&text, "they could not come back: %.*s (pod %.*s)",
+                                   TD_STR_ARG(note->detail), TD_STR_ARG(note->pod->meta.name));
     } else {
         (void)td_buf_append_format(
             &text,
@@ -97,7 +125,7 @@ static void held_drop(struct td_map *held, const struct td_map *reasons)
 
 void update_held_init(struct update_part *part)
 {
-    td_map_init(&part->held, 2 * TD_VPAS_MAX);
+    td_map_init(&part->held, TD_HELD_REASONS_MAX);
 }
 
 void update_held_done(struct update_part *part)
@@ -106,19 +134,51 @@ void update_held_done(struct update_part *part)
     td_map_done(&part->held);
 }
 
+/* Was something of the VPA left undecided in this pass? Then a condition of the pass before may
+ * still hold. */
+static bool held_is_open(const struct td_update_loop *loop, const struct td_vpa *vpa)
+{
+    for (size_t i = 0; i < loop->pass.notes.count; i++) {
+        const struct td_updater_note *note = &loop->pass.notes.items[i];
+        if (note->vpa == vpa &&
+            (note->rule == TD_RULE_BUDGET || note->rule == TD_RULE_RESIZING ||
+             note->rule == TD_RULE_RATE_LIMIT || note->rule == TD_RULE_EVICTION_FAILED)) {
+            return true;
+        }
+    }
+    return loop->pass.job_at < loop->pass.job_count; /* the pass ended early */
+}
+
+static void held_set_conditions(struct td_update_loop *loop, const struct td_map *reasons)
+{
+    for (size_t i = 0; i < loop->pass.input.vpa_count; i++) {
+        const struct td_vpa *vpa = loop->pass.input.vpas[i];
+        const struct held_reason *reason = NULL;
+        for (size_t r = 0; !reason && r < HELD_BLOCKING_COUNT; r++) {
+            reason = td_map_get(reasons, held_key(&loop->arena, held_blocking[r], vpa));
+        }
+        if (reason) {
+            update_condition_set(loop, vpa, td_updater_rule_name(reason->first->rule),
+                                 held_message(&loop->arena, reason));
+        } else if (td_vpa_condition_holds(vpa->conditions, vpa->condition_count,
+                                          TD_STR("EvictionBlocked")) &&
+                   !held_is_open(loop, vpa)) {
+            update_condition_set(loop, vpa, TD_STR_EMPTY, TD_STR_EMPTY);
+        }
+    }
+}
+
 void update_held_tell(struct td_update_loop *loop, struct update_part *part)
 {
     struct td_map reasons;
-    if (!loop->options.control.events) {
-        return;
-    }
-    td_map_init(&reasons, 2 * TD_VPAS_MAX);
+    td_map_init(&reasons, TD_HELD_REASONS_MAX);
     held_gather(loop, &reasons);
+    held_set_conditions(loop, &reasons);
     held_drop(&part->held, &reasons);
     size_t position = 0;
     const struct td_map_entry *entry;
     while ((entry = td_map_next(&reasons, &position))) {
-        if (td_map_has(&part->held, entry->key)) {
+        if (td_map_has(&part->held, entry->key) || !loop->options.control.events) {
             continue;
         }
         held_tell(loop, entry->value);

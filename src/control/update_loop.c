@@ -40,7 +40,8 @@ static void update_next(struct td_update_loop *loop);
 
 static bool update_is_idle(const struct td_update_loop *loop)
 {
-    return loop->phase == UPDATE_IDLE && (!loop->unboost || update_unboost_is_idle(loop->unboost));
+    return loop->phase == UPDATE_IDLE && update_conditions_are_idle(loop->conditions) &&
+           (!loop->unboost || update_unboost_is_idle(loop->unboost));
 }
 
 void update_settle(struct td_update_loop *loop)
@@ -427,6 +428,7 @@ int td_update_loop_new(const struct td_update_options *options, struct td_update
     loop->timer = td_timer_new(options->control.loop, update_tick, loop);
     loop->pause = td_timer_new(options->control.loop, update_resume, loop);
     update_tallies_init(loop);
+    loop->conditions = update_conditions_new(loop);
     loop->unboost = options->control.gates.cpu_startup_boost ? update_unboost_new(loop) : NULL;
     *ret = loop;
     return TD_OK;
@@ -452,6 +454,7 @@ void td_update_loop_stop(struct td_update_loop *loop, void (*done)(void *context
     if (loop->unboost) {
         update_unboost_stop(loop->unboost);
     }
+    update_conditions_stop(loop->conditions);
     loop->stopped = done;
     loop->stopped_context = context;
     update_settle(loop);
@@ -463,6 +466,7 @@ void td_update_loop_free(struct td_update_loop *loop)
         return;
     }
     update_unboost_free(loop->unboost);
+    update_conditions_free(loop->conditions);
     if (loop->call) {
         td_client_cancel(loop->call);
     }

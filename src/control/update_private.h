@@ -18,6 +18,7 @@
 struct td_client_call;
 struct td_client_request;
 struct td_timer;
+struct update_conditions;
 struct update_unboost;
 
 /* A VPA of a part, in the arena of the roll. */
@@ -95,6 +96,7 @@ struct td_update_loop {
     int proof_count;         /* how often the proof that pods are mutated was waited for */
     td_duration proof_since; /* an older one does not count */
 
+    struct update_conditions *conditions;
     struct update_unboost *unboost; /* NULL: gate CPUStartupBoost is off */
     struct update_tallies tallies;
 };
@@ -131,6 +133,17 @@ void update_held_init(struct update_part *part);
 void update_held_done(struct update_part *part);
 /* At the end of the pass over a namespace. */
 void update_held_tell(struct td_update_loop *loop, struct update_part *part);
+
+/* ---- update_condition.c ---- */
+
+/* Condition EvictionBlocked of a VPA of the part at work; an empty reason: it goes. Written only
+ * where it differs from what is stored. */
+void update_condition_set(struct td_update_loop *loop, const struct td_vpa *vpa, td_str reason,
+                          td_str message);
+struct update_conditions *update_conditions_new(struct td_update_loop *loop);
+void update_conditions_stop(struct update_conditions *conditions);
+bool update_conditions_are_idle(const struct update_conditions *conditions);
+void update_conditions_free(struct update_conditions *conditions);
 
 /* ---- update_pods.c ---- */
 

@@ -4,7 +4,9 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "decide/tandem/loopgain.h"
+#include "decide/vertical/selected.h"
 #include "kube/meta.h"
+#include "model/owners.h"
 
 #define MANIFESTS_CPU_MIN_MILLI 25 /* the recommender's least pod */
 #define MANIFESTS_MEMORY_MIN_BYTES ((int64_t)250 * 1024 * 1024)
@@ -428,9 +430,34 @@ static struct check_firsts check_first_of(const struct check_files *files,
     return made;
 }
 
+/* A VPA that evicts the pods that it selects, and whose selector no new pod of the target meets. */
+static void check_selector(const struct check_files *files, size_t vpa_item, size_t workload_item)
+{
+    const struct td_manifest_object *item = &files->manifest->items[vpa_item];
+    const struct td_json *workload = files->manifest->items[workload_item].tree;
+    struct td_problems *problems = &files->problems[vpa_item];
+    struct td_vpa vpa;
+    struct td_workload target;
+    if (td_vpa_decode(files->arena, item->tree, &vpa, NULL) < 0 || vpa.mode != TD_VPA_RECREATE ||
+        td_workload_decode(files->arena, workload, &target, NULL) < 0 || !target.template.is_set) {
+        return;
+    }
+    td_str message = td_vpa_selector_warning(files->arena, &vpa, &target.template.labels);
+    td_str field = TD_STR("spec.selector");
+    if (message.len > 0) {
+        td_problems_add(problems, td_objects_line(item->tree, field), field,
+                        td_arena_copy_str(problems->arena, message));
+    }
+}
+
 static void check_group(const struct check_files *files, const struct td_autoscaled *group)
 {
     struct check_firsts first = check_first_of(files, group);
+    for (size_t i = 0; i < group->count && group->workload != TD_OWNERSHIP_NONE; i++) {
+        if (files->list.objects[group->items[i]].kind == TD_OWNERSHIP_VPA) {
+            check_selector(files, group->items[i], group->workload);
+        }
+    }
     if (first.hpa != TD_OWNERSHIP_NONE && first.vpa != TD_OWNERSHIP_NONE) {
         check_loop(files, group, first.hpa, first.vpa);
     }

@@ -126,6 +126,13 @@ spec:
   resourcePolicy: {containerPolicies: [{containerName: web, minAllowed: {cpu: 25m}}]}
 EOF
 sed '1,/^---/d' "$work/pair.yaml" >"$work/pair-alone.yaml"
+{
+    sed '/^---/,$d' "$work/pair.yaml"
+    printf -- '---\n'
+    sed 's/db-leader/web/; s/StatefulSet, name: db/Deployment, name: web/; s/app: db, role/app: web, role/' "$work/vpa.yaml"
+} >"$work/vpa-role.yaml"
+sed '$a\  updatePolicy: {updateMode: InPlaceOrRecreate}' "$work/vpa-role.yaml" >"$work/vpa-role-in-place.yaml"
+sed 's/labels: {app: web}}/labels: {app: web, role: leader}}/' "$work/vpa-role.yaml" >"$work/vpa-role-born.yaml"
 sed 's/averageUtilization: 50/averageUtilization: 80/' "$work/pair.yaml" >"$work/pair-quiet.yaml"
 sed 's/type: Utilization, averageUtilization: 50/type: AverageValue, averageValue: 300m/' "$work/pair.yaml" >"$work/pair-absolute.yaml"
 sed 's/minAllowed: {cpu: 25m}/controlledResources: [memory]/' "$work/pair.yaml" >"$work/pair-apart.yaml"
@@ -195,6 +202,9 @@ check "a VPA's pod policy" 1 'vpa-bad.yaml:12: .*podPolicies.maxAllowed\[cpu\]: 
 check "a VPA's unknown field" 1 'vpa-bad.yaml:13: .*: spec.sellector: unknown field' '' validate "$work/vpa-bad.yaml"
 check "each fault of a VPA once" 1 '^4 problems in 1 object' '' validate "$work/vpa-bad.yaml"
 check "a VPA without target" 1 'vpa-no-target.yaml:4: .*: spec.targetRef: Required value$' '' validate "$work/vpa-no-target.yaml"
+check "a VPA that selects what no new pod is, and evicts" 1 'vpa-role.yaml:18: VerticalPodAutoscaler shop/web: spec.selector: the pod template of Deployment web does not meet role=leader, so a pod that is evicted does not come back under this VPA' '' validate "$work/vpa-role.yaml"
+check "it may resize in place" 0 '^no problems' '' validate "$work/vpa-role-in-place.yaml"
+check "pods are born with the role" 0 '^no problems' '' validate "$work/vpa-role-born.yaml"
 check "an HPA and a VPA that drive each other" 1 'pair.yaml:20: HorizontalPodAutoscaler shop/web and VerticalPodAutoscaler shop/web both act on cpu: loop gain 1.74, replicas drift to 79$' '' validate "$work/pair.yaml"
 check "three ways out of the loop" 1 '^    use an Hvpa \(tandem validate --migrate\), an absolute HPA target \(averageValue: 500m\), or take cpu out of the VPA$' '' validate "$work/pair.yaml"
 check "a loop without its workload has only a gain" 1 'both act on cpu: loop gain 1.74$' '' validate "$work/pair-alone.yaml"

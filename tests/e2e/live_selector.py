@@ -132,12 +132,49 @@ def few(bed):
     database(bed)
     lead(bed, "db-0", "db-1", "db-2")
     before = uids(bed)
-    text = vpa("leader", LEADER, "Recreate")
+    text = vpa("leader", "{matchLabels: {statefulset.kubernetes.io/pod-name: db-0}}", "Recreate")
     bed.apply(text.replace("updateMode:", "minReplicas: 4, updateMode:"))
     eventually(60, lambda: target(bed, "leader")[0] >= 1.5, "a recommendation")
     steady(15, lambda: uids(bed) == before, "three replicas are less than four")
     bed.apply(text.replace("updateMode:", "minReplicas: 3, updateMode:"))
     eventually(60, lambda: uids(bed).get("db-0") not in (None, before["db-0"]), "three are enough, though one is selected")
+
+
+def condition(bed, name, kind):
+    rows = bed.get("VerticalPodAutoscaler", name).get("status", {}).get("conditions", [])
+    return next((row for row in rows if row["type"] == kind), None)
+
+
+ELECTED = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: db}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec:
+      containers: [{name: app, image: app, resources: {requests: {cpu: 10m, memory: 50Mi}}}]
+"""
+
+
+@story("a pod that has its role from an election is not evicted: its replacement would not be selected")
+def elected(bed):
+    bed.apply(ELECTED)
+    bed.running("app=db", 3)
+    names = sorted(uids(bed))
+    lead(bed, *names)
+    before = uids(bed)
+    text = vpa("leader", LEADER, "Recreate").replace("kind: StatefulSet", "kind: Deployment")
+    bed.apply(text)
+    blocked = lambda: condition(bed, "leader", "EvictionBlocked")
+    eventually(90, lambda: (row := blocked()) and row["reason"] == "ReplacementNotSelected" and "role=leader" in row["message"], "it is said")
+    steady(30, lambda: uids(bed) == before, "nothing is evicted")
+    bed.apply(text.replace("Recreate", "InPlaceOrRecreate"))
+    eventually(90, lambda: is_like(size(bed, names[0]), target(bed, "leader")), "where the mode lets it, it is resized")
+    eventually(60, lambda: blocked() is None, "the condition goes")
+    assert uids(bed) == before, "in place"
 
 
 @story("what overlaps is refused with a witness, what is disjoint is accepted")

@@ -381,6 +381,10 @@ static bool try_evict(struct td_updater_pass *pass, struct td_updater_job *job,
     struct td_updater_state *state = pass->input.state;
     td_time until = 0;
     td_str detail = TD_STR_EMPTY;
+    if (!td_updater_is_reselected(pass, job, candidate->pod)) { /* a resize was its only way */
+        td_updater_note(pass, job, candidate->pod, candidate, TD_RULE_NOT_SELECTED, 0, detail);
+        return false;
+    }
     enum td_evict_verdict verdict =
         td_restriction_can_evict(&job->restriction, candidate->pod, &until);
     if (verdict != TD_EVICTION_YES) {
@@ -470,7 +474,10 @@ static void take_eviction(struct td_updater_pass *pass, struct td_updater_job *j
     const struct td_vertical_pod *pod = candidate->pod;
     struct td_arena *arena = pass->input.arena;
     if (result != TD_UPDATER_DONE) {
-        td_updater_note(pass, job, pod, candidate, TD_RULE_EVICTION_FAILED, 0,
+        bool is_refused = result == TD_UPDATER_REFUSED;
+        pass->input.state->evictions.tokens += is_refused; /* not used after all */
+        td_updater_note(pass, job, pod, candidate,
+                        is_refused ? TD_RULE_REPLACEMENT : TD_RULE_EVICTION_FAILED, 0,
                         td_arena_copy_str(arena, message));
         return;
     }

@@ -82,6 +82,7 @@ struct td_updater_action {
 enum td_updater_result {
     TD_UPDATER_DONE,
     TD_UPDATER_INFEASIBLE, /* resize: Forbidden, with a cause of type NodeCapacity */
+    TD_UPDATER_REFUSED,    /* evict: nothing was called, since the pod could not come back */
     TD_UPDATER_FAILED,
 };
 

@@ -18,3 +18,8 @@ void td_updater_event(struct td_updater_pass *pass, const struct td_vertical_pod
 /* The rule by which a group keeps a pod from being touched at all; BUDGET when it does not. */
 enum td_updater_rule td_updater_group_rule(const struct td_updater_job *job,
                                            const struct td_vertical_pod *pod, td_str *ret_detail);
+
+/* Would the pod's replacement be of the same VPA? True where the template of its owner is not
+ * known. */
+bool td_updater_is_reselected(const struct td_updater_pass *pass, const struct td_updater_job *job,
+                              const struct td_vertical_pod *pod);

@@ -13,6 +13,7 @@
 #include "decide/vertical/podlevel.h"
 #include "decide/vertical/requirements.h"
 #include "decide/vertical/resourcelist.h"
+#include "decide/vertical/selected.h"
 
 enum td_updater_rule td_updater_group_rule(const struct td_updater_job *job,
                                            const struct td_vertical_pod *pod, td_str *ret_detail)
@@ -238,6 +239,24 @@ static int compare_candidates(const void *a, const void *b)
     return left->position < right->position ? -1 : left->position > right->position;
 }
 
+bool td_updater_is_reselected(const struct td_updater_pass *pass, const struct td_updater_job *job,
+                              const struct td_vertical_pod *pod)
+{
+    const struct td_updater_input *input = &pass->input;
+    const struct td_pod_template *template = td_template_of_pod(input->source, &pod->meta);
+    return !template || td_vpa_selects_replacement(input->arena, job->match->vpa,
+                                                   input->gates.heterogeneous_workloads,
+                                                   &template->labels, &pod->meta.labels);
+}
+
+/* Is it a pod that must not be evicted, and that its mode does not resize? Then it is judged
+ * without a look at budgets, and the note says why it stays as it is. */
+static bool is_stuck(const struct td_updater_pass *pass, const struct td_updater_job *job,
+                     const struct td_vertical_pod *pod)
+{
+    return job->match->vpa->mode == TD_VPA_RECREATE && !td_updater_is_reselected(pass, job, pod);
+}
+
 /* Filter first, then judge and order: as upstream, all filters run before the first judgement. */
 static void choose(struct td_updater_pass *pass, struct td_updater_job *job,
                    const struct td_vertical_pod **pods, size_t count,
@@ -247,7 +266,7 @@ static void choose(struct td_updater_pass *pass, struct td_updater_job *job,
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
         if (is_in_place ? filter_in_place(pass, job, pods[i])
-                        : filter_eviction(pass, job, pods[i])) {
+                        : is_stuck(pass, job, pods[i]) || filter_eviction(pass, job, pods[i])) {
             pods[kept++] = pods[i];
         }
     }
@@ -259,7 +278,10 @@ static void choose(struct td_updater_pass *pass, struct td_updater_job *job,
             .memory = td_updater_state_find(pass->input.state, pods[i]),
             .position = i,
         };
-        if (judge(pass, job, candidate)) {
+        bool is_due = judge(pass, job, candidate);
+        if (is_due && is_stuck(pass, job, pods[i])) {
+            td_updater_note(pass, job, pods[i], candidate, TD_RULE_NOT_SELECTED, 0, TD_STR_EMPTY);
+        } else if (is_due) {
             ret->count++;
         }
     }

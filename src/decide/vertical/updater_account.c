@@ -35,6 +35,10 @@ static const struct rule_text {
     [TD_RULE_LIMIT_RANGE] = {"LimitRange",
                              "it has pod-level resources and would be refused when it comes back, "
                              "because of a LimitRange with an item of type Container"},
+    [TD_RULE_NOT_SELECTED] = {"ReplacementNotSelected",
+                              "the pod that would replace it, by the labels of its owner's "
+                              "template, would not be of this VPA"},
+    [TD_RULE_REPLACEMENT] = {"ReplacementRefused", "it could not come back"},
     [TD_RULE_RATE_LIMIT] = {"RateLimit", "the rate limit leaves no room in this pass"},
 };
 

@@ -41,6 +41,8 @@ enum td_updater_rule {
     TD_RULE_REQUIREMENTS, /* evictionRequirements */
     TD_RULE_LEFT_ALONE,   /* came back unchanged after evictions */
     TD_RULE_LIMIT_RANGE,  /* admission would not let it come back */
+    TD_RULE_NOT_SELECTED, /* its replacement would not be of the same VPA */
+    TD_RULE_REPLACEMENT,  /* its replacement would be refused, or those of its siblings are */
     TD_RULE_RATE_LIMIT,
 };
 

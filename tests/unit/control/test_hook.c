@@ -428,6 +428,35 @@ static void test_warnings_reach_the_client(void **state)
     hook_bed_done(&h);
 }
 
+/* The warning of the answer to a new VPA of Deployment web; NULL: there is none. */
+static bool is_warned(struct hook_bed *h, const char *vpa, const char *says)
+{
+    bed_auto_answer answer;
+    bed_answer_init(&answer);
+    td_auto_buf body;
+    td_buf_init(&body, (size_t)1 << 20);
+    td_json_write(edit_bed_parse(&h->c.bed, vpa), &(struct td_json_format){.indent = 0}, &body);
+    assert_int_equal(bed_call(&h->c.bed, "POST", HOOK_VPAS, td_buf_str(&body).ptr, &answer), 201);
+    const char *warning = bed_header(&answer, "Warning");
+    return warning && strstr(warning, says);
+}
+
+/* Pods that get the label later would not be evicted: better said now. */
+static void test_a_selector_that_no_new_pod_meets_is_warned_of(void **state)
+{
+    (void)state;
+    struct hook_bed h;
+    hook_bed_init(&h);
+    hook_bed_deploy(&h, "web", ",'role':'follower'", "'containers':[{'name':'c','image':'c'}]");
+    control_bed_run(&h.c, TD_SECOND);
+#define OF_ROLE(role, mode)                                                                        \
+    ",'selector':{'matchLabels':{'role':'" role "'}},'updatePolicy':{'updateMode':'" mode "'}"
+    static const char says[] = "the pod template of Deployment web does not meet role=leader";
+    assert_true(is_warned(&h, VPA_TEXT("leader", OF_ROLE("leader", "Recreate")), says));
+    assert_false(is_warned(&h, VPA_TEXT("follower", OF_ROLE("follower", "Recreate")), says));
+    hook_bed_done(&h);
+}
+
 /* ---- Reviews as bytes ---- */
 
 #define REVIEW(request)                                                                            \
@@ -527,6 +556,7 @@ int main(void)
         cmocka_unit_test(test_hpas_and_hvpas_are_judged),
         cmocka_unit_test(test_the_gate_of_zero_is_asked),
         cmocka_unit_test(test_warnings_reach_the_client),
+        cmocka_unit_test(test_a_selector_that_no_new_pod_meets_is_warned_of),
         cmocka_unit_test(test_what_cannot_be_judged_is_allowed),
         cmocka_unit_test(test_an_unreadable_vpa_is_refused),
     };
