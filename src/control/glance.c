@@ -143,7 +143,7 @@ td_str td_glance_hook_trouble(const struct td_glance *glance, struct td_arena *a
 static void glance_sample(void *context, const struct td_pod_measure *measure)
 {
     struct td_glance *glance = context;
-    bool is_ahead = measure->time > td_glance_now(glance);
+    bool is_ahead = measure->time > td_glance_now(glance) + GLANCE_APART_MIN;
     td_time *newest = is_ahead ? &glance->measured_ahead : &glance->measured;
     if (*newest == TD_TIME_NONE || measure->time > *newest) {
         *newest = measure->time;
@@ -179,8 +179,9 @@ td_str td_glance_metrics_trouble(const struct td_glance *glance, struct td_arena
     }
     /* A node's fast clock does not say how old the metrics are. */
     td_time ahead = glance->measured_ahead;
-    td_time measured =
-        ahead != TD_TIME_NONE && ahead <= td_glance_now(glance) ? ahead : glance->measured;
+    td_time measured = ahead != TD_TIME_NONE && ahead <= td_glance_now(glance) + GLANCE_APART_MIN
+                           ? ahead
+                           : glance->measured;
     if (measured == TD_TIME_NONE && ahead != TD_TIME_NONE) {
         return TD_STR(
             "all metrics of pods bear times in the future, so their age is not known; set "
