@@ -7,6 +7,7 @@
 #include "base/loop.h"
 #include "control/explain_private.h"
 #include "decide/horizontal/account.h"
+#include "decide/vertical/adaptive.h"
 #include "decide/vertical/resourcelist.h"
 #include "model/owners.h"
 
@@ -219,6 +220,7 @@ static bool explain_is_trouble(const struct td_vpa_condition *condition)
 {
     bool is_true = td_str_equal(condition->status, TD_STR("True"));
     bool is_good = td_str_equal(condition->type, TD_STR("RecommendationProvided")) ||
+                   td_str_equal(condition->type, TD_ADAPTIVE_CONDITION) ||
                    td_str_equal(condition->type, TD_STR("Ready")) ||
                    td_str_ends_with(condition->type, TD_STR("Ready"));
     return is_good ? !is_true : is_true;

@@ -36,6 +36,7 @@ struct td_bound_account {
 
 struct td_resource_account {
     bool is_controlled;
+    bool lacks_data; /* nothing was measured: nothing is recommended */
     double margin_fraction;
     double confidence;    /* in confidence intervals: 1 is a whole one, with all its samples */
     int64_t floor;        /* this container's share of the pod's minimum */
@@ -60,6 +61,8 @@ struct td_account {
     int64_t oom_bytes;        /* what the latest demanded */
     int64_t oom_capped_bytes; /* maxAllowed, when that stopped it; else 0 */
     int64_t short_runs;       /* instances too short to be measured */
+    bool is_adaptive;         /* pods follow by the rule of adaptive_apply.h, and not upstream's */
+    td_time adaptive_since;   /* the adaptive estimator's first sample; valid when is_adaptive */
     struct td_resource_account cpu;
     struct td_resource_account memory;
 };

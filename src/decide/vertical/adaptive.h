@@ -30,6 +30,8 @@ struct td_error;
 #define TD_ADAPTIVE_ARMS_MAX 8
 
 #define TD_ADAPTIVE_ANNOTATION TD_STR("tandem.dev/adaptive") /* on the checkpoint */
+/* Of a VPA whose recommendation is this estimator's: since its first sample. */
+#define TD_ADAPTIVE_CONDITION TD_STR("AdaptiveEstimator")
 #define TD_ADAPTIVE_VERSION TD_STR("a1")
 
 struct td_adaptive {

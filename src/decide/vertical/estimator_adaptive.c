@@ -75,6 +75,7 @@ static void account_cpu(const struct td_adaptive_cpu_answer *answer, int64_t flo
     td_buf_init(&text, DETAIL_BYTES_MAX);
     td_adaptive_write_cpu(answer, true, &text);
     bool is_floor = answer->reason == TD_ADAPTIVE_MINIMUM || answer->reason == TD_ADAPTIVE_NO_DATA;
+    account->lacks_data = answer->reason == TD_ADAPTIVE_NO_DATA;
     account->margin_fraction = (double)answer->margin / 1000;
     account->confidence = (double)answer->slots / TD_ADAPTIVE_SLOTS;
     account->floor = floor;
@@ -93,6 +94,7 @@ static void account_memory(const struct td_adaptive_memory_answer *answer, int64
     td_buf_init(&text, DETAIL_BYTES_MAX);
     td_adaptive_write_memory(answer, params, true, &text);
     bool is_floor = answer->reason == TD_ADAPTIVE_MINIMUM || answer->reason == TD_ADAPTIVE_NO_DATA;
+    account->lacks_data = answer->reason == TD_ADAPTIVE_NO_DATA;
     account->margin_fraction = (double)answer->margin / 1000;
     account->confidence = (double)seen / YOUNG_HOURS;
     account->floor = params->min_mem;
@@ -133,6 +135,8 @@ static void recommend_with(const struct td_estimator_input *input, enum td_adapt
         .cpu = {answer.cpu.target, answer.cpu.lower, answer.cpu.upper},
         .memory = {answer.memory.target, answer.memory.lower, answer.memory.upper},
     };
+    account->is_adaptive = state->first >= 0;
+    account->adaptive_since = state->first * TD_SECOND;
     account_cpu(&answer.cpu, params.min_cpu, &account->cpu);
     account_memory(&answer.memory, state->seen, &params, &account->memory);
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/assert.h"
+#include "decide/vertical/resourcelist.h"
 
 #define KIB INT64_C(1024)
 #define MIB (1024 * KIB)
@@ -94,6 +95,23 @@ static struct td_container_recommendation render_container(struct td_arena *aren
         .has_upper_bound = true,
         .has_uncapped_target = true,
     };
+}
+
+/* What was never measured is not recommended: its minimum would be written into pods that ask for
+ * much more. */
+static void drop_unmeasured(struct td_container_recommendation *made,
+                            const struct td_account *account)
+{
+    struct td_resource_list *lists[] = {&made->target, &made->lower_bound, &made->upper_bound,
+                                        &made->uncapped_target};
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        if (account->cpu.lacks_data) {
+            td_resource_list_drop(lists[i], TD_CPU);
+        }
+        if (account->memory.lacks_data) {
+            td_resource_list_drop(lists[i], TD_MEMORY);
+        }
+    }
 }
 
 static void whole_cpu(struct td_arena *arena, struct td_resource_list *list)
@@ -238,6 +256,7 @@ void td_recommend(struct td_arena *arena, const struct td_recommend_terms *terms
         td_recommend_estimate(terms, &subjects[i], count, &estimate, account);
         struct td_container_recommendation *made = &ret->containers[i];
         *made = render_container(arena, terms->config, &subjects[i], &estimate);
+        drop_unmeasured(made, account);
         if (terms->config->cpu_integer_post_processor &&
             wants_whole_cpu(terms->annotations, made->container_name)) {
             whole_cpu(arena, &made->target);

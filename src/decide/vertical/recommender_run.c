@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "decide/vertical/adaptive.h"
 #include "decide/vertical/oom_annotation.h"
 #include "decide/vertical/recommend.h"
 #include "decide/vertical/recommender_private.h"
@@ -164,6 +165,39 @@ static void condition_oom(struct td_arena *arena, struct conditions *conditions,
     condition_remove(conditions, TD_STR("OOMBumpLimited"));
 }
 
+/* The updater follows another rule for what the adaptive estimator recommends, and counts from its
+ * first sample: it learns both from here, wherever it runs, with the recommendation itself. Of
+ * several containers the one that was measured last counts. */
+static void condition_adaptive(struct td_arena *arena, struct conditions *conditions,
+                               const struct td_vpa_status *status)
+{
+    td_time since = TD_TIME_NONE;
+    for (size_t i = 0; i < status->recommendation.container_count; i++) {
+        const struct td_account *account = &status->accounts[i];
+        if (account->is_adaptive && account->adaptive_since > since) {
+            since = account->adaptive_since;
+        }
+    }
+    if (since == TD_TIME_NONE) {
+        condition_remove(conditions, TD_ADAPTIVE_CONDITION);
+        return;
+    }
+    char text[TD_TIME_TEXT_BYTES];
+    struct td_instant instant = td_time_to_instant(since);
+    (void)td_time_format(instant, 0, text);
+    condition_put(conditions, &(struct td_vpa_condition){
+                                  .type = TD_ADAPTIVE_CONDITION,
+                                  .status = TD_STR("True"),
+                                  .reason = TD_STR("Measured"),
+                                  .message = td_arena_format(
+                                      arena,
+                                      "pods follow the adaptive estimator, which has measured "
+                                      "since %s: increases come first, decreases after 12 hours",
+                                      text),
+                                  .last_transition = instant,
+                              });
+}
+
 static void status_conditions(struct td_recommender *recommender, struct td_arena *arena,
                               const struct td_vpa *object, td_time now, struct td_vpa_status *ret)
 {
@@ -186,6 +220,7 @@ static void status_conditions(struct td_recommender *recommender, struct td_aren
                   is_explained ? reason : TD_STR_EMPTY, is_explained ? message : TD_STR_EMPTY, now);
     if (!recommender->config.is_upstream_exact) {
         condition_oom(arena, &conditions, ret, now);
+        condition_adaptive(arena, &conditions, ret);
     }
     ret->conditions = conditions.items;
     ret->condition_count = conditions.count;
@@ -225,8 +260,10 @@ static void drop_unmeasured(struct td_vpa_status *status, const struct td_subjec
     size_t kept = 0;
     for (size_t i = 0; i < made->container_count; i++) {
         const struct td_aggregate *aggregate = subjects[i].aggregate;
-        if (aggregate->total_samples > 0 || aggregate->oom.count > 0 ||
-            !td_decaying_is_empty(&aggregate->memory, &config->memory)) {
+        const struct td_account *account = &status->accounts[i];
+        bool is_measured = aggregate->total_samples > 0 || aggregate->oom.count > 0 ||
+                           !td_decaying_is_empty(&aggregate->memory, &config->memory);
+        if (is_measured && !(account->cpu.lacks_data && account->memory.lacks_data)) {
             made->containers[kept] = made->containers[i];
             status->accounts[kept++] = status->accounts[i];
         }
