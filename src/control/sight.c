@@ -46,12 +46,12 @@ static td_str sight_write(const struct td_json *tree)
     return td_text_copy(td_buf_str(&buf));
 }
 
-/* One entry of managedFields: when it is about the status, who wrote it, and when. */
+/* One entry of managedFields: when it is about that subresource, who wrote it, and when. */
 static bool sight_add_manager(struct td_arena *arena, struct td_json_reader *reader,
-                              struct td_json *kept)
+                              td_str subresource, struct td_json *kept)
 {
     struct td_json *entry = td_json_new_object(arena);
-    bool is_status = false;
+    bool is_kept = false;
     enum td_json_token token;
     while ((token = td_json_reader_next(reader)) == TD_JSON_KEY) {
         bool is_subresource = td_json_reader_key_is(reader, TD_STR("subresource"));
@@ -61,7 +61,7 @@ static bool sight_add_manager(struct td_arena *arena, struct td_json_reader *rea
         if (is_wanted && td_json_reader_next(reader) == TD_JSON_STRING) {
             td_str text = td_json_reader_decode(reader, arena);
             if (is_subresource) {
-                is_status = td_str_equal(text, TD_STR("status"));
+                is_kept = td_str_equal(text, subresource);
             } else {
                 td_json_set_str(arena, entry, is_manager ? TD_STR("manager") : TD_STR("time"),
                                 text);
@@ -70,22 +70,47 @@ static bool sight_add_manager(struct td_arena *arena, struct td_json_reader *rea
             return false;
         }
     }
-    if (is_status) {
+    if (is_kept) {
         td_json_append(kept, entry);
     }
     return token == TD_JSON_END_OBJECT;
 }
 
-static td_str sight_status_managers(struct td_arena *arena, td_str text)
+static struct td_json *sight_managers(struct td_arena *arena, td_str text, td_str subresource)
 {
     struct td_json_reader reader;
     struct td_json *kept = td_json_new_array(arena);
     td_json_reader_init(&reader, text, TD_JSON_DEPTH_MAX);
     bool is_read = td_json_reader_next(&reader) == TD_JSON_BEGIN_ARRAY;
     while (is_read && td_json_reader_next(&reader) == TD_JSON_BEGIN_OBJECT) {
-        is_read = sight_add_manager(arena, &reader, kept);
+        is_read = sight_add_manager(arena, &reader, subresource, kept);
     }
-    return sight_write(kept);
+    return kept;
+}
+
+/* When a pod was last resized is all that is kept of its managedFields, as one entry of them. Most
+ * pods were never. */
+static void sight_keep_resize(struct td_arena *arena, td_str managers, struct td_json *pod)
+{
+    struct td_json *metadata = td_json_get(pod, TD_STR("metadata"));
+    td_str word = TD_STR("\"resize\"");
+    if (!metadata || managers.len == 0 || !memmem(managers.ptr, managers.len, word.ptr, word.len)) {
+        return;
+    }
+    const struct td_json *entries = sight_managers(arena, managers, TD_STR("resize"));
+    struct td_json *latest = td_json_new_object(arena);
+    td_str time = TD_STR_EMPTY;
+    for (const struct td_json *entry = td_json_first_item(entries); entry; entry = entry->next) {
+        td_str at = td_json_get_str(entry, TD_STR("time"), TD_STR_EMPTY);
+        time = td_str_compare(at, time) > 0 ? at : time; /* RFC 3339 in UTC: in order as texts */
+    }
+    if (time.len > 0) {
+        struct td_json *list = td_json_new_array(arena);
+        td_json_set_str(arena, latest, TD_STR("subresource"), TD_STR("resize"));
+        td_json_set_str(arena, latest, TD_STR("time"), time);
+        td_json_append(list, latest);
+        td_json_set(arena, metadata, TD_STR("managedFields"), list);
+    }
 }
 
 static int sight_compare_members(const void *a, const void *b)
@@ -125,7 +150,8 @@ static void sight_fill(void *context, void *filled)
     object->status_text = TD_STR_EMPTY;
     object->workload = NULL;
     if (kind == TD_SIGHT_HPAS || kind == TD_SIGHT_OWN_HPAS) {
-        object->status_text = sight_status_managers(&arena, object->raw_managers);
+        object->status_text =
+            sight_write(sight_managers(&arena, object->raw_managers, TD_STR("status")));
     }
     if (td_sight_keeps_all(kind)) {
         object->asked = td_map_hash(object->raw) * 31 + td_map_hash(object->raw_annotations);
@@ -133,7 +159,11 @@ static void sight_fill(void *context, void *filled)
     }
     struct td_json *tree = NULL;
     if (td_json_parse(&arena, object->raw, NULL, &tree, NULL) == TD_OK) {
-        object->text = sight_write(td_sight_keep(&arena, kind, tree));
+        struct td_json *kept = td_sight_keep(&arena, kind, tree);
+        if (kind == TD_SIGHT_PODS) {
+            sight_keep_resize(&arena, object->raw_managers, kept);
+        }
+        object->text = sight_write(kept);
     } else {
         object->text = td_text_copy(TD_STR("{}")); /* it was read once already: cannot be */
     }

@@ -291,11 +291,33 @@ static int decode_spec(struct td_arena *arena, const struct td_json *pod,
     return TD_OK;
 }
 
+/* The server notes there who wrote to the resize subresource, and when, with the write itself: so
+ * it is known of whoever resizes, and after any restart. A list that cannot be read is none. */
+static td_time resized_at(const struct td_json *pod)
+{
+    const struct td_json *list = td_json_get_path(pod, "metadata.managedFields");
+    td_time latest = TD_TIME_NONE;
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
+        struct td_instant at;
+        td_str subresource = td_json_get_str(item, TD_STR("subresource"), TD_STR_EMPTY);
+        td_str time = td_json_get_str(item, TD_STR("time"), TD_STR_EMPTY);
+        if (td_str_equal(subresource, TD_STR("resize")) &&
+            td_time_parse(time, &at, NULL) == TD_OK && td_time_from_instant(at) > latest) {
+            latest = td_time_from_instant(at);
+        }
+    }
+    return latest;
+}
+
 int td_vertical_pod_decode(struct td_arena *arena, const struct td_json *pod,
                            struct td_vertical_pod *ret, struct td_error *err)
 {
     struct td_vertical_pod result = {
-        .tree = pod, .start_time = TD_TIME_NONE, .ready_since = TD_TIME_NONE};
+        .tree = pod,
+        .start_time = TD_TIME_NONE,
+        .resized = resized_at(pod),
+        .ready_since = TD_TIME_NONE,
+    };
     struct td_vertical_container *containers = NULL;
     int code = td_meta_decode(arena, pod, &result.meta, err);
     if (code == TD_OK) {

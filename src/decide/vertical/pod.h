@@ -54,6 +54,7 @@ struct td_vertical_pod {
     struct td_meta meta;
     enum td_pod_phase phase;
     td_time start_time;
+    td_time resized; /* when its resize subresource was last written; TD_TIME_NONE: never */
     enum td_condition_status ready;
     td_time ready_since;
     const struct td_vertical_container *containers; /* spec.containers, in order */

@@ -12,6 +12,7 @@
 
 #include "control/sight.h"
 #include "decide/vertical/limitrange.h"
+#include "decide/vertical/pod.h"
 #include "decide/vertical/resourcelist.h"
 #include "support/control_bed.h"
 
@@ -98,6 +99,24 @@ static void test_pods_are_cut_down_and_found_by_namespace(void **state)
     char target[128];
     (void)snprintf(target, sizeof(target), "/api/v1/namespaces/default/pods/%s",
                    pod->object.head.name.ptr);
+    assert_null(strstr(pod->object.text.ptr, "managedFields")); /* it was never resized */
+    char resize[160];
+    (void)snprintf(resize, sizeof(resize), "%s/resize", target);
+    assert_int_equal(control_bed_patch(&s.c, resize,
+                                       "{'spec':{'containers':[{'name':'app','image':'nginx',"
+                                       "'env':[{'name':'A','value':'b'}],'resources':{"
+                                       "'requests':{'cpu':'123m'}}}]}}"),
+                     200);
+    td_time resized = td_clock_wall(&s.c.bed.clock);
+    control_bed_run(&s.c, 30 * TD_SECOND);
+    pod = td_cache_get(td_sight_cache(s.sight, TD_SIGHT_PODS), TD_STR("default"),
+                       td_str_from(strrchr(target, '/') + 1));
+    assert_non_null(strstr(pod->object.text.ptr, "\"managedFields\":[{\"subresource\":\"resize\""));
+    struct td_json *tree;
+    struct td_vertical_pod decoded;
+    assert_int_equal(td_sight_tree(&s.c.bed.arena, &pod->object, &tree, NULL), TD_OK);
+    assert_int_equal(td_vertical_pod_decode(&s.c.bed.arena, tree, &decoded, NULL), TD_OK);
+    assert_true(resized - decoded.resized >= 0 && resized - decoded.resized <= TD_SECOND);
     uint64_t before = pod->labels_hash;
     assert_int_equal(control_bed_patch(&s.c, target, "{'metadata':{'labels':{'role':'leader'}}}"),
                      200);
