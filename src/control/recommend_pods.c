@@ -180,12 +180,28 @@ static int64_t ooms_request(struct td_arena *arena, const struct td_json *pod, t
     return 0;
 }
 
+/* Does it wait already, because the pod's change told of it before the pod was known? */
+static bool ooms_waits(const struct td_recommend_loop *loop, td_str ns, td_str pod,
+                       td_str container, td_time at)
+{
+    for (size_t i = 0; i < loop->ooms.count; i++) {
+        const struct recommend_oom *oom = &loop->ooms.items[i];
+        if (oom->at == at && td_str_equal(oom->pod, pod) && td_str_equal(oom->ns, ns) &&
+            td_str_equal(oom->container, container)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Compares two states of a pod; without one before, what is younger than `since` counts. */
 static void ooms_compare(struct td_recommend_loop *loop, struct td_arena *arena,
                          const struct td_json *before, const struct td_json *after, td_time since)
 {
     static const char *const states[] = {"state", "lastState"};
     const struct td_json *metadata = td_json_get(after, TD_STR("metadata"));
+    td_str ns = td_json_get_str(metadata, TD_STR("namespace"), TD_STR_EMPTY);
+    td_str pod = td_json_get_str(metadata, TD_STR("name"), TD_STR_EMPTY);
     const struct td_json *list = td_json_get_path(after, "status.containerStatuses");
     const struct td_json *old_list = td_json_get_path(before, "status.containerStatuses");
     const struct td_json *s = td_json_first_item(list);
@@ -195,20 +211,21 @@ static void ooms_compare(struct td_recommend_loop *loop, struct td_arena *arena,
         for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
             td_str finished = ooms_finished(s, states[i]);
             struct td_instant at;
-            bool is_known = finished.len == 0 || td_time_parse(finished, &at, NULL) != TD_OK ||
-                            td_str_equal(finished, ooms_finished(old, "state")) ||
-                            td_str_equal(finished, ooms_finished(old, "lastState")) ||
-                            (!before && td_time_from_instant(at) <= since);
+            bool is_known =
+                finished.len == 0 || td_time_parse(finished, &at, NULL) != TD_OK ||
+                td_str_equal(finished, ooms_finished(old, "state")) ||
+                td_str_equal(finished, ooms_finished(old, "lastState")) ||
+                (!before && (td_time_from_instant(at) <= since ||
+                             ooms_waits(loop, ns, pod, name, td_time_from_instant(at))));
             if (!is_known) {
-                ooms_add(loop,
-                         &(struct recommend_oom){
-                             .ns = td_json_get_str(metadata, TD_STR("namespace"), TD_STR_EMPTY),
-                             .pod = td_json_get_str(metadata, TD_STR("name"), TD_STR_EMPTY),
-                             .container = name,
-                             .at = td_time_from_instant(at),
-                             .requested_bytes =
-                                 ooms_request(arena, i == 1 && before ? before : after, name),
-                         });
+                ooms_add(loop, &(struct recommend_oom){
+                                   .ns = ns,
+                                   .pod = pod,
+                                   .container = name,
+                                   .at = td_time_from_instant(at),
+                                   .requested_bytes =
+                                       ooms_request(arena, i == 1 && before ? before : after, name),
+                               });
             }
         }
     }
