@@ -4,7 +4,7 @@
 import json
 
 from bed import eventually, main, quantity, requests, steady, story
-from vpa_bed import GATES, is_sized, provided, sized, uids, workload
+from vpa_bed import GATES, instead, is_sized, provided, sized, uids, workload
 
 
 @story("Recreate and Auto evict one by one, and what comes back has the recommended size", quick=True)
@@ -77,6 +77,32 @@ def in_place(bed):
                        requests(bed.get("Pod", pod["metadata"]["name"])), "the kubelet shows the new size")
     assert not bed.events("EvictedByVPA")
     assert bed.programs[-1].metric("vpa_updater_in_place_updated_pods_total", vpa_name="web", vpa_namespace=bed.ns) >= 3
+
+
+@story("under the adaptive estimator memory grows at once, CPU and decreases wait for hours, also after a restart")
+def adaptive(bed):
+    bed.usage("web-*", "app", "300m", "300Mi")
+    bed.apply(workload("web", "InPlaceOrRecreate").replace("kind: VerticalPodAutoscaler\nmetadata: {name: web}",
+              "kind: VerticalPodAutoscaler\nmetadata: {name: web, annotations: {tandem.dev/estimator: adaptive}}"))
+    before = uids(bed.running("app=web", 3))
+    size = lambda: sorted((quantity(requests(pod)["cpu"]), quantity(requests(pod)["memory"])) for pod in bed.pods("app=web"))
+    eventually(90, lambda: all(memory > 300 << 20 for _, memory in size()), "memory has grown, and CPU with it")
+    small = size()
+    assert all(cpu >= 0.3 for cpu, _ in small), small
+    since = bed.condition("VerticalPodAutoscaler", "web", "AdaptiveEstimator")
+    assert since["status"] == "True" and since["lastTransitionTime"] in since["message"], since
+    for pod in bed.pods("app=web"):
+        noted = json.loads(bed.kubectl("-n", bed.ns, "get", "pod", pod["metadata"]["name"], "-o", "json", "--show-managed-fields"))
+        assert any(entry.get("subresource") == "resize" for entry in noted["metadata"]["managedFields"]), "the server notes resizes"
+    bed.usage("web-*", "app", "1500m", "100Mi")
+    eventually(60, lambda: quantity(bed.recommendation("web")["app"]["target"]["cpu"]) > 1, "more CPU is recommended")
+    steady(15, lambda: size() == small, "but nothing is changed within four hours")
+    with instead(bed, GATES):
+        steady(30, lambda: size() == small, "nor by another process")
+        assert "AdaptiveEstimator" in str(bed.get("VerticalPodAutoscaler", "web")["status"])
+    bed.usage("web-*", "app", "1500m", "900Mi")
+    eventually(120, lambda: all(cpu > 1 and memory > 900 << 20 for cpu, memory in size()), "memory grows at once, and takes CPU with it")
+    assert uids(bed.pods("app=web")) == before and not bed.events("EvictedByVPA")
 
 
 @story("a deferred resize is waited for, not answered by an eviction")

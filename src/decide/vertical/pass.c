@@ -280,7 +280,7 @@ static bool make_resize(struct td_updater_pass *pass, struct td_updater_job *job
     const struct td_limit_ranges *limits = input->get_limits(input->context, pod->meta.namespace);
     const struct td_resize_input resize = {
         .pod = pod,
-        .vpa = job->match->vpa,
+        .vpa = candidate->resized ? candidate->resized : job->match->vpa,
         .limits = limits ? limits : &no_limits,
         .gates = input->gates,
         .largest_node = input->largest_node,

@@ -107,7 +107,8 @@ struct td_updater_candidate {
     struct td_update_answer answer;
     const struct td_recommendation *recommendation; /* capped for it */
     size_t position;                                /* among the VPA's pods */
-    bool is_admitted;                               /* by the eviction requirements */
+    const struct td_vpa *resized; /* recommends what a resize sets; NULL: the VPA itself does */
+    bool is_admitted;             /* an eviction, by the eviction requirements */
 };
 
 struct td_updater_candidates {

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "decide/vertical/adaptive_pod.h"
 #include "decide/vertical/boost.h"
 #include "decide/vertical/capping.h"
 #include "decide/vertical/podcaps.h"
@@ -184,12 +185,92 @@ static void note_verdict(struct td_updater_pass *pass, const struct td_updater_j
         [TD_UPDATE_YOUNG] = TD_RULE_YOUNG,
         [TD_UPDATE_SMALL_CHANGE] = TD_RULE_SMALL_CHANGE,
         [TD_UPDATE_OOM_NO_CHANGE] = TD_RULE_OOM_NO_CHANGE,
+        [TD_UPDATE_WAITING] = TD_RULE_WAITING,
+        [TD_UPDATE_IN_BAND] = TD_RULE_IN_BAND,
     };
     enum td_updater_rule rule = job->match->vpa->has_recommendation
                                     ? rules[candidate->answer.verdict]
                                     : TD_RULE_NO_RECOMMENDATION;
     td_updater_note(pass, job, candidate->pod, candidate, rule, candidate->answer.until,
                     TD_STR_EMPTY);
+}
+
+static bool is_same_amounts(const struct td_resource_list *target,
+                            const struct td_resource_list *requests)
+{
+    for (size_t i = 0; i < target->count; i++) {
+        const struct td_quantity *has = td_resource_list_get(requests, target->items[i].name);
+        if (!has || td_quantity_compare(has, &target->items[i].quantity) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Has the pod already all that is recommended? */
+static bool is_applied(struct td_arena *arena, const struct td_vertical_pod *pod,
+                       const struct td_recommendation *recommendation, bool is_pod_level)
+{
+    const struct td_podcaps_pair *pairs = td_podcaps_pair(arena, pod, recommendation);
+    for (size_t i = 0; i < pod->container_count; i++) {
+        if (pairs[i].entry &&
+            !is_same_amounts(&pairs[i].entry->target, td_vertical_requests(&pod->containers[i]))) {
+            return false;
+        }
+    }
+    return !is_pod_level || is_same_amounts(&recommendation->pod.target, &pod->pod_requests);
+}
+
+/* Under the adaptive estimator the verdict is its own rule's. What that sets is capped again, and
+ * may then be what the pod has. */
+static void judge_adaptive(struct td_updater_pass *pass, const struct td_vpa *vpa,
+                           struct td_updater_candidate *candidate)
+{
+    const struct td_updater_input *input = &pass->input;
+    struct td_adaptive_pod_input question = {
+        .vpa = vpa,
+        .pod = candidate->pod,
+        .recommendation = candidate->recommendation,
+        .now = input->now,
+        .is_pod_level = input->gates.pod_level_resources && candidate->pod->has_pod_level,
+    };
+    struct td_update_answer *answer = &candidate->answer;
+    if (answer->verdict == TD_UPDATE_INFEASIBLE || answer->is_moved ||
+        !td_adaptive_since(vpa, &question.since)) {
+        return; /* a pod that has just come to this VPA follows it at once */
+    }
+    struct td_adaptive_pod decided = td_adaptive_judge_pod(input->arena, &question);
+    answer->verdict = decided.is_apply                     ? TD_UPDATE_ACCEPTED
+                      : decided.reason == TD_APPLY_WAITING ? TD_UPDATE_WAITING
+                                                           : TD_UPDATE_IN_BAND;
+    answer->until = decided.is_apply ? 0 : decided.until;
+    answer->rank = td_adaptive_rank(decided.reason);
+    answer->text = decided.text;
+    candidate->resized = decided.vpa;
+    if (decided.is_apply &&
+        is_applied(input->arena, candidate->pod, cap_for(pass, decided.vpa, candidate->pod),
+                   question.is_pod_level)) {
+        answer->verdict = TD_UPDATE_IN_BAND;
+    }
+}
+
+/* Do the eviction requirements let the update through that the mode makes of it? */
+static bool is_let_through(struct td_updater_pass *pass, const struct td_vpa *vpa,
+                           struct td_updater_candidate *candidate)
+{
+    const struct td_updater_config *config = pass->input.config;
+    candidate->is_admitted =
+        td_requirements_admit(pass->input.arena, vpa, candidate->pod, candidate->recommendation,
+                              config->is_upstream_exact);
+    if (vpa->mode == TD_VPA_RECREATE || config->in_place_ignores_requirements) {
+        return candidate->is_admitted || vpa->mode != TD_VPA_RECREATE;
+    }
+    if (!candidate->resized) {
+        return candidate->is_admitted;
+    }
+    return td_requirements_admit(pass->input.arena, vpa, candidate->pod,
+                                 cap_for(pass, candidate->resized, candidate->pod),
+                                 config->is_upstream_exact);
 }
 
 /* Is the pod far enough from its recommendation, and do the requirements let it through? */
@@ -214,14 +295,12 @@ static bool judge(struct td_updater_pass *pass, struct td_updater_job *job,
     if (candidate->answer.ends_move) {
         td_updater_state_settled(candidate->memory);
     }
+    judge_adaptive(pass, vpa, candidate);
     if (candidate->answer.verdict != TD_UPDATE_ACCEPTED) {
         note_verdict(pass, job, candidate);
         return false;
     }
-    candidate->is_admitted = td_requirements_admit(
-        input->arena, vpa, pod, candidate->recommendation, input->config->is_upstream_exact);
-    bool is_ignored = input->config->in_place_ignores_requirements && vpa->mode != TD_VPA_RECREATE;
-    if (!candidate->is_admitted && !is_ignored) {
+    if (!is_let_through(pass, vpa, candidate)) {
         td_updater_note(pass, job, pod, candidate, TD_RULE_REQUIREMENTS, 0, TD_STR_EMPTY);
         return false;
     }
@@ -232,6 +311,9 @@ static int compare_candidates(const void *a, const void *b)
 {
     const struct td_updater_candidate *left = a;
     const struct td_updater_candidate *right = b;
+    if (left->answer.rank != right->answer.rank) {
+        return left->answer.rank < right->answer.rank ? -1 : 1;
+    }
     int order = td_update_priority_compare(&left->answer.priority, &right->answer.priority);
     if (order != 0) {
         return order;

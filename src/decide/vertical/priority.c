@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "decide/vertical/names.h"
 #include "kube/names.h"
 
 /* One resource of one container, or of the pod. */
@@ -98,10 +97,8 @@ static size_t find_separator(td_str text)
     return text.len;
 }
 
-/* Which containers the admission webhook saw; false when it left no readable word, and then all
- * count. */
-static bool read_observed(struct td_arena *arena, const struct td_vertical_pod *pod,
-                          struct td_name_table *ret)
+bool td_update_observed(struct td_arena *arena, const struct td_vertical_pod *pod,
+                        struct td_name_table *ret)
 {
     const struct td_json *value =
         td_json_get(pod->meta.annotations, TD_STR("vpaObservedContainers"));
@@ -125,8 +122,8 @@ static bool read_observed(struct td_arena *arena, const struct td_vertical_pod *
     return true;
 }
 
-static struct td_name_table recommended_names(struct td_arena *arena,
-                                              const struct td_recommendation *recommendation)
+struct td_name_table td_update_recommended(struct td_arena *arena,
+                                           const struct td_recommendation *recommendation)
 {
     struct td_name_table names = td_name_table_new(arena, recommendation->container_count);
     for (size_t i = 0; i < recommendation->container_count; i++) {
@@ -141,8 +138,8 @@ struct td_update_priority td_update_priority(struct td_arena *arena,
                                              bool skip_absent)
 {
     struct td_name_table observed;
-    bool has_observed = read_observed(arena, pod, &observed);
-    struct td_name_table names = recommended_names(arena, recommendation);
+    bool has_observed = td_update_observed(arena, pod, &observed);
+    struct td_name_table names = td_update_recommended(arena, recommendation);
     const struct td_container_recommendation **chosen =
         td_arena_array(arena, const struct td_container_recommendation *, pod->container_count);
     size_t entry_max = 0;
@@ -208,7 +205,7 @@ static bool is_quick_oom(struct td_arena *arena, const struct td_vpa *vpa,
                          const struct td_vertical_pod *pod, td_duration threshold, td_time now)
 {
     struct td_name_table observed;
-    bool has_observed = read_observed(arena, pod, &observed);
+    bool has_observed = td_update_observed(arena, pod, &observed);
     for (size_t i = 0; i < pod->container_count; i++) {
         const struct td_vertical_container *container = &pod->containers[i];
         if (!is_early_kill(container, threshold, now)) {
@@ -228,7 +225,7 @@ static bool is_quick_oom(struct td_arena *arena, const struct td_vpa *vpa,
 bool td_recommendation_is_lower(struct td_arena *arena, const struct td_recommendation *before,
                                 const struct td_recommendation *now)
 {
-    struct td_name_table names = recommended_names(arena, before);
+    struct td_name_table names = td_update_recommended(arena, before);
     for (size_t i = 0; i < now->container_count; i++) {
         size_t found = td_name_table_find(&names, now->containers[i].container_name);
         if (found == TD_NAME_NONE) {
@@ -252,9 +249,9 @@ static bool is_all_recommended(struct td_arena *arena, const struct td_update_qu
 {
     const struct td_vertical_pod *pod = question->pod;
     struct td_name_table observed;
-    bool has_observed = read_observed(arena, pod, &observed);
+    bool has_observed = td_update_observed(arena, pod, &observed);
     /* The VPA's own: what is capped for the pod may have rows that only a LimitRange wrote. */
-    struct td_name_table names = recommended_names(arena, &question->vpa->recommendation);
+    struct td_name_table names = td_update_recommended(arena, &question->vpa->recommendation);
     for (size_t i = 0; i < pod->container_count; i++) {
         td_str name = pod->containers[i].name;
         const struct td_container_policy *policy =

@@ -12,6 +12,7 @@
 #include "api/vpa.h"
 #include "base/arena.h"
 #include "base/clock.h"
+#include "decide/vertical/names.h"
 #include "decide/vertical/pod.h"
 
 #define TD_UPDATE_THRESHOLD_DEFAULT 0.1
@@ -37,6 +38,8 @@ enum td_update_verdict {
     TD_UPDATE_YOUNG,         /* inside its range, and not old enough */
     TD_UPDATE_SMALL_CHANGE,  /* inside its range, and close to the target */
     TD_UPDATE_OOM_NO_CHANGE, /* killed early, but nothing would change */
+    TD_UPDATE_WAITING,       /* adaptive: a smaller request is due later */
+    TD_UPDATE_IN_BAND,       /* adaptive: close to the target */
 };
 
 struct td_update_question {
@@ -59,8 +62,19 @@ struct td_update_answer {
     bool is_quick_oom;
     bool is_moved;  /* and that is why it counts as outside */
     bool ends_move; /* it had moved, and is close to all that its new VPA recommends */
-    td_time until;  /* YOUNG: when it is old enough */
+    td_time until;  /* YOUNG, WAITING: when it is old enough */
+    int rank;       /* adaptive: lower ones first (td_adaptive_rank); 0 by upstream's rule */
+    td_str text;    /* adaptive: what decided, for people; empty by upstream's rule */
 };
+
+/* Which containers the admission webhook saw; false when it left no readable word, and then all
+ * count. */
+bool td_update_observed(struct td_arena *arena, const struct td_vertical_pod *pod,
+                        struct td_name_table *ret);
+
+/* The containers of a recommendation, and where in it they are. */
+struct td_name_table td_update_recommended(struct td_arena *arena,
+                                           const struct td_recommendation *recommendation);
 
 /* Over the containers. With `skip_absent` a resource without a request is left out, else it counts
  * as outside. */

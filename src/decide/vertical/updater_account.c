@@ -27,6 +27,8 @@ static const struct rule_text {
     [TD_RULE_YOUNG] = {"Young", "its requests are in range and it is not old enough"},
     [TD_RULE_NO_START_TIME] = {"NoStartTime", "its requests are in range and its age is unknown"},
     [TD_RULE_SMALL_CHANGE] = {"SmallChange", "its requests are in range and close to the target"},
+    [TD_RULE_WAITING] = {"Waiting", "smaller requests are due twelve hours after the last change"},
+    [TD_RULE_IN_BAND] = {"InBand", "its requests are close to the target"},
     [TD_RULE_OOM_NO_CHANGE] = {"OomNoChange",
                                "it ran out of memory, but its resources would not change"},
     [TD_RULE_REQUIREMENTS] = {"EvictionRequirements", "the eviction requirements are not met"},
@@ -84,6 +86,10 @@ static void write_group(const struct td_updater_note *note, struct td_buf *out)
 static void write_answer(const struct td_updater_note *note, struct td_buf *out)
 {
     const struct td_update_answer *answer = &note->answer;
+    if (answer->text.len > 0) {
+        (void)td_buf_append_format(out, "; %.*s", TD_STR_ARG(answer->text));
+        return;
+    }
     (void)td_buf_append_format(out, "; differs by %.3g (threshold %.3g)%s%s%s",
                                answer->priority.resource_diff, note->threshold,
                                answer->priority.is_outside ? ", outside its range" : "",
@@ -162,6 +168,9 @@ static struct td_json *answer_json(struct td_arena *arena, const struct td_updat
     set_bool(arena, object, TD_STR("quickOOM"), answer->is_quick_oom);
     set_bool(arena, object, TD_STR("moved"), answer->is_moved);
     set_bool(arena, object, TD_STR("podLevel"), answer->is_pod_checked);
+    if (answer->text.len > 0) {
+        set_text(arena, object, TD_STR("adaptive"), answer->text);
+    }
     return object;
 }
 

@@ -37,6 +37,8 @@ enum td_updater_rule {
     TD_RULE_YOUNG,
     TD_RULE_NO_START_TIME,
     TD_RULE_SMALL_CHANGE,
+    TD_RULE_WAITING, /* adaptive: a smaller request is due later */
+    TD_RULE_IN_BAND, /* adaptive: close to the target */
     TD_RULE_OOM_NO_CHANGE,
     TD_RULE_REQUIREMENTS, /* evictionRequirements */
     TD_RULE_LEFT_ALONE,   /* came back unchanged after evictions */
