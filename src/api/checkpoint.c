@@ -17,10 +17,8 @@ static int checkpoint_time(const struct td_json *object, td_str key, struct td_i
     if (node->type != TD_JSON_TYPE_STRING) {
         return td_error_set(err, TD_INVALID, "%.*s: not a time", TD_STR_ARG(key));
     }
-    if (td_time_parse(node->text, ret, err) < 0) {
-        return td_error_wrap(err, "%.*s", TD_STR_ARG(key));
-    }
-    return TD_OK;
+    int code = td_time_parse(node->text, ret, err);
+    return code < 0 ? td_error_wrap(err, code, "%.*s", TD_STR_ARG(key)) : code;
 }
 
 static int checkpoint_text(const struct td_json *object, td_str key, td_str *ret,
@@ -153,13 +151,15 @@ int td_checkpoint_decode_status(const struct td_json *status, struct td_checkpoi
     if (code < 0) {
         return code;
     }
-    if (td_histogram_checkpoint_decode(td_json_get(status, TD_STR("cpuHistogram")), &made.cpu,
-                                       err) < 0) {
-        return td_error_wrap(err, "cpuHistogram");
+    const struct td_json *cpu = td_json_get(status, TD_STR("cpuHistogram"));
+    code = td_histogram_checkpoint_decode(cpu, &made.cpu, err);
+    if (code < 0) {
+        return td_error_wrap(err, code, "cpuHistogram");
     }
-    if (td_histogram_checkpoint_decode(td_json_get(status, TD_STR("memoryHistogram")), &made.memory,
-                                       err) < 0) {
-        return td_error_wrap(err, "memoryHistogram");
+    const struct td_json *memory = td_json_get(status, TD_STR("memoryHistogram"));
+    code = td_histogram_checkpoint_decode(memory, &made.memory, err);
+    if (code < 0) {
+        return td_error_wrap(err, code, "memoryHistogram");
     }
     *ret = made;
     return TD_OK;
@@ -254,16 +254,17 @@ int td_checkpoint_decode(struct td_arena *arena, const struct td_json *object,
     if (!td_json_is(object, TD_JSON_TYPE_OBJECT)) {
         return td_error_set(err, TD_INVALID, "checkpoint: not an object");
     }
-    if (td_checkpoint_decode_status(td_json_get(object, TD_STR("status")), &made, err) < 0) {
-        return td_error_wrap(err, "status");
+    int code = td_checkpoint_decode_status(td_json_get(object, TD_STR("status")), &made, err);
+    if (code < 0) {
+        return td_error_wrap(err, code, "status");
     }
     const struct td_json *spec = td_json_get(object, TD_STR("spec"));
-    int code = checkpoint_text(spec, TD_STR("vpaObjectName"), &made.vpa_name, err);
+    code = checkpoint_text(spec, TD_STR("vpaObjectName"), &made.vpa_name, err);
     if (code == TD_OK) {
         code = checkpoint_text(spec, TD_STR("containerName"), &made.container_name, err);
     }
     if (code < 0) {
-        return td_error_wrap(err, "spec");
+        return td_error_wrap(err, code, "spec");
     }
     *ret = made;
     return TD_OK;

@@ -15,10 +15,8 @@ static int recommendation_list(struct td_arena *arena, const struct td_json *obj
     if (list->type != TD_JSON_TYPE_OBJECT) {
         return td_error_set(err, TD_INVALID, "%.*s: not an object", TD_STR_ARG(key));
     }
-    if (td_resource_list_decode(arena, list, ret, err) < 0) {
-        return td_error_wrap(err, "%.*s", TD_STR_ARG(key));
-    }
-    return TD_OK;
+    int code = td_resource_list_decode(arena, list, ret, err);
+    return code < 0 ? td_error_wrap(err, code, "%.*s", TD_STR_ARG(key)) : code;
 }
 
 static int recommendation_container(struct td_arena *arena, const struct td_json *object,
@@ -79,19 +77,21 @@ int td_recommendation_decode(struct td_arena *arena, const struct td_json *objec
     if (list && list->type != TD_JSON_TYPE_NULL && list->type != TD_JSON_TYPE_ARRAY) {
         return td_error_set(err, TD_INVALID, "containerRecommendations: not an array");
     }
-    if (td_json_is(list, TD_JSON_TYPE_ARRAY) && list->count > 0) {
+    int code = TD_OK;
+    if (td_json_item_count(list) > 0) {
         made.containers = td_arena_array(arena, struct td_container_recommendation, list->count);
-        for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
-            if (recommendation_container(arena, item, &made.containers[made.container_count], err) <
-                0) {
-                return td_error_wrap(err, "containerRecommendations[%zu]", made.container_count);
-            }
-            made.container_count++;
-        }
     }
-    if (recommendation_pod(arena, td_json_get(object, TD_STR("podRecommendation")), &made.pod,
-                           err) < 0) {
-        return td_error_wrap(err, "podRecommendation");
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
+        code = recommendation_container(arena, item, &made.containers[made.container_count], err);
+        if (code < 0) {
+            return td_error_wrap(err, code, "containerRecommendations[%zu]", made.container_count);
+        }
+        made.container_count++;
+    }
+    const struct td_json *pod = td_json_get(object, TD_STR("podRecommendation"));
+    code = recommendation_pod(arena, pod, &made.pod, err);
+    if (code < 0) {
+        return td_error_wrap(err, code, "podRecommendation");
     }
     *ret = made;
     return TD_OK;

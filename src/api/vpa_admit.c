@@ -310,7 +310,7 @@ static int check_read_old(struct td_vpa_check *check, const struct td_vpa_admiss
     check->pod_bad.count = 0;
     int code = td_vpa_decode_lax(check->arena, tree, ret, err);
     if (code < 0) {
-        return err ? td_error_wrap(err, "stored object") : code;
+        return td_error_wrap(err, code, "stored object");
     }
     check->old = ret;
     check_waive(check, ret);

@@ -223,7 +223,7 @@ static int decode_selector(struct td_arena *arena, const struct td_json *tree, b
     }
     if (code < 0) {
         (void)td_selector_check_json(arena, tree, err); /* fails alike, and says where */
-        return err ? td_error_wrap(err, "spec.selector") : code;
+        return td_error_wrap(err, code, "spec.selector");
     }
     vpa->has_selector = !td_selector_is_empty(&vpa->pod_selector);
     return TD_OK;
@@ -279,7 +279,7 @@ static int decode_status(struct td_arena *arena, const struct td_json *status, s
         return TD_OK;
     }
     int code = td_recommendation_decode(arena, recommendation, &vpa->recommendation, err);
-    return code < 0 && err ? td_error_wrap(err, "status.recommendation") : code;
+    return code < 0 ? td_error_wrap(err, code, "status.recommendation") : code;
 }
 
 static int decode_object(struct td_arena *arena, const struct td_json *object, bool is_lax,

@@ -54,9 +54,13 @@ int td_error_set_at(struct td_error *err, int code, const char *file, int line, 
     return code;
 }
 
-int td_error_wrap(struct td_error *err, const char *format, ...)
+int td_error_wrap(struct td_error *err, int code, const char *format, ...)
 {
-    td_assert(err->code < 0);
+    td_assert(code < 0);
+    if (!err) {
+        return code;
+    }
+    td_assert(err->code < 0); /* it was set where the failure was found */
     struct error_draft draft;
     va_list args;
     va_start(args, format);
@@ -67,7 +71,7 @@ int td_error_wrap(struct td_error *err, const char *format, ...)
     td_assert(rest >= 2); /* both parts are bounded */
     size_t added = (size_t)rest < room ? (size_t)rest : room - 1;
     error_take_draft(err, &draft, used + added);
-    return err->code;
+    return code;
 }
 
 const char *td_code_name(int code)

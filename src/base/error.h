@@ -39,11 +39,10 @@ struct td_error {
 int td_error_set_at(struct td_error *err, int code, const char *file, int line, const char *format,
                     ...) __attribute__((format(printf, 5, 6)));
 
-/* Put "what this level was trying to do: " in front of the message; returns the code that err
- * holds. `err` must not be NULL: a caller that passes NULL downwards has nothing to wrap and
- * returns the code it got. */
-int td_error_wrap(struct td_error *err, const char *format, ...)
-    __attribute__((format(printf, 2, 3), nonnull(1)));
+/* Put "what this level was trying to do: " in front of the message of a failure with that code, and
+ * return the code. */
+int td_error_wrap(struct td_error *err, int code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* The code's name for logs and metrics: "not-found", "conflict", ... */
 const char *td_code_name(int code);

@@ -99,7 +99,7 @@ static int pki_add_name(X509_NAME *name, int nid, td_str text, struct td_error *
         X509_NAME_add_entry_by_NID(name, nid, MBSTRING_UTF8, (const unsigned char *)text.ptr,
                                    (int)text.len, -1, 0) != 1) {
         td_pki_fail(err, TD_INVALID, OBJ_nid2ln(nid));
-        return err ? td_error_wrap(err, "certificate for '%.*s'", TD_STR_ARG(text)) : TD_INVALID;
+        return td_error_wrap(err, TD_INVALID, "certificate for '%.*s'", TD_STR_ARG(text));
     }
     return TD_OK;
 }

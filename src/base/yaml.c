@@ -96,7 +96,7 @@ struct yaml_reader {
 
 static int yaml_at_line(struct td_error *err, int code, size_t line)
 {
-    return err ? td_error_wrap(err, "line %zu", line) : code;
+    return td_error_wrap(err, code, "line %zu", line);
 }
 
 static struct yaml_frame *yaml_top(struct yaml_reader *reader)

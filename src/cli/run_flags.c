@@ -587,7 +587,7 @@ static int settle_prometheus(struct td_arena *arena, struct td_run_flags *flags,
         int code =
             td_file_read(flags->bearer_file.ptr, arena, TD_TOKEN_FILE_BYTES_MAX, &token, err);
         if (code != TD_OK) {
-            return td_error_wrap(err, "--prometheus-bearer-token-file");
+            return td_error_wrap(err, code, "--prometheus-bearer-token-file");
         }
         prometheus->bearer_token = td_str_trim(token);
     }
@@ -624,7 +624,7 @@ static int flags_settle(struct td_arena *arena, struct td_run_flags *flags, td_e
     int code = TD_OK;
     if (flags->controllers_text.len > 0) {
         code = td_controllers_choose(flags->controllers_text, options->has, err);
-        code = code == TD_OK ? code : td_error_wrap(err, "--controllers");
+        code = code == TD_OK ? code : td_error_wrap(err, code, "--controllers");
     }
     code = code == TD_OK ? settle_gates(flags, err) : code;
     code = code == TD_OK ? settle_words(flags, err) : code;

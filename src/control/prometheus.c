@@ -172,7 +172,7 @@ static void call_finish(struct td_prometheus_call *call, int code, struct td_err
     void *context = call->context;
     call_count(call);
     if (code != TD_OK) {
-        (void)td_error_wrap(err, "%.*s", TD_STR_ARG(call->prometheus->config.server));
+        (void)td_error_wrap(err, code, "%.*s", TD_STR_ARG(call->prometheus->config.server));
     }
     call_free(call);
     events.done(context, code, err);

@@ -437,7 +437,7 @@ int recommend_history_new(struct td_recommend_loop *loop, struct td_error *err)
     int code = td_prometheus_new(loop->options.control.loop, options, loop->options.control.tally,
                                  &prometheus, err);
     if (code != TD_OK) {
-        return err ? td_error_wrap(err, "--prometheus-address") : code;
+        return td_error_wrap(err, code, "--prometheus-address");
     }
     struct recommend_history *history = td_alloc_zero(1, sizeof(*history));
     history->loop = loop;

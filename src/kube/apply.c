@@ -122,10 +122,7 @@ static int validate(const struct apply *a, const struct td_json *object, bool al
     bool is_kind = a->type == &untyped || is_wanted_kind(a, object);
     int r = is_kind ? td_typed_validate(a->arena, a->type, object, allow_duplicates, a->err)
                     : refuse_kind(a, object);
-    if (r < 0 && a->err) {
-        (void)td_error_wrap(a->err, "%s", what); /* its code is r */
-    }
-    return r;
+    return r < 0 ? td_error_wrap(a->err, r, "%s", what) : r;
 }
 
 /* Check the live object and bring its owners to today's schema. Owners of another version make

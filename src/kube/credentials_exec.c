@@ -175,11 +175,11 @@ static int exec_check_end(const struct td_process_end *end, struct td_error *err
 /* "exec plugin 'aws' of user 'admin': ..." */
 static void exec_keep_failure(struct td_credentials *credentials, struct td_error *failure)
 {
-    (void)td_error_wrap(failure, "exec plugin '%.*s' of user '%.*s'",
+    (void)td_error_wrap(failure, failure->code, "exec plugin '%.*s' of user '%.*s'",
                         TD_STR_ARG(credentials->config->exec->command),
                         TD_STR_ARG(credentials->config->user)); /* its code is kept */
     failure->code = TD_DENIED;
-    (void)td_kubeconfig_one_line(failure); /* the names are from a file */
+    (void)td_kubeconfig_one_line(failure, failure->code); /* the names are from a file */
     credentials->exec.failure = *failure;
 }
 

@@ -220,10 +220,7 @@ static int step_parse_value(struct td_arena *arena, td_str text, struct td_json 
     struct td_json *value;
     int r = td_json_parse(arena, text, NULL, &value, err);
     if (r < 0) {
-        if (err) {
-            (void)td_error_wrap(err, "path element '%.*s'", TD_STR_ARG(text)); /* its code is r */
-        }
-        return r;
+        return td_error_wrap(err, r, "path element '%.*s'", TD_STR_ARG(text));
     }
     td_json_sort(arena, value);
     if (value->type == TD_JSON_TYPE_NUMBER) {

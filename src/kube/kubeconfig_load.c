@@ -231,7 +231,7 @@ int td_kube_config_load(struct td_arena *arena, const struct td_kube_config_inpu
     int code = load_files(&work, err);
     code = code < 0 ? code : load_choose(&work, ret, err);
     td_kubeconfig_set_done(&work.set);
-    return code < 0 ? td_kubeconfig_one_line(err) : code;
+    return code < 0 ? td_kubeconfig_one_line(err, code) : code;
 }
 
 int td_kube_config_parse(struct td_arena *arena, td_str path, td_str text,
@@ -245,5 +245,5 @@ int td_kube_config_parse(struct td_arena *arena, td_str path, td_str text,
     int code = load_text(&work, path, text, err);
     code = code < 0 ? code : load_choose(&work, ret, err);
     td_kubeconfig_set_done(&work.set);
-    return code < 0 ? td_kubeconfig_one_line(err) : code;
+    return code < 0 ? td_kubeconfig_one_line(err, code) : code;
 }

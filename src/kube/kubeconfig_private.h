@@ -54,8 +54,8 @@ int td_kubeconfig_fail(const struct td_kubeconfig_named *entry, const char *fiel
     __attribute__((format(printf, 5, 6)));
 
 /* Names and paths come from files: a control character of theirs becomes '?' in a message, which
- * stays one line. Returns err's code. */
-int td_kubeconfig_one_line(struct td_error *err) __attribute__((nonnull(1)));
+ * stays one line. Returns `code`. */
+int td_kubeconfig_one_line(struct td_error *err, int code);
 
 /* A text member, NUL-terminated in the arena; empty when it is not there. */
 td_str td_kubeconfig_text(struct td_arena *arena, const struct td_kubeconfig_named *entry,

@@ -336,6 +336,9 @@ static int read_check_kind(const struct read_work *work, const struct td_json *t
 static void read_hide_quoted(struct td_error *err)
 {
     static const td_str mark = TD_STR_INIT("'...'");
+    if (!err) {
+        return;
+    }
     char *from = strchr(err->message, '\'');
     char *to = strrchr(err->message, '\'');
     if (from && to > from + mark.len) {
@@ -369,7 +372,7 @@ int td_kubeconfig_read(struct td_arena *arena, td_str path, td_str text,
     int code = td_yaml_parse(arena, text, &documents, err);
     if (code < 0) {
         read_hide_quoted(err);
-        return td_error_wrap(err, "%.*s", TD_STR_ARG(path));
+        return td_error_wrap(err, code, "%.*s", TD_STR_ARG(path));
     }
     struct td_json *tree = documents.count > 0 ? documents.items[0] : td_json_new_object(arena);
     struct td_arena scratch; /* decoded base64 that is only checked here */

@@ -46,12 +46,12 @@ int td_kubeconfig_fail(const struct td_kubeconfig_named *entry, const char *fiel
                         entry->list, TD_STR_ARG(entry->name), entry->kind, field, problem);
 }
 
-int td_kubeconfig_one_line(struct td_error *err)
+int td_kubeconfig_one_line(struct td_error *err, int code)
 {
-    for (char *at = err->message; *at; at++) {
+    for (char *at = err ? err->message : NULL; at && *at; at++) {
         *at = (unsigned char)*at < ' ' || *at == 0x7f ? '?' : *at;
     }
-    return err->code;
+    return code;
 }
 
 td_str td_kubeconfig_text(struct td_arena *arena, const struct td_kubeconfig_named *entry,

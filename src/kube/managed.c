@@ -160,10 +160,7 @@ int td_managed_decode(struct td_arena *arena, const struct td_json *object, stru
     for (const struct td_json *json = td_json_first_item(list); json; json = json->next, count++) {
         int r = managed_decode_entry(arena, json, &placed[count].entry, err);
         if (r < 0) {
-            if (err) {
-                (void)td_error_wrap(err, "metadata.managedFields[%zu]", count); /* its code is r */
-            }
-            return r;
+            return td_error_wrap(err, r, "metadata.managedFields[%zu]", count);
         }
         placed[count].place = count;
     }

@@ -76,10 +76,7 @@ static int meta_time(const struct meta_reader *reader, const char *key, struct t
         return TD_OK;
     }
     code = td_time_parse(node->text, ret, reader->err);
-    if (code != TD_OK && reader->err) {
-        (void)td_error_wrap(reader->err, "%s.%s", reader->path, key);
-    }
-    return code;
+    return code < 0 ? td_error_wrap(reader->err, code, "%s.%s", reader->path, key) : code;
 }
 
 static int meta_generation(const struct meta_reader *reader, int64_t *ret)

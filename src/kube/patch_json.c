@@ -498,12 +498,9 @@ static int json_run(struct json_patch *patch, const struct td_json *operation)
 static int json_wrap(struct td_error *err, int code, size_t position,
                      const struct td_json *operation)
 {
-    if (!err) {
-        return code;
-    }
     td_str kind = td_json_get_str(operation, TD_STR("op"), TD_STR_EMPTY);
     td_str path = td_json_get_str(operation, TD_STR("path"), TD_STR_EMPTY);
-    return td_error_wrap(err, "operation %zu (%.*s \"%.*s\")", position, TD_STR_ARG(kind),
+    return td_error_wrap(err, code, "operation %zu (%.*s \"%.*s\")", position, TD_STR_ARG(kind),
                          TD_STR_ARG(path));
 }
 

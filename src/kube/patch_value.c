@@ -303,8 +303,8 @@ int td_patch_fail_at(struct patch_work *work, td_str name, int code)
 
 int td_patch_fail(struct patch_work *work, int code)
 {
-    if (!work->err || work->path.len == 0) {
+    if (work->path.len == 0) {
         return code;
     }
-    return td_error_wrap(work->err, "%.*s", TD_STR_ARG(work->path));
+    return td_error_wrap(work->err, code, "%.*s", TD_STR_ARG(work->path));
 }

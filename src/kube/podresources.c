@@ -90,7 +90,7 @@ int td_resource_list_decode(struct td_arena *arena, const struct td_json *object
         items[count].name = member->key;
         int code = td_quantity_from_json(arena, member, &items[count].quantity, err);
         if (code != TD_OK) {
-            return err ? td_error_wrap(err, "resource '%.*s'", TD_STR_ARG(member->key)) : code;
+            return td_error_wrap(err, code, "resource '%.*s'", TD_STR_ARG(member->key));
         }
         count++;
     }
@@ -180,10 +180,7 @@ static int resources_of(struct td_arena *arena, const struct td_json *resources,
 {
     td_str name = list_name(kind);
     int code = td_resource_list_decode(arena, td_json_get(resources, name), ret, err);
-    if (code != TD_OK && err) {
-        return td_error_wrap(err, "resources.%.*s", TD_STR_ARG(name));
-    }
-    return code;
+    return code < 0 ? td_error_wrap(err, code, "resources.%.*s", TD_STR_ARG(name)) : code;
 }
 
 /* The amounts that count while a resize is under way: the most of what is wished, actuated and (for
@@ -205,7 +202,7 @@ static int effective_list(struct td_arena *arena, const struct pod_view *pod,
         code = td_resource_list_decode(arena, td_json_get(owner, TD_STR("allocatedResources")),
                                        &allocated, err);
         if (code != TD_OK) {
-            return err ? td_error_wrap(err, "allocatedResources") : code;
+            return td_error_wrap(err, code, "allocatedResources");
         }
         list = resources_max(arena, &list, &allocated);
     }
@@ -305,7 +302,7 @@ static int part_read(struct td_arena *arena, const struct pod_view *pod,
         const struct td_json *status = status_find(pod, name);
         code = status ? effective_list(arena, pod, &part->list, status, &part->list, err) : TD_OK;
         if (code != TD_OK) {
-            return err ? td_error_wrap(err, "status") : code;
+            return td_error_wrap(err, code, "status");
         }
     }
     if (pod->kind == LIST_REQUESTS && pod->non_missing.count > 0) {
@@ -324,7 +321,7 @@ static int parts_read(struct td_arena *arena, const struct pod_view *pod,
         int code = part_read(arena, pod, item, &parts[i], err);
         if (code != TD_OK) {
             td_str name = td_json_get_str(item, TD_STR("name"), TD_STR_EMPTY);
-            return err ? td_error_wrap(err, "container '%.*s'", TD_STR_ARG(name)) : code;
+            return td_error_wrap(err, code, "container '%.*s'", TD_STR_ARG(name));
         }
     }
     return TD_OK;
@@ -450,7 +447,7 @@ static int pod_level_read(struct td_arena *arena, const struct pod_view *pod,
     int code =
         resources_of(arena, td_json_get(pod->spec, TD_STR("resources")), pod->kind, &wished, err);
     if (code != TD_OK) {
-        return err ? td_error_wrap(err, "spec") : code;
+        return td_error_wrap(err, code, "spec");
     }
     const struct td_json *actuated = td_json_get(pod->status, TD_STR("resources"));
     bool has_effective = pod->options->in_place_pod_level_resources &&
@@ -465,7 +462,7 @@ static int pod_level_read(struct td_arena *arena, const struct pod_view *pod,
     if (has_effective) {
         code = effective_list(arena, pod, &wished, pod->status, &effective, err);
         if (code != TD_OK) {
-            return err ? td_error_wrap(err, "status") : code;
+            return td_error_wrap(err, code, "status");
         }
     }
     struct td_resource_amount *items =
@@ -560,7 +557,7 @@ static int pod_sum(struct td_arena *arena, struct pod_view *pod, struct td_resou
         code = td_resource_list_decode(arena, td_json_get(pod->spec, TD_STR("overhead")), &overhead,
                                        err);
         if (code != TD_OK) {
-            return err ? td_error_wrap(err, "spec.overhead") : code;
+            return td_error_wrap(err, code, "spec.overhead");
         }
     }
     struct slots slots = slots_new(arena, parts, part_count, &pod_level, &overhead);
@@ -595,7 +592,7 @@ static int pod_resources(struct td_arena *arena, const struct td_json *pod,
         int code = td_resource_list_decode(arena, view.options->non_missing_container_requests,
                                            &view.non_missing, err);
         if (code != TD_OK) {
-            return err ? td_error_wrap(err, "non-missing container requests") : code;
+            return td_error_wrap(err, code, "non-missing container requests");
         }
     }
     return pod_sum(arena, &view, ret, err);

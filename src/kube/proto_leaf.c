@@ -42,11 +42,11 @@ int td_proto_fail(const struct proto_work *work, const struct td_field_path *pat
 
 int td_proto_wrap(const struct proto_work *work, const struct td_field_path *path, int code)
 {
-    if (work->err && path) {
-        td_str place = place_text(work, path);
-        (void)td_error_wrap(work->err, "%.*s", TD_STR_ARG(place)); /* it holds the same code */
+    if (!path) {
+        return code;
     }
-    return code;
+    td_str place = place_text(work, path);
+    return td_error_wrap(work->err, code, "%.*s", TD_STR_ARG(place));
 }
 
 size_t td_proto_depth(const struct td_field_path *path)

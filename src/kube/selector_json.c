@@ -46,12 +46,9 @@ static bool json_collection(const struct td_json *node, enum td_json_type type,
 /* Puts the place in front of a message. */
 static int place_wrap(const struct json_place *place, int code, const char *member)
 {
-    if (!place->err) {
-        return code;
-    }
     return place->is_label
-               ? td_error_wrap(place->err, "matchLabels%s", member)
-               : td_error_wrap(place->err, "matchExpressions[%zu]%s", place->index, member);
+               ? td_error_wrap(place->err, code, "matchLabels%s", member)
+               : td_error_wrap(place->err, code, "matchExpressions[%zu]%s", place->index, member);
 }
 
 /* A value of the wrong type: upstream's decoder has refused it before, so the words are ours. */
@@ -73,8 +70,7 @@ static int json_match_label(const struct json_place *place, const struct td_json
     td_str *value = td_arena_new(place->arena, td_str);
     if (!json_text(member, value)) {
         int code = td_error_set(place->err, TD_INVALID, "must be a string");
-        return place->err ? td_error_wrap(place->err, "matchLabels[%.*s]", TD_STR_ARG(member->key))
-                          : code;
+        return td_error_wrap(place->err, code, "matchLabels[%.*s]", TD_STR_ARG(member->key));
     }
     *ret = (struct td_requirement){
         .key = member->key, .operation = TD_SELECTOR_EQUALS, .values = value, .value_count = 1};
@@ -119,9 +115,8 @@ static int json_values(const struct json_place *place, const struct td_json *lis
     for (const struct td_json *node = td_json_first_item(list); node; node = node->next) {
         if (!json_text(node, &ret->items[ret->count])) {
             int code = td_error_set(place->err, TD_INVALID, "must be a string");
-            return place->err ? td_error_wrap(place->err, "matchExpressions[%zu].values[%zu]",
-                                              place->index, ret->count)
-                              : code;
+            return td_error_wrap(place->err, code, "matchExpressions[%zu].values[%zu]",
+                                 place->index, ret->count);
         }
         ret->count++;
     }

@@ -278,8 +278,8 @@ int td_selector_parse(struct td_arena *arena, td_str text, struct td_selector *r
         }
         int code = parser_requirement(&parser, &list);
         if (code != TD_OK) {
-            return err && code == TD_INVALID ? td_error_wrap(err, "unable to parse requirement")
-                                             : code;
+            return code == TD_INVALID ? td_error_wrap(err, code, "unable to parse requirement")
+                                      : code;
         }
         is_more = parser.token == TOKEN_COMMA;
         if (!is_more && parser.token != TOKEN_END) {

@@ -244,7 +244,7 @@ static void call_no_credentials(struct td_call *call, const struct td_error *why
 {
     struct td_error err = *why;
     err.code = TD_DENIED;
-    (void)td_error_wrap(&err, "credentials"); /* the code is in err */
+    (void)td_error_wrap(&err, err.code, "credentials"); /* the code is in err */
     call_fail(call, &err);
 }
 

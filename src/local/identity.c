@@ -84,7 +84,7 @@ static int identity_check(const struct td_identity *identity, const char *data_d
     int code = td_pki_check_pair(td_buf_str(&identity->ca.certificate_pem),
                                  td_buf_str(&identity->ca.key_pem), err);
     return code == TD_OK ? TD_OK
-                         : td_error_wrap(err, "%s/%s, %s", data_dir, IDENTITY_CA_CERTIFICATE,
+                         : td_error_wrap(err, code, "%s/%s, %s", data_dir, IDENTITY_CA_CERTIFICATE,
                                          IDENTITY_CA_KEY);
 }
 

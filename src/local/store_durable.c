@@ -104,7 +104,7 @@ int td_store_load(struct td_store *store, const struct td_store_options *options
     store->floor = 0;
     int code = td_journal_open(&journal_options, load_record, store, &state, &store->journal, err);
     if (code < 0) {
-        return err ? td_error_wrap(err, "read the data folder") : code;
+        return td_error_wrap(err, code, "read the data folder");
     }
     load_finish(store, &state);
     store->snapshots = td_queue_new(store->loop, snapshot_job, store, 1);

@@ -176,5 +176,5 @@ int td_system_install(struct td_api *api, struct td_error *err)
     for (size_t i = 0; code == TD_OK && i < sizeof(definitions) / sizeof(definitions[0]); i++) {
         code = system_put(api, &arena, definitions[i](&arena), true, err);
     }
-    return code == TD_OK ? TD_OK : td_error_wrap(err, "install the system's objects");
+    return code == TD_OK ? TD_OK : td_error_wrap(err, code, "install the system's objects");
 }

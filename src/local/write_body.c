@@ -164,7 +164,7 @@ static bool body_read(struct td_api_call *call, const struct td_body_want *want,
     }
     if (!tree) {
         if (body_is_json(media)) {
-            (void)td_error_wrap(&err, "couldn't get version/kind; json parse error");
+            (void)td_error_wrap(&err, err.code, "couldn't get version/kind; json parse error");
         }
         return body_unrecognized(call, want, err.message);
     }

@@ -88,9 +88,8 @@ static int decode_amounts(struct td_arena *arena, const struct td_json *object, 
         items[i].resource = entry->key;
         code = decode_quantity(arena, entry, &items[i].milli, err);
         if (code < 0) {
-            return err ? td_error_wrap(err, "%s.%.*s.%.*s", path, TD_STR_ARG(key),
-                                       TD_STR_ARG(entry->key))
-                       : code;
+            return td_error_wrap(err, code, "%s.%.*s.%.*s", path, TD_STR_ARG(key),
+                                 TD_STR_ARG(entry->key));
         }
         i++;
     }
@@ -220,7 +219,7 @@ static int decode_time(const struct td_json *object, td_str key, const char *pat
         return code;
     }
     code = td_pod_time_parse(text, ret, err);
-    return code < 0 && err ? td_error_wrap(err, "%s.%.*s", path, TD_STR_ARG(key)) : code;
+    return code < 0 ? td_error_wrap(err, code, "%s.%.*s", path, TD_STR_ARG(key)) : code;
 }
 
 static int decode_ready(const struct td_json *status, struct td_pod *ret, struct td_error *err)

@@ -98,8 +98,9 @@ static int world_bring(struct td_world *world, struct td_error *err)
     }
     for (size_t i = 0; code == TD_OK && i < scenario->manifest_count; i++) {
         code = td_world_read_manifest(&arena, scenario->manifests[i], &manifest, err);
-        if (code < 0 && code != TD_INVALID && err) { /* else the file has named itself and a line */
-            return td_error_wrap(err, "%.*s: spec.manifests[%zu]", TD_STR_ARG(scenario->path), i);
+        if (code < 0 && code != TD_INVALID) { /* else the file has named itself and a line */
+            return td_error_wrap(err, code, "%.*s: spec.manifests[%zu]", TD_STR_ARG(scenario->path),
+                                 i);
         }
     }
     if (code < 0) {

@@ -251,8 +251,8 @@ int td_world_events_load(struct td_world *world, struct td_error *err)
         if (event->action == TD_ACTION_APPLY) {
             int code =
                 td_world_read_manifest(&world->arena, event->manifest, &world->event_files[i], err);
-            if (code < 0 && code != TD_INVALID && err) { /* else it has named file and line */
-                return td_error_wrap(err, "%.*s:%u: spec.events[%zu].manifest",
+            if (code < 0 && code != TD_INVALID) { /* else it has named file and line */
+                return td_error_wrap(err, code, "%.*s:%u: spec.events[%zu].manifest",
                                      TD_STR_ARG(scenario->path), (unsigned)event->line,
                                      td_world_event_index(scenario, event));
             }

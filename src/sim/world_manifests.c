@@ -216,9 +216,8 @@ static int call_send_object(struct td_world_call *call, const struct td_manifest
                                  : "?fieldManager=tandem&fieldValidation=Strict";
     td_str target = path_text(&call->request_arena, &path, query, err);
     if (target.len == 0) {
-        return err ? td_error_wrap(err, "%.*s:%u: metadata.name", TD_STR_ARG(object->file),
-                                   (unsigned)object->line)
-                   : TD_INVALID;
+        return td_error_wrap(err, TD_INVALID, "%.*s:%u: metadata.name", TD_STR_ARG(object->file),
+                             (unsigned)object->line);
     }
     const struct td_api_request request = {
         .method = is_named ? TD_STR("PATCH") : TD_STR("POST"),

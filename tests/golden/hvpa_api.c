@@ -173,7 +173,7 @@ static int run_decode(struct td_arena *arena, const struct td_json *in, struct t
     td_json_set(arena, again, TD_STR("spec"), td_hvpa_encode_spec(arena, &hvpa));
     code = td_hvpa_decode(arena, again, &same, NULL, err);
     if (code < 0) {
-        return td_error_wrap(err, "the normal form is refused");
+        return td_error_wrap(err, code, "the normal form is refused");
     }
     struct td_json *spec = spec_json(arena, &hvpa);
     *ret = td_json_new_object(arena);

@@ -271,11 +271,11 @@ int td_aggregate_load(struct td_aggregate *aggregate, const struct td_vertical_c
     td_decaying_copy(&aggregate->memory, &memory);
     int code = td_decaying_load(&memory, &config->memory, &checkpoint->memory, err);
     if (code < 0) {
-        (void)td_error_wrap(err, "memoryHistogram");
+        (void)td_error_wrap(err, code, "memoryHistogram");
     } else {
         code = td_decaying_load(&cpu, &config->cpu, &checkpoint->cpu, err);
         if (code < 0) {
-            (void)td_error_wrap(err, "cpuHistogram");
+            (void)td_error_wrap(err, code, "cpuHistogram");
         }
     }
     if (code < 0) {

@@ -228,7 +228,7 @@ int td_boost_original(struct td_arena *arena, const struct td_vertical_pod *pod,
         code = td_resource_list_decode(arena, td_json_get(tree, TD_STR("limits")), &limits, err);
     }
     if (code < 0) {
-        return err ? td_error_wrap(err, "annotation '%.*s'", TD_STR_ARG(name)) : code;
+        return td_error_wrap(err, code, "annotation '%.*s'", TD_STR_ARG(name));
     }
     *ret_requests = requests;
     *ret_limits = limits;

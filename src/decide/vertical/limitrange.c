@@ -32,7 +32,7 @@ static int merge_list(struct td_arena *arena, const struct td_json *item, td_str
     struct td_resource_list list;
     int code = td_resource_list_decode(arena, object, &list, err);
     if (code < 0) {
-        return err ? td_error_wrap(err, "%.*s", TD_STR_ARG(key)) : code;
+        return td_error_wrap(err, code, "%.*s", TD_STR_ARG(key));
     }
     if (!*has) {
         *has = true;
@@ -53,7 +53,7 @@ static int merge_default(struct td_arena *arena, const struct td_json *item,
     }
     into->has_default = true;
     int code = td_resource_list_decode(arena, object, &into->default_limit, err);
-    return code < 0 && err ? td_error_wrap(err, "default") : code;
+    return code < 0 ? td_error_wrap(err, code, "default") : code;
 }
 
 static int merge_item(struct td_arena *arena, const struct td_json *item,
@@ -88,7 +88,7 @@ static int merge_object(struct td_arena *arena, const struct td_json *object,
         *ret_has_container = *ret_has_container || is_container;
         int code = merge_item(arena, item, is_container ? &into->container : &into->pod, err);
         if (code < 0) {
-            return err ? td_error_wrap(err, "spec.limits[%zu]", index) : code;
+            return td_error_wrap(err, code, "spec.limits[%zu]", index);
         }
     }
     return TD_OK;
@@ -109,7 +109,7 @@ int td_limit_ranges_read(struct td_arena *arena, const struct td_json *const *ob
         bool has_container = false;
         int code = merge_object(arena, objects[i], &result, &has_container, err);
         if (code < 0) {
-            return err ? td_error_wrap(err, "LimitRange '%.*s'", TD_STR_ARG(name)) : code;
+            return td_error_wrap(err, code, "LimitRange '%.*s'", TD_STR_ARG(name));
         }
         if (has_container) {
             names[result.container_name_count++] = name;

@@ -33,8 +33,9 @@ td_str td_oom_annotation_encode(struct td_arena *arena, const struct td_oom_know
 static int read_time(const struct td_json *object, td_str key, td_time *ret, struct td_error *err)
 {
     struct td_instant instant;
-    if (td_time_parse(td_json_get_str(object, key, TD_STR_EMPTY), &instant, err) < 0) {
-        return td_error_wrap(err, "%.*s", TD_STR_ARG(key));
+    int code = td_time_parse(td_json_get_str(object, key, TD_STR_EMPTY), &instant, err);
+    if (code < 0) {
+        return td_error_wrap(err, code, "%.*s", TD_STR_ARG(key));
     }
     *ret = td_time_from_instant(instant);
     return TD_OK;

@@ -40,7 +40,7 @@ static int get_time(const struct td_json *object, td_str key, td_time *ret, stru
         return code;
     }
     code = td_pod_time_parse(text, ret, err);
-    return code < 0 && err ? td_error_wrap(err, "%.*s", TD_STR_ARG(key)) : code;
+    return code < 0 ? td_error_wrap(err, code, "%.*s", TD_STR_ARG(key)) : code;
 }
 
 static int get_resources(struct td_arena *arena, const struct td_json *object, td_str key,
@@ -52,7 +52,7 @@ static int get_resources(struct td_arena *arena, const struct td_json *object, t
         *ret_has = list != NULL;
         code = td_resource_list_decode(arena, list, ret, err);
     }
-    return code < 0 && err ? td_error_wrap(err, "resources.%.*s", TD_STR_ARG(key)) : code;
+    return code < 0 ? td_error_wrap(err, code, "resources.%.*s", TD_STR_ARG(key)) : code;
 }
 
 static int decode_lists(struct td_arena *arena, const struct td_json *resources,
@@ -162,7 +162,7 @@ static int decode_container_statuses(struct td_arena *arena, const struct td_jso
         }
         int code = decode_container_status(arena, statuses[position], &containers[i], err);
         if (code < 0) {
-            return err ? td_error_wrap(err, "status.containerStatuses[%zu]", position) : code;
+            return td_error_wrap(err, code, "status.containerStatuses[%zu]", position);
         }
     }
     return TD_OK;
@@ -245,7 +245,7 @@ static int decode_status(struct td_arena *arena, const struct td_json *pod,
         code = decode_condition(item, ret, err);
     }
     if (code < 0) {
-        return err ? td_error_wrap(err, "status") : code;
+        return td_error_wrap(err, code, "status");
     }
     ret->phase = td_pod_phase_from(phase);
     return decode_container_statuses(arena, statuses, containers, ret->container_count, err);
@@ -272,7 +272,7 @@ static int decode_spec(struct td_arena *arena, const struct td_json *pod,
                             &has_limits, err);
     }
     if (code < 0) {
-        return err ? td_error_wrap(err, "spec") : code;
+        return td_error_wrap(err, code, "spec");
     }
     ret->has_pod_level = ret->pod_requests.count > 0 || ret->pod_limits.count > 0;
     ret->container_count = td_json_item_count(list);
@@ -282,7 +282,7 @@ static int decode_spec(struct td_arena *arena, const struct td_json *pod,
     for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
         code = decode_container(arena, item, &containers[n], err);
         if (code < 0) {
-            return err ? td_error_wrap(err, "spec.containers[%zu]", n) : code;
+            return td_error_wrap(err, code, "spec.containers[%zu]", n);
         }
         n++;
     }

@@ -201,7 +201,7 @@ static int init_limit(const struct stanza *stanza, td_str resource, struct td_qu
         }
         int code = td_quantity_from_json(stanza->arena, limit, &quantity, err);
         if (code < 0) {
-            return err ? td_error_wrap(err, "spec.initContainers[].resources.limits") : code;
+            return td_error_wrap(err, code, "spec.initContainers[].resources.limits");
         }
         if (!*ret_has || td_quantity_compare(&quantity, ret) > 0) {
             *ret = quantity;

@@ -22,8 +22,8 @@ static void test_error_set_and_wrap_read_from_intent_to_cause(void **state)
     assert_int_equal(err.code, TD_INVALID);
     assert_int_equal(err.line, line);
     assert_non_null(strstr(err.file, "test_error.c"));
-    assert_int_equal(td_error_wrap(&err, "line %d", 3), TD_INVALID);
-    assert_int_equal(td_error_wrap(&err, "read '%s'", "a.yaml"), TD_INVALID);
+    assert_int_equal(td_error_wrap(&err, TD_INVALID, "line %d", 3), TD_INVALID);
+    assert_int_equal(td_error_wrap(&err, TD_INVALID, "read '%s'", "a.yaml"), TD_INVALID);
     assert_string_equal(err.message, "read 'a.yaml': line 3: tab in indentation");
     assert_int_equal(err.line, line);
 }
@@ -33,6 +33,7 @@ static void test_error_set_without_object_returns_the_code(void **state)
 {
     (void)state;
     assert_int_equal(td_error_set(NULL, TD_GONE, "unseen"), TD_GONE);
+    assert_int_equal(td_error_wrap(NULL, TD_GONE, "unseen"), TD_GONE);
 }
 
 /* A message of exactly the room fits; one more byte is cut; a character is never split. */
@@ -66,7 +67,7 @@ static void test_error_message_is_cut_at_a_whole_character(void **state)
         assert_memory_equal(err.message + rows[i].fill, rows[i].tail, rows[i].kept);
 
         (void)td_error_set(&err, TD_IO, "%s", rows[i].tail);
-        (void)td_error_wrap(&err, "%.*s", (int)rows[i].fill - 2, fill);
+        (void)td_error_wrap(&err, err.code, "%.*s", (int)rows[i].fill - 2, fill);
         assert_int_equal(strlen(err.message), rows[i].fill + rows[i].kept);
         assert_memory_equal(err.message + rows[i].fill, rows[i].tail, rows[i].kept);
     }
@@ -81,7 +82,7 @@ static void test_error_wrap_survives_endless_prefixes(void **state)
     struct td_error err = TD_ERROR_INIT;
     (void)td_error_set(&err, TD_LIMIT, "cause");
     for (size_t len = 1000; len < sizeof(fill); len++) {
-        assert_int_equal(td_error_wrap(&err, "%.*s", (int)len, fill), TD_LIMIT);
+        assert_int_equal(td_error_wrap(&err, TD_LIMIT, "%.*s", (int)len, fill), TD_LIMIT);
         assert_in_range(strlen(err.message), 1000, TD_ERROR_MESSAGE_BYTES - 1);
     }
 }
@@ -94,7 +95,7 @@ static void test_error_set_may_quote_the_old_message(void **state)
     (void)td_error_set(&err, TD_NOT_FOUND, "no such pod");
     (void)td_error_set(&err, TD_INVALID, "target is wrong (%s)", err.message);
     assert_string_equal(err.message, "target is wrong (no such pod)");
-    (void)td_error_wrap(&err, "%s", err.message);
+    (void)td_error_wrap(&err, err.code, "%s", err.message);
     assert_string_equal(err.message,
                         "target is wrong (no such pod): target is wrong (no such pod)");
 }

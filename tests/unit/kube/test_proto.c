@@ -50,7 +50,7 @@ static int compare_pair(const char *path, void *context, struct td_error *err)
     r = td_json_parse(&arena, text, NULL, &theirs, err);
     r = r < 0 ? r : decode(&arena, body, &ours, err);
     if (r < 0) {
-        return td_error_wrap(err, "%s", path);
+        return td_error_wrap(err, r, "%s", path);
     }
     (*count)++;
     if (td_json_equal(ours, theirs)) {
