@@ -24,6 +24,7 @@ static struct td_limit_objects limits_read(struct td_api *api, struct td_arena *
             trees[found.count++] = tree;
         }
     }
+    td_collection_iter_done(&iter);
     return found;
 }
 
