@@ -164,6 +164,7 @@ static int updater_make(struct td_controllers *all, const struct td_control *con
                         struct td_error *err)
 {
     struct td_update_options options = all->options.update;
+    options.max_cpu_boost = all->options.hook.max_cpu_boost;
     options.control = *control;
     options.config.ignored_namespaces = all->options.ignored_namespaces;
     options.config.ignored_namespace_count = all->options.ignored_count;

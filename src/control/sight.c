@@ -355,6 +355,7 @@ static struct td_sight_limits *sight_limits_read(struct td_sight *sight, td_str 
     td_arena_init(&limits->arena, TD_TREE_ARENA_BYTES_MAX);
     const struct td_json **trees;
     size_t count = sight_limit_trees(sight, limits, &trees);
+    limits->objects = (struct td_limit_objects){.items = trees, .count = count};
     struct td_error err = TD_ERROR_INIT;
     if (count > 0 && td_limit_ranges_read(&limits->arena, trees, count, namespace, &limits->ranges,
                                           &err) == TD_OK) {
@@ -366,7 +367,7 @@ static struct td_sight_limits *sight_limits_read(struct td_sight *sight, td_str 
     return limits;
 }
 
-const struct td_limit_ranges *td_sight_limits(struct td_sight *sight, td_str namespace)
+static const struct td_sight_limits *sight_limits_get(struct td_sight *sight, td_str namespace)
 {
     struct td_sight_limits *limits = td_map_get(&sight->limits, namespace);
     if (!limits) {
@@ -376,7 +377,19 @@ const struct td_limit_ranges *td_sight_limits(struct td_sight *sight, td_str nam
             return NULL;
         }
     }
-    return limits->is_set ? &limits->ranges : NULL;
+    return limits;
+}
+
+const struct td_limit_ranges *td_sight_limits(struct td_sight *sight, td_str namespace)
+{
+    const struct td_sight_limits *limits = sight_limits_get(sight, namespace);
+    return limits && limits->is_set ? &limits->ranges : NULL;
+}
+
+struct td_limit_objects td_sight_limit_objects(struct td_sight *sight, td_str namespace)
+{
+    const struct td_sight_limits *limits = sight_limits_get(sight, namespace);
+    return limits ? limits->objects : (struct td_limit_objects){.count = 0};
 }
 
 /* ---- The whole ---- */

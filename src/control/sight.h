@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "api/pod_limits.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/json.h"
@@ -141,6 +142,9 @@ const struct td_workload_source *td_sight_source(struct td_sight *sight);
 /* LimitRanges of a namespace, sorted by name; NULL: there are none. Remembered until they change.
  * What cannot be read is left out and said in the log once. */
 const struct td_limit_ranges *td_sight_limits(struct td_sight *sight, td_str namespace);
+
+/* The objects themselves, sorted by name; borrowed until the current callback returns. */
+struct td_limit_objects td_sight_limit_objects(struct td_sight *sight, td_str namespace);
 
 /* What the largest node offers, in the arena; NULL: nodes are not looked at, or there are none. */
 const struct td_resource_list *td_sight_largest_node(struct td_sight *sight,

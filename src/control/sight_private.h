@@ -18,6 +18,7 @@ struct td_sight_limits {
     struct td_arena arena;
     bool is_set;
     struct td_limit_ranges ranges;
+    struct td_limit_objects objects; /* in the arena */
 };
 
 struct td_sight_workload {

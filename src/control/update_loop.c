@@ -64,6 +64,7 @@ static void update_close(struct td_update_loop *loop)
         td_updater_pass_end(&loop->pass);
         loop->is_open = false;
         loop->resume = part->state.resume.len > 0 && !loop->resume ? part : loop->resume;
+        update_replacement_forget(loop->replacement);
     }
     td_arena_reset(&loop->arena);
 }
@@ -132,6 +133,9 @@ static void update_answered(void *context, const struct td_client_reply *reply)
                     TD_LOG_S("pod", loop->action.pod->meta.name),
                     TD_LOG_C("error", reply->err.message));
     }
+    if (loop->action.call == TD_UPDATER_EVICT && result == TD_UPDATER_DONE) {
+        update_replacement_evicted(loop->replacement);
+    }
     update_tally_result(loop, result);
     td_updater_pass_result(&loop->pass, result, td_str_from(reply->err.message));
     update_tell_events(loop);
@@ -170,7 +174,7 @@ static int update_request(struct td_update_loop *loop, struct td_client_request 
                                 action->call == TD_UPDATER_RESIZE, ret, err);
 }
 
-static void update_pause(struct td_update_loop *loop, td_duration span)
+void update_pause(struct td_update_loop *loop, td_duration span)
 {
     loop->phase = UPDATE_WAITING;
     td_timer_set(loop->pause, span);
@@ -215,11 +219,29 @@ static bool update_has_proof(struct td_update_loop *loop)
     return false;
 }
 
+/* Nobody is evicted who could not come back. False: it is being found out, or the action is over.
+ */
+static bool update_can_return(struct td_update_loop *loop)
+{
+    td_str why = TD_STR_EMPTY;
+    enum update_verdict verdict = loop->action.call == TD_UPDATER_EVICT
+                                      ? update_replacement_judge(loop, &why)
+                                      : UPDATE_VERDICT_FINE;
+    if (verdict == UPDATE_VERDICT_REFUSED || verdict == UPDATE_VERDICT_UNKNOWN) {
+        bool is_refused = verdict == UPDATE_VERDICT_REFUSED;
+        td_updater_pass_result(&loop->pass, is_refused ? TD_UPDATER_REFUSED : TD_UPDATER_FAILED,
+                               why);
+        update_tell_events(loop);
+        update_pause(loop, 0); /* there may be many of them: each in a turn of its own */
+    }
+    return verdict == UPDATE_VERDICT_FINE;
+}
+
 static void update_act(struct td_update_loop *loop)
 {
     struct td_client_request request;
     struct td_error err = TD_ERROR_INIT;
-    if (update_is_stopped(loop) || !update_has_proof(loop)) {
+    if (update_is_stopped(loop) || !update_can_return(loop) || !update_has_proof(loop)) {
         return;
     }
     loop->phase = UPDATE_ACTING;
@@ -310,15 +332,20 @@ static void update_next(struct td_update_loop *loop)
     }
 }
 
-static void update_resume(struct td_timer *timer, void *context)
+void update_go_on(struct td_update_loop *loop)
 {
-    struct td_update_loop *loop = context;
-    (void)timer;
-    if (loop->is_open && loop->is_running) {
+    bool has_action = loop->is_open && loop->pass.phase == TD_PASS_WAITING;
+    if (has_action && loop->is_running) {
         update_act(loop);
     } else {
         update_next(loop);
     }
+}
+
+static void update_resume(struct td_timer *timer, void *context)
+{
+    (void)timer;
+    update_go_on(context);
 }
 
 static void update_judge(struct td_update_loop *loop)
@@ -429,6 +456,7 @@ int td_update_loop_new(const struct td_update_options *options, struct td_update
     loop->pause = td_timer_new(options->control.loop, update_resume, loop);
     update_tallies_init(loop);
     loop->conditions = update_conditions_new(loop);
+    loop->replacement = update_replacement_new();
     loop->unboost = options->control.gates.cpu_startup_boost ? update_unboost_new(loop) : NULL;
     *ret = loop;
     return TD_OK;
@@ -483,6 +511,7 @@ void td_update_loop_free(struct td_update_loop *loop)
     td_vec_done(&loop->turns);
     td_timer_free(loop->timer);
     td_timer_free(loop->pause);
+    update_replacement_free(loop->replacement);
     td_arena_done(&loop->arena);
     td_free(loop);
 }

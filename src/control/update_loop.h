@@ -13,6 +13,7 @@
 #include "decide/vertical/pass.h"
 
 struct td_error;
+struct td_quantity;
 struct td_update_loop;
 
 /* Why evictions must wait. */
@@ -29,7 +30,9 @@ struct td_update_options {
     td_str lease_namespace; /* kube-system */
     td_str lease_name;      /* vpa-admission-controller */
     td_duration lease_timeout;
-    size_t boost_syncs; /* --concurrent-cpu-startup-boost-syncs */
+    const struct td_quantity *max_cpu_boost; /* --max-allowed-cpu-boost, as admission has it; or
+                                                NULL */
+    size_t boost_syncs;                      /* --concurrent-cpu-startup-boost-syncs */
     struct td_update_trouble (*get_trouble)(void *context); /* hook.h, recommend_loop.h */
     /* Before an eviction: was it seen after `since`, a time of the machine, that pods are mutated?
      * False: it is being found out. NULL: nobody knows better than the lease. */

@@ -19,6 +19,7 @@ struct td_client_call;
 struct td_client_request;
 struct td_timer;
 struct update_conditions;
+struct update_replacement;
 struct update_unboost;
 
 /* A VPA of a part, in the arena of the roll. */
@@ -97,6 +98,7 @@ struct td_update_loop {
     td_duration proof_since; /* an older one does not count */
 
     struct update_conditions *conditions;
+    struct update_replacement *replacement;
     struct update_unboost *unboost; /* NULL: gate CPUStartupBoost is off */
     struct update_tallies tallies;
 };
@@ -113,6 +115,11 @@ int update_patch_request(struct td_arena *arena, const struct td_vertical_pod *p
 
 /* The tokens of resizes, wherever they are lent to. */
 struct td_token_bucket *update_resizes(struct td_update_loop *loop);
+
+/* Rests for a while; then the action is tried again, or the pass goes on. */
+void update_pause(struct td_update_loop *loop, td_duration span);
+/* An answer that an action waited for is there: it is tried again. */
+void update_go_on(struct td_update_loop *loop);
 
 /* Tells whoever asked for the end when nothing is under way any more. */
 void update_settle(struct td_update_loop *loop);
@@ -133,6 +140,24 @@ void update_held_init(struct update_part *part);
 void update_held_done(struct update_part *part);
 /* At the end of the pass over a namespace. */
 void update_held_tell(struct td_update_loop *loop, struct update_part *part);
+
+/* ---- update_replacement.c ---- */
+
+enum update_verdict {
+    UPDATE_VERDICT_FINE,
+    UPDATE_VERDICT_ASKED,   /* something is read first: update_go_on or the pause follows */
+    UPDATE_VERDICT_REFUSED, /* the replacement would be */
+    UPDATE_VERDICT_UNKNOWN, /* it cannot be judged */
+};
+
+struct update_replacement *update_replacement_new(void);
+void update_replacement_free(struct update_replacement *replacement);
+/* May the pod of the action be evicted? If not, *ret_why says why. */
+enum update_verdict update_replacement_judge(struct td_update_loop *loop, td_str *ret_why);
+/* The pod that was judged last is evicted: what was read is old. */
+void update_replacement_evicted(struct update_replacement *replacement);
+/* At the end of a part. */
+void update_replacement_forget(struct update_replacement *replacement);
 
 /* ---- update_condition.c ---- */
 

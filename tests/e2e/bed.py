@@ -31,6 +31,7 @@ CACHE = os.environ.get("REALPLANE_CACHE") or os.path.join(
 KINDS = {
     "Namespace": ("/api/v1", "namespaces"), "Node": ("/api/v1", "nodes"), "Pod": ("/api/v1", "pods"),
     "Event": ("/api/v1", "events"), "Secret": ("/api/v1", "secrets"), "LimitRange": ("/api/v1", "limitranges"),
+    "ResourceQuota": ("/api/v1", "resourcequotas"),
     "ConfigMap": ("/api/v1", "configmaps"), "ServiceAccount": ("/api/v1", "serviceaccounts"),
     "Deployment": ("/apis/apps/v1", "deployments"), "ReplicaSet": ("/apis/apps/v1", "replicasets"),
     "StatefulSet": ("/apis/apps/v1", "statefulsets"), "DaemonSet": ("/apis/apps/v1", "daemonsets"),
@@ -43,8 +44,11 @@ KINDS = {
     "Hvpa": ("/apis/autoscaling.k8s.io/v1alpha1", "hvpas"),
     "MutatingWebhookConfiguration": ("/apis/admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations"),
     "ValidatingWebhookConfiguration": ("/apis/admissionregistration.k8s.io/v1", "validatingwebhookconfigurations"),
+    "ValidatingAdmissionPolicy": ("/apis/admissionregistration.k8s.io/v1", "validatingadmissionpolicies"),
+    "ValidatingAdmissionPolicyBinding": ("/apis/admissionregistration.k8s.io/v1", "validatingadmissionpolicybindings"),
 }
-CLUSTER_WIDE = {"Namespace", "Node", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
+CLUSTER_WIDE = {"Namespace", "Node", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "ValidatingAdmissionPolicy",
+                "ValidatingAdmissionPolicyBinding"}
 PATCHES = {"merge": "application/merge-patch+json", "json": "application/json-patch+json",
            "strategic": "application/strategic-merge-patch+json"}
 

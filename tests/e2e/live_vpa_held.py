@@ -137,4 +137,98 @@ def exempt(bed):
     assert not bed.condition("VerticalPodAutoscaler", "web", "WebhookNotMutating")
 
 
+def blocked(bed, reason, says):
+    """The VPA says why its pods are not evicted."""
+    row = bed.condition("VerticalPodAutoscaler", "web", "EvictionBlocked")
+    return row and row["status"] == "True" and row["reason"] == reason and says in row["message"] and row
+
+
+POD_LEVEL = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      resources: {limits: {cpu: 200m, memory: 300Mi}}
+      containers: [{name: app, image: app, resources: {requests: {cpu: 10m, memory: 100Mi}}}]
+---
+apiVersion: autoscaling.k8s.io/v1
+kind: VerticalPodAutoscaler
+metadata: {name: web}
+spec:
+  targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  updatePolicy: {updateMode: Recreate}
+"""
+
+
+@story("with PodLevelResources off, a pod whose replacement the API server would refuse is not evicted")
+def unreturnable(bed):
+    bed.usage("web-*", "app", "300m", "300Mi")
+    with instead(bed, "--feature-gates=PodLevelResources=false"):
+        bed.apply(POD_LEVEL)
+        before = uids(bed.running("app=web", 2))
+        provided(bed, "web")
+        eventually(60, lambda: blocked(bed, "ReplacementRefused", "spec.resources.requests[cpu]"), "the VPA says so")
+        steady(20, lambda: uids(bed.pods("app=web")) == before, "nobody is evicted")
+        assert len(bed.events("ReplacementRefused", "web")) == 1 and not bed.events("EvictedByVPA")
+    # With the gate on the pod's own resources follow.
+    eventually(90, lambda: not uids(bed.running("app=web", 2, 1)) & before, "they are updated")
+    eventually(60, lambda: not bed.condition("VerticalPodAutoscaler", "web", "EvictionBlocked"), "the condition goes")
+
+
+@story("a pod that a quota or a LimitRange would keep out is not evicted, until there is room")
+def no_room(bed):
+    bed.usage("web-*", "app", "300m", "300Mi")
+    bed.apply(workload("web", "Recreate", 2))
+    bed.running("app=web", 2)
+    bed.apply("{apiVersion: v1, kind: ResourceQuota, metadata: {name: compute}, spec: {hard: {requests.cpu: 200m}}}")
+    eventually(30, lambda: "requests.cpu" in bed.get("ResourceQuota", "compute").get("status", {}).get("used", {}), "the quota counts")
+    before = uids(bed.pods("app=web"))
+    eventually(90, lambda: blocked(bed, "ReplacementRefused", "exceeded quota: compute"), "the VPA says so")
+    steady(15, lambda: uids(bed.pods("app=web")) == before, "nobody is evicted")
+    bed.delete("ResourceQuota", "compute")
+    bed.apply("{apiVersion: v1, kind: LimitRange, metadata: {name: ratio}, spec: {limits: [{type: Pod, maxLimitRequestRatio: {cpu: 1500m}}]}}")
+    eventually(60, lambda: blocked(bed, "ReplacementRefused", "cpu max limit to request ratio per Pod is 1500m"), "another reason")
+    assert uids(bed.pods("app=web")) == before
+    bed.delete("LimitRange", "ratio")
+    assert not uids(sized(bed, "web", 2)) & before
+    eventually(60, lambda: not bed.condition("VerticalPodAutoscaler", "web", "EvictionBlocked"), "the condition goes")
+
+
+REFUSE = """
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: no-large-pods-NS}
+spec:
+  failurePolicy: Fail
+  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}
+  validations: [{expression: "object.metadata.namespace != 'NS' || !has(object.metadata.annotations) || !('vpaUpdates' in object.metadata.annotations)", message: no pods of this size}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: no-large-pods-NS}
+spec: {policyName: no-large-pods-NS, validationActions: [Deny]}
+"""
+
+
+@story("a replacement that is refused all the same: its siblings are left alone")
+def refused_replacement(bed):
+    bed.usage("web-*", "app", "300m", "300Mi")
+    bed.apply(REFUSE.replace("NS", bed.ns))
+    try:
+        bed.apply(workload("web", "Recreate", 8))
+        bed.running("app=web", 8)
+        eventually(90, lambda: blocked(bed, "ReplacementRefused", "no pods of this size"), "the VPA says so")
+        steady(20, lambda: len(bed.pods("app=web")) == 7, "one is lost, no more")
+    finally:
+        bed.delete("ValidatingAdmissionPolicyBinding", f"no-large-pods-{bed.ns}")
+        bed.delete("ValidatingAdmissionPolicy", f"no-large-pods-{bed.ns}")
+    bed.delete("ReplicaSet", bed.list("ReplicaSet")[0]["metadata"]["name"])  # its retries have long pauses
+    sized(bed, "web", 8)
+
+
 main(setup=lambda bed: bed.run(GATES))

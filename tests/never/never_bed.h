@@ -46,6 +46,7 @@ struct never_bed {
     size_t deletions; /* of pods, not by eviction */
     size_t scalings;
     void (*before_eviction)(struct never_bed *n);
+    void (*configure)(struct td_controllers_options *options); /* before they start; or NULL */
 };
 
 static inline struct td_call *never_spy_start(struct td_transport *transport,
@@ -103,6 +104,9 @@ static inline void never_start(struct never_bed *n)
     options.horizontal.is_alone = true;
     options.hook.listen = NULL;
     options.hook.is_by_url = true;
+    if (n->configure) {
+        n->configure(&options);
+    }
     struct td_error err = TD_ERROR_INIT;
     if (td_controllers_new(&options, &n->all, &err) != TD_OK) {
         fail_msg("%s", err.message);
