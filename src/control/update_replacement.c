@@ -29,9 +29,9 @@ struct update_replacement {
     td_str uid;            /* of the owner that it is about, owned; empty: none */
     const struct td_json *read[REPLACEMENT_PARTS];
     bool is_read[REPLACEMENT_PARTS];
-    td_str failure;   /* why the owner cannot be read; in the arena */
-    bool has_evicted; /* a sibling, in this pass */
-    unsigned waits;
+    td_str failure; /* why the owner cannot be read; in the arena */
+    size_t evicted; /* pods of this owner, in this pass */
+    unsigned waits; /* since the last of them */
     enum replacement_part asked;
 };
 
@@ -87,14 +87,14 @@ void update_replacement_forget(struct update_replacement *replacement)
     td_arena_done(&replacement->arena);
     td_text_free(replacement->uid);
     replacement->uid = (td_str){.ptr = NULL};
-    replacement->has_evicted = false;
+    replacement->evicted = 0;
     replacement->waits = 0;
 }
 
 void update_replacement_evicted(struct update_replacement *replacement)
 {
     replacement_forget_read(replacement);
-    replacement->has_evicted = true;
+    replacement->evicted++;
     replacement->waits = 0;
 }
 
@@ -206,6 +206,34 @@ static td_str replacement_problem(struct td_update_loop *loop)
     return problem.len > 0 || !input.template ? problem : td_replacement_problem(arena, &input);
 }
 
+/* Pods of the owner that were not there when the pass began. */
+static size_t replacement_count_new(struct td_update_loop *loop, const struct td_controller *owner)
+{
+    struct td_sight *sight = loop->options.control.sight;
+    const struct td_workload_source *source = td_sight_source(sight);
+    const struct td_workload *workload =
+        source->get_workload(source->context, owner->kind, owner->namespace, owner->name);
+    if (!workload || workload->selector_error.len > 0) {
+        return 0;
+    }
+    size_t count = 0;
+    struct td_sight_match match;
+    td_sight_match_pods(sight, owner->namespace, &workload->selector, &match);
+    for (const struct td_sight_pod *pod; (pod = td_sight_match_next(&match));) {
+        const struct td_vertical_pod known = {.meta = {.uid = pod->object.head.uid}};
+        count += !pod->object.is_deleting && !td_updater_state_find(loop->pass.input.state, &known);
+    }
+    return count;
+}
+
+/* Is the replacement of a sibling that was just evicted still to come? Its fate is known soon. */
+static bool replacement_is_awaited(struct td_update_loop *loop, const struct td_controller *owner)
+{
+    struct update_replacement *replacement = loop->replacement;
+    return replacement->evicted > 0 && replacement->waits < REPLACEMENT_WAITS_MAX &&
+           replacement_count_new(loop, owner) < replacement->evicted;
+}
+
 enum update_verdict update_replacement_judge(struct td_update_loop *loop, td_str *ret_why)
 {
     struct update_replacement *replacement = loop->replacement;
@@ -219,17 +247,14 @@ enum update_verdict update_replacement_judge(struct td_update_loop *loop, td_str
         update_replacement_forget(replacement);
         replacement->uid = td_text_copy(owner.uid);
     }
+    if (!replacement->is_read[REPLACEMENT_OWNER] && replacement_is_awaited(loop, &owner)) {
+        replacement->waits++;
+        update_pause(loop, REPLACEMENT_PAUSE);
+        return UPDATE_VERDICT_ASKED;
+    }
     for (size_t part = 0; part < REPLACEMENT_PARTS; part++) {
         if (!replacement->is_read[part]) {
             replacement_ask(loop, &owner, (enum replacement_part)part);
-            return UPDATE_VERDICT_ASKED;
-        }
-        const struct td_json *tree = replacement->read[REPLACEMENT_OWNER];
-        bool is_awaited = replacement->has_evicted && tree && td_owner_lacks_pods(tree);
-        if (part == REPLACEMENT_OWNER && is_awaited &&
-            replacement->waits++ < REPLACEMENT_WAITS_MAX) {
-            replacement_forget_read(replacement);
-            update_pause(loop, REPLACEMENT_PAUSE);
             return UPDATE_VERDICT_ASKED;
         }
     }

@@ -129,7 +129,8 @@ static int64_t number_at(const struct td_json *object, const char *path, int64_t
     return is_read ? number : fallback;
 }
 
-bool td_owner_lacks_pods(const struct td_json *owner)
+/* Does it have fewer pods than it should, those that are on their way out left out? */
+static bool lacks_pods(const struct td_json *owner)
 {
     int64_t daemons = number_at(owner, "status.desiredNumberScheduled", -1);
     if (daemons >= 0) {
@@ -194,7 +195,7 @@ td_str td_owner_problem(struct td_arena *arena, const struct td_json *owner,
             made = at;
         }
     }
-    bool is_failing = td_owner_lacks_pods(owner) && td_str_compare(failed, made) > 0;
+    bool is_failing = lacks_pods(owner) && td_str_compare(failed, made) > 0;
     why = why.len == 0 && is_failing ? message : why;
     return why.len == 0
                ? why

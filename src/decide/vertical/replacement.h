@@ -38,6 +38,3 @@ td_str td_replacement_problem(struct td_arena *arena, const struct td_replacemen
  */
 td_str td_owner_problem(struct td_arena *arena, const struct td_json *owner,
                         const struct td_json *events);
-
-/* Does the owner have fewer pods than it should, those that are on their way out left out? */
-bool td_owner_lacks_pods(const struct td_json *owner);
