@@ -9,7 +9,7 @@
 
 static bool has_value(const struct td_json *values, td_str value)
 {
-    for (const struct td_json *item = td_kind_first(values); item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(values); item; item = item->next) {
         if (td_json_is(item, TD_JSON_TYPE_STRING) && td_str_equal(item->text, value)) {
             return true;
         }
@@ -49,7 +49,7 @@ static bool counts_pod(struct td_arena *arena, const struct td_json *quota,
                        const struct td_json *pod)
 {
     const struct td_json *spec = td_kind_spec(quota);
-    const struct td_json *scope = td_kind_first(td_kind_member(spec, TD_STR("scopes")));
+    const struct td_json *scope = td_json_first_item(td_kind_member(spec, TD_STR("scopes")));
     for (; scope; scope = scope->next) {
         if (!td_json_is(scope, TD_JSON_TYPE_STRING) ||
             !meets_scope(arena, pod, scope->text, TD_STR("Exists"), NULL)) {
@@ -57,7 +57,7 @@ static bool counts_pod(struct td_arena *arena, const struct td_json *quota,
         }
     }
     const struct td_json *row =
-        td_kind_first(td_json_get_path(spec, "scopeSelector.matchExpressions"));
+        td_json_first_item(td_json_get_path(spec, "scopeSelector.matchExpressions"));
     for (; row; row = row->next) {
         if (!meets_scope(arena, pod, td_kind_text(row, TD_STR("scopeName")),
                          td_kind_text(row, TD_STR("operator")),
@@ -188,7 +188,7 @@ static td_str unstated(struct td_arena *arena, const struct td_json *hard,
     const struct td_json *spec = td_kind_spec(pod);
     for (; hard; hard = hard->next) {
         for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
-            const struct td_json *item = td_kind_first(td_kind_member(spec, lists[i]));
+            const struct td_json *item = td_json_first_item(td_kind_member(spec, lists[i]));
             for (; item; item = item->next) {
                 if (!is_stated(arena, item, hard->key)) {
                     return td_arena_format(arena, "must specify %.*s for: %.*s",
@@ -205,7 +205,7 @@ static td_str check_quota(struct td_arena *arena, const struct td_json *quota,
                           const struct td_json *pod, const struct td_json *replaced)
 {
     td_str name = td_kind_text(td_kind_metadata(quota), TD_STR("name"));
-    const struct td_json *hard = td_kind_first(td_json_get_path(quota, "spec.hard"));
+    const struct td_json *hard = td_json_first_member(td_json_get_path(quota, "spec.hard"));
     const struct td_json *own = td_kind_member(td_kind_spec(pod), TD_STR("resources"));
     bool has_own = td_kind_member(own, TD_STR("requests")) || td_kind_member(own, TD_STR("limits"));
     td_str missing = has_own ? TD_STR_EMPTY : unstated(arena, hard, pod);

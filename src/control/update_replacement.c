@@ -176,7 +176,7 @@ static struct td_quota_objects replacement_quotas(struct td_arena *arena,
 {
     size_t count = td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->count : 0;
     const struct td_json **items = td_arena_array(arena, const struct td_json *, count + 1);
-    const struct td_json *item = count > 0 ? list->first : NULL;
+    const struct td_json *item = td_json_first_item(list);
     for (size_t i = 0; item; item = item->next) {
         items[i++] = item;
     }

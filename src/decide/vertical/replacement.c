@@ -147,7 +147,7 @@ static bool lacks_pods(const struct td_json *owner)
 static td_str replica_failure(const struct td_json *owner)
 {
     const struct td_json *list = td_json_get_path(owner, "status.conditions");
-    const struct td_json *item = td_json_is(list, TD_JSON_TYPE_ARRAY) ? list->first : NULL;
+    const struct td_json *item = td_json_first_item(list);
     for (; item; item = item->next) {
         bool is_it =
             td_str_equal(td_json_get_str(item, TD_STR("type"), TD_STR_EMPTY),
@@ -183,7 +183,7 @@ td_str td_owner_problem(struct td_arena *arena, const struct td_json *owner,
     td_str failed = TD_STR_EMPTY;
     td_str made = TD_STR_EMPTY;
     td_str message = TD_STR_EMPTY;
-    const struct td_json *event = td_json_is(events, TD_JSON_TYPE_ARRAY) ? events->first : NULL;
+    const struct td_json *event = td_json_first_item(events);
     for (; event; event = event->next) {
         td_str reason = td_json_get_str(event, TD_STR("reason"), TD_STR_EMPTY);
         td_str at = event_time(event);
