@@ -1,11 +1,15 @@
 #include "base/alloc.h"
 
+#include <malloc.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
+
+#define ALLOC_MAPPED_BYTES (256 << 10) /* larger pieces are mapped singly */
+#define ALLOC_TRIM_BYTES (1 << 20)     /* kept free at the end of the heap */
 
 _Noreturn void td_out_of_memory(void)
 {
@@ -17,6 +21,15 @@ _Noreturn void td_assert_failed(const char *condition, const char *file, int lin
 {
     (void)fprintf(stderr, "tandem: internal error at %s:%d: %s\n", file, line, condition);
     abort();
+}
+
+void td_alloc_setup(void)
+{
+#ifdef __GLIBC__
+    /* Said once, the thresholds are no longer raised by what was freed; refusing is harmless. */
+    (void)mallopt(M_MMAP_THRESHOLD, ALLOC_MAPPED_BYTES);
+    (void)mallopt(M_TRIM_THRESHOLD, ALLOC_TRIM_BYTES);
+#endif
 }
 
 void *td_alloc(size_t size)

@@ -9,6 +9,10 @@
 
 #define td_auto_free __attribute__((cleanup(td_free_pointer)))
 
+/* At the start of the program: memory of large pieces goes back to the machine when it is freed, so
+ * that one large request does not make the process large for ever. */
+void td_alloc_setup(void);
+
 void *td_alloc(size_t size) __attribute__((malloc, returns_nonnull, warn_unused_result));
 void *td_alloc_zero(size_t count, size_t size)
     __attribute__((malloc, returns_nonnull, warn_unused_result));

@@ -89,14 +89,14 @@ static void connection_resume_reading(struct http_connection *connection)
     }
 }
 
-/* What the request's body holds counts against the cap of all connections. */
+/* What the request's body holds counts against the cap of all connections; a buffer that is only
+ * kept for the next one does not. */
 static void connection_count_body(struct http_connection *connection)
 {
     struct td_http_server *server = connection->server;
-    size_t now = connection->parser ? td_http1_body_bytes(connection->parser) : 0;
-    td_assert(server->bodies_bytes >= connection->body_bytes);
-    server->bodies_bytes += now;
-    server->bodies_bytes -= connection->body_bytes;
+    bool has_body = connection->parser && td_http1_request(connection->parser)->body.len > 0;
+    size_t now = has_body ? td_http1_body_bytes(connection->parser) : 0;
+    http_admit_count_body(server, connection->source, connection->body_bytes, now);
     connection->body_bytes = now;
 }
 
@@ -161,6 +161,7 @@ void http_connection_drop(struct http_connection *connection)
     connection_count_body(connection);
     http_peer_free(connection->peer);
     http_list_remove(&connection->link);
+    http_admit_remove(connection);
     td_assert(server->connection_count > 0);
     server->connection_count--;
     td_free(connection);
@@ -208,6 +209,7 @@ static void connection_dispatch(struct http_connection *connection)
 {
     struct td_http_server *server = connection->server;
     connection_stop_timer(connection);
+    http_admit_prove(connection);
     connection->phase = HTTP_ANSWER;
     connection->exchange = http_exchange_new(connection);
     struct td_http_exchange *exchange = connection->exchange;
@@ -275,7 +277,7 @@ static void connection_parse(struct http_connection *connection)
     connection_count_body(connection);
     if (td_http1_state(parser) == TD_HTTP1_FAILED) {
         connection_refuse(connection, td_http1_status(parser), td_http1_problem(parser));
-    } else if (server->bodies_bytes > server->limits.bodies_bytes_max) {
+    } else if (connection->body_bytes > 0 && !http_admit_has_budget(server, connection->source)) {
         connection_refuse(connection, 429, "too many request bodies at one time");
     } else if (td_http1_state(parser) == TD_HTTP1_DONE) {
         connection_dispatch(connection);
@@ -561,11 +563,13 @@ static struct bufferevent *socket_open(struct td_http_server *server, evutil_soc
                                           BEV_OPT_CLOSE_ON_FREE);
 }
 
-void http_connection_start(struct td_http_server *server, evutil_socket_t fd)
+void http_connection_start(struct td_http_server *server, evutil_socket_t fd,
+                           struct http_source *source)
 {
     socket_set_options(fd);
     struct http_connection *connection = td_alloc_zero(1, sizeof(*connection));
     connection->server = server;
+    connection->source = source;
     connection->is_tls = server->tls != NULL;
     connection->parser = td_http1_new(&server->limits.request);
     connection->io = socket_open(server, fd);
@@ -576,6 +580,7 @@ void http_connection_start(struct td_http_server *server, evutil_socket_t fd)
         td_out_of_memory();
     }
     http_list_add(&server->connections, &connection->link);
+    http_admit_add(connection);
     server->connection_count++;
     connection->phase = connection->is_tls ? HTTP_HANDSHAKE : HTTP_HEAD;
     connection_set_timer(connection, connection->is_tls ? server->limits.handshake_time

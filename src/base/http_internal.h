@@ -16,7 +16,10 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/http_server.h"
+#include "base/map.h"
 
+struct http_source; /* http_admit.c */
+struct sockaddr;
 struct ssl_st;
 
 /* A ring with a head of its own. First member of what is linked, so that a link is its owner. */
@@ -45,6 +48,10 @@ struct http_peer {
 
 struct http_connection {
     struct http_link link;
+    struct http_link fresh; /* in the server's unproven ones */
+    struct http_link kin;   /* in its source's */
+    struct http_source *source;
+    bool is_proven; /* a whole request has come over it */
     struct td_http_server *server;
     struct bufferevent *io;
     struct event *timer; /* the phase's deadline */
@@ -68,6 +75,7 @@ struct td_http_exchange {
     struct http_link link;              /* in `closing` or `orphans` once the client is gone */
     struct td_http_server *server;      /* borrowed */
     struct http_connection *connection; /* NULL once the client is gone */
+    struct http_source *source;
     struct td_http_request request;
     bool is_keep_alive; /* by the request */
     bool is_begun;
@@ -96,10 +104,13 @@ struct td_http_server {
     struct td_http_limits limits;
     struct td_clock real; /* for deadlines, whatever the loop's clock is */
     struct http_link connections;
+    struct http_link fresh;   /* those that are unproven, the oldest first */
+    struct td_map sources;    /* address to struct http_source */
     struct http_link closing; /* exchanges whose client is gone and whose on_close is due */
     struct http_link orphans; /* the same without an on_close */
     size_t connection_count;
     size_t bodies_bytes;
+    size_t bodies_count; /* requests that have a body, or a part of it */
     uint16_t port;
     bool is_in_callback;
     int64_t date_second; /* of `date`, so that it is written once a second */
@@ -111,8 +122,34 @@ void http_list_add(struct http_link *list, struct http_link *link);
 void http_list_remove(struct http_link *link);
 bool http_list_is_empty(const struct http_link *list);
 
-/* Serve an accepted socket, which is taken in any case. */
-void http_connection_start(struct td_http_server *server, evutil_socket_t fd);
+/* ---- http_admit.c: who is let in ---- */
+
+/* The source of an address; a reference for the caller. */
+struct http_source *http_source_get(struct td_http_server *server, const struct sockaddr *address);
+struct http_source *http_source_ref(struct http_source *source);
+void http_source_unref(struct td_http_server *server, struct http_source *source);
+
+/* Make a place for a new connection of the source, at the cost of unproven ones; false: there is
+ * none. */
+bool http_admit_make_room(struct td_http_server *server, struct http_source *source);
+/* Close the oldest unproven connection; false: there is none. */
+bool http_admit_drop_oldest(struct td_http_server *server);
+void http_admit_add(struct http_connection *connection);
+void http_admit_prove(struct http_connection *connection);
+/* The connection goes, and with it its reference of the source. */
+void http_admit_remove(struct http_connection *connection);
+
+/* A request's body had `before` bytes and has `now`. */
+void http_admit_count_body(struct td_http_server *server, struct http_source *source, size_t before,
+                           size_t now);
+/* May the source go on with what it sends? */
+bool http_admit_has_budget(const struct td_http_server *server, const struct http_source *source);
+
+/* ---- The others ---- */
+
+/* Serve an accepted socket, which is taken in any case, as is the reference of its source. */
+void http_connection_start(struct td_http_server *server, evutil_socket_t fd,
+                           struct http_source *source);
 
 /* Close at once; an open exchange goes to the server's lists. */
 void http_connection_drop(struct http_connection *connection);

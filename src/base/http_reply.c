@@ -177,6 +177,7 @@ struct td_http_exchange *http_exchange_new(struct http_connection *connection)
     const struct http_peer *peer = connection->peer;
     struct td_http_exchange *exchange = td_alloc_zero(1, sizeof(*exchange));
     exchange->server = connection->server;
+    exchange->source = http_source_ref(connection->source);
     exchange->connection = connection;
     exchange->is_keep_alive = request->is_keep_alive;
     exchange->is_bodiless = td_str_equal(request->method, TD_STR("HEAD"));
@@ -198,8 +199,8 @@ struct td_http_exchange *http_exchange_new(struct http_connection *connection)
 
 void http_exchange_free(struct td_http_exchange *exchange)
 {
-    td_assert(exchange->server->bodies_bytes >= exchange->body_bytes);
-    exchange->server->bodies_bytes -= exchange->body_bytes;
+    http_admit_count_body(exchange->server, exchange->source, exchange->body_bytes, 0);
+    http_source_unref(exchange->server, exchange->source);
     http_list_remove(&exchange->link);
     td_http1_free(exchange->parser);
     http_peer_free(exchange->peer);

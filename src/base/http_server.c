@@ -19,8 +19,10 @@
 #include "base/http_internal.h"
 #include "base/limits.h"
 #include "base/loop.h"
+#include "base/usage.h"
 
 #define LISTEN_BACKLOG 1024
+#define ACCEPT_DROPS 64        /* connections that make room when there are no descriptors */
 #define ACCEPT_PAUSE_US 100000 /* out of descriptors: trying again at once would only spin */
 
 void http_list_init(struct http_link *list)
@@ -57,20 +59,24 @@ static void server_on_accept(struct evconnlistener *listener, evutil_socket_t fd
                              struct sockaddr *address, int address_len, void *context)
 {
     (void)listener;
-    (void)address;
     (void)address_len;
     struct td_http_server *server = context;
-    if (server->connection_count >= server->limits.connections_max) {
+    struct http_source *source = http_source_get(server, address);
+    if (!http_admit_make_room(server, source)) {
+        http_source_unref(server, source);
         (void)close(fd); /* nothing was written to it */
         return;
     }
-    http_connection_start(server, fd);
+    http_connection_start(server, fd, source);
 }
 
 static void server_on_accept_error(struct evconnlistener *listener, void *context)
 {
     struct td_http_server *server = context;
     const struct timeval pause = {.tv_sec = 0, .tv_usec = ACCEPT_PAUSE_US};
+    /* Out of descriptors, most likely: those that have said nothing make room. */
+    for (size_t i = 0; i < ACCEPT_DROPS && http_admit_drop_oldest(server); i++) {
+    }
     (void)evconnlistener_disable(listener); /* fails only without an event base */
     if (event_add(server->resume, &pause) != 0) {
         td_out_of_memory();
@@ -116,12 +122,23 @@ static td_duration time_or(td_duration value, td_duration fallback_ms)
     return value > 0 ? value : fallback_ms * TD_MILLISECOND;
 }
 
+/* Two servers of a process, all their places taken, leave the descriptors that everything else
+ * needs: health, files, connections to the API server. */
+static size_t limits_connections(void)
+{
+    int64_t files = td_usage_files_max();
+    int64_t most = (files - TD_FILES_RESERVED) / 2;
+    most = most < TD_HTTP_CONNECTIONS_MIN ? TD_HTTP_CONNECTIONS_MIN : most;
+    return most < (int64_t)TD_HTTP_CONNECTIONS_MAX ? (size_t)most : TD_HTTP_CONNECTIONS_MAX;
+}
+
 static struct td_http_limits limits_resolve(const struct td_http_limits *given)
 {
     return (struct td_http_limits){
         .request = given->request, /* the parser has its own defaults */
-        .connections_max = size_or(given->connections_max, TD_HTTP_CONNECTIONS_MAX),
+        .connections_max = size_or(given->connections_max, limits_connections()),
         .bodies_bytes_max = size_or(given->bodies_bytes_max, TD_HTTP_BODIES_BYTES_MAX),
+        .bodies_count_max = size_or(given->bodies_count_max, TD_HTTP_BODIES_COUNT_MAX),
         .handshake_time = time_or(given->handshake_time, TD_HTTP_HANDSHAKE_MS),
         .head_time = time_or(given->head_time, TD_HTTP_HEAD_MS),
         .body_time = time_or(given->body_time, TD_HTTP_BODY_MS),
@@ -204,6 +221,8 @@ int td_http_server_new(const struct td_http_server_options *options, struct td_h
     server->real = td_clock_real();
     server->date_second = INT64_MIN;
     http_list_init(&server->connections);
+    http_list_init(&server->fresh);
+    td_map_init(&server->sources, SIZE_MAX / 2);
     http_list_init(&server->closing);
     http_list_init(&server->orphans);
     server->resume = event_new(server->base, -1, 0, server_on_resume, server);
@@ -246,6 +265,8 @@ void td_http_server_free(struct td_http_server *server)
         http_list_remove(&exchange->link);
         http_exchange_free(exchange);
     }
+    td_assert(server->sources.count == 0);
+    td_map_done(&server->sources);
     event_free(server->resume);
     event_free(server->sweep);
     SSL_CTX_free(server->tls);

@@ -50,8 +50,9 @@ typedef void (*td_http_handler_fn)(struct td_http_exchange *exchange,
 /* A zero stands for the default in base/limits.h. All times are real time. */
 struct td_http_limits {
     struct td_http1_limits request;
-    size_t connections_max;     /* more are accepted and closed */
+    size_t connections_max;     /* past it the oldest unproven one goes, or the newcomer */
     size_t bodies_bytes_max;    /* request bodies of all connections; past it 429 */
+    size_t bodies_count_max;    /* requests that have one; likewise */
     td_duration handshake_time; /* TLS handshake, as a whole */
     td_duration head_time;      /* request line and headers, as a whole */
     td_duration body_time;      /* body, as a whole */

@@ -22,6 +22,13 @@
 #define TD_STRICT_PROBLEMS_MAX 100 /* unknown and duplicate fields named in one answer */
 #define TD_STRICT_PATH_BYTES_MAX ((size_t)4096) /* path of one such field; longer ones are cut */
 
+#define TD_BODY_TREE_BYTES_MAX ((size_t)12 << 20) /* tree of one request body */
+#define TD_BODY_VALUES_MAX ((size_t)50000)        /* in it: the largest definitions have 30,000 */
+#define TD_BODY_ITEMS_MAX ((size_t)10000)         /* of one list or object in it */
+#define TD_FIELD_ERRORS_MAX ((size_t)100)         /* named of one object */
+#define TD_FIELD_ERROR_TEXT_BYTES_MAX                                                              \
+    ((size_t)2048) /* of each: its path, its value, its detail; longer ones are cut */
+
 /* Kubernetes vocabulary. */
 #define TD_QUANTITY_TEXT_BYTES_MAX 1024 /* one quantity as text */
 #define TD_QUANTITY_DIGITS_MAX 2048     /* kept of one quantity; a result's lower ones are cut */
@@ -79,8 +86,10 @@
 #define TD_RECOMMEND_OOMS_MAX 5000                  /* that wait for the next pass */
 #define TD_HOOK_BODY_BYTES_MAX ((size_t)5 << 20)    /* of a review, as upstream's */
 #define TD_HOOK_ANSWER_BYTES_MAX ((size_t)16 << 20) /* a patch can name every container */
-#define TD_HOOK_WAITING_MAX ((size_t)4096)          /* reviews that wait for what is being asked */
-#define TD_HOOK_NAMES_MAX 16                        /* that a certificate is for */
+#define TD_HOOK_VALUES_MAX ((size_t)2 * TD_BODY_VALUES_MAX) /* of a review: two objects */
+#define TD_HOOK_REVIEW_BYTES_MAX ((size_t)32 << 20)         /* memory of one review */
+#define TD_HOOK_WAITING_MAX ((size_t)4096) /* reviews that wait for what is being asked */
+#define TD_HOOK_NAMES_MAX 16               /* that a certificate is for */
 #define TD_TALLY_FAMILIES_MAX 1024
 #define TD_TALLY_SERIES_MAX ((size_t)1 << 20)       /* of one family */
 #define TD_TALLY_TEXT_BYTES_MAX ((size_t)256 << 20) /* of one answer with all of them */
@@ -219,17 +228,21 @@
 #define TD_HTTP_HEADERS_MAX 128                     /* headers of one request */
 #define TD_HTTP_BODY_BYTES_MAX ((size_t)4 << 20)    /* one request body */
 #define TD_HTTP_BODIES_BYTES_MAX                                                                   \
-    ((size_t)256 << 20) /* request bodies of all connections at one time */
+    ((size_t)128 << 20) /* request bodies of all connections at one time; of one source half */
+#define TD_HTTP_BODIES_COUNT_MAX ((size_t)1024)              /* requests that have one; likewise */
 #define TD_HTTP_CHUNK_LINE_BYTES_MAX ((size_t)256)           /* size and extensions of one chunk */
 #define TD_HTTP_CHUNK_EXTENSION_BYTES_MAX ((size_t)16 << 10) /* extensions of all its chunks */
-#define TD_HTTP_CONNECTIONS_MAX ((size_t)4096)               /* more are accepted and closed */
+#define TD_HTTP_CONNECTIONS_MAX ((size_t)4096)               /* fewer with few descriptors */
+#define TD_HTTP_CONNECTIONS_MIN 64                           /* however few there are */
+#define TD_HEALTH_CONNECTIONS_MAX ((size_t)256) /* of the port for health and metrics */
+#define TD_FILES_RESERVED 512             /* descriptors for it and for all that is no server */
 #define TD_HTTP_PEER_ORGANIZATIONS_MAX 64 /* organizations read of one certificate */
 #define TD_HTTP_READ_AHEAD_BYTES                                                                   \
     ((size_t)64 << 10) /* read before the request in hand is answered */
 #define TD_HTTP_WRITE_HIGH_BYTES                                                                   \
     ((size_t)256 << 10) /* a stream's writer pauses at so many unsent bytes */
 #define TD_HTTP_WRITE_LOW_BYTES ((size_t)64 << 10) /* and is called back at so few */
-#define TD_HTTP_HANDSHAKE_MS 10000                 /* TLS handshake */
+#define TD_HTTP_HANDSHAKE_MS 5000                  /* TLS handshake */
 #define TD_HTTP_HEAD_MS 10000                      /* request line and headers */
 #define TD_HTTP_BODY_MS 60000                      /* request body */
 #define TD_HTTP_BODY_PERIOD_MS 10000               /* in each, unless the body ends in it, */
@@ -260,7 +273,10 @@
 #define TD_JOURNAL_SLICE_BYTES ((size_t)1 << 20)       /* of a snapshot, written in one turn */
 
 /* The API handler of the local cluster. */
-#define TD_API_CALL_BYTES_MAX ((size_t)512 << 20)     /* memory of one request */
+#define TD_API_CALL_BYTES_MAX ((size_t)512 << 20)     /* memory of one request that reads */
+#define TD_API_WRITE_BYTES_MAX ((size_t)40 << 20)     /* memory of one request with a body */
+#define TD_API_WAITING_BYTES_MAX ((size_t)256 << 20)  /* of all writes that wait; of a user half */
+#define TD_API_WAITING_COUNT_MAX ((size_t)2048)       /* of them; likewise */
 #define TD_API_SEGMENTS_MAX 32                        /* parts of one URL path */
 #define TD_API_PARAMETERS_MAX 64                      /* of one URL query */
 #define TD_API_ANSWER_BYTES_MAX ((size_t)64 << 20)    /* one whole answer, streams not counted */
@@ -291,10 +307,11 @@
 #define TD_GRACE_SECONDS_MAX 4294967296LL          /* that a deleted pod is given */
 #define TD_EVENT_NAME_BASE_BYTES_MAX ((size_t)200) /* kept of the name an event is about */
 #define TD_EVENT_MESSAGE_BYTES_MAX ((size_t)1024)
-#define TD_REGEX_BYTES_MAX ((size_t)4096)      /* one pattern */
-#define TD_REGEX_DEPTH_MAX 200                 /* groups inside each other */
-#define TD_REGEX_STEPS_MAX 20000               /* of one compiled pattern */
-#define TD_REGEX_WORK_MAX 100000               /* nodes visited to compile it */
+#define TD_REGEX_BYTES_MAX ((size_t)4096)                 /* one pattern */
+#define TD_REGEX_DEPTH_MAX 200                            /* groups inside each other */
+#define TD_REGEX_STEPS_MAX 20000                          /* of one compiled pattern */
+#define TD_REGEX_WORK_MAX 100000                          /* nodes visited to compile it */
+#define TD_REGEX_DEFINITION_BYTES_MAX ((size_t)160 << 10) /* patterns of one version's schema */
 #define TD_SCHEMA_STEPS_MAX ((int64_t)1 << 22) /* of checking one object, patterns included */
 #define TD_SCHEMA_DEPTH_MAX 512                /* values and schemas inside each other */
 #define TD_TABLE_PATH_DEPTH_MAX 8        /* wildcards and filters inside each other in one column */
@@ -328,6 +345,8 @@ static_assert(TD_STORED_JSON_BYTES_MAX < TD_CHANGE_LOG_BYTES_MAX,
               "the log of a kind has room for its largest object");
 static_assert(TD_COLLECTION_OBJECTS_MAX < TD_RESOURCES_MAX,
               "every definition of a custom resource has a place");
+static_assert(TD_BODY_TREE_BYTES_MAX * 2 <= TD_API_WRITE_BYTES_MAX,
+              "a body that was read leaves room to work on it");
 static_assert(TD_JSON_BYTES_MAX < TD_TREE_ARENA_BYTES_MAX,
               "a text at its cap still has room for its tree");
 static_assert(TD_OBJECT_BYTES_MAX * 4 < TD_CACHE_EVENT_BYTES_MAX,

@@ -50,17 +50,32 @@ static double usage_seconds(struct timeval time)
     return (double)time.tv_sec + (double)time.tv_usec / 1e6;
 }
 
+int64_t td_usage_files_max(void)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0) {
+        return 0;
+    }
+    return files.rlim_cur > INT64_MAX ? INT64_MAX : (int64_t)files.rlim_cur;
+}
+
+void td_usage_raise_files(void)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &files); /* it goes on with fewer */
+    }
+}
+
 struct td_usage td_usage_read(void)
 {
     struct td_usage usage = {.open_files = usage_count_files()};
     struct rusage used;
-    struct rlimit files;
     usage_read_memory(&usage);
     if (getrusage(RUSAGE_SELF, &used) == 0) {
         usage.cpu_seconds = usage_seconds(used.ru_utime) + usage_seconds(used.ru_stime);
     }
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-        usage.files_max = files.rlim_cur > INT64_MAX ? INT64_MAX : (int64_t)files.rlim_cur;
-    }
+    usage.files_max = td_usage_files_max();
     return usage;
 }

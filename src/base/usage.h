@@ -15,3 +15,8 @@ struct td_usage {
 
 /* What cannot be found out is 0. */
 struct td_usage td_usage_read(void);
+int64_t td_usage_files_max(void);
+
+/* Lets the process open as many files as it is allowed to: the usual limit of 1,024 is for programs
+ * that cannot count further. */
+void td_usage_raise_files(void);

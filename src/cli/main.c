@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/usage.h"
 #include "cli/command.h"
 
 static const struct td_command main_commands[] = {
@@ -79,6 +81,8 @@ static int main_dispatch(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    td_alloc_setup();
+    td_usage_raise_files();
     (void)signal(SIGPIPE, SIG_IGN); /* a closed pipe is an ordinary write error, seen below */
     if (argc < 2) {
         main_help(stderr);

@@ -297,6 +297,8 @@ int controllers_listen(struct td_controllers *controllers, struct td_error *err)
         .address = controllers->options.address,
         .handler = http_handle,
         .context = controllers,
+        /* Its own places: what happens to the webhook's port does not silence the probes. */
+        .limits = {.connections_max = TD_HEALTH_CONNECTIONS_MAX},
     };
     return td_http_server_new(&options, &controllers->server, err);
 }

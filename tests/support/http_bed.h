@@ -100,11 +100,16 @@ static inline void bed_run(struct bed *bed, int milliseconds)
     assert_int_equal(td_loop_run(bed->loop, NULL), TD_OK);
 }
 
-static inline void client_connect(struct client *client, uint16_t port, SSL_CTX *tls,
-                                  int receive_bytes)
+/* `from` is an address of the loopback, all of 127/8, or 0 for the usual one. */
+static inline void client_connect_from(struct client *client, uint32_t from, uint16_t port,
+                                       SSL_CTX *tls, int receive_bytes)
 {
     *client = (struct client){.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
     assert_true(client->fd >= 0);
+    if (from != 0) {
+        const struct sockaddr_in own = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(from)};
+        assert_int_equal(bind(client->fd, (const struct sockaddr *)&own, sizeof(own)), 0);
+    }
     td_buf_init(&client->in, BED_RECEIVED_BYTES);
     if (receive_bytes > 0) {
         assert_int_equal(
@@ -126,6 +131,12 @@ static inline void client_connect(struct client *client, uint16_t port, SSL_CTX 
         SSL_set_mode(client->ssl,
                      SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     }
+}
+
+static inline void client_connect(struct client *client, uint16_t port, SSL_CTX *tls,
+                                  int receive_bytes)
+{
+    client_connect_from(client, 0, port, tls, receive_bytes);
 }
 
 static inline void client_open_sized(struct bed *bed, struct client *client, SSL_CTX *tls,

@@ -521,28 +521,75 @@ static void test_http_server_cuts_off_who_does_not_read(void **state)
     bed_stop(&bed);
 }
 
-/* Connections above the cap are accepted and closed; when one ends, there is room again. */
+static void client_ask(struct bed *bed, struct client *client)
+{
+    client_send(bed, client, TD_STR("GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
+    client_expect(bed, client, "hello");
+}
+
+/* Past the cap the oldest connection that has said nothing makes room; those over which a request
+ * has come stay, and when there are no others the newcomer is closed. */
 static void test_http_server_caps_connections(void **state)
 {
     (void)state;
-    const struct td_http_limits limits = {.connections_max = 2};
+    const struct td_http_limits limits = {.connections_max = 3};
     struct bed bed;
     struct seen seen;
-    struct client clients[3];
+    struct client clients[6];
     start(&bed, &seen, &limits);
     for (size_t i = 0; i < 3; i++) {
         client_open(&bed, &clients[i]);
         bed_run(&bed, 5);
     }
+    client_ask(&bed, &clients[0]); /* proven, though it is the oldest */
+    client_open(&bed, &clients[3]);
+    client_expect_end(&bed, &clients[1]);
+    client_ask(&bed, &clients[3]);
+    client_open(&bed, &clients[4]);
     client_expect_end(&bed, &clients[2]);
+    client_ask(&bed, &clients[4]);
+    client_open(&bed, &clients[5]); /* all places are held by proven ones */
+    client_expect_end(&bed, &clients[5]);
+    assert_int_equal(td_http_server_connections(bed.server), 3);
     client_close(&clients[0]);
-    client_close(&clients[2]);
+    client_close(&clients[5]);
     bed_run(&bed, 10);
     client_open(&bed, &clients[0]);
-    client_send(&bed, &clients[0], TD_STR("GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
-    client_expect(&bed, &clients[0], "hello");
-    client_close(&clients[0]);
-    client_close(&clients[1]);
+    client_ask(&bed, &clients[0]);
+    for (size_t i = 0; i < 5; i++) {
+        client_close(&clients[i]);
+    }
+    bed_stop(&bed);
+}
+
+/* A source has a quarter of the connections unproven at most: its own oldest ones go, and the
+ * places of others stay free. */
+static void test_http_server_caps_silent_connections_of_a_source(void **state)
+{
+    (void)state;
+    enum { SILENT = 60 };
+    const struct td_http_limits limits = {.connections_max = 64};
+    struct bed bed;
+    struct seen seen;
+    struct client silent[SILENT];
+    struct client decent;
+    start(&bed, &seen, &limits);
+    client_open(&bed, &decent);
+    client_ask(&bed, &decent);
+    for (size_t i = 0; i < SILENT; i++) {
+        client_open(&bed, &silent[i]);
+        bed_run(&bed, 1);
+    }
+    bed_run(&bed, 20);
+    assert_int_equal(td_http_server_connections(bed.server), 64 / 4 + 1);
+    client_expect_end(&bed, &silent[0]);
+    client_ask(&bed, &silent[SILENT - 1]);
+    td_buf_reset(&decent.in);
+    client_ask(&bed, &decent);
+    for (size_t i = 0; i < SILENT; i++) {
+        client_close(&silent[i]);
+    }
+    client_close(&decent);
     bed_stop(&bed);
 }
 
@@ -602,6 +649,48 @@ static void test_http_server_caps_all_bodies(void **state)
     client_close(&clients[0]);
     client_close(&clients[1]);
     bed_stop(&bed);
+}
+
+/* Half of the budget is one source's at most, in bytes and in number: beyond it that source is
+ * asked to come back, and another one is served. */
+static void test_http_server_shares_the_budget(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t bytes;
+        struct td_http_limits limits;
+    } rows[] = {
+        {500000, {.bodies_bytes_max = 3000000}},
+        {2000, {.bodies_count_max = 4}},
+    };
+    char *text = calloc(1, 500000);
+    assert_non_null(text);
+    for (size_t row = 0; row < 2; row++) {
+        struct bed bed;
+        struct seen seen;
+        struct client clients[4];
+        start(&bed, &seen, &rows[row].limits);
+        char head[128];
+        (void)snprintf(head, sizeof(head),
+                       "POST /later HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n",
+                       rows[row].bytes);
+        for (size_t i = 0; i < 4; i++) {
+            bool is_other = i == 3;
+            client_connect_from(&clients[i], is_other ? INADDR_LOOPBACK + 1 : 0,
+                                td_http_server_port(bed.server), NULL, 0);
+            client_send(&bed, &clients[i], td_str_from(head));
+            client_send(&bed, &clients[i], (td_str){.ptr = text, .len = rows[row].bytes});
+            bed_expect_count(&bed, &seen.later_count, is_other ? 3 : i < 2 ? (int)i + 1 : 2);
+        }
+        client_expect_end(&bed, &clients[2]);
+        assert_int_equal(bed_status(&clients[2]), 429);
+        assert_true(client_has(&clients[2], "Retry-After: 1\r\n"));
+        for (size_t i = 0; i < 4; i++) {
+            client_close(&clients[i]);
+        }
+        bed_stop(&bed);
+    }
+    free(text);
 }
 
 /* A client that resets while its request waits: on_close once, or an exchange that stays usable. */
@@ -730,8 +819,10 @@ int main(void)
         cmocka_unit_test(test_http_server_body_time_is_whole),
         cmocka_unit_test(test_http_server_cuts_off_who_does_not_read),
         cmocka_unit_test(test_http_server_caps_connections),
+        cmocka_unit_test(test_http_server_caps_silent_connections_of_a_source),
         cmocka_unit_test(test_http_server_waits_for_descriptors),
         cmocka_unit_test(test_http_server_caps_all_bodies),
+        cmocka_unit_test(test_http_server_shares_the_budget),
         cmocka_unit_test(test_http_server_survives_clients_that_leave),
         cmocka_unit_test(test_http_server_free_closes_everything),
         cmocka_unit_test(test_http_server_addresses),
