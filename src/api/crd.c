@@ -17,20 +17,11 @@ static void crd_set_flag(struct td_arena *arena, struct td_json *object, td_str 
     td_json_set(arena, object, key, td_json_new_bool(arena, true));
 }
 
-/* JSON text of ours. */
-static struct td_json *crd_parse(struct td_arena *arena, td_str text)
-{
-    struct td_json *value = NULL;
-    int code = td_json_parse(arena, text, NULL, &value, NULL);
-    td_assert(code == TD_OK);
-    return value;
-}
-
 static void crd_set_int_or_string(struct td_arena *arena, struct td_json *schema)
 {
     crd_set_flag(arena, schema, TD_STR("x-kubernetes-int-or-string"));
     td_json_set(arena, schema, TD_STR("anyOf"),
-                crd_parse(arena, TD_STR("[{\"type\":\"integer\"},{\"type\":\"string\"}]")));
+                td_json_parse_own(arena, "[{\"type\":\"integer\"},{\"type\":\"string\"}]"));
 }
 
 struct crd_scalar {
@@ -111,7 +102,8 @@ static void crd_list_keys(struct td_arena *arena, const struct td_schema_type *t
         struct td_json *property = td_json_get(properties, key->name);
         td_assert(property);
         if (key->fallback.len > 0) {
-            td_json_set(arena, property, TD_STR("default"), crd_parse(arena, key->fallback));
+            td_json_set(arena, property, TD_STR("default"),
+                        td_json_parse_own(arena, key->fallback.ptr));
         } else {
             td_json_append(required, td_json_new_string(arena, key->name));
         }
@@ -187,7 +179,7 @@ static void crd_attach(struct td_arena *arena, const struct td_crd *crd, struct 
     for (size_t i = 0; i < crd->note_count; i++) {
         const struct td_crd_note *note = &crd->notes[i];
         td_json_set(arena, td_crd_schema_at(schema, note->path), td_str_from(note->key),
-                    crd_parse(arena, td_str_from(note->json)));
+                    td_json_parse_own(arena, note->json));
     }
     static const td_str key = TD_STR_INIT("x-kubernetes-validations");
     for (size_t i = 0; i < crd->rule_count; i++) {

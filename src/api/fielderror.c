@@ -3,16 +3,29 @@
 #include "base/limits.h"
 #include "kube/quote.h"
 
+/* Texts come from objects: a name of a megabyte is not told whole a hundred times. */
+static td_str field_cut(struct td_arena *arena, td_str text)
+{
+    if (text.len <= TD_FIELD_ERROR_TEXT_BYTES_MAX) {
+        return td_arena_copy_str(arena, text);
+    }
+    td_str cut = td_str_cut_utf8(text, TD_FIELD_ERROR_TEXT_BYTES_MAX);
+    return td_arena_format(arena, "%.*s...", TD_STR_ARG(cut));
+}
+
 void td_field_error_add(struct td_field_errors *errors, const struct td_field_path *path,
                         enum td_field_error_type type, td_str value, td_str detail)
 {
+    if (errors->count >= TD_FIELD_ERRORS_MAX) {
+        return; /* they are mended step by step, and a hostile object could have millions */
+    }
     errors->items = td_arena_grow(errors->arena, errors->items, errors->count, &errors->cap,
                                   sizeof(*errors->items));
     errors->items[errors->count++] = (struct td_field_error){
-        .field = td_field_path_text(errors->arena, path),
+        .field = field_cut(errors->arena, td_field_path_text(errors->arena, path)),
         .type = type,
-        .value = td_arena_copy_str(errors->arena, value),
-        .detail = td_arena_copy_str(errors->arena, detail),
+        .value = field_cut(errors->arena, value),
+        .detail = field_cut(errors->arena, detail),
     };
 }
 
@@ -32,7 +45,7 @@ static td_str field_quote(struct td_arena *arena, td_str value)
 {
     td_auto_buf text;
     td_buf_init(&text, TD_JSON_BYTES_MAX);
-    td_quote_write(value, &text);
+    td_quote_write(td_str_cut_utf8(value, TD_FIELD_ERROR_TEXT_BYTES_MAX), &text);
     return td_arena_copy_str(arena, td_buf_str(&text));
 }
 

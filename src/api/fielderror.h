@@ -1,7 +1,9 @@
 /*
  * What validation finds: a list of errors, each with the JSON path of the field, upstream's class,
  * the bad value and a detail, so that a server can answer 422 with one cause each and a person
- * reads one line each. Texts are in the arena. Shared by every object of this room.
+ * reads one line each. At most TD_FIELD_ERRORS_MAX are kept, and long texts are cut: what an object
+ * does to its reader's memory is bounded. Texts are in the arena. Shared by every object of this
+ * room.
  */
 #pragma once
 

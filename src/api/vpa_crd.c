@@ -104,9 +104,7 @@ static struct td_json *crd_old_version(struct td_arena *arena, bool is_deprecate
     static const char text[] =
         "{\"name\":\"v1beta2\",\"served\":false,\"storage\":false,\"schema\":{\"openAPIV3Schema\":"
         "{\"type\":\"object\",\"x-kubernetes-preserve-unknown-fields\":true}}}";
-    struct td_json *version = NULL;
-    int code = td_json_parse(arena, td_str_from(text), NULL, &version, NULL);
-    td_assert(code == TD_OK);
+    struct td_json *version = td_json_parse_own(arena, text);
     if (is_deprecated) {
         td_json_set(arena, version, TD_STR("deprecated"), td_json_new_bool(arena, true));
         td_json_set(arena, version, TD_STR("deprecationWarning"),

@@ -73,6 +73,10 @@ struct td_json_options {
 int td_json_parse(struct td_arena *arena, td_str text, const struct td_json_options *options,
                   struct td_json **ret, struct td_error *err);
 
+/* JSON text of the program itself, which is right and small. Whether the arena is still within its
+ * cap is asked by those who fill it from outside data. */
+struct td_json *td_json_parse_own(struct td_arena *arena, const char *text);
+
 /* Making nodes; texts are borrowed, numbers must be valid JSON numbers. */
 struct td_json *td_json_new_null(struct td_arena *arena);
 struct td_json *td_json_new_bool(struct td_arena *arena, bool value);
@@ -174,6 +178,11 @@ void td_json_take(struct td_json *node, struct td_json *from);
 /* Nested arrays and objects: 0 for a scalar or NULL, 1 for an array of scalars. Trees made by code
  * may be of any depth; one deeper than TD_JSON_DEPTH_MAX can be written, but not read back. */
 size_t td_json_depth(const struct td_json *node);
+
+/* TD_LIMIT when a tree has more values, or one of its lists and objects more items, than these:
+ * work on a tree that passes is bounded, whatever is done for each of its values. */
+int td_json_check_size(const struct td_json *node, size_t values_max, size_t items_max,
+                       struct td_error *err);
 
 /* Equal as JSON values: member order ignored, numbers by exact value. NULL pointers are equal only
  * to each other. */

@@ -7,6 +7,7 @@
  */
 #include "base/json.h"
 
+#include "base/assert.h"
 #include "base/error.h"
 #include "base/json_index.h"
 #include "base/json_node.h"
@@ -250,4 +251,15 @@ int td_json_parse(struct td_arena *arena, td_str text, const struct td_json_opti
     }
     *ret = state.root;
     return TD_OK;
+}
+
+struct td_json *td_json_parse_own(struct td_arena *arena, const char *text)
+{
+    size_t max_bytes = arena->max_bytes;
+    struct td_json *tree = NULL;
+    arena->max_bytes = SIZE_MAX;
+    int code = td_json_parse(arena, td_str_from(text), NULL, &tree, NULL);
+    arena->max_bytes = max_bytes;
+    td_assert(code == TD_OK);
+    return tree;
 }

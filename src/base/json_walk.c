@@ -1,6 +1,7 @@
 /* Walks over whole trees: copy, comparison, depth and order. None of them recurses. */
 #include "base/json.h"
 
+#include "base/error.h"
 #include "base/json_index.h"
 #include "base/json_node.h"
 #include "base/json_number.h"
@@ -72,6 +73,41 @@ struct td_json *td_json_copy(struct td_arena *arena, const struct td_json *node,
     }
     json_stack_done(&stack);
     return root;
+}
+
+int td_json_check_size(const struct td_json *node, size_t values_max, size_t items_max,
+                       struct td_error *err)
+{
+    struct json_stack stack;
+    json_stack_init(&stack);
+    size_t values = 0;
+    size_t longest = 0;
+    if (node && td_json_is_collection(node)) {
+        json_stack_push(&stack, (struct json_stack_frame){.child = td_json_first_child(node)});
+        longest = node->count;
+    }
+    while (stack.count > 0 && values <= values_max) {
+        struct json_stack_frame *top = json_stack_top(&stack);
+        const struct td_json *child = top->child;
+        if (!child) {
+            stack.count--;
+            continue;
+        }
+        values++;
+        top->child = child->next;
+        if (td_json_is_collection(child)) {
+            json_stack_push(&stack, (struct json_stack_frame){.child = td_json_first_child(child)});
+            longest = child->count > longest ? child->count : longest;
+        }
+    }
+    json_stack_done(&stack);
+    if (longest > items_max) {
+        return td_error_set(err, TD_LIMIT, "a list or an object has %zu items, more than %zu",
+                            longest, items_max);
+    }
+    return values <= values_max
+               ? TD_OK
+               : td_error_set(err, TD_LIMIT, "there are more than %zu values", values_max);
 }
 
 size_t td_json_depth(const struct td_json *node)

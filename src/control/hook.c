@@ -82,7 +82,7 @@ int td_hook_new(const struct td_hook_options *options, struct td_hook **ret, str
     struct td_hook *hook = td_alloc_zero(1, sizeof(*hook));
     hook->options = *options;
     td_arena_init(&hook->texts, TD_TREE_ARENA_BYTES_MAX);
-    td_arena_init(&hook->turn, TD_TREE_ARENA_BYTES_MAX);
+    td_arena_init(&hook->turn, TD_HOOK_REVIEW_BYTES_MAX);
     hook_copy_texts(hook);
     hook_tallies_init(hook);
     hook->probe = hook_probe_new(hook);

@@ -85,6 +85,7 @@ struct hook_review {
     /* The answer. */
     bool waits; /* ask again: something is not known yet */
     bool is_error;
+    bool is_too_large; /* to be judged at all */
     bool is_refused;
     struct td_json *patches;  /* NULL: none */
     struct td_json *warnings; /* array, or NULL */
@@ -92,7 +93,8 @@ struct hook_review {
     const char *counted_as;   /* "Pod", "VPA", or NULL */
 };
 
-/* Answers, or says TD_BUSY when it is not the last try and something is not known yet. */
+/* Answers, or says TD_BUSY when it is not the last try and something is not known yet, or TD_LIMIT
+ * of a review that is larger than any real one. */
 int hook_review_try(struct td_hook *hook, td_str body, bool is_last, struct td_buf *answer);
 
 /* Refuse with a Status of HTTP code `code`. */

@@ -112,8 +112,17 @@ static bool review_read(struct hook_review *review, td_str body)
 {
     struct td_json *tree;
     const struct td_json_options options = {.bytes_max = TD_HOOK_BODY_BYTES_MAX};
-    if (td_json_parse(review->arena, body, &options, &tree, NULL) != TD_OK ||
-        !td_json_is(td_json_get(tree, TD_STR("request")), TD_JSON_TYPE_OBJECT)) {
+    struct td_error err = TD_ERROR_INIT;
+    int code = td_json_parse(review->arena, body, &options, &tree, &err);
+    if (code == TD_OK) {
+        code = td_json_check_size(tree, TD_HOOK_VALUES_MAX, TD_BODY_ITEMS_MAX, &err);
+    }
+    if (code == TD_LIMIT) {
+        review->is_too_large = true;
+        hook_review_undecided(review, "review-too-large");
+        return false;
+    }
+    if (code != TD_OK || !td_json_is(td_json_get(tree, TD_STR("request")), TD_JSON_TYPE_OBJECT)) {
         hook_review_undecided(review, "unreadable-review");
         return false;
     }
@@ -265,6 +274,11 @@ int hook_review_try(struct td_hook *hook, td_str body, bool is_last, struct td_b
         review_check_patch(&review);
         (void)hook_tally_step(hook, "admit", read);
     }
+    if (review.is_too_large) {
+        review_count(&review, began);
+        td_arena_reset(&hook->turn);
+        return TD_LIMIT;
+    }
     td_duration judged = td_clock_machine(td_loop_clock(hook->options.control.loop));
     review_write(&review, answer);
     (void)hook_tally_step(hook, "build_response", judged);
@@ -276,5 +290,6 @@ int hook_review_try(struct td_hook *hook, td_str body, bool is_last, struct td_b
 
 void td_hook_review(struct td_hook *hook, td_str body, struct td_buf *answer)
 {
-    (void)hook_review_try(hook, body, true, answer); /* the last try always answers */
+    /* The last try always answers, but for a review that is too large for one. */
+    (void)hook_review_try(hook, body, true, answer);
 }

@@ -11,6 +11,8 @@
 #include "control/hook_private.h"
 
 #define SERVE_RETRY (25 * TD_MILLISECOND)
+#define SERVE_SLICE (10 * TD_MILLISECOND) /* of trying again, at one go */
+#define SERVE_PAUSE TD_MILLISECOND        /* between two slices */
 
 struct serve_waiting {
     struct hook_server *server;
@@ -26,6 +28,7 @@ struct hook_server {
     struct td_http_server *http;
     struct td_timer *retry;
     struct serve_waiting *first;
+    struct serve_waiting *next; /* to be tried in the next slice; NULL: the first */
     size_t waiting_count;
 };
 
@@ -50,6 +53,7 @@ static void serve_forget(struct serve_waiting *waiting)
     if (waiting->next) {
         waiting->next->previous = waiting->previous;
     }
+    server->next = server->next == waiting ? waiting->next : server->next;
     server->waiting_count--;
     td_free(waiting);
 }
@@ -86,7 +90,8 @@ static void serve_try(struct hook_server *server, struct serve_waiting *waiting)
     td_auto_buf answer;
     td_buf_init(&answer, TD_HOOK_ANSWER_BYTES_MAX);
     bool is_last = serve_now(server) >= waiting->deadline;
-    if (hook_review_try(server->hook, waiting->body, is_last, &answer) == TD_OK) {
+    /* It was judged before, so it is not too large. */
+    if (hook_review_try(server->hook, waiting->body, is_last, &answer) != TD_BUSY) {
         struct td_http_exchange *exchange = waiting->exchange;
         td_http_exchange_set_callbacks(exchange, NULL, NULL, NULL);
         serve_forget(waiting);
@@ -94,15 +99,21 @@ static void serve_try(struct hook_server *server, struct serve_waiting *waiting)
     }
 }
 
+/* Each try reads its review again, so a pass over many large ones is cut into slices; those not yet
+ * tried in this pass are first in the next slice. */
 static void serve_retry(struct td_timer *timer, void *context)
 {
     struct hook_server *server = context;
-    for (struct serve_waiting *w = server->first, *next; w; w = next) {
-        next = w->next;
-        serve_try(server, w);
+    td_duration end = serve_now(server) + SERVE_SLICE;
+    struct serve_waiting *waiting = server->next ? server->next : server->first;
+    while (waiting && serve_now(server) < end) {
+        server->next = waiting->next;
+        serve_try(server, waiting);
+        waiting = server->next;
     }
+    server->next = waiting;
     if (server->first) {
-        td_timer_set_machine(timer, SERVE_RETRY);
+        td_timer_set_machine(timer, waiting ? SERVE_PAUSE : SERVE_RETRY);
     }
 }
 
@@ -140,8 +151,14 @@ static void serve_request(struct td_http_exchange *exchange, const struct td_htt
     td_buf_init(&answer, TD_HOOK_ANSWER_BYTES_MAX);
     bool is_last =
         server->hook->options.deadline <= 0 || server->waiting_count >= TD_HOOK_WAITING_MAX;
-    if (hook_review_try(server->hook, request->body, is_last, &answer) == TD_BUSY) {
+    int code = hook_review_try(server->hook, request->body, is_last, &answer);
+    if (code == TD_BUSY) {
         serve_wait(server, exchange, request->body);
+        return;
+    }
+    if (code == TD_LIMIT) {
+        /* An error of the call, not of the object: the registration's failurePolicy decides. */
+        td_http_reply(exchange, 413, NULL, 0, TD_STR("the review has more values than are judged"));
         return;
     }
     td_duration began = serve_now(server);

@@ -436,7 +436,8 @@ static struct td_api_call *api_new_call(struct td_api *api, const struct td_api_
                                         const struct td_api_sink *sink, void *context)
 {
     struct td_api_call *call = td_alloc_zero(1, sizeof(*call));
-    td_arena_init(&call->arena, TD_API_CALL_BYTES_MAX);
+    td_arena_init(&call->arena,
+                  request->body.len > 0 ? TD_API_WRITE_BYTES_MAX : TD_API_CALL_BYTES_MAX);
     call->api = api;
     call->sink = sink;
     call->sink_context = context;
@@ -457,19 +458,59 @@ static struct td_api_call *api_new_call(struct td_api *api, const struct td_api_
     return call;
 }
 
+/* ---- Writes in flight ---- */
+
+/* A write that waits (for a webhook, for the disk) keeps its memory: the budget of all of them is
+ * finite, and beyond half of it no user may add to what is theirs. */
+static bool api_has_budget(const struct td_api *api, const struct td_api_request *request)
+{
+    bool is_busy = api->held_bytes > TD_API_WAITING_BYTES_MAX / 2 ||
+                   api->held_count > TD_API_WAITING_COUNT_MAX / 2;
+    if (request->body.len == 0 || !is_busy) {
+        return true;
+    }
+    size_t bytes = 0;
+    size_t count = 0;
+    for (const struct td_api_call *call = api->calls; call; call = call->next) {
+        if (call->held_bytes > 0 && td_str_equal(call->request.user.name, request->user.name)) {
+            bytes += call->held_bytes;
+            count++;
+        }
+    }
+    return api->held_bytes <= TD_API_WAITING_BYTES_MAX &&
+           api->held_count <= TD_API_WAITING_COUNT_MAX && bytes <= TD_API_WAITING_BYTES_MAX / 2 &&
+           count <= TD_API_WAITING_COUNT_MAX / 2;
+}
+
+static void api_count_waiting(struct td_api_call *call)
+{
+    if (call->request.body.len > 0) {
+        call->held_bytes = call->arena.used_bytes;
+        call->api->held_bytes += call->held_bytes;
+        call->api->held_count++;
+    }
+}
+
 struct td_api_call *td_api_start(struct td_api *api, const struct td_api_request *request,
                                  const struct td_api_sink *sink, void *context)
 {
     td_assert(!api->is_closing);
     struct td_api_call *call = api_new_call(api, request, sink, context);
     td_call_hold(call);
-    if (api_is_struck(api, call->request.target)) {
+    if (!api_has_budget(api, &call->request)) {
+        call->retry_after_seconds = 1;
+        td_call_fail(call, 429, "TooManyRequests",
+                     "the server has too many writes in flight; please try again later");
+    } else if (api_is_struck(api, call->request.target)) {
         td_call_fail(call, 500, "InternalError",
                      "Internal error occurred: the scenario makes requests fail");
     } else {
         api_route(call);
     }
     bool is_over = call->is_over;
+    if (!is_over) {
+        api_count_waiting(call);
+    }
     td_call_drop(call);
     return is_over ? NULL : call;
 }

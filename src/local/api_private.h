@@ -30,6 +30,8 @@ struct td_api {
     uint64_t random;                    /* state of uids and generated names */
     uint64_t audit_random; /* state of audit ids, apart so that reading does not change uids */
     struct td_api_call *calls;
+    size_t held_bytes; /* memory of the writes that wait: for webhooks, for the disk */
+    size_t held_count;
     bool is_closing;
     struct {
         td_str url; /* owned */

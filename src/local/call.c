@@ -40,6 +40,9 @@ static void call_free(struct td_api_call *call)
     if (call->at.resource) {
         td_resource_unref(call->at.resource);
     }
+    td_assert(call->api->held_bytes >= call->held_bytes);
+    call->api->held_bytes -= call->held_bytes;
+    call->api->held_count -= call->held_bytes > 0;
     if (call->previous) {
         call->previous->next = call->next;
     } else {

@@ -83,6 +83,7 @@ struct td_api_call {
     void (*resume)(struct td_api_call *call);
     void (*release)(struct td_api_call *call);
     void *state;
+    size_t held_bytes;        /* memory of a write that waits, as counted by the api; else 0 */
     struct td_api_call *next; /* open calls of the api */
     struct td_api_call *previous;
 };

@@ -42,7 +42,7 @@ static void check_schema(struct td_field_errors *errors, const struct td_field_p
 /* Patterns are syntax-checked wherever a schema can have one; what is valid but not known here is
  * told as a warning (td_schema_warn). */
 static void check_patterns(struct td_field_errors *errors, const struct td_field_path *path,
-                           const struct td_json *schema, uint32_t depth)
+                           const struct td_json *schema, uint32_t depth, size_t *bytes)
 {
     static const td_str lists[] = {TD_STR_INIT("anyOf"), TD_STR_INIT("allOf"),
                                    TD_STR_INIT("oneOf")};
@@ -54,8 +54,14 @@ static void check_patterns(struct td_field_errors *errors, const struct td_field
     }
     struct td_error err = TD_ERROR_INIT;
     td_str pattern = td_kind_text(schema, TD_STR("pattern"));
-    if (pattern.len > 0 && td_regex_check(pattern, &err) == TD_INVALID) {
-        struct td_field_path place = td_field_child(path, TD_STR("pattern"));
+    struct td_field_path place = td_field_child(path, TD_STR("pattern"));
+    bool was_within = *bytes <= TD_REGEX_DEFINITION_BYTES_MAX;
+    *bytes += pattern.len;
+    if (*bytes > TD_REGEX_DEFINITION_BYTES_MAX) {
+        if (was_within) {
+            td_field_forbidden(errors, &place, "the patterns of the schema are too long together");
+        }
+    } else if (pattern.len > 0 && td_regex_check(pattern, &err) == TD_INVALID) {
         td_str detail = td_arena_format(
             errors->arena, "must be a valid regular expression, but isn't: %s", err.message);
         td_field_invalid_str(errors, &place, pattern, detail.ptr);
@@ -63,21 +69,21 @@ static void check_patterns(struct td_field_errors *errors, const struct td_field
     struct td_field_path properties = td_field_child(path, TD_STR("properties"));
     const struct td_json *item = td_json_first_member(td_kind_member(schema, TD_STR("properties")));
     for (; item; item = item->next) {
-        struct td_field_path place = td_kind_key(&properties, item->key);
-        check_patterns(errors, &place, item, depth + 1);
+        struct td_field_path below = td_kind_key(&properties, item->key);
+        check_patterns(errors, &below, item, depth + 1, bytes);
     }
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
         struct td_field_path list = td_field_child(path, lists[i]);
         size_t index = 0;
         item = td_json_first_item(td_kind_member(schema, lists[i]));
         for (; item; item = item->next, index++) {
-            struct td_field_path place = td_field_item(&list, index);
-            check_patterns(errors, &place, item, depth + 1);
+            struct td_field_path below = td_field_item(&list, index);
+            check_patterns(errors, &below, item, depth + 1, bytes);
         }
     }
     for (size_t i = 0; i < sizeof(single) / sizeof(single[0]); i++) {
-        struct td_field_path place = td_field_child(path, single[i]);
-        check_patterns(errors, &place, td_kind_member(schema, single[i]), depth + 1);
+        struct td_field_path below = td_field_child(path, single[i]);
+        check_patterns(errors, &below, td_kind_member(schema, single[i]), depth + 1, bytes);
     }
 }
 
@@ -104,7 +110,8 @@ static void check_root_schema(struct td_field_errors *errors, const struct td_fi
         td_field_invalid_str(errors, &member, type, "must be object at the root");
     }
     check_schema(errors, &place, schema, 0);
-    check_patterns(errors, &place, schema, 0);
+    size_t bytes = 0;
+    check_patterns(errors, &place, schema, 0, &bytes);
 }
 
 static void check_versions(struct td_field_errors *errors, const struct td_field_path *spec_path,

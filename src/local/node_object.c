@@ -26,14 +26,6 @@ static const char node_status_text[] =
     "\"operatingSystem\":\"linux\",\"architecture\":\"amd64\"},"
     "\"daemonEndpoints\":{\"kubeletEndpoint\":{\"Port\":0}}}";
 
-static struct td_json *node_parse(struct td_arena *arena, const char *text)
-{
-    struct td_json *tree = NULL;
-    int code = td_json_parse(arena, td_str_from(text), NULL, &tree, NULL);
-    td_assert(code == TD_OK);
-    return tree;
-}
-
 struct td_node_size td_node_size_usual(int64_t count)
 {
     return (struct td_node_size){
@@ -57,7 +49,7 @@ static void node_set_capacity(struct td_arena *arena, struct td_json *status,
 struct td_json *td_node_object_new(struct td_arena *arena, size_t number,
                                    const struct td_node_size *size)
 {
-    struct td_json *node = node_parse(arena, node_text);
+    struct td_json *node = td_json_parse_own(arena, node_text);
     struct td_json *metadata = td_json_get(node, TD_STR("metadata"));
     td_str name = td_arena_format(arena, NODE_PREFIX "%zu", number);
     td_json_set_str(arena, metadata, TD_STR("name"), name);
@@ -88,7 +80,7 @@ size_t td_node_object_number(td_str name)
 
 static bool node_fill(struct td_arena *arena, struct td_json *node, struct td_json *status)
 {
-    const struct td_json *wanted = node_parse(arena, node_status_text);
+    const struct td_json *wanted = td_json_parse_own(arena, node_status_text);
     bool is_changed = false;
     for (const struct td_json *m = td_json_first_member(wanted); m; m = m->next) {
         if (!td_json_get(status, m->key)) {
@@ -277,7 +269,7 @@ struct td_json *td_node_lease_new(struct td_arena *arena, const struct td_json *
 {
     const struct td_json *metadata = td_json_get(node, TD_STR("metadata"));
     td_str name = td_json_get_str(metadata, TD_STR("name"), TD_STR_EMPTY);
-    struct td_json *lease = node_parse(
+    struct td_json *lease = td_json_parse_own(
         arena, "{\"kind\":\"Lease\",\"apiVersion\":\"coordination.k8s.io/v1\",\"metadata\":{"
                "\"namespace\":\"kube-node-lease\",\"ownerReferences\":[{\"apiVersion\":\"v1\","
                "\"kind\":\"Node\"}]},\"spec\":{}}");

@@ -86,6 +86,13 @@ static bool reader_take(struct regex_reader *reader, const char *text)
     return is_there;
 }
 
+/* Is the next byte one of these? Most are none, so that all other questions are spared them. */
+static bool reader_is_any(const struct regex_reader *reader, const char *bytes)
+{
+    char c = reader_more(reader) ? reader->text.ptr[reader->at] : '\0';
+    return c != '\0' && strchr(bytes, c);
+}
+
 static uint32_t reader_rune(struct regex_reader *reader)
 {
     size_t bytes = 0;
@@ -543,6 +550,9 @@ static struct regex_node *regex_take_place(struct regex_reader *reader)
 static struct regex_node *regex_atom(struct regex_reader *reader, unsigned depth)
 {
     struct regex_class *class;
+    if (!reader_is_any(reader, "^$\\([.")) {
+        return regex_literal(reader, reader_rune(reader));
+    }
     struct regex_node *place = regex_take_place(reader);
     if (place) {
         return place;
@@ -561,15 +571,12 @@ static struct regex_node *regex_atom(struct regex_reader *reader, unsigned depth
         }
         return node;
     }
-    if (reader_is(reader, "\\")) {
-        struct regex_node *node = regex_new_class(reader, &class);
-        if (class_take_perl(reader, class)) {
-            return node;
-        }
-        reader->at++;
-        return regex_literal(reader, reader_escape(reader));
+    struct regex_node *node = regex_new_class(reader, &class);
+    if (class_take_perl(reader, class)) {
+        return node;
     }
-    return regex_literal(reader, reader_rune(reader));
+    reader->at++; /* a backslash: nothing else is left */
+    return regex_literal(reader, reader_escape(reader));
 }
 
 static bool reader_count(struct regex_reader *reader, uint32_t *ret)
@@ -612,6 +619,9 @@ static bool reader_take_repeat(struct regex_reader *reader, uint32_t *least, uin
 {
     *least = 0;
     *most = REGEX_NONE;
+    if (!reader_is_any(reader, "*+?{")) {
+        return false;
+    }
     if (reader_take(reader, "*")) {
         return true;
     }
@@ -685,12 +695,13 @@ static struct regex_node *regex_repeat_last(struct regex_reader *reader,
 static struct regex_node *regex_sequence(struct regex_reader *reader, unsigned depth)
 {
     struct regex_node *sequence = regex_new(reader, REGEX_EMPTY);
-    while (reader_more(reader) && !reader_is(reader, "|") && !reader_is(reader, ")")) {
-        if (reader_take(reader, "\\Q\\E") || regex_take_flags(reader)) {
+    while (reader_more(reader) && !reader_is_any(reader, "|)")) {
+        bool is_special = reader_is_any(reader, "\\(");
+        if (is_special && (reader_take(reader, "\\Q\\E") || regex_take_flags(reader))) {
             sequence = regex_repeat_last(reader, sequence);
             continue;
         }
-        if (reader_take(reader, "\\Q")) {
+        if (is_special && reader_take(reader, "\\Q")) {
             sequence = regex_quoted(reader, sequence);
             continue;
         }

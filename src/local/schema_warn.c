@@ -8,7 +8,8 @@ struct warn {
     td_str version;
     struct td_json *warnings;
     bool has_rules;
-    size_t patterns;
+    size_t patterns;      /* told of */
+    size_t pattern_bytes; /* looked at */
     size_t visited;
 };
 
@@ -23,7 +24,9 @@ static void warn_add(struct warn *warn, td_str text)
 static void warn_pattern(struct warn *warn, td_str pattern)
 {
     struct td_error err = TD_ERROR_INIT;
+    warn->pattern_bytes += pattern.len;
     if (pattern.len == 0 || warn->patterns >= WARN_PATTERNS_MAX ||
+        warn->pattern_bytes > TD_REGEX_DEFINITION_BYTES_MAX || /* it is refused */
         td_regex_check(pattern, &err) != TD_LIMIT) {
         return;
     }

@@ -388,6 +388,14 @@ static enum td_write_step write_commit(struct td_write *write)
     return write->is_dry_run ? TD_STEP_NEXT : write_store(write, TD_CHANGE_MODIFIED, write->object);
 }
 
+/* The call's memory, between two steps of its work. */
+static enum td_write_step write_check_memory(struct td_write *write)
+{
+    struct td_error err = TD_ERROR_INIT;
+    return td_arena_check(write->arena, &err) == TD_OK ? TD_STEP_NEXT
+                                                       : td_write_too_large(write, err.message);
+}
+
 /* Everything in front of validating admission. */
 static enum td_write_step write_first_half(struct td_write *write, bool is_resumed)
 {
@@ -396,6 +404,7 @@ static enum td_write_step write_first_half(struct td_write *write, bool is_resum
         write->attempt++;
         step = write_load(write);
         step = step == TD_STEP_NEXT ? write->build(write) : step;
+        step = step == TD_STEP_NEXT ? write_check_memory(write) : step;
         step = step == TD_STEP_NEXT ? write_admit(write, false) : step;
     }
     if (step != TD_STEP_NEXT) {
@@ -404,6 +413,7 @@ static enum td_write_step write_first_half(struct td_write *write, bool is_resum
     if (!write->is_delete) {
         write->incoming = write->admission.object;
         step = write_complete(write);
+        step = step == TD_STEP_NEXT ? write_check_memory(write) : step;
         step = step == TD_STEP_NEXT ? write_show(write) : step;
     }
     return step == TD_STEP_NEXT ? write_admit(write, true) : step;

@@ -161,7 +161,11 @@ const char *td_body_type_name(const struct td_json *tree);
 void td_body_warn(struct td_api_call *call, td_str text);
 /* "application/json" of "Application/JSON; charset=utf-8". */
 td_str td_body_media_type(struct td_arena *arena, td_str content_type);
-struct td_json *td_body_parse_yaml(struct td_arena *arena, td_str text, struct td_error *err);
+/* The tree of the call's body, or NULL with an error: TD_LIMIT for one that no real object is as
+ * large as. `want` is asked for protobuf only. */
+struct td_json *td_body_parse(struct td_api_call *call, const struct td_body_want *want,
+                              td_str media, struct td_json_problems *problems,
+                              struct td_error *err);
 
 /* write_patch.c: 409 with one cause for each field that somebody else owns. */
 enum td_write_step td_patch_report_conflicts(struct td_write *write,

@@ -84,7 +84,7 @@ const char *td_body_type_name(const struct td_json *tree)
     return "object";
 }
 
-struct td_json *td_body_parse_yaml(struct td_arena *arena, td_str text, struct td_error *err)
+static struct td_json *body_parse_yaml(struct td_arena *arena, td_str text, struct td_error *err)
 {
     struct td_yaml_documents documents;
     if (td_yaml_parse(arena, text, &documents, err) < 0) {
@@ -108,17 +108,16 @@ static struct td_json *body_parse_proto(struct td_api_call *call, const struct t
     return tree;
 }
 
-/* The tree of the body, or NULL with an error. */
-static struct td_json *body_parse(struct td_api_call *call, const struct td_body_want *want,
-                                  td_str media, struct td_json_problems *problems,
-                                  struct td_error *err)
+static struct td_json *body_parse_any(struct td_api_call *call, const struct td_body_want *want,
+                                      td_str media, struct td_json_problems *problems,
+                                      struct td_error *err)
 {
     td_str body = call->request.body;
     if (td_str_equal(media, TD_STR(BODY_PROTO))) {
         return body_parse_proto(call, want, err);
     }
-    if (td_str_equal(media, TD_STR("application/yaml"))) {
-        return td_body_parse_yaml(&call->arena, body, err);
+    if (td_str_ends_with(media, TD_STR("yaml"))) {
+        return body_parse_yaml(&call->arena, body, err);
     }
     if (td_str_trim(body).len == 0) {
         (void)td_error_set(err, TD_INVALID, "unexpected end of JSON input");
@@ -128,6 +127,20 @@ static struct td_json *body_parse(struct td_api_call *call, const struct td_body
     (void)td_json_parse(&call->arena, body, &(struct td_json_options){.problems = problems}, &tree,
                         err); /* the tree tells */
     return tree;
+}
+
+/* All that is done with a body later costs something for each of its values, many times over: the
+ * memory of its tree, its values and the items of its lists are bounded here, once. */
+struct td_json *td_body_parse(struct td_api_call *call, const struct td_body_want *want,
+                              td_str media, struct td_json_problems *problems, struct td_error *err)
+{
+    size_t whole = call->arena.max_bytes;
+    call->arena.max_bytes = call->arena.used_bytes + TD_BODY_TREE_BYTES_MAX;
+    struct td_json *tree = body_parse_any(call, want, media, problems, err);
+    call->arena.max_bytes = whole;
+    bool is_small =
+        tree && td_json_check_size(tree, TD_BODY_VALUES_MAX, TD_BODY_ITEMS_MAX, err) == TD_OK;
+    return is_small ? tree : NULL;
 }
 
 static bool body_is_json(td_str media)
@@ -157,7 +170,7 @@ static bool body_read(struct td_api_call *call, const struct td_body_want *want,
         return false;
     }
     struct td_error err = TD_ERROR_INIT;
-    struct td_json *tree = body_parse(call, want, media, problems, &err);
+    struct td_json *tree = td_body_parse(call, want, media, problems, &err);
     if (!tree && err.code == TD_LIMIT) {
         td_call_fail(call, 413, "RequestEntityTooLarge", "%s", err.message);
         return false;
@@ -302,7 +315,11 @@ bool td_body_decode_options(struct td_api_call *call, td_str kind, struct td_jso
     }
     const struct td_body_want want = {.api_version = TD_STR("v1"), .kind = kind};
     struct td_error err = TD_ERROR_INIT;
-    struct td_json *tree = body_parse(call, &want, media, NULL, &err);
+    struct td_json *tree = td_body_parse(call, &want, media, NULL, &err);
+    if (!tree && err.code == TD_LIMIT) {
+        td_call_fail(call, 413, "RequestEntityTooLarge", "%s", err.message);
+        return false;
+    }
     if (!tree) {
         td_call_fail(call, 400, "BadRequest", "couldn't get version/kind; json parse error: %s",
                      err.message);

@@ -316,20 +316,11 @@ static const struct patch_media *patch_find_media(struct td_api_call *call)
 static bool patch_decode(struct td_write *write, const struct patch_media *media)
 {
     struct td_api_call *call = write->call;
-    bool is_apply = media->build == patch_build_apply;
     struct td_json_problems *problems = td_arena_new(&call->arena, struct td_json_problems);
     problems->arena = &call->arena;
     write->repeated = problems;
     struct td_error err = TD_ERROR_INIT;
-    td_str body = call->request.body;
-    if (is_apply) {
-        write->body = td_body_parse_yaml(&call->arena, body, &err);
-    } else if (td_str_trim(body).len == 0) {
-        (void)td_error_set(&err, TD_INVALID, "unexpected end of JSON input");
-    } else {
-        (void)td_json_parse(&call->arena, body, &(struct td_json_options){.problems = problems},
-                            &write->body, &err); /* the tree tells */
-    }
+    write->body = td_body_parse(call, NULL, media->media, problems, &err);
     if (!write->body) {
         int status = err.code == TD_LIMIT ? 413 : 400;
         td_call_fail(call, status, status == 413 ? "RequestEntityTooLarge" : "BadRequest", "%s%s",

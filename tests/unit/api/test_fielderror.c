@@ -78,13 +78,13 @@ static void test_many_errors_keep_their_order(void **state)
     td_arena_init(&arena, 1 << 24);
     struct td_field_errors errors = {.arena = &arena};
     struct td_field_path list = td_field_child(NULL, TD_STR("items"));
-    for (size_t i = 0; i < 1000; i++) {
+    for (size_t i = 0; i < TD_FIELD_ERRORS_MAX; i++) {
         struct td_field_path item = td_field_item(&list, i);
         td_field_invalid_int(&errors, &item, (int64_t)i, "no");
     }
-    assert_int_equal(errors.count, 1000);
+    assert_int_equal(errors.count, TD_FIELD_ERRORS_MAX);
     assert_line(&errors, 0, "items[0]: Invalid value: 0: no");
-    assert_line(&errors, 999, "items[999]: Invalid value: 999: no");
+    assert_line(&errors, 99, "items[99]: Invalid value: 99: no");
 }
 
 /* Every class has a name of its own kind. */
@@ -132,6 +132,34 @@ static void test_double_text(void **state)
     }
 }
 
+/* However many errors an object has and however long its texts are, what is told is bounded. */
+static void test_errors_without_end_are_cut(void **state)
+{
+    (void)state;
+    enum { LENGTH = 1 << 20 };
+    td_auto_arena arena;
+    td_arena_init(&arena, (size_t)64 << 20);
+    char *text = td_arena_alloc(&arena, LENGTH);
+    memset(text, 1, LENGTH);
+    td_str value = {text, LENGTH};
+    size_t before = arena.used_bytes;
+    struct td_field_errors errors = {.arena = &arena};
+    struct td_field_path path = td_field_child(NULL, value);
+    for (size_t i = 0; i < 3; i++) {
+        td_field_invalid_str(&errors, &path, value, "is bad");
+    }
+    assert_true(arena.used_bytes - before < (size_t)4 << 20); /* the path is written once each */
+    struct td_field_path spec = td_field_child(NULL, TD_STR("spec"));
+    for (size_t i = 0; i < 100000; i++) {
+        td_field_required(&errors, &spec, "");
+    }
+    assert_int_equal(errors.count, TD_FIELD_ERRORS_MAX);
+    assert_true(errors.items[0].value.len < 2 * TD_FIELD_ERROR_TEXT_BYTES_MAX);
+    assert_true(td_str_ends_with(errors.items[0].value, TD_STR("...")));
+    assert_true(errors.items[0].field.len < 2 * TD_FIELD_ERROR_TEXT_BYTES_MAX);
+    assert_true(arena.used_bytes - before < (size_t)5 << 20);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -139,6 +167,7 @@ int main(void)
         cmocka_unit_test(test_path_is_written_from_the_root),
         cmocka_unit_test(test_lines_name_field_class_value_and_detail),
         cmocka_unit_test(test_many_errors_keep_their_order),
+        cmocka_unit_test(test_errors_without_end_are_cut),
         cmocka_unit_test(test_every_class_has_a_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

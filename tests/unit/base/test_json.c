@@ -699,6 +699,48 @@ static void test_json_takes_values(void **state)
     assert_string_equal(text.ptr, "{\"a\":[1,{\"c\":2}],\"b\":1}");
 }
 
+/* Values are counted wherever they are, items collection by collection; both caps count themselves
+ * in. */
+static void test_json_size_counts_values_and_items(void **state)
+{
+    (void)state;
+    static const struct {
+        td_str text;
+        size_t values_max;
+        size_t items_max;
+        int code;
+    } rows[] = {
+        {TD_STR_INIT("1"), 0, 0, TD_OK},
+        {TD_STR_INIT("[1,2,3]"), 3, 3, TD_OK},
+        {TD_STR_INIT("[1,2,3]"), 2, 3, TD_LIMIT},
+        {TD_STR_INIT("[1,2,3]"), 3, 2, TD_LIMIT},
+        {TD_STR_INIT("{\"a\":1,\"b\":2,\"c\":3}"), 3, 3, TD_OK},
+        {TD_STR_INIT("{\"a\":1,\"b\":2,\"c\":3}"), 3, 2, TD_LIMIT},
+        {TD_STR_INIT("{\"a\":[1,2],\"b\":[3,4]}"), 6, 2, TD_OK},
+        {TD_STR_INIT("{\"a\":[1,2],\"b\":[3,4]}"), 5, 2, TD_LIMIT},
+        {TD_STR_INIT("{\"a\":{\"b\":[[],[],[]]}}"), 9, 2, TD_LIMIT},
+    };
+    td_auto_arena arena;
+    td_arena_init(&arena, 1 << 20);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        assert_int_equal(td_json_check_size(parse(&arena, rows[i].text), rows[i].values_max,
+                                            rows[i].items_max, NULL),
+                         rows[i].code);
+    }
+    assert_int_equal(td_json_check_size(NULL, 0, 0, NULL), TD_OK);
+}
+
+/* The program's own text is read into an arena that is past its cap: only strangers are capped. */
+static void test_json_own_text_is_always_read(void **state)
+{
+    (void)state;
+    td_auto_arena arena;
+    td_arena_init(&arena, 16);
+    assert_non_null(td_arena_alloc(&arena, 64));
+    assert_true(td_json_is(td_json_parse_own(&arena, "[1]"), TD_JSON_TYPE_ARRAY));
+    assert_int_equal(td_arena_check(&arena, NULL), TD_LIMIT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -722,6 +764,8 @@ int main(void)
         cmocka_unit_test(test_json_depth_counts_collections),
         cmocka_unit_test(test_json_walks_only_collections),
         cmocka_unit_test(test_json_takes_values),
+        cmocka_unit_test(test_json_size_counts_values_and_items),
+        cmocka_unit_test(test_json_own_text_is_always_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

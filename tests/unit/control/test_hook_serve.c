@@ -207,12 +207,20 @@ static void test_strangers_get_short_answers(void **state)
     serve_bed_wait_for_probe(&h);
     char *large = test_malloc(TD_HOOK_BODY_BYTES_MAX + 1);
     memset(large, ' ', TD_HOOK_BODY_BYTES_MAX + 1);
+    char *wide = test_malloc(200001); /* 100,001 values */
+    memset(wide, '[', 200001);
+    for (size_t i = 1; i < 200000; i += 2) {
+        wide[i] = '0';
+        wide[i + 1] = ',';
+    }
+    wide[200000] = ']';
     const struct {
         const char *type;
         td_str body;
         int status;
         const char *answer; /* a part of it; NULL: it is empty */
     } rows[] = {
+        {"application/json", {wide, 200001}, 413, "more values than are judged"},
         {"application/json", TD_STR("{}"), 200, "\"allowed\":true"},
         {"application/json; charset=utf-8", TD_STR("{}"), 200, "\"allowed\":true"},
         {"text/plain", TD_STR("{}"), 200, NULL},
@@ -228,6 +236,7 @@ static void test_strangers_get_short_answers(void **state)
         td_buf_done(&ask.body);
     }
     test_free(large);
+    test_free(wide);
     hook_bed_done(&h);
 }
 

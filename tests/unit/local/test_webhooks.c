@@ -609,6 +609,51 @@ static void test_client_goes_meanwhile(void **state)
     hook_done(&hooks);
 }
 
+/* Writes that wait for webhooks are finite in number, and one user has half of the places: the next
+ * is asked to come back, and somebody else is let in. */
+static void test_writes_in_flight_are_finite(void **state)
+{
+    (void)state;
+    enum { ASKED = TD_API_WAITING_COUNT_MAX / 2 + 8 };
+    static const struct hook_script scripts[] = {HELD};
+    struct hook_bed hooks;
+    hook_init(&hooks, scripts, COUNT(scripts));
+    hook_configure(&hooks, "Mutating", "one", hook_json(&hooks, "a", "/a", ""));
+    struct bed_answer *answers = td_alloc_zero(ASKED + 1, sizeof(*answers));
+    size_t waiting = 0;
+    struct bed_request request = {.method = "POST", .target = MAPS, .body = TD_STR(MAP("a"))};
+    for (size_t i = 0; i < ASKED; i++) {
+        bed_answer_init(&answers[i]);
+        bed_ask(&hooks.bed, &request, &answers[i]);
+        waiting += answers[i].call != NULL;
+    }
+    assert_int_equal(waiting, TD_API_WAITING_COUNT_MAX / 2 + 1);
+    assert_int_equal(answers[ASKED - 1].status, 429);
+    assert_string_equal(bed_header(&answers[ASKED - 1], "Retry-After"), "1");
+    struct bed_answer *other = &answers[ASKED];
+    bed_answer_init(other);
+    const struct td_api_request ask = {
+        .method = TD_STR("POST"),
+        .target = TD_STR(MAPS),
+        .content_type = TD_STR("application/json"),
+        .body = TD_STR(MAP("b")),
+        .user = {.name = TD_STR("other")},
+    };
+    other->call = td_api_start(hooks.bed.api, &ask, &bed_sink, other);
+    assert_non_null(other->call);
+    for (size_t i = 0; i <= ASKED; i++) {
+        bed_cancel(&answers[i]);
+        bed_answer_done(&answers[i]);
+    }
+    td_free(answers);
+    bed_auto_answer answer;
+    bed_answer_init(&answer);
+    bed_ask(&hooks.bed, &request, &answer); /* there is room again */
+    assert_non_null(answer.call);
+    bed_cancel(&answer);
+    hook_done(&hooks);
+}
+
 /* The handler goes while it waits, once before anything was connected, once in the middle. */
 static void test_handler_goes_meanwhile(void **state)
 {
@@ -731,6 +776,7 @@ int main(void)
         cmocka_unit_test(test_configuration_goes_meanwhile),
         cmocka_unit_test(test_client_goes_meanwhile),
         cmocka_unit_test(test_handler_goes_meanwhile),
+        cmocka_unit_test(test_writes_in_flight_are_finite),
         cmocka_unit_test(test_overtaken_write_is_made_again),
         cmocka_unit_test(test_deletion),
     };

@@ -336,6 +336,54 @@ static void test_write_bounds_the_size_of_objects(void **state)
     assert_string_equal(bed_text(bed, &answer, "reason"), "RequestEntityTooLarge");
 }
 
+/* Bodies of more values or longer lists than any real object has are refused before anything is
+ * done with them, in every form. */
+static void test_write_bounds_what_is_in_a_body(void **state)
+{
+    static const struct {
+        const char *method;
+        const char *target;
+        const char *type;
+        const char *before;
+        const char *item;
+        const char *after;
+        size_t count;
+        int status;
+    } rows[] = {
+        {"POST", MAPS, NULL, "{\"metadata\":{\"name\":\"a\"},\"u\":[", "0,", "0]}", 9999, 201},
+        {"POST", MAPS, NULL, "{\"metadata\":{\"name\":\"b\"},\"u\":[", "0,", "0]}", 10000, 413},
+        {"POST", MAPS, NULL, "{\"metadata\":{\"name\":\"b\"},\"u\":[", "[{}],", "0]}", 9999, 201},
+        {"POST", MAPS, NULL, "{\"metadata\":{\"name\":\"c\"},\"u\":[", "[0,[0,0,{}]],", "0]}", 9999,
+         413},
+        {"POST", MAPS, "application/yaml", "metadata: {name: c}\nu:\n", "- 0\n", "", 10001, 413},
+        {"PATCH", MAPS "/a", MERGE, "{\"u\":[", "0,", "0]}", 10000, 413},
+        {"PATCH", MAPS "/a?fieldManager=m", APPLY,
+         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\nu:\n", "- 0\n", "", 10001, 413},
+        {"DELETE", MAPS "/a", NULL, "{\"dryRun\":[", "\"All\",", "\"All\"]}", 10000, 413},
+        {"GET", MAPS "/a", NULL, "", "", "", 0, 200},
+    };
+    struct bed *bed = *state;
+    bed_auto_answer answer;
+    bed_answer_init(&answer);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        td_auto_buf body;
+        td_buf_init(&body, (size_t)4 << 20);
+        (void)td_buf_append(&body, td_str_from(rows[i].before));
+        for (size_t k = 0; k < rows[i].count; k++) {
+            (void)td_buf_append(&body, td_str_from(rows[i].item));
+        }
+        (void)td_buf_append(&body, td_str_from(rows[i].after));
+        const struct bed_request request = {.method = rows[i].method,
+                                            .target = rows[i].target,
+                                            .content_type = rows[i].type,
+                                            .body = td_buf_str(&body)};
+        bed_ask(bed, &request, &answer);
+        if (answer.status != rows[i].status) {
+            fail_msg("row %zu: %d %.300s", i, answer.status, answer.body.ptr);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -363,6 +411,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_write_serves_versions_of_one_object, script_setup,
                                         script_teardown),
         cmocka_unit_test_setup_teardown(test_write_bounds_the_size_of_objects, script_setup,
+                                        script_teardown),
+        cmocka_unit_test_setup_teardown(test_write_bounds_what_is_in_a_body, script_setup,
                                         script_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
