@@ -111,6 +111,51 @@ spec: {limits: [{type: Pod, max: {cpu: 500m, memory: 1Gi}}]}
     bed.delete("LimitRange", "pods")
 
 
+@story("a LimitRange for pods: what containers keep takes part of its maximum, and the API server accepts the pods")
+def kept_limits(bed):
+    bed.usage("web-*", "app", "100m", "600Mi")
+    bed.usage("web-*", "kept", "100m", "20Mi")
+    bed.usage("web-*", "off", "100m", "20Mi")
+    bed.apply("""
+apiVersion: v1
+kind: LimitRange
+metadata: {name: pods}
+spec: {limits: [{type: Pod, max: {memory: 1Gi}}]}
+---
+apiVersion: autoscaling.k8s.io/v1
+kind: VerticalPodAutoscaler
+metadata: {name: web}
+spec:
+  targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  updatePolicy: {updateMode: Recreate}
+  resourcePolicy: {containerPolicies: [{containerName: kept, controlledResources: [cpu]}, {containerName: "off", mode: "Off"}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      initContainers: [{name: side, image: app, restartPolicy: Always, resources: {limits: {cpu: 10m, memory: 124Mi}}}]
+      containers:
+      - {name: app, image: app, resources: {requests: {cpu: 10m, memory: 100Mi}, limits: {cpu: 20m, memory: 200Mi}}}
+      - {name: kept, image: app, resources: {requests: {cpu: 10m, memory: 200Mi}, limits: {cpu: 20m, memory: 300Mi}}}
+      - {name: "off", image: app, resources: {requests: {cpu: 10m, memory: 200Mi}, limits: {cpu: 20m, memory: 200Mi}}}
+""")
+    before = uids(bed.running("app=web", 2))
+    eventually(60, lambda: quantity(bed.recommendation("web")["app"]["target"]["memory"]) > 600 * MI, "memory is learnt")
+    eventually(90, lambda: not before & uids(bed.running("app=web", 2, 1)), "both pods are replaced, and their replacements accepted")
+    for pod in bed.running("app=web", 2):
+        by = {c["name"]: c["resources"] for c in pod["spec"]["containers"]}
+        # 1Gi less 300Mi, 200Mi and the sidecar's 124Mi: 400Mi are left for the limit, half of it for the request.
+        assert 399 * MI < quantity(by["app"]["limits"]["memory"]) <= 400 * MI, by
+        assert 199 * MI < quantity(by["app"]["requests"]["memory"]) <= 200 * MI, by
+        assert by["kept"]["limits"]["memory"] == "300Mi" and by["off"]["limits"]["memory"] == "200Mi", by
+
+
 @story("an OOM raises memory at once, by the VPA's own ratio, and a kill of the recommender forgets nothing")
 def out_of_memory(bed):
     for name in ("web", "more"):

@@ -156,7 +156,8 @@ static int cap_for_pod(struct td_arena *arena, const struct td_json *in, const s
                                             vpa->has_recommendation ? &vpa->recommendation : NULL,
                                         .policy = &vpa->policy,
                                         .container_limits = &limits.container,
-                                        .pod_limits = &limits.pod},
+                                        .pod_limits = &limits.pod,
+                                        .is_upstream_exact = true},
                    &capped);
     td_json_set(arena, *ret_out, TD_STR("recommendation"),
                 capped.is_set ? golden_recommendation_json(arena, &capped.recommendation)

@@ -185,9 +185,17 @@ void td_cap_for_pod(struct td_arena *arena, const struct td_capping *capping, st
         td_recommendation_copy(arena, capping->recommendation ? capping->recommendation : &none);
     size_t count = capping->pod->container_count;
     if (pod_limits) {
+        size_t recommended = ret->recommendation.container_count;
         td_podcaps_insert_requests(arena, capping->pod, &ret->recommendation);
+        const struct td_podcaps_bounds bounds = {
+            .limits = pod_limits,
+            .policy = capping->policy,
+            .inserted = &ret->recommendation.containers[recommended],
+            .sidecar_limits = td_podcaps_sidecar_limits(arena, capping->pod),
+            .is_upstream_exact = capping->is_upstream_exact,
+        };
         td_podcaps_to_limits(arena, td_podcaps_pair(arena, capping->pod, &ret->recommendation),
-                             count, pod_limits, &ret->steps);
+                             count, &bounds, &ret->steps);
     }
     ret->notes = td_arena_array(arena, struct td_notes, ret->recommendation.container_count);
     cap_entries(arena, capping, &ret->recommendation, ret);

@@ -39,6 +39,7 @@ struct td_capping {
     const struct td_limit_summary *container_limits; /* NULL: none, or not to be used */
     const struct td_limit_summary *pod_limits;       /* NULL: none */
     const struct td_resource_list *largest_node;     /* allocatable; NULL: --cap-to-node is off */
+    bool is_upstream_exact; /* Pod LimitRange: forget what containers keep, as upstream does */
 };
 
 struct td_capped {

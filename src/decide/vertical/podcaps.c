@@ -9,6 +9,11 @@
  *   3. limits below min or above max: entries * goal / sum of limits, rounded down. The limits then
  *      follow, because they are derived from the requests in proportion.
  *
+ * Upstream forgets what stays as it is: resources that an entry does not speak of, containers that
+ * have no recommendation, limits under RequestsOnly, sidecars. The API server adds them up too, and
+ * would refuse the pod. So what is kept takes part of the room under max, and the rest shares what
+ * is left. Where nothing is left, nothing that a VPA may write makes the pod fit, and values stay.
+ *
  * Upstream writes to every entry here, also to one that has no such list (a panic) or does not name
  * the resource (0, or -1 byte in case 3). An entry that does not speak of a resource is left alone
  * here, so that a request which nobody controls is not overwritten; only where there is no request
@@ -16,6 +21,7 @@
  */
 #include "decide/vertical/podcaps.h"
 
+#include "base/error.h"
 #include "decide/vertical/names.h"
 #include "decide/vertical/proportional.h"
 #include "decide/vertical/resourcelist.h"
@@ -88,37 +94,68 @@ struct pass {
     size_t count;
     td_str resource;
     enum td_cap_value value;
-    struct td_quantity sum;       /* of the entries */
-    struct td_quantity limit_sum; /* of the limits that follow from them */
+    const struct td_podcaps_bounds *bounds; /* NULL: the largest node */
+    struct td_quantity sum;                 /* of the entries, as upstream has it */
+    struct td_quantity limit_sum;           /* of the limits that follow from them, likewise */
+    struct td_quantity free_limit_sum;      /* of those that may be changed */
+    struct td_quantity kept_limit_sum;      /* of limits that stay as they are */
     struct td_cap_steps *steps;
 };
 
-static void pass_add_up(struct pass *pass, const struct td_quantity *default_limit)
+/* Does the container's limit stay as it is? */
+static bool pass_keeps(const struct pass *pass, const struct td_podcaps_pair *pair)
 {
-    pass->sum = td_quantity_new(0, TD_QUANTITY_NONE);
-    pass->limit_sum = pass->sum;
+    const struct td_container_policy *policy =
+        td_vpa_container_policy(pass->bounds->policy, pair->container->name);
+    return (policy && policy->is_requests_only) || !pair->entry ||
+           pair->entry >= pass->bounds->inserted ||
+           !td_resource_list_get(entry_list(pair->entry, pass->value), pass->resource);
+}
+
+static void pass_add(const struct pass *pass, struct td_quantity *sum,
+                     const struct td_quantity *more)
+{
+    if (more) {
+        td_quantity_add(pass->arena, sum, more);
+    }
+}
+
+/* Upstream counts nothing for a resource that an entry lacks. */
+static void pass_add_container(struct pass *pass, const struct td_podcaps_pair *pair)
+{
+    const struct td_quantity *request =
+        td_resource_list_get(td_vertical_requests(pair->container), pass->resource);
+    const struct td_quantity *limit =
+        td_resource_list_get(td_vertical_limits(pair->container), pass->resource);
+    const struct td_quantity *value =
+        pair->entry ? td_resource_list_get(entry_list(pair->entry, pass->value), pass->resource)
+                    : request;
+    const struct td_proportion proportion = {
+        .limit = td_resource_list_get(td_vertical_origin_limits(pair->container), pass->resource),
+        .request =
+            td_resource_list_get(td_vertical_origin_requests(pair->container), pass->resource),
+        .recommended = value,
+        .default_limit = td_resource_list_get(&pass->bounds->limits->default_limit, pass->resource),
+    };
+    struct td_proportional_limit made = td_proportional_limit(pass->resource, &proportion);
+    pass_add(pass, &pass->sum, value);
+    pass_add(pass, &pass->limit_sum, made.is_set ? &made.limit : NULL);
+    if (pass_keeps(pass, pair)) {
+        pass_add(pass, &pass->kept_limit_sum, limit);
+    } else {
+        pass_add(pass, &pass->free_limit_sum, made.is_set ? &made.limit : NULL);
+    }
+}
+
+static void pass_add_up(struct pass *pass)
+{
+    const struct td_quantity zero = td_quantity_new(0, TD_QUANTITY_NONE);
+    pass->sum = zero;
+    pass->limit_sum = zero;
+    pass->free_limit_sum = zero;
+    pass->kept_limit_sum = td_resource_list_value(&pass->bounds->sidecar_limits, pass->resource);
     for (size_t i = 0; i < pass->count; i++) {
-        const struct td_podcaps_pair *pair = &pass->pairs[i];
-        const struct td_quantity *request =
-            td_resource_list_get(td_vertical_requests(pair->container), pass->resource);
-        const struct td_quantity *value =
-            pair->entry ? td_resource_list_get(entry_list(pair->entry, pass->value), pass->resource)
-                        : request;
-        const struct td_proportion proportion = {
-            .limit =
-                td_resource_list_get(td_vertical_origin_limits(pair->container), pass->resource),
-            .request =
-                td_resource_list_get(td_vertical_origin_requests(pair->container), pass->resource),
-            .recommended = value,
-            .default_limit = default_limit,
-        };
-        struct td_proportional_limit limit = td_proportional_limit(pass->resource, &proportion);
-        if (limit.is_set) {
-            td_quantity_add(pass->arena, &pass->limit_sum, &limit.limit);
-        }
-        if (value) {
-            td_quantity_add(pass->arena, &pass->sum, value);
-        }
+        pass_add_container(pass, &pass->pairs[i]);
     }
 }
 
@@ -141,59 +178,98 @@ static void pass_fill(const struct pass *pass, const struct td_podcaps_pair *pai
     }
 }
 
-static void pass_scale(const struct pass *pass, const struct td_quantity *goal,
-                       const struct td_quantity *base, enum td_rounding rounding,
-                       enum td_cap_rule rule)
+/* How values are scaled: by goal / base. */
+struct scaling {
+    const struct td_quantity *goal;
+    const struct td_quantity *base;
+    enum td_rounding rounding;
+    enum td_cap_rule rule;
+};
+
+/* False: the entry does not speak of the resource. */
+static bool pass_scale_one(const struct pass *pass, const struct td_podcaps_pair *pair,
+                           const struct scaling *scaling)
 {
+    struct td_container_recommendation *entry = pair->entry;
+    struct td_quantity *value =
+        entry ? td_resource_list_edit(entry_list(entry, pass->value), pass->resource) : NULL;
+    if (!value) {
+        return false;
+    }
+    struct td_quantity scaled = td_scale_quantity(pass->resource, value, scaling->goal,
+                                                  scaling->base, scaling->rounding, NULL);
+    td_cap_steps_add(pass->arena, pass->steps,
+                     &(struct td_cap_step){.container = entry->container_name,
+                                           .resource = pass->resource,
+                                           .value = pass->value,
+                                           .rule = scaling->rule,
+                                           .before = *value,
+                                           .after = scaled});
+    *value = scaled;
+    return true;
+}
+
+static void pass_scale(const struct pass *pass, const struct scaling *scaling)
+{
+    bool is_filled = scaling->rule != TD_CAP_RULE_NODE &&
+                     (scaling->base == &pass->sum || td_str_equal(pass->resource, TD_CPU));
     for (size_t i = 0; i < pass->count; i++) {
-        struct td_container_recommendation *entry = pass->pairs[i].entry;
-        struct td_quantity *value =
-            entry ? td_resource_list_edit(entry_list(entry, pass->value), pass->resource) : NULL;
-        if (!value) {
-            bool is_filled = rule != TD_CAP_RULE_NODE &&
-                             (base == &pass->sum || td_str_equal(pass->resource, TD_CPU));
-            if (entry && is_filled) {
-                pass_fill(pass, &pass->pairs[i]);
-            }
-            continue;
+        if (!pass_scale_one(pass, &pass->pairs[i], scaling) && pass->pairs[i].entry && is_filled) {
+            pass_fill(pass, &pass->pairs[i]);
         }
-        struct td_quantity scaled =
-            td_scale_quantity(pass->resource, value, goal, base, rounding, NULL);
-        td_cap_steps_add(pass->arena, pass->steps,
-                         &(struct td_cap_step){.container = entry->container_name,
-                                               .resource = pass->resource,
-                                               .value = pass->value,
-                                               .rule = rule,
-                                               .before = *value,
-                                               .after = scaled});
-        *value = scaled;
     }
 }
 
-static void pass_run(struct pass *pass, const struct td_limit_summary *limits)
+/* Scales what may be changed into what the rest leaves of max. */
+static void pass_share(const struct pass *pass, const struct td_quantity *max)
 {
-    struct td_quantity min = td_resource_list_value(&limits->min, pass->resource);
-    struct td_quantity max = td_resource_list_value(&limits->max, pass->resource);
-    pass_add_up(pass, td_resource_list_get(&limits->default_limit, pass->resource));
-    bool is_limited = td_quantity_sign(&pass->limit_sum) != 0;
-    bool is_above_max =
-        td_quantity_sign(&max) != 0 && td_quantity_compare(&max, &pass->limit_sum) < 0;
+    struct td_quantity room = *max;
+    td_quantity_sub(pass->arena, &room, &pass->kept_limit_sum);
+    const struct scaling scaling = {&room, &pass->free_limit_sum, TD_ROUND_DOWN,
+                                    TD_CAP_RULE_POD_RANGE_MAX};
+    for (size_t i = 0; i < pass->count && td_quantity_sign(&room) > 0; i++) {
+        if (!pass_keeps(pass, &pass->pairs[i])) {
+            (void)pass_scale_one(pass, &pass->pairs[i], &scaling); /* it has the resource */
+        }
+    }
+}
+
+static bool pass_is_above(const struct pass *pass, const struct td_quantity *max)
+{
+    struct td_quantity limits = pass->limit_sum;
+    if (!pass->bounds->is_upstream_exact) {
+        limits = pass->free_limit_sum;
+        td_quantity_add(pass->arena, &limits, &pass->kept_limit_sum);
+    }
+    return td_quantity_sign(max) != 0 && td_quantity_compare(max, &limits) < 0;
+}
+
+static void pass_run(struct pass *pass)
+{
+    const struct td_podcaps_bounds *bounds = pass->bounds;
+    struct td_quantity min = td_resource_list_value(&bounds->limits->min, pass->resource);
+    struct td_quantity max = td_resource_list_value(&bounds->limits->max, pass->resource);
+    pass_add_up(pass);
     bool is_cpu = td_str_equal(pass->resource, TD_CPU);
-    if (!is_limited) {
+    if (td_quantity_sign(&pass->limit_sum) == 0) {
         return;
     }
     if (td_quantity_compare(&min, &pass->sum) > 0) {
-        pass_scale(pass, &min, &pass->sum, is_cpu ? TD_ROUND_UP : TD_ROUND_DOWN,
-                   TD_CAP_RULE_POD_RANGE_MIN);
-    } else if (is_above_max) {
-        pass_scale(pass, &max, &pass->limit_sum, TD_ROUND_DOWN, TD_CAP_RULE_POD_RANGE_MAX);
+        pass_scale(pass, &(struct scaling){&min, &pass->sum, is_cpu ? TD_ROUND_UP : TD_ROUND_DOWN,
+                                           TD_CAP_RULE_POD_RANGE_MIN});
+    } else if (pass_is_above(pass, &max) && bounds->is_upstream_exact) {
+        pass_scale(pass, &(struct scaling){&max, &pass->limit_sum, TD_ROUND_DOWN,
+                                           TD_CAP_RULE_POD_RANGE_MAX});
+    } else if (pass_is_above(pass, &max)) {
+        pass_share(pass, &max);
     } else if (td_quantity_compare(&min, &pass->limit_sum) > 0) {
-        pass_scale(pass, &min, &pass->limit_sum, TD_ROUND_DOWN, TD_CAP_RULE_POD_RANGE_MIN);
+        pass_scale(pass, &(struct scaling){&min, &pass->limit_sum, TD_ROUND_DOWN,
+                                           TD_CAP_RULE_POD_RANGE_MIN});
     }
 }
 
 void td_podcaps_to_limits(struct td_arena *arena, const struct td_podcaps_pair *pairs, size_t count,
-                          const struct td_limit_summary *limits, struct td_cap_steps *steps)
+                          const struct td_podcaps_bounds *bounds, struct td_cap_steps *steps)
 {
     static const enum td_cap_value values[] = {TD_CAP_UPPER, TD_CAP_TARGET, TD_CAP_LOWER};
     for (size_t v = 0; v < sizeof(values) / sizeof(values[0]); v++) {
@@ -204,11 +280,36 @@ void td_podcaps_to_limits(struct td_arena *arena, const struct td_podcaps_pair *
                                 .count = count,
                                 .resource = resources[r],
                                 .value = values[v],
+                                .bounds = bounds,
                                 .steps = steps};
-            pass_run(&pass, limits);
+            pass_run(&pass);
         }
     }
 }
+
+struct td_resource_list td_podcaps_sidecar_limits(struct td_arena *arena,
+                                                  const struct td_vertical_pod *pod)
+{
+    struct td_resource_list sums = {.count = 0};
+    const struct td_json *list = td_json_get_path(pod->tree, "spec.initContainers");
+    for (const struct td_json *each = td_json_first_item(list); each; each = each->next) {
+        td_str policy = td_json_get_str(each, TD_STR("restartPolicy"), TD_STR_EMPTY);
+        const struct td_json *limits = td_json_get_path(each, "resources.limits");
+        struct td_resource_list own;
+        if (!td_str_equal(policy, TD_STR("Always")) ||
+            td_resource_list_decode(arena, limits, &own, NULL) != TD_OK) {
+            continue; /* the API server refuses limits that cannot be read */
+        }
+        for (size_t i = 0; i < own.count; i++) {
+            struct td_quantity sum = td_resource_list_value(&sums, own.items[i].name);
+            td_quantity_add(arena, &sum, &own.items[i].quantity);
+            td_resource_list_set(arena, &sums, own.items[i].name, &sum);
+        }
+    }
+    return sums;
+}
+
+/* ---- The largest node ---- */
 
 /* What the targets of a resource add up to, and what containers without one take. */
 static void node_add_up(struct td_arena *arena, const struct td_podcaps_pair *pairs, size_t count,
@@ -271,7 +372,7 @@ void td_podcaps_to_node(struct td_arena *arena, const struct td_podcaps_pair *pa
         if (td_quantity_sign(&room) <= 0 || td_quantity_compare(&pass.sum, &room) <= 0) {
             continue;
         }
-        pass_scale(&pass, &room, &pass.sum, TD_ROUND_DOWN, TD_CAP_RULE_NODE);
+        pass_scale(&pass, &(struct scaling){&room, &pass.sum, TD_ROUND_DOWN, TD_CAP_RULE_NODE});
         for (size_t i = 0; i < count; i++) {
             struct td_container_recommendation *entry = pairs[i].entry;
             if (!entry || !td_resource_list_get(&entry->target, resources[r])) {

@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "api/recommendation.h"
+#include "api/vpa.h"
 #include "base/arena.h"
 #include "decide/vertical/capstep.h"
 #include "decide/vertical/limitrange.h"
@@ -28,8 +29,22 @@ struct td_podcaps_pair {
 struct td_podcaps_pair *td_podcaps_pair(struct td_arena *arena, const struct td_vertical_pod *pod,
                                         const struct td_recommendation *recommendation);
 
+/* The limits of init containers that run beside the others (restartPolicy Always), added up. */
+struct td_resource_list td_podcaps_sidecar_limits(struct td_arena *arena,
+                                                  const struct td_vertical_pod *pod);
+
+/* What bounds the sums over a pod. */
+struct td_podcaps_bounds {
+    const struct td_limit_summary *limits;
+    const struct td_resource_policy *policy;            /* NULL: none; RequestsOnly keeps limits */
+    const struct td_container_recommendation *inserted; /* the first entry that was inserted */
+    struct td_resource_list sidecar_limits;
+    bool is_upstream_exact; /* what is kept takes no room */
+};
+
+/* So that the sums stay in bounds, if what the VPA does not control leaves room for that. */
 void td_podcaps_to_limits(struct td_arena *arena, const struct td_podcaps_pair *pairs, size_t count,
-                          const struct td_limit_summary *limits, struct td_cap_steps *steps);
+                          const struct td_podcaps_bounds *bounds, struct td_cap_steps *steps);
 
 /* Targets whose sum, with the requests of containers without one, is more than a node has are
  * scaled down to fit, and lower bounds with them, so that the updater finds nothing to do. Names of

@@ -153,7 +153,7 @@ static void test_pod_limit_range_hazards_have_answers(void **state)
          VPA("{\"containerName\":\"other\",\"target\":{\"memory\":\"1Gi\"},\"upperBound\":"
              "{\"memory\":\"2Gi\"},\"lowerBound\":{\"memory\":\"1Gi\"}}"),
          "{\"name\":\"other\",\"resources\":{\"limits\":{\"memory\":\"1Gi\"}}}",
-         "cpu=0,memory=50Mi"},
+         "memory=1Gi"}, /* "app" alone, which nobody recommends for, is above the maximum */
         {"a container with neither entry nor request",
          VPA("{\"containerName\":\"app\",\"target\":{\"memory\":\"1Gi\"}}"), "{\"name\":\"other\"}",
          "memory=100Mi"},
@@ -186,6 +186,117 @@ static void test_pod_limit_range_hazards_have_answers(void **state)
             }
         }
     }
+}
+
+/* What stays as it is takes part of the room under a Pod LimitRange's max, and the rest shares what
+ * is left: 1Gi less what "b" and the sidecar keep. */
+static void test_pod_max_leaves_room_for_what_is_kept(void **state)
+{
+    (void)state;
+#define APP "{\"containerName\":\"a\",\"target\":{\"cpu\":\"1\",\"memory\":\"900Mi\"}}"
+#define SPEC(spec, recommendations)                                                                \
+    "{\"spec\":{" spec                                                                             \
+    "},\"status\":{\"recommendation\":{\"containerRecommendations\":[" recommendations "]}}}"
+#define REQUESTS_ONLY                                                                              \
+    "\"resourcePolicy\":{\"containerPolicies\":[{\"containerName\":\"b\","                         \
+    "\"controlledValues\":\"RequestsOnly\"}]}"
+    static const char pod[] =
+        "{\"spec\":{\"containers\":["
+        "{\"name\":\"a\",\"resources\":{\"requests\":{\"memory\":\"128Mi\"},"
+        "\"limits\":{\"memory\":\"256Mi\"}}},"
+        "{\"name\":\"b\",\"resources\":{\"requests\":{\"memory\":\"256Mi\"},"
+        "\"limits\":{\"memory\":\"512Mi\"}}}],\"initContainers\":["
+        "{\"name\":\"s\",\"restartPolicy\":\"Always\",\"resources\":{\"limits\":{\"memory\":"
+        "\"100Mi\"}}},{\"name\":\"i\",\"resources\":{\"limits\":{\"memory\":\"900Mi\"}}}]}}";
+    static const struct {
+        const char *what, *vpa, *expected_a, *expected_b;
+    } rows[] = {
+        {"b has no recommendation", SPEC("", APP), "cpu=1,memory=206Mi",
+         "memory=256Mi"}, /* (1024-512-100) / 2 */
+        {"memory of b is not controlled",
+         SPEC("", APP ",{\"containerName\":\"b\",\"target\":{\"cpu\":\"1\"}}"),
+         "cpu=1,memory=206Mi", "cpu=1"},
+        {"only requests of b are controlled",
+         SPEC(REQUESTS_ONLY, APP ",{\"containerName\":\"b\",\"target\":{\"memory\":\"64Mi\"}}"),
+         "cpu=1,memory=206Mi", "memory=64Mi"},
+        {"all is controlled",
+         SPEC("", APP ",{\"containerName\":\"b\",\"target\":{\"memory\":\"100Mi\"}}"),
+         "cpu=1,memory=435997900", "memory=48444211"}, /* (1024-100) / 2 as 9 to 1 */
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        td_auto_arena arena;
+        td_arena_init(&arena, ARENA_BYTES);
+        struct td_capped capped = cap(&arena, rows[i].vpa, pod,
+                                      "[{\"type\":\"Pod\",\"max\":{\"memory\":\"1Gi\"}}]", NULL);
+        print_message("%s\n", rows[i].what);
+        assert_int_equal(capped.recommendation.container_count, 2);
+        assert_string_equal(vertical_list(&arena, &capped.recommendation.containers[0].target),
+                            rows[i].expected_a);
+        assert_string_equal(vertical_list(&arena, &capped.recommendation.containers[1].target),
+                            rows[i].expected_b);
+    }
+}
+
+static uint64_t next_random(uint64_t *seed)
+{
+    *seed += 0x9e3779b97f4a7c15;
+    uint64_t z = *seed;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
+}
+
+/* Random pods of which some containers are controlled: the limits that follow never add up to more
+ * than the max, unless what is kept does so alone. */
+static void test_pods_under_a_pod_max_would_be_accepted(void **state)
+{
+    (void)state;
+    uint64_t seed = 20;
+    size_t capped_count = 0;
+    for (size_t turn = 0; turn < 20000; turn++) {
+        td_auto_arena arena;
+        td_arena_init(&arena, ARENA_BYTES);
+        td_auto_buf pod;
+        td_auto_buf vpa;
+        td_buf_init(&pod, 1 << 16);
+        td_buf_init(&vpa, 1 << 16);
+        int64_t request[4];
+        int64_t limit[4];
+        int64_t kept = 0;
+        size_t count = 1 + next_random(&seed) % 4;
+        for (size_t i = 0; i < count; i++) {
+            request[i] = 1 + (int64_t)(next_random(&seed) % 1000);
+            limit[i] = request[i] + (int64_t)(next_random(&seed) % 1000);
+            (void)td_buf_append_format(
+                &pod,
+                "%s{\"name\":\"c%zu\",\"resources\":{\"requests\":{\"memory\":"
+                "\"%lld\"},\"limits\":{\"memory\":\"%lld\"}}}",
+                i > 0 ? "," : "", i, (long long)request[i], (long long)limit[i]);
+            bool is_controlled = i == 0 || next_random(&seed) % 2 == 0;
+            kept += is_controlled ? 0 : limit[i];
+            (void)td_buf_append_format(
+                &vpa, "%s{\"containerName\":\"c%zu\",\"target\":{\"%s\":\"%llu\"}}",
+                i > 0 ? "," : "", i, is_controlled ? "memory" : "cpu",
+                (unsigned long long)(1 + next_random(&seed) % 3000));
+        }
+        int64_t max = kept + 1 + (int64_t)(next_random(&seed) % 3000);
+        struct td_capped capped =
+            cap(&arena, td_arena_format(&arena, VPA("%s"), td_buf_str(&vpa).ptr).ptr,
+                td_arena_format(&arena, "{\"spec\":{\"containers\":[%s]}}", pod.ptr).ptr,
+                td_arena_format(&arena, "[{\"type\":\"Pod\",\"max\":{\"memory\":\"%lld\"}}]",
+                                (long long)max)
+                    .ptr,
+                NULL);
+        int64_t sum = kept;
+        for (size_t i = 0; i < count; i++) {
+            const struct td_quantity *made =
+                td_resource_list_get(&capped.recommendation.containers[i].target, TD_STR("memory"));
+            sum += made ? td_quantity_value(made) * limit[i] / request[i] : 0;
+        }
+        capped_count += capped.steps.count > 0;
+        assert_true(sum <= max);
+    }
+    assert_true(capped_count > 5000);
 }
 
 /* Whatever the bounds, a capped target is at most maxAllowed, and at least minAllowed unless
@@ -423,6 +534,8 @@ int main(void)
         cmocka_unit_test(test_scale_rounds_and_survives_zero),
         cmocka_unit_test(test_proposal_limit_range_scales_120_and_30_to_160_and_40),
         cmocka_unit_test(test_pod_limit_range_hazards_have_answers),
+        cmocka_unit_test(test_pod_max_leaves_room_for_what_is_kept),
+        cmocka_unit_test(test_pods_under_a_pod_max_would_be_accepted),
         cmocka_unit_test(test_capped_target_is_in_bounds_and_max_wins),
         cmocka_unit_test(test_largest_node_caps_the_sum_of_targets),
         cmocka_unit_test(test_steps_as_json),
