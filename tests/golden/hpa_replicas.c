@@ -1,7 +1,7 @@
 /* Topics of the replica calculator: pod groups and the five metric types. */
 #include <stdlib.h>
 
-#include "decide/horizontal/replicas.h"
+#include "decide/horizontal/evaluate.h"
 #include "golden/golden.h"
 #include "golden/hpa_support.h"
 
@@ -184,8 +184,9 @@ static int run_average(struct td_arena *arena, const struct td_json *in, struct 
     return TD_OK;
 }
 
-static int run_total(struct td_arena *arena, const struct td_json *in, const int64_t *values,
-                     size_t value_count, bool is_external, struct td_json **ret_out,
+/* One value for all, or several: an HPA with that one metric is evaluated. */
+static int run_total(struct td_arena *arena, const struct td_json *in, struct td_hpa_metric *metric,
+                     const int64_t *values, size_t value_count, struct td_json **ret_out,
                      struct td_error *err)
 {
     struct golden_pods pods;
@@ -194,30 +195,52 @@ static int run_total(struct td_arena *arena, const struct td_json *in, const int
         return code;
     }
     bool is_average = td_str_equal(golden_text(in, TD_STR("mode")), TD_STR("averageValue"));
-    struct td_hpa_calc_options options = read_options(in, false);
     int64_t target = td_json_get_int64(in, TD_STR("targetMilli"), 0);
-    struct td_hpa_view view = golden_view(arena, &pods, TD_STR_EMPTY, TD_STR_EMPTY, NULL, 0);
-    int64_t usage = value_count > 0 ? values[0] : 0;
-    if (is_external) {
-        usage = is_average ? td_hpa_sum_averages(values, value_count)
-                           : td_hpa_sum_values(values, value_count);
-    }
-    struct td_hpa_calculation calculation;
-    if (is_average) {
-        options.replicas = (int32_t)td_json_get_int64(in, TD_STR("statusReplicas"), 0);
-        calculation = td_hpa_calc_per_pod(&options, usage, target);
-    } else {
-        calculation = td_hpa_calc_value(&view, &options, usage, target);
-    }
-    if (calculation.problem != TD_HPA_CALC_OK) {
-        return fail_with(&calculation, TD_STR_EMPTY, in, err);
+    metric->name = golden_text(in, TD_STR("metricName"));
+    metric->target = (struct td_hpa_target){
+        .type = is_average ? TD_HPA_AVERAGE_VALUE : TD_HPA_VALUE,
+        .has_average_value = is_average,
+        .average_value_milli = target,
+        .has_value = !is_average,
+        .value_milli = target,
+    };
+    const struct td_hpa hpa = {
+        .meta = {.namespace = golden_text(in, TD_STR("namespace"))},
+        .metrics = metric,
+        .metric_count = 1,
+        .has_behavior = true,
+        .scale_up = {.has_tolerance = true,
+                     .tolerance = golden_double(in, TD_STR("toleranceUp"), 0)},
+        .scale_down = {.has_tolerance = true,
+                       .tolerance = golden_double(in, TD_STR("toleranceDown"), 0)},
+    };
+    const struct td_hpa_answer answer = {
+        .is_failed = td_json_get(in, TD_STR("metricsError")) != NULL,
+        .error = golden_text(in, TD_STR("metricsError")),
+        .timestamp = golden_instant(in, TD_STR("metricsTimestamp")),
+        .view = golden_view(arena, &pods, TD_STR_EMPTY, TD_STR_EMPTY, NULL, 0),
+        .values_milli = values,
+        .value_count = value_count,
+    };
+    const struct td_hpa_config config = td_hpa_config_default();
+    const struct td_hpa_evaluation_input input = {
+        .hpa = &hpa,
+        .config = &config,
+        .spec_replicas = (int32_t)td_json_get_int64(in, TD_STR("currentReplicas"), 0),
+        .status_replicas = (int32_t)td_json_get_int64(in, TD_STR("statusReplicas"), 0),
+        .answers = &answer,
+    };
+    struct td_hpa_conditions conditions = {.arena = arena};
+    struct td_hpa_events events = {.arena = arena};
+    struct td_hpa_evaluation made = td_hpa_evaluate(arena, &input, &conditions, &events);
+    const struct td_hpa_metric_result *result = &made.results[0];
+    if (result->is_failed) {
+        return td_error_set(err, TD_INVALID, "%.*s", TD_STR_ARG(result->inner));
     }
     struct td_json *out = td_json_new_object(arena);
-    golden_set_int(arena, out, TD_STR("replicas"), calculation.replicas);
-    golden_set_int(arena, out, TD_STR("usageMilli"), calculation.usage_milli);
-    golden_set_text(arena, out, TD_STR("timestamp"),
-                    is_average ? golden_text(in, TD_STR("metricsTimestamp"))
-                               : TD_STR("0001-01-01T00:00:00Z"));
+    golden_set_int(arena, out, TD_STR("replicas"), result->calculation.replicas);
+    golden_set_int(arena, out, TD_STR("usageMilli"), result->calculation.usage_milli);
+    td_json_set(arena, out, TD_STR("timestamp"), golden_instant_json(arena, result->timestamp));
     *ret_out = out;
     return TD_OK;
 }
@@ -225,34 +248,23 @@ static int run_total(struct td_arena *arena, const struct td_json *in, const int
 static int run_object(struct td_arena *arena, const struct td_json *in, struct td_json **ret_out,
                       struct td_error *err)
 {
-    if (has_client_error(in)) {
-        const struct td_json *described = td_json_get(in, TD_STR("describedObject"));
-        return td_error_set(err, TD_INVALID, "unable to get metric %.*s: %.*s on %.*s %.*s/%.*s",
-                            TD_STR_ARG(golden_text(in, TD_STR("metricName"))),
-                            TD_STR_ARG(golden_text(described, TD_STR("kind"))),
-                            TD_STR_ARG(golden_text(in, TD_STR("namespace"))),
-                            TD_STR_ARG(golden_text(described, TD_STR("name"))),
-                            TD_STR_ARG(golden_text(in, TD_STR("metricsError"))));
-    }
+    const struct td_json *described = td_json_get(in, TD_STR("describedObject"));
+    struct td_hpa_metric metric = {
+        .type = TD_HPA_OBJECT,
+        .described = {.kind = golden_text(described, TD_STR("kind")),
+                      .name = golden_text(described, TD_STR("name"))},
+    };
     int64_t usage = td_json_get_int64(in, TD_STR("usageMilli"), 0);
-    return run_total(arena, in, &usage, 1, false, ret_out, err);
+    return run_total(arena, in, &metric, &usage, 1, ret_out, err);
 }
 
 static int run_external(struct td_arena *arena, const struct td_json *in, struct td_json **ret_out,
                         struct td_error *err)
 {
-    const struct td_json *metric_selector = td_json_get(in, TD_STR("metricSelector"));
-    struct td_selector selector;
-    if (metric_selector && td_selector_from_json(arena, metric_selector, &selector, err) < 0) {
-        return TD_INVALID;
-    }
-    if (has_client_error(in)) {
-        td_str text = td_hpa_selector_go_text(arena, metric_selector);
-        return td_error_set(err, TD_INVALID, "unable to get external metric %.*s/%.*s/%.*s: %.*s",
-                            TD_STR_ARG(golden_text(in, TD_STR("namespace"))),
-                            TD_STR_ARG(golden_text(in, TD_STR("metricName"))), TD_STR_ARG(text),
-                            TD_STR_ARG(golden_text(in, TD_STR("metricsError"))));
-    }
+    struct td_hpa_metric metric = {
+        .type = TD_HPA_EXTERNAL,
+        .metric_selector = td_json_get(in, TD_STR("metricSelector")),
+    };
     const struct td_json *list = td_json_get(in, TD_STR("valuesMilli"));
     size_t count = list ? list->count : 0;
     int64_t *values = td_arena_array(arena, int64_t, count);
@@ -260,10 +272,7 @@ static int run_external(struct td_arena *arena, const struct td_json *in, struct
     for (const struct td_json *item = td_json_first_child(list); item; item = item->next) {
         (void)td_json_to_int64(item, &values[i++]);
     }
-    if (count == 0) {
-        return td_error_set(err, TD_INVALID, "no metrics returned from external metrics API");
-    }
-    return run_total(arena, in, values, count, true, ret_out, err);
+    return run_total(arena, in, &metric, values, count, ret_out, err);
 }
 
 const struct golden_topic golden_hpa_replicas[] = {

@@ -355,8 +355,8 @@ static void answer_external(struct servers *servers, const struct td_hpa_metric 
         }
     }
     answer->values_milli = values;
-    if (error || answer->value_count == 0) {
-        fail_answer(servers, answer, "external", error ? &error->text : NULL);
+    if (error) {
+        fail_answer(servers, answer, "external", &error->text);
     }
 }
 

@@ -1,31 +1,25 @@
 /* Several VPAs of one target: who gets a sample, who has a pod, who is told of a conflict. Control
- * is asked of matching.h, samples of the recommender's model, which must agree; memory peaks are
- * recorded from the steps of container_state.h. */
+ * is asked of matching.h, samples of the recommender's model, which must agree; what was learnt is
+ * read from the checkpoints that the model would write. */
 #include "golden/golden.h"
 
+#include <math.h>
 #include <stdlib.h>
 
-#include "decide/vertical/container_state.h"
 #include "decide/vertical/matching.h"
 #include "decide/vertical/recommender.h"
 #include "decide/vertical/siblings.h"
 #include "golden/hpa_support.h"
 
 #define ENTRIES_MAX 256
+#define TIME_END ((td_time)4102444800 * TD_SECOND) /* 2100: every memory window has ended */
+#define TOTAL_TOLERANCE 1e-9                       /* the order of additions shows */
 
 struct part_pod {
     bool is_live;
     td_str key; /* "namespace/name" */
     struct td_meta meta;
-    td_str vpa;                      /* that has it; empty: none */
-    struct td_container_state state; /* the cases have one container a pod */
-};
-
-struct peak {
-    td_str vpa;
-    td_str container;
-    int64_t bytes;
-    td_time at;
+    td_str vpa; /* that has it; empty: none */
 };
 
 struct part_case {
@@ -38,10 +32,6 @@ struct part_case {
     size_t vpa_count;
     struct part_pod pods[ENTRIES_MAX];
     size_t pod_count;
-    struct peak peaks[ENTRIES_MAX];
-    size_t peak_count;
-    struct peak cpu[ENTRIES_MAX]; /* bytes counts samples */
-    size_t cpu_count;
     struct td_recommender *model;
     struct td_json *samples;
     struct td_json *passes;
@@ -200,7 +190,7 @@ static struct part_pod *find_pod(struct part_case *run, td_str key)
     return NULL;
 }
 
-/* Control of every pod, after anything changed; a pod that moved starts its window anew. */
+/* Control of every pod, after anything changed. */
 static int update_control(struct part_case *run, td_time now, struct td_error *err)
 {
     struct td_workload_source source = source_of(run);
@@ -220,13 +210,6 @@ static int update_control(struct part_case *run, td_time now, struct td_error *e
         const struct td_match_vpa *found =
             td_match_find(&index, top, pod->meta.namespace, &pod->meta.labels);
         td_str vpa = found ? found->key : TD_STR_EMPTY;
-        if (!td_str_equal(vpa, pod->vpa)) {
-            td_time last_cpu = pod->state.last_cpu;
-            td_time last_memory = pod->state.last_memory;
-            td_container_state_init(&pod->state);
-            pod->state.last_cpu = last_cpu;
-            pod->state.last_memory = last_memory;
-        }
         pod->vpa = vpa;
         const struct td_pod_sight sight = {
             .namespace = pod->meta.namespace,
@@ -244,36 +227,6 @@ static int update_control(struct part_case *run, td_time now, struct td_error *e
     return code;
 }
 
-static void record(struct part_case *run, td_str vpa, td_str container,
-                   const struct td_peak_change *change)
-{
-    for (size_t i = 0; i < run->peak_count && change->has_subtract; i++) {
-        struct peak *peak = &run->peaks[i];
-        if (td_str_equal(peak->vpa, vpa) && td_str_equal(peak->container, container) &&
-            peak->bytes == change->subtract_bytes && peak->at == change->at) {
-            *peak = run->peaks[--run->peak_count];
-            break;
-        }
-    }
-    if (change->has_add && run->peak_count < ENTRIES_MAX) {
-        run->peaks[run->peak_count++] = (struct peak){
-            .vpa = vpa, .container = container, .bytes = change->add_bytes, .at = change->at};
-    }
-}
-
-static void count_cpu(struct part_case *run, td_str vpa, td_str container)
-{
-    size_t at = 0;
-    while (at < run->cpu_count && !(td_str_equal(run->cpu[at].vpa, vpa) &&
-                                    td_str_equal(run->cpu[at].container, container))) {
-        at++;
-    }
-    if (at == run->cpu_count && at < ENTRIES_MAX) {
-        run->cpu[run->cpu_count++] = (struct peak){.vpa = vpa, .container = container};
-    }
-    run->cpu[at].bytes++;
-}
-
 static int64_t amount_of(struct td_arena *arena, const struct td_json *item, td_str key,
                          bool is_milli)
 {
@@ -282,44 +235,59 @@ static int64_t amount_of(struct td_arena *arena, const struct td_json *item, td_
     return is_milli ? td_quantity_milli(&quantity) : td_quantity_value(&quantity);
 }
 
+static bool is_taken(enum td_feed fed)
+{
+    return fed != TD_FEED_UNMANAGED && fed != TD_FEED_NO_CONTAINER;
+}
+
+/* The model learns it, if a VPA has the pod. The cases do not list containers: one is there from
+ * its first sample on. */
+static int feed_model(struct part_case *run, const struct part_pod *pod, const struct td_json *item,
+                      bool is_oom, td_time at, td_str *ret_vpa, struct td_error *err)
+{
+    struct td_arena *arena = run->arena;
+    struct td_tracked_pod *tracked =
+        td_recommender_find_pod(run->model, pod->meta.namespace, pod->meta.name);
+    td_str container = golden_text(item, TD_STR("container"));
+    int64_t bytes = amount_of(arena, item, TD_STR("memory"), false);
+    int code = td_recommender_set_container(run->model, &tracked, container, 0, at, err);
+    if (code < 0) {
+        return code;
+    }
+    enum td_feed fed;
+    if (is_oom) {
+        fed = td_recommender_oom(run->model, tracked, container, at, bytes, at);
+    } else {
+        (void)td_recommender_sample(run->model, tracked, container, TD_LEARN_CPU, at,
+                                    amount_of(arena, item, TD_STR("cpu"), true), at);
+        fed = td_recommender_sample(run->model, tracked, container, TD_LEARN_MEMORY, at, bytes, at);
+    }
+    *ret_vpa = is_taken(fed) ? td_recommender_vpa_of(run->model, arena, tracked) : TD_STR_EMPTY;
+    return TD_OK;
+}
+
 /* One sample or OOM: the model and the control of the pod must agree on whose it is. */
 static int take_sample(struct part_case *run, const struct td_json *item, bool is_oom, td_time at,
                        size_t step, struct td_error *err)
 {
     struct td_arena *arena = run->arena;
     struct part_pod *pod = find_pod(run, golden_text(item, TD_STR("pod")));
-    struct td_json *entry = td_json_new_object(arena);
-    golden_set_int(arena, entry, TD_STR("step"), (int64_t)step);
-    td_str vpa = pod ? pod->vpa : TD_STR_EMPTY;
+    td_str vpa = TD_STR_EMPTY;
     if (pod) {
-        td_str model = td_recommender_vpa_of(
-            run->model, arena,
-            td_recommender_find_pod(run->model, pod->meta.namespace, pod->meta.name));
-        if (!td_str_equal(model, vpa)) {
+        int code = feed_model(run, pod, item, is_oom, at, &vpa, err);
+        if (code < 0) {
+            return code;
+        }
+        if (!td_str_equal(pod->vpa, vpa)) {
             return td_error_set(err, TD_INVALID, "step %zu: control '%.*s', model '%.*s'", step,
-                                TD_STR_ARG(vpa), TD_STR_ARG(model));
+                                TD_STR_ARG(pod->vpa), TD_STR_ARG(vpa));
         }
     }
+    struct td_json *entry = td_json_new_object(arena);
+    golden_set_int(arena, entry, TD_STR("step"), (int64_t)step);
     td_json_set(arena, entry, TD_STR("vpa"),
                 vpa.len > 0 ? td_json_new_string(arena, vpa) : td_json_new_null(arena));
     td_json_append(run->samples, entry);
-    if (vpa.len == 0) {
-        return TD_OK;
-    }
-    static const struct td_oom_rule rule = {
-        .interval = 24 * TD_HOUR, .bump_up_ratio = 1.2, .min_bump_up = 104857600};
-    td_str container = golden_text(item, TD_STR("container"));
-    struct td_peak_change change = {.has_add = false};
-    int64_t bytes = amount_of(arena, item, TD_STR("memory"), false);
-    if (is_oom) {
-        (void)td_container_oom(&pod->state, &rule, at, bytes, &change);
-    } else {
-        if (td_container_cpu(&pod->state, at, amount_of(arena, item, TD_STR("cpu"), true))) {
-            count_cpu(run, vpa, container);
-        }
-        change = td_container_memory(&pod->state, &rule, at, bytes);
-    }
-    record(run, vpa, container, &change);
     return TD_OK;
 }
 
@@ -391,7 +359,6 @@ static int set_pod(struct part_case *run, const struct td_json *flat, struct td_
 {
     struct part_pod *pod = &run->pods[run->pod_count++];
     *pod = (struct part_pod){.is_live = true};
-    td_container_state_init(&pod->state);
     int code = td_meta_decode(run->arena, with_meta(run->arena, flat), &pod->meta, err);
     pod->key = key_of(run->arena, &pod->meta);
     return code;
@@ -433,45 +400,37 @@ static int take_step(struct part_case *run, const struct td_json *step, size_t i
     return code < 0 ? code : update_control(run, at, err);
 }
 
-static int compare_peaks(const void *a, const void *b)
-{
-    const struct peak *left = a;
-    const struct peak *right = b;
-    if (left->at != right->at) {
-        return left->at < right->at ? -1 : 1;
-    }
-    return left->bytes < right->bytes ? -1 : left->bytes > right->bytes;
-}
-
-static struct td_json *peaks_json(struct part_case *run)
+/* What the model would store: of each VPA and container the memory histogram and the number of CPU
+ * samples. */
+static int learnt_json(struct part_case *run, struct td_json *out, struct td_error *err)
 {
     struct td_arena *arena = run->arena;
-    struct td_json *out = td_json_new_object(arena);
-    qsort(run->peaks, run->peak_count, sizeof(run->peaks[0]), compare_peaks);
-    for (size_t i = 0; i < run->peak_count; i++) {
-        const struct peak *peak = &run->peaks[i];
-        struct td_json *containers = td_json_ensure_object(arena, out, peak->vpa);
-        struct td_json *list = td_json_get(containers, peak->container);
-        if (!list) {
-            list = td_json_new_array(arena);
-            td_json_set(arena, containers, peak->container, list);
+    struct td_json *peaks = td_json_ensure_object(arena, out, TD_STR("memoryPeaks"));
+    struct td_json *samples = td_json_ensure_object(arena, out, TD_STR("cpuSamples"));
+    for (size_t i = 0; i < run->vpa_count; i++) {
+        const struct td_meta *meta = &run->vpas[i]->meta;
+        struct td_stored_checkpoint *stored;
+        size_t count;
+        int code = td_recommender_store(run->model, arena, meta->namespace, meta->name, TIME_END,
+                                        &stored, &count, err);
+        for (size_t c = 0; c < count && code == TD_OK; c++) {
+            const struct td_checkpoint *checkpoint = &stored[c].checkpoint;
+            td_str key = key_of(arena, meta);
+            if (checkpoint->memory.total_weight > 0) {
+                td_json_set(arena, td_json_ensure_object(arena, peaks, key),
+                            checkpoint->container_name,
+                            td_histogram_checkpoint_encode(arena, &checkpoint->memory));
+            }
+            if (checkpoint->total_samples > 0) {
+                golden_set_int(arena, td_json_ensure_object(arena, samples, key),
+                               checkpoint->container_name, checkpoint->total_samples);
+            }
         }
-        struct td_json *entry = td_json_new_object(arena);
-        golden_set_int(arena, entry, TD_STR("value"), peak->bytes);
-        td_json_set(arena, entry, TD_STR("windowEnd"), golden_time_json(arena, peak->at));
-        td_json_append(list, entry);
+        if (code < 0) {
+            return code;
+        }
     }
-    return out;
-}
-
-static struct td_json *cpu_json(struct part_case *run)
-{
-    struct td_json *out = td_json_new_object(run->arena);
-    for (size_t i = 0; i < run->cpu_count; i++) {
-        golden_set_int(run->arena, td_json_ensure_object(run->arena, out, run->cpu[i].vpa),
-                       run->cpu[i].container, run->cpu[i].bytes);
-    }
-    return out;
+    return TD_OK;
 }
 
 static int run_steps(struct part_case *run, const struct td_json *in, struct td_error *err)
@@ -502,25 +461,86 @@ static int run_partition(struct td_arena *arena, const struct td_json *in, struc
     run->samples = td_json_new_array(arena);
     run->passes = td_json_new_array(arena);
     run->model = td_recommender_new(&config);
+    struct td_json *out = td_json_new_object(arena);
     int code = run_steps(run, in, err);
+    if (code == TD_OK) {
+        code = learnt_json(run, out, err);
+    }
     td_recommender_free(run->model);
     if (code < 0) {
         return code;
     }
-    struct td_json *out = td_json_new_object(arena);
     td_json_set(arena, out, TD_STR("samples"), run->samples);
     td_json_set(arena, out, TD_STR("passes"), run->passes);
-    td_json_set(arena, out, TD_STR("memoryPeaks"), peaks_json(run));
-    td_json_set(arena, out, TD_STR("cpuSamples"), cpu_json(run));
     *ret_out = out;
     return TD_OK;
+}
+
+/* The histogram that a list of peaks makes. */
+static struct td_histogram_checkpoint histogram_of(const struct td_json *peaks)
+{
+    const struct td_vertical_config config = td_vertical_config_default();
+    struct td_histogram_checkpoint made;
+    struct td_decaying histogram;
+    td_decaying_init(&histogram, &config.memory);
+    for (const struct td_json *item = td_json_first_item(peaks); item; item = item->next) {
+        td_decaying_add(&histogram, &config.memory,
+                        (double)td_json_get_int64(item, TD_STR("value"), 0), 1.0,
+                        td_time_to_instant(golden_time(item, TD_STR("windowEnd"))));
+    }
+    td_decaying_save(&histogram, &made);
+    td_decaying_done(&histogram);
+    return made;
+}
+
+/* Totals are as of their references, which depend on the order of additions. */
+static bool is_same_histogram(const struct td_json *peaks, const struct td_json *got)
+{
+    const struct td_vertical_config config = td_vertical_config_default();
+    struct td_histogram_checkpoint expected = histogram_of(peaks);
+    struct td_histogram_checkpoint found;
+    if (td_histogram_checkpoint_decode(got, &found, NULL) < 0) {
+        return false;
+    }
+    for (size_t i = 0; i < TD_CHECKPOINT_BUCKETS_MAX; i++) {
+        if (expected.weights[i] != found.weights[i]) {
+            return false;
+        }
+    }
+    double half_lives = (double)td_instant_since(found.reference, expected.reference) /
+                        (double)config.memory.half_life;
+    double total = found.total_weight * exp2(half_lives);
+    return fabs(total - expected.total_weight) <= TOTAL_TOLERANCE * expected.total_weight;
+}
+
+static bool are_same_peaks(const struct td_json *expected, const struct td_json *got)
+{
+    if (expected->count != got->count) {
+        return false;
+    }
+    for (const struct td_json *vpa = td_json_first_member(expected); vpa; vpa = vpa->next) {
+        const struct td_json *found = td_json_get(got, vpa->key);
+        if (!found || found->count != vpa->count) {
+            return false;
+        }
+        for (const struct td_json *list = td_json_first_member(vpa); list; list = list->next) {
+            const struct td_json *histogram = td_json_get(found, list->key);
+            if (!histogram || !is_same_histogram(list, histogram)) {
+                return false;
+            }
+        }
+    }
+    return true;
 }
 
 /* Peaks and counts are not in every case. */
 static bool is_same_partition(const struct td_json *expected, const struct td_json *got)
 {
     for (const struct td_json *item = td_json_first_child(expected); item; item = item->next) {
-        if (!td_json_equal(item, td_json_get(got, item->key))) {
+        const struct td_json *found = td_json_get(got, item->key);
+        bool is_same = td_str_equal(item->key, TD_STR("memoryPeaks")) ? are_same_peaks(item, found)
+                                                                      : td_json_equal(item, found);
+        if (!is_same) {
             return false;
         }
     }

@@ -233,6 +233,12 @@ static void judge_pods(struct job *job)
     job->result->is_average = true;
 }
 
+/* Why there is no value, in the client's words; empty: there is one. No answer is a usage of 0. */
+static td_str no_value(const struct td_hpa_answer *answer, td_str empty)
+{
+    return answer->is_failed ? answer->error : answer->value_count == 0 ? empty : TD_STR_EMPTY;
+}
+
 static td_str external_description(const struct job *job)
 {
     td_str selector = td_hpa_selector_go_text(job->arena, job->metric->metric_selector);
@@ -258,13 +264,13 @@ static void calculate_total(struct job *job, int64_t usage_milli, bool is_averag
 }
 
 /* The argument order of the error is the one of 1.36: kind and object at the wrong places. */
-static td_str object_error(const struct job *job)
+static td_str object_error(const struct job *job, td_str error)
 {
     const struct td_object_reference *described = &job->metric->described;
     return td_arena_format(job->arena, "unable to get metric %.*s: %.*s on %.*s %.*s/%.*s",
                            TD_STR_ARG(job->metric->name), TD_STR_ARG(described->kind),
                            TD_STR_ARG(job->in->hpa->meta.namespace), TD_STR_ARG(described->name),
-                           TD_STR_ARG(job->answer->error));
+                           TD_STR_ARG(error));
 }
 
 static void judge_object(struct job *job)
@@ -283,11 +289,11 @@ static void judge_object(struct job *job)
         fail(job, "FailedGetObjectMetric", problem, join(job->arena, outer, problem));
         return;
     }
-    if (job->answer->is_failed) {
-        problem = object_error(job);
+    td_str error = no_value(job->answer, TD_STR("no metrics returned from custom metrics API"));
+    if (error.len > 0) {
+        problem = object_error(job, error);
     } else {
-        int64_t usage = job->answer->value_count > 0 ? job->answer->values_milli[0] : 0;
-        calculate_total(job, usage, is_average);
+        calculate_total(job, job->answer->values_milli[0], is_average);
         problem = problem_text(job);
     }
     if (problem.len > 0) {
@@ -312,12 +318,13 @@ static td_str external_problem(struct job *job, bool is_average)
     if (!check_selector(job, &problem)) {
         return problem;
     }
-    if (answer->is_failed) {
+    td_str error = no_value(answer, TD_STR("no metrics returned from external metrics API"));
+    if (error.len > 0) {
         td_str selector = td_hpa_selector_go_text(job->arena, job->metric->metric_selector);
         return td_arena_format(job->arena, "unable to get external metric %.*s/%.*s/%.*s: %.*s",
                                TD_STR_ARG(job->in->hpa->meta.namespace),
                                TD_STR_ARG(job->metric->name), TD_STR_ARG(selector),
-                               TD_STR_ARG(answer->error));
+                               TD_STR_ARG(error));
     }
     calculate_total(job,
                     is_average ? td_hpa_sum_averages(answer->values_milli, answer->value_count)

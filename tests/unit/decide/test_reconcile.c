@@ -29,6 +29,63 @@ static const struct td_hpa_metric queue_metric = {
                .average_value_milli = 1000},
 };
 
+/* An answer without a value is no usage of 0: nothing is scaled in, and the words are the client's.
+ */
+static void test_an_empty_answer_is_a_failure(void **state)
+{
+    (void)state;
+    static const struct {
+        enum td_hpa_metric_type type;
+        bool is_average;
+        const char *expected;
+    } rows[] = {
+        {TD_HPA_EXTERNAL, true,
+         "unable to get external metric shop/queue/nil: no metrics returned from external metrics "
+         "API"},
+        {TD_HPA_EXTERNAL, false,
+         "unable to get external metric shop/queue/nil: no metrics returned from external metrics "
+         "API"},
+        {TD_HPA_OBJECT, true,
+         "unable to get metric queue: Ingress on shop main/no metrics returned from custom metrics "
+         "API"},
+        {TD_HPA_OBJECT, false,
+         "unable to get metric queue: Ingress on shop main/no metrics returned from custom metrics "
+         "API"},
+    };
+    const struct td_hpa_config config = td_hpa_config_default();
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        td_auto_arena arena;
+        td_arena_init(&arena, 1 << 20);
+        struct td_hpa_pod pod = test_pod(TD_STR("p"), 1000, 0);
+        const struct td_hpa_metric metric = {
+            .type = rows[i].type,
+            .name = TD_STR("queue"),
+            .described = {.kind = TD_STR("Ingress"), .name = TD_STR("main")},
+            .target = {.type = rows[i].is_average ? TD_HPA_AVERAGE_VALUE : TD_HPA_VALUE,
+                       .has_average_value = rows[i].is_average,
+                       .average_value_milli = 1000,
+                       .has_value = !rows[i].is_average,
+                       .value_milli = 1000},
+        };
+        struct td_hpa hpa = test_hpa(1, 10);
+        hpa.metrics = &metric;
+        hpa.metric_count = 1;
+        const struct td_hpa_answer answer = {.view = {.pods = &pod, .count = 1}};
+        const struct td_hpa_evaluation_input input = {.hpa = &hpa,
+                                                      .config = &config,
+                                                      .now = TEST_NOW,
+                                                      .spec_replicas = 4,
+                                                      .status_replicas = 4,
+                                                      .answers = &answer};
+        struct td_hpa_conditions conditions = {.arena = &arena};
+        struct td_hpa_events events = {.arena = &arena};
+        struct td_hpa_evaluation made = td_hpa_evaluate(&arena, &input, &conditions, &events);
+        assert_int_equal(made.replicas, -1);
+        assert_true(made.results[0].is_failed);
+        assert_string_equal(td_arena_copy_str(&arena, made.results[0].inner).ptr, rows[i].expected);
+    }
+}
+
 /* Two metrics in any state of health: the count stays in bounds, and as soon as one of them is
  * broken or no pod has a sample it does not fall. */
 static void test_never_scales_in_on_missing_metrics(void **state)
@@ -423,6 +480,7 @@ static void test_tracker_finds_all_of_a_target(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_an_empty_answer_is_a_failure),
         cmocka_unit_test(test_never_scales_in_on_missing_metrics),
         cmocka_unit_test(test_paths),
         cmocka_unit_test(test_account_explains_a_limited_rise),
