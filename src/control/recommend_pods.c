@@ -483,6 +483,7 @@ static int pods_feed_one(struct pods_feed *feed, const struct td_sight_pod *pod)
         .name = decoded.name,
         .labels = decoded.labels,
         .phase = decoded.phase,
+        .started = decoded.start_time,
     };
     int code = pods_target(feed, &meta, &sight.target);
     if (code != TD_OK) {

@@ -78,6 +78,14 @@ static void write_resource(struct td_buf *out, const struct td_resource_account 
         return;
     }
     td_account_write_target(resource, is_cpu, out);
+    if (resource->held > 0) {
+        char until[TD_TIME_TEXT_BYTES];
+        (void)td_time_format(td_time_to_instant(resource->held_until), 0, until);
+        (void)td_buf_append(out, TD_STR("; held at "));
+        write_amount(out, resource->held, is_cpu);
+        (void)td_buf_append_format(out, " until %s, because there are more pods than before",
+                                   until);
+    }
     if (resource->rounded_to > 1) {
         (void)td_buf_append_format(out, "; rounded up to a multiple of %lld%s",
                                    (long long)resource->rounded_to, is_cpu ? "m" : " bytes");
@@ -162,6 +170,15 @@ static void set_double(struct td_arena *arena, struct td_json *object, td_str ke
                           : td_json_new_string(arena, TD_STR("infinite")));
 }
 
+static void set_time(struct td_arena *arena, struct td_json *object, td_str key,
+                     struct td_instant time)
+{
+    char text[TD_TIME_TEXT_BYTES];
+    size_t len = td_time_format(time, 0, text);
+    td_str copy = td_arena_copy_str(arena, (td_str){.ptr = text, .len = len});
+    td_json_set(arena, object, key, td_json_new_string(arena, copy));
+}
+
 static struct td_json *bound_json(struct td_arena *arena, const struct td_bound_account *bound)
 {
     struct td_json *object = td_json_new_object(arena);
@@ -189,6 +206,10 @@ static struct td_json *resource_json(struct td_arena *arena,
     td_json_set(arena, object, TD_STR("wholeCpu"), td_json_new_bool(arena, resource->is_whole_cpu));
     td_json_set(arena, object, TD_STR("displayOnly"),
                 td_json_new_bool(arena, resource->is_display_only));
+    if (resource->held > 0) {
+        td_json_set_int64(arena, object, TD_STR("held"), resource->held);
+        set_time(arena, object, TD_STR("heldUntil"), td_time_to_instant(resource->held_until));
+    }
     td_str reason = td_arena_copy_str(arena, td_str_from(resource->reason));
     td_json_set(arena, object, TD_STR("reason"), td_json_new_string(arena, reason));
     td_str detail = td_arena_copy_str(arena, td_str_from(resource->detail));
@@ -197,15 +218,6 @@ static struct td_json *resource_json(struct td_arena *arena,
     td_json_set(arena, object, TD_STR("lowerBound"), bound_json(arena, &resource->lower));
     td_json_set(arena, object, TD_STR("upperBound"), bound_json(arena, &resource->upper));
     return object;
-}
-
-static void set_time(struct td_arena *arena, struct td_json *object, td_str key,
-                     struct td_instant time)
-{
-    char text[TD_TIME_TEXT_BYTES];
-    size_t len = td_time_format(time, 0, text);
-    td_str copy = td_arena_copy_str(arena, (td_str){.ptr = text, .len = len});
-    td_json_set(arena, object, key, td_json_new_string(arena, copy));
 }
 
 struct td_json *td_account_json(struct td_arena *arena, const struct td_account *account)

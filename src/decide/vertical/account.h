@@ -43,6 +43,8 @@ struct td_resource_account {
     int64_t rounded_to;   /* multiple it was rounded up to; 1 without rounding */
     bool is_whole_cpu;    /* rounded up to a whole CPU by annotation */
     bool is_display_only; /* the upper bound is shown without the inflation of low confidence */
+    int64_t held;         /* memory that the target does not fall below after a scale-out; else 0 */
+    td_time held_until;   /* valid when held is above 0 */
     struct td_bound_account target;
     struct td_bound_account lower;
     struct td_bound_account upper;

@@ -241,6 +241,35 @@ void td_recommend_estimate(const struct td_recommend_terms *terms, const struct 
     account->memory.rounded_to = config->round_memory_bytes > 0 ? config->round_memory_bytes : 1;
 }
 
+/* The memory target that was recommended before, policy and global maxima not applied; 0: none. */
+static int64_t held_memory(const struct td_recommendation *held, td_str container)
+{
+    for (size_t i = 0; held && i < held->container_count; i++) {
+        const struct td_container_recommendation *entry = &held->containers[i];
+        if (td_str_equal(entry->container_name, container)) {
+            const struct td_quantity *memory = td_resource_list_get(
+                entry->has_uncapped_target ? &entry->uncapped_target : &entry->target,
+                TD_STR("memory"));
+            return memory ? td_quantity_value(memory) : 0;
+        }
+    }
+    return 0;
+}
+
+static void hold_memory(const struct td_recommend_terms *terms, td_str container,
+                        struct td_estimate *estimate, struct td_account *account)
+{
+    int64_t least = held_memory(terms->held, container);
+    least = least < TD_AMOUNT_MAX ? least : TD_AMOUNT_MAX;
+    if (estimate->memory.target >= least) {
+        return;
+    }
+    estimate->memory.target = least;
+    estimate->memory.upper = estimate->memory.upper > least ? estimate->memory.upper : least;
+    account->memory.held = least;
+    account->memory.held_until = terms->held_until;
+}
+
 void td_recommend(struct td_arena *arena, const struct td_recommend_terms *terms,
                   const struct td_subject *subjects, size_t count, struct td_recommendation *ret,
                   struct td_account **ret_accounts)
@@ -254,6 +283,7 @@ void td_recommend(struct td_arena *arena, const struct td_recommend_terms *terms
         struct td_account *account = accounts ? &accounts[i] : &scratch;
         struct td_estimate estimate;
         td_recommend_estimate(terms, &subjects[i], count, &estimate, account);
+        hold_memory(terms, subjects[i].container, &estimate, account);
         struct td_container_recommendation *made = &ret->containers[i];
         *made = render_container(arena, terms->config, &subjects[i], &estimate);
         drop_unmeasured(made, account);

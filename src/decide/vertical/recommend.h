@@ -27,6 +27,8 @@ struct td_recommend_terms {
     const struct td_resource_list *global_max; /* NULL: none */
     bool is_display_only;                      /* mode Off or Initial */
     td_time now;
+    const struct td_recommendation *held; /* below whose memory no target falls; NULL: none */
+    td_time held_until;                   /* for the account */
 };
 
 /* Subjects in ascending order of name, as the result will be. ret_accounts gets an array of `count`

@@ -6,8 +6,9 @@
  * There is one aggregate per VPA object and container name, so memory follows what is managed and
  * not how often it is rolled out; a sample belongs to the VPA that the pod had when it was
  * measured, and stays there. Pods that match no VPA are tracked (a VPA may come), but nothing is
- * learnt from them. With is_upstream_exact there is one aggregate per label set instead, linked to
- * every VPA that selects it, as upstream has it.
+ * learnt from them. Memory peaks of young pods lower nothing, and neither does anything else in the
+ * hours after a scale-out (scaleout.h). With is_upstream_exact there is one aggregate per label set
+ * instead, linked to every VPA that selects it, as upstream has it.
  *
  * The recommender owns everything it holds; strings given to it are copied. One owner, no locking.
  */
@@ -45,6 +46,7 @@ struct td_pod_sight {
     struct td_labels labels;
     td_str target; /* its topmost controller, "group/Kind/name"; empty when nobody looked */
     enum td_pod_phase phase;
+    td_time started; /* status.startTime; 0 or before: not known, and one that is known stays */
 };
 
 /* Add a pod or note what changed; TD_LIMIT at TD_RECOMMENDER_PODS_MAX. */

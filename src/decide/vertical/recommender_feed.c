@@ -38,10 +38,11 @@ static bool clock_judges(td_time *last, td_time time, td_time now)
 
 /* ---- Samples ---- */
 
-static bool sample_cpu(struct td_recommender *recommender, const struct td_estimator *estimator,
+static bool sample_cpu(struct td_recommender *recommender, const struct td_tracked_pod *pod,
                        struct td_slot *slot, struct td_tracked_container *tracked, td_time at,
                        int64_t milli)
 {
+    const struct td_estimator *estimator = own_estimator(pod->group, slot);
     if (!td_container_cpu(&tracked->state, at, milli)) {
         return false;
     }
@@ -52,18 +53,52 @@ static bool sample_cpu(struct td_recommender *recommender, const struct td_estim
     return true;
 }
 
-static bool sample_memory(struct td_recommender *recommender, const struct td_estimator *estimator,
+/* A pod that starts has not yet used what it will need. Beside what older pods have taught, a peak
+ * of its first hour counts only where it does not lower the target: it is held back until then. */
+static bool is_to_be_held(const struct td_vertical_config *config,
+                          const struct td_aggregate *aggregate, const struct td_tracked_pod *pod,
+                          int64_t peak, td_time at)
+{
+    td_time started = td_pod_started(pod);
+    bool is_young = started != TD_TIME_NONE && at < started + TD_YOUNG_POD;
+    bool is_taught =
+        !td_instant_is_zero(aggregate->first_sample) &&
+        td_instant_since(td_time_to_instant(at), aggregate->first_sample) >= TD_YOUNG_POD;
+    return is_young && is_taught && !config->is_upstream_exact &&
+           (double)peak < td_decaying_percentile(&aggregate->memory, &config->memory,
+                                                 config->target_memory_percentile);
+}
+
+static void release_peak(struct td_recommender *recommender, struct td_slot *slot,
+                         struct td_tracked_container *tracked)
+{
+    const struct td_peak_change change = {.has_add = true,
+                                          .add_bytes = td_container_peak(&tracked->state),
+                                          .at = tracked->state.window_end};
+    td_aggregate_apply(&slot->aggregate, &recommender->config, &change);
+    tracked->is_held = false;
+}
+
+static bool sample_memory(struct td_recommender *recommender, const struct td_tracked_pod *pod,
                           struct td_slot *slot, struct td_tracked_container *tracked, td_time at,
                           int64_t bytes)
 {
-    struct td_oom_rule rule = td_learn_rule(&slot->aggregate.policy, &recommender->config);
+    const struct td_vertical_config *config = &recommender->config;
+    struct td_oom_rule rule = td_learn_rule(&slot->aggregate.policy, config);
     struct td_peak_change change = td_container_memory(&tracked->state, &rule, at, bytes);
     if (!change.is_accepted) {
         return false;
     }
-    if (change.has_add) {
-        td_aggregate_apply(&slot->aggregate, &recommender->config, &change);
+    bool is_outside = tracked->is_held || (change.has_add && !change.has_subtract);
+    if (is_outside &&
+        is_to_be_held(config, &slot->aggregate, pod, td_container_peak(&tracked->state), at)) {
+        tracked->is_held = true;
+    } else if (is_outside) {
+        release_peak(recommender, slot, tracked);
+    } else if (change.has_add) {
+        td_aggregate_apply(&slot->aggregate, config, &change);
     }
+    const struct td_estimator *estimator = own_estimator(pod->group, slot);
     if (estimator) {
         estimator->add_memory(slot->estimator_state, at, bytes);
     }
@@ -83,15 +118,13 @@ enum td_feed td_recommender_sample(struct td_recommender *recommender, struct td
     if (!slot) {
         return TD_FEED_UNMANAGED;
     }
-    const struct td_estimator *estimator = own_estimator(pod->group, slot);
     bool is_cpu = resource == TD_LEARN_CPU;
     td_time *last = is_cpu ? &tracked->state.last_cpu : &tracked->state.last_memory;
     td_time before = *last;
     td_time at = is_exact ? time : earlier(time, now);
     bool is_taken = is_exact || clock_judges(last, time, now);
-    is_taken =
-        is_taken && (is_cpu ? sample_cpu(recommender, estimator, slot, tracked, at, amount)
-                            : sample_memory(recommender, estimator, slot, tracked, at, amount));
+    is_taken = is_taken && (is_cpu ? sample_cpu(recommender, pod, slot, tracked, at, amount)
+                                   : sample_memory(recommender, pod, slot, tracked, at, amount));
     *last = is_taken ? time : before;
     tracked->was_measured = tracked->was_measured || is_taken;
     return is_taken ? TD_FEED_TAKEN : TD_FEED_DISCARDED;
@@ -123,6 +156,17 @@ static enum td_feed slot_oom(struct td_recommender *recommender, const struct td
     return TD_FEED_DISCARDED;
 }
 
+/* The step takes the old peak out of the histogram, so it must be in there. */
+static enum td_feed pod_oom(struct td_recommender *recommender, const struct td_tracked_pod *pod,
+                            struct td_slot *slot, struct td_tracked_container *tracked,
+                            td_time time, int64_t requested_bytes, td_time now)
+{
+    if (tracked->is_held) {
+        release_peak(recommender, slot, tracked);
+    }
+    return slot_oom(recommender, pod->group, slot, &tracked->state, time, requested_bytes, now);
+}
+
 enum td_feed td_recommender_oom(struct td_recommender *recommender, struct td_tracked_pod *pod,
                                 td_str container, td_time time, int64_t requested_bytes,
                                 td_time now)
@@ -135,7 +179,7 @@ enum td_feed td_recommender_oom(struct td_recommender *recommender, struct td_tr
     if (!slot) {
         return TD_FEED_UNMANAGED;
     }
-    return slot_oom(recommender, pod->group, slot, &tracked->state, time, requested_bytes, now);
+    return pod_oom(recommender, pod, slot, tracked, time, requested_bytes, now);
 }
 
 enum td_feed td_recommender_ended(struct td_recommender *recommender, struct td_tracked_pod *pod,
@@ -157,7 +201,7 @@ enum td_feed td_recommender_ended(struct td_recommender *recommender, struct td_
     if (!is_oom) {
         return TD_FEED_TAKEN;
     }
-    return slot_oom(recommender, pod->group, slot, &tracked->state, finished, requested_bytes, now);
+    return pod_oom(recommender, pod, slot, tracked, finished, requested_bytes, now);
 }
 
 enum td_feed td_recommender_oom_of(struct td_recommender *recommender,

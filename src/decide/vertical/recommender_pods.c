@@ -17,7 +17,7 @@
 #include "decide/vertical/recommender_private.h"
 
 #define TABLE_SLOTS_FIRST ((size_t)64)
-#define CPU_LIMIT_MILLI_MAX ((int64_t)INT32_MAX) /* two million cores */
+#define CPU_LIMIT_MILLI_MAX INT64_C(0x3fffffff) /* a million cores */
 
 static_assert(TD_OBJECT_KEY_BYTES < 1 << 10, "a pod's name_len has 10 bits");
 static_assert(TD_POD_CONTAINERS_MAX < 1 << 13, "a pod's container_count has 13 bits");
@@ -204,12 +204,18 @@ static void group_detach(struct td_tracked_pod *pod)
     }
 }
 
+td_time td_pod_started(const struct td_tracked_pod *pod)
+{
+    return pod->started_second > 0 ? (td_time)pod->started_second * TD_SECOND : TD_TIME_NONE;
+}
+
 void td_pod_restart_windows(struct td_tracked_pod *pod)
 {
     for (size_t i = 0; i < pod->container_count; i++) {
         td_time last_cpu = pod->containers[i].state.last_cpu;
         td_time last_memory = pod->containers[i].state.last_memory;
         td_container_state_init(&pod->containers[i].state);
+        pod->containers[i].is_held = false;
         /* A sample counts once, wherever the pod has been. */
         pod->containers[i].state.last_cpu = last_cpu;
         pod->containers[i].state.last_memory = last_memory;
@@ -272,6 +278,9 @@ int td_recommender_set_pod(struct td_recommender *recommender, const struct td_p
         pod_move(recommender, pod, group, now);
     }
     pod->phase = (uint32_t)sight->phase & 7;
+    if (sight->started > 0 && sight->started / TD_SECOND <= UINT32_MAX) {
+        pod->started_second = (uint32_t)(sight->started / TD_SECOND);
+    }
     if (ret) {
         *ret = pod;
     }
@@ -334,7 +343,7 @@ int td_recommender_set_container(struct td_recommender *recommender, struct td_t
 {
     struct td_tracked_container *known = td_pod_container(recommender, *pod, container);
     if (known) {
-        known->cpu_limit_milli = limit_kept(cpu_limit_milli) & INT32_MAX;
+        known->cpu_limit_milli = limit_kept(cpu_limit_milli) & 0x3fffffff;
         return TD_OK;
     }
     int64_t number = (*pod)->container_count < TD_POD_CONTAINERS_MAX
@@ -347,7 +356,7 @@ int td_recommender_set_container(struct td_recommender *recommender, struct td_t
     struct td_tracked_pod *grown = pod_grow(recommender, *pod);
     struct td_tracked_container *added = &grown->containers[grown->container_count - 1];
     *added = (struct td_tracked_container){
-        .name = (uint32_t)number, .cpu_limit_milli = limit_kept(cpu_limit_milli) & INT32_MAX};
+        .name = (uint32_t)number, .cpu_limit_milli = limit_kept(cpu_limit_milli) & 0x3fffffff};
     td_container_state_init(&added->state);
     (void)td_group_slot(recommender, grown->group, container, now);
     *pod = grown;

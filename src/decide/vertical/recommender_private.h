@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "base/vec.h"
 #include "decide/vertical/recommender.h"
+#include "decide/vertical/scaleout.h"
 
 /* A list of pointers, most of them to one thing only: no more room than it needs. */
 struct td_links {
@@ -45,8 +46,9 @@ struct td_container_names {
 struct td_tracked_container {
     struct td_container_state state;
     uint32_t name;                 /* a number of td_container_names */
-    uint32_t cpu_limit_milli : 31; /* 0 without one */
+    uint32_t cpu_limit_milli : 30; /* 0 without one */
     uint32_t was_measured : 1;
+    uint32_t is_held : 1; /* the peak of its memory window is not in the histogram yet */
 };
 
 /* A pod is one block: this, its containers, and its name after them. It moves when it gets a
@@ -57,7 +59,8 @@ struct td_tracked_pod {
     uint32_t hash;  /* of "namespace/name" */
     uint32_t name_len : 10;
     uint32_t container_count : 13;
-    uint32_t phase : 3; /* enum td_pod_phase */
+    uint32_t phase : 3;      /* enum td_pod_phase */
+    uint32_t started_second; /* Unix time; 0: not known */
     struct td_tracked_container containers[];
 };
 
@@ -110,6 +113,7 @@ struct td_model_vpa {
     struct td_named_terms *terms; /* one per container policy, in its order; owned */
     uint32_t terms_count;
     uint32_t pod_count;
+    struct td_scale_out scale_out;
     struct td_slots slots;  /* its knowledge; with is_upstream_exact that of checkpoints */
     struct td_links groups; /* that it selects */
     char text[];
@@ -164,6 +168,8 @@ struct td_model_vpa *td_recommender_find_vpa(const struct td_recommender *recomm
 
 /* A pod that left its VPA starts its windows anew where it arrives. */
 void td_pod_restart_windows(struct td_tracked_pod *pod);
+/* When it started, or TD_TIME_NONE. */
+td_time td_pod_started(const struct td_tracked_pod *pod);
 td_str td_pod_container_name(const struct td_recommender *recommender,
                              const struct td_tracked_pod *pod, size_t container);
 

@@ -271,6 +271,36 @@ static void drop_unmeasured(struct td_vpa_status *status, const struct td_subjec
     made->container_count = kept;
 }
 
+static struct td_scale_out_pods status_pods(const struct td_model_vpa *vpa, td_time now)
+{
+    struct td_scale_out_pods pods = {.count = vpa->pod_count};
+    for (uint32_t i = 0; i < vpa->groups.count; i++) {
+        const struct td_group *group = vpa->groups.items[i];
+        for (uint32_t k = 0; k < group->pods.count; k++) {
+            td_time started = td_pod_started(group->pods.items[k]);
+            if (started == TD_TIME_NONE || started + TD_SCALE_OUT_HOLD <= now) {
+                pods.old_count++;
+            } else if (pods.last_start == 0 || started > pods.last_start) {
+                pods.last_start = started;
+            }
+        }
+    }
+    return pods;
+}
+
+/* Until when memory is not lowered because of a scale-out; 0: it may be. */
+static td_time status_hold(struct td_model_vpa *vpa, td_time now)
+{
+    td_time until;
+    if (vpa->scale_out.is_known) {
+        td_scale_out_see(&vpa->scale_out, vpa->pod_count, now);
+    } else {
+        const struct td_scale_out_pods pods = status_pods(vpa, now);
+        td_scale_out_begin(&vpa->scale_out, &pods, now);
+    }
+    return td_scale_out_holds(&vpa->scale_out, now, &until) ? until : 0;
+}
+
 int td_recommender_status(struct td_recommender *recommender, struct td_arena *arena,
                           const struct td_vpa *object, const struct td_resource_list *global_max,
                           td_time now, struct td_vpa_status *ret, struct td_error *err)
@@ -294,7 +324,10 @@ int td_recommender_status(struct td_recommender *recommender, struct td_arena *a
                                     .estimator_state = view.items[i]->estimator_state};
         }
     }
+    td_time held_until = recommender->config.is_upstream_exact ? 0 : status_hold(vpa, now);
     const struct td_recommend_terms terms = {
+        .held = held_until > 0 && object->has_recommendation ? &object->recommendation : NULL,
+        .held_until = held_until,
         .config = &recommender->config,
         .estimator = vpa->estimator,
         .policy = object->policy.is_set ? &object->policy : NULL,
@@ -375,7 +408,7 @@ static void subtract_windows(struct td_recommender *recommender, const struct td
     for (uint32_t i = 0; i < group->pods.count; i++) {
         const struct td_tracked_container *tracked =
             td_pod_container(recommender, group->pods.items[i], container);
-        if (tracked && now < tracked->state.window_end) {
+        if (tracked && !tracked->is_held && now < tracked->state.window_end) {
             const struct td_peak_change change = {.has_subtract = true,
                                                   .subtract_bytes =
                                                       td_container_peak(&tracked->state),

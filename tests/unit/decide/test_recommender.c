@@ -37,7 +37,8 @@ static void stage_link(struct stage *stage, const char *selector, td_time now)
     assert_int_equal(td_recommender_set_vpa(stage->recommender, &link, now, NULL), TD_OK);
 }
 
-static struct td_tracked_pod *stage_pod(struct stage *stage, const char *name, const char *role)
+static struct td_tracked_pod *stage_pod_started(struct stage *stage, const char *name,
+                                                const char *role, td_time started)
 {
     const struct td_label labels[] = {{TD_STR("app"), TD_STR("a")},
                                       {TD_STR("role"), td_str_from(role)}};
@@ -45,13 +46,19 @@ static struct td_tracked_pod *stage_pod(struct stage *stage, const char *name, c
                                        .name = td_str_from(name),
                                        .labels = {.items = labels, .count = 2},
                                        .target = TD_STR_EMPTY,
-                                       .phase = TD_POD_RUNNING};
+                                       .phase = TD_POD_RUNNING,
+                                       .started = started};
     struct td_tracked_pod *pod = NULL;
     assert_int_equal(td_recommender_set_pod(stage->recommender, &sight, START, &pod, NULL), TD_OK);
     assert_int_equal(
         td_recommender_set_container(stage->recommender, &pod, TD_STR("app"), 0, START, NULL),
         TD_OK);
     return pod;
+}
+
+static struct td_tracked_pod *stage_pod(struct stage *stage, const char *name, const char *role)
+{
+    return stage_pod_started(stage, name, role, 0);
 }
 
 static void stage_init(struct stage *stage)
@@ -381,6 +388,176 @@ static void test_a_far_future_does_not_outweigh_the_past(void **unused)
     stage_done(&stage);
 }
 
+/* A workload of pods that grow: 300 MiB when they start, 900 MiB after three hours. */
+struct crowd {
+    struct stage stage;
+    struct {
+        char name[16];
+        td_time started;
+    } pods[32];
+    size_t count;
+};
+
+static void crowd_add(struct crowd *crowd, size_t count, td_time started)
+{
+    for (size_t i = 0; i < count; i++) {
+        char *name = crowd->pods[crowd->count].name;
+        (void)snprintf(name, sizeof(crowd->pods[0].name), "web-%zu", crowd->count);
+        crowd->pods[crowd->count++].started = started;
+        (void)stage_pod_started(&crowd->stage, name, "web", started);
+    }
+}
+
+static int64_t crowd_use(td_duration age)
+{
+    td_duration grown = age < 3 * TD_HOUR ? age : 3 * TD_HOUR;
+    return (300 + 200 * grown / TD_HOUR) * MIB;
+}
+
+/* Minutes of measurements up to `to`, a status each as a pass has it; the least target of them. */
+static int64_t crowd_run(struct crowd *crowd, td_time from, td_time to)
+{
+    int64_t least = INT64_MAX;
+    for (td_time at = from; at < to; at += TD_MINUTE) {
+        for (size_t i = 0; i < crowd->count; i++) {
+            struct td_tracked_pod *pod = td_recommender_find_pod(
+                crowd->stage.recommender, TD_STR("ns"), td_str_from(crowd->pods[i].name));
+            (void)td_recommender_sample(crowd->stage.recommender, pod, TD_STR("app"), TD_LEARN_CPU,
+                                        at, 100, at);
+            (void)td_recommender_sample(crowd->stage.recommender, pod, TD_STR("app"),
+                                        TD_LEARN_MEMORY, at, crowd_use(at - crowd->pods[i].started),
+                                        at);
+        }
+        struct td_vpa_status status = stage_status(&crowd->stage, at);
+        const struct td_container_recommendation *made = &status.recommendation.containers[0];
+        const struct td_quantity *memory = td_resource_list_get(&made->target, TD_STR("memory"));
+        const struct td_quantity *upper =
+            td_resource_list_get(&made->upper_bound, TD_STR("memory"));
+        assert_true(td_quantity_compare(upper, memory) >= 0);
+        least = td_quantity_value(memory) < least ? td_quantity_value(memory) : least;
+        crowd->stage.vpa.has_recommendation = true; /* as it would be stored */
+        crowd->stage.vpa.recommendation = status.recommendation;
+    }
+    return least;
+}
+
+static void crowd_init(struct crowd *crowd, size_t count, bool is_upstream_exact)
+{
+    *crowd = (struct crowd){.count = 0};
+    stage_init(&crowd->stage);
+    td_recommender_free(crowd->stage.recommender);
+    struct td_vertical_config config = td_vertical_config_default();
+    config.is_upstream_exact = is_upstream_exact;
+    crowd->stage.recommender = td_recommender_new(&config);
+    stage_link(&crowd->stage, "app=a", START);
+    crowd_add(crowd, count, START);
+}
+
+/* Three old pods and then twenty-three new ones: upstream lowers memory at once, ours neither while
+ * they are young nor in the hours after, and then by what they use by then. */
+static void test_young_pods_do_not_lower_memory(void **unused)
+{
+    (void)unused;
+    td_time grown = START + 47 * TD_HOUR;
+    for (int exact = 0; exact < 2; exact++) {
+        struct crowd crowd;
+        crowd_init(&crowd, 3, exact);
+        (void)crowd_run(&crowd, START, grown);
+        int64_t before = memory_target(&crowd.stage, grown);
+        assert_true(before > 1000 * MIB && before < 1100 * MIB);
+        crowd_add(&crowd, 23, grown);
+        int64_t least = crowd_run(&crowd, grown, grown + 2 * TD_MINUTE);
+        if (exact) {
+            assert_true(least < 600 * MIB);
+        } else {
+            assert_int_equal(least, before);
+            assert_true(crowd_run(&crowd, grown + 2 * TD_MINUTE, grown + 12 * TD_HOUR) >= before);
+        }
+        stage_done(&crowd.stage);
+    }
+}
+
+/* New pods that will never need as much: memory falls, but not before the hold is over, and the
+ * account says so meanwhile. A restart in between changes nothing. */
+static void test_memory_is_held_after_a_scale_out(void **unused)
+{
+    (void)unused;
+    td_time grown = START + 40 * TD_HOUR;
+    struct crowd crowd;
+    crowd_init(&crowd, 1, false);
+    (void)crowd_run(&crowd, START, grown);
+    int64_t before = memory_target(&crowd.stage, grown);
+    crowd_add(&crowd, 29, grown);
+    for (int minute = 0; minute <= 7 * 60; minute++) {
+        td_time at = grown + minute * TD_MINUTE;
+        if (minute == 180) { /* of what the recommender remembers beside its checkpoint */
+            struct td_stored_checkpoint *stored;
+            size_t count;
+            assert_int_equal(td_recommender_store(crowd.stage.recommender, &crowd.stage.arena,
+                                                  TD_STR("ns"), TD_STR("v"), at, &stored, &count,
+                                                  NULL),
+                             TD_OK);
+            struct td_vertical_config config = td_vertical_config_default();
+            td_recommender_free(crowd.stage.recommender);
+            crowd.stage.recommender = td_recommender_new(&config);
+            stage_link(&crowd.stage, "app=a", at);
+            assert_int_equal(td_recommender_load(crowd.stage.recommender, TD_STR("ns"),
+                                                 &stored[0].checkpoint, NULL, at, NULL),
+                             TD_OK);
+            for (size_t i = 0; i < crowd.count; i++) {
+                (void)stage_pod_started(&crowd.stage, crowd.pods[i].name, "web",
+                                        crowd.pods[i].started);
+            }
+        }
+        for (size_t i = 0; i < crowd.count; i++) {
+            struct td_tracked_pod *pod = td_recommender_find_pod(
+                crowd.stage.recommender, TD_STR("ns"), td_str_from(crowd.pods[i].name));
+            (void)td_recommender_sample(crowd.stage.recommender, pod, TD_STR("app"),
+                                        TD_LEARN_MEMORY, at, (i < 1 ? 900 : 300) * MIB, at);
+        }
+        struct td_vpa_status status = stage_status(&crowd.stage, at);
+        crowd.stage.vpa.recommendation = status.recommendation;
+        bool is_over = minute >= 6 * 60;
+        assert_int_equal(memory_target(&crowd.stage, at) < before, is_over);
+        assert_int_equal(status.accounts[0].memory.held > 0, minute >= 60 && minute < 6 * 60);
+        if (minute == 300) {
+            td_auto_buf text;
+            td_buf_init(&text, 1 << 16);
+            td_account_write(&status.accounts[0], &text);
+            assert_non_null(strstr(text.ptr, "because there are more pods than before"));
+        }
+    }
+    stage_done(&crowd.stage);
+}
+
+/* A young pod's peak above the target counts at once, and so does an OOM of it; the peak that was
+ * held back is counted once. */
+static void test_young_pods_raise_memory(void **unused)
+{
+    (void)unused;
+    td_time grown = START + 47 * TD_HOUR;
+    struct crowd crowd;
+    crowd_init(&crowd, 3, false);
+    (void)crowd_run(&crowd, START, grown);
+    int64_t before = memory_target(&crowd.stage, grown);
+    crowd_add(&crowd, 1, grown);
+    crowd.stage.pod =
+        td_recommender_find_pod(crowd.stage.recommender, TD_STR("ns"), TD_STR("web-3"));
+    assert_int_equal(memory_sample(&crowd.stage, grown + TD_MINUTE, 100 * MIB), TD_FEED_TAKEN);
+    assert_int_equal(memory_target(&crowd.stage, grown + TD_MINUTE), before);
+    assert_int_equal(memory_sample(&crowd.stage, grown + 2 * TD_MINUTE, 3000 * MIB), TD_FEED_TAKEN);
+    assert_true(memory_target(&crowd.stage, grown + 2 * TD_MINUTE) > 3000 * MIB);
+    crowd_add(&crowd, 1, grown);
+    crowd.stage.pod =
+        td_recommender_find_pod(crowd.stage.recommender, TD_STR("ns"), TD_STR("web-4"));
+    assert_int_equal(memory_sample(&crowd.stage, grown + TD_MINUTE, 100 * MIB), TD_FEED_TAKEN);
+    assert_int_equal(td_recommender_oom(crowd.stage.recommender, crowd.stage.pod, TD_STR("app"),
+                                        grown + 2 * TD_MINUTE, 4000 * MIB, grown + 2 * TD_MINUTE),
+                     TD_FEED_TAKEN);
+    assert_true(memory_target(&crowd.stage, grown + 2 * TD_MINUTE) > 4000 * MIB);
+    stage_done(&crowd.stage);
+}
+
 /* Where nothing acts on it, the upper bound is not inflated on the first day. */
 static void test_upper_bound_is_not_inflated_for_display(void **unused)
 {
@@ -603,6 +780,9 @@ int main(void)
         cmocka_unit_test(test_rollouts_do_not_grow_the_model),
         cmocka_unit_test(test_measurements_from_the_future_count_as_of_now),
         cmocka_unit_test(test_a_far_future_does_not_outweigh_the_past),
+        cmocka_unit_test(test_young_pods_do_not_lower_memory),
+        cmocka_unit_test(test_memory_is_held_after_a_scale_out),
+        cmocka_unit_test(test_young_pods_raise_memory),
         cmocka_unit_test(test_upper_bound_is_not_inflated_for_display),
         cmocka_unit_test(test_confidence_gates_application),
         cmocka_unit_test(test_oom_annotation_round_trip),
