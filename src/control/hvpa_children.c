@@ -280,6 +280,7 @@ void hvpa_children_vertical(struct hvpa_tick *tick)
         return;
     }
     tick->recommendation = vpa.recommendation;
+    tick->learnt_since = td_time_from_instant(vpa.meta.created);
     hvpa_rows_judge(tick, vpa.conditions, vpa.condition_count);
 }
 

@@ -34,6 +34,7 @@ struct td_timer;
 #define HVPA_DEADLINE (10 * TD_SECOND)          /* of one call, repetitions included */
 #define HVPA_GIVE_UP (15 * TD_MINUTE)           /* of a resize that does not come to its end */
 #define HVPA_RETRY TD_HOUR                      /* of one that was given up */
+#define HVPA_YOUNG (24 * TD_HOUR)               /* until a day was seen */
 #define HVPA_EMERGENCY_SECONDS 1800             /* until an OOM is forgotten that led to nothing */
 #define HVPA_CONFLICTS_MAX 3                    /* of one tick: others wrote the scale too */
 #define HVPA_READING_MAX 32                     /* ticks that read at one time */
@@ -123,6 +124,9 @@ struct hvpa_tick {
     td_str limited_message;
     td_str vertical_reason;
     struct td_recommendation recommendation;
+    const struct td_account *accounts; /* of its containers, by name; NULL: of child objects */
+    size_t account_count;
+    td_time learnt_since;            /* by child objects; TD_TIME_NONE: not known */
     struct td_hvpa_requests decided; /* before this tick: what pods are to have */
     struct td_hvpa_requests decided_limits;
     struct td_hvpa_requests reference;
@@ -259,6 +263,13 @@ bool hvpa_pod_is_sized(const struct hvpa_tick *tick, const struct td_vertical_po
 bool hvpa_pod_is_as_decided(const struct td_hvpa_requests *requests,
                             const struct td_hvpa_requests *limits,
                             const struct td_vertical_pod *pod, bool *ret_is_smaller);
+
+/* ---- hvpa_emergency.c ---- */
+
+/* Those from before, without the ones whose time is over, and those that there are now. */
+void hvpa_emergencies_recall(struct hvpa_tick *tick);
+void hvpa_emergencies_keep(struct hvpa_tick *tick); /* after the decision */
+struct td_hvpa_emergency *hvpa_emergency_find(struct hvpa_tick *tick, td_str container); /* NULL */
 
 /* ---- hvpa_rows.c ---- */
 

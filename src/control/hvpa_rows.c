@@ -10,6 +10,10 @@
 #include "base/limits.h"
 #include "control/hvpa_private.h"
 #include "control/recommend_loop.h"
+#include "decide/horizontal/replicas.h"
+#include "decide/tandem/floor.h"
+#include "decide/vertical/account.h"
+#include "decide/vertical/decaying.h"
 #include "decide/vertical/recommender.h"
 
 #define FOREIGN_AFTER_SECONDS 5 /* our own write of a template is seen again within */
@@ -129,6 +133,7 @@ void hvpa_rows_vertical(struct hvpa_tick *tick)
     struct td_error err = TD_ERROR_INIT;
     tick->recommendation = (struct td_recommendation){.container_count = 0};
     tick->input.is_vertical_valid = false;
+    tick->learnt_since = TD_TIME_NONE;
     if (!tick->hvpa.has_vpa) {
         tick->vertical_reason = TD_STR("NoVpaSpec");
         return;
@@ -146,139 +151,9 @@ void hvpa_rows_vertical(struct hvpa_tick *tick)
         return;
     }
     tick->recommendation = status.recommendation;
+    tick->accounts = status.accounts;
+    tick->account_count = status.accounts ? status.recommendation.container_count : 0;
     hvpa_rows_judge(tick, status.conditions, status.condition_count);
-}
-
-/* ---- Out of memory ---- */
-
-static struct td_hvpa_emergency *emergency_find(struct hvpa_tick *tick, td_str container)
-{
-    for (size_t i = 0; i < tick->emergency_count; i++) {
-        if (td_str_equal(tick->emergencies[i].container, container)) {
-            return &tick->emergencies[i];
-        }
-    }
-    return NULL;
-}
-
-static void emergency_raise(struct hvpa_tick *tick, td_str container, td_time at)
-{
-    struct td_hvpa_emergency *flag = emergency_find(tick, container);
-    if (flag) {
-        flag->usable_seconds = 0; /* it happened again */
-        return;
-    }
-    struct td_hvpa_emergency *flags =
-        td_arena_array(&tick->arena, struct td_hvpa_emergency, tick->emergency_count + 1);
-    for (size_t i = 0; i < tick->emergency_count; i++) {
-        flags[i] = tick->emergencies[i];
-    }
-    flags[tick->emergency_count] =
-        (struct td_hvpa_emergency){.container = container, .since = td_time_to_instant(at)};
-    flags[tick->emergency_count++].since.nanos = 0;
-    tick->emergencies = flags;
-}
-
-/* Both times are whole seconds: one in that of the last scaling may have come behind it. */
-static bool oom_is_new(const struct hvpa_tick *tick, td_time at)
-{
-    const struct td_hvpa_status *status = &tick->hvpa.status;
-    td_time applied = status->has_vertical_time ? td_time_from_instant(status->vertical_time) : 0;
-    bool is_seen = tick->item->oom_seen != TD_TIME_NONE && at <= tick->item->oom_seen;
-    return at > applied - TD_SECOND && !is_seen &&
-           tick->now - at < HVPA_EMERGENCY_SECONDS * TD_SECOND;
-}
-
-/* Those who died with another size have nothing to say about the present one. */
-static bool oom_is_of_this_size(const struct hvpa_tick *tick,
-                                const struct td_vertical_container *container)
-{
-    const struct td_quantity *decided =
-        hvpa_request_of(&tick->decided, container->name, TD_HVPA_MEMORY);
-    const struct td_quantity *has =
-        td_resource_list_get(td_vertical_requests(container), TD_STR("memory"));
-    return !decided || hvpa_amount(TD_HVPA_MEMORY, decided) == hvpa_amount(TD_HVPA_MEMORY, has);
-}
-
-static bool pod_is_evicted_for_memory(const struct hvpa_tick *tick,
-                                      const struct td_vertical_pod *pod)
-{
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    const struct td_json *status = td_json_get(pod->tree, TD_STR("status"));
-    const struct td_cache *nodes =
-        td_sight_cache(tick->loop->options.control.sight, TD_SIGHT_NODES);
-    td_str node =
-        td_json_get_str(td_json_get(pod->tree, TD_STR("spec")), TD_STR("nodeName"), TD_STR_EMPTY);
-    const struct td_sight_object *seen = nodes ? td_cache_get(nodes, TD_STR_EMPTY, node) : NULL;
-    struct td_json *tree;
-    bool is_evicted =
-        td_str_equal(td_json_get_str(status, TD_STR("reason"), TD_STR_EMPTY), TD_STR("Evicted"));
-    if (!is_evicted || !seen || td_sight_tree(&arena, seen, &tree, NULL) != TD_OK) {
-        return false;
-    }
-    const struct td_json *list = td_json_get_path(tree, "status.conditions");
-    for (const struct td_json *c = td_json_first_item(list); c; c = c->next) {
-        if (td_str_equal(td_json_get_str(c, TD_STR("type"), TD_STR_EMPTY),
-                         TD_STR("MemoryPressure"))) {
-            return td_str_equal(td_json_get_str(c, TD_STR("status"), TD_STR_EMPTY), TD_STR("True"));
-        }
-    }
-    return false;
-}
-
-static td_time oom_of(const struct td_vertical_container *container)
-{
-    bool is_oom = container->has_last_terminated &&
-                  td_str_equal(container->last_terminated_reason, TD_STR("OOMKilled"));
-    return is_oom ? container->last_finished : TD_TIME_NONE;
-}
-
-static void emergencies_find(struct hvpa_tick *tick)
-{
-    td_time newest = tick->item->oom_seen;
-    for (size_t i = 0; i < tick->pod_count; i++) {
-        bool is_sized = hvpa_pod_is_sized(tick, &tick->pods[i]);
-        for (size_t j = 0; j < tick->pods[i].container_count && is_sized; j++) {
-            const struct td_vertical_container *c = &tick->pods[i].containers[j];
-            td_time at = oom_of(c);
-            if (at != TD_TIME_NONE && oom_is_new(tick, at) && oom_is_of_this_size(tick, c)) {
-                emergency_raise(tick, c->name, at);
-                newest = newest == TD_TIME_NONE || at > newest ? at : newest;
-            }
-        }
-    }
-    for (size_t i = 0; i < tick->ended_count; i++) {
-        const struct td_vertical_pod *pod = &tick->ended[i];
-        td_time at = pod->start_time;
-        bool is_new = at != TD_TIME_NONE && oom_is_new(tick, at);
-        for (size_t j = 0; j < pod->container_count && is_new; j++) {
-            const struct td_vertical_container *c = &pod->containers[j];
-            if (oom_is_of_this_size(tick, c) && pod_is_evicted_for_memory(tick, pod)) {
-                emergency_raise(tick, c->name, tick->now);
-                newest = newest == TD_TIME_NONE || at > newest ? at : newest;
-            }
-        }
-    }
-    tick->item->oom_seen = newest;
-}
-
-/* Those from before, without the ones whose time is over. */
-static void emergencies_recall(struct hvpa_tick *tick)
-{
-    const struct td_hvpa_status *status = &tick->hvpa.status;
-    tick->emergencies =
-        td_arena_array(&tick->arena, struct td_hvpa_emergency, status->emergency_count + 1);
-    for (size_t i = 0; i < status->emergency_count; i++) {
-        td_time since = td_time_from_instant(status->emergency[i].since);
-        if (status->emergency[i].usable_seconds < HVPA_EMERGENCY_SECONDS) {
-            tick->emergencies[tick->emergency_count++] = status->emergency[i];
-        }
-        if (tick->item->oom_seen == TD_TIME_NONE || since > tick->item->oom_seen) {
-            tick->item->oom_seen = since;
-        }
-    }
-    emergencies_find(tick);
 }
 
 /* ---- Rows ---- */
@@ -440,6 +315,95 @@ static void row_couple(const struct hvpa_tick *tick, const struct td_horizontal_
                                  row_usage(tick, verdict, row, &row->coupling.usage.amount);
 }
 
+static int64_t row_in_template(const struct hvpa_tick *tick, td_str container,
+                               enum td_hvpa_resource resource)
+{
+    const struct hvpa_container *template = rows_template(tick, container);
+    const struct td_quantity *reference = hvpa_request_of(&tick->reference, container, resource);
+    if (reference) {
+        return hvpa_amount(resource, reference);
+    }
+    return template ? row_bound(resource, &template->requests).amount : 0;
+}
+
+/* What a pod may use on average until the HPA wants more, by the metric that says so first: as it
+ * is asked for (hvpa_view_hpa), where the template's requests are the measure. */
+static int64_t row_reference(const struct hvpa_tick *tick, const struct td_tandem_row *row)
+{
+    int64_t least = 0;
+    for (size_t i = 0; i < tick->hvpa.hpa.metric_count && tick->hpa.metrics; i++) {
+        const struct td_hpa_target *asked = &tick->hpa.metrics[i].target;
+        if (asked->type != TD_HPA_AVERAGE_VALUE ||
+            !td_tandem_is_measured_by(&tick->hvpa.hpa.metrics[i], row->container, row->resource)) {
+            continue;
+        }
+        int64_t milli = asked->average_value_milli;
+        int64_t amount = row->resource == TD_HVPA_CPU ? milli : milli / 1000;
+        least = least == 0 || amount < least ? amount : least;
+    }
+    return least;
+}
+
+/* What the other containers ask for, where a metric adds them all up. */
+static int64_t row_beside(const struct hvpa_tick *tick, const struct td_tandem_row *row)
+{
+    bool is_of_pods = false;
+    int64_t sum = 0;
+    for (size_t i = 0; i < tick->hvpa.hpa.metric_count; i++) {
+        const struct td_hpa_metric *metric = &tick->hvpa.hpa.metrics[i];
+        is_of_pods =
+            is_of_pods || (metric->type == TD_HPA_RESOURCE &&
+                           td_tandem_is_measured_by(metric, row->container, row->resource));
+    }
+    for (size_t i = 0; is_of_pods && i < tick->template_count; i++) {
+        struct td_tandem_row other = {.container = tick->template[i].name,
+                                      .resource = row->resource};
+        row_sizes(tick, &other);
+        bool is_other = !td_str_equal(other.container, row->container) &&
+                        !td_tandem_is_pod(other.container) && !td_tandem_is_pod(row->container);
+        sum += is_other && other.request < INT64_MAX - sum ? other.request : 0;
+    }
+    return sum;
+}
+
+/* Was less than a day seen of the container, or of some container of the pod? */
+static bool row_is_young(const struct hvpa_tick *tick, const struct td_tandem_row *row)
+{
+    if (tick->hvpa.sources == TD_HVPA_OBJECTS) {
+        return tick->learnt_since == TD_TIME_NONE || tick->now - tick->learnt_since < HVPA_YOUNG;
+    }
+    bool is_pod = td_tandem_is_pod(row->container);
+    bool is_found = false;
+    for (size_t i = 0; i < tick->account_count; i++) {
+        const struct td_account *account = &tick->accounts[i];
+        if (!is_pod && !td_str_equal(account->container, row->container)) {
+            continue;
+        }
+        is_found = true;
+        if (td_instant_is_zero(account->first_sample) ||
+            tick->now - td_time_from_instant(account->first_sample) < HVPA_YOUNG) {
+            return true;
+        }
+    }
+    return !is_found;
+}
+
+/* What keeps the row from becoming too small for the HPA (decide/tandem/floor.h). */
+static void row_floor(const struct hvpa_tick *tick, struct td_tandem_row *row)
+{
+    const struct td_hpa_config *config = &tick->loop->options.horizontal;
+    struct td_tandem_coupling *coupling = &row->coupling;
+    if (!td_hvpa_scales_horizontally(&tick->hvpa)) {
+        return;
+    }
+    coupling->in_template = row_in_template(tick, row->container, row->resource);
+    coupling->reference = row_reference(tick, row);
+    coupling->beside = row_beside(tick, row);
+    coupling->headroom_percent = td_tandem_headroom_of(
+        td_hpa_tolerance_of(&tick->hpa, config->tolerance, config->is_tolerance_configurable).up);
+    row->is_young = row_is_young(tick, row);
+}
+
 /* An API server takes no pod whose own request is below that of its containers: not below what they
  * have or are to have. */
 static void row_hold_containers(const struct hvpa_tick *tick, struct td_tandem_row *row)
@@ -448,7 +412,7 @@ static void row_hold_containers(const struct hvpa_tick *tick, struct td_tandem_r
     for (size_t i = 0; i < tick->row_count; i++) {
         const struct td_tandem_row *other = &tick->rows[i];
         if (other->resource == row->resource) {
-            int64_t wish = td_tandem_wish_of(&tick->hvpa, other).target;
+            int64_t wish = td_tandem_wish_of(&tick->input, other).target;
             int64_t most = wish > other->request ? wish : other->request;
             sum = most > INT64_MAX - sum ? INT64_MAX : sum + most;
         }
@@ -465,7 +429,7 @@ static bool row_is_emergency(struct hvpa_tick *tick, const struct td_tandem_row 
 {
     bool is_flagged = td_tandem_is_pod(row->container)
                           ? tick->emergency_count > 0
-                          : emergency_find(tick, row->container) != NULL;
+                          : hvpa_emergency_find(tick, row->container) != NULL;
     return row->resource == TD_HVPA_MEMORY && is_flagged;
 }
 
@@ -492,20 +456,16 @@ static void rows_add(struct hvpa_tick *tick, const struct td_horizontal_verdict 
     row_couple(tick, verdict, row);
     row_sizes(tick, row);
     row_origin(tick, row);
+    row_floor(tick, row);
     if (td_tandem_is_pod(row->container)) {
         row_hold_containers(tick, row);
     }
-    if (td_tandem_wish_of(&tick->hvpa, row).is_raised) {
+    struct td_tandem_wish wish = td_tandem_wish_of(&tick->input, row);
+    if (wish.is_raised || wish.is_kept) {
         /* The HPA decides how large it is: that is above what the VPA would call too much. */
         row->upper.is_set = false;
     }
-    const struct hvpa_container *template = rows_template(tick, row->container);
-    const struct td_quantity *reference =
-        hvpa_request_of(&tick->reference, row->container, resource);
-    tick->in_template[tick->row_count++] =
-        reference ? hvpa_amount(resource, reference)
-                  : hvpa_amount(resource,
-                                template ? td_resource_list_get(&template->requests, name) : NULL);
+    tick->in_template[tick->row_count++] = row_in_template(tick, row->container, resource);
 }
 
 /* The pod is the last of its containers. */
@@ -534,7 +494,7 @@ static void rows_add_pod(struct hvpa_tick *tick)
 
 void hvpa_rows_build(struct hvpa_tick *tick, const struct td_horizontal_verdict *verdict)
 {
-    emergencies_recall(tick);
+    hvpa_emergencies_recall(tick);
     rows_add_pod(tick);
     size_t count = tick->recommendation.container_count * TD_HVPA_RESOURCE_COUNT;
     tick->rows = td_arena_array(&tick->arena, struct td_tandem_row, count + 1);
@@ -595,7 +555,7 @@ static bool progress_is_infeasible(const struct hvpa_tick *tick)
         const struct td_tandem_row *row = &tick->rows[i];
         const struct td_quantity *was =
             hvpa_request_of(&failed->requests, row->container, row->resource);
-        if (was && td_tandem_wish_of(&tick->hvpa, row).target < hvpa_amount(row->resource, was)) {
+        if (was && td_tandem_wish_of(&tick->input, row).target < hvpa_amount(row->resource, was)) {
             return false;
         }
     }
@@ -659,35 +619,9 @@ void hvpa_rows_resize(struct hvpa_tick *tick)
 
 /* ---- What is decided now ---- */
 
-static void keep_emergencies(struct hvpa_tick *tick)
-{
-    td_time last = tick->item->last_tick;
-    int64_t seconds = last == TD_TIME_NONE ? 0 : (tick->now - last) / TD_SECOND;
-    for (size_t i = 0; i < tick->row_count; i++) {
-        const struct td_tandem_row *row = &tick->rows[i];
-        bool is_more = tick->outcomes[i].request > row->request && !tick->hvpa.paused;
-        if (row->resource != TD_HVPA_MEMORY) {
-            continue;
-        }
-        if (td_tandem_is_pod(row->container) && is_more) {
-            tick->emergency_count = 0; /* room for every container */
-        }
-        struct td_hvpa_emergency *flag = emergency_find(tick, row->container);
-        if (!flag) {
-            continue;
-        }
-        if (tick->outcomes[i].can_emergency_act) {
-            flag->usable_seconds += seconds > 0 ? seconds : 0;
-        }
-        if (is_more) {
-            *flag = tick->emergencies[--tick->emergency_count]; /* it has what it needed */
-        }
-    }
-}
-
 void hvpa_rows_keep(struct hvpa_tick *tick)
 {
-    keep_emergencies(tick);
+    hvpa_emergencies_keep(tick);
     for (size_t i = 0; i < tick->row_count; i++) {
         const struct td_tandem_row *row = &tick->rows[i];
         const struct td_tandem_outcome *outcome = &tick->outcomes[i];

@@ -242,11 +242,12 @@ static void tick_decide(struct hvpa_tick *tick, const struct td_horizontal_verdi
 {
     const struct td_hvpa_status *before = &tick->hvpa.status;
     struct td_tandem_input *in = &tick->input;
+    in->hvpa = &tick->hvpa;
+    in->now = td_time_to_instant(tick->now);
     hvpa_rows_vertical(tick);
     hvpa_rows_progress(tick);
     hvpa_rows_build(tick, verdict);
     hvpa_rows_resize(tick);
-    in->hvpa = &tick->hvpa;
     in->last_horizontal = tick_time(before->has_horizontal_time, before->horizontal_time);
     in->last_vertical = tick_time(before->has_vertical_time, before->vertical_time);
     /* Who only asks has just begun to see; who acts has probably seen it from its beginning. */
@@ -255,7 +256,6 @@ static void tick_decide(struct hvpa_tick *tick, const struct td_horizontal_verdi
     in->below_thresholds_since =
         tick_time(before->decision.is_set && before->decision.has_below_thresholds_since,
                   before->decision.below_thresholds_since);
-    in->now = td_time_to_instant(tick->now);
     td_tandem_decide(in, tick->outcomes, &tick->decision);
     hvpa_rows_keep(tick);
     tick_plan(tick);

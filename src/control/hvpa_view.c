@@ -205,6 +205,14 @@ static bool view_is_complete(const struct td_hvpa *hvpa, const struct td_hpa_met
     return count > 0 && (is_complete || is_whole);
 }
 
+/* In whole milli-units, not above it: rounded up the HPA would wait for more than its target. */
+static int64_t view_milli_below(const struct td_quantity *quantity)
+{
+    int64_t milli = td_quantity_milli(quantity);
+    struct td_quantity rounded = td_quantity_new_milli(milli, TD_QUANTITY_DECIMAL_SI);
+    return milli > 1 && td_quantity_compare(&rounded, quantity) > 0 ? milli - 1 : milli;
+}
+
 void hvpa_view_hpa(struct hvpa_tick *tick)
 {
     const struct td_hvpa *hvpa = &tick->hvpa;
@@ -228,7 +236,7 @@ void hvpa_view_hpa(struct hvpa_tick *tick)
             metrics[i].target = (struct td_hpa_target){
                 .type = TD_HPA_AVERAGE_VALUE,
                 .has_average_value = true,
-                .average_value_milli = td_quantity_milli(&average),
+                .average_value_milli = view_milli_below(&average),
             };
         }
     }

@@ -212,6 +212,8 @@ static void act_in_tandem(struct run *run, struct td_closed_tick *tick)
         .max_allowed = {.is_set = true, .amount = options->max_allowed_milli},
         .coupling = {.is_coupled = true,
                      .utilization = options->utilization,
+                     .in_template = options->request_milli,
+                     .reference = ceil_div(options->request_milli * options->utilization, 100),
                      .usage = {.is_set = true, .amount = run->demands[run->tick] / run->replicas}},
     };
     struct td_tandem_input in = {

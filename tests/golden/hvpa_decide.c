@@ -407,7 +407,7 @@ static void set_coupled_row(struct td_arena *arena, const struct td_hvpa *hvpa,
                             const struct coupled_case *coupled, size_t i, struct td_json *out)
 {
     const struct td_tandem_row *row = &coupled->rows[i];
-    int64_t target = td_tandem_wish_of(hvpa, row).target;
+    int64_t target = td_tandem_wish_of(&(struct td_tandem_input){.hvpa = hvpa}, row).target;
     set_of_row(arena, td_json_get(out, TD_STR("targets")), row->container, row->resource,
                amount_json(arena, row->resource, target));
     if (!row->coupling.is_coupled) {

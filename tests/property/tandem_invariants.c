@@ -65,6 +65,18 @@ static const char *check_requests(const struct tandem_case *self)
     return NULL;
 }
 
+/* Nothing is made smaller than its floor. */
+static const char *check_floor(const struct tandem_case *self)
+{
+    for (size_t i = 0; i < self->in.row_count; i++) {
+        const struct td_tandem_outcome *outcome = &self->outcomes[i];
+        if (outcome->request < self->rows[i].request && outcome->request < outcome->floor) {
+            return "a request was made smaller than its floor";
+        }
+    }
+    return NULL;
+}
+
 static const char *check_opposing(const struct tandem_case *self)
 {
     if (!self->hvpa.opposing_guard || !is_blend(self) ||
@@ -217,8 +229,9 @@ static const char *check_capacity(struct tandem_random *random)
 }
 
 static const rule rules[] = {
-    check_replicas, check_requests, check_opposing,  check_nothing_wanted, check_axis,
-    check_policies, check_gates,    check_emergency, check_monotone,       check_repeats,
+    check_replicas,       check_requests, check_floor,    check_opposing,
+    check_nothing_wanted, check_axis,     check_policies, check_gates,
+    check_emergency,      check_monotone, check_repeats,
 };
 
 static const char *check_one(struct tandem_random *random)

@@ -123,6 +123,15 @@ static inline void tandem_random_row(struct tandem_random *random, struct tandem
         .is_coupled = self->hvpa.has_hpa && tandem_chance(random, 40),
         .utilization = 10 + (int32_t)tandem_pick(random, 90),
         .usage = tandem_some_bound(random, 80, tandem_near(random, size))};
+    row->is_young = tandem_chance(random, 20);
+    row->coupling.in_template = tandem_chance(random, 50) ? 0 : tandem_near(random, size);
+    row->coupling.reference = tandem_chance(random, 30) ? 0 : tandem_near(random, size) / 2;
+    row->coupling.beside = tandem_chance(random, 70) ? 0 : tandem_near(random, size);
+    row->coupling.headroom_percent = (int32_t)tandem_pick(random, 40);
+    if (tandem_chance(random, 30)) {
+        row->origin =
+            (struct td_tandem_pair){.request = size, .limit = size + tandem_pick(random, size + 1)};
+    }
 }
 
 static inline struct td_tandem_time tandem_some_time(struct tandem_random *random)

@@ -96,16 +96,18 @@ static td_str change_text(struct telling *telling, size_t i)
     const struct td_tandem_row *row = &telling->in->rows[i];
     const struct td_tandem_outcome *outcome = &telling->decision->outcomes[i];
     if (outcome->wish == row->request) {
-        return TD_STR("no change");
+        return outcome->is_kept ? TD_STR("no change: the least with which the HPA works")
+                                : TD_STR("no change");
     }
     if (row->request == 0) {
         return TD_STR("has no request yet");
     }
     td_wide percent = ((td_wide)outcome->wish - row->request) * 100 / row->request;
+    const char *why = outcome->is_kept              ? ", the least with which the HPA works"
+                      : outcome->is_coupling_raised ? ", the size at which the HPA is content"
+                                                    : "";
     return td_arena_format(telling->arena, "%+lld%% of %.*s%s", (long long)percent,
-                           TD_STR_ARG(amount_of(telling, i, row->request)),
-                           outcome->is_coupling_raised ? ", the size at which the HPA is content"
-                                                       : "");
+                           TD_STR_ARG(amount_of(telling, i, row->request)), why);
 }
 
 static struct td_json *wanted_vertically(struct telling *telling)

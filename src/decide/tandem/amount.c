@@ -106,6 +106,12 @@ bool td_tandem_exceeds(const struct td_hvpa_change *change, int64_t difference, 
             (td_wide)difference * 100 > (td_wide)base * change->percentage);
 }
 
+int64_t td_tandem_cap_by_limit(const struct td_tandem_row *row, int64_t request)
+{
+    bool is_over = row->is_requests_only && row->limit.is_set && request > row->limit.amount;
+    return is_over ? row->limit.amount : request;
+}
+
 static td_wide ceil_div(td_wide dividend, td_wide divisor)
 {
     return (dividend + divisor - 1) / divisor;

@@ -36,6 +36,9 @@ bool td_tandem_reaches(const struct td_hvpa_change *change, int64_t difference, 
 bool td_tandem_exceeds(const struct td_hvpa_change *change, int64_t difference, int64_t base);
 bool td_tandem_is_change_set(const struct td_hvpa_change *change);
 
+/* A request that its limit, where that is fixed, allows. */
+int64_t td_tandem_cap_by_limit(const struct td_tandem_row *row, int64_t request);
+
 /* The limit that goes with a new request above 0, for a row whose limit follows it. It keeps the
  * proportion of the row's origin: from resize to resize the rounding would add up. */
 int64_t td_tandem_limit_for(const struct td_tandem_row *row, const struct td_hvpa_change *gap,

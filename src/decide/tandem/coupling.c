@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "decide/tandem/amount.h"
+#include "decide/tandem/floor.h"
 
 #define GAIN_LOW 0.9      /* below it the HPA would leave its tolerance */
 #define CPU_SCALE (-5)    /* percent of milli-cores */
@@ -37,9 +38,8 @@ bool td_tandem_controls(const struct td_hvpa *hvpa, td_str container,
     return !(policy && policy->is_off) && td_vpa_controls(policy, td_hvpa_resource_name(resource));
 }
 
-/* Does this metric measure the container's resource in percent of its request? */
-static bool is_metric_of(const struct td_hpa_metric *metric, td_str container,
-                         enum td_hvpa_resource resource)
+bool td_tandem_is_measured_by(const struct td_hpa_metric *metric, td_str container,
+                              enum td_hvpa_resource resource)
 {
     bool is_of_container =
         metric->type == TD_HPA_CONTAINER_RESOURCE && td_str_equal(metric->container, container);
@@ -60,7 +60,7 @@ static struct td_tandem_coupling coupling_of(const struct td_hvpa *hvpa, td_str 
         const struct td_hpa_metric *metric = &hvpa->hpa.metrics[i];
         int32_t percent = metric->target.average_utilization;
         bool is_elsewhere = is_beside_pod && metric->type == TD_HPA_RESOURCE;
-        if (is_metric_of(metric, container, resource) && !is_elsewhere &&
+        if (td_tandem_is_measured_by(metric, container, resource) && !is_elsewhere &&
             (!coupling.is_coupled || percent < coupling.utilization)) {
             coupling.is_coupled = true;
             coupling.utilization = percent;
@@ -105,7 +105,9 @@ static int64_t content_size(const struct td_tandem_row *row)
     return td_tandem_ceil_quotient((td_wide)coupling->usage.amount * 100, coupling->utilization);
 }
 
-struct td_tandem_wish td_tandem_wish_of(const struct td_hvpa *hvpa, const struct td_tandem_row *row)
+/* The wish without floor and ceiling. */
+static struct td_tandem_wish coupled_wish(const struct td_hvpa *hvpa,
+                                          const struct td_tandem_row *row)
 {
     struct td_tandem_wish wish = {
         .policy_target = cap_by_policy(row, row->target),
@@ -118,9 +120,43 @@ struct td_tandem_wish td_tandem_wish_of(const struct td_hvpa *hvpa, const struct
         wish.policy_target = raised;
         wish.uncapped = size > row->uncapped ? size : row->uncapped;
     }
-    bool is_over =
-        row->is_requests_only && row->limit.is_set && wish.policy_target > row->limit.amount;
-    wish.target = is_over ? row->limit.amount : wish.policy_target;
+    wish.target = td_tandem_cap_by_limit(row, wish.policy_target);
+    return wish;
+}
+
+static struct td_tandem_bound lower_of(struct td_tandem_bound a, struct td_tandem_bound b)
+{
+    return !a.is_set || (b.is_set && b.amount < a.amount) ? b : a;
+}
+
+/* The most that the row may ever ask for: by its policy, and by a limit that stays as it is. */
+static struct td_tandem_bound most_of(const struct td_tandem_input *in,
+                                      const struct td_tandem_row *row)
+{
+    struct td_tandem_bound fixed = {.is_set = row->is_requests_only && row->limit.is_set,
+                                    .amount = row->limit.amount};
+    return lower_of(lower_of(row->max_allowed, fixed), td_tandem_ceiling_of(in, row));
+}
+
+struct td_tandem_wish td_tandem_wish_of(const struct td_tandem_input *in,
+                                        const struct td_tandem_row *row)
+{
+    struct td_tandem_wish wish = coupled_wish(in->hvpa, row);
+    struct td_tandem_bound ceiling = td_tandem_ceiling_of(in, row);
+    int64_t floor = td_tandem_floor_of(in, row);
+    int64_t capped = cap_by_policy(row, floor);
+    wish.most = most_of(in, row);
+    if (ceiling.is_set && wish.policy_target > ceiling.amount) {
+        wish.policy_target = cap_by_policy(row, ceiling.amount);
+    }
+    if (floor > 0 && capped > wish.policy_target) {
+        wish.policy_target = capped;
+        wish.is_kept = true;
+        wish.is_raised = false;
+    }
+    wish.uncapped = floor > wish.uncapped ? floor : wish.uncapped;
+    wish.target = td_tandem_cap_by_limit(row, wish.policy_target);
+    wish.floor = floor > 0 ? td_tandem_cap_by_limit(row, capped) : 0;
     return wish;
 }
 
@@ -168,7 +204,7 @@ bool td_tandem_average_value(const struct td_hvpa *hvpa, size_t metric_index,
     bool is_coupled = false;
     enum td_hvpa_resource resource = TD_HVPA_CPU;
     for (size_t i = 0; i < count; i++) {
-        if (is_metric_of(metric, requests[i].container, requests[i].resource) &&
+        if (td_tandem_is_measured_by(metric, requests[i].container, requests[i].resource) &&
             !is_measured_by_pod(hvpa, metric, &requests[i], requests, count)) {
             resource = requests[i].resource;
             is_coupled = is_coupled ||
@@ -198,7 +234,7 @@ struct td_tandem_coupled_condition td_tandem_coupled_of(const struct td_hvpa *hv
     for (size_t i = 0; i < count; i++) {
         double gain = 0;
         bool has_gain =
-            td_tandem_gain(&rows[i], td_tandem_wish_of(hvpa, &rows[i]).target, &gain) && gain > 0;
+            td_tandem_gain(&rows[i], coupled_wish(hvpa, &rows[i]).target, &gain) && gain > 0;
         enum td_tandem_coupled reason = TD_TANDEM_COUPLED_FALSE;
         if (!rows[i].coupling.is_coupled) {
             continue;

@@ -32,14 +32,21 @@ struct td_tandem_coupling td_tandem_coupling_beside_pod(const struct td_hvpa *hv
                                                         td_str container,
                                                         enum td_hvpa_resource resource);
 
-/* A row's wish: its target after caps, coupling and caps again. */
+/* Does this metric measure the container's resource in percent of its request? */
+bool td_tandem_is_measured_by(const struct td_hpa_metric *metric, td_str container,
+                              enum td_hvpa_resource resource);
+
+/* A row's wish: its target after caps, coupling, floor and caps again. */
 struct td_tandem_wish {
     int64_t target;
-    int64_t policy_target; /* before the cap by a fixed limit */
-    int64_t uncapped;      /* as the coupling raised it */
-    bool is_raised;        /* Reconcile decided */
+    int64_t policy_target;       /* before the cap by a fixed limit */
+    int64_t uncapped;            /* as coupling and floor raised it */
+    int64_t floor;               /* after caps; 0: none */
+    struct td_tandem_bound most; /* that it could ever be */
+    bool is_raised;              /* Reconcile decided */
+    bool is_kept;                /* the floor decided */
 };
-struct td_tandem_wish td_tandem_wish_of(const struct td_hvpa *hvpa,
+struct td_tandem_wish td_tandem_wish_of(const struct td_tandem_input *in,
                                         const struct td_tandem_row *row);
 
 /* g: by how much HPA and VPA in turn would multiply the replicas each round, at this target. False

@@ -24,12 +24,6 @@ static int32_t clamp_replicas(const struct tandem_work *work, int32_t replicas)
     return replicas > work->max ? work->max : replicas;
 }
 
-static int64_t cap_by_limit(const struct td_tandem_row *row, int64_t target)
-{
-    bool is_over = row->is_requests_only && row->limit.is_set && target > row->limit.amount;
-    return is_over ? row->limit.amount : target;
-}
-
 /* Steps 3 and 4 for one row. */
 static void begin_row(const struct tandem_work *work, size_t i)
 {
@@ -47,12 +41,15 @@ static void begin_row(const struct tandem_work *work, size_t i)
     if (!work->is_vertical_valid) {
         return;
     }
-    struct td_tandem_wish wish = td_tandem_wish_of(work->hvpa, row);
+    struct td_tandem_wish wish = td_tandem_wish_of(work->in, row);
     outcome->wish = wish.target;
     outcome->target = wish.target;
     outcome->policy_target = wish.policy_target;
     outcome->uncapped = wish.uncapped;
     outcome->is_coupling_raised = wish.is_raised;
+    outcome->floor = wish.floor;
+    outcome->most = wish.most;
+    outcome->is_kept = wish.is_kept;
 }
 
 static const struct td_hvpa_scale_policy *vertical_policy(const struct tandem_work *work,
@@ -67,7 +64,7 @@ static bool is_within_tolerance(const struct tandem_work *work, int64_t change, 
 }
 
 /* Is what is left of the row's wish worth a disruption? A breached bound beats every threshold: the
- * recommender then says that the container starves. */
+ * recommender then says that the container starves. So does a request below its floor. */
 static bool is_significant(const struct tandem_work *work, size_t i)
 {
     const struct td_tandem_row *row = &work->in->rows[i];
@@ -77,7 +74,8 @@ static bool is_significant(const struct tandem_work *work, size_t i)
     if (change == 0) {
         return false;
     }
-    if (row->request == 0 || (row->lower.is_set && row->request < row->lower.amount) ||
+    if (row->request == 0 || row->request < outcome->floor ||
+        (row->lower.is_set && row->request < row->lower.amount) ||
         (row->upper.is_set && row->request > row->upper.amount) ||
         (row->limit.is_set && outcome->policy_target > row->limit.amount)) {
         return true;
@@ -170,12 +168,11 @@ static void find_recommendations(struct tandem_work *work)
     work->has_vertical = has_significant && resize == TD_TANDEM_RESIZE_NONE;
 }
 
-/* The gate that holds the row now, if it moves at all. An emergency passes every gate. */
-static enum td_tandem_block gate_of_row(const struct tandem_work *work, size_t i)
+enum td_tandem_block tandem_gate_of_row(const struct tandem_work *work, size_t index)
 {
-    int64_t target = work->outcomes[i].target;
-    int64_t request = work->in->rows[i].request;
-    if (target == request || tandem_is_emergency(work, i)) {
+    int64_t target = work->outcomes[index].target;
+    int64_t request = work->in->rows[index].request;
+    if (target == request || tandem_is_emergency(work, index)) {
         return TD_TANDEM_BLOCK_NONE;
     }
     return td_tandem_vertical_gate(work->in, target > request);
@@ -199,7 +196,7 @@ static void gate_wishes(struct tandem_work *work)
     work->has_vertical = false;
     for (size_t i = 0; i < work->in->row_count; i++) {
         struct td_tandem_outcome *outcome = &work->outcomes[i];
-        enum td_tandem_block block = gate_of_row(work, i);
+        enum td_tandem_block block = tandem_gate_of_row(work, i);
         if (block != TD_TANDEM_BLOCK_NONE) {
             outcome->block = block;
             outcome->target = work->in->rows[i].request;
@@ -229,7 +226,7 @@ static void gate_action(struct tandem_work *work, struct tandem_action *action)
             if (outcome->request == work->in->rows[i].request) {
                 continue; /* not part of the action */
             }
-            enum td_tandem_block block = gate_of_row(work, i);
+            enum td_tandem_block block = tandem_gate_of_row(work, i);
             if (block != TD_TANDEM_BLOCK_NONE) {
                 outcome->block = block;
                 outcome->request = work->in->rows[i].request;
@@ -281,7 +278,7 @@ static void finish_row(struct tandem_work *work, size_t i)
     if (row->max_allowed.is_set && outcome->request > row->max_allowed.amount) {
         outcome->request = row->max_allowed.amount;
     }
-    outcome->request = cap_by_limit(row, outcome->request);
+    outcome->request = td_tandem_cap_by_limit(row, outcome->request);
     if (row->is_requests_only || !row->limit.is_set || outcome->request == row->request) {
         return;
     }

@@ -25,6 +25,10 @@ struct td_tandem_coupling {
     bool is_coupled;
     int32_t utilization;          /* percent: the smallest target that covers the row; above 0 */
     struct td_tandem_bound usage; /* measured mean of a pod, when known */
+    int64_t in_template;          /* what the row asks for in the template; 0: nothing, no floor */
+    int64_t reference;        /* use of a pod that the HPA waits for, by the template; 0: none */
+    int64_t beside;           /* asked for by the containers that are measured with it */
+    int32_t headroom_percent; /* floor.h; 0: that of the usual tolerance */
 };
 
 /* A request and its limit as they were before anything was resized; 0: not known. */
@@ -48,6 +52,7 @@ struct td_tandem_row {
     struct td_tandem_pair origin; /* whose proportion the limit keeps; unknown: that of now */
     bool is_requests_only;        /* controlledValues */
     bool is_emergency;            /* the container's memory flag is up and not yet expired */
+    bool is_young;                /* less than a day of it was seen */
     struct td_tandem_coupling coupling;
 };
 
@@ -127,7 +132,10 @@ struct td_tandem_outcome {
     int64_t policy_target;        /* the wish before the cap by a fixed limit */
     int64_t uncapped;             /* as the coupling raised it */
     bool is_significant;          /* the target, by bounds, tolerance or minChange */
+    int64_t floor;                /* the least that it may ask for (floor.h), after caps; 0: none */
+    struct td_tandem_bound most;  /* that it may ever ask for: maxAllowed, and what is fixed */
     bool is_coupling_raised;      /* Reconcile decided the wish */
+    bool is_kept;                 /* the floor decided the wish */
     bool is_emergency;            /* raised in full after an out-of-memory kill */
     bool is_at_max_allowed;       /* an emergency that maxAllowed leaves nothing to do */
     bool can_emergency_act;       /* not held by Off or a closed window: its time runs */

@@ -37,6 +37,14 @@ static struct freedom vertical_freedom(const struct tandem_work *work)
     };
 }
 
+/* Too small for the HPA to notice its load: it may grow to its floor wherever replicas stand. */
+static bool is_starved(const struct tandem_work *work, size_t i)
+{
+    const struct td_tandem_outcome *outcome = &work->outcomes[i];
+    int64_t request = work->in->rows[i].request;
+    return request < outcome->floor && outcome->target > request;
+}
+
 struct tandem_action tandem_hpa_preferred(struct tandem_work *work)
 {
     if (work->has_horizontal) {
@@ -54,7 +62,7 @@ struct tandem_action tandem_hpa_preferred(struct tandem_work *work)
         if (!outcome->is_significant) {
             continue;
         }
-        bool is_allowed = is_up ? freedom.is_up : freedom.is_down;
+        bool is_allowed = is_up ? freedom.is_up || is_starved(work, i) : freedom.is_down;
         is_allowed_significant = is_allowed_significant || is_allowed;
         is_increase_held = is_increase_held || is_up;
     }
@@ -68,6 +76,8 @@ struct tandem_action tandem_hpa_preferred(struct tandem_work *work)
         bool is_up = outcome->target > work->in->rows[i].request;
         if (is_up ? freedom.is_up : freedom.is_down) {
             outcome->request = outcome->target;
+        } else if (is_starved(work, i)) {
+            outcome->request = outcome->floor;
         }
     }
     return (struct tandem_action){.reason = TD_TANDEM_VERTICAL_APPLIED, .is_vertical = true};
@@ -81,9 +91,31 @@ struct tandem_action tandem_hpa_biased(struct tandem_work *work)
     return work->has_vertical ? move_requests(work) : nothing;
 }
 
+/* Does the VPA's wish come before that of the HPA, or beside it? More replicas do not wait for
+ * requests that a gate holds, which may stay closed for days: those say why they are held, and
+ * stand aside. */
+static bool has_rival(struct tandem_work *work)
+{
+    bool is_rival = false;
+    if (!work->has_vertical || work->desired <= work->current ||
+        td_tandem_horizontal_gate(work->in, true) != TD_TANDEM_BLOCK_NONE) {
+        return work->has_vertical;
+    }
+    for (size_t i = 0; i < work->in->row_count; i++) {
+        is_rival = is_rival || (work->outcomes[i].is_significant &&
+                                tandem_gate_of_row(work, i) == TD_TANDEM_BLOCK_NONE);
+    }
+    for (size_t i = 0; !is_rival && i < work->in->row_count; i++) {
+        if (work->outcomes[i].is_significant) {
+            work->outcomes[i].block = tandem_gate_of_row(work, i);
+        }
+    }
+    return is_rival;
+}
+
 struct tandem_action tandem_vpa_biased(struct tandem_work *work)
 {
-    if (work->has_vertical) {
+    if (has_rival(work)) {
         return move_requests(work);
     }
     return work->has_horizontal ? move_replicas(work) : nothing;
@@ -102,7 +134,7 @@ static bool is_vertical_past_threshold(const struct tandem_work *work)
         }
         const struct td_hvpa_change *threshold =
             &work->hvpa->mixed.vertical_threshold[row->resource];
-        if (td_tandem_exceeds(threshold, change, row->request) ||
+        if (td_tandem_exceeds(threshold, change, row->request) || is_starved(work, i) ||
             (row->limit.is_set && outcome->policy_target > row->limit.amount)) {
             return true;
         }
@@ -132,7 +164,7 @@ static struct tandem_action wait_or_lose_patience(struct tandem_work *work)
 
 struct tandem_action tandem_mixed(struct tandem_work *work)
 {
-    if (!work->has_horizontal || !work->has_vertical) {
+    if (!work->has_horizontal || !has_rival(work)) {
         return tandem_hpa_biased(work); /* one alone is applied, whatever the thresholds */
     }
     const struct td_hvpa_mixed *mixed = &work->hvpa->mixed;

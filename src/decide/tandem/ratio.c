@@ -32,15 +32,14 @@ static struct share share_of_axis(enum td_hvpa_axis axis)
 }
 
 /* A missing border is the end of the range, and beyond it size goes on to its own bounds. */
-static struct stages stages_of(const struct tandem_work *work)
+static struct stages stages_of(const struct td_hvpa *hvpa, int32_t min, int32_t max)
 {
-    const struct td_hvpa *hvpa = work->hvpa;
     const struct td_hvpa_ratio *ratio = &hvpa->ratio;
-    bool has_start = work->has_axis && ratio->has_start;
-    bool has_finish = work->has_axis && ratio->has_finish;
+    bool has_start = td_hvpa_scales_horizontally(hvpa) && ratio->has_start;
+    bool has_finish = td_hvpa_scales_horizontally(hvpa) && ratio->has_finish;
     struct stages stages = {
-        .start = has_start ? ratio->start : work->min,
-        .finish = has_finish ? ratio->finish : work->max,
+        .start = has_start ? ratio->start : min,
+        .finish = has_finish ? ratio->finish : max,
     };
     stages.shares[TD_TANDEM_INITIAL] =
         share_of_axis(has_start ? hvpa->initial_scaling : TD_HVPA_VERTICAL);
@@ -54,14 +53,28 @@ static struct stages stages_of(const struct tandem_work *work)
     return stages;
 }
 
-static enum td_tandem_stage stage_of(const struct tandem_work *work, const struct stages *stages,
-                                     bool is_up)
+static enum td_tandem_stage stage_at(int32_t n, const struct stages *stages, bool is_up)
 {
-    int32_t n = work->current;
     if (is_up ? n < stages->start : n <= stages->start) {
         return TD_TANDEM_INITIAL;
     }
     return (is_up ? n < stages->finish : n <= stages->finish) ? TD_TANDEM_RATIO : TD_TANDEM_FINAL;
+}
+
+static enum td_tandem_stage stage_of(const struct tandem_work *work, const struct stages *stages,
+                                     bool is_up)
+{
+    return stage_at(work->current, stages, is_up);
+}
+
+bool tandem_grows_by_size_only(const struct td_tandem_input *in)
+{
+    const struct td_hvpa *hvpa = in->hvpa;
+    if (hvpa->mode != TD_HVPA_RATIO_BASED || !td_hvpa_scales_horizontally(hvpa)) {
+        return false;
+    }
+    struct stages stages = stages_of(hvpa, hvpa->hpa.min_replicas, hvpa->hpa.max_replicas);
+    return stages.shares[stage_at(in->replicas, &stages, true)].horizontal == 0;
 }
 
 /* O1: size cannot follow any more, although the recommender would like it to. */
@@ -79,8 +92,9 @@ static bool is_vertical_exhausted(const struct tandem_work *work, bool is_up)
             return false;
         }
         td_wide request = (td_wide)row->request * 100;
-        if (is_up && row->max_allowed.is_set && outcome->uncapped > row->max_allowed.amount &&
-            request >= (td_wide)row->max_allowed.amount * (100 - tolerance)) {
+        const struct td_tandem_bound *most = &outcome->most;
+        if (is_up && most->is_set && outcome->uncapped > most->amount &&
+            request >= (td_wide)most->amount * (100 - tolerance)) {
             is_at_end = true;
         }
         if (!is_up && row->min_allowed.is_set && outcome->uncapped < row->min_allowed.amount &&
@@ -217,14 +231,16 @@ static void blend_requests(struct tandem_work *work, const struct stages *stages
         double exponent = is_max ? stages->shares[TD_TANDEM_RATIO].vertical
                                  : exponent_of_row(work, stages, outcome->target > row->request);
         outcome->exponent = exponent;
-        if (exponent == 0 && !tandem_is_emergency(work, i)) {
-            outcome->block = TD_TANDEM_BLOCK_STAGE;
-        }
         if (exponent != 0 && !can_share(row, outcome->target)) {
             exponent = 1;
         }
-        outcome->request =
+        int64_t request =
             share_request(row, outcome->target, exponent, only_uncoupled ? 1 : compensation);
+        bool is_starved = row->request < outcome->floor && outcome->target > row->request;
+        outcome->request = is_starved && request < outcome->floor ? outcome->floor : request;
+        if (exponent == 0 && !is_starved && !tandem_is_emergency(work, i)) {
+            outcome->block = TD_TANDEM_BLOCK_STAGE;
+        }
     }
 }
 
@@ -283,8 +299,11 @@ static int64_t max_request(const struct tandem_work *work, size_t i, double capa
     if (row->request == 0) {
         return work->has_vertical ? work->outcomes[i].target : 0;
     }
-    return clamp_allowed(row,
-                         td_tandem_round_up(row->resource, capacity / work->decision->replicas));
+    int64_t request = td_tandem_round_up(row->resource, capacity / work->decision->replicas);
+    const struct td_tandem_outcome *outcome = &work->outcomes[i];
+    request = request > outcome->floor ? request : outcome->floor;
+    bool is_over = outcome->most.is_set && request > outcome->most.amount;
+    return clamp_allowed(row, is_over ? outcome->most.amount : request);
 }
 
 /* Growing, and a clamped request leaves capacity short: replicas make up for it. */
@@ -407,7 +426,7 @@ struct tandem_action tandem_ratio_based(struct tandem_work *work)
     if (!work->has_horizontal && !work->has_vertical) {
         return (struct tandem_action){.reason = TD_TANDEM_NO_RECOMMENDATION};
     }
-    struct stages stages = stages_of(work);
+    struct stages stages = stages_of(work->hvpa, work->min, work->max);
     if (work->hvpa->ratio.capacity != TD_HVPA_MAX || !run_max(work, &stages)) {
         blend_replicas(work, &stages);
         blend_requests(work, &stages, false);

@@ -33,5 +33,11 @@ struct tandem_action tandem_vpa_biased(struct tandem_work *work);
 struct tandem_action tandem_mixed(struct tandem_work *work);
 struct tandem_action tandem_ratio_based(struct tandem_work *work);
 
+/* RatioBased: does more capacity come from size alone where replicas stand? */
+bool tandem_grows_by_size_only(const struct td_tandem_input *in);
+
 /* Is there an increase in this row that an emergency applies in full? */
 bool tandem_is_emergency(const struct tandem_work *work, size_t index);
+
+/* The gate that holds the row now, if it moves at all. An emergency passes every gate. */
+enum td_tandem_block tandem_gate_of_row(const struct tandem_work *work, size_t index);

@@ -277,7 +277,7 @@ static void test_each_verdict_alone_goes_on(void **state)
     struct td_demand demand = hvpa_bed_demand();
     hvpa_bed_init(&h, &demand, 1);
     hvpa_bed_deploy(&h, 2, "'requests':{'cpu':'1','memory':'200Mi'}");
-    hvpa_bed_hvpa(&h, "web", "'mode':'HPABiased'," CPU_50 "," CPU_ONLY);
+    hvpa_bed_hvpa(&h, "web", "'mode':'HPABiased','coupling':'None'," CPU_50 "," CPU_ONLY);
     control_bed_run(&h.c, 10 * TD_MINUTE);
     td_auto_buf text;
     td_buf_init(&text, (size_t)1 << 20);

@@ -653,7 +653,8 @@ static void test_reconcile_row(void **state)
         .is_coupled = true,
         .utilization = expected->utilization,
         .usage = {.is_set = expected->usage >= 0, .amount = expected->usage}};
-    assert_int_equal(td_tandem_wish_of(&self.hvpa, row).target, expected->expected);
+    self.in.hvpa = &self.hvpa;
+    assert_int_equal(td_tandem_wish_of(&self.in, row).target, expected->expected);
     int64_t in_template = expected->request;
     struct td_tandem_coupled_condition condition =
         td_tandem_coupled_of(&self.hvpa, row, &in_template, 1);

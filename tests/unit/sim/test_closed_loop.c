@@ -167,6 +167,133 @@ static void test_other_loads_settle_too(void **state)
     }
 }
 
+static void at_once(struct td_hvpa *hvpa)
+{
+    hvpa->vertical_up.stabilization = 0;
+    hvpa->vertical_down.stabilization = 0;
+    hvpa->settle_seconds = 0;
+    hvpa->mixed.patience_seconds = 0;
+}
+
+static void stages_2_to_6(struct td_hvpa *hvpa)
+{
+    hvpa->ratio = (struct td_hvpa_ratio){.v_to_h = 0.5,
+                                         .has_start = true,
+                                         .start = 2,
+                                         .has_finish = true,
+                                         .finish = 6,
+                                         .overflow = true};
+    hvpa->final_scaling = TD_HVPA_VERTICAL;
+}
+
+static void vertical_first(struct td_hvpa *hvpa)
+{
+    hvpa->mixed.preference = TD_HVPA_VERTICAL;
+    hvpa->mixed.horizontal_threshold = 1;
+    hvpa->mixed.patience_seconds = 0;
+}
+
+/* The answers that replace five of the shared vectors (golden/skips.txt). Under Reference a request
+ * is not below 1.15 times what the HPA waits for: of 900m at 50 % that is 517.5m, so 518m; of 750m
+ * at 60 % it is 517.5m too. */
+static void test_requests_stop_where_the_hpa_still_works(void **state)
+{
+    (void)state;
+    static const struct td_closed_load short_loads[] = {{0, 1010}, {4, 3030}};
+    static const struct td_closed_load long_loads[] = {{0, 900}, {10, 4000}, {150, 1300}};
+    static const struct {
+        const char *name;
+        enum td_hvpa_mode mode;
+        void (*change)(struct td_hvpa *hvpa);
+        bool is_long;
+        int32_t count;
+        int64_t changes[9][3]; /* tick, replicas, request */
+    } rows[] = {
+        /* 1010m of 3 pods: the VPA asks for 388m. At 3030m 7 pods use 433m, 498m by the VPA. */
+        {"gateless-HPABiased-Reference",
+         TD_HVPA_HPA_BIASED,
+         at_once,
+         false,
+         3,
+         {{0, 3, 900}, {1, 3, 518}, {4, 7, 518}}},
+        {"gateless-Mixed-Reference",
+         TD_HVPA_MIXED,
+         at_once,
+         false,
+         3,
+         {{0, 3, 900}, {1, 3, 518}, {4, 7, 518}}},
+        /* Half the way to 518m in each tick, until less than a tenth is left. */
+        {"gateless-RatioBased-Reference",
+         TD_HVPA_RATIO_BASED,
+         at_once,
+         false,
+         9,
+         {{0, 3, 900},
+          {1, 3, 683},
+          {2, 3, 595},
+          {3, 3, 556},
+          {4, 5, 737},
+          {5, 6, 737},
+          {6, 7, 737},
+          {7, 7, 618},
+          {8, 7, 566}}},
+        /* From 6 replicas on size alone grows, to maxAllowed, and then replicas. */
+        {"configured-51-RatioBased-Reference",
+         TD_HVPA_RATIO_BASED,
+         stages_2_to_6,
+         true,
+         4,
+         {{10, 6, 945}, {22, 6, 2000}, {23, 9, 2000}, {82, 9, 518}}},
+        /* At tick 10 larger requests wait for their gate until tick 12: replicas do not. */
+        {"configured-53-Mixed-Reference",
+         TD_HVPA_MIXED,
+         vertical_first,
+         true,
+         5,
+         {{0, 2, 518}, {10, 9, 518}, {12, 9, 2000}, {72, 9, 518}, {157, 3, 518}}},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        bool is_long = rows[i].is_long;
+        static struct td_closed_tick ticks[500];
+        td_auto_arena arena;
+        td_arena_init(&arena, ARENA_BYTES_MAX);
+        struct tandem_case self;
+        tandem_case_init(&self, rows[i].mode);
+        self.hvpa.coupling = TD_HVPA_REFERENCE;
+        self.hvpa.hpa.min_replicas = 1;
+        self.hvpa.hpa.max_replicas = is_long ? 20 : 30;
+        rows[i].change(&self.hvpa);
+        struct td_closed_loop loop = td_loop_in_tandem(&self.hvpa);
+        loop.utilization = is_long ? 60 : 50;
+        loop.min_allowed_milli = is_long ? 100 : 50;
+        loop.max_allowed_milli = is_long ? 2000 : 4000;
+        loop.request_milli = is_long ? 750 : 900;
+        loop.loads = is_long ? long_loads : short_loads;
+        loop.load_count = is_long ? 3 : 2;
+        loop.scale_in_stabilization_seconds = is_long ? 120 : 0;
+        loop.peak_half_life_seconds = 0;
+        loop.peak_ticks = is_long ? 20 : 1;
+        loop.keeps_patience = false;
+        loop.uses_decider = false;
+        loop.ticks = is_long ? 500 : 60;
+        td_closed_loop_run(&arena, &loop, ticks);
+        int32_t count = 0;
+        for (int32_t t = 0; t < loop.ticks; t++) {
+            if (!ticks[t].is_changed) {
+                continue;
+            }
+            const int64_t *expected = rows[i].changes[count < 9 ? count : 8];
+            if (t != expected[0] || ticks[t].replicas != expected[1] ||
+                ticks[t].request_milli != expected[2]) {
+                fail_msg("%s: tick %d: %d x %lldm", rows[i].name, t, ticks[t].replicas,
+                         (long long)ticks[t].request_milli);
+            }
+            count++;
+        }
+        assert_int_equal(count, rows[i].count);
+    }
+}
+
 /* A picture in docs/img is what the code draws; TANDEM_WRITE_PICTURES=1 draws it anew. */
 static void check_picture(const char *name, const struct td_closed_loop *loop, td_str title)
 {
@@ -215,6 +342,7 @@ int main(void)
         cmocka_unit_test(test_an_uncoupled_loop_is_announced_from_the_first_tick),
         cmocka_unit_test(test_the_uncoordinated_pair_runs_away),
         cmocka_unit_test(test_other_loads_settle_too),
+        cmocka_unit_test(test_requests_stop_where_the_hpa_still_works),
         cmocka_unit_test(test_pictures_of_the_page_are_current),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
