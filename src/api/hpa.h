@@ -100,8 +100,9 @@ struct td_hpa {
 };
 
 struct td_hpa_gates {
-    bool scale_to_zero;      /* HPAScaleToZero */
-    bool selection_strategy; /* HPASelectionStrategy */
+    bool scale_to_zero;          /* HPAScaleToZero */
+    bool selection_strategy;     /* HPASelectionStrategy */
+    bool configurable_tolerance; /* HPAConfigurableTolerance; admission does not ask */
 };
 
 /* Can the tree be decoded as its kind at all (types of every field)? The message has the JSON path

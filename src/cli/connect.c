@@ -70,6 +70,7 @@ int td_connect_run(struct td_connect *connect, void (*ready)(void *context), voi
                                                             .config = &connect->config};
         options.loop = connect->loop;
         options.namespace = connect->namespace;
+        options.feature_gates = td_str_from(connect->feature_gates);
         memcpy(options.needs, connect->needs, sizeof(options.needs));
         code = td_transport_http_new(&transport, &options.transport, &err);
     }

@@ -18,6 +18,7 @@ struct td_connect {
     const char *command;        /* for messages */
     const char *kubeconfig;     /* --kubeconfig, or NULL */
     const char *context;        /* --context, or NULL */
+    const char *feature_gates;  /* --feature-gates, or NULL */
     td_str namespace;           /* only this one is looked at; empty: all */
     bool needs[TD_SIGHT_COUNT]; /* as glance.h has it */
     struct td_arena arena;

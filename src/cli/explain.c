@@ -19,6 +19,7 @@ static const char explain_help[] =
     "  --kubeconfig FILE           where the cluster is ($KUBECONFIG, ~/.kube/config, or the "
     "pod's own)\n"
     "  --context NAME              another context than the current one\n"
+    "  --feature-gates LIST        as tandem run was given them\n"
     "  -o, --output text|json      the same account as data\n\n"
     "Nothing is written to the cluster. Exit status: 0 explained, 1 there is no such object, 2\n"
     "the cluster cannot be read. Guide: docs/explain.md\n";
@@ -53,7 +54,7 @@ static void explain_seen(void *context)
     run->explain = td_explain_start(run->connect.glance, &run->subject, explain_told, run);
 }
 
-enum { EXPLAIN_KUBECONFIG = 256, EXPLAIN_CONTEXT };
+enum { EXPLAIN_KUBECONFIG = 256, EXPLAIN_CONTEXT, EXPLAIN_GATES };
 
 static int explain_option(struct explain *run, int option, const char *word)
 {
@@ -72,6 +73,9 @@ static int explain_option(struct explain *run, int option, const char *word)
         return TD_EXIT_DONE;
     case EXPLAIN_CONTEXT:
         run->connect.context = optarg;
+        return TD_EXIT_DONE;
+    case EXPLAIN_GATES:
+        run->connect.feature_gates = optarg;
         return TD_EXIT_DONE;
     default:
         return td_command_fail(
@@ -107,6 +111,7 @@ static int explain_parse(struct explain *run, int argc, char **argv)
         {"output", required_argument, NULL, 'o'},
         {"kubeconfig", required_argument, NULL, EXPLAIN_KUBECONFIG},
         {"context", required_argument, NULL, EXPLAIN_CONTEXT},
+        {"feature-gates", required_argument, NULL, EXPLAIN_GATES},
         {"help", no_argument, NULL, 'h'},
         {0},
     };

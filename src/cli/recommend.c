@@ -40,6 +40,7 @@ static const char recommend_help[] =
     "pod's\n"
     "                                   own)\n"
     "  --context NAME                   another context than the current one\n"
+    "  --feature-gates LIST             as tandem run was given them\n"
     "  --window SPAN                    how far back Prometheus is asked (14d)\n"
     "  --prometheus-bearer-token-file F for Prometheus; else $PROMETHEUS_USERNAME and _PASSWORD\n"
     "  --prometheus-insecure            its certificate is not verified\n\n"
@@ -221,6 +222,7 @@ static int recommend_from_prometheus(struct recommend *run)
 enum {
     RECOMMEND_KUBECONFIG = 256,
     RECOMMEND_CONTEXT,
+    RECOMMEND_GATES,
     RECOMMEND_FROM,
     RECOMMEND_SPAN,
     RECOMMEND_TOKEN_FILE,
@@ -265,6 +267,9 @@ static int recommend_option(struct recommend *run, int option, const char *word)
         return TD_EXIT_DONE;
     case RECOMMEND_CONTEXT:
         run->connect.context = optarg;
+        return TD_EXIT_DONE;
+    case RECOMMEND_GATES:
+        run->connect.feature_gates = optarg;
         return TD_EXIT_DONE;
     case RECOMMEND_FROM:
         run->is_from_prometheus = true;
@@ -311,6 +316,7 @@ static int recommend_parse(struct recommend *run, int argc, char **argv)
         {"output", required_argument, NULL, 'o'},
         {"kubeconfig", required_argument, NULL, RECOMMEND_KUBECONFIG},
         {"context", required_argument, NULL, RECOMMEND_CONTEXT},
+        {"feature-gates", required_argument, NULL, RECOMMEND_GATES},
         {"from", required_argument, NULL, RECOMMEND_FROM},
         {"window", required_argument, NULL, RECOMMEND_SPAN},
         {"prometheus-bearer-token-file", required_argument, NULL, RECOMMEND_TOKEN_FILE},

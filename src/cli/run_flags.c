@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/timefmt.h"
+#include "control/gates.h"
 #include "decide/horizontal/strategy.h"
 #include "decide/vertical/estimator.h"
 #include "sim/scenario.h"
@@ -281,26 +282,6 @@ static const struct flag_row flag_rows[] = {
 
 #define FLAG_COUNT (sizeof(flag_rows) / sizeof(flag_rows[0]))
 
-struct flag_gate {
-    const char *name;
-    size_t offset;
-    const char *stage; /* "alpha", "beta" */
-};
-
-static const struct flag_gate flag_gates[] = {
-    {"CPUStartupBoost", AT_C(gates.cpu_startup_boost), "alpha"},
-    {"InPlace", AT_C(gates.in_place), "alpha"},
-    {"PerVPAConfig", AT_C(gates.per_vpa_config), "alpha"},
-    {"HeterogeneousWorkloads", AT_C(gates.heterogeneous_workloads), "beta"},
-    {"PodLevelResources", AT_C(gates.pod_level_resources), "beta"},
-    {"HPASelectionStrategy", AT_C(selection_strategy_gate), "beta"},
-    {"Hvpa", AT_C(hvpa_gate), "beta"},
-    {"HPAScaleToZero", AT_H(config.can_scale_to_zero), "beta"},
-    {"HPAConfigurableTolerance", AT_H(config.is_tolerance_configurable), "beta"},
-};
-
-#define GATE_COUNT (sizeof(flag_gates) / sizeof(flag_gates[0]))
-
 static struct td_run_flags flags_default(void)
 {
     return (struct td_run_flags){
@@ -441,45 +422,6 @@ static int flag_set(const struct flag_row *row, struct td_run_flags *flags, td_s
 }
 
 /* ---- What texts mean ---- */
-
-static int settle_gate(struct td_run_flags *flags, td_str entry, struct td_error *err)
-{
-    size_t equals = td_str_find(entry, '=', 0);
-    td_str name = td_str_trim(td_str_slice(entry, 0, equals));
-    td_str value =
-        equals < entry.len ? td_str_trim(td_str_slice(entry, equals + 1, entry.len)) : TD_STR_EMPTY;
-    bool is_on = td_str_equal(value, TD_STR("true"));
-    bool is_found = false;
-    if (!is_on && !td_str_equal(value, TD_STR("false"))) {
-        return td_error_set(err, TD_INVALID,
-                            "--feature-gates: '%.*s': must be NAME=true or "
-                            "NAME=false",
-                            TD_STR_ARG(entry));
-    }
-    for (size_t i = 0; i < GATE_COUNT; i++) {
-        bool is_all = (td_str_equal(name, TD_STR("AllAlpha")) && flag_gates[i].stage[0] == 'a') ||
-                      (td_str_equal(name, TD_STR("AllBeta")) && flag_gates[i].stage[0] == 'b');
-        if (is_all || td_str_equal(name, td_str_from(flag_gates[i].name))) {
-            memcpy(flag_place(flags, flag_gates[i].offset), &is_on, sizeof(is_on));
-            is_found = true;
-        }
-    }
-    return is_found ? TD_OK
-                    : td_error_set(err, TD_INVALID, "--feature-gates: '%.*s': unknown gate",
-                                   TD_STR_ARG(name));
-}
-
-static int settle_gates(struct td_run_flags *flags, struct td_error *err)
-{
-    int code = TD_OK;
-    td_str list = flags->gates_text;
-    while (code == TD_OK && list.len > 0) {
-        code = settle_gate(flags, td_rights_word(&list), err);
-    }
-    flags->controllers.horizontal.strategy.is_gate_on = flags->controllers.selection_strategy_gate;
-    flags->controllers.hvpa.horizontal = flags->controllers.horizontal.config;
-    return code;
-}
 
 /* Which of two words it is. */
 static int settle_word(const char *flag, td_str text, const char *yes, const char *no, bool *ret,
@@ -626,7 +568,7 @@ static int flags_settle(struct td_arena *arena, struct td_run_flags *flags, td_e
         code = td_controllers_choose(flags->controllers_text, options->has, err);
         code = code == TD_OK ? code : td_error_wrap(err, code, "--controllers");
     }
-    code = code == TD_OK ? settle_gates(flags, err) : code;
+    code = code == TD_OK ? td_gates_set(options, flags->gates_text, err) : code;
     code = code == TD_OK ? settle_words(flags, err) : code;
     code = code == TD_OK ? settle_quantities(arena, flags, err) : code;
     code = code == TD_OK ? td_run_flags_check(flags, err) : code;
@@ -750,13 +692,13 @@ static void flags_write_value(const struct flag_row *row, struct td_run_flags *f
     }
 }
 
-static void flags_write_gates(struct td_run_flags *flags, struct td_buf *out)
+static void flags_write_gates(const struct td_run_flags *flags, struct td_buf *out)
 {
     (void)td_buf_append(out, TD_STR("\n### Gates\n\n| gate | default | stage |\n|---|---|---|\n"));
-    for (size_t i = 0; i < GATE_COUNT; i++) {
-        bool is_on = *(const bool *)flag_place(flags, flag_gates[i].offset);
-        (void)td_buf_append_format(out, "| `%s` | `%s` | %s |\n", flag_gates[i].name,
-                                   is_on ? "true" : "false", flag_gates[i].stage);
+    for (size_t i = 0; i < TD_GATE_COUNT; i++) {
+        struct td_gate gate = td_gate_at(&flags->controllers, i);
+        (void)td_buf_append_format(out, "| `%s` | `%s` | %s |\n", gate.name,
+                                   gate.is_on ? "true" : "false", gate.stage);
     }
 }
 

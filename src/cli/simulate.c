@@ -17,6 +17,7 @@
 #include "cli/screen.h"
 #include "cli/simulate_table.h"
 #include "control/controllers.h"
+#include "control/gates.h"
 #include "local/node_object.h"
 #include "sim/scenario.h"
 #include "sim/world.h"
@@ -39,6 +40,7 @@ static const char simulate_help[] =
     "  --controllers LIST    of recommender, updater, admission, horizontal and hvpa, or none (all "
     "of\n"
     "                        them)\n"
+    "  --feature-gates LIST  Name=true,Name=false, as of tandem run\n"
     "  --events              one line for each thing that happens, above the table\n"
     "  -o, --output FORMAT   table, json or yaml\n"
     "  -q, --quiet           no progress bar, errors only\n"
@@ -220,8 +222,18 @@ enum {
     SIMULATE_OPTION_FOR = 256,
     SIMULATE_OPTION_SEED,
     SIMULATE_OPTION_EVENTS,
-    SIMULATE_OPTION_CONTROLLERS
+    SIMULATE_OPTION_CONTROLLERS,
+    SIMULATE_OPTION_GATES
 };
+
+static int simulate_parse_gates(struct simulate *run, const char *text)
+{
+    struct td_error err = TD_ERROR_INIT;
+    if (td_gates_set(&run->controllers, td_str_from(text), &err) != TD_OK) {
+        return td_command_fail("simulate: %s", err.message);
+    }
+    return TD_EXIT_DONE;
+}
 
 static int simulate_option(struct simulate *run, int option, const char *word)
 {
@@ -235,6 +247,8 @@ static int simulate_option(struct simulate *run, int option, const char *word)
         return TD_EXIT_DONE;
     case SIMULATE_OPTION_CONTROLLERS:
         return simulate_parse_controllers(run, optarg);
+    case SIMULATE_OPTION_GATES:
+        return simulate_parse_gates(run, optarg);
     case 'o':
         return td_output_parse("simulate", optarg, &run->output);
     case 'q':
@@ -258,6 +272,7 @@ static int simulate_options(struct simulate *run, int argc, char **argv)
         {"seed", required_argument, NULL, SIMULATE_OPTION_SEED},
         {"events", no_argument, NULL, SIMULATE_OPTION_EVENTS},
         {"controllers", required_argument, NULL, SIMULATE_OPTION_CONTROLLERS},
+        {"feature-gates", required_argument, NULL, SIMULATE_OPTION_GATES},
         {"output", required_argument, NULL, 'o'},
         {"quiet", no_argument, NULL, 'q'},
         {"verbose", no_argument, NULL, 'v'},

@@ -19,6 +19,7 @@
 #include "cli/scenario_path.h"
 #include "cli/up_live.h"
 #include "control/controllers.h"
+#include "control/gates.h"
 #include "kube/quantity.h"
 #include "local/cluster.h"
 #include "local/node_object.h"
@@ -52,6 +53,7 @@ static const char up_help[] =
     "  --controllers LIST    of recommender, updater, admission, horizontal and hvpa, or none (all "
     "of\n"
     "                        them)\n"
+    "  --feature-gates LIST  Name=true,Name=false, as of tandem run\n"
     "  --nodes N             how many nodes it has, each with 8 CPUs and 32Gi (3); with 0 pods\n"
     "                        are left to a scheduler and kubelets of your own\n"
     "  --seed N              of uids, generated names and noise (1, or the scenario's)\n"
@@ -128,6 +130,15 @@ static int up_parse_controllers(struct up *up)
     return TD_EXIT_DONE;
 }
 
+static int up_parse_gates(struct up *up)
+{
+    struct td_error err = TD_ERROR_INIT;
+    if (td_gates_set(&up->controllers, td_str_from(optarg), &err) != TD_OK) {
+        return td_command_fail("up: %s", err.message);
+    }
+    return TD_EXIT_DONE;
+}
+
 enum {
     UP_OPTION_LISTEN = 256,
     UP_OPTION_KUBECONFIG,
@@ -135,7 +146,8 @@ enum {
     UP_OPTION_SEED,
     UP_OPTION_NODES,
     UP_OPTION_SPEED,
-    UP_OPTION_CONTROLLERS
+    UP_OPTION_CONTROLLERS,
+    UP_OPTION_GATES
 };
 
 /* TD_EXIT_DONE, or TD_EXIT_FAILED after one line. */
@@ -159,6 +171,8 @@ static int up_take_option(struct up *up, int option, const char *word)
         return up_parse_speed(up);
     case UP_OPTION_CONTROLLERS:
         return up_parse_controllers(up);
+    case UP_OPTION_GATES:
+        return up_parse_gates(up);
     case 'q':
         up->level = TD_LOG_ERROR;
         return TD_EXIT_DONE;
@@ -201,6 +215,7 @@ static int up_parse(struct up *up, int argc, char **argv)
         {"nodes", required_argument, NULL, UP_OPTION_NODES},
         {"speed", required_argument, NULL, UP_OPTION_SPEED},
         {"controllers", required_argument, NULL, UP_OPTION_CONTROLLERS},
+        {"feature-gates", required_argument, NULL, UP_OPTION_GATES},
         {"quiet", no_argument, NULL, 'q'},
         {"verbose", no_argument, NULL, 'v'},
         {"help", no_argument, NULL, 'h'},

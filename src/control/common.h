@@ -35,6 +35,7 @@ struct td_control {
     bool hvpa_gate;               /* Hvpa */
     bool selection_strategy_gate; /* HPASelectionStrategy */
     bool scale_to_zero_gate;      /* HPAScaleToZero */
+    bool tolerance_gate;          /* HPAConfigurableTolerance */
     bool caps_to_node;            /* --cap-to-node: no pod larger than the largest node */
     uint64_t seed;
 };

@@ -291,6 +291,13 @@ static void one_say(const struct controllers_one *one, enum td_log_level level, 
     td_log_line(one->all->options.log, level, message, TD_LOG_S(key, value));
 }
 
+/* With its gate off the controller of Hvpas decides nothing and leads nothing: it only writes into
+ * their statuses that they are not acted on. */
+static bool one_is_open(const struct controllers_one *one)
+{
+    return one->kind != TD_CONTROLLER_HVPA || one->all->options.hvpa_gate;
+}
+
 /* Hvpas are decided where the recommender learns: the lease is competed for while it does. */
 static bool one_may_lead(const struct controllers_one *one)
 {
@@ -311,7 +318,11 @@ static void one_begin(struct controllers_one *one)
 {
     one->state = CONTROLLERS_RUNNING;
     one->since = controllers_now(one->all);
-    one_say(one, TD_LOG_INFO, "starts", "lease", one->lease ? one->lease_name : TD_STR("none"));
+    if (one_is_open(one)) {
+        one_say(one, TD_LOG_INFO, "starts", "lease", one->lease ? one->lease_name : TD_STR("none"));
+    } else {
+        one_say(one, TD_LOG_INFO, "is off", "gate", TD_STR("Hvpa"));
+    }
     controllers_rows[one->kind].start(one->all);
     if (one->kind == TD_CONTROLLER_RECOMMENDER) {
         one_compete(&one->all->ones[TD_CONTROLLER_HVPA]);
@@ -414,7 +425,7 @@ static int one_make_lease(struct controllers_one *one, struct td_error *err)
 {
     struct td_controllers *all = one->all;
     const struct td_leader_options *leader = &all->options.leader;
-    if (!leader->is_on || !td_controller_lease(one->kind)) {
+    if (!leader->is_on || !td_controller_lease(one->kind) || !one_is_open(one)) {
         return TD_OK;
     }
     td_arena_reset(&all->texts);
@@ -462,6 +473,7 @@ static int one_make(struct td_controllers *all, enum td_controller_kind kind, st
         .hvpa_gate = all->options.hvpa_gate,
         .selection_strategy_gate = all->options.selection_strategy_gate,
         .scale_to_zero_gate = all->options.horizontal.config.can_scale_to_zero,
+        .tolerance_gate = all->options.horizontal.config.is_tolerance_configurable,
         .caps_to_node = all->options.caps_to_node,
         .seed = all->options.seed + (uint64_t)kind,
     };
@@ -477,14 +489,16 @@ static void controllers_want(const struct td_controllers_options *options,
     static const unsigned vpas = 1u << TD_SIGHT_VPAS;
     static const unsigned limits = 1u << TD_SIGHT_LIMIT_RANGES;
     static const unsigned hpas = 1u << TD_SIGHT_HPAS | 1u << TD_SIGHT_OWN_HPAS;
-    static const unsigned hvpas = 1u << TD_SIGHT_HVPAS;
+    const unsigned hvpas = options->hvpa_gate ? 1u << TD_SIGHT_HVPAS : 0;
     const unsigned nodes = options->caps_to_node ? 1u << TD_SIGHT_NODES : 0;
     const unsigned wanted[TD_CONTROLLER_COUNT] = {
         [TD_CONTROLLER_RECOMMENDER] = pods | vpas | hvpas,
         [TD_CONTROLLER_UPDATER] = pods | vpas | limits | nodes,
         [TD_CONTROLLER_ADMISSION] = vpas | limits | hvpas | nodes | 1u << TD_SIGHT_OWN_HPAS,
         [TD_CONTROLLER_HORIZONTAL] = pods | hpas | hvpas,
-        [TD_CONTROLLER_HVPA] = pods | vpas | hpas | hvpas | limits | 1u << TD_SIGHT_NODES,
+        [TD_CONTROLLER_HVPA] = options->hvpa_gate
+                                   ? pods | vpas | hpas | hvpas | limits | 1u << TD_SIGHT_NODES
+                                   : 1u << TD_SIGHT_HVPAS, /* to say that they are not acted on */
     };
     for (size_t kind = 0; kind < TD_CONTROLLER_COUNT; kind++) {
         for (size_t i = 0; options->has[kind] && i < TD_SIGHT_COUNT; i++) {
@@ -711,7 +725,8 @@ void td_controllers_free(struct td_controllers *controllers)
 bool td_controllers_is_leading(const struct td_controllers *controllers,
                                enum td_controller_kind kind)
 {
-    return controllers->ones[kind].state == CONTROLLERS_RUNNING;
+    const struct controllers_one *one = &controllers->ones[kind];
+    return one->state == CONTROLLERS_RUNNING && one_is_open(one);
 }
 
 struct td_hook *td_controllers_hook(struct td_controllers *controllers)

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "api/gates.h"
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "base/loop.h"
@@ -202,6 +203,7 @@ static const char *explain_next_step(td_str type)
         {"WebhookNotMutating", "look at the log of the admission controller"},
         {"MetricsStale", "kubectl top pods; look at the metrics server"},
         {"LowConfidence", "wait: a day of samples is enough"},
+        {TD_GATE_OFF, "open the gate with --feature-gates, or take the field out"},
         {"RecommendationProvided", "wait for samples: metrics are read every minute"},
         {"Ready", "see the reason"},
         {"HorizontalReady", "kubectl top pods; do containers have requests?"},
@@ -340,6 +342,9 @@ static void explain_hpa_told(void *context, const struct td_horizontal_account *
     explain_strategy(explain, account->selection);
     td_json_set(arena, explain->json, TD_STR("account"),
                 td_json_copy(arena, td_hpa_account_json(account->pass, account->selection), true));
+    if (account->gated.len > 0) {
+        explain_say(explain, "ignored", td_arena_copy_str(arena, account->gated));
+    }
     if (account->warning.len > 0) {
         explain_say(explain, "beware", td_arena_copy_str(arena, account->warning));
     }

@@ -3,6 +3,7 @@
  * for beside what is recommended, what admission did to it, and what comes next. A workload: which
  * autoscalers act on it.
  */
+#include "api/gates.h"
 #include "api/hpa.h"
 #include "api/hvpa.h"
 #include "control/explain_private.h"
@@ -119,6 +120,9 @@ static bool pod_hvpa(struct td_explain *explain, const struct pod_case *in)
     struct td_arena *arena = &explain->arena;
     const struct td_cache *cache = td_sight_cache(explain->glance->sight, TD_SIGHT_HVPAS);
     size_t position = 0;
+    if (!explain->glance->update.control.hvpa_gate) {
+        return false; /* the workload is told that its Hvpa does not act */
+    }
     for (const struct td_sight_object *object; (object = td_cache_next(cache, &position));) {
         struct td_json *tree;
         struct td_hvpa hvpa;
@@ -283,6 +287,8 @@ static size_t pod_vpas(struct td_explain *explain, td_str namespace,
         if (td_str_equal(object->head.namespace, namespace) &&
             td_sight_tree(&explain->arena, object, &tree, NULL) == TD_OK &&
             td_vpa_decode(&explain->arena, tree, vpa, NULL) == TD_OK) {
+            (void)td_vpa_close_gates(&explain->arena, &explain->glance->update.control.gates,
+                                     vpa); /* tandem explain vpa says so */
             vpas[count++] = vpa;
         }
     }
@@ -351,6 +357,12 @@ static size_t workload_list(struct td_explain *explain, const struct workload_ro
             continue;
         }
         td_str name = td_arena_copy_str(arena, object->head.name);
+        if (row->kind == TD_SIGHT_HVPAS && !explain->glance->update.control.hvpa_gate) {
+            explain_say(explain, "ignored",
+                        td_arena_format(arena, "Hvpa %.*s: the feature gate Hvpa is off",
+                                        TD_STR_ARG(name)));
+            continue;
+        }
         explain_say(explain, count == 0 ? label : "",
                     td_arena_format(arena, "%s %.*s: tandem explain %s %.*s", row->word,
                                     TD_STR_ARG(name), row->command, TD_STR_ARG(name)));

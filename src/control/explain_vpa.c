@@ -1,4 +1,5 @@
 /* A VPA: what it recommends and from what, and what the updater would do to its pods. */
+#include "api/gates.h"
 #include "control/explain_private.h"
 #include "decide/vertical/recommender.h"
 #include "decide/vertical/requirements.h"
@@ -101,8 +102,11 @@ static void vpa_title(struct td_explain *explain, const struct td_vpa *vpa)
 }
 
 /* Another recommender's: only what it wrote is known. */
-static void vpa_of_another(struct td_explain *explain, const struct td_vpa *vpa)
+static void vpa_of_another(struct td_explain *explain, const struct td_vpa *vpa, td_str gated)
 {
+    if (gated.len > 0) {
+        explain_say(explain, "ignored", gated);
+    }
     explain_say(explain, "recommender",
                 td_arena_format(&explain->arena,
                                 "'%.*s', not the default one: what follows is what it wrote",
@@ -126,6 +130,7 @@ int explain_vpa(struct td_explain *explain, struct td_error *err)
     if (code != TD_OK) {
         return code;
     }
+    td_str gated = td_vpa_close_gates(arena, &explain->glance->update.control.gates, &vpa);
     vpa_title(explain, &vpa);
     code = td_recommend_loop_vpa(explain->glance->recommend, arena, subject->namespace,
                                  subject->name, &vpa, &status, NULL);
@@ -134,7 +139,7 @@ int explain_vpa(struct td_explain *explain, struct td_error *err)
         vpa_accounts(explain, &status);
         explain_conditions(explain, status.conditions, status.condition_count);
     } else {
-        vpa_of_another(explain, &vpa);
+        vpa_of_another(explain, &vpa, gated);
     }
     vpa_requirements(explain, &vpa);
     explain_troubles(explain, vpa.mode != TD_VPA_OFF);

@@ -8,6 +8,7 @@
 #include "base/loop.h"
 #include "base/text.h"
 #include "base/timefmt.h"
+#include "control/gates.h"
 #include "control/measure_client.h"
 #include "control/tally.h"
 #include "kube/client.h"
@@ -347,15 +348,18 @@ static void glance_answered(void *context, int code, const struct td_error *err)
 
 /* ---- The whole ---- */
 
-static int glance_make(struct td_glance *glance, struct td_log *log, struct td_error *err)
+static int glance_make(struct td_glance *glance, const struct td_glance_options *options,
+                       struct td_error *err)
 {
     struct td_controllers_options defaults = td_controllers_options_default();
+    struct td_log *log = options->log;
     struct td_sight_options sight = {
         .loop = glance->loop, .client = glance->client, .log = log, .namespace = glance->namespace};
     for (size_t kind = 0; kind < TD_SIGHT_COUNT; kind++) {
         sight.wants[kind] = true;
     }
-    int code = td_sight_new(&sight, &glance->sight, err);
+    int code = td_gates_set(&defaults, options->feature_gates, err);
+    code = code == TD_OK ? td_sight_new(&sight, &glance->sight, err) : code;
     if (code != TD_OK) {
         return code;
     }
@@ -368,11 +372,12 @@ static int glance_make(struct td_glance *glance, struct td_log *log, struct td_e
         .tally = glance->tally,
         .log = log,
         .gates = defaults.gates,
-        .hvpa_gate = true,
+        .hvpa_gate = defaults.hvpa_gate,
         .selection_strategy_gate = defaults.selection_strategy_gate,
     };
     defaults.recommend.control = control;
     defaults.recommend.namespace = glance->namespace;
+    defaults.recommend.config.per_vpa_config = defaults.gates.per_vpa_config;
     defaults.update.control = control;
     defaults.horizontal.control = control;
     defaults.horizontal.serves_builtin = true; /* whoever serves it, it decides the same */
@@ -405,7 +410,7 @@ int td_glance_new(const struct td_glance_options *options, struct td_glance **re
     glance->measures =
         td_measure_client_new(options->loop, glance->client, glance->flow, TD_MINUTE);
     glance->poll = td_timer_new(options->loop, glance_poll, glance);
-    int code = glance_make(glance, options->log, err);
+    int code = glance_make(glance, options, err);
     if (code != TD_OK) {
         td_glance_free(glance);
         return code;

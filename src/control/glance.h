@@ -27,6 +27,7 @@ struct td_glance_options {
     struct td_log *log;             /* may be NULL */
     td_duration patience;           /* machine's time until it gives up; 0: 30 s */
     td_str namespace;               /* only this one is looked at; empty: all */
+    td_str feature_gates;           /* as `tandem run` was given them; empty: the defaults */
     bool needs[TD_SIGHT_COUNT];     /* autoscalers without which there is nothing to say; pods and
                                        workloads are always needed */
 };

@@ -1,11 +1,13 @@
 /* VPAs, HPAs of our group and Hvpas: judged before they are stored, with every fault by its path.
  */
+#include "api/gates.h"
 #include "api/hpa.h"
 #include "api/hvpa.h"
 #include "api/vpa.h"
 #include "base/error.h"
 #include "control/hook_private.h"
 #include "control/sight.h"
+#include "decide/horizontal/strategy.h"
 #include "decide/vertical/selected.h"
 #include "decide/vertical/siblings.h"
 
@@ -17,6 +19,13 @@ static void object_refuse_unreadable(struct hook_review *review, const struct td
                         TD_STR_ARG(review->kind), review->kind_group.len > 0 ? "." : "",
                         TD_STR_ARG(review->kind_group), TD_STR_ARG(review->name), err->message);
     hook_review_refuse(review, 422, "Invalid", message);
+}
+
+static void object_warn(struct hook_review *review, td_str sentence)
+{
+    if (sentence.len > 0) {
+        hook_review_warn(review, sentence);
+    }
 }
 
 /* ---- VPAs ---- */
@@ -120,10 +129,26 @@ void hook_review_vpa(struct hook_review *review)
     vpa_warn_of_selector(review);
     if (errors.count > 0) {
         hook_review_refuse_fields(review, &errors);
+        return;
+    }
+    struct td_vpa vpa;
+    if (td_vpa_decode(review->arena, review->object, &vpa, NULL) == TD_OK) {
+        object_warn(review, td_vpa_close_gates(review->arena, &admission.gates, &vpa));
     }
 }
 
 /* ---- HPAs ---- */
+
+static void hpa_warn(struct hook_review *review, const struct td_hpa_gates *gates)
+{
+    struct td_hpa hpa;
+    struct td_json *copy = td_json_copy(review->arena, review->object, false);
+    if (td_hpa_default(review->arena, copy, NULL) == TD_OK &&
+        td_hpa_decode(review->arena, copy, &hpa, NULL) == TD_OK) {
+        object_warn(review,
+                    td_hpa_close_gates(review->arena, gates, TD_HPA_STRATEGY_ANNOTATION, &hpa));
+    }
+}
 
 void hook_review_hpa(struct hook_review *review)
 {
@@ -134,7 +159,8 @@ void hook_review_hpa(struct hook_review *review)
         .object = review->object,
         .old = review->is_update ? review->old : NULL,
         .gates = {.selection_strategy = review->hook->options.control.selection_strategy_gate,
-                  .scale_to_zero = review->hook->options.control.scale_to_zero_gate},
+                  .scale_to_zero = review->hook->options.control.scale_to_zero_gate,
+                  .configurable_tolerance = review->hook->options.control.tolerance_gate},
     };
     if (review->is_update && !review->old) {
         hook_review_undecided(review, "unreadable-review");
@@ -144,6 +170,8 @@ void hook_review_hpa(struct hook_review *review)
         object_refuse_unreadable(review, &err);
     } else if (errors.count > 0) {
         hook_review_refuse_fields(review, &errors);
+    } else {
+        hpa_warn(review, &admission.gates);
     }
 }
 
@@ -155,6 +183,11 @@ void hook_review_hvpa(struct hook_review *review)
     struct td_hvpa hvpa;
     struct td_hvpa_findings findings = {.is_target_mismatch = false};
     struct td_error err = TD_ERROR_INIT;
+    const struct td_control *control = &review->hook->options.control;
+    if (!control->hvpa_gate) {
+        hook_review_warn(review, TD_STR("the feature gate Hvpa is off: nothing acts by it"));
+        return;
+    }
     if (review->is_update && spec &&
         td_json_equal(spec, td_json_get(review->old, TD_STR("spec")))) {
         return; /* stored as it is already: other edits must be possible */
@@ -170,5 +203,11 @@ void hook_review_hvpa(struct hook_review *review)
         hook_review_refuse_fields(review, &findings.errors);
     } else if (code != TD_OK) {
         object_refuse_unreadable(review, &err);
+    } else {
+        const struct td_hpa_gates gates = {.scale_to_zero = control->scale_to_zero_gate,
+                                           .selection_strategy = control->selection_strategy_gate,
+                                           .configurable_tolerance = control->tolerance_gate};
+        object_warn(review, td_hvpa_close_gates(review->arena, &control->gates, &gates,
+                                                TD_HPA_STRATEGY_ANNOTATION, &hvpa));
     }
 }

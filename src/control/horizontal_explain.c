@@ -24,6 +24,7 @@ static void explain_start(struct td_horizontal_loop *loop, enum horizontal_group
                                        "autoscaling.tandem.dev nor in autoscaling"),
                      .api_version = horizontal_api_version(group),
                      .warning = TD_STR_EMPTY,
+                     .gated = TD_STR_EMPTY,
                      .is_last = how->is_last,
                  });
 }
@@ -35,6 +36,7 @@ void horizontal_explain_tell(struct horizontal_sync *sync, int code, td_str mess
         .message = message,
         .api_version = horizontal_api_version(sync->group),
         .warning = sync->warning,
+        .gated = sync->gated,
         .pass = code == TD_OK ? &sync->pass : NULL,
         .selection = code == TD_OK ? &sync->selection : NULL,
         .is_last = sync->is_last,

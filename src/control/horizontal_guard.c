@@ -228,7 +228,9 @@ void horizontal_guard_init(struct td_horizontal_loop *loop)
     td_hpa_tracker_init(&loop->builtin);
     td_hpa_tracker_init(&loop->hvpas);
     td_sight_subscribe(loop->options.control.sight, TD_SIGHT_HPAS, &hpas, loop);
-    td_sight_subscribe(loop->options.control.sight, TD_SIGHT_HVPAS, &hvpas, loop);
+    if (loop->options.control.hvpa_gate) { /* else none of them acts, and targets are free */
+        td_sight_subscribe(loop->options.control.sight, TD_SIGHT_HVPAS, &hvpas, loop);
+    }
 }
 
 td_str horizontal_guard_conflict(struct td_arena *arena, const struct td_horizontal_loop *loop,

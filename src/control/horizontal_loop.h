@@ -43,6 +43,7 @@ struct td_horizontal_account {
     td_str message; /* of a failure */
     td_str api_version;             /* "autoscaling/v2" or our own group's */
     td_str warning;                 /* another controller is serving it; empty: none */
+    td_str gated;                   /* fields whose gate is off; empty: none */
     const struct td_hpa_pass *pass; /* decided, but nothing was written; NULL on failure */
     const struct td_hpa_account_selection *selection;
     bool is_last; /* an HPA of that name in the other group is told first */

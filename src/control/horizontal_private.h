@@ -104,6 +104,7 @@ struct horizontal_sync {
     struct td_arena arena;
     struct td_json *tree; /* the object */
     struct td_hpa hpa;
+    td_str gated; /* fields whose gate is off, in a sentence; empty: none */
     struct td_hpa_state *state;
     struct td_hpa_tracker *tracker;
     struct td_sight_resource resource; /* of the target */

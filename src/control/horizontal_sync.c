@@ -2,6 +2,7 @@
  * One reconcile, up to its decision: object, scale, pods, owners, metrics. Each step either ends in
  * the next one or leaves a call under way whose answer does.
  */
+#include "api/gates.h"
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/error.h"
@@ -27,6 +28,7 @@ static struct horizontal_sync *sync_new(struct td_horizontal_loop *loop,
     sync->item = item;
     sync->began = horizontal_now(loop);
     sync->warning = TD_STR_EMPTY;
+    sync->gated = TD_STR_EMPTY;
     td_arena_init(&sync->arena, TD_TREE_ARENA_BYTES_MAX);
     sync->next = loop->syncs;
     if (loop->syncs) {
@@ -359,6 +361,28 @@ static void sync_select(struct horizontal_sync *sync)
     horizontal_sync_filter(sync);
 }
 
+/* A field that is stored although its gate is off is named in the status; what is stored says
+ * whether an event told it. */
+static void sync_report_gates(struct horizontal_sync *sync)
+{
+    struct td_hpa_pass *pass = &sync->pass;
+    struct td_hpa_conditions *conditions = &pass->status.conditions;
+    bool is_told = false;
+    if (sync->gated.len == 0) {
+        td_hpa_condition_remove(conditions, TD_STR(TD_GATE_OFF));
+        return;
+    }
+    for (size_t i = 0; i < conditions->count; i++) {
+        is_told = is_told || (td_str_equal(conditions->items[i].type, TD_STR(TD_GATE_OFF)) &&
+                              td_str_equal(conditions->items[i].message, sync->gated));
+    }
+    if (!is_told) {
+        td_hpa_event_add(&pass->events, true, TD_STR(TD_GATE_OFF), sync->gated);
+    }
+    td_hpa_condition_set(conditions, pass->now, TD_STR(TD_GATE_OFF), true, TD_STR("FieldIgnored"),
+                         sync->gated);
+}
+
 static void sync_judge(struct horizontal_sync *sync, const struct td_hpa_scale *scale)
 {
     struct td_hpa_pass *pass = &sync->pass;
@@ -366,6 +390,7 @@ static void sync_judge(struct horizontal_sync *sync, const struct td_hpa_scale *
     td_hpa_begin(pass, &sync->arena, &sync->hpa,
                  sync->config ? sync->config : &loop->options.config, sync->state, scale,
                  horizontal_now(loop));
+    sync_report_gates(sync);
     sync->selection.choice = td_hpa_strategy_choose(&sync->hpa, &loop->options.strategy);
     sync->selection.culprit = TD_STR_EMPTY;
     pass->strategy = sync->selection.choice.strategy;
@@ -453,7 +478,13 @@ static int sync_read_object(struct horizontal_sync *sync, const struct td_sight_
     if (sync->group == HORIZONTAL_OWN) { /* the API server has defaulted those of its own kind */
         code = td_hpa_default(arena, sync->tree, err);
     }
-    return code == TD_OK ? td_hpa_decode(arena, sync->tree, &sync->hpa, err) : code;
+    code = code == TD_OK ? td_hpa_decode(arena, sync->tree, &sync->hpa, err) : code;
+    if (code == TD_OK) {
+        const struct td_horizontal_options *options = &sync->loop->options;
+        const struct td_hpa_gates gates = td_hpa_gates_of(&options->config, &options->strategy);
+        sync->gated = td_hpa_close_gates(arena, &gates, options->strategy.primary_key, &sync->hpa);
+    }
+    return code;
 }
 
 /* A pass that decides nothing and keeps the status but for conditions. */

@@ -150,6 +150,7 @@ struct hvpa_tick {
     bool is_resized;              /* sizes change in this tick */
     struct td_hvpa_status status; /* as it is to be */
     td_str failure;
+    td_str gated; /* fields whose gate is off, in a sentence; empty: none */
 
     /* What is carried out. */
     size_t name_count;     /* of pod_names: those that there were when it began */

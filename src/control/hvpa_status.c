@@ -5,6 +5,7 @@
  */
 #include <math.h>
 
+#include "api/gates.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/text.h"
@@ -190,6 +191,19 @@ static void conditions_webhook(struct hvpa_tick *tick, struct condition_list *li
     }
 }
 
+static void conditions_gates(struct hvpa_tick *tick, struct condition_list *list)
+{
+    const struct td_vpa_condition *before = condition_before(tick, TD_STR(TD_GATE_OFF));
+    if (tick->gated.len == 0) {
+        return;
+    }
+    condition_add(tick, list, TD_STR(TD_GATE_OFF), true, TD_STR("FieldIgnored"), tick->gated);
+    /* What is stored says whether it was told. */
+    if (!tick->explain && !(before && td_str_equal(before->message, tick->gated))) {
+        hvpa_tick_event(tick, true, TD_STR(TD_GATE_OFF), tick->gated);
+    }
+}
+
 static void conditions_fill(struct hvpa_tick *tick)
 {
     struct condition_list list = {.count = 0};
@@ -209,6 +223,7 @@ static void conditions_fill(struct hvpa_tick *tick)
     conditions_coupled(tick, &list);
     conditions_progress(tick, &list);
     conditions_webhook(tick, &list);
+    conditions_gates(tick, &list);
     conditions_store(tick, &list);
 }
 

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "api/gates.h"
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/limits.h"
@@ -29,6 +30,7 @@ static struct hvpa_tick *tick_new(struct hvpa_item *item)
     tick->limited_reason = TD_STR_EMPTY;
     tick->limited_message = TD_STR_EMPTY;
     tick->failure = TD_STR_EMPTY;
+    tick->gated = TD_STR_EMPTY;
     td_arena_init(&tick->arena, TD_TREE_ARENA_BYTES_MAX);
     td_map_init(&tick->refused, TD_CACHE_OBJECTS_MAX);
     td_map_init(&tick->asked, TD_CACHE_OBJECTS_MAX);
@@ -425,6 +427,23 @@ static void tick_begin(struct hvpa_tick *tick)
     tick->sync = td_horizontal_ask(tick->loop->horizontal, &question, tick_verdict, tick);
 }
 
+/* With the gate of the kind off nothing is decided; fields whose gate is off are left out. */
+static void tick_close_gates(struct hvpa_tick *tick)
+{
+    const struct td_control *control = &tick->loop->options.control;
+    const struct td_hpa_strategy_options strategy = {.is_gate_on =
+                                                         control->selection_strategy_gate};
+    const struct td_hpa_gates gates = td_hpa_gates_of(&tick->loop->options.horizontal, &strategy);
+    if (!control->hvpa_gate) {
+        tick_trouble(tick, TD_STR(TD_GATE_OFF),
+                     TD_STR("the feature gate Hvpa is off: nothing is decided or carried out"));
+        return;
+    }
+    tick->gated = td_hvpa_close_gates(&tick->arena, &control->gates, &gates,
+                                      TD_HPA_STRATEGY_ANNOTATION, &tick->hvpa);
+    tick_begin(tick);
+}
+
 static void tick_start(struct hvpa_tick *tick, const struct td_sight_object *object)
 {
     struct hvpa_item *item = tick->item;
@@ -440,7 +459,7 @@ static void tick_start(struct hvpa_tick *tick, const struct td_sight_object *obj
     }
     if (code == TD_OK) {
         tick_recall(tick);
-        tick_begin(tick);
+        tick_close_gates(tick);
         return;
     }
     tick->hvpa = (struct td_hvpa){.tree = tree};

@@ -476,7 +476,9 @@ static void collect_one(struct td_recommend_loop *loop, struct td_arena *arena,
     const struct td_cache *vpas = td_sight_cache(loop->options.control.sight, TD_SIGHT_VPAS);
     const struct td_cache *hvpas = td_sight_cache(loop->options.control.sight, TD_SIGHT_HVPAS);
     td_str hvpa = checkpoint_hvpa(vpa);
-    bool is_hvpas = hvpa.len > 0 && hvpas && td_cache_get(hvpas, ns, hvpa);
+    /* With the gate off Hvpas are not looked at: what was learnt for them is kept. */
+    bool is_hvpas = hvpa.len > 0 &&
+                    (!loop->options.control.hvpa_gate || (hvpas && td_cache_get(hvpas, ns, hvpa)));
     if (vpa.len == 0 || is_hvpas || td_cache_get(vpas, ns, vpa) || !collect_is_ours(loop, ns)) {
         return;
     }

@@ -107,7 +107,8 @@ static td_str once_key(struct td_recommend_once *once, const struct td_controlle
 static bool once_is_sized(struct td_recommend_once *once, const struct td_controller *top)
 {
     static const enum td_sight_kind kinds[] = {TD_SIGHT_VPAS, TD_SIGHT_HVPAS};
-    for (size_t i = 0; i < 2; i++) {
+    size_t count = once->glance->update.control.hvpa_gate ? 2 : 1; /* with it off none sizes */
+    for (size_t i = 0; i < count; i++) {
         const struct td_cache *cache = td_sight_cache(once->glance->sight, kinds[i]);
         size_t position = 0;
         for (const struct td_sight_object *object; (object = td_cache_next(cache, &position));) {

@@ -3,6 +3,7 @@
  * cannot be used, an elder sibling, a webhook that does not work, metrics that are old), and one
  * patch when it differs from what is stored.
  */
+#include "api/gates.h"
 #include "api/hvpa.h"
 #include "base/alloc.h"
 #include "base/error.h"
@@ -107,7 +108,7 @@ static td_str status_unsure(const struct td_recommend_loop *loop, struct td_aren
 }
 
 static void status_conditions(struct td_recommend_loop *loop, struct td_arena *arena,
-                              struct recommend_vpa *vpa, const struct td_vpa *object,
+                              struct recommend_vpa *vpa, const struct td_vpa *object, td_str gated,
                               struct td_vpa_status *status)
 {
     td_time now = recommend_now(loop);
@@ -125,6 +126,8 @@ static void status_conditions(struct td_recommend_loop *loop, struct td_arena *a
     td_str unsure = status_unsure(loop, arena, status);
     td_vpa_status_condition(status, TD_STR("LowConfidence"), unsure.len > 0, TD_STR("ShortHistory"),
                             unsure, now);
+    td_vpa_status_condition(status, TD_STR(TD_GATE_OFF), gated.len > 0, TD_STR("FieldIgnored"),
+                            gated, now);
     recommend_tally_stale(loop, stale.len > 0);
 }
 
@@ -202,6 +205,9 @@ static int status_compute(struct td_recommend_loop *loop, struct td_arena *arena
     }
     int code = td_sight_tree(arena, seen, &tree, err);
     code = code == TD_OK ? td_vpa_decode(arena, tree, ret_object, err) : code;
+    td_str gated = code == TD_OK
+                       ? td_vpa_close_gates(arena, &loop->options.control.gates, ret_object)
+                       : TD_STR_EMPTY;
     code = code == TD_OK
                ? td_recommender_status(loop->model, arena, ret_object, &loop->options.global_max,
                                        recommend_now(loop), ret, err)
@@ -217,23 +223,35 @@ static int status_compute(struct td_recommend_loop *loop, struct td_arena *arena
         .pod_max = &loop->options.pod_max,
     };
     td_pod_level_recommend(arena, &terms, &ret->recommendation, &steps);
-    status_conditions(loop, arena, vpa, ret_object, ret);
+    status_conditions(loop, arena, vpa, ret_object, gated, ret);
     td_vpa_status_compare(ret, ret_object);
     return TD_OK;
 }
 
-/* A conflict is told once, not after each restart: what is stored says whether it was. */
-static void status_tell_conflict(struct td_recommend_loop *loop, const struct recommend_vpa *vpa,
-                                 const struct td_vpa *object)
+static bool status_has(const struct td_vpa_condition *conditions, size_t count,
+                       const struct td_vpa_condition *sought)
 {
-    for (size_t i = 0; i < object->condition_count; i++) {
-        const struct td_vpa_condition *stored = &object->conditions[i];
-        if (td_str_equal(stored->type, TD_STR("ConflictingSelector")) &&
-            td_str_equal(stored->message, vpa->conflict)) {
-            return;
+    for (size_t i = 0; i < count; i++) {
+        if (td_str_equal(conditions[i].type, sought->type) &&
+            td_str_equal(conditions[i].message, sought->message)) {
+            return true;
         }
     }
-    if (vpa->conflict.len > 0 && loop->options.control.events) {
+    return false;
+}
+
+/* A conflict, or a field whose gate is off, is told once, not after each restart: what is stored
+ * says whether it was. */
+static void status_tell(struct td_recommend_loop *loop, const struct td_vpa *object,
+                        const struct td_vpa_status *status)
+{
+    for (size_t i = 0; i < status->condition_count && loop->options.control.events; i++) {
+        const struct td_vpa_condition *c = &status->conditions[i];
+        bool is_told = td_str_equal(c->type, TD_STR("ConflictingSelector")) ||
+                       td_str_equal(c->type, TD_STR(TD_GATE_OFF));
+        if (!is_told || status_has(object->conditions, object->condition_count, c)) {
+            continue;
+        }
         td_events_record(loop->options.control.events,
                          &(struct td_event){
                              .api_version = TD_STR("autoscaling.k8s.io/v1"),
@@ -242,8 +260,8 @@ static void status_tell_conflict(struct td_recommend_loop *loop, const struct re
                              .name = object->meta.name,
                              .uid = object->meta.uid,
                              .is_warning = true,
-                             .reason = TD_STR("ConflictingSelector"),
-                             .message = vpa->conflict,
+                             .reason = c->type,
+                             .message = c->message,
                          });
     }
 }
@@ -259,7 +277,7 @@ void recommend_write_status(struct td_recommend_loop *loop, struct recommend_vpa
     }
     recommend_tally_vpa(loop, vpa, &object, &status);
     if (status.is_changed) {
-        status_tell_conflict(loop, vpa, &object);
+        status_tell(loop, &object, &status);
         status_send(loop, &arena, &object, &status);
     }
 }

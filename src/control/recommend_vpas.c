@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "api/gates.h"
 #include "api/hvpa.h"
 #include "base/alloc.h"
 #include "base/error.h"
@@ -154,12 +155,11 @@ static void vpas_link(struct td_recommend_loop *loop, struct td_arena *arena,
     if (entry->linked == fingerprint) {
         return;
     }
-    bool has_selector = vpa->has_selector && loop->options.control.gates.heterogeneous_workloads;
     td_str group = vpas_target_group(vpa);
     const struct td_vpa_link link = {
         .vpa = vpa,
         .target_selector = &selector,
-        .pod_selector = has_selector ? &vpa->pod_selector : NULL,
+        .pod_selector = vpa->has_selector ? &vpa->pod_selector : NULL,
         .target = td_arena_format(arena, "%.*s/%.*s/%.*s", TD_STR_ARG(group),
                                   TD_STR_ARG(vpa->target_kind), TD_STR_ARG(vpa->target_name)),
         .estimator = td_estimator_choose(vpa->meta.annotations,
@@ -187,6 +187,7 @@ static void vpas_see(struct td_recommend_loop *loop, struct td_arena *arena,
         td_vpa_decode(arena, tree, &vpa, NULL) != TD_OK || !vpas_is_ours(loop, &vpa)) {
         return;
     }
+    (void)td_vpa_close_gates(arena, &loop->options.control.gates, &vpa); /* its status says so */
     td_str key = td_arena_format(arena, "%.*s/%.*s", TD_STR_ARG(vpa.meta.namespace),
                                  TD_STR_ARG(vpa.meta.name));
     struct recommend_vpa *entry = td_map_get(&loop->vpas, key);
@@ -215,6 +216,7 @@ static void vpas_see_hvpa(struct td_recommend_loop *loop, struct td_arena *arena
         }
         return;
     }
+    (void)td_vpa_close_gates(arena, &loop->options.control.gates, &hvpa.vpa); /* likewise */
     hvpa.vpa.meta.name = name;
     if (!hvpa.has_vpa || hvpa.sources != TD_HVPA_INTERNAL || !vpas_is_ours(loop, &hvpa.vpa)) {
         return;
@@ -269,6 +271,7 @@ static size_t siblings_decode(struct td_recommend_loop *loop, struct td_arena *a
         struct td_json *tree;
         if (object && td_sight_tree(arena, object, &tree, NULL) == TD_OK &&
             td_vpa_decode(arena, tree, vpa, NULL) == TD_OK) {
+            (void)td_vpa_close_gates(arena, &loop->options.control.gates, vpa); /* as above */
             vpas[found++] = vpa;
         }
     }
@@ -306,9 +309,6 @@ static void vpas_find_siblings(struct td_recommend_loop *loop)
         if (vpa->target.len > 0) {
             (void)td_map_put(&loop->targets, vpa->target, vpa); /* no more of them than VPAs */
         }
-    }
-    if (!loop->options.control.gates.heterogeneous_workloads) {
-        return; /* the older wins, as ever, without a word */
     }
     position = 0;
     while ((found = td_map_next(&loop->targets, &position))) {

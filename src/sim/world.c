@@ -197,6 +197,9 @@ int td_world_new(const struct td_world_options *options, struct td_world **ret,
     world->log = options->log;
     world->happened = options->happened;
     world->context = options->context;
+    world->hvpa_gate = !options->controllers || options->controllers->hvpa_gate;
+    world->selector_gate =
+        !options->controllers || options->controllers->gates.heterogeneous_workloads;
     td_arena_init(&world->arena, TD_TREE_ARENA_BYTES_MAX);
     if (options->scenario) {
         world->own_scenario = *options->scenario;

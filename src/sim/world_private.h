@@ -133,6 +133,8 @@ struct td_world {
     struct td_api *api;
     struct td_engine *engine;
     struct td_controllers *controllers; /* NULL: none */
+    bool hvpa_gate;                     /* with it off Hvpas act on nothing */
+    bool selector_gate;                 /* and selectors of VPAs do not count */
     /* What there is. */
     struct td_observer *observer;
     struct td_buf scratch;      /* of keys */

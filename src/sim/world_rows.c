@@ -92,7 +92,10 @@ static const struct td_world_pod *row_pod(const struct td_world_workload *worklo
 static bool scaler_selects(struct td_world *world, struct td_arena *arena,
                            const struct td_world_scaler *scaler, const struct td_world_pod *pod)
 {
-    if (!scaler->selector) {
+    if (scaler->kind == TD_WORLD_HVPA && !world->hvpa_gate) {
+        return false;
+    }
+    if (!scaler->selector || !world->selector_gate) {
         return true;
     }
     const struct td_collection *pods = td_store_find(td_api_store(world->api), TD_STR("pods"));

@@ -26,6 +26,30 @@ printf 'apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  r
 bad refused ''
 sed -i 's/objects.yaml/..\/negative.yaml/' "$work/bad/refused.yaml"
 
+mkdir -p "$work/gates"
+sed -n '1,/^---$/p' "$top/tests/data/scenarios/corner/objects.yaml" >"$work/gates/objects.yaml"
+cat >>"$work/gates/objects.yaml" <<'EOF'
+apiVersion: autoscaling.k8s.io/v1alpha1
+kind: Hvpa
+metadata: {name: web}
+spec:
+  hpaSpec:
+    spec:
+      scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+      maxReplicas: 4
+      metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}]
+EOF
+cat >"$work/gates/gates.yaml" <<'EOF'
+apiVersion: sim.tandem.dev/v1
+kind: Scenario
+metadata: {name: gates}
+spec:
+  duration: 20m
+  manifests: [objects.yaml]
+  demand:
+  - {target: {kind: Deployment, name: web}, cpu: 900m, memory: 50Mi}
+EOF
+
 check "the table has its columns" 0 '^ WORKLOAD +BY +PODS +CPU REQ +USED +SLACK +THROTTLED +MEM REQ +USED +SLACK +OOMS +RESTARTS ' '' simulate "$corner"
 check "roles are rows of their own" 0 '^ db \(leader\) +vpa/db-leader +1 ' '' simulate "$corner"
 check "kills are counted" 0 '^ leaky .* 3 +3 +1 +0 ' '' simulate "$corner"
@@ -33,6 +57,9 @@ check "totals" 0 '^ total +8 ' '' simulate --controllers none "$corner"
 check "a shorter run" 0 '^ total +6 ' '' simulate --controllers none --for 20m "$corner"
 check "the autoscalers are at work" 0 'HorizontalPodAutoscaler web  SuccessfulRescale: ' '' simulate --events "$corner"
 check "only some of them" 0 '^ total +8 ' '' simulate --controllers recommender "$corner"
+check "an Hvpa acts" 0 '^ web +hvpa/web +4 ' '' simulate "$work/gates/gates.yaml"
+check "unless its gate is off" 0 '^ web +2 ' '' simulate --feature-gates Hvpa=false "$work/gates/gates.yaml"
+check "a gate that is none" 2 '' "^tandem: simulate: --feature-gates: 'Nope': unknown gate$" simulate --feature-gates Nope=true "$corner"
 check "a controller that is none" 2 '' "^tandem: simulate: --controllers: 'x': is none of recommender, " simulate --controllers updater,x "$corner"
 check "events as they happen" 0 '^day 1 01:00:00  StatefulSet db  move-role: role=leader moves to db-1$' '' simulate --events "$corner"
 check "a kill is an event" 0 'Pod leaky-[0-9a-z-]+  OOMKilled: ' '' simulate --events "$corner"

@@ -406,7 +406,13 @@ def closed(bed):
     bed.apply(vpa("b-younger", LEADER, "Off") + vpa("c-youngest", "", "Off"))
     # Each by the recommendation of its moment, which moves while the history is young.
     eventually(120, lambda: all(size(bed, pod)[0] > 0.02 for pod in ("db-0", "db-1", "db-2")), "the elder sizes pods that its selector does not match")
-    steady(10, lambda: not any(bed.condition("VerticalPodAutoscaler", name, "ConflictingSelector") for name in ("b-younger", "c-youngest")), "not a word")
+    for name in ("b-younger", "c-youngest"):
+        said = eventually(60, lambda: bed.condition("VerticalPodAutoscaler", name, "ConflictingSelector"), "the younger says whose the pods are")
+        assert "a-elder" in said["message"], said
+    assert not bed.condition("VerticalPodAutoscaler", "a-elder", "ConflictingSelector")
+    assert "spec.selector (HeterogeneousWorkloads)" in eventually(60, lambda: bed.condition("VerticalPodAutoscaler", "a-elder", "FeatureGateOff"), "a field that is not looked at")["message"]
+    assert not bed.condition("VerticalPodAutoscaler", "c-youngest", "FeatureGateOff")
+    assert "HeterogeneousWorkloads" in bed.tandem("explain", "vpa", "a-elder", "-n", bed.ns, "--feature-gates=HeterogeneousWorkloads=false")
     gated.stop()
     bed.run()
     eventually(60, lambda: bed.condition("VerticalPodAutoscaler", "b-younger", "ConflictingSelector"), "with the gate open there is one")

@@ -37,6 +37,7 @@ struct explain_bed {
     struct absent_transport absent; /* used when its path is set */
     const char *user;               /* NULL: one who may do anything */
     const char *namespace;          /* the only one looked at; NULL: all */
+    const char *gates;              /* NULL: the defaults */
     struct td_error failure;        /* of the look */
     struct td_glance *glance;
     bool is_seen;
@@ -137,7 +138,8 @@ static inline bool explain_bed_try(struct explain_bed *e, const bool needs[TD_SI
 {
     struct td_glance_options options = {.loop = e->c.bed.loop,
                                         .transport = explain_bed_transport(e),
-                                        .namespace = td_str_from(e->namespace)};
+                                        .namespace = td_str_from(e->namespace),
+                                        .feature_gates = td_str_from(e->gates)};
     struct td_error err = TD_ERROR_INIT;
     if (needs) {
         memcpy(options.needs, needs, sizeof(options.needs));

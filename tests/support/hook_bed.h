@@ -48,6 +48,7 @@ static inline struct td_hook_options hook_bed_options(void)
         .control = {.gates = {.heterogeneous_workloads = true, .pod_level_resources = true},
                     .hvpa_gate = true,
                     .selection_strategy_gate = true,
+                    .tolerance_gate = true,
                     .seed = 1},
         .is_by_url = true,
         .registers = true,

@@ -63,6 +63,7 @@ static inline void horizontal_bed_start(struct horizontal_bed *h)
                     .measures = h->measures,
                     .events = h->events,
                     .tally = h->tally,
+                    .hvpa_gate = true,
                     .selection_strategy_gate = true},
         .config = td_hpa_config_default(),
         .sync_period = 15 * TD_SECOND,

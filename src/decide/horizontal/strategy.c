@@ -3,6 +3,16 @@
 #include "base/map.h"
 #include "decide/horizontal/pods.h"
 
+struct td_hpa_gates td_hpa_gates_of(const struct td_hpa_config *config,
+                                    const struct td_hpa_strategy_options *options)
+{
+    return (struct td_hpa_gates){
+        .scale_to_zero = config->can_scale_to_zero,
+        .selection_strategy = options->is_gate_on,
+        .configurable_tolerance = config->is_tolerance_configurable,
+    };
+}
+
 td_str td_hpa_strategy_name(enum td_hpa_strategy strategy)
 {
     return strategy == TD_HPA_STRATEGY_OWNERS ? TD_STR("OwnerReference") : TD_STR("LabelSelector");

@@ -41,6 +41,10 @@ struct td_hpa_strategy_choice {
     td_str value; /* as written, when it is not supported */
 };
 
+/* Which fields of an HPA count (api/gates.h). */
+struct td_hpa_gates td_hpa_gates_of(const struct td_hpa_config *config,
+                                    const struct td_hpa_strategy_options *options);
+
 /* A key that is there decides, even with a value nobody knows: that one means LabelSelector. */
 struct td_hpa_strategy_choice td_hpa_strategy_choose(const struct td_hpa *hpa,
                                                      const struct td_hpa_strategy_options *options);

@@ -284,6 +284,20 @@ bool td_vpa_find_elder(struct td_arena *arena, const struct td_vpa *vpa,
     if (!elder) {
         return false;
     }
+    if (!vpa->has_selector && !elder->has_selector) {
+        td_str reason = TD_STR("neither has a selector that counts");
+        *ret = (struct td_sibling_conflict){
+            .sibling = elder,
+            .relation = found,
+            .reason = reason,
+            .message = td_arena_format(arena,
+                                       "it has the target of the older VPA %.*s/%.*s, which keeps "
+                                       "all its pods: %.*s",
+                                       TD_STR_ARG(elder->meta.namespace),
+                                       TD_STR_ARG(elder->meta.name), TD_STR_ARG(reason)),
+        };
+        return true;
+    }
     td_str witness = witness_text(arena, &found.witness);
     *ret = (struct td_sibling_conflict){
         .sibling = elder,
