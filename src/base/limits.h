@@ -79,6 +79,7 @@
 #define TD_HISTORY_POINTS_MAX ((size_t)1 << 22) /* of all series, between asking and learning */
 #define TD_HISTORY_CONTAINERS_MAX ((size_t)1 << 22)
 #define TD_FACTS_OOMS_MAX ((size_t)1 << 20) /* out of memory, in one window of history */
+#define TD_RECOMMEND_MEETING_MS 500         /* from a VPA that came to the look for its siblings */
 #define TD_RECOMMEND_URGENT_MS 1000         /* from an OOM to the checkpoint that knows of it */
 #define TD_UPDATE_ARENA_BYTES_MAX ((size_t)2 << 30) /* pods and VPAs of one part */
 #define TD_UPDATE_PARTS 256                         /* of a namespace, looked at one by one */
@@ -88,8 +89,11 @@
 #define TD_HOOK_ANSWER_BYTES_MAX ((size_t)16 << 20) /* a patch can name every container */
 #define TD_HOOK_VALUES_MAX ((size_t)2 * TD_BODY_VALUES_MAX) /* of a review: two objects */
 #define TD_HOOK_REVIEW_BYTES_MAX ((size_t)32 << 20)         /* memory of one review */
-#define TD_HOOK_WAITING_MAX ((size_t)4096) /* reviews that wait for what is being asked */
-#define TD_HOOK_NAMES_MAX 16               /* that a certificate is for */
+#define TD_HOOK_WAITING_MAX ((size_t)4096)        /* reviews that wait for what is being asked */
+#define TD_HOOK_LISTS_MAX 256                     /* namespaces listed at one time */
+#define TD_HOOK_LIST_BYTES_MAX ((size_t)32 << 20) /* what is kept of one such list */
+#define TD_HOOK_RECENT_MAX 4096                   /* objects admitted and not yet seen */
+#define TD_HOOK_NAMES_MAX 16                      /* that a certificate is for */
 #define TD_TALLY_FAMILIES_MAX 1024
 #define TD_TALLY_SERIES_MAX ((size_t)1 << 20)       /* of one family */
 #define TD_TALLY_TEXT_BYTES_MAX ((size_t)256 << 20) /* of one answer with all of them */

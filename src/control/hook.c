@@ -96,6 +96,7 @@ int td_hook_new(const struct td_hook_options *options, struct td_hook **ret, str
     }
     hook->url = hook_make_url(hook);
     hook->index = hook_index_new(options->control.sight, options->get_sizes != NULL);
+    hook->siblings = hook_siblings_new(hook);
     td_sight_on_settled(options->control.sight, hook_settled, hook);
     *ret = hook;
     return TD_OK;
@@ -124,6 +125,7 @@ void td_hook_free(struct td_hook *hook)
     hook_identity_free(hook->identity);
     hook_server_free(hook->server);
     hook_index_free(hook->index);
+    hook_siblings_free(hook->siblings);
     td_arena_done(&hook->turn);
     td_arena_done(&hook->texts);
     td_free(hook);

@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "control/hook.h"
+#include "control/sight.h"
 #include "control/tally.h"
 
 struct hook_identity;
@@ -18,12 +19,14 @@ struct hook_index;
 struct hook_probe;
 struct hook_registration;
 struct hook_server;
+struct hook_siblings;
 struct td_vpa;
 
 struct hook_tallies {
     struct td_tally_family *latency; /* admission_latency_seconds */
     struct td_tally_family *steps;   /* execution_latency_seconds */
     struct td_tally_family *undecided;
+    struct td_tally_family *siblings;
     struct td_tally_series *pods[2]; /* not applied, applied */
     struct td_tally_series *mutates;
     struct td_tally_series *expiry;
@@ -35,6 +38,7 @@ struct td_hook {
     td_str url;
     struct td_arena turn; /* of one review */
     struct hook_index *index;
+    struct hook_siblings *siblings;
     struct hook_server *server;             /* NULL: nobody listens */
     struct hook_identity *identity;         /* NULL likewise */
     struct hook_registration *registration; /* NULL: --register-webhook=false */
@@ -50,6 +54,8 @@ struct td_instant hook_certificate_now(const struct td_hook *hook);
 void hook_tallies_init(struct td_hook *hook);
 td_duration hook_tally_step(struct td_hook *hook, const char *step, td_duration since);
 void hook_tally_undecided(struct td_hook *hook, const char *reason);
+/* What siblings were judged by: "list" or "informer". */
+void hook_tally_siblings(struct td_hook *hook, const char *source);
 
 /* ---- hook_index.c ---- */
 
@@ -63,11 +69,18 @@ size_t hook_index_find(const struct hook_index *index, struct td_arena *arena, t
 
 /* ---- hook_review.c ---- */
 
+/* How a review is tried. */
+struct hook_attempt {
+    bool is_last;      /* it cannot wait any longer */
+    bool can_wait;     /* it could have: a caller in this process needs its answer at once */
+    td_duration since; /* when the review came; machine's time */
+};
+
 /* One review under way. */
 struct hook_review {
     struct td_hook *hook;
     struct td_arena *arena;
-    bool is_last; /* it cannot wait any longer */
+    const struct hook_attempt *attempt;
 
     /* The request. */
     td_str uid;
@@ -95,7 +108,8 @@ struct hook_review {
 
 /* Answers, or says TD_BUSY when it is not the last try and something is not known yet, or TD_LIMIT
  * of a review that is larger than any real one. */
-int hook_review_try(struct td_hook *hook, td_str body, bool is_last, struct td_buf *answer);
+int hook_review_try(struct td_hook *hook, td_str body, const struct hook_attempt *attempt,
+                    struct td_buf *answer);
 
 /* Refuse with a Status of HTTP code `code`. */
 void hook_review_refuse(struct hook_review *review, int code, const char *reason, td_str message);
@@ -119,6 +133,24 @@ void hook_review_pod(struct hook_review *review);
 void hook_review_vpa(struct hook_review *review);
 void hook_review_hpa(struct hook_review *review);
 void hook_review_hvpa(struct hook_review *review);
+
+/* ---- hook_siblings.c ---- */
+
+/* Trees of other objects of the kind, with metadata and spec, in the arena of the review. */
+struct hook_sibling_list {
+    struct td_json **items;
+    size_t count;
+    size_t cap;
+};
+
+struct hook_siblings *hook_siblings_new(struct td_hook *hook);
+void hook_siblings_free(struct hook_siblings *siblings);
+/* The VPAs or Hvpas of the namespace that name the same target by kind and name, as they are
+ * stored now. TD_BUSY: that is being asked for, and the review waits. */
+int hook_siblings_get(struct hook_review *review, enum td_sight_kind kind,
+                      struct hook_sibling_list *ret);
+/* The object of the review is about to be stored. */
+void hook_siblings_admitted(struct hook_review *review, enum td_sight_kind kind);
 
 /* ---- hook_serve.c ---- */
 

@@ -93,7 +93,7 @@ void hook_review_undecided(struct hook_review *review, const char *reason)
 
 void hook_review_wait(struct hook_review *review, const char *reason)
 {
-    if (review->is_last) {
+    if (review->attempt->is_last) {
         hook_review_undecided(review, reason);
     } else {
         review->waits = true;
@@ -260,10 +260,11 @@ static void review_count(struct hook_review *review, td_duration began)
     }
 }
 
-int hook_review_try(struct td_hook *hook, td_str body, bool is_last, struct td_buf *answer)
+int hook_review_try(struct td_hook *hook, td_str body, const struct hook_attempt *attempt,
+                    struct td_buf *answer)
 {
     td_duration began = td_clock_machine(td_loop_clock(hook->options.control.loop));
-    struct hook_review review = {.hook = hook, .arena = &hook->turn, .is_last = is_last};
+    struct hook_review review = {.hook = hook, .arena = &hook->turn, .attempt = attempt};
     td_arena_reset(&hook->turn);
     if (review_read(&review, body)) {
         td_duration read = hook_tally_step(hook, "read_request", began);
@@ -290,6 +291,7 @@ int hook_review_try(struct td_hook *hook, td_str body, bool is_last, struct td_b
 
 void td_hook_review(struct td_hook *hook, td_str body, struct td_buf *answer)
 {
+    const struct hook_attempt attempt = {.is_last = true};
     /* The last try always answers, but for a review that is too large for one. */
-    (void)hook_review_try(hook, body, true, answer);
+    (void)hook_review_try(hook, body, &attempt, answer);
 }

@@ -8,6 +8,7 @@
 #include "control/hook_private.h"
 #include "control/sight.h"
 #include "decide/horizontal/strategy.h"
+#include "decide/tandem/ownership.h"
 #include "decide/vertical/selected.h"
 #include "decide/vertical/siblings.h"
 
@@ -30,48 +31,32 @@ static void object_warn(struct hook_review *review, td_str sentence)
 
 /* ---- VPAs ---- */
 
-/* VPAs of the same target that are stored, and of this one the version that was. */
-static size_t vpa_existing(struct hook_review *review, const struct td_vpa *vpa,
-                           const struct td_vpa *const **ret)
+/* Is it created, or an update that changes its selector or target? */
+static bool vpa_is_moved(struct hook_review *review, const struct td_vpa *vpa)
 {
-    const struct td_vpa *const *others;
-    size_t count = hook_index_find(review->hook->index, review->arena, vpa->meta.namespace,
-                                   vpa->target_kind, vpa->target_name, &others);
-    const struct td_vpa **existing =
-        td_arena_array(review->arena, const struct td_vpa *, count + 1);
-    size_t kept = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (!td_str_equal(others[i]->meta.name, vpa->meta.name)) {
-            existing[kept++] = others[i];
-        }
-    }
-    struct td_vpa *old = td_arena_new(review->arena, struct td_vpa);
-    if (review->is_update && review->old &&
-        td_vpa_decode(review->arena, review->old, old, NULL) == TD_OK) {
-        old->meta.namespace = vpa->meta.namespace; /* as the request has it */
-        existing[kept++] = old;
-    }
-    *ret = existing;
-    return kept;
+    struct td_vpa old;
+    return !review->is_update || !review->old ||
+           td_vpa_decode(review->arena, review->old, &old, NULL) != TD_OK ||
+           !td_vpa_is_same_selection(&old, vpa);
 }
 
-static void vpa_judge_siblings(struct hook_review *review, struct td_field_errors *errors)
+/* False: what is stored is not known yet, and the review waits. */
+static bool vpa_judge_siblings(struct hook_review *review, const struct td_vpa *vpa,
+                               struct td_field_errors *errors)
 {
-    const struct td_control *control = &review->hook->options.control;
-    struct td_vpa vpa;
-    if (td_vpa_decode(review->arena, review->object, &vpa, NULL) != TD_OK) {
-        return; /* was said before */
+    struct hook_sibling_list stored;
+    if (hook_siblings_get(review, TD_SIGHT_VPAS, &stored) != TD_OK) {
+        return false;
     }
-    if (!td_cache_is_synced(td_sight_cache(control->sight, TD_SIGHT_VPAS))) {
-        hook_tally_undecided(review->hook, "siblings-unknown"); /* the controllers check again */
-        return;
+    const struct td_vpa **existing =
+        td_arena_array(review->arena, const struct td_vpa *, stored.count + 1);
+    struct td_sibling_request request = {.vpa = vpa, .existing = existing, .gate = true};
+    for (size_t i = 0; i < stored.count; i++) {
+        struct td_vpa *sibling = td_arena_new(review->arena, struct td_vpa);
+        if (td_vpa_decode(review->arena, stored.items[i], sibling, NULL) == TD_OK) {
+            existing[request.existing_count++] = sibling;
+        }
     }
-    struct td_sibling_request request = {
-        .vpa = &vpa,
-        .is_update = review->is_update,
-        .gate = control->gates.heterogeneous_workloads,
-    };
-    request.existing_count = vpa_existing(review, &vpa, &request.existing);
     struct td_sibling_judgement judgement = td_vpa_judge_siblings(review->arena, &request);
     const struct td_field_path spec = td_field_child(NULL, TD_STR("spec"));
     const struct td_field_path selector = td_field_child(&spec, TD_STR("selector"));
@@ -84,6 +69,7 @@ static void vpa_judge_siblings(struct hook_review *review, struct td_field_error
             errors, &selector, TD_FIELD_FORBIDDEN, TD_STR_EMPTY,
             td_selector_contradiction_text(review->arena, judgement.contradictory_keys.items[0]));
     }
+    return true;
 }
 
 /* A selector that no pod meets when it is made: said now, not when pods are left alone. */
@@ -123,7 +109,13 @@ void hook_review_vpa(struct hook_review *review)
         object_refuse_unreadable(review, &err);
         return;
     }
-    vpa_judge_siblings(review, &errors);
+    struct td_vpa vpa;
+    bool is_read = td_vpa_decode(review->arena, review->object, &vpa, NULL) == TD_OK;
+    bool is_judged =
+        is_read && admission.gates.heterogeneous_workloads && vpa_is_moved(review, &vpa);
+    if (is_judged && !vpa_judge_siblings(review, &vpa, &errors)) {
+        return;
+    }
     review->warnings = warnings;
     review->patches = patches;
     vpa_warn_of_selector(review);
@@ -131,8 +123,10 @@ void hook_review_vpa(struct hook_review *review)
         hook_review_refuse_fields(review, &errors);
         return;
     }
-    struct td_vpa vpa;
-    if (td_vpa_decode(review->arena, review->object, &vpa, NULL) == TD_OK) {
+    if (is_judged) {
+        hook_siblings_admitted(review, TD_SIGHT_VPAS);
+    }
+    if (is_read) {
         object_warn(review, td_vpa_close_gates(review->arena, &admission.gates, &vpa));
     }
 }
@@ -177,14 +171,74 @@ void hook_review_hpa(struct hook_review *review)
 
 /* ---- Hvpas ---- */
 
+static bool hvpa_read_target(struct hook_review *review, const struct td_json *object,
+                             struct td_ownership_object *ret)
+{
+    struct td_json *copy = td_json_copy(review->arena, object, false);
+    td_json_set_str(review->arena, copy, TD_STR("apiVersion"), TD_STR(TD_HVPA_API_VERSION));
+    td_json_set_str(review->arena, copy, TD_STR("kind"), TD_STR("Hvpa"));
+    return td_ownership_read(copy, ret);
+}
+
+/* An Hvpa shares its target with no other. False: the review waits. */
+static bool hvpa_judge_siblings(struct hook_review *review, struct td_field_errors *errors)
+{
+    struct td_ownership_object mine;
+    struct td_ownership_object old;
+    struct td_ownership_object other;
+    struct hook_sibling_list stored;
+    if (!hvpa_read_target(review, review->object, &mine)) {
+        return true;
+    }
+    if (review->is_update && review->old && hvpa_read_target(review, review->old, &old) &&
+        td_ownership_is_same_target(&mine.target, &old.target)) {
+        return true;
+    }
+    if (hook_siblings_get(review, TD_SIGHT_HVPAS, &stored) != TD_OK) {
+        return false;
+    }
+    const struct td_field_path field = td_field_child(NULL, mine.target_field);
+    for (size_t i = 0; i < stored.count; i++) {
+        if (hvpa_read_target(review, stored.items[i], &other) &&
+            td_ownership_is_same_target(&mine.target, &other.target)) {
+            td_field_error_add(
+                errors, &field, TD_FIELD_FORBIDDEN, TD_STR_EMPTY,
+                td_arena_format(review->arena, "Hvpa %.*s/%.*s already scales this target",
+                                TD_STR_ARG(review->namespace), TD_STR_ARG(other.name)));
+        }
+    }
+    if (errors->count == 0) {
+        hook_siblings_admitted(review, TD_SIGHT_HVPAS);
+    }
+    return true;
+}
+
+static void hvpa_warn(struct hook_review *review, struct td_hvpa *hvpa,
+                      const struct td_hvpa_findings *findings)
+{
+    const struct td_control *control = &review->hook->options.control;
+    const struct td_hpa_gates gates = {.scale_to_zero = control->scale_to_zero_gate,
+                                       .selection_strategy = control->selection_strategy_gate,
+                                       .configurable_tolerance = control->tolerance_gate};
+    for (size_t i = 0; i < findings->warnings.count; i++) {
+        const struct td_field_error *warning = &findings->warnings.items[i];
+        hook_review_warn(review,
+                         td_arena_format(review->arena, "%.*s: %.*s", TD_STR_ARG(warning->field),
+                                         TD_STR_ARG(warning->detail)));
+    }
+    if (hvpa) {
+        object_warn(review, td_hvpa_close_gates(review->arena, &control->gates, &gates,
+                                                TD_HPA_STRATEGY_ANNOTATION, hvpa));
+    }
+}
+
 void hook_review_hvpa(struct hook_review *review)
 {
     const struct td_json *spec = td_json_get(review->object, TD_STR("spec"));
     struct td_hvpa hvpa;
     struct td_hvpa_findings findings = {.is_target_mismatch = false};
     struct td_error err = TD_ERROR_INIT;
-    const struct td_control *control = &review->hook->options.control;
-    if (!control->hvpa_gate) {
+    if (!review->hook->options.control.hvpa_gate) {
         hook_review_warn(review, TD_STR("the feature gate Hvpa is off: nothing acts by it"));
         return;
     }
@@ -193,21 +247,13 @@ void hook_review_hvpa(struct hook_review *review)
         return; /* stored as it is already: other edits must be possible */
     }
     int code = td_hvpa_decode(review->arena, review->object, &hvpa, &findings, &err);
-    for (size_t i = 0; i < findings.warnings.count; i++) {
-        const struct td_field_error *warning = &findings.warnings.items[i];
-        hook_review_warn(review,
-                         td_arena_format(review->arena, "%.*s: %.*s", TD_STR_ARG(warning->field),
-                                         TD_STR_ARG(warning->detail)));
+    if (code == TD_OK && !hvpa_judge_siblings(review, &findings.errors)) {
+        return;
     }
-    if (code != TD_OK && findings.errors.count > 0) {
+    hvpa_warn(review, code == TD_OK ? &hvpa : NULL, &findings);
+    if (findings.errors.count > 0) {
         hook_review_refuse_fields(review, &findings.errors);
     } else if (code != TD_OK) {
         object_refuse_unreadable(review, &err);
-    } else {
-        const struct td_hpa_gates gates = {.scale_to_zero = control->scale_to_zero_gate,
-                                           .selection_strategy = control->selection_strategy_gate,
-                                           .configurable_tolerance = control->tolerance_gate};
-        object_warn(review, td_hvpa_close_gates(review->arena, &control->gates, &gates,
-                                                TD_HPA_STRATEGY_ANNOTATION, &hvpa));
     }
 }

@@ -17,8 +17,8 @@
 struct serve_waiting {
     struct hook_server *server;
     struct td_http_exchange *exchange;
-    td_str body;          /* lives as long as the exchange */
-    td_duration deadline; /* of the machine's steady time */
+    td_str body;       /* lives as long as the exchange */
+    td_duration since; /* when it came, of the machine's steady time */
     struct serve_waiting *next;
     struct serve_waiting *previous;
 };
@@ -64,14 +64,15 @@ static void serve_gone(struct td_http_exchange *exchange, void *context)
     serve_forget(context);
 }
 
-static void serve_wait(struct hook_server *server, struct td_http_exchange *exchange, td_str body)
+static void serve_wait(struct hook_server *server, struct td_http_exchange *exchange, td_str body,
+                       td_duration since)
 {
     struct serve_waiting *waiting = td_alloc_zero(1, sizeof(*waiting));
     *waiting = (struct serve_waiting){
         .server = server,
         .exchange = exchange,
         .body = body,
-        .deadline = serve_now(server) + server->hook->options.deadline,
+        .since = since,
         .next = server->first,
     };
     if (server->first) {
@@ -89,9 +90,13 @@ static void serve_try(struct hook_server *server, struct serve_waiting *waiting)
 {
     td_auto_buf answer;
     td_buf_init(&answer, TD_HOOK_ANSWER_BYTES_MAX);
-    bool is_last = serve_now(server) >= waiting->deadline;
+    const struct hook_attempt attempt = {
+        .is_last = serve_now(server) - waiting->since >= server->hook->options.deadline,
+        .can_wait = true,
+        .since = waiting->since,
+    };
     /* It was judged before, so it is not too large. */
-    if (hook_review_try(server->hook, waiting->body, is_last, &answer) != TD_BUSY) {
+    if (hook_review_try(server->hook, waiting->body, &attempt, &answer) != TD_BUSY) {
         struct td_http_exchange *exchange = waiting->exchange;
         td_http_exchange_set_callbacks(exchange, NULL, NULL, NULL);
         serve_forget(waiting);
@@ -149,11 +154,15 @@ static void serve_request(struct td_http_exchange *exchange, const struct td_htt
     }
     td_auto_buf answer;
     td_buf_init(&answer, TD_HOOK_ANSWER_BYTES_MAX);
-    bool is_last =
-        server->hook->options.deadline <= 0 || server->waiting_count >= TD_HOOK_WAITING_MAX;
-    int code = hook_review_try(server->hook, request->body, is_last, &answer);
+    const struct hook_attempt attempt = {
+        .is_last =
+            server->hook->options.deadline <= 0 || server->waiting_count >= TD_HOOK_WAITING_MAX,
+        .can_wait = true,
+        .since = serve_now(server),
+    };
+    int code = hook_review_try(server->hook, request->body, &attempt, &answer);
     if (code == TD_BUSY) {
-        serve_wait(server, exchange, request->body);
+        serve_wait(server, exchange, request->body, attempt.since);
         return;
     }
     if (code == TD_LIMIT) {

@@ -32,6 +32,13 @@ void hook_tallies_init(struct td_hook *hook)
         .help = "Objects admitted as they were because something was not known, and what.",
         .kind = TD_TALLY_COUNTER,
         .labels = {"reason"}};
+    static const struct td_tally_declaration siblings = {
+        .name = "tandem_admission_siblings_total",
+        .help =
+            "Objects judged beside others of their target, and by what: a list of the namespace "
+            "or, where there was none in time, the informer.",
+        .kind = TD_TALLY_COUNTER,
+        .labels = {"source"}};
     static const struct td_tally_declaration mutates = {
         .name = "tandem_admission_webhook_mutates",
         .help = "1 while the last probe pod came back changed by the webhook, else 0.",
@@ -48,6 +55,7 @@ void hook_tallies_init(struct td_hook *hook)
     tallies->latency = td_tally_declare(tally, &latency);
     tallies->steps = td_tally_declare(tally, &steps);
     tallies->undecided = td_tally_declare(tally, &undecided);
+    tallies->siblings = td_tally_declare(tally, &siblings);
     tallies->mutates = td_tally_series(td_tally_declare(tally, &mutates), NULL);
     tallies->expiry = td_tally_series(td_tally_declare(tally, &expiry), NULL);
 }
@@ -65,4 +73,10 @@ void hook_tally_undecided(struct td_hook *hook, const char *reason)
 {
     td_str value = td_str_from(reason);
     td_tally_add(td_tally_series(hook->tallies.undecided, &value), 1);
+}
+
+void hook_tally_siblings(struct td_hook *hook, const char *source)
+{
+    td_str value = td_str_from(source);
+    td_tally_add(td_tally_series(hook->tallies.siblings, &value), 1);
 }

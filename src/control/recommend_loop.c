@@ -431,6 +431,15 @@ static void loop_hurry(struct td_timer *timer, void *context)
     }
 }
 
+static void loop_meet(struct td_timer *timer, void *context)
+{
+    struct td_recommend_loop *loop = context;
+    (void)timer;
+    if (loop->is_running && recommend_vpas_meet(loop) && !td_timer_is_set(loop->urgent)) {
+        td_timer_set(loop->urgent, 0);
+    }
+}
+
 /* ---- The whole ---- */
 
 int td_recommend_loop_new(const struct td_recommend_options *options,
@@ -444,12 +453,14 @@ int td_recommend_loop_new(const struct td_recommend_options *options,
     loop->work = td_queue_new(events, loop_work, loop, 1);
     loop->timer = td_timer_new(events, loop_tick, loop);
     loop->urgent = td_timer_new(events, loop_hurry, loop);
+    loop->meeting = td_timer_new(events, loop_meet, loop);
     td_map_init(&loop->vpas, TD_CACHE_OBJECTS_MAX);
     td_map_init(&loop->targets, TD_CACHE_OBJECTS_MAX);
     loop->turns.count_max = TD_CACHE_OBJECTS_MAX;
     loop->roll.count_max = 2 * TD_CACHE_OBJECTS_MAX; /* Hvpas too */
     td_arena_init(&loop->roll.arena, TD_TREE_ARENA_BYTES_MAX);
     recommend_tallies_init(loop);
+    recommend_vpas_init(loop);
     int code = recommend_pods_init(loop, err);
     code = code == TD_OK ? recommend_history_new(loop, err) : code;
     if (code != TD_OK) {
@@ -543,6 +554,8 @@ void td_recommend_loop_free(struct td_recommend_loop *loop)
     recommend_tallies_done(loop);
     td_timer_free(loop->timer);
     td_timer_free(loop->urgent);
+    td_timer_free(loop->meeting);
+    recommend_vpas_done(loop);
     td_queue_free(loop->work);
     td_recommender_free(loop->model);
     td_free(loop);

@@ -81,6 +81,7 @@ struct td_recommend_loop {
     struct td_queue *work; /* one key: the pass */
     struct td_timer *timer;
     struct td_timer *urgent;
+    struct td_timer *meeting; /* after VPAs came or were edited: do they share a target? */
     enum recommend_phase phase;
     bool is_running;
     bool is_watching;    /* evictions */
@@ -96,6 +97,7 @@ struct td_recommend_loop {
 
     struct td_map vpas;    /* by key */
     struct td_map targets; /* to the first VPA of each */
+    struct td_map fresh;   /* VPAs that came or were edited lately: owned keys */
     struct {
         struct td_arena arena;
         TD_VEC_FIELDS(struct recommend_turn);
@@ -147,6 +149,12 @@ struct recommend_vpa *recommend_find(const struct td_recommend_loop *loop, td_st
 void recommend_roll_vpas(struct td_recommend_loop *loop);
 bool recommend_link_next(struct td_recommend_loop *loop);
 void recommend_vpa_free(struct recommend_vpa *vpa);
+/* VPAs that share a target get to know of each other within seconds, not with the next pass: from
+ * here on those that come or are edited are noted, and the timer `meeting` is set. */
+void recommend_vpas_init(struct td_recommend_loop *loop);
+void recommend_vpas_done(struct td_recommend_loop *loop);
+/* Does one of those that were noted share its target? They are forgotten. */
+bool recommend_vpas_meet(struct td_recommend_loop *loop);
 /* The name under which the model knows the vpaSpec of an Hvpa: "hvpa:web". */
 #define RECOMMEND_HVPA_PREFIX "hvpa:"
 td_str recommend_hvpa_name(struct td_arena *arena, td_str hvpa);

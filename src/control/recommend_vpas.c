@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/loop.h"
 #include "base/text.h"
 #include "control/recommend_private.h"
 #include "decide/vertical/estimator.h"
@@ -252,6 +253,13 @@ static void vpas_forget_unseen(struct td_recommend_loop *loop)
 
 /* ---- Siblings ---- */
 
+/* What changes is written in this pass, also when it writes only what cannot wait. */
+static void vpas_set_conflict(struct recommend_vpa *vpa, td_str conflict)
+{
+    vpa->is_urgent = vpa->is_urgent || !td_str_equal(vpa->conflict, conflict);
+    vpas_set_text(&vpa->conflict, conflict);
+}
+
 /* All VPAs of one target, decoded. */
 static size_t siblings_decode(struct td_recommend_loop *loop, struct td_arena *arena,
                               const struct recommend_vpa *first, const struct td_vpa ***ret)
@@ -291,7 +299,7 @@ static void siblings_judge(struct td_recommend_loop *loop, struct recommend_vpa 
             recommend_find(loop, vpas[i]->meta.namespace, vpas[i]->meta.name);
         if (entry) {
             bool has_elder = td_vpa_find_elder(&arena, vpas[i], vpas, count, &conflict);
-            vpas_set_text(&entry->conflict, has_elder ? conflict.message : TD_STR_EMPTY);
+            vpas_set_conflict(entry, has_elder ? conflict.message : TD_STR_EMPTY);
         }
     }
 }
@@ -305,7 +313,6 @@ static void vpas_find_siblings(struct td_recommend_loop *loop)
     while ((found = td_map_next(&loop->vpas, &position))) {
         struct recommend_vpa *vpa = found->value;
         vpa->sibling = td_map_get(&loop->targets, vpa->target);
-        vpas_set_text(&vpa->conflict, vpa->sibling ? vpa->conflict : TD_STR_EMPTY);
         if (vpa->target.len > 0) {
             (void)td_map_put(&loop->targets, vpa->target, vpa); /* no more of them than VPAs */
         }
@@ -315,8 +322,103 @@ static void vpas_find_siblings(struct td_recommend_loop *loop)
         struct recommend_vpa *first = found->value;
         if (first->sibling) {
             siblings_judge(loop, first);
+        } else {
+            vpas_set_conflict(first, TD_STR_EMPTY);
         }
     }
+}
+
+/* ---- Meeting ---- */
+
+static void meeting_note(struct td_recommend_loop *loop, const struct td_sight_object *object)
+{
+    td_auto_buf key;
+    td_buf_init(&key, TD_CACHE_KEY_BYTES_MAX);
+    (void)td_buf_append_format(&key, "%.*s/%.*s", TD_STR_ARG(object->head.namespace),
+                               TD_STR_ARG(object->head.name));
+    if (!loop->is_running || !loop->has_history || key.is_full ||
+        td_map_has(&loop->fresh, td_buf_str(&key))) {
+        return; /* the first pass looks at all of them */
+    }
+    td_str kept = td_text_copy(td_buf_str(&key));
+    if (td_map_put(&loop->fresh, kept, loop) != TD_OK) { /* only that it is there */
+        td_text_free(kept);
+    }
+    if (!td_timer_is_set(loop->meeting)) {
+        td_timer_set(loop->meeting, TD_RECOMMEND_MEETING_MS * TD_MILLISECOND);
+    }
+}
+
+static void meeting_added(void *context, const void *object)
+{
+    meeting_note(context, object);
+}
+
+static void meeting_changed(void *context, const void *before, const void *after)
+{
+    const struct td_sight_object *old = before;
+    const struct td_sight_object *new = after;
+    if (old->generation != new->generation || !td_str_equal(old->head.uid, new->head.uid)) {
+        meeting_note(context, after);
+    }
+}
+
+void recommend_vpas_init(struct td_recommend_loop *loop)
+{
+    static const struct td_cache_handler handler = {.added = meeting_added,
+                                                    .changed = meeting_changed};
+    td_map_init(&loop->fresh, TD_VPAS_MAX);
+    td_sight_subscribe(loop->options.control.sight, TD_SIGHT_VPAS, &handler, loop);
+}
+
+static void meeting_forget(struct td_recommend_loop *loop)
+{
+    size_t position = 0;
+    const struct td_map_entry *entry;
+    while ((entry = td_map_next(&loop->fresh, &position))) {
+        td_str key = entry->key;
+        (void)td_map_remove(&loop->fresh, key); /* it is there */
+        td_text_free(key);
+    }
+}
+
+void recommend_vpas_done(struct td_recommend_loop *loop)
+{
+    meeting_forget(loop);
+    td_map_done(&loop->fresh);
+}
+
+static td_str meeting_target(struct td_arena *arena, const struct td_sight_vpa *vpa)
+{
+    return td_arena_format(arena, "%.*s/%.*s/%.*s", TD_STR_ARG(vpa->object.head.namespace),
+                           TD_STR_ARG(vpa->target_kind), TD_STR_ARG(vpa->target_name));
+}
+
+bool recommend_vpas_meet(struct td_recommend_loop *loop)
+{
+    const struct td_cache *cache = td_sight_cache(loop->options.control.sight, TD_SIGHT_VPAS);
+    td_auto_arena arena;
+    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    struct td_map firsts; /* of each target */
+    td_map_init(&firsts, TD_VPAS_MAX);
+    bool is_met = false;
+    size_t position = 0;
+    for (const struct td_sight_vpa *vpa; !is_met && (vpa = td_cache_next(cache, &position));) {
+        td_str key = td_arena_format(&arena, "%.*s/%.*s", TD_STR_ARG(vpa->object.head.namespace),
+                                     TD_STR_ARG(vpa->object.head.name));
+        td_str target = meeting_target(&arena, vpa);
+        td_str *first = td_map_get(&firsts, target);
+        bool is_fresh = td_map_has(&loop->fresh, key);
+        is_met = first && (is_fresh || td_map_has(&loop->fresh, *first));
+        if (!first || is_fresh) {
+            first = td_arena_new(&arena, td_str);
+            *first = key;
+            (void)td_map_put(&firsts, target, first); /* no more of them than VPAs */
+        }
+    }
+    td_map_done(&firsts);
+    meeting_forget(loop);
+    return is_met;
 }
 
 /* ---- One after the other ---- */

@@ -205,7 +205,11 @@ def conflicts(bed):
     bed.apply(HVPA)
     play.until(60, lambda n, sizes: condition(bed) == "True/Deciding", "it acts")
     time.sleep(1)  # creation times are of whole seconds
-    bed.apply(HVPA.replace("{name: web}", "{name: younger}", 1))
+    younger = HVPA.replace("{name: web}", "{name: younger}", 1)
+    bed.refused(younger, "web already scales this target")
+    bed.programs[-1].stop()  # past the webhook, which goes with the program
+    bed.apply(younger)
+    bed.run(*FLAGS)
     play.until(30, lambda n, sizes: condition(bed, name="younger") == "False/TargetConflict", "a younger one does not")
     assert "'web'" in bed.condition("Hvpa", "younger", "Ready")["message"] and condition(bed) == "True/Deciding"
     assert "TargetConflict" in bed.tandem("explain", "hvpa", "younger", "-n", bed.ns)

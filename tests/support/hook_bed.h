@@ -28,6 +28,7 @@ struct hook_side {
     struct td_tally *tally;
     struct td_hook *hook;
     bool is_stopped;
+    bool is_blind; /* its informers are not started */
 };
 
 struct hook_bed {
@@ -68,7 +69,7 @@ static inline struct td_hook_options hook_bed_options(void)
 static inline void hook_side_init(struct hook_side *side, struct td_loop *loop,
                                   struct td_client *client, struct td_hook_options options)
 {
-    *side = (struct hook_side){.is_stopped = false};
+    *side = (struct hook_side){.is_blind = side->is_blind};
     struct td_sight_options sight = {.loop = loop, .client = client, .seed = 1};
     for (size_t i = 0; i < TD_SIGHT_COUNT; i++) {
         sight.wants[i] = true;
@@ -83,7 +84,9 @@ static inline void hook_side_init(struct hook_side *side, struct td_loop *loop,
     if (td_hook_new(&options, &side->hook, &err) != TD_OK) {
         fail_msg("%s", err.message);
     }
-    td_sight_start(side->sight);
+    if (!side->is_blind) {
+        td_sight_start(side->sight);
+    }
     td_hook_start(side->hook);
 }
 

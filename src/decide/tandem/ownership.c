@@ -93,7 +93,8 @@ bool td_ownership_read(const struct td_json *object, struct td_ownership_object 
 
 /* --- judging --- */
 
-static bool is_same_target(const struct td_ownership_target *a, const struct td_ownership_target *b)
+bool td_ownership_is_same_target(const struct td_ownership_target *a,
+                                 const struct td_ownership_target *b)
 {
     bool is_known = a->api_version.len > 0 && b->api_version.len > 0;
     return td_str_equal(a->namespace, b->namespace) && td_str_equal(a->kind, b->kind) &&
@@ -144,7 +145,7 @@ void td_ownership_judge(struct td_arena *arena, const struct td_ownership_target
 {
     struct td_ownership made = {.acting = TD_OWNERSHIP_NONE, .foreign = TD_OWNERSHIP_NONE};
     for (size_t i = 0; i < count; i++) {
-        if (!is_same_target(&objects[i].target, target)) {
+        if (!td_ownership_is_same_target(&objects[i].target, target)) {
             continue;
         }
         if (objects[i].kind != TD_OWNERSHIP_HVPA) {
@@ -161,7 +162,7 @@ void td_ownership_judge(struct td_arena *arena, const struct td_ownership_target
     struct owner_loser *losers = td_arena_array(arena, struct owner_loser, count);
     for (size_t i = 0; i < count; i++) {
         if (objects[i].kind == TD_OWNERSHIP_HVPA && i != made.acting &&
-            is_same_target(&objects[i].target, target)) {
+            td_ownership_is_same_target(&objects[i].target, target)) {
             losers[made.conflict_count++] =
                 (struct owner_loser){.name = objects[i].name, .index = i};
         }

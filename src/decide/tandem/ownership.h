@@ -49,6 +49,10 @@ struct td_ownership {
 /* Is it an Hvpa, HPA, ScaledObject or VPA with a target? Borrows texts from the tree. */
 bool td_ownership_read(const struct td_json *object, struct td_ownership_object *ret);
 
+/* The API groups are compared where both are known. */
+bool td_ownership_is_same_target(const struct td_ownership_target *a,
+                                 const struct td_ownership_target *b);
+
 /* One target; objects on other targets do not count. An HPA that scales the Hvpa itself is its
  * child: it has another target. */
 void td_ownership_judge(struct td_arena *arena, const struct td_ownership_target *target,

@@ -51,6 +51,9 @@ struct td_selector_relation td_selector_disjoint(struct td_arena *arena,
 /* Same namespace, API group, kind and name of target, and not the same object. */
 bool td_vpa_is_sibling(const struct td_vpa *a, const struct td_vpa *b);
 
+/* Have both the same target and the same selector? Missing, null and {} are one and the same. */
+bool td_vpa_is_same_selection(const struct td_vpa *a, const struct td_vpa *b);
+
 /* creationTimestamp, then name; -1, 0 or 1. */
 int td_vpa_compare_age(const struct td_vpa *a, const struct td_vpa *b);
 

@@ -157,8 +157,7 @@ bool td_vpa_find_conflict(struct td_arena *arena, const struct td_vpa *vpa,
     return true;
 }
 
-/* Missing, null and {} are one and the same. */
-static bool is_same_selection(const struct td_vpa *a, const struct td_vpa *b)
+bool td_vpa_is_same_selection(const struct td_vpa *a, const struct td_vpa *b)
 {
     bool is_same_selector = a->has_selector && b->has_selector
                                 ? td_json_equal(a->selector_tree, b->selector_tree)
@@ -176,7 +175,7 @@ static bool judge_is_unchanged(const struct td_sibling_request *request)
         const struct td_vpa *stored = request->existing[i];
         if (td_str_equal(stored->meta.namespace, request->vpa->meta.namespace) &&
             td_str_equal(stored->meta.name, request->vpa->meta.name)) {
-            return is_same_selection(stored, request->vpa);
+            return td_vpa_is_same_selection(stored, request->vpa);
         }
     }
     return false;

@@ -286,7 +286,7 @@ static void test_replicas_share_one_secret(void **state)
     struct td_hook_options options = served_options(&clock);
     options.is_by_url = false;
     struct hook_bed h = {.faults = {.are_webhooks_down = false}};
-    struct hook_side other;
+    struct hook_side other = {.is_blind = false};
     control_bed_init(&h.c);
     hook_side_init(&h.side, h.c.bed.loop, h.c.client, options);
     hook_side_init(&other, h.c.bed.loop, h.c.client, options);
@@ -375,7 +375,7 @@ static void test_a_broken_secret_is_made_anew(void **state)
     struct material made = material_of(&h);
     assert_int_equal(made.authorities, 1);
     assert_string_equal(text_of(&h, control_bed_get(&h.c, SECRET), "metadata.labels.a"), "b");
-    struct hook_side other;
+    struct hook_side other = {.is_blind = false};
     options.service = TD_STR("another");
     hook_side_init(&other, h.c.bed.loop, h.c.client, options);
     control_bed_run(&h.c, TD_MINUTE);

@@ -271,6 +271,122 @@ static void test_a_pod_waits_for_its_owner(void **state)
     hook_bed_done(&h);
 }
 
+#define VPA_OF(name, target)                                                                       \
+    "{'apiVersion':'autoscaling.k8s.io/"                                                           \
+    "v1','kind':'VerticalPodAutoscaler','metadata':{'name':'" name                                 \
+    "'},'spec':{'targetRef':{'apiVersion':'apps/v1','kind':'Deployment','name':'" target "'}}}"
+#define HVPA_OF(name, target)                                                                      \
+    "{'apiVersion':'autoscaling.k8s.io/v1alpha1','kind':'Hvpa','metadata':{'name':'" name          \
+    "'},'spec':{'vpaSpec':{'spec':{'targetRef':{'apiVersion':'apps/v1','kind':'Deployment','name'" \
+    ":'" target "'}}}}}"
+#define SERVE_HVPAS "/apis/autoscaling.k8s.io/v1alpha1/namespaces/default/hvpas"
+
+/* Several POSTs at once, as of one `kubectl apply` by many: their statuses, sorted. */
+static void post_at_once(struct hook_bed *h, const char *target, const char *const *texts,
+                         size_t count, int *statuses)
+{
+    struct bed_answer answers[4];
+    assert_true(count <= 4);
+    for (size_t i = 0; i < count; i++) {
+        td_auto_buf body;
+        td_buf_init(&body, (size_t)1 << 20);
+        td_json_write(edit_bed_parse(&h->c.bed, texts[i]), &(struct td_json_format){.indent = 0},
+                      &body);
+        bed_answer_init(&answers[i]);
+        (void)bed_call(&h->c.bed, "POST", target,
+                       td_arena_copy_str(&h->c.bed.arena, td_buf_str(&body)).ptr, &answers[i]);
+    }
+    for (size_t i = 0; i < count; i++) {
+        for (int turn = 0; turn < WAIT_TURNS && answers[i].head_count == 0; turn++) {
+            control_bed_run(&h->c, 2 * TD_MILLISECOND);
+        }
+        int status = answers[i].status;
+        size_t at = i;
+        for (; at > 0 && statuses[at - 1] > status; at--) {
+            statuses[at] = statuses[at - 1];
+        }
+        statuses[at] = status;
+        bed_answer_done(&answers[i]);
+    }
+}
+
+/* Siblings are judged by what is stored, not by what the informer has seen: here it sees nothing.
+ */
+static void test_siblings_are_listed(void **state)
+{
+    (void)state;
+    static const char *const vpas[] = {VPA_OF("a", "web"), VPA_OF("b", "web"), VPA_OF("c", "api"),
+                                       VPA_OF("d", "api")};
+    static const char *const hvpas[] = {HVPA_OF("a", "web"), HVPA_OF("b", "web")};
+    static const char *const second = VPA_OF("second", "db");
+    int statuses[4] = {0};
+    struct hook_bed h;
+    serve_bed_init(&h);
+    h.side.is_blind = true;
+    hook_side_init(&h.side, h.c.bed.loop, h.c.client, serve_options(NULL));
+    serve_bed_wait_for_probe(&h);
+    control_bed_create(&h.c, HOOK_VPAS, VPA_OF("first", "db"));
+    post_at_once(&h, HOOK_VPAS, &second, 1, statuses);
+    assert_int_equal(statuses[0], 422);
+    /* Of each pair that comes at once one is stored. */
+    post_at_once(&h, HOOK_VPAS, vpas, 4, statuses);
+    assert_int_equal(statuses[0], 201);
+    assert_int_equal(statuses[1], 201);
+    assert_int_equal(statuses[2], 422);
+    assert_int_equal(statuses[3], 422);
+    post_at_once(&h, SERVE_HVPAS, hvpas, 2, statuses);
+    assert_int_equal(statuses[0], 201);
+    assert_int_equal(statuses[1], 422);
+    assert_true(hook_side_counts(&h.side, "tandem_admission_siblings_total{source=\"list\"} 8\n"));
+    assert_false(hook_side_counts(&h.side, "tandem_admission_siblings_total{source=\"informer\"}"));
+    hook_bed_done(&h);
+}
+
+/* Where the list fails the informer counts, and what this process has just admitted. */
+static void test_siblings_without_a_list(void **state)
+{
+    (void)state;
+    static const char review[] =
+        "{\"request\":{\"uid\":\"u\",\"resource\":{\"group\":\"autoscaling.k8s.io\",\"version\":"
+        "\"v1\",\"resource\":\"verticalpodautoscalers\"},\"operation\":\"CREATE\",\"dryRun\":%s,"
+        "\"namespace\":\"default\",\"name\":\"%s\",\"object\":{\"metadata\":{\"name\":\"%s\"},"
+        "\"spec\":{\"targetRef\":{\"kind\":\"Deployment\",\"name\":\"web\"}}}}}";
+    static const struct {
+        const char *name;
+        const char *dry_run;
+        const char *answer;
+    } rows[] = {
+        {"dry", "true", "\"allowed\":true"},
+        {"a", "false", "\"allowed\":true"},
+        {"b", "false", "selector overlaps with default/a"},
+        {"a", "false", "\"allowed\":true"}, /* itself */
+    };
+    struct hook_bed h;
+    serve_bed_init(&h);
+    struct td_hook_options options = serve_options(NULL);
+    options.probe_interval = 0;
+    hook_side_init(&h.side, h.c.bed.loop, h.c.client, options);
+    for (int i = 0; i < WAIT_TURNS && !control_bed_get(&h.c, HOOK_MUTATING_CONFIG); i++) {
+        control_bed_run(&h.c, 5 * TD_MILLISECOND);
+    }
+    td_str bundle = registered_bundle(&h);
+    h.faults.api_error_share = 1;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char body[1024];
+        struct ask ask;
+        (void)snprintf(body, sizeof(body), review, rows[i].dry_run, rows[i].name, rows[i].name);
+        ask_send(&h, bundle, "application/json", td_str_from(body), &ask);
+        if (!strstr(td_buf_str(&ask.body).ptr, rows[i].answer)) {
+            fail_msg("%s: %s", rows[i].name, td_buf_str(&ask.body).ptr);
+        }
+        td_buf_done(&ask.body);
+    }
+    assert_true(
+        hook_side_counts(&h.side, "tandem_admission_siblings_total{source=\"informer\"} 4\n"));
+    h.faults.api_error_share = 0;
+    hook_bed_done(&h);
+}
+
 static td_str base64_of(struct hook_bed *h, td_str bytes)
 {
     td_auto_buf text;
@@ -394,6 +510,8 @@ int main(void)
         cmocka_unit_test(test_pods_are_mutated_over_tls),
         cmocka_unit_test(test_strangers_get_short_answers),
         cmocka_unit_test(test_a_pod_waits_for_its_owner),
+        cmocka_unit_test(test_siblings_are_listed),
+        cmocka_unit_test(test_siblings_without_a_list),
         cmocka_unit_test(test_renewal_fails_no_request),
         cmocka_unit_test(test_a_certificate_is_renewed_by_the_same_authority),
         cmocka_unit_test(test_a_taken_address_is_an_error),

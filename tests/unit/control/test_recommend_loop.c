@@ -324,6 +324,31 @@ static size_t recommend_bed_events(struct recommend_bed *r, const char *reason)
     return count;
 }
 
+/* Two that were admitted at the same instant: the younger one says so within seconds, long before
+ * the next pass, and takes it back as soon. */
+static void test_siblings_meet_between_two_passes(void **state)
+{
+    (void)state;
+    struct recommend_bed r;
+    recommend_bed_init(&r);
+    recommend_bed_deploy(&r, "web", "500m,500000000", "");
+    recommend_bed_vpa(&r, "alone", "api", "");
+    control_bed_run(&r.c, 90 * TD_SECOND); /* half-way between two passes */
+    recommend_bed_vpa(&r, "a", "web", "");
+    recommend_bed_vpa(&r, "b", "web", "");
+    control_bed_run(&r.c, 4 * TD_SECOND);
+    assert_int_equal(recommend_bed_condition(&r, "a", "ConflictingSelector").len, 0);
+    assert_true(recommend_bed_condition(&r, "b", "ConflictingSelector").len > 0);
+    assert_int_equal(recommend_bed_events(&r, "ConflictingSelector"), 1);
+    assert_int_equal(
+        control_bed_patch(&r.c, VPAS "/b", "{'spec':{'targetRef':{'name':'another'}}}"), 200);
+    recommend_bed_vpa(&r, "c", "web", ""); /* shares its target, so there is a look */
+    control_bed_run(&r.c, 4 * TD_SECOND);
+    assert_int_equal(recommend_bed_condition(&r, "b", "ConflictingSelector").len, 0);
+    assert_true(recommend_bed_condition(&r, "c", "ConflictingSelector").len > 0);
+    recommend_bed_done(&r);
+}
+
 static void test_siblings_that_overlap_are_told(void **state)
 {
     (void)state;
@@ -557,6 +582,7 @@ int main(void)
         cmocka_unit_test(test_a_restart_keeps_what_was_learnt),
         cmocka_unit_test(test_an_oom_is_written_at_once_and_outlives_a_crash),
         cmocka_unit_test(test_an_eviction_for_want_of_memory_outlives_a_pause),
+        cmocka_unit_test(test_siblings_meet_between_two_passes),
         cmocka_unit_test(test_siblings_that_overlap_are_told),
         cmocka_unit_test(test_a_pod_that_is_seen_before_its_owner_counts_later),
         cmocka_unit_test(test_pods_follow_a_workload_that_is_adopted),
