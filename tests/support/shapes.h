@@ -109,6 +109,7 @@ static inline td_str shapes_text(td_str field)
         {"mode", "Auto"},
         {"operation", "Update"},
         {"fieldsType", "FieldsV1"},
+        {"finalizers", "example.com/a"},
     };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         if (td_str_equal(field, td_str_from(texts[i][0]))) {
