@@ -60,7 +60,8 @@ trap end EXIT
 
 # serve FOLDER AWK-FLAGS...: a Prometheus over what history.awk writes; leaves its address in $prometheus.
 echo 'global: {scrape_interval: 1m}' >"$work/prometheus.yml"
-now=$(($(date +%s) / 300 * 300))
+# To the minute: samples are of use for five, and the test must not meet the end of that time.
+now=$(($(date +%s) / 60 * 60))
 port=$((20000 + $$ % 10000))
 serve() {
     data=$work/$1
@@ -154,6 +155,7 @@ soon 10 has_pod
 serve mine -v web="$(pod)"
 
 start() {
+    : >"$work/run.err" # the words of the one before are none of this one's
     "$tandem" run --kubeconfig "$work/k" --controllers recommender --address 127.0.0.1:0 --recommender-interval 1s \
         --prometheus-cadvisor-job-name '' --container-pod-name-label pod --container-name-label container --pod-label-prefix label_ \
         --metric-for-pod-labels 'last_over_time(kube_pod_labels[8d])' --pod-namespace-label namespace --pod-name-label pod "$@" \
