@@ -93,7 +93,9 @@
 #define TD_HOOK_LISTS_MAX 256                     /* namespaces listed at one time */
 #define TD_HOOK_LIST_BYTES_MAX ((size_t)32 << 20) /* what is kept of one such list */
 #define TD_HOOK_RECENT_MAX 4096                   /* objects admitted and not yet seen */
-#define TD_HOOK_NAMES_MAX 16                      /* that a certificate is for */
+#define TD_HOOK_SIBLINGS_BYTES_MAX                                                                 \
+    ((size_t)1 << 20)        /* of siblings that one review is judged beside */
+#define TD_HOOK_NAMES_MAX 16 /* that a certificate is for */
 #define TD_TALLY_FAMILIES_MAX 1024
 #define TD_TALLY_SERIES_MAX ((size_t)1 << 20)       /* of one family */
 #define TD_TALLY_TEXT_BYTES_MAX ((size_t)256 << 20) /* of one answer with all of them */

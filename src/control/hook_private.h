@@ -141,6 +141,7 @@ struct hook_sibling_list {
     struct td_json **items;
     size_t count;
     size_t cap;
+    size_t bytes; /* of their texts */
 };
 
 struct hook_siblings *hook_siblings_new(struct td_hook *hook);

@@ -408,8 +408,11 @@ static bool siblings_has(const struct hook_sibling_list *found, td_str name)
 static void siblings_add(struct hook_review *review, td_str text, struct hook_sibling_list *ret)
 {
     struct td_json *tree;
-    if (ret->count < TD_SIBLINGS_MAX &&
-        td_json_parse(review->arena, text, &(struct td_json_options){.copy_strings = true}, &tree,
+    if (text.len > TD_HOOK_SIBLINGS_BYTES_MAX - ret->bytes) {
+        return; /* more than any target has; the controllers check again */
+    }
+    ret->bytes += text.len;
+    if (td_json_parse(review->arena, text, &(struct td_json_options){.copy_strings = true}, &tree,
                       NULL) == TD_OK) {
         ret->items =
             td_arena_grow(review->arena, ret->items, ret->count, &ret->cap, sizeof(*ret->items));
@@ -443,6 +446,8 @@ static void siblings_of_informer(struct hook_review *review, enum td_sight_kind 
     size_t position = 0;
     siblings_add_recent(review, kind, target, SIBLINGS_RECENT, ret);
     size_t admitted = ret->count; /* they are newer than what the informer has of them */
+    td_auto_arena look;
+    td_arena_init(&look, TD_TREE_ARENA_BYTES_MAX);
     for (const struct td_sight_object *object;
          cache && (object = td_cache_next(cache, &position));) {
         struct td_json *tree;
@@ -450,10 +455,11 @@ static void siblings_of_informer(struct hook_review *review, enum td_sight_kind 
         if (td_str_equal(object->head.namespace, review->namespace) &&
             !td_str_equal(object->head.name, review->name) &&
             !siblings_has(&newer, object->head.name) &&
-            td_sight_tree(review->arena, object, &tree, NULL) == TD_OK &&
-            td_str_equal(siblings_target(review->arena, kind, tree), target)) {
+            td_sight_tree(&look, object, &tree, NULL) == TD_OK &&
+            td_str_equal(siblings_target(&look, kind, tree), target)) {
             siblings_add(review, object->text, ret);
         }
+        td_arena_reset(&look);
     }
     hook_tally_siblings(review->hook, "informer");
     if (!cache || !td_cache_is_synced(cache)) {

@@ -109,6 +109,7 @@ spec:
 YAML
 
 start() {
+    : >"$work/run.err" # the words of the one before are none of this one's
     "$tandem" run --kubeconfig "$work/k" --leader-elect --address 127.0.0.1:0 --recommender-interval 1s --updater-interval 2s "$@" \
         >"$work/run.out" 2>"$work/run.err" &
     pid=$!
