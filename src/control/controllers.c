@@ -187,7 +187,7 @@ static void updater_stop(struct td_controllers *all, void (*done)(void *context)
 
 static bool controllers_sizes(void *context, struct td_arena *arena,
                               const struct td_controller *top, const struct td_vertical_pod *pod,
-                              struct td_hook_sizes *ret)
+                              struct td_pod_sizes *ret)
 {
     struct td_controllers *all = context;
     return all->hvpa && td_hvpa_loop_sizes(all->hvpa, arena, top, pod, ret);

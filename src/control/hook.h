@@ -21,25 +21,15 @@ struct td_buf;
 struct td_controller;
 struct td_error;
 struct td_hook;
+struct td_pod_sizes;
 struct td_vertical_pod;
 
-/* What an Hvpa decided for a new pod (hvpa.md 5.4): what is to be written, nothing else changes. */
-struct td_hook_size {
-    td_str container; /* empty: the resources of the pod itself */
-    struct td_resource_list requests;
-    struct td_resource_list limits;
-};
-struct td_hook_sizes {
-    td_str hvpa; /* its name, for the account on the pod */
-    const struct td_hook_size *items;
-    size_t count;
-};
 /* Is the target of a pod under an Hvpa that sizes its pods? `top` is the pod's topmost controller;
  * results are in the arena or live until the return to the loop. True also when it has not decided
  * yet: VPAs are not asked then. */
 typedef bool (*td_hook_sizes_fn)(void *context, struct td_arena *arena,
                                  const struct td_controller *top, const struct td_vertical_pod *pod,
-                                 struct td_hook_sizes *ret);
+                                 struct td_pod_sizes *ret);
 
 struct td_hook_options {
     struct td_control control;

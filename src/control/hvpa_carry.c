@@ -256,8 +256,59 @@ static void carry_evicted(void *context, const struct td_client_reply *reply)
     carry_pods(tick);
 }
 
+/* Told once, and kept for the condition EvictionBlocked of the next tick; empty: no pod waits. */
+static void carry_blocked(struct hvpa_tick *tick, td_str why)
+{
+    struct hvpa_item *item = tick->item;
+    if (td_str_equal(item->blocked, why)) {
+        return;
+    }
+    td_text_free(item->blocked);
+    item->blocked = td_text_copy(why);
+    if (why.len > 0) {
+        hvpa_tick_event(tick, true, TD_STR("EvictionBlocked"), why);
+    }
+}
+
+static void carry_fact_read(void *context, const struct td_client_reply *reply)
+{
+    struct hvpa_tick *tick = context;
+    tick->call = NULL;
+    td_replacement_facts_take(&tick->facts, reply);
+    carry_pods(tick);
+}
+
+/* Nothing is evicted that could not come back. False: it is being found out, or it could not. */
+static bool carry_can_return(struct hvpa_tick *tick, const struct td_vertical_pod *pod,
+                             bool *ret_asked)
+{
+    struct td_controller owner;
+    *ret_asked = false;
+    if (!td_replacement_facts_turn(&tick->facts, pod, &owner)) {
+        return true;
+    }
+    td_auto_buf path;
+    td_buf_init(&path, TD_OBJECT_BYTES_MAX);
+    if (td_replacement_facts_next(&tick->facts, &owner, &path)) {
+        struct td_client_request request = {.method = TD_STR("GET"), .path = td_buf_str(&path)};
+        *ret_asked = true;
+        carry_send(tick, &request, carry_fact_read);
+        return false;
+    }
+    td_str failure = tick->facts.failure;
+    td_str problem = failure.len > 0 ? failure : hvpa_replacement_problem(tick, pod);
+    carry_blocked(tick, problem.len == 0
+                            ? problem
+                            : td_arena_format(&tick->arena, "pods are not evicted: %s: %.*s",
+                                              failure.len > 0 ? "their owner cannot be read"
+                                                              : "a replacement would be refused",
+                                              TD_STR_ARG(problem)));
+    return problem.len == 0;
+}
+
 static bool carry_evict(struct hvpa_tick *tick, const struct td_vertical_pod *pod)
 {
+    bool is_asked = false;
     struct td_delete_options options = TD_DELETE_OPTIONS_INIT;
     struct td_client_request request;
     options.uid = pod->meta.uid; /* the pod that was judged, not another of its name */
@@ -265,6 +316,9 @@ static bool carry_evict(struct hvpa_tick *tick, const struct td_vertical_pod *po
         td_verb_evict(&tick->arena, pod->meta.namespace, pod->meta.name, &options, &request,
                       NULL) != TD_OK) {
         return false;
+    }
+    if (!carry_can_return(tick, pod, &is_asked)) {
+        return is_asked;
     }
     if (!carry_is_proved(tick)) {
         bool waits = tick->proof_count++ < CARRY_PROOF_MAX;
@@ -499,6 +553,9 @@ static void carry_pods(struct hvpa_tick *tick)
     }
     if (misfit && carry_evict(tick, misfit)) {
         return;
+    }
+    if (!misfit) {
+        carry_blocked(tick, TD_STR_EMPTY);
     }
     if (next || in_flight > 0) {
         carry_wait(tick);

@@ -10,6 +10,7 @@
 #include "base/loop.h"
 #include "base/text.h"
 #include "control/hvpa_private.h"
+#include "decide/vertical/podsizes.h"
 
 #define LOOP_UNREADY_PAUSE TD_SECOND
 #define LOOP_CROWDED_PAUSE (100 * TD_MILLISECOND)
@@ -31,6 +32,7 @@ static void item_free(struct hvpa_item *item)
     td_text_free(item->key);
     td_text_free(item->status);
     td_text_free(item->failure);
+    td_text_free(item->blocked);
     td_arena_done(&item->sizes_arena);
     td_arena_done(&item->spec_arena);
     td_hpa_state_done(&item->horizontal);
@@ -485,7 +487,7 @@ static const struct td_resource_list *sizes_limits(const struct hvpa_item *item,
 }
 
 bool td_hvpa_loop_sizes(void *loop, struct td_arena *arena, const struct td_controller *top,
-                        const struct td_vertical_pod *pod, struct td_hook_sizes *ret)
+                        const struct td_vertical_pod *pod, struct td_pod_sizes *ret)
 {
     const struct td_ownership_target target = {
         .namespace = top->namespace,
@@ -500,15 +502,15 @@ bool td_hvpa_loop_sizes(void *loop, struct td_arena *arena, const struct td_cont
     bool is_sized = !item->is_template && (!item->has_selector ||
                                            td_selector_matches(&item->selector, &pod->meta.labels));
     size_t count = is_sized ? item->sizes.count : 0;
-    struct td_hook_size *sizes = td_arena_array(arena, struct td_hook_size, count + 1);
+    struct td_pod_size *sizes = td_arena_array(arena, struct td_pod_size, count + 1);
     for (size_t i = 0; i < count; i++) {
         td_str container = item->sizes.items[i].container;
-        sizes[i] = (struct td_hook_size){
+        sizes[i] = (struct td_pod_size){
             .container = td_tandem_is_pod(container) ? TD_STR_EMPTY : container,
             .requests = item->sizes.items[i].resources,
             .limits = *sizes_limits(item, item->sizes.items[i].container),
         };
     }
-    *ret = (struct td_hook_sizes){.hvpa = item->name, .items = sizes, .count = count};
+    *ret = (struct td_pod_sizes){.hvpa = item->name, .items = sizes, .count = count};
     return true;
 }

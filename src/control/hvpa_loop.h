@@ -65,4 +65,4 @@ void td_hvpa_loop_explain(struct td_hvpa_loop *loop, td_str namespace, td_str na
 /* For admission (a td_hook_sizes_fn whose context is the loop), on every replica, started or not:
  * what a new pod of a workload is to have. */
 bool td_hvpa_loop_sizes(void *loop, struct td_arena *arena, const struct td_controller *top,
-                        const struct td_vertical_pod *pod, struct td_hook_sizes *ret);
+                        const struct td_vertical_pod *pod, struct td_pod_sizes *ret);

@@ -15,6 +15,7 @@
 #include "base/map.h"
 #include "control/horizontal_loop.h"
 #include "control/hvpa_loop.h"
+#include "control/replacement.h"
 #include "control/sight.h"
 #include "control/tally.h"
 #include "decide/tandem/actuation.h"
@@ -62,6 +63,7 @@ struct hvpa_item {
     td_time oom_seen; /* the newest that raised a flag; TD_TIME_NONE */
     struct td_backoff backoff;
     td_str failure;          /* owned: what a write was answered; empty: it worked */
+    td_str blocked;          /* owned: why a pod is not evicted; empty: none has to wait */
     int64_t told_generation; /* of the event InvalidSpec */
     uint64_t told;           /* hash of the last trouble that an event told */
     td_time last_tick;       /* TD_TIME_NONE */
@@ -158,6 +160,7 @@ struct hvpa_tick {
     struct td_map asked;   /* pods that were asked to resize in this tick, by name */
     td_str pod;            /* whose call is under way */
     bool has_evicted;
+    struct td_replacement_facts facts; /* about the owner of a pod to be evicted */
     int proof_count;         /* how often the proof that pods are mutated was waited for */
     td_duration proof_since; /* an older one does not count */
 };
@@ -308,6 +311,8 @@ void hvpa_evict_meet(struct hvpa_tick *tick);
 /* Did it come back unchanged too often? Told by an event once. */
 bool hvpa_is_left_alone(struct hvpa_tick *tick, const struct td_vertical_pod *pod);
 bool hvpa_may_evict(struct hvpa_tick *tick, const struct td_vertical_pod *pod);
+/* Why the pod that would come back would be refused, by what was read of its owner; or empty. */
+td_str hvpa_replacement_problem(struct hvpa_tick *tick, const struct td_vertical_pod *pod);
 void hvpa_evicted(struct hvpa_tick *tick, td_str name);
 
 /* ---- hvpa_children.c ---- */

@@ -191,6 +191,14 @@ static void conditions_webhook(struct hvpa_tick *tick, struct condition_list *li
     }
 }
 
+static void conditions_eviction(struct hvpa_tick *tick, struct condition_list *list)
+{
+    if (tick->item->blocked.len > 0 && tick->is_progressing) {
+        condition_add(tick, list, TD_STR("EvictionBlocked"), true, TD_STR("ReplacementRefused"),
+                      td_arena_copy_str(&tick->arena, tick->item->blocked));
+    }
+}
+
 static void conditions_gates(struct hvpa_tick *tick, struct condition_list *list)
 {
     const struct td_vpa_condition *before = condition_before(tick, TD_STR(TD_GATE_OFF));
@@ -223,6 +231,7 @@ static void conditions_fill(struct hvpa_tick *tick)
     conditions_coupled(tick, &list);
     conditions_progress(tick, &list);
     conditions_webhook(tick, &list);
+    conditions_eviction(tick, &list);
     conditions_gates(tick, &list);
     conditions_store(tick, &list);
 }

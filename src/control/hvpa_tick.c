@@ -34,6 +34,7 @@ static struct hvpa_tick *tick_new(struct hvpa_item *item)
     td_arena_init(&tick->arena, TD_TREE_ARENA_BYTES_MAX);
     td_map_init(&tick->refused, TD_CACHE_OBJECTS_MAX);
     td_map_init(&tick->asked, TD_CACHE_OBJECTS_MAX);
+    td_replacement_facts_init(&tick->facts);
     item->tick = tick;
     item->loop->tick_count++;
     item->loop->reading_count++;
@@ -59,6 +60,7 @@ void hvpa_tick_free(struct hvpa_tick *tick)
     td_timer_free(tick->pause);
     td_map_done(&tick->refused);
     td_map_done(&tick->asked);
+    td_replacement_facts_done(&tick->facts);
     td_arena_done(&tick->arena);
     tick->item->tick = NULL;
     tick->loop->tick_count--;

@@ -48,8 +48,11 @@ static const struct td_right rights_table[] = {
      .controllers = RIGHTS_V,
      .capping = RIGHTS_U | RIGHTS_A},
     {.group = "", .resources = "events", .verbs = "list,watch", .controllers = RIGHTS_R},
-    {.group = "", .resources = "events", .verbs = "list", .controllers = RIGHTS_U},
-    {.group = "", .resources = "resourcequotas", .verbs = "list", .controllers = RIGHTS_U},
+    {.group = "", .resources = "events", .verbs = "list", .controllers = RIGHTS_U | RIGHTS_V},
+    {.group = "",
+     .resources = "resourcequotas",
+     .verbs = "list",
+     .controllers = RIGHTS_U | RIGHTS_V},
     {.group = "", .resources = "events", .verbs = "create,patch", .controllers = RIGHTS_ALL},
     /* Autoscalers. */
     {.group = "autoscaling.k8s.io",

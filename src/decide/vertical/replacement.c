@@ -30,16 +30,15 @@ static struct td_json *make_pod(struct td_arena *arena, const struct td_replacem
     return pod;
 }
 
-/* Changed as admission would; *ret_refusal is why admission itself would refuse it. */
-static struct td_json *admit(struct td_arena *arena, const struct td_replacement_input *input,
-                             struct td_json *pod, td_str *ret_refusal)
+/* What a VPA makes of it; *ret_refusal is why admission itself would refuse it. NULL: nothing. */
+static const struct td_json *patch_of_vpa(struct td_arena *arena,
+                                          const struct td_replacement_input *input,
+                                          const struct td_vertical_pod *pod, td_str *ret_refusal)
 {
     static const struct td_limit_ranges no_limits;
-    struct td_vertical_pod decoded;
     struct td_pod_patch patch;
-    struct td_json *patched = NULL;
     const struct td_pod_patch_input admission = {
-        .pod = &decoded,
+        .pod = pod,
         .vpa = input->vpa,
         .limits = input->limits ? input->limits : &no_limits,
         .gates = input->gates,
@@ -47,15 +46,39 @@ static struct td_json *admit(struct td_arena *arena, const struct td_replacement
         .largest_node = input->largest_node,
         .warns_of_limit_range = input->warns_of_limit_range,
     };
-    if (td_vertical_pod_decode(arena, pod, &decoded, NULL) < 0 ||
-        td_pod_patch(arena, &admission, &patch, NULL) < 0) {
+    if (td_pod_patch(arena, &admission, &patch, NULL) < 0) {
+        return NULL;
+    }
+    *ret_refusal = patch.is_rejected ? patch.message : TD_STR_EMPTY;
+    return patch.is_rejected ? NULL : patch.patches;
+}
+
+static const struct td_json *patch_of_hvpa(struct td_arena *arena,
+                                           const struct td_replacement_input *input,
+                                           const struct td_vertical_pod *pod, td_str *ret_refusal)
+{
+    const struct td_pod_sizes_patch patch =
+        td_pod_sizes_patch(arena, input->sizes, pod, input->limits);
+    if (patch.is_kept_out) {
+        *ret_refusal = TD_STR("a LimitRange for pods does not let in the decided sizes, so it "
+                              "would be admitted without them");
+    }
+    return patch.patches;
+}
+
+/* Changed as admission would; *ret_refusal is why that would be of no use. */
+static struct td_json *admit(struct td_arena *arena, const struct td_replacement_input *input,
+                             struct td_json *pod, td_str *ret_refusal)
+{
+    struct td_vertical_pod decoded;
+    struct td_json *patched = NULL;
+    if (td_vertical_pod_decode(arena, pod, &decoded, NULL) < 0) {
         return pod; /* admitted as it is */
     }
-    if (patch.is_rejected) {
-        *ret_refusal = patch.message;
-        return pod;
-    }
-    if (td_patch_json(arena, pod, patch.patches, &patched, NULL) < 0) {
+    const struct td_json *patches = input->sizes
+                                        ? patch_of_hvpa(arena, input, &decoded, ret_refusal)
+                                        : patch_of_vpa(arena, input, &decoded, ret_refusal);
+    if (!patches || td_patch_json(arena, pod, patches, &patched, NULL) < 0) {
         return pod;
     }
     td_default_pod(arena, patched);
@@ -104,7 +127,8 @@ td_str td_replacement_problem(struct td_arena *arena, const struct td_replacemen
 {
     struct td_labels labels =
         td_labels_from_json(arena, td_json_get_path(input->template, "metadata.labels"));
-    if (!td_vpa_selects_replacement(arena, input->vpa, input->gates.heterogeneous_workloads,
+    if (input->vpa &&
+        !td_vpa_selects_replacement(arena, input->vpa, input->gates.heterogeneous_workloads,
                                     &labels, &input->pod->meta.labels)) {
         return TD_STR("by the labels of its owner's template it would not be of this VPA");
     }

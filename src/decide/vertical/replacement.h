@@ -16,11 +16,13 @@
 #include "base/json.h"
 #include "decide/vertical/limitrange.h"
 #include "decide/vertical/pod.h"
+#include "decide/vertical/podsizes.h"
 
 struct td_replacement_input {
     const struct td_json *template;       /* PodTemplateSpec of the pod's owner, whole */
     const struct td_vertical_pod *pod;    /* that would be evicted */
-    const struct td_vpa *vpa;             /* the one that controls it */
+    const struct td_vpa *vpa;             /* the one that controls it; NULL: an Hvpa does */
+    const struct td_pod_sizes *sizes;     /* what that Hvpa decided; NULL: a VPA does */
     const struct td_limit_ranges *limits; /* of the namespace, as admission reads them */
     struct td_limit_objects limit_objects;
     struct td_quota_objects quotas;

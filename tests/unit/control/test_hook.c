@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "decide/vertical/pod.h"
+#include "decide/vertical/podsizes.h"
 #include "model/owners.h"
 #include "support/hook_bed.h"
 
@@ -185,7 +186,7 @@ static void test_a_container_limit_range_refuses_pod_level_pods(void **state)
 }
 
 static bool sizes_of(void *context, struct td_arena *arena, const struct td_controller *top,
-                     const struct td_vertical_pod *pod, struct td_hook_sizes *ret)
+                     const struct td_vertical_pod *pod, struct td_pod_sizes *ret)
 {
     const char *target = context;
     (void)pod;
@@ -193,11 +194,11 @@ static bool sizes_of(void *context, struct td_arena *arena, const struct td_cont
         return false;
     }
     struct td_json *tree;
-    struct td_hook_size *size = td_arena_new(arena, struct td_hook_size);
+    struct td_pod_size *size = td_arena_new(arena, struct td_pod_size);
     assert_int_equal(td_json_parse(arena, TD_STR("{\"cpu\":\"333m\"}"), NULL, &tree, NULL), TD_OK);
     assert_int_equal(td_resource_list_decode(arena, tree, &size->requests, NULL), TD_OK);
     size->container = TD_STR("app");
-    *ret = (struct td_hook_sizes){.hvpa = TD_STR("both"), .items = size, .count = 1};
+    *ret = (struct td_pod_sizes){.hvpa = TD_STR("both"), .items = size, .count = 1};
     return true;
 }
 

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "decide/vertical/pod.h"
+#include "decide/vertical/podsizes.h"
 #include "model/owners.h"
 #include "support/hvpa_bed.h"
 
@@ -49,7 +50,7 @@ static int64_t pods_count(struct hvpa_bed *h, const char *phase)
     return count;
 }
 
-static bool sizes_of_web(struct hvpa_bed *h, struct td_hook_sizes *ret)
+static bool sizes_of_web(struct hvpa_bed *h, struct td_pod_sizes *ret)
 {
     const struct td_controller top = {.namespace = TD_STR("default"),
                                       .api_version = TD_STR("apps/v1"),
@@ -65,7 +66,7 @@ static void test_new_pods_are_given_what_was_decided(void **state)
     (void)state;
     struct hvpa_bed h = {.stopped = 0};
     struct td_demand demand = growing();
-    struct td_hook_sizes sizes = {.count = 0};
+    struct td_pod_sizes sizes = {.count = 0};
     hvpa_bed_init(&h, &demand, 1);
     hvpa_bed_deploy(&h, 2, "'requests':{'cpu':'1','memory':'200Mi'},'limits':{'cpu':'2'}");
     assert_false(sizes_of_web(&h, &sizes));
@@ -163,7 +164,7 @@ static void test_sizes_go_into_the_template_when_told_so(void **state)
     assert_false(td_str_equal(size, TD_STR("1")));
     assert_string_equal(hvpa_bed_text(&h, "web", "referenceRequests.app.cpu"), "1");
     assert_string_equal(hvpa_bed_condition(&h, "web", "Progressing"), "False/AsDecided");
-    struct td_hook_sizes sizes = {.count = 1};
+    struct td_pod_sizes sizes = {.count = 1};
     assert_true(sizes_of_web(&h, &sizes)); /* the template has them */
     assert_int_equal(sizes.count, 0);
     /* Somebody else's template is the reference from then on. */
@@ -282,7 +283,7 @@ static void test_only_selected_pods_are_sized(void **state)
     (void)state;
     struct hvpa_bed h = {.stopped = 0};
     struct td_demand demand = growing();
-    struct td_hook_sizes sizes = {.count = 0};
+    struct td_pod_sizes sizes = {.count = 0};
     hvpa_bed_init(&h, &demand, 1);
     hvpa_bed_deploy(&h, 2, "'requests':{'cpu':'1','memory':'200Mi'}");
     hvpa_bed_hvpa(&h, "web",
@@ -319,7 +320,7 @@ static void test_a_pod_with_resources_of_its_own_is_sized_as_a_whole(void **stat
     (void)state;
     struct hvpa_bed h = {.stopped = 0};
     struct td_demand demand = growing();
-    struct td_hook_sizes sizes = {.count = 0};
+    struct td_pod_sizes sizes = {.count = 0};
     hvpa_bed_init(&h, &demand, 1);
     control_bed_create(
         &h.c, DEPLOYMENTS,
@@ -527,12 +528,50 @@ static void test_evictions_without_effect_come_to_an_end(void **state)
     hvpa_bed_done(&h);
 }
 
+/* A quota that would refuse the pod that comes back: none is evicted, which the condition and one
+ * event say. */
+static void test_a_pod_that_could_not_come_back_is_not_evicted(void **state)
+{
+    (void)state;
+    struct hvpa_bed h = {.stopped = 0};
+    struct td_demand demand = growing();
+    hvpa_bed_init(&h, &demand, 1);
+    struct td_transport_ops ops = *h.c.transport->ops;
+    rude = (struct rude){.bed = &h, .ops = h.c.transport->ops};
+    evictions = 0;
+    ops.start = counting_start;
+    h.c.transport->ops = &ops;
+    hvpa_bed_deploy(&h, 3, RESTARTS);
+    control_bed_run(&h.c, TD_MINUTE);
+    control_bed_create(&h.c, "/api/v1/namespaces/default/resourcequotas",
+                       "{'metadata':{'name':'compute'},'spec':{'hard':{'requests.cpu':'3'}}}");
+    assert_int_equal(control_bed_patch(&h.c,
+                                       "/api/v1/namespaces/default/resourcequotas/compute/status",
+                                       "{'status':{'hard':{'requests.cpu':'3'},'used':{"
+                                       "'requests.cpu':'3'}}}"),
+                     200);
+    hvpa_bed_hvpa(&h, "web", "'mode':'VPABiased','coupling':'Reconcile'," CPU_ONLY);
+    control_bed_run(&h.c, 15 * TD_MINUTE);
+    assert_string_equal(hvpa_bed_condition(&h, "web", "Progressing"), "True/Resizing");
+    assert_string_equal(hvpa_bed_condition(&h, "web", "EvictionBlocked"),
+                        "True/ReplacementRefused");
+    assert_int_equal(hvpa_bed_events(&h, "web", "EvictionBlocked"), 1);
+    assert_int_equal(evictions, 0);
+    assert_int_equal(pods_count(&h, "Running"), 3);
+    assert_int_equal(control_bed_delete(&h.c, "/api/v1/namespaces/default/resourcequotas/compute"),
+                     200);
+    control_bed_run(&h.c, TD_MINUTE);
+    assert_in_range(evictions, 1, 5);
+    h.c.transport->ops = rude.ops;
+    hvpa_bed_done(&h);
+}
+
 static void test_zero_replicas_switch_it_off(void **state)
 {
     (void)state;
     struct hvpa_bed h = {.stopped = 0};
     struct td_demand demand = growing();
-    struct td_hook_sizes sizes = {.count = 0};
+    struct td_pod_sizes sizes = {.count = 0};
     begin(&h, &demand, 15 * TD_MINUTE);
     int64_t size = hvpa_bed_size(&h, "cpu");
     assert_true(size > 1000);
@@ -632,6 +671,7 @@ int main(void)
         cmocka_unit_test(test_a_refused_resize_is_said_and_tried_again),
         cmocka_unit_test(test_others_write_the_scale_too),
         cmocka_unit_test(test_evictions_without_effect_come_to_an_end),
+        cmocka_unit_test(test_a_pod_that_could_not_come_back_is_not_evicted),
         cmocka_unit_test(test_zero_replicas_switch_it_off),
         cmocka_unit_test(test_an_api_that_fails_now_and_then),
         cmocka_unit_test(test_an_oom_in_the_second_of_the_last_scaling_counts),
