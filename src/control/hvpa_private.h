@@ -292,6 +292,8 @@ void hvpa_rows_keep(struct hvpa_tick *tick);   /* what was decided is what pods 
 
 /* From what was decided; a tick without a decision says why there is none. */
 void hvpa_status_fill(struct hvpa_tick *tick);
+/* Does the stored status say so already? */
+bool hvpa_status_has_trouble(const struct hvpa_tick *tick, td_str reason, td_str message);
 void hvpa_status_trouble(struct hvpa_tick *tick, td_str reason, td_str message);
 /* A write of ours failed: the status says so instead of what it hoped for. */
 void hvpa_status_failed(struct hvpa_tick *tick);

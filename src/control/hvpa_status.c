@@ -6,13 +6,14 @@
 #include <math.h>
 
 #include "api/gates.h"
+#include "base/assert.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/text.h"
 #include "control/hvpa_private.h"
 #include "kube/verbs.h"
 
-#define STATUS_CONDITIONS_MAX 8
+#define STATUS_CONDITIONS_MAX 16 /* more than there are types */
 
 /* ---- Conditions ---- */
 
@@ -46,6 +47,7 @@ static void condition_add(const struct hvpa_tick *tick, struct condition_list *l
     if (before && td_str_equal(before->status, made.status)) {
         made.last_transition = before->last_transition;
     }
+    td_assert(list->count < STATUS_CONDITIONS_MAX);
     list->items[list->count++] = made;
 }
 
@@ -393,6 +395,13 @@ void hvpa_status_fill(struct hvpa_tick *tick)
     status_last(tick);
     status_blocked(tick);
     conditions_fill(tick);
+}
+
+bool hvpa_status_has_trouble(const struct hvpa_tick *tick, td_str reason, td_str message)
+{
+    const struct td_vpa_condition *ready = condition_before(tick, TD_STR("Ready"));
+    return ready && td_str_equal(ready->status, TD_STR("False")) &&
+           td_str_equal(ready->reason, reason) && td_str_equal(ready->message, message);
 }
 
 void hvpa_status_trouble(struct hvpa_tick *tick, td_str reason, td_str message)

@@ -131,7 +131,11 @@ static void tick_trouble(struct hvpa_tick *tick, td_str reason, td_str message)
     td_str words =
         td_arena_format(&tick->arena, "%.*s: %.*s", TD_STR_ARG(reason), TD_STR_ARG(message));
     uint64_t told = td_map_hash(words);
-    if (tick->item->told != told || tick->item->told_generation != tick->hvpa.meta.generation) {
+    bool is_told =
+        tick->item->told == 0 /* by the process before */
+            ? hvpa_status_has_trouble(tick, reason, message)
+            : tick->item->told == told && tick->item->told_generation == tick->hvpa.meta.generation;
+    if (!is_told) {
         hvpa_tick_event(tick, true, reason, message);
     }
     tick->item->told = told;

@@ -263,6 +263,10 @@ static void test_what_is_wrong_is_said_and_nothing_is_done(void **state)
     assert_string_equal(hvpa_bed_condition(&h, "mixed", "Ready"), "False/TargetMismatch");
     assert_int_equal(hvpa_bed_events(&h, "web", "TargetNotFound"), 1);
     assert_int_equal(hvpa_bed_events(&h, "bad", "InvalidSpec"), 1);
+    hvpa_bed_stop(&h); /* the next process reads in the status that it was told */
+    hvpa_bed_start(&h);
+    control_bed_run(&h.c, TD_MINUTE);
+    assert_int_equal(hvpa_bed_events(&h, "bad", "InvalidSpec"), 1);
     hvpa_bed_deploy(&h, 2, "'requests':{'cpu':'1','memory':'200Mi'}");
     hvpa_bed_watch(&h, 6 * TD_MINUTE); /* at most five minutes until it looks again */
     assert_string_equal(hvpa_bed_condition(&h, "web", "Ready"), "True/Deciding");
