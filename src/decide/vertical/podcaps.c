@@ -220,14 +220,20 @@ static void pass_scale(const struct pass *pass, const struct scaling *scaling)
     }
 }
 
-/* Scales what may be changed into what the rest leaves of max. */
+/* Scales what may be changed into what the rest leaves of max. Where the rest leaves nothing the
+ * pod is refused whatever is done, and upstream's answer is as good as any. */
 static void pass_share(const struct pass *pass, const struct td_quantity *max)
 {
     struct td_quantity room = *max;
     td_quantity_sub(pass->arena, &room, &pass->kept_limit_sum);
+    if (pass->bounds->is_upstream_exact || td_quantity_sign(&room) <= 0) {
+        pass_scale(pass, &(struct scaling){max, &pass->limit_sum, TD_ROUND_DOWN,
+                                           TD_CAP_RULE_POD_RANGE_MAX});
+        return;
+    }
     const struct scaling scaling = {&room, &pass->free_limit_sum, TD_ROUND_DOWN,
                                     TD_CAP_RULE_POD_RANGE_MAX};
-    for (size_t i = 0; i < pass->count && td_quantity_sign(&room) > 0; i++) {
+    for (size_t i = 0; i < pass->count; i++) {
         if (!pass_keeps(pass, &pass->pairs[i])) {
             (void)pass_scale_one(pass, &pass->pairs[i], &scaling); /* it has the resource */
         }
@@ -257,9 +263,6 @@ static void pass_run(struct pass *pass)
     if (td_quantity_compare(&min, &pass->sum) > 0) {
         pass_scale(pass, &(struct scaling){&min, &pass->sum, is_cpu ? TD_ROUND_UP : TD_ROUND_DOWN,
                                            TD_CAP_RULE_POD_RANGE_MIN});
-    } else if (pass_is_above(pass, &max) && bounds->is_upstream_exact) {
-        pass_scale(pass, &(struct scaling){&max, &pass->limit_sum, TD_ROUND_DOWN,
-                                           TD_CAP_RULE_POD_RANGE_MAX});
     } else if (pass_is_above(pass, &max)) {
         pass_share(pass, &max);
     } else if (td_quantity_compare(&min, &pass->limit_sum) > 0) {

@@ -153,7 +153,7 @@ static void test_pod_limit_range_hazards_have_answers(void **state)
          VPA("{\"containerName\":\"other\",\"target\":{\"memory\":\"1Gi\"},\"upperBound\":"
              "{\"memory\":\"2Gi\"},\"lowerBound\":{\"memory\":\"1Gi\"}}"),
          "{\"name\":\"other\",\"resources\":{\"limits\":{\"memory\":\"1Gi\"}}}",
-         "memory=1Gi"}, /* "app" alone, which nobody recommends for, is above the maximum */
+         "cpu=0,memory=50Mi"},
         {"a container with neither entry nor request",
          VPA("{\"containerName\":\"app\",\"target\":{\"memory\":\"1Gi\"}}"), "{\"name\":\"other\"}",
          "memory=100Mi"},

@@ -83,10 +83,13 @@ static void sending_aim(struct sending *sending, const struct td_resource *resou
                    TD_STR_ARG(resource->group), "/", TD_STR_ARG(resource->versions[version].name));
     (void)snprintf(sending->target, sizeof(sending->target), "%s%s/%.*s?dryRun=All", root,
                    resource->is_namespaced ? "/namespaces/a" : "", TD_STR_ARG(resource->plural));
-    bool is_applied = (resource->verbs & TD_VERB_PATCH) != 0;
-    (void)snprintf(sending->apply, sizeof(sending->apply),
-                   is_applied ? "%s%s/%.*s/a?dryRun=All&fieldManager=a&force=true" : "", root,
-                   resource->is_namespaced ? "/namespaces/a" : "", TD_STR_ARG(resource->plural));
+    sending->apply[0] = '\0';
+    if (resource->verbs & TD_VERB_PATCH) {
+        (void)snprintf(sending->apply, sizeof(sending->apply),
+                       "%s%s/%.*s/a?dryRun=All&fieldManager=a&force=true", root,
+                       resource->is_namespaced ? "/namespaces/a" : "",
+                       TD_STR_ARG(resource->plural));
+    }
 }
 
 static void test_every_kind_in_every_shape(void **state)
