@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
@@ -14,6 +15,9 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+
+#define LINK_OPEN_TRIES 50
+#define LINK_OPEN_PAUSE_US 100000
 
 struct link_connection {
     struct link *link;
@@ -372,10 +376,14 @@ void link_open(struct link *link)
         .sin_port = htons(link->port),
         .sin_addr = {htonl(INADDR_LOOPBACK)},
     };
-    link->listener =
-        evconnlistener_new_bind(link->base, link_accept, link,
-                                LEV_OPT_CLOSE_ON_FREE | LEV_OPT_REUSEABLE | LEV_OPT_CLOSE_ON_EXEC,
-                                64, (struct sockaddr *)&address, sizeof(address));
+    /* While it was closed a connection of another program may have got its port, for a moment. */
+    for (int tries = 0; !link->listener && tries < LINK_OPEN_TRIES; tries++) {
+        (void)usleep(tries > 0 ? LINK_OPEN_PAUSE_US : 0);
+        link->listener = evconnlistener_new_bind(link->base, link_accept, link,
+                                                 LEV_OPT_CLOSE_ON_FREE | LEV_OPT_REUSEABLE |
+                                                     LEV_OPT_CLOSE_ON_EXEC,
+                                                 64, (struct sockaddr *)&address, sizeof(address));
+    }
     td_assert(link->listener);
     socklen_t len = sizeof(address);
     int result =
