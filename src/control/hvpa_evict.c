@@ -111,32 +111,11 @@ static bool evict_is_kept_out(struct hvpa_tick *tick)
     return false;
 }
 
-static const struct td_resource_list *evict_limits(const struct hvpa_tick *tick, td_str container)
-{
-    static const struct td_resource_list none = {.count = 0};
-    for (size_t i = 0; i < tick->decided_limits.count; i++) {
-        if (td_str_equal(tick->decided_limits.items[i].container, container)) {
-            return &tick->decided_limits.items[i].resources;
-        }
-    }
-    return &none;
-}
-
 td_str hvpa_replacement_problem(struct hvpa_tick *tick, const struct td_vertical_pod *pod)
 {
     const struct td_control *control = &tick->loop->options.control;
-    struct td_pod_size *items =
-        td_arena_array(&tick->arena, struct td_pod_size, tick->decided.count + 1);
-    for (size_t i = 0; i < tick->decided.count; i++) {
-        td_str container = tick->decided.items[i].container;
-        items[i] = (struct td_pod_size){
-            .container = td_tandem_is_pod(container) ? TD_STR_EMPTY : container,
-            .requests = tick->decided.items[i].resources,
-            .limits = *evict_limits(tick, container),
-        };
-    }
-    const struct td_pod_sizes sizes = {
-        .hvpa = tick->item->name, .items = items, .count = tick->decided.count};
+    const struct td_pod_sizes sizes =
+        hvpa_pod_sizes(&tick->arena, tick->item->name, &tick->decided, &tick->decided_limits);
     struct td_replacement_input input = {.pod = pod, .sizes = &sizes, .gates = control->gates};
     return td_replacement_facts_problem(&tick->facts, &tick->arena, control, &input);
 }

@@ -475,15 +475,31 @@ void td_hvpa_loop_explain(struct td_hvpa_loop *loop, td_str namespace, td_str na
     hvpa_tick_start_dry(item, object, fn, context);
 }
 
-static const struct td_resource_list *sizes_limits(const struct hvpa_item *item, td_str container)
+static const struct td_resource_list *sizes_of(const struct td_hvpa_requests *all, td_str container)
 {
     static const struct td_resource_list none = {.count = 0};
-    for (size_t i = 0; i < item->size_limits.count; i++) {
-        if (td_str_equal(item->size_limits.items[i].container, container)) {
-            return &item->size_limits.items[i].resources;
+    for (size_t i = 0; i < all->count; i++) {
+        if (td_str_equal(all->items[i].container, container)) {
+            return &all->items[i].resources;
         }
     }
     return &none;
+}
+
+struct td_pod_sizes hvpa_pod_sizes(struct td_arena *arena, td_str hvpa,
+                                   const struct td_hvpa_requests *requests,
+                                   const struct td_hvpa_requests *limits)
+{
+    struct td_pod_size *sizes = td_arena_array(arena, struct td_pod_size, requests->count + 1);
+    for (size_t i = 0; i < requests->count; i++) {
+        td_str container = requests->items[i].container;
+        sizes[i] = (struct td_pod_size){
+            .container = td_tandem_is_pod(container) ? TD_STR_EMPTY : container,
+            .requests = requests->items[i].resources,
+            .limits = *sizes_of(limits, container),
+        };
+    }
+    return (struct td_pod_sizes){.hvpa = hvpa, .items = sizes, .count = requests->count};
 }
 
 bool td_hvpa_loop_sizes(void *loop, struct td_arena *arena, const struct td_controller *top,
@@ -501,16 +517,7 @@ bool td_hvpa_loop_sizes(void *loop, struct td_arena *arena, const struct td_cont
     }
     bool is_sized = !item->is_template && (!item->has_selector ||
                                            td_selector_matches(&item->selector, &pod->meta.labels));
-    size_t count = is_sized ? item->sizes.count : 0;
-    struct td_pod_size *sizes = td_arena_array(arena, struct td_pod_size, count + 1);
-    for (size_t i = 0; i < count; i++) {
-        td_str container = item->sizes.items[i].container;
-        sizes[i] = (struct td_pod_size){
-            .container = td_tandem_is_pod(container) ? TD_STR_EMPTY : container,
-            .requests = item->sizes.items[i].resources,
-            .limits = *sizes_limits(item, item->sizes.items[i].container),
-        };
-    }
-    *ret = (struct td_pod_sizes){.hvpa = item->name, .items = sizes, .count = count};
+    static const struct td_hvpa_requests none = {.count = 0};
+    *ret = hvpa_pod_sizes(arena, item->name, is_sized ? &item->sizes : &none, &item->size_limits);
     return true;
 }

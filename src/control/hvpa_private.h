@@ -312,6 +312,10 @@ void hvpa_carry(struct hvpa_tick *tick); /* the plan, then hvpa_tick_end */
 void hvpa_evict_meet(struct hvpa_tick *tick);
 /* Did it come back unchanged too often? Told by an event once. */
 bool hvpa_is_left_alone(struct hvpa_tick *tick, const struct td_vertical_pod *pod);
+/* What admission writes into a new pod of these sizes; in the arena. */
+struct td_pod_sizes hvpa_pod_sizes(struct td_arena *arena, td_str hvpa,
+                                   const struct td_hvpa_requests *requests,
+                                   const struct td_hvpa_requests *limits);
 bool hvpa_may_evict(struct hvpa_tick *tick, const struct td_vertical_pod *pod);
 /* Why the pod that would come back would be refused, by what was read of its owner; or empty. */
 td_str hvpa_replacement_problem(struct hvpa_tick *tick, const struct td_vertical_pod *pod);
