@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "base/clock.h"
 #include "base/error.h"
-#include "base/loop.h"
-#include "local/engine.h"
+#include "base/os/clock.h"
+#include "base/os/loop.h"
+#include "local/engine/engine.h"
 
 #define PODS_OF_WORKLOAD 5
 #define PODS_OF_NODE 50

@@ -17,7 +17,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "decide/horizontal/reconcile.h"
 
 #define HPAS ((size_t)10000)

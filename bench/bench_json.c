@@ -16,8 +16,8 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/error.h"
-#include "base/json.h"
-#include "base/json_reader.h"
+#include "base/json/json.h"
+#include "base/json/json_reader.h"
 
 #define TEXT_BYTES ((size_t)50 * 1000 * 1000)
 #define ROUNDS 3

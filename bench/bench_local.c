@@ -10,15 +10,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/error.h"
-#include "base/loop.h"
+#include "base/os/clock.h"
+#include "base/os/loop.h"
 #include "base/str.h"
-#include "local/api.h"
+#include "local/api/api.h"
 #include "local/cluster.h"
-#include "local/demand.h"
-#include "local/node_object.h"
-#include "local/store.h"
+#include "local/engine/demand.h"
+#include "local/nodes/node_object.h"
+#include "local/store/store.h"
 
 #define WORKLOAD_PODS 5
 #define NODE_PODS 64 /* of 8 CPUs: 80 pods of 100m would fit */

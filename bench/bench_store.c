@@ -7,10 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/error.h"
-#include "base/loop.h"
-#include "local/store.h"
+#include "base/os/clock.h"
+#include "base/os/loop.h"
+#include "local/store/store.h"
 
 #define OBJECT_BYTES 3000
 #define WATCHERS 200

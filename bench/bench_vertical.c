@@ -25,7 +25,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/str.h"
-#include "decide/vertical/recommender.h"
+#include "decide/vertical/recommender/recommender.h"
 
 #define VPAS ((size_t)10000)
 #define VPAS_PER_NAMESPACE ((size_t)100)

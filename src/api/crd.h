@@ -13,9 +13,9 @@
 #include <stddef.h>
 
 #include "base/arena.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/str.h"
-#include "kube/schema.h"
+#include "kube/schema/schema.h"
 
 /* A member of the schema at a path: {"spec.maxReplicas", "minimum", "1"}. */
 struct td_crd_note {

@@ -10,7 +10,7 @@
 
 #include "api/fielderror.h"
 #include "base/arena.h"
-#include "base/json.h"
+#include "base/json/json.h"
 
 /* A copy of `object` without unknown members and without nulls, except where the schema is
  * nullable; null items of lists stay and are refused by the check. apiVersion, kind and metadata of

@@ -12,7 +12,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/str.h"
 #include "kube/objectpath.h"
 

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "api/hvpa.h"
+#include "api/hvpa/hvpa.h"
 
 #define TD_GATE_OFF "FeatureGateOff" /* condition and event of an object with such a field */
 

@@ -11,7 +11,7 @@
 #include "api/fielderror.h"
 #include "base/arena.h"
 #include "base/buf.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/str.h"
 
 typedef size_t (*td_kind_name_fn)(td_str name, struct td_buf *out);

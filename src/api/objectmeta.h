@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 #include "api/fielderror.h"
-#include "base/json.h"
+#include "base/json/json.h"
 
 struct td_objectmeta_rules {
     size_t (*check_name)(td_str name, struct td_buf *out); /* one of kube/names.h */

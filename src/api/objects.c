@@ -1,8 +1,8 @@
 #include "api/objects.h"
 
-#include "api/hpa.h"
-#include "api/hvpa.h"
-#include "api/vpa.h"
+#include "api/hpa/hpa.h"
+#include "api/hvpa/hvpa.h"
+#include "api/vpa/vpa.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "kube/meta.h"

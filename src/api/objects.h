@@ -10,11 +10,11 @@
 #include <stdint.h>
 
 #include "api/fielderror.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/str.h"
-#include "kube/check.h"
 #include "kube/manifest.h"
-#include "kube/schema.h"
+#include "kube/schema/check.h"
+#include "kube/schema/schema.h"
 
 /* The schema to check an object of this kind with: ours, else the built-in one, else NULL. */
 const struct td_schema_type *td_objects_schema(td_str api_version, td_str kind);

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "base/str.h"
-#include "kube/schema.h"
+#include "kube/schema/schema.h"
 
 #define FIELD(json_name, field_type)                                                               \
     {                                                                                              \

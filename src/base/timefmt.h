@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/str.h"
 
 struct td_error;

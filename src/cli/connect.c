@@ -2,13 +2,13 @@
 
 #include <string.h>
 
-#include "base/env.h"
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/loop.h"
+#include "base/os/env.h"
+#include "base/os/loop.h"
 #include "cli/command.h"
 #include "control/glance.h"
-#include "kube/transport_http.h"
+#include "kube/client/transport_http.h"
 
 void td_connect_init(struct td_connect *connect, const char *command)
 {

@@ -7,9 +7,9 @@
 #include <stdbool.h>
 
 #include "base/arena.h"
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "control/sight.h"
-#include "kube/kubeconfig.h"
+#include "kube/kubeconfig/kubeconfig.h"
 
 struct td_glance;
 struct td_loop;

@@ -6,7 +6,7 @@
 #include "cli/command.h"
 #include "cli/connect.h"
 #include "cli/output.h"
-#include "control/explain.h"
+#include "control/inspect/explain.h"
 
 static const char explain_help[] =
     "why an autoscaler decided what it did, what it would do next, and what would change it\n\n"

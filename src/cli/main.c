@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/usage.h"
+#include "base/os/usage.h"
 #include "cli/command.h"
 
 static const struct td_command main_commands[] = {

@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/yaml.h"
+#include "base/yaml/yaml.h"
 #include "cli/command.h"
 #include "control/controllers.h"
 #include "control/install.h"

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/yaml.h"
+#include "base/yaml/yaml.h"
 #include "cli/command.h"
 
 int td_output_parse(const char *command, const char *word, enum td_output *ret)

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "base/json.h"
+#include "base/json/json.h"
 
 enum td_output { TD_OUTPUT_TABLE, TD_OUTPUT_JSON, TD_OUTPUT_YAML };
 

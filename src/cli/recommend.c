@@ -4,18 +4,18 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/env.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "base/limits.h"
-#include "base/loop.h"
-#include "base/yaml.h"
+#include "base/os/env.h"
+#include "base/os/file.h"
+#include "base/os/loop.h"
+#include "base/yaml/yaml.h"
 #include "cli/command.h"
 #include "cli/connect.h"
 #include "cli/output.h"
-#include "control/recommend_once.h"
-#include "control/recommend_prometheus.h"
-#include "sim/scenario.h"
+#include "control/inspect/recommend_once.h"
+#include "control/recommender/recommend_prometheus.h"
+#include "sim/scenario/scenario.h"
 
 #define RECOMMEND_WINDOW (14 * 24 * TD_HOUR)
 #define RECOMMEND_WINDOW_MIN TD_HOUR

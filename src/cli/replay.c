@@ -6,14 +6,14 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
-#include "base/clock.h"
 #include "base/error.h"
-#include "base/file.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/limits.h"
+#include "base/os/clock.h"
+#include "base/os/file.h"
 #include "cli/command.h"
 #include "cli/output.h"
-#include "sim/replay.h"
+#include "sim/replay/replay.h"
 
 #define REPLAY_POLICIES_MAX 16
 #define REPLAY_DEFAULT "as-was,upstream,krr,adaptive,oracle"

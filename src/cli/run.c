@@ -6,18 +6,18 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "base/clock.h"
-#include "base/env.h"
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/log.h"
-#include "base/loop.h"
-#include "base/pki.h"
+#include "base/os/clock.h"
+#include "base/os/env.h"
+#include "base/os/log.h"
+#include "base/os/loop.h"
+#include "base/pki/pki.h"
 #include "cli/command.h"
 #include "cli/run_flags.h"
 #include "control/controllers.h"
-#include "kube/kubeconfig.h"
-#include "kube/transport_http.h"
+#include "kube/client/transport_http.h"
+#include "kube/kubeconfig/kubeconfig.h"
 
 #define RUN_SIGNALS 2
 #define RUN_DEBUG_FROM 5   /* of --v */

@@ -4,14 +4,14 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/limits.h"
+#include "base/os/file.h"
 #include "base/timefmt.h"
 #include "control/gates.h"
 #include "decide/horizontal/strategy.h"
-#include "decide/vertical/estimator.h"
-#include "sim/scenario.h"
+#include "decide/vertical/estimator/estimator.h"
+#include "sim/scenario/scenario.h"
 
 enum flag_type {
     FLAG_BOOL,

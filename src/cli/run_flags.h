@@ -10,7 +10,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "base/env.h"
+#include "base/os/env.h"
 #include "base/str.h"
 #include "control/controllers.h"
 

@@ -1,8 +1,8 @@
 #include "cli/simulate_table.h"
 
 #include "base/limits.h"
-#include "cli/screen_text.h"
-#include "sim/world_report.h"
+#include "cli/up/screen_text.h"
+#include "sim/world/world_report.h"
 
 #define TABLE_CELL_BYTES_MAX ((size_t)512)
 #define TABLE_NAME_COLUMNS_MAX 40

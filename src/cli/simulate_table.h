@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/str.h"
-#include "sim/world.h"
+#include "sim/world/world.h"
 
 /* Names of other namespaces than `ns` are written with theirs. */
 void td_simulate_table(const struct td_world_view *view, td_str ns, struct td_arena *arena,

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "api/vpa.h"
+#include "api/vpa/vpa.h"
 #include "base/str.h"
 
 struct td_client;

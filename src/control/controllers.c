@@ -10,20 +10,20 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/http_server.h"
+#include "base/http/http_server.h"
 #include "base/limits.h"
-#include "base/log.h"
-#include "base/loop.h"
+#include "base/os/log.h"
+#include "base/os/loop.h"
 #include "base/text.h"
 #include "base/timefmt.h"
 #include "control/controllers_private.h"
 #include "control/measure_client.h"
 #include "control/sight.h"
 #include "control/tally.h"
-#include "kube/client.h"
-#include "kube/events.h"
-#include "kube/lease.h"
-#include "kube/transport.h"
+#include "kube/client/client.h"
+#include "kube/client/events.h"
+#include "kube/client/lease.h"
+#include "kube/client/transport.h"
 
 #define CONTROLLERS_SILENT_INTERVALS 5        /* upstream's health check */
 #define CONTROLLERS_PATIENCE (15 * TD_SECOND) /* for an orderly end */

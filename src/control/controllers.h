@@ -10,14 +10,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/str.h"
-#include "control/hook.h"
-#include "control/horizontal_loop.h"
-#include "control/hvpa_loop.h"
-#include "control/recommend_loop.h"
+#include "control/admission/webhook.h"
+#include "control/horizontal/horizontal_loop.h"
+#include "control/hvpa/hvpa_loop.h"
+#include "control/recommender/recommend_loop.h"
 #include "control/rights.h"
-#include "control/update_loop.h"
+#include "control/updater/update_loop.h"
 
 struct td_buf;
 struct td_controllers;

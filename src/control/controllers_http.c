@@ -6,16 +6,16 @@
 
 #include "base/buf.h"
 #include "base/error.h"
-#include "base/http_server.h"
+#include "base/http/http_server.h"
 #include "base/limits.h"
+#include "base/os/usage.h"
 #include "base/timefmt.h"
-#include "base/usage.h"
 #include "control/controllers_private.h"
 #include "control/sight.h"
 #include "control/sight_private.h"
 #include "control/tally.h"
-#include "kube/client.h"
-#include "kube/events.h"
+#include "kube/client/client.h"
+#include "kube/client/events.h"
 
 #define HTTP_FRESH (2 * TD_MINUTE + 30 * TD_SECOND) /* a quiet watch is confirmed each minute */
 #define HTTP_METRICS_TYPE "text/plain; version=0.0.4; charset=utf-8"

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "control/controllers.h"
 
 struct td_access;

@@ -3,16 +3,16 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/limits.h"
-#include "base/loop.h"
+#include "base/os/loop.h"
 #include "base/text.h"
 #include "base/timefmt.h"
 #include "control/gates.h"
 #include "control/measure_client.h"
 #include "control/tally.h"
-#include "kube/client.h"
-#include "kube/verbs.h"
+#include "kube/client/client.h"
+#include "kube/client/verbs.h"
 
 #define GLANCE_POLL (10 * TD_MILLISECOND)
 #define GLANCE_PATIENCE (30 * TD_SECOND)

@@ -10,8 +10,8 @@
 #include <stdbool.h>
 
 #include "base/arena.h"
-#include "base/clock.h"
 #include "base/error.h"
+#include "base/os/clock.h"
 #include "control/controllers.h"
 #include "control/sight.h"
 

@@ -1,11 +1,11 @@
-#include "control/hook.h"
+#include "control/admission/webhook.h"
 
 #include <openssl/ssl.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/loop.h"
+#include "base/os/loop.h"
 #include "base/timefmt.h"
 #include "control/hook_private.h"
 #include "control/sight.h"

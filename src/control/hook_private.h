@@ -9,8 +9,8 @@
 #include "api/fielderror.h"
 #include "base/arena.h"
 #include "base/buf.h"
-#include "base/json.h"
-#include "control/hook.h"
+#include "base/json/json.h"
+#include "control/admission/webhook.h"
 #include "control/sight.h"
 #include "control/tally.h"
 

@@ -1,4 +1,4 @@
-#include "base/loop.h"
+#include "base/os/loop.h"
 #include "control/hook_private.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

@@ -11,10 +11,10 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/loop.h"
+#include "base/os/loop.h"
 #include "base/text.h"
 #include "base/vec.h"
-#include "control/horizontal_private.h"
+#include "control/horizontal/horizontal_private.h"
 #include "control/measure_client.h"
 
 #define USAGE_FRESH TD_SECOND

@@ -1,4 +1,4 @@
-#include "control/horizontal_private.h"
+#include "control/horizontal/horizontal_private.h"
 
 #define TALLY_PREFIX "horizontal_pod_autoscaler_controller_"
 #define TALLY_PLURAL_BYTES_MAX ((size_t)256)

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/map.h"
-#include "control/horizontal_private.h"
+#include "control/horizontal/horizontal_private.h"
 
 struct horizontal_sync *td_horizontal_ask(struct td_horizontal_loop *loop,
                                           const struct td_horizontal_question *question,

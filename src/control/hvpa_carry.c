@@ -8,13 +8,13 @@
 
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/log.h"
-#include "base/loop.h"
+#include "base/os/log.h"
+#include "base/os/loop.h"
 #include "base/text.h"
-#include "control/hvpa_private.h"
-#include "decide/vertical/pass.h"
-#include "decide/vertical/restriction.h"
-#include "kube/verbs.h"
+#include "control/hvpa/hvpa_private.h"
+#include "decide/vertical/updater/pass.h"
+#include "decide/vertical/updater/restriction.h"
+#include "kube/client/verbs.h"
 
 #define CARRY_PAUSE TD_SECOND /* between two looks at pods that are being resized */
 #define CARRY_PROOF_MAX 10    /* pauses until it is left to the next tick */

@@ -8,13 +8,13 @@
  */
 #include "base/error.h"
 #include "base/limits.h"
-#include "control/hvpa_private.h"
-#include "control/recommend_loop.h"
+#include "control/hvpa/hvpa_private.h"
+#include "control/recommender/recommend_loop.h"
 #include "decide/horizontal/replicas.h"
 #include "decide/tandem/floor.h"
-#include "decide/vertical/account.h"
-#include "decide/vertical/decaying.h"
-#include "decide/vertical/recommender.h"
+#include "decide/vertical/estimator/decaying.h"
+#include "decide/vertical/recommender/account.h"
+#include "decide/vertical/recommender/recommender.h"
 
 #define FOREIGN_AFTER_SECONDS 5 /* our own write of a template is seen again within */
 

@@ -1,7 +1,7 @@
 /*
  * What the Hvpa controller counts (hvpa.md 5.3). Gauges are of one object each and go with it.
  */
-#include "control/hvpa_private.h"
+#include "control/hvpa/hvpa_private.h"
 
 void hvpa_tallies_init(struct td_hvpa_loop *loop)
 {

@@ -8,11 +8,11 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/log.h"
-#include "base/loop.h"
+#include "base/os/log.h"
+#include "base/os/loop.h"
 #include "base/text.h"
-#include "control/hvpa_private.h"
-#include "kube/events.h"
+#include "control/hvpa/hvpa_private.h"
+#include "kube/client/events.h"
 
 /* ---- Its life ---- */
 

@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 #include "base/arena.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/str.h"
 #include "control/rights.h"
 

@@ -8,15 +8,15 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
-#include "base/json.h"
-#include "base/json_reader.h"
+#include "base/json/json.h"
+#include "base/json/json_reader.h"
 #include "base/limits.h"
-#include "base/loop.h"
+#include "base/os/loop.h"
 #include "base/timefmt.h"
-#include "kube/client.h"
-#include "kube/list_stream.h"
+#include "kube/cache/list_stream.h"
+#include "kube/client/client.h"
 #include "kube/paths.h"
-#include "kube/quantity.h"
+#include "kube/quantity/quantity.h"
 
 #define MEASURE_WINDOW_DEFAULT TD_MINUTE
 #define MEASURE_PLAIN_BYTES_MAX 2048 /* quoted of an answer that is no Status */

@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/clock.h"
 #include "base/error.h"
+#include "base/os/clock.h"
 #include "base/str.h"
 
 struct td_client;

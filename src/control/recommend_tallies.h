@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "control/recommend_private.h"
+#include "control/recommender/recommend_private.h"
 
 void recommend_tallies_init(struct td_recommend_loop *loop);
 void recommend_tallies_done(struct td_recommend_loop *loop);

@@ -4,7 +4,7 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "control/sight.h"
-#include "kube/client.h"
+#include "kube/client/client.h"
 #include "kube/paths.h"
 #include "model/owners.h"
 

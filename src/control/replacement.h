@@ -15,7 +15,7 @@
 #include "base/buf.h"
 #include "base/str.h"
 #include "control/common.h"
-#include "decide/vertical/replacement.h"
+#include "decide/vertical/updater/replacement.h"
 
 struct td_client_reply;
 struct td_controller;

@@ -10,7 +10,7 @@
 
 #include "base/arena.h"
 #include "base/str.h"
-#include "kube/access.h"
+#include "kube/client/access.h"
 
 enum td_controller_kind {
     TD_CONTROLLER_RECOMMENDER,

@@ -3,18 +3,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/hvpa.h"
+#include "api/hvpa/hvpa.h"
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/error.h"
-#include "base/json_reader.h"
+#include "base/json/json_reader.h"
 #include "base/limits.h"
-#include "base/log.h"
-#include "base/loop.h"
+#include "base/os/log.h"
+#include "base/os/loop.h"
 #include "base/text.h"
 #include "control/sight_keep.h"
 #include "control/sight_private.h"
-#include "kube/client.h"
+#include "kube/client/client.h"
 
 const struct td_sight_row td_sight_rows[TD_SIGHT_COUNT] = {
     [TD_SIGHT_PODS] = {"", "v1", "pods", "Pod"},

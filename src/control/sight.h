@@ -12,12 +12,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "api/pod_limits.h"
+#include "api/pod/pod_limits.h"
 #include "base/arena.h"
-#include "base/clock.h"
-#include "base/json.h"
+#include "base/json/json.h"
+#include "base/os/clock.h"
 #include "base/str.h"
-#include "kube/cache.h"
+#include "kube/cache/cache.h"
 #include "model/owners.h"
 
 struct td_client;

@@ -3,14 +3,14 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/limits.h"
-#include "base/loop.h"
 #include "base/map.h"
+#include "base/os/loop.h"
 #include "base/text.h"
-#include "kube/client.h"
+#include "kube/client/client.h"
+#include "kube/client/verbs.h"
 #include "kube/meta.h"
-#include "kube/verbs.h"
 
 #define ASKED_DISCOVERY_FRESH (5 * TD_MINUTE)
 #define ASKED_DISCOVERY_MISS                                                                       \

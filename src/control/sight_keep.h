@@ -5,7 +5,7 @@
 #pragma once
 
 #include "base/arena.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "control/sight.h"
 
 /* Is all of it kept but its managedFields? Then there is nothing to cut. */

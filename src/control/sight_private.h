@@ -8,7 +8,7 @@
 #include "control/sight.h"
 #include "control/sight_asked.h"
 #include "control/sight_labels.h"
-#include "decide/vertical/limitrange.h"
+#include "decide/vertical/patch/limitrange.h"
 
 #define TD_SIGHT_LISTENERS_MAX 8
 

@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/assert.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/limits.h"
 #include "base/map.h"
 #include "base/text.h"

@@ -1,4 +1,4 @@
-#include "control/update_private.h"
+#include "control/updater/update_private.h"
 
 #define UPDATE_SIZE_CLASSES 20
 

@@ -11,14 +11,14 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/log.h"
-#include "base/loop.h"
+#include "base/os/log.h"
+#include "base/os/loop.h"
 #include "base/text.h"
-#include "control/update_private.h"
-#include "decide/vertical/boost.h"
-#include "decide/vertical/unboost.h"
-#include "kube/client.h"
-#include "kube/events.h"
+#include "control/updater/update_private.h"
+#include "decide/vertical/patch/boost.h"
+#include "decide/vertical/updater/boost_revert.h"
+#include "kube/client/client.h"
+#include "kube/client/events.h"
 
 #define UNBOOST_PAUSE_MIN (100 * TD_MILLISECOND) /* after the first failure, then doubled */
 #define UNBOOST_PAUSE_MAX (1000 * TD_SECOND)

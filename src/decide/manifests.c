@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "decide/tandem/loopgain.h"
-#include "decide/vertical/selected.h"
+#include "decide/vertical/updater/selected.h"
 #include "kube/meta.h"
 #include "model/owners.h"
 

@@ -10,13 +10,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "api/hpa.h"
-#include "api/vpa.h"
+#include "api/hpa/hpa.h"
+#include "api/vpa/vpa.h"
 #include "base/arena.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "decide/tandem/ownership.h"
-#include "kube/check.h"
 #include "kube/manifest.h"
+#include "kube/schema/check.h"
 
 struct td_error;
 

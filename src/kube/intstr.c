@@ -3,8 +3,8 @@
 #include <math.h>
 
 #include "base/error.h"
-#include "base/json.h"
-#include "base/json_reader.h"
+#include "base/json/json.h"
+#include "base/json/json_reader.h"
 
 #define TOKEN_DEPTH_MAX 1 /* one token: a collection is refused anyway */
 #define INT64_LIMIT_DOUBLE 0x1p63

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/yaml.h"
+#include "base/yaml/yaml.h"
 
 static struct td_manifest_object *manifest_push(struct td_arena *arena,
                                                 struct td_manifest *manifest)

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/str.h"
 
 struct td_error;

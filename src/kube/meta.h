@@ -9,10 +9,10 @@
 #include <stdint.h>
 
 #include "base/arena.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/str.h"
 #include "base/timefmt.h"
-#include "kube/labels.h"
+#include "kube/selector/labels.h"
 
 struct td_error;
 

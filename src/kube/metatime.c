@@ -2,7 +2,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "base/json_reader.h"
+#include "base/json/json_reader.h"
 
 #define TOKEN_DEPTH_MAX 1 /* one token: a collection is refused anyway */
 #define MICRO_DIGITS 6

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/str.h"
 #include "base/timefmt.h"
 

@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 #include "base/buf.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/str.h"
 
 size_t td_name_check_dns1123_subdomain(td_str name, struct td_buf *out); /* most object names */

@@ -9,9 +9,9 @@
 #include <stddef.h>
 
 #include "base/arena.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/str.h"
-#include "kube/quantity.h"
+#include "kube/quantity/quantity.h"
 
 struct td_error;
 

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/str.h"
 
 struct td_api;

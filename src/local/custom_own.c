@@ -2,8 +2,8 @@
  * Rules of our own kinds that their schemas state in CEL, which the local server does not
  * evaluate: asked of the rooms that own the kinds.
  */
-#include "api/vpa.h"
-#include "local/custom_row.h"
+#include "api/vpa/vpa.h"
+#include "local/kinds/custom_row.h"
 
 static void custom_check_vpa(struct td_arena *arena, const struct td_json *object,
                              struct td_field_errors *errors)

@@ -10,7 +10,7 @@
 
 #include "api/fielderror.h"
 #include "base/arena.h"
-#include "base/json.h"
+#include "base/json/json.h"
 
 struct td_error;
 

@@ -1,18 +1,18 @@
 #include "local/system.h"
 
-#include "api/hpa.h"
-#include "api/hvpa.h"
-#include "api/vpa.h"
+#include "api/hpa/hpa.h"
+#include "api/hvpa/hvpa.h"
+#include "api/vpa/vpa.h"
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/limits.h"
-#include "base/yaml.h"
-#include "local/api.h"
-#include "local/edit.h"
-#include "local/kinds.h"
-#include "local/resource.h"
+#include "base/yaml/yaml.h"
+#include "local/api/api.h"
+#include "local/kinds/kinds.h"
+#include "local/resources/resource.h"
+#include "local/store/edit.h"
 
 #define SYSTEM_NAMESPACE(name)                                                                     \
     "---\n"                                                                                        \

@@ -12,10 +12,10 @@
 #include <stdint.h>
 
 #include "base/arena.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/str.h"
 #include "kube/meta.h"
-#include "kube/selector.h"
+#include "kube/selector/selector.h"
 #include "model/template.h"
 
 struct td_error;

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/timefmt.h"
 #include "kube/podresources.h"
-#include "kube/quantity.h"
+#include "kube/quantity/quantity.h"
 
 const int64_t *td_amounts_get(const struct td_amounts *amounts, td_str resource)
 {

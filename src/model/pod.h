@@ -10,11 +10,11 @@
 #include <stdint.h>
 
 #include "base/arena.h"
-#include "base/clock.h"
-#include "base/json.h"
+#include "base/json/json.h"
+#include "base/os/clock.h"
 #include "base/str.h"
-#include "kube/labels.h"
 #include "kube/meta.h"
+#include "kube/selector/labels.h"
 
 struct td_error;
 

@@ -9,10 +9,10 @@
 #include <stddef.h>
 
 #include "base/arena.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/str.h"
-#include "kube/labels.h"
 #include "kube/podresources.h"
+#include "kube/selector/labels.h"
 
 struct td_template_container {
     td_str name;

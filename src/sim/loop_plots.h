@@ -5,9 +5,9 @@
  */
 #pragma once
 
-#include "api/hvpa.h"
+#include "api/hvpa/hvpa.h"
 #include "base/buf.h"
-#include "sim/closed_loop.h"
+#include "sim/scenario/closed_loop.h"
 
 /* The runs behind the pictures; loads are static. The coordinator's spec is passed in because it
  * comes from a manifest. */

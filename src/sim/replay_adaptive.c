@@ -1,7 +1,7 @@
 /* The adaptive estimator and its apply rule, as a policy. */
-#include "decide/vertical/adaptive.h"
-#include "decide/vertical/adaptive_apply.h"
-#include "sim/replay_policy.h"
+#include "decide/vertical/estimator/adaptive.h"
+#include "decide/vertical/estimator/adaptive_apply.h"
+#include "sim/replay/replay_policy.h"
 
 struct adaptive {
     struct td_adaptive state;

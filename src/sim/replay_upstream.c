@@ -3,10 +3,10 @@
  * recommender, its estimator, and the updater's question whether a pod is to be changed. One
  * container in one pod; an update starts the pod anew.
  */
-#include "decide/vertical/aggregate.h"
-#include "decide/vertical/priority.h"
-#include "decide/vertical/recommend.h"
-#include "sim/replay_policy.h"
+#include "decide/vertical/recommender/aggregate.h"
+#include "decide/vertical/recommender/recommend.h"
+#include "decide/vertical/updater/priority.h"
+#include "sim/replay/replay_policy.h"
 
 #define ARENA_BYTES_MAX ((size_t)1 << 20) /* of one decision */
 #define CONTAINER TD_STR("container")

@@ -7,12 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/checkpoint.h"
+#include "api/vpa/checkpoint.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "base/limits.h"
-#include "base/yaml.h"
-#include "decide/vertical/recommend.h"
+#include "base/os/file.h"
+#include "base/yaml/yaml.h"
+#include "decide/vertical/recommender/recommend.h"
 
 #define START ((td_time)1772323200 * TD_SECOND) /* 2026-03-01T00:00:00Z */
 #define MINUTES (3 * 24 * 60)

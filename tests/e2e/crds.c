@@ -1,12 +1,12 @@
 /* Prints the custom resource definitions of this version as YAML, for `kubectl apply -f -`. */
 #include <stdio.h>
 
-#include "api/hpa.h"
-#include "api/hvpa.h"
-#include "api/vpa.h"
+#include "api/hpa/hpa.h"
+#include "api/hvpa/hvpa.h"
+#include "api/vpa/vpa.h"
 #include "base/arena.h"
 #include "base/limits.h"
-#include "base/yaml.h"
+#include "base/yaml/yaml.h"
 
 int main(void)
 {

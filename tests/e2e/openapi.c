@@ -10,11 +10,11 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/limits.h"
+#include "base/os/file.h"
 #include "kube/objectpath.h"
-#include "kube/schema.h"
+#include "kube/schema/schema.h"
 
 #define TYPE_DEPTH_MAX 24 /* deeper only through recursion, which is cut where a type repeats */
 

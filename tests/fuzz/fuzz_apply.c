@@ -5,8 +5,8 @@
 
 #include "base/assert.h"
 #include "base/error.h"
-#include "kube/apply.h"
-#include "kube/fieldset.h"
+#include "kube/apply/apply.h"
+#include "kube/apply/fieldset.h"
 
 #define ARENA_BYTES ((size_t)1 << 30)
 #define TEXT_BYTES ((size_t)256 << 20)

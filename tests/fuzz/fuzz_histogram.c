@@ -6,7 +6,7 @@
 
 #include "base/assert.h"
 #include "base/error.h"
-#include "decide/vertical/config.h"
+#include "decide/vertical/recommender/config.h"
 
 #define OPERATION_BYTES 4
 #define OPERATIONS_MAX 4096

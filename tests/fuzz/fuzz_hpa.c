@@ -3,7 +3,7 @@
  * is tried as the spec, as the status and as an annotation of one. */
 #include <stdint.h>
 
-#include "api/hpa.h"
+#include "api/hpa/hpa.h"
 #include "base/assert.h"
 #include "base/error.h"
 

@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "base/assert.h"
 #include "base/buf.h"
-#include "base/http1.h"
+#include "base/http/http1.h"
 
 #define TEXT_BYTES ((size_t)4 << 20)
 #define REQUESTS_MAX 64

@@ -3,11 +3,11 @@
  * spec, as one of the autoscalers inside, as a status, and as what is to be migrated. */
 #include <stdint.h>
 
-#include "api/hvpa.h"
+#include "api/hvpa/hvpa.h"
 #include "base/assert.h"
 #include "base/error.h"
 #include "decide/manifests.h"
-#include "decide/tandem/migrate.h"
+#include "decide/tandem/migrate/migrate.h"
 
 #define ARENA_BYTES ((size_t)1 << 30)
 

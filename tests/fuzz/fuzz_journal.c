@@ -6,7 +6,7 @@
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/error.h"
-#include "local/journal_record.h"
+#include "local/store/journal_record.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

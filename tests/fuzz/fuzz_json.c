@@ -9,9 +9,9 @@
 #include "../support/json_oracle.h"
 #include "base/assert.h"
 #include "base/error.h"
-#include "base/json.h"
-#include "base/json_reader.h"
-#include "base/json_stream.h"
+#include "base/json/json.h"
+#include "base/json/json_reader.h"
+#include "base/json/json_stream.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,7 +5,7 @@
 
 #include "base/assert.h"
 #include "base/error.h"
-#include "kube/kubeconfig.h"
+#include "kube/kubeconfig/kubeconfig.h"
 
 #define ARENA_BYTES ((size_t)256 << 20)
 

@@ -6,9 +6,9 @@
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/limits.h"
-#include "kube/list_stream.h"
+#include "kube/cache/list_stream.h"
 
 #define TEXT_BYTES ((size_t)256 << 20)
 

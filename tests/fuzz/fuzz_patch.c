@@ -7,8 +7,8 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/limits.h"
-#include "kube/patch.h"
-#include "kube/schema.h"
+#include "kube/patch/patch.h"
+#include "kube/schema/schema.h"
 
 #define ARENA_BYTES ((size_t)512 << 20)
 #define TEXT_BYTES ((size_t)64 << 20)

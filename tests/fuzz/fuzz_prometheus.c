@@ -6,8 +6,8 @@
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/error.h"
-#include "base/json.h"
-#include "control/prometheus_answer.h"
+#include "base/json/json.h"
+#include "control/prometheus/prometheus_answer.h"
 
 #define TEXT_BYTES ((size_t)256 << 20)
 

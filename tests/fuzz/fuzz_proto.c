@@ -4,9 +4,9 @@
 
 #include "base/assert.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/limits.h"
-#include "kube/proto.h"
+#include "kube/proto/proto.h"
 
 #define ARENA_BYTES ((size_t)256 << 20)
 

@@ -6,7 +6,7 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/limits.h"
-#include "kube/quantity.h"
+#include "kube/quantity/quantity.h"
 
 #define ARENA_BYTES ((size_t)16 << 20)
 #define TEXT_BYTES ((size_t)2 * TD_QUANTITY_DIGITS_MAX)

@@ -8,7 +8,7 @@
 #include "base/base64.h"
 #include "base/error.h"
 #include "base/limits.h"
-#include "kube/patch.h"
+#include "kube/patch/patch.h"
 #include "support/hook_bed.h"
 
 #define ARENA_BYTES ((size_t)1 << 30)

@@ -6,7 +6,7 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/limits.h"
-#include "sim/scenario.h"
+#include "sim/scenario/scenario.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,8 +4,8 @@
 
 #include "base/assert.h"
 #include "base/error.h"
-#include "kube/fields.h"
-#include "kube/selector.h"
+#include "kube/schema/fields.h"
+#include "kube/selector/selector.h"
 
 #define ARENA_BYTES ((size_t)256 << 20)
 #define TEXT_BYTES ((size_t)16 << 20)

@@ -4,7 +4,7 @@
 
 #include "base/assert.h"
 #include "base/error.h"
-#include "sim/replay.h"
+#include "sim/replay/replay.h"
 
 #define REPLAYED_WINDOWS_MAX 2000
 

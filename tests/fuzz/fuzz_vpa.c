@@ -4,7 +4,7 @@
  * selector of one. */
 #include <stdint.h>
 
-#include "api/vpa.h"
+#include "api/vpa/vpa.h"
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/limits.h"

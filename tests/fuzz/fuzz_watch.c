@@ -7,9 +7,9 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/intern.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/limits.h"
-#include "kube/cache_watch.h"
+#include "kube/cache/cache_watch.h"
 
 #define TEXT_BYTES ((size_t)256 << 20)
 

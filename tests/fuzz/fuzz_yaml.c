@@ -3,9 +3,9 @@
 
 #include "base/assert.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/limits.h"
-#include "base/yaml.h"
+#include "base/yaml/yaml.h"
 
 #define ARENA_BYTES ((size_t)256 << 20)
 #define TEXT_BYTES                                                                                 \

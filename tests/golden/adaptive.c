@@ -3,8 +3,8 @@
 #include <stdio.h>
 
 #include "base/timefmt.h"
-#include "decide/vertical/adaptive.h"
-#include "decide/vertical/adaptive_apply.h"
+#include "decide/vertical/estimator/adaptive.h"
+#include "decide/vertical/estimator/adaptive_apply.h"
 #include "golden/golden.h"
 
 #define EVENTS_MAX 10000000

@@ -10,7 +10,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
 
 struct golden_topic {
     const char *name; /* "kube/quantity-parse" */

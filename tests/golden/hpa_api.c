@@ -3,10 +3,10 @@
 
 #include <string.h>
 
-#include "api/hpa.h"
+#include "api/hpa/hpa.h"
 #include "base/limits.h"
 #include "golden/hpa_support.h"
-#include "kube/quantity.h"
+#include "kube/quantity/quantity.h"
 
 static struct td_json *wrap_object(struct td_arena *arena, struct td_json *object)
 {

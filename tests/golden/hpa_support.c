@@ -1,6 +1,6 @@
 #include "golden/hpa_support.h"
 
-#include "kube/quantity.h"
+#include "kube/quantity/quantity.h"
 
 struct td_instant golden_instant(const struct td_json *object, td_str key)
 {

@@ -4,7 +4,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "decide/horizontal/reconcile.h"
 
 td_time golden_time(const struct td_json *object, td_str key);

@@ -1,7 +1,7 @@
 /* Hvpa: decoding with defaults, validation, ownership of targets. */
 #include "golden/golden.h"
 
-#include "api/hvpa.h"
+#include "api/hvpa/hvpa.h"
 #include "base/limits.h"
 #include "decide/tandem/ownership.h"
 

@@ -7,7 +7,7 @@
 #include "decide/tandem/decide.h"
 #include "golden/golden.h"
 #include "golden/hpa_support.h"
-#include "sim/closed_loop.h"
+#include "sim/scenario/closed_loop.h"
 
 #define WEIGHT_TOLERANCE 1e-9
 

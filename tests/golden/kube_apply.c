@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "golden/golden.h"
-#include "kube/apply.h"
+#include "kube/apply/apply.h"
 
 #define CONFLICT_TEXT TD_STR("Apply failed with ")
 #define MESSAGE_BYTES_MAX ((size_t)4 << 20)

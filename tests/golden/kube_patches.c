@@ -1,8 +1,8 @@
 /* The four patches. */
 #include "golden/golden.h"
 
-#include "kube/patch.h"
-#include "kube/schema.h"
+#include "kube/patch/patch.h"
+#include "kube/schema/schema.h"
 
 /* in.NAME as JSON, or in.NAMEText as a text that may be no JSON at all. */
 static int take(struct td_arena *arena, const struct td_json *in, td_str name, td_str text_name,

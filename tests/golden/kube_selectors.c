@@ -3,9 +3,9 @@
 
 #include "base/limits.h"
 #include "golden/golden.h"
-#include "kube/fields.h"
 #include "kube/names.h"
-#include "kube/selector.h"
+#include "kube/schema/fields.h"
+#include "kube/selector/selector.h"
 
 #define TEXT_BYTES_MAX (2 * TD_SELECTOR_BYTES_MAX)
 #define ANNOTATION_BYTES_MAX ((int64_t)16 << 20) /* a value length past it is a broken case */

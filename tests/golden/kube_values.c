@@ -4,7 +4,7 @@
 #include "kube/intstr.h"
 #include "kube/metatime.h"
 #include "kube/podresources.h"
-#include "kube/quantity.h"
+#include "kube/quantity/quantity.h"
 
 #define TEXT_BYTES_MAX ((size_t)1 << 20)
 

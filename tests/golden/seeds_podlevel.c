@@ -5,10 +5,10 @@
 
 #include <string.h>
 
-#include "decide/vertical/podpatch.h"
-#include "decide/vertical/resizepatch.h"
+#include "decide/vertical/patch/podpatch.h"
+#include "decide/vertical/patch/resizepatch.h"
 #include "decide/vertical/resourcelist.h"
-#include "kube/patch.h"
+#include "kube/patch/patch.h"
 
 static void drop_uncontrolled(struct td_resource_list *list,
                               const struct td_container_policy *policy)

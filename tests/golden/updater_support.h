@@ -2,13 +2,13 @@
  * source, and its VPAs and pods. Everything is in the arena of the case. */
 #pragma once
 
-#include "api/vpa.h"
+#include "api/vpa/vpa.h"
 #include "base/arena.h"
 #include "base/error.h"
-#include "base/json.h"
-#include "decide/vertical/matching.h"
-#include "decide/vertical/pass.h"
+#include "base/json/json.h"
 #include "decide/vertical/pod.h"
+#include "decide/vertical/updater/matching.h"
+#include "decide/vertical/updater/pass.h"
 #include "model/owners.h"
 
 struct golden_workloads {

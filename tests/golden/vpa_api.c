@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/vpa.h"
+#include "api/vpa/vpa.h"
 #include "base/limits.h"
 #include "decide/vertical/siblings.h"
 

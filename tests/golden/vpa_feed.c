@@ -1,4 +1,4 @@
-#include "decide/vertical/recommender.h"
+#include "decide/vertical/recommender/recommender.h"
 #include "golden/golden.h"
 #include "golden/vpa_learn_support.h"
 

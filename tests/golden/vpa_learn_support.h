@@ -2,7 +2,7 @@
  * The vectors are upstream's, so they are judged with is_upstream_exact. */
 #pragma once
 
-#include "decide/vertical/recommend.h"
+#include "decide/vertical/recommender/recommend.h"
 #include "golden/hpa_support.h"
 
 #define LEARN_CONTAINERS_MAX 64

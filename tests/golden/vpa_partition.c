@@ -6,9 +6,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "decide/vertical/matching.h"
-#include "decide/vertical/recommender.h"
+#include "decide/vertical/recommender/recommender.h"
 #include "decide/vertical/siblings.h"
+#include "decide/vertical/updater/matching.h"
 #include "golden/hpa_support.h"
 
 #define ENTRIES_MAX 256

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "decide/vertical/pass.h"
-#include "decide/vertical/requirements.h"
+#include "decide/vertical/updater/pass.h"
+#include "decide/vertical/updater/requirements.h"
 #include "golden/hpa_support.h"
 #include "golden/updater_support.h"
 #include "golden/vpa_support.h"

@@ -3,10 +3,10 @@
 #include "golden/hpa_support.h"
 #include "golden/vpa_support.h"
 
-#include "decide/vertical/podpatch.h"
-#include "decide/vertical/resizepatch.h"
+#include "decide/vertical/patch/podpatch.h"
+#include "decide/vertical/patch/resizepatch.h"
 #include "decide/vertical/resourcelist.h"
-#include "kube/patch.h"
+#include "kube/patch/patch.h"
 
 static struct td_vpa_gates read_gates(const struct td_json *in)
 {

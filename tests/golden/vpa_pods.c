@@ -5,8 +5,8 @@
 
 #include <stdlib.h>
 
-#include "decide/vertical/capping.h"
-#include "decide/vertical/proportional.h"
+#include "decide/vertical/patch/capping.h"
+#include "decide/vertical/patch/proportional.h"
 #include "decide/vertical/resourcelist.h"
 
 static struct td_json *summary_json(struct td_arena *arena, const struct td_limit_summary *summary)

@@ -1,9 +1,9 @@
 /* What the topics on vertical scaling of pods share. */
 #pragma once
 
-#include "api/vpa.h"
-#include "base/json.h"
-#include "decide/vertical/limitrange.h"
+#include "api/vpa/vpa.h"
+#include "base/json/json.h"
+#include "decide/vertical/patch/limitrange.h"
 
 /* The summary of an array of LimitRange objects. */
 int golden_limit_ranges(struct td_arena *arena, const struct td_json *objects, td_str namespace,

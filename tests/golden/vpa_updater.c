@@ -3,12 +3,12 @@
 
 #include <stdlib.h>
 
-#include "decide/vertical/capping.h"
-#include "decide/vertical/priority.h"
-#include "decide/vertical/requirements.h"
-#include "decide/vertical/resizepatch.h"
-#include "decide/vertical/restriction.h"
-#include "decide/vertical/updater_state.h"
+#include "decide/vertical/patch/capping.h"
+#include "decide/vertical/patch/resizepatch.h"
+#include "decide/vertical/updater/priority.h"
+#include "decide/vertical/updater/requirements.h"
+#include "decide/vertical/updater/restriction.h"
+#include "decide/vertical/updater/updater_state.h"
 #include "golden/hpa_support.h"
 #include "golden/updater_support.h"
 #include "golden/vpa_support.h"

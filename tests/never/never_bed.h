@@ -15,9 +15,9 @@
 #include <cmocka.h>
 
 #include "control/controllers.h"
-#include "kube/transport.h"
-#include "local/api.h"
-#include "local/faults.h"
+#include "kube/client/transport.h"
+#include "local/api/api.h"
+#include "local/engine/faults.h"
 #include "support/control_bed.h"
 
 #define VPAS "/apis/autoscaling.k8s.io/v1/namespaces/default/verticalpodautoscalers"

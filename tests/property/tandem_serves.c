@@ -23,7 +23,7 @@
 #include "decide/horizontal/behavior.h"
 #include "decide/horizontal/replicas.h"
 #include "decide/tandem/floor.h"
-#include "decide/vertical/config.h"
+#include "decide/vertical/recommender/config.h"
 #include "support/tandem_random.h"
 
 #define DEFAULT_COUNT 1000

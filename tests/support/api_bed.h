@@ -11,10 +11,10 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/error.h"
-#include "base/json.h"
-#include "base/loop.h"
-#include "local/api.h"
-#include "local/store.h"
+#include "base/json/json.h"
+#include "base/os/loop.h"
+#include "local/api/api.h"
+#include "local/store/store.h"
 
 #define BED_START 1700000000 /* unix seconds of the virtual clock at the start */
 #define BED_BODY_BYTES_MAX ((size_t)512 << 20)

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/limits.h"
-#include "local/auth.h"
+#include "local/auth/auth.h"
 #include "support/api_bed.h"
 
 #define AUTH_ADMIN_TOKEN "0123456789abcdef"

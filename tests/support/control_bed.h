@@ -12,11 +12,11 @@
 
 #include <cmocka.h>
 
-#include "kube/client.h"
+#include "kube/client/client.h"
+#include "local/api/transport.h"
 #include "local/cluster.h"
-#include "local/engine.h"
-#include "local/node_object.h"
-#include "local/transport.h"
+#include "local/engine/engine.h"
+#include "local/nodes/node_object.h"
 #include "support/edit_bed.h"
 
 #define CONTROL_BED_WAITS 5000 /* milliseconds for one answer */

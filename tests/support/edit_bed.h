@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "local/edit.h"
+#include "local/store/edit.h"
 #include "support/api_bed.h"
 
 /* Quotes may be written as ' in texts. */

@@ -14,9 +14,9 @@
 
 #include <cmocka.h>
 
-#include "control/explain.h"
 #include "control/glance.h"
-#include "control/recommend_once.h"
+#include "control/inspect/explain.h"
+#include "control/inspect/recommend_once.h"
 #include "support/control_bed.h"
 
 #define NAMESPACE "/namespaces/default/"

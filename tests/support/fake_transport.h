@@ -13,8 +13,8 @@
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/error.h"
-#include "base/loop.h"
-#include "kube/transport.h"
+#include "base/os/loop.h"
+#include "kube/client/transport.h"
 
 struct fake_answer {
     int status;              /* 0: the call ends with `code` and without a head */

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "base/base64.h"
-#include "control/hook.h"
+#include "control/admission/webhook.h"
 #include "control/sight.h"
 #include "control/tally.h"
-#include "local/faults.h"
+#include "local/engine/faults.h"
 #include "support/control_bed.h"
 
 #define HOOK_VPAS "/apis/autoscaling.k8s.io/v1/namespaces/default/verticalpodautoscalers"

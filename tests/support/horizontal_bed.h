@@ -13,12 +13,12 @@
 
 #include <cmocka.h>
 
-#include "control/horizontal_loop.h"
+#include "control/horizontal/horizontal_loop.h"
 #include "control/measure_client.h"
 #include "control/sight.h"
 #include "control/tally.h"
-#include "kube/events.h"
-#include "local/faults.h"
+#include "kube/client/events.h"
+#include "local/engine/faults.h"
 #include "support/control_bed.h"
 
 #define HPAS "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"

@@ -21,10 +21,10 @@
 #include <openssl/ssl.h>
 
 #include "base/buf.h"
-#include "base/clock.h"
 #include "base/error.h"
-#include "base/http_server.h"
-#include "base/loop.h"
+#include "base/http/http_server.h"
+#include "base/os/clock.h"
+#include "base/os/loop.h"
 
 #define BED_RECEIVED_BYTES ((size_t)256 << 20)
 #define BED_TURNS 20000 /* of a millisecond each, before a wait is given up */

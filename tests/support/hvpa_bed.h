@@ -7,15 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "control/horizontal_loop.h"
-#include "control/hvpa_loop.h"
+#include "control/horizontal/horizontal_loop.h"
+#include "control/hvpa/hvpa_loop.h"
 #include "control/measure_client.h"
-#include "control/recommend_loop.h"
+#include "control/recommender/recommend_loop.h"
 #include "control/sight.h"
 #include "control/tally.h"
-#include "kube/events.h"
-#include "local/demand.h"
-#include "local/faults.h"
+#include "kube/client/events.h"
+#include "local/engine/demand.h"
+#include "local/engine/faults.h"
 #include "support/control_bed.h"
 
 #define HVPAS "/apis/autoscaling.k8s.io/v1alpha1/namespaces/default/hvpas"

@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
 
 enum json_oracle_verdict { JSON_ORACLE_AGREES, JSON_ORACLE_SKIPPED, JSON_ORACLE_DIFFERS };
 

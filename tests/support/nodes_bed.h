@@ -2,9 +2,9 @@
  */
 #pragma once
 
-#include "local/engine.h"
-#include "local/node_object.h"
-#include "local/nodes.h"
+#include "local/engine/engine.h"
+#include "local/nodes/node_object.h"
+#include "local/nodes/nodes.h"
 #include "support/edit_bed.h"
 
 struct nodes_bed {

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
 
 /* The text alone, NUL-terminated. */
 static inline td_str quoted_text(struct td_arena *arena, const char *text)

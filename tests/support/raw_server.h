@@ -23,7 +23,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "base/loop.h"
+#include "base/os/loop.h"
 #include "base/str.h"
 
 struct raw_reply {

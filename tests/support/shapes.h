@@ -17,9 +17,9 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/map.h"
-#include "kube/schema.h"
+#include "kube/schema/schema.h"
 
 #define SHAPES_ARENA_BYTES ((size_t)256 << 20)
 #define SHAPES_NODES_MAX 40000

@@ -10,7 +10,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/os/file.h"
 
 struct temp_folder {
     char path[1024]; /* absolute, below the current folder */

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "base/env.h"
+#include "base/os/env.h"
 
 struct test_env {
     const char *pairs[17]; /* name, value, name, value, NULL */

@@ -9,12 +9,12 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/clock.h"
 #include "base/error.h"
-#include "base/loop.h"
-#include "kube/client.h"
-#include "kube/kubeconfig.h"
-#include "kube/transport_http.h"
+#include "base/os/clock.h"
+#include "base/os/loop.h"
+#include "kube/client/client.h"
+#include "kube/client/transport_http.h"
+#include "kube/kubeconfig/kubeconfig.h"
 #include "support/raw_server.h"
 
 #define HTTP_BED_SECONDS 20 /* a run that takes longer hangs */

@@ -17,8 +17,8 @@
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/error.h"
-#include "base/loop.h"
-#include "kube/transport.h"
+#include "base/os/loop.h"
+#include "kube/client/transport.h"
 
 #define MODEL_NAMES_MAX 4096
 #define MODEL_CALLS_MAX 64

@@ -15,9 +15,9 @@
 #include <openssl/ssl.h>
 
 #include "base/base64.h"
-#include "base/http_server.h"
+#include "base/http/http_server.h"
 #include "base/limits.h"
-#include "base/pki.h"
+#include "base/pki/pki.h"
 #include "base/timefmt.h"
 #include "support/api_bed.h"
 

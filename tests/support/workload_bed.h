@@ -11,9 +11,9 @@
 
 #include "base/timefmt.h"
 
-#include "local/edit.h"
-#include "local/gc.h"
-#include "local/workloads.h"
+#include "local/controllers/gc.h"
+#include "local/store/edit.h"
+#include "local/workloads/workloads.h"
 
 #define SETS "/apis/apps/v1/namespaces/default/replicasets"
 #define STATEFULS "/apis/apps/v1/namespaces/default/statefulsets"

@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kube/schema.h"
+#include "kube/schema/schema.h"
 
 #define WRONG_STEPS_MAX 32
 

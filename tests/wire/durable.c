@@ -25,14 +25,14 @@
 #include <unistd.h>
 
 #include "base/arena.h"
-#include "base/clock.h"
 #include "base/error.h"
-#include "base/json.h"
-#include "base/loop.h"
-#include "kube/client.h"
-#include "kube/kubeconfig.h"
-#include "kube/transport_http.h"
-#include "kube/verbs.h"
+#include "base/json/json.h"
+#include "base/os/clock.h"
+#include "base/os/loop.h"
+#include "kube/client/client.h"
+#include "kube/client/transport_http.h"
+#include "kube/client/verbs.h"
+#include "kube/kubeconfig/kubeconfig.h"
 
 #define WRITERS 6
 #define READERS 2

@@ -11,12 +11,12 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/timefmt.h"
-#include "kube/transport_http.h"
-#include "local/api.h"
-#include "local/auth.h"
+#include "kube/client/transport_http.h"
+#include "local/api/api.h"
+#include "local/api/transport.h"
+#include "local/auth/auth.h"
 #include "local/cluster.h"
-#include "local/store.h"
-#include "local/transport.h"
+#include "local/store/store.h"
 
 #define BED_YEAR_SECONDS ((int64_t)365 * 86400) /* for which certificates are issued */
 #define BED_TEXT_BYTES_MAX ((size_t)1 << 20)

@@ -11,14 +11,14 @@
 #include <stdint.h>
 
 #include "base/arena.h"
-#include "base/clock.h"
-#include "base/loop.h"
-#include "base/pki.h"
+#include "base/os/clock.h"
+#include "base/os/loop.h"
+#include "base/pki/pki.h"
 #include "base/str.h"
 #include "faults_link.h"
-#include "kube/cache.h"
-#include "kube/client.h"
-#include "kube/kubeconfig.h"
+#include "kube/cache/cache.h"
+#include "kube/client/client.h"
+#include "kube/kubeconfig/kubeconfig.h"
 #include "support/temp_folder.h"
 
 #define BED_SLOTS 4        /* objects that the writer changes, adds and deletes */

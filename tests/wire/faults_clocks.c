@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "faults_run.h"
-#include "kube/lease.h"
+#include "kube/client/lease.h"
 
 #define SILENT_PATIENCE (3 * TD_SECOND)
 #define LEASE_SPEED 5.0      /* of a lease's 15 s */

@@ -12,7 +12,7 @@
 #include <event2/event.h>
 #include <openssl/ssl.h>
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/str.h"
 
 enum link_fault {

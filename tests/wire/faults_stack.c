@@ -6,8 +6,8 @@
 #include "base/error.h"
 #include "base/timefmt.h"
 #include "faults_bed.h"
-#include "kube/transport_http.h"
-#include "local/store.h"
+#include "kube/client/transport_http.h"
+#include "local/store/store.h"
 
 #define STACK_TEXT_BYTES_MAX ((size_t)64 << 10)
 

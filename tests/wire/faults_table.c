@@ -6,7 +6,7 @@
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/limits.h"
-#include "local/store.h"
+#include "local/store/store.h"
 
 #define ANSWER(status, headers, body)                                                              \
     TD_STR_INIT("HTTP/1.1 " status "\r\nContent-Type: application/json\r\n" headers                \

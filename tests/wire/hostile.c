@@ -22,7 +22,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "kube/kubeconfig.h"
+#include "kube/kubeconfig/kubeconfig.h"
 
 #define ANSWER_SECONDS 9    /* without a byte: the server is silent */
 #define SLOW_SECONDS_MAX 25 /* after which a dripping client must have been cut off */

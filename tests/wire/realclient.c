@@ -18,17 +18,17 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
-#include "base/clock.h"
-#include "base/env.h"
 #include "base/error.h"
 #include "base/intern.h"
 #include "base/limits.h"
-#include "base/loop.h"
-#include "kube/cache.h"
-#include "kube/client.h"
-#include "kube/kubeconfig.h"
-#include "kube/transport_http.h"
-#include "kube/verbs.h"
+#include "base/os/clock.h"
+#include "base/os/env.h"
+#include "base/os/loop.h"
+#include "kube/cache/cache.h"
+#include "kube/client/client.h"
+#include "kube/client/transport_http.h"
+#include "kube/client/verbs.h"
+#include "kube/kubeconfig/kubeconfig.h"
 
 #define LINE_BYTES 4096
 

@@ -7,7 +7,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "decide/horizontal/owners.h"
 #include "decide/horizontal/reconcile.h"
 

@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "api/hpa.h"
-#include "base/clock.h"
+#include "api/hpa/hpa.h"
+#include "base/os/clock.h"
 #include "base/str.h"
 #include "base/vec.h"
 

@@ -5,7 +5,7 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "kube/quote.h"
-#include "kube/selector.h"
+#include "kube/selector/selector.h"
 
 #define TEXT_BYTES_MAX ((size_t)1 << 20) /* one message; longer ones are cut */
 

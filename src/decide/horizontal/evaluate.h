@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "api/hpa.h"
+#include "api/hpa/hpa.h"
 #include "base/arena.h"
 #include "base/timefmt.h"
 #include "decide/horizontal/replicas.h"

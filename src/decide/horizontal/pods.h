@@ -11,7 +11,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "base/str.h"
 #include "model/pod.h"
 

@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "api/hpa.h"
+#include "api/hpa/hpa.h"
 #include "decide/horizontal/evaluate.h"
 #include "decide/horizontal/strategy.h"
 #include "decide/horizontal/tracker.h"

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "api/hpa.h"
+#include "api/hpa/hpa.h"
 #include "decide/horizontal/pods.h"
 
 /* Ratios inside [1 - down, 1 + up] change nothing. */

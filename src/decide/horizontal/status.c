@@ -1,7 +1,7 @@
 #include "decide/horizontal/status.h"
 
 #include "base/error.h"
-#include "kube/quantity.h"
+#include "kube/quantity/quantity.h"
 
 /* A status nests no deeper: a metric's selector with its expressions and their values. */
 #define STATUS_DEPTH_MAX 16

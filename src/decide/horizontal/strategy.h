@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "api/hpa.h"
+#include "api/hpa/hpa.h"
 #include "base/assert.h"
 #include "base/str.h"
 #include "decide/horizontal/evaluate.h"

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "api/hvpa.h"
+#include "api/hvpa/hvpa.h"
 #include "decide/tandem/decide.h"
 
 enum td_tandem_step {

@@ -8,7 +8,7 @@
 #include <math.h>
 
 #include "base/assert.h"
-#include "decide/vertical/gomath.h"
+#include "decide/vertical/estimator/gomath.h"
 
 #define LOG2_OF_E 1.44269504088896340736
 #define SNAP 1e-9

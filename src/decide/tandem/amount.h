@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "api/hvpa.h"
+#include "api/hvpa/hvpa.h"
 #include "decide/tandem/decide.h"
 
 typedef __int128 td_wide;

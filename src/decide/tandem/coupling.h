@@ -9,9 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "api/hvpa.h"
+#include "api/hvpa/hvpa.h"
 #include "decide/tandem/decide.h"
-#include "kube/quantity.h"
+#include "kube/quantity/quantity.h"
 
 /* The name under which the pod's own resources (pod-level resources) are one more container: no
  * container can have it. */

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "api/hvpa.h"
+#include "api/hvpa/hvpa.h"
 #include "base/str.h"
 #include "base/timefmt.h"
 

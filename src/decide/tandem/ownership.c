@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "api/hvpa.h"
+#include "api/hvpa/hvpa.h"
 #include "base/error.h"
 #include "kube/meta.h"
 

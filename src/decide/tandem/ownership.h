@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 #include "base/arena.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/str.h"
 #include "base/timefmt.h"
 

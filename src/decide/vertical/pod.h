@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 #include "base/arena.h"
-#include "base/clock.h"
-#include "base/json.h"
+#include "base/json/json.h"
+#include "base/os/clock.h"
 #include "base/str.h"
 #include "kube/meta.h"
 #include "kube/podresources.h"

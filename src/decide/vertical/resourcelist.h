@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #include "base/arena.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/str.h"
 #include "kube/podresources.h"
 

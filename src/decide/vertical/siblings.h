@@ -11,11 +11,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "api/vpa.h"
+#include "api/vpa/vpa.h"
 #include "base/arena.h"
 #include "base/str.h"
-#include "kube/labels.h"
-#include "kube/selector.h"
+#include "kube/selector/labels.h"
+#include "kube/selector/selector.h"
 
 /* Tested in this order; all but DISJOINT are refused. */
 enum td_selector_case {

@@ -5,8 +5,8 @@
  */
 #pragma once
 
-#include "kube/check.h"
 #include "kube/manifest.h"
+#include "kube/schema/check.h"
 
 /* problems[i] belongs to manifest->items[i] and is added to; the later of two objects is blamed. An
  * object without a namespace is in "default". */

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "api/crd.h"
-#include "api/hpa.h"
+#include "api/hpa/hpa.h"
 #include "base/error.h"
 
 static const struct td_schema_type text_type = {.kind = TD_SCHEMA_STRING};

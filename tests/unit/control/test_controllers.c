@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "control/controllers.h"
-#include "local/faults.h"
+#include "local/engine/faults.h"
 #include "support/control_bed.h"
 
 #define VPAS "/apis/autoscaling.k8s.io/v1/namespaces/default/verticalpodautoscalers"

@@ -8,9 +8,9 @@
 
 #include <cmocka.h>
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "control/measure_client.h"
-#include "kube/client.h"
+#include "kube/client/client.h"
 #include "support/fake_transport.h"
 
 #define VALUES                                                                                     \

@@ -13,10 +13,10 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "base/log.h"
+#include "base/os/log.h"
 #include "control/controllers.h"
 #include "control/install.h"
-#include "local/api.h"
+#include "local/api/api.h"
 #include "support/control_bed.h"
 
 #define VPAS "/apis/autoscaling.k8s.io/v1/namespaces/default/verticalpodautoscalers"

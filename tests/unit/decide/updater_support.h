@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/json.h"
-#include "decide/vertical/pass.h"
+#include "base/json/json.h"
+#include "decide/vertical/updater/pass.h"
 
 #define STAGE_MAX 64
 #define RECREATE "\"updatePolicy\":{\"updateMode\":\"Recreate\"}"

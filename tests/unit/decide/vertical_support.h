@@ -9,10 +9,10 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "api/vpa.h"
+#include "api/vpa/vpa.h"
 #include "base/error.h"
-#include "base/json.h"
-#include "decide/vertical/limitrange.h"
+#include "base/json/json.h"
+#include "decide/vertical/patch/limitrange.h"
 #include "decide/vertical/pod.h"
 #include "decide/vertical/resourcelist.h"
 

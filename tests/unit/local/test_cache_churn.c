@@ -9,9 +9,9 @@
 #include <cmocka.h>
 
 #include "base/intern.h"
-#include "kube/cache.h"
-#include "kube/client.h"
-#include "local/transport.h"
+#include "kube/cache/cache.h"
+#include "kube/client/client.h"
+#include "local/api/transport.h"
 #include "support/api_bed.h"
 #include "support/random.h"
 

@@ -11,14 +11,14 @@
 
 #include <cmocka.h>
 
-#include "base/clock.h"
 #include "base/error.h"
-#include "base/loop.h"
+#include "base/os/clock.h"
+#include "base/os/loop.h"
 #include "base/str.h"
-#include "local/api.h"
+#include "local/api/api.h"
 #include "local/cluster.h"
-#include "local/node_object.h"
-#include "local/observer.h"
+#include "local/nodes/node_object.h"
+#include "local/store/observer.h"
 
 #define RUNS 3
 #define HISTORY_START 1767571200 /* a Monday */

@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/json.h"
+#include "base/json/json.h"
+#include "base/os/file.h"
 #include "local/regex.h"
 
 #define REGEX_ARENA_BYTES_MAX ((size_t)256 << 20)

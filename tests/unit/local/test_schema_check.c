@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/os/file.h"
 #include "local/schema_check.h"
 
 #define SCHEMA_ARENA_BYTES_MAX ((size_t)512 << 20)

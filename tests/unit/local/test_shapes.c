@@ -3,8 +3,8 @@
 #include "support/api_bed.h"
 #include "support/shapes.h"
 
-#include "local/kinds.h"
-#include "local/resource.h"
+#include "local/kinds/kinds.h"
+#include "local/resources/resource.h"
 
 #define TURN_BYTES ((size_t)64 << 20)
 #define BODY_BYTES ((size_t)8 << 20)

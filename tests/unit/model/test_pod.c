@@ -8,7 +8,7 @@
 /* clang-format on */
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "model/pod.h"
 
 static int decode(struct td_arena *arena, const char *text, struct td_pod *ret,

@@ -1,0 +1,34 @@
+/*
+ * What the files of the HorizontalPodAutoscaler module share; nobody else includes this. Trees
+ * handed to these functions have passed td_hpa_check_types.
+ */
+#pragma once
+
+#include "api/hpa/hpa.h"
+
+#define TD_HPA_KIND TD_STR("HorizontalPodAutoscaler")
+#define TD_HPA_V1 TD_STR("autoscaling/v1")
+#define TD_HPA_V2 TD_STR("autoscaling/v2")
+#define TD_HPA_TANDEM_V2 TD_STR("autoscaling.tandem.dev/v2")
+
+/* What a v2 server adds when nobody says what to scale on. */
+#define TD_HPA_DEFAULT_CPU_PERCENT 80
+
+/* The schema that objects of an apiVersion are read with, or NULL when it is none of ours. Both v2
+ * groups share the one that has selectionStrategy. */
+const struct td_schema_type *td_hpa_schema_of(td_str api_version);
+
+/* The tree as a typed encoder writes it: no nulls, no empty optional members, every required member
+ * there, quantities and times canonical. Unknown members stay. In place, idempotent. */
+void td_hpa_to_wire(struct td_arena *arena, const struct td_schema_type *type,
+                    struct td_json *object);
+
+/* {"type":"Resource","resource":{"name":"cpu","target":{...}}} */
+struct td_json *td_hpa_new_cpu_metric(struct td_arena *arena, int64_t percent);
+
+/* A member that is there and not null, or NULL. */
+static inline struct td_json *td_hpa_member(const struct td_json *object, td_str key)
+{
+    struct td_json *member = td_json_get(object, key);
+    return td_json_is(member, TD_JSON_TYPE_NULL) ? NULL : member;
+}

@@ -1,0 +1,22 @@
+/*
+ * The rules of a HorizontalPodAutoscaler's spec and status (hpa.md 1.3), over a v2 tree in wire
+ * form. Private to admission.
+ */
+#pragma once
+
+#include "api/fielderror.h"
+#include "base/json/json.h"
+
+struct td_hpa_rules_in_force {
+    int64_t min_replicas_bound;        /* 0 or 1 */
+    bool allows_any_target_version;    /* scaleTargetRef.apiVersion is not looked at */
+    bool allows_core_target;           /* it may lack a group */
+    bool allows_any_described_version; /* likewise of describedObject */
+};
+
+/* Does the apiVersion parse, and has it a group (when one is needed)? NULL, or what is wrong. */
+const char *td_hpa_version_problem(struct td_arena *arena, td_str api_version, bool allows_core);
+
+void td_hpa_validate_spec(struct td_field_errors *errors, const struct td_json *spec,
+                          const struct td_hpa_rules_in_force *rules);
+void td_hpa_validate_status(struct td_field_errors *errors, const struct td_json *status);

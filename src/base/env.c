@@ -1,9 +1,0 @@
-#include "base/env.h"
-
-#include <stdlib.h>
-
-const char *td_env_get(const char *name, void *context)
-{
-    (void)context;
-    return getenv(name);
-}

@@ -1,0 +1,420 @@
+#include <event2/event.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/json/json.h"
+#include "base/limits.h"
+#include "base/os/clock.h"
+#include "base/os/env.h"
+#include "base/os/log.h"
+#include "base/os/loop.h"
+#include "base/str.h"
+#include "cli/command.h"
+#include "cli/scenario_path.h"
+#include "cli/up/up_live.h"
+#include "control/controllers.h"
+#include "control/gates.h"
+#include "kube/quantity/quantity.h"
+#include "local/cluster.h"
+#include "local/nodes/node_object.h"
+#include "sim/scenario/scenario.h"
+#include "sim/world/world.h"
+
+#define UP_LISTEN "127.0.0.1:6443"
+#define UP_NODES 3
+#define UP_SEED 1
+#define UP_SPEED_MIN 0.1
+#define UP_SPEED_MAX 10000.0
+#define UP_DAYS_BACK                                                                               \
+    28 /* an accelerated clock begins that long ago, so that it stays in the past */
+#define UP_SIGNALS 3
+
+static const char up_help[] =
+    "start a local cluster: a Kubernetes API server in this process, nothing to install\n\n"
+    "  tandem up examples/shop --speed 60          for example: a day in 24 minutes, in a table\n"
+    "  tandem up                                   an empty cluster, until Ctrl-C\n"
+    "  tandem up --data cluster/ --listen 127.0.0.1:7443\n\n"
+    "usage: tandem up [OPTIONS] [SCENARIO]\n\n"
+    "  SCENARIO              a file, or a folder with a scenario.yaml: nodes, workloads, what "
+    "they\n"
+    "                        use and what happens to them (docs/scenario.md)\n"
+    "  --speed N             how fast its time goes, from 0.1 to 10000 (1)\n"
+    "  --listen HOST:PORT    address of the API (" UP_LISTEN
+    ", or a free port when that is taken)\n"
+    "  --kubeconfig FILE     where to write the administrator's kubeconfig, readable by you only\n"
+    "                        (tandem.kubeconfig, or the scenario's name in place of tandem)\n"
+    "  --data DIR            keep everything in DIR: what was acknowledged survives a crash\n"
+    "  --controllers LIST    of recommender, updater, admission, horizontal and hvpa, or none (all "
+    "of\n"
+    "                        them)\n"
+    "  --feature-gates LIST  Name=true,Name=false, as of tandem run\n"
+    "  --nodes N             how many nodes it has, each with 8 CPUs and 32Gi (3); with 0 pods\n"
+    "                        are left to a scheduler and kubelets of your own\n"
+    "  --seed N              of uids, generated names and noise (1, or the scenario's)\n"
+    "  -q, --quiet           no log lines\n"
+    "  -v, --verbose         more of them\n\n"
+    "On a terminal: q ends it, ? explains the columns. Guide: docs/local-cluster.md\n";
+
+struct up {
+    const char *scenario_path; /* NULL: an empty cluster */
+    const char *listen;        /* NULL: the default, with a free port when it is taken */
+    const char *kubeconfig;    /* NULL: by the cluster's name */
+    const char *data_dir;
+    double speed;
+    uint64_t seed;
+    bool has_seed;
+    int64_t node_count; /* -1: not said */
+    struct td_controllers_options controllers;
+    bool has_controllers;
+    enum td_log_level level;
+    struct td_arena arena; /* for the whole run */
+    struct td_scenario scenario;
+    struct td_clock clock;
+    struct td_log *log;
+    struct td_loop *loop;
+    struct td_world *world;
+    struct td_live *live;
+};
+
+/* ---- Options ---- */
+
+static int up_parse_seed(struct up *up)
+{
+    int64_t seed;
+    if (!td_str_to_int64(td_str_from(optarg), &seed) || seed < 0) {
+        return td_command_fail("up: --seed: '%s': must be a whole number from 0 on", optarg);
+    }
+    up->seed = (uint64_t)seed;
+    up->has_seed = true;
+    return TD_EXIT_DONE;
+}
+
+static int up_parse_nodes(struct up *up)
+{
+    int64_t count;
+    if (!td_str_to_int64(td_str_from(optarg), &count) || count < 0 || count > TD_NODES_OWN_MAX) {
+        return td_command_fail("up: --nodes: '%s': must be a whole number from 0 to %d", optarg,
+                               TD_NODES_OWN_MAX);
+    }
+    up->node_count = count;
+    return TD_EXIT_DONE;
+}
+
+static int up_parse_speed(struct up *up)
+{
+    struct td_json *number;
+    double speed = 0;
+    if (td_json_parse(&up->arena, td_str_from(optarg), NULL, &number, NULL) != TD_OK ||
+        !td_json_to_double(number, &speed) || speed < UP_SPEED_MIN || speed > UP_SPEED_MAX) {
+        return td_command_fail("up: --speed: '%s': must be a number from %g to %g", optarg,
+                               UP_SPEED_MIN, UP_SPEED_MAX);
+    }
+    up->speed = speed;
+    return TD_EXIT_DONE;
+}
+
+static int up_parse_controllers(struct up *up)
+{
+    struct td_error err = TD_ERROR_INIT;
+    up->has_controllers = strcmp(optarg, "none") != 0;
+    if (up->has_controllers &&
+        td_controllers_choose(td_str_from(optarg), up->controllers.has, &err) != TD_OK) {
+        return td_command_fail("up: --controllers: %s", err.message);
+    }
+    return TD_EXIT_DONE;
+}
+
+static int up_parse_gates(struct up *up)
+{
+    struct td_error err = TD_ERROR_INIT;
+    if (td_gates_set(&up->controllers, td_str_from(optarg), &err) != TD_OK) {
+        return td_command_fail("up: %s", err.message);
+    }
+    return TD_EXIT_DONE;
+}
+
+enum {
+    UP_OPTION_LISTEN = 256,
+    UP_OPTION_KUBECONFIG,
+    UP_OPTION_DATA,
+    UP_OPTION_SEED,
+    UP_OPTION_NODES,
+    UP_OPTION_SPEED,
+    UP_OPTION_CONTROLLERS,
+    UP_OPTION_GATES
+};
+
+/* TD_EXIT_DONE, or TD_EXIT_FAILED after one line. */
+static int up_take_option(struct up *up, int option, const char *word)
+{
+    switch (option) {
+    case UP_OPTION_LISTEN:
+        up->listen = optarg;
+        return TD_EXIT_DONE;
+    case UP_OPTION_KUBECONFIG:
+        up->kubeconfig = optarg;
+        return TD_EXIT_DONE;
+    case UP_OPTION_DATA:
+        up->data_dir = optarg;
+        return TD_EXIT_DONE;
+    case UP_OPTION_SEED:
+        return up_parse_seed(up);
+    case UP_OPTION_NODES:
+        return up_parse_nodes(up);
+    case UP_OPTION_SPEED:
+        return up_parse_speed(up);
+    case UP_OPTION_CONTROLLERS:
+        return up_parse_controllers(up);
+    case UP_OPTION_GATES:
+        return up_parse_gates(up);
+    case 'q':
+        up->level = TD_LOG_ERROR;
+        return TD_EXIT_DONE;
+    case 'v':
+        up->level = TD_LOG_DEBUG;
+        return TD_EXIT_DONE;
+    default:
+        return td_command_fail("up: %s: unknown option or missing value; see 'tandem up --help'",
+                               word);
+    }
+}
+
+static int up_check_options(const struct up *up, int argc, char **argv)
+{
+    if (optind < argc) {
+        return td_command_fail("up: '%s': tandem up takes one scenario; see 'tandem up --help'",
+                               argv[optind]);
+    }
+    /* What is kept would have been written at times that were never there. */
+    if (up->data_dir && up->scenario_path) {
+        return td_command_fail("up: --data: '%s': a scenario begins anew each time, nothing of it "
+                               "can be kept",
+                               up->data_dir);
+    }
+    if (up->data_dir && up->speed != 1) {
+        return td_command_fail("up: --data: '%s': only a cluster at speed 1 can be kept",
+                               up->data_dir);
+    }
+    return -1;
+}
+
+/* -1: go on. */
+static int up_parse(struct up *up, int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"listen", required_argument, NULL, UP_OPTION_LISTEN},
+        {"kubeconfig", required_argument, NULL, UP_OPTION_KUBECONFIG},
+        {"data", required_argument, NULL, UP_OPTION_DATA},
+        {"seed", required_argument, NULL, UP_OPTION_SEED},
+        {"nodes", required_argument, NULL, UP_OPTION_NODES},
+        {"speed", required_argument, NULL, UP_OPTION_SPEED},
+        {"controllers", required_argument, NULL, UP_OPTION_CONTROLLERS},
+        {"feature-gates", required_argument, NULL, UP_OPTION_GATES},
+        {"quiet", no_argument, NULL, 'q'},
+        {"verbose", no_argument, NULL, 'v'},
+        {"help", no_argument, NULL, 'h'},
+        {0},
+    };
+    opterr = 0; /* one line of ours instead of getopt's */
+    for (int option; (option = getopt_long(argc, argv, ":qvh", options, NULL)) != -1;) {
+        if (option == 'h') {
+            (void)fputs(up_help, stdout); /* checked when standard output is flushed */
+            return TD_EXIT_DONE;
+        }
+        int status = up_take_option(up, option, argv[optind - 1]);
+        if (status != TD_EXIT_DONE) {
+            return status;
+        }
+    }
+    if (optind < argc) {
+        up->scenario_path = argv[optind++];
+    }
+    return up_check_options(up, argc, argv);
+}
+
+/* ---- Start ---- */
+
+static int up_load_scenario(struct up *up, struct td_error *err)
+{
+    if (!up->scenario_path) {
+        return TD_OK;
+    }
+    const char *path = td_scenario_path(&up->arena, up->scenario_path);
+    int code = td_scenario_load(&up->arena, path, &up->scenario, err);
+    if (code == TD_OK && up->node_count >= 0 && up->scenario.node_count > 0) {
+        return td_error_set(err, TD_INVALID, "--nodes: '%lld': %s names its nodes",
+                            (long long)up->node_count, path);
+    }
+    return code;
+}
+
+static td_str up_name(const struct up *up)
+{
+    return up->scenario_path ? up->scenario.name : TD_STR("tandem");
+}
+
+/* Scenarios begin at midnight before a Monday; so that programs which check certificates and ages
+ * by the machine's time find nothing in the future, it is one well before now. */
+static struct td_clock up_clock(const struct up *up)
+{
+    struct td_clock real = td_clock_real();
+    if (up->speed == 1) {
+        return real;
+    }
+    int64_t day = td_clock_wall(&real) / (24 * TD_HOUR) - UP_DAYS_BACK;
+    day -= (day + 3) % 7; /* 1970 began on a Thursday */
+    return td_clock_accelerated(up->speed, day * 24 * TD_HOUR);
+}
+
+static int up_start(struct up *up, struct td_error *err)
+{
+    const struct td_node_size nodes =
+        td_node_size_usual(up->node_count >= 0 ? up->node_count : UP_NODES);
+    struct td_world_options options = {
+        .loop = up->loop,
+        .log = up->log,
+        .scenario = up->scenario_path ? &up->scenario : NULL,
+        .listen = up->listen ? up->listen : UP_LISTEN,
+        .data_dir = up->data_dir,
+        .seed = up->seed,
+        .has_seed = up->has_seed,
+        .nodes = &nodes,
+        .node_size_count = 1,
+        .controllers = up->has_controllers ? &up->controllers : NULL,
+        .happened = td_live_happened,
+        .context = up->live,
+    };
+    up->controllers.log = up->level == TD_LOG_DEBUG ? up->log : NULL; /* events tell most of it */
+    int code = td_world_new(&options, &up->world, err);
+    if (code == TD_IO && !up->listen) {
+        options.listen = "127.0.0.1:0";
+        code = td_world_new(&options, &up->world, err);
+    }
+    if (code == TD_OK && !up->kubeconfig) {
+        td_str name = up_name(up);
+        up->kubeconfig = td_arena_format(&up->arena, "%.*s.kubeconfig", TD_STR_ARG(name)).ptr;
+    }
+    return code == TD_OK
+               ? td_cluster_write_kubeconfig(td_world_cluster(up->world), up->kubeconfig, err)
+               : code;
+}
+
+/* ---- The greeting ---- */
+
+/* "3 nodes, 24 cores, 96Gi" */
+static td_str up_size(struct up *up)
+{
+    struct td_node_size usual = td_node_size_usual(up->node_count >= 0 ? up->node_count : UP_NODES);
+    const struct td_node_size *sizes = up->scenario.node_count > 0 ? up->scenario.nodes : &usual;
+    size_t size_count = up->scenario.node_count > 0 ? up->scenario.node_count : 1;
+    int64_t count = 0;
+    int64_t cpu_milli = 0;
+    int64_t memory_bytes = 0;
+    for (size_t i = 0; i < size_count; i++) {
+        count += sizes[i].count;
+        cpu_milli += sizes[i].count * sizes[i].cpu_milli;
+        memory_bytes += sizes[i].count * sizes[i].memory_bytes;
+    }
+    if (count == 0) {
+        return TD_STR("no nodes");
+    }
+    struct td_quantity cpu = td_quantity_new_milli(cpu_milli, TD_QUANTITY_DECIMAL_SI);
+    struct td_quantity memory = td_quantity_new(memory_bytes, TD_QUANTITY_BINARY_SI);
+    td_str cpu_text = td_quantity_text(&up->arena, &cpu);
+    td_str memory_text = td_quantity_text(&up->arena, &memory);
+    return td_arena_format(&up->arena, "%lld node%s, %.*s cores, %.*s", (long long)count,
+                           count == 1 ? "" : "s", TD_STR_ARG(cpu_text), TD_STR_ARG(memory_text));
+}
+
+static td_str up_greeting(struct up *up)
+{
+    char directory[TD_PATH_BYTES_MAX];
+    bool is_relative = up->kubeconfig[0] != '/' && getcwd(directory, sizeof(directory));
+    td_str url = td_cluster_url(td_world_cluster(up->world));
+    td_str speed =
+        up->speed == 1 ? TD_STR_EMPTY : td_arena_format(&up->arena, ", %gx speed", up->speed);
+    td_str size = up_size(up);
+    uint64_t seed = up->has_seed ? up->seed : up->scenario_path ? up->scenario.seed : UP_SEED;
+    return td_arena_format(
+        &up->arena,
+        "tandem " TANDEM_VERSION ": local cluster \"%.*s\"%s%s (%.*s)%.*s, seed %llu\n"
+        "  API        %.*s     export KUBECONFIG=%s%s%s   (kubectl works)\n"
+        "  stop       Ctrl-C\n",
+        TD_STR_ARG(up_name(up)), up->data_dir ? " in " : "", up->data_dir ? up->data_dir : "",
+        TD_STR_ARG(size), TD_STR_ARG(speed), (unsigned long long)seed, TD_STR_ARG(url),
+        is_relative ? directory : "", is_relative ? "/" : "", up->kubeconfig);
+}
+
+/* ---- The run ---- */
+
+static void up_stop(evutil_socket_t signal_number, short what, void *context)
+{
+    struct td_loop *loop = context;
+    (void)signal_number;
+    (void)what;
+    td_loop_stop(loop);
+}
+
+static int up_run(struct up *up, struct td_error *err)
+{
+    static const int numbers[UP_SIGNALS] = {SIGINT, SIGTERM, SIGHUP};
+    struct event *events[UP_SIGNALS] = {NULL};
+    int code = TD_OK;
+    for (size_t i = 0; i < UP_SIGNALS && code == TD_OK; i++) {
+        events[i] = evsignal_new(td_loop_base(up->loop), numbers[i], up_stop, up->loop);
+        if (!events[i] || evsignal_add(events[i], NULL) != 0) {
+            code = td_error_set(err, TD_IO, "cannot wait for signals");
+        }
+    }
+    code =
+        code == TD_OK ? td_live_begin(up->live, up->loop, up->world, up_greeting(up), err) : code;
+    code = code == TD_OK ? td_loop_run(up->loop, err) : code;
+    td_live_end(up->live);
+    for (size_t i = 0; i < UP_SIGNALS; i++) {
+        if (events[i]) {
+            event_free(events[i]);
+        }
+    }
+    return code;
+}
+
+static int up_do(struct up *up)
+{
+    struct td_error err = TD_ERROR_INIT;
+    int code = up_load_scenario(up, &err);
+    up->clock = up_clock(up);
+    up->live = td_live_new(td_env_get, NULL);
+    up->log = td_log_new(&(struct td_log_options){.stream = td_live_log_stream(up->live),
+                                                  .clock = &up->clock,
+                                                  .level = up->level,
+                                                  .format = TD_LOG_TEXT});
+    code = code == TD_OK ? td_loop_new(&up->clock, &up->loop, &err) : code;
+    code = code == TD_OK ? up_start(up, &err) : code;
+    code = code == TD_OK ? up_run(up, &err) : code;
+    td_world_free(up->world);
+    td_loop_free(up->loop);
+    td_log_free(up->log);
+    td_live_free(up->live);
+    return code == TD_OK ? TD_EXIT_DONE : td_command_fail("%s", err.message);
+}
+
+int td_command_up(int argc, char **argv)
+{
+    struct up up = {.speed = 1,
+                    .seed = UP_SEED,
+                    .node_count = -1,
+                    .level = TD_LOG_INFO,
+                    .has_controllers = true,
+                    .controllers = td_controllers_options_default()};
+    td_arena_init(&up.arena, TD_TREE_ARENA_BYTES_MAX);
+    int status = up_parse(&up, argc, argv);
+    status = status < 0 ? up_do(&up) : status;
+    td_arena_done(&up.arena);
+    return status;
+}

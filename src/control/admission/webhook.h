@@ -1,0 +1,90 @@
+/*
+ * Admission that cannot hurt: an HTTPS server of our own that answers AdmissionReviews from memory
+ * (pods are mutated, VPAs, our HPAs and Hvpas are validated and defaulted), its authority and
+ * certificate in a Secret shared by all replicas and renewed in time without a failed request, its
+ * registration with failurePolicy Ignore, and a probe that creates a pod by dry run through the API
+ * server to see whether it is really mutated. What cannot be decided within the deadline is
+ * admitted as it is, and counted. Every replica serves; none needs to lead.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/os/clock.h"
+#include "control/common.h"
+#include "decide/vertical/resourcelist.h"
+
+struct td_arena;
+struct td_buf;
+struct td_controller;
+struct td_error;
+struct td_hook;
+struct td_pod_sizes;
+struct td_vertical_pod;
+
+/* Is the target of a pod under an Hvpa that sizes its pods? `top` is the pod's topmost controller;
+ * results are in the arena or live until the return to the loop. True also when it has not decided
+ * yet: VPAs are not asked then. */
+typedef bool (*td_hook_sizes_fn)(void *context, struct td_arena *arena,
+                                 const struct td_controller *top, const struct td_vertical_pod *pod,
+                                 struct td_pod_sizes *ret);
+
+struct td_hook_options {
+    struct td_control control;
+    const char *listen;  /* "0.0.0.0:8000" in a cluster, "127.0.0.1:PORT" outside; NULL: nobody
+                            listens, a local cluster in this process calls td_hook_review */
+    bool is_by_url;      /* registered by the address it listens on, not by a Service */
+    bool registers;      /* --register-webhook */
+    bool keeps;          /* --keep-webhooks: a registration by URL stays at a clean stop; one by
+                            Service always does, other replicas serve it */
+    td_str namespace;    /* of Secret, Service and probe */
+    td_str service;      /* "vpa-webhook" */
+    td_str secret;       /* "tandem-webhook-tls" */
+    int timeout_seconds; /* --webhook-timeout-seconds */
+    bool fails_closed;   /* --webhook-failure-policy-fail */
+    td_str labels;       /* --webhook-labels */
+    const td_str *exempt_namespaces;
+    size_t exempt_count;
+    td_str lease_namespace;            /* empty: kube-system, where upstream's updater looks */
+    td_str lease_name;                 /* vpa-admission-controller, renewed while we serve; empty:
+                                          none */
+    td_duration lease_interval;        /* 10 s */
+    struct td_quantity *max_cpu_boost; /* NULL: none */
+    bool warns_of_limit_range;         /* --pod-level-container-limitrange=warn */
+    td_duration probe_interval;        /* of the self-probe; 0: none */
+    td_duration deadline;              /* of one answer */
+    td_hook_sizes_fn get_sizes;        /* NULL: no Hvpas */
+    void *sizes_context;
+    void (*changed)(void *context); /* what td_hook_trouble says; NULL: nobody asks */
+    void *changed_context;
+    const struct td_clock *certificate_clock; /* NULL: the machine's, as peers check it */
+};
+
+/* Listens from here on, so that an address that cannot be had is known at once. Before
+ * td_sight_start; the sight must not be run after the hook is freed. */
+int td_hook_new(const struct td_hook_options *options, struct td_hook **ret, struct td_error *err);
+void td_hook_start(struct td_hook *hook);
+/* Unregisters what was registered by URL (unless it keeps) and calls done once; requests are
+ * answered until then. */
+void td_hook_stop(struct td_hook *hook, void (*done)(void *context), void *context);
+void td_hook_free(struct td_hook *hook);
+
+/* Where the API server reaches it; with nobody listening a name for the local cluster. */
+td_str td_hook_url(const struct td_hook *hook);
+
+/* Why pods are not mutated, in words for people, or empty: the last probe saw that they are. */
+td_str td_hook_trouble(const struct td_hook *hook);
+
+/* Are pods of the namespace never asked about? */
+bool td_hook_is_exempt(const struct td_hook *hook, td_str namespace);
+
+/* Has a probe that was sent at `since` (td_clock_machine), a quarter of a second before it, or
+ * later shown that pods are mutated? If not, one is sent, so that it is known soon. Always where
+ * there are no probes. */
+bool td_hook_is_proved(struct td_hook *hook, td_duration since);
+
+/* One review, as the server does it: `body` is an AdmissionReview, the answer is appended. Also
+ * called by a local cluster in this process on a clock that no socket keeps up with. */
+void td_hook_review(struct td_hook *hook, td_str body, struct td_buf *answer);

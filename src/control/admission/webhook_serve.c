@@ -1,0 +1,220 @@
+/*
+ * The HTTPS side: any path, a JSON body, an answer at once. A review about a pod whose owner is not
+ * known yet (a ReplicaSet that is a moment old) is held and tried again, until the deadline, when
+ * the pod is let through as it is. Times here are the machine's: the API server waits by them.
+ */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/http/http_server.h"
+#include "base/limits.h"
+#include "base/os/loop.h"
+#include "control/hook_private.h"
+
+#define SERVE_RETRY (25 * TD_MILLISECOND)
+#define SERVE_SLICE (10 * TD_MILLISECOND) /* of trying again, at one go */
+#define SERVE_PAUSE TD_MILLISECOND        /* between two slices */
+
+struct serve_waiting {
+    struct hook_server *server;
+    struct td_http_exchange *exchange;
+    td_str body;       /* lives as long as the exchange */
+    td_duration since; /* when it came, of the machine's steady time */
+    struct serve_waiting *next;
+    struct serve_waiting *previous;
+};
+
+struct hook_server {
+    struct td_hook *hook;
+    struct td_http_server *http;
+    struct td_timer *retry;
+    struct serve_waiting *first;
+    struct serve_waiting *next; /* to be tried in the next slice; NULL: the first */
+    size_t waiting_count;
+};
+
+static td_duration serve_now(const struct hook_server *server)
+{
+    return td_clock_machine(td_loop_clock(server->hook->options.control.loop));
+}
+
+static void serve_reply(struct td_http_exchange *exchange, td_str answer)
+{
+    static const struct td_http_header type = {TD_STR_INIT("Content-Type"),
+                                               TD_STR_INIT("application/json")};
+    td_http_reply(exchange, 200, &type, 1, answer);
+}
+
+/* ---- Those that wait ---- */
+
+static void serve_forget(struct serve_waiting *waiting)
+{
+    struct hook_server *server = waiting->server;
+    *(waiting->previous ? &waiting->previous->next : &server->first) = waiting->next;
+    if (waiting->next) {
+        waiting->next->previous = waiting->previous;
+    }
+    server->next = server->next == waiting ? waiting->next : server->next;
+    server->waiting_count--;
+    td_free(waiting);
+}
+
+static void serve_gone(struct td_http_exchange *exchange, void *context)
+{
+    (void)exchange;
+    serve_forget(context);
+}
+
+static void serve_wait(struct hook_server *server, struct td_http_exchange *exchange, td_str body,
+                       td_duration since)
+{
+    struct serve_waiting *waiting = td_alloc_zero(1, sizeof(*waiting));
+    *waiting = (struct serve_waiting){
+        .server = server,
+        .exchange = exchange,
+        .body = body,
+        .since = since,
+        .next = server->first,
+    };
+    if (server->first) {
+        server->first->previous = waiting;
+    }
+    server->first = waiting;
+    server->waiting_count++;
+    td_http_exchange_set_callbacks(exchange, NULL, serve_gone, waiting);
+    if (!td_timer_is_set(server->retry)) {
+        td_timer_set_machine(server->retry, SERVE_RETRY);
+    }
+}
+
+static void serve_try(struct hook_server *server, struct serve_waiting *waiting)
+{
+    td_auto_buf answer;
+    td_buf_init(&answer, TD_HOOK_ANSWER_BYTES_MAX);
+    const struct hook_attempt attempt = {
+        .is_last = serve_now(server) - waiting->since >= server->hook->options.deadline,
+        .can_wait = true,
+        .since = waiting->since,
+    };
+    /* It was judged before, so it is not too large. */
+    if (hook_review_try(server->hook, waiting->body, &attempt, &answer) != TD_BUSY) {
+        struct td_http_exchange *exchange = waiting->exchange;
+        td_http_exchange_set_callbacks(exchange, NULL, NULL, NULL);
+        serve_forget(waiting);
+        serve_reply(exchange, td_buf_str(&answer));
+    }
+}
+
+/* Each try reads its review again, so a pass over many large ones is cut into slices; those not yet
+ * tried in this pass are first in the next slice. */
+static void serve_retry(struct td_timer *timer, void *context)
+{
+    struct hook_server *server = context;
+    td_duration end = serve_now(server) + SERVE_SLICE;
+    struct serve_waiting *waiting = server->next ? server->next : server->first;
+    while (waiting && serve_now(server) < end) {
+        server->next = waiting->next;
+        serve_try(server, waiting);
+        waiting = server->next;
+    }
+    server->next = waiting;
+    if (server->first) {
+        td_timer_set_machine(timer, waiting ? SERVE_PAUSE : SERVE_RETRY);
+    }
+}
+
+void hook_server_retry(struct hook_server *server)
+{
+    if (server && server->first) {
+        td_timer_set_machine(server->retry, 0);
+    }
+}
+
+/* ---- Requests ---- */
+
+static bool serve_is_json(const struct td_http_request *request)
+{
+    const struct td_http_header *type =
+        td_http_header_get(request->headers, request->header_count, TD_STR("Content-Type"));
+    td_str media =
+        type ? td_str_slice(type->value, 0, td_str_find(type->value, ';', 0)) : TD_STR_EMPTY;
+    return td_http_text_equal(td_str_trim(media), TD_STR("application/json"));
+}
+
+static void serve_request(struct td_http_exchange *exchange, const struct td_http_request *request,
+                          void *context)
+{
+    struct hook_server *server = context;
+    if (!serve_is_json(request)) {
+        td_http_reply(exchange, 200, NULL, 0, TD_STR_EMPTY);
+        return;
+    }
+    if (request->body.len > TD_HOOK_BODY_BYTES_MAX) {
+        td_http_reply(exchange, 413, NULL, 0, TD_STR("request payload too large"));
+        return;
+    }
+    td_auto_buf answer;
+    td_buf_init(&answer, TD_HOOK_ANSWER_BYTES_MAX);
+    const struct hook_attempt attempt = {
+        .is_last =
+            server->hook->options.deadline <= 0 || server->waiting_count >= TD_HOOK_WAITING_MAX,
+        .can_wait = true,
+        .since = serve_now(server),
+    };
+    int code = hook_review_try(server->hook, request->body, &attempt, &answer);
+    if (code == TD_BUSY) {
+        serve_wait(server, exchange, request->body, attempt.since);
+        return;
+    }
+    if (code == TD_LIMIT) {
+        /* An error of the call, not of the object: the registration's failurePolicy decides. */
+        td_http_reply(exchange, 413, NULL, 0, TD_STR("the review has more values than are judged"));
+        return;
+    }
+    td_duration began = serve_now(server);
+    serve_reply(exchange, td_buf_str(&answer));
+    (void)hook_tally_step(server->hook, "write_response", began);
+}
+
+int hook_server_new(struct td_hook *hook, struct ssl_ctx_st *tls, struct hook_server **ret,
+                    struct td_error *err)
+{
+    struct hook_server *server = td_alloc_zero(1, sizeof(*server));
+    server->hook = hook;
+    const struct td_http_server_options options = {
+        .loop = hook->options.control.loop,
+        .address = hook->options.listen,
+        .tls = tls,
+        .handler = serve_request,
+        .context = server,
+        /* A little more than is taken, so that it is refused here in words that are known. */
+        .limits = {.request = {.body_bytes_max = TD_HOOK_BODY_BYTES_MAX + 1}},
+    };
+    int code = td_http_server_new(&options, &server->http, err);
+    if (code != TD_OK) {
+        td_free(server);
+        return code;
+    }
+    server->retry = td_timer_new(hook->options.control.loop, serve_retry, server);
+    *ret = server;
+    return TD_OK;
+}
+
+void hook_server_free(struct hook_server *server)
+{
+    if (!server) {
+        return;
+    }
+    td_http_server_free(server->http); /* those that wait are told that they are gone */
+    td_timer_free(server->retry);
+    td_free(server);
+}
+
+uint16_t hook_server_port(const struct hook_server *server)
+{
+    return td_http_server_port(server->http);
+}
+
+void hook_server_set_tls(struct hook_server *server, struct ssl_ctx_st *tls)
+{
+    td_http_server_set_tls(server->http, tls);
+}

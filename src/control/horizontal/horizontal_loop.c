@@ -1,0 +1,521 @@
+#include "control/horizontal/horizontal_loop.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/os/log.h"
+#include "base/os/loop.h"
+#include "base/text.h"
+#include "control/horizontal/horizontal_private.h"
+
+#define LOOP_SWEEP_EVERY TD_OWNER_SWEEP_DEFAULT
+#define LOOP_MOMENTS 150             /* of a sync period, at which syncs begin */
+#define LOOP_UNREADY_PAUSE TD_SECOND /* until the caches have been listed */
+
+td_time horizontal_now(const struct td_horizontal_loop *loop)
+{
+    return td_clock_wall(td_loop_clock(loop->options.control.loop));
+}
+
+td_str horizontal_api_version(enum horizontal_group group)
+{
+    return group == HORIZONTAL_OWN ? TD_STR("autoscaling.tandem.dev/v2") : TD_STR("autoscaling/v2");
+}
+
+const struct td_cache *horizontal_cache(const struct td_horizontal_loop *loop,
+                                        enum horizontal_group group)
+{
+    return td_sight_cache(loop->options.control.sight,
+                          group == HORIZONTAL_OWN ? TD_SIGHT_OWN_HPAS : TD_SIGHT_HPAS);
+}
+
+/* ---- Items ---- */
+
+static void loop_write_key(struct td_buf *out, enum horizontal_group group, td_str namespace,
+                           td_str name)
+{
+    (void)td_buf_append_format(out, "%d\n%.*s\n%.*s", (int)group, TD_STR_ARG(namespace),
+                               TD_STR_ARG(name));
+}
+
+struct horizontal_item *horizontal_item_find(const struct td_horizontal_loop *loop,
+                                             enum horizontal_group group, td_str namespace,
+                                             td_str name)
+{
+    td_auto_buf key;
+    td_buf_init(&key, TD_CACHE_KEY_BYTES_MAX);
+    loop_write_key(&key, group, namespace, name);
+    return td_map_get(&loop->items, td_buf_str(&key));
+}
+
+static void item_free(struct horizontal_item *item)
+{
+    td_hpa_state_done(&item->state);
+    td_text_free(item->key);
+    td_free(item);
+}
+
+static struct horizontal_item *item_new(struct td_horizontal_loop *loop,
+                                        enum horizontal_group group,
+                                        const struct td_cache_head *head)
+{
+    td_auto_buf key;
+    td_buf_init(&key, TD_CACHE_KEY_BYTES_MAX);
+    loop_write_key(&key, group, head->namespace, head->name);
+    struct horizontal_item *item = td_alloc_zero(1, sizeof(*item));
+    item->loop = loop;
+    item->group = group;
+    item->key = td_text_copy(td_buf_str(&key));
+    item->name = td_str_slice(item->key, item->key.len - head->name.len, item->key.len);
+    item->namespace = td_str_slice(item->key, 2, 2 + head->namespace.len);
+    item->first_seen = horizontal_now(loop);
+    item->rival_told = TD_TIME_NONE;
+    item->claimed = TD_TIME_NONE;
+    td_hpa_state_init(&item->state);
+    if (td_map_put(&loop->items, item->key, item) != TD_OK) {
+        item_free(item);
+        return NULL;
+    }
+    return item;
+}
+
+struct td_hpa_strategy_choice horizontal_strategy(const struct td_horizontal_loop *loop,
+                                                  struct td_arena *arena,
+                                                  const struct td_json *tree)
+{
+    struct td_hpa hpa = {.selection_strategy = TD_STR_EMPTY};
+    const struct td_json *value = td_json_get_path(tree, "spec.selectionStrategy");
+    if (td_meta_decode(arena, tree, &hpa.meta, NULL) != TD_OK) {
+        return (struct td_hpa_strategy_choice){.strategy = TD_HPA_STRATEGY_LABELS};
+    }
+    hpa.has_selection_strategy = td_json_is(value, TD_JSON_TYPE_STRING);
+    hpa.selection_strategy = hpa.has_selection_strategy ? value->text : TD_STR_EMPTY;
+    return td_hpa_strategy_choose(&hpa, &loop->options.strategy);
+}
+
+/* What the object asks for, so that a change of it is noticed; the tree is that of the object. */
+static uint64_t item_strategy(const struct td_horizontal_loop *loop, struct td_arena *arena,
+                              const struct td_json *tree)
+{
+    struct td_hpa_strategy_choice choice = horizontal_strategy(loop, arena, tree);
+    return choice.is_unsupported ? td_map_hash(choice.value) : (uint64_t)choice.strategy;
+}
+
+static void item_add_now(struct horizontal_item *item)
+{
+    if (item->loop->is_running) {
+        (void)td_queue_add(item->loop->queue, item->key, NULL); /* room for all items */
+    }
+}
+
+static void item_add_later(struct horizontal_item *item, td_duration after)
+{
+    if (item->loop->is_running) {
+        (void)td_queue_add_after(item->loop->queue, item->key, after, NULL); /* likewise */
+    }
+}
+
+/* ---- The line of those that are due ---- */
+
+static void line_add(struct horizontal_item *item)
+{
+    struct td_horizontal_loop *loop = item->loop;
+    item->is_in_line = true;
+    item->next_in_line = NULL;
+    *(loop->line_last ? &loop->line_last->next_in_line : &loop->line_first) = item;
+    loop->line_last = item;
+}
+
+static struct horizontal_item *line_take(struct td_horizontal_loop *loop)
+{
+    struct horizontal_item *item = loop->line_first;
+    if (item) {
+        loop->line_first = item->next_in_line;
+        loop->line_last = loop->line_first ? loop->line_last : NULL;
+        item->is_in_line = false;
+    }
+    return item;
+}
+
+/* The next one, by way of the queue: a long line must not become a deep stack. */
+static void line_next(struct td_horizontal_loop *loop)
+{
+    struct horizontal_item *item = line_take(loop);
+    while (item && item->is_gone) {
+        item_free(item);
+        item = line_take(loop);
+    }
+    if (item) {
+        item_add_now(item);
+    }
+}
+
+void horizontal_item_put_off(struct horizontal_item *item, td_duration after)
+{
+    item_add_later(item, after);
+    line_next(item->loop);
+}
+
+/* A sync period, and until the next moment at which syncs begin: those of one moment stay together,
+ * so that the process wakes up for many at once. Never sooner than a period after the last sync:
+ * what that one did counts for a period. */
+static td_duration item_pause(const struct horizontal_item *item)
+{
+    const struct td_horizontal_loop *loop = item->loop;
+    td_duration period = loop->options.sync_period;
+    td_duration step = period / LOOP_MOMENTS;
+    td_duration due = td_clock_steady(td_loop_clock(loop->options.control.loop)) + period;
+    td_duration past = step > 0 ? (due - loop->created) % step : 0;
+    return past > 0 ? period + step - past : period;
+}
+
+void horizontal_item_done(struct horizontal_item *item)
+{
+    struct td_horizontal_loop *loop = item->loop;
+    if (item->is_gone) {
+        item_free(item);
+    } else {
+        item_add_later(item, item_pause(item));
+        if (item->is_again) {
+            item->is_again = false;
+            item_add_now(item);
+        }
+    }
+    if (loop->stopped && loop->sync_count == 0) {
+        void (*stopped)(void *context) = loop->stopped;
+        loop->stopped = NULL;
+        stopped(loop->stopped_context);
+        return;
+    }
+    line_next(loop);
+}
+
+static bool loop_is_listed(const struct td_horizontal_loop *loop, enum td_sight_kind kind)
+{
+    const struct td_cache *cache = td_sight_cache(loop->options.control.sight, kind);
+    /* A kind that the cluster does not have has no objects. */
+    return !cache || td_cache_is_synced(cache) || td_cache_trouble(cache)->code == TD_NOT_FOUND;
+}
+
+/* Who else scales the target must be known before anything is scaled. */
+static bool loop_is_ready(const struct td_horizontal_loop *loop)
+{
+    return loop_is_listed(loop, TD_SIGHT_PODS) && loop_is_listed(loop, TD_SIGHT_HPAS) &&
+           loop_is_listed(loop, TD_SIGHT_OWN_HPAS) && loop_is_listed(loop, TD_SIGHT_HVPAS);
+}
+
+/* Has the sight not yet shown us our own last write? */
+static bool item_is_stale(const struct horizontal_item *item, const struct td_sight_object *object)
+{
+    int64_t seen;
+    int64_t listed;
+    td_str position = td_cache_version(horizontal_cache(item->loop, item->group));
+    if (item->written_version == 0 || !td_str_to_int64(object->head.version, &seen)) {
+        return false;
+    }
+    return seen < item->written_version &&
+           !(td_str_to_int64(position, &listed) && listed >= item->written_version);
+}
+
+/* False: it is not its time. */
+static bool item_run(struct horizontal_item *item)
+{
+    struct td_horizontal_loop *loop = item->loop;
+    const struct td_sight_object *object =
+        td_cache_get(horizontal_cache(loop, item->group), item->namespace, item->name);
+    if (!object) {
+        return false; /* its deletion is about to be told */
+    }
+    if (!loop_is_ready(loop)) {
+        item_add_later(item, LOOP_UNREADY_PAUSE);
+        return false;
+    }
+    if (item_is_stale(item, object)) {
+        horizontal_tally_stale(item);
+        item_add_later(item, loop->options.sync_period);
+        return false;
+    }
+    horizontal_sync_start(item, object);
+    return true;
+}
+
+static enum td_job_result loop_job(td_str key, void *context)
+{
+    struct td_horizontal_loop *loop = context;
+    struct horizontal_item *item = loop->is_running ? td_map_get(&loop->items, key) : NULL;
+    if (!item || item->is_in_line) {
+        return TD_JOB_DONE;
+    }
+    if (item->sync) {
+        item->is_again = true;
+    } else if (loop->sync_count >= loop->options.syncs_max) {
+        line_add(item);
+    } else if (!item_run(item)) {
+        line_next(loop);
+    }
+    return TD_JOB_DONE;
+}
+
+/* ---- What the sight tells ---- */
+
+static void loop_added(struct td_horizontal_loop *loop, enum horizontal_group group,
+                       const struct td_sight_object *object)
+{
+    td_auto_arena arena;
+    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    struct td_json *tree;
+    struct horizontal_item *item = item_new(loop, group, &object->head);
+    if (!item) {
+        td_log_line(loop->options.control.log, TD_LOG_ERROR, "there are too many HPAs",
+                    TD_LOG_S("namespace", object->head.namespace),
+                    TD_LOG_S("hpa", object->head.name));
+        return;
+    }
+    /* Past the cap of the tracker nobody knows which pods it selects. */
+    (void)td_hpa_tracker_add(&loop->tracker, item->namespace, item->name);
+    if (td_sight_tree(&arena, object, &tree, NULL) == TD_OK) {
+        const struct td_object_reference target = horizontal_target(tree);
+        td_hpa_tracker_put_target(&loop->tracker, item->namespace, item->name, &target);
+        item->strategy = item_strategy(loop, &arena, tree);
+    }
+    horizontal_tally_objects(loop);
+    item_add_now(item);
+}
+
+static void loop_deleted(struct td_horizontal_loop *loop, enum horizontal_group group,
+                         const struct td_sight_object *object)
+{
+    struct horizontal_item *item =
+        horizontal_item_find(loop, group, object->head.namespace, object->head.name);
+    if (!item) {
+        return;
+    }
+    (void)td_map_remove(&loop->items, item->key);
+    td_hpa_tracker_remove(&loop->tracker, item->namespace, item->name);
+    horizontal_tally_forget(item);
+    horizontal_tally_objects(loop);
+    item->is_gone = true;
+    bool is_reading = item->sync && item->sync->phase == HORIZONTAL_READING;
+    if (is_reading) {
+        horizontal_sync_free(item->sync);
+        horizontal_item_done(item);
+    } else if (!item->sync && !item->is_in_line) {
+        item_free(item);
+    }
+}
+
+static void loop_changed(struct td_horizontal_loop *loop, enum horizontal_group group,
+                         const struct td_sight_object *before, const struct td_sight_object *after)
+{
+    struct horizontal_item *item =
+        horizontal_item_find(loop, group, after->head.namespace, after->head.name);
+    if (!item || !td_str_equal(before->head.uid, after->head.uid)) {
+        loop_deleted(loop, group, before);
+        loop_added(loop, group, after);
+        return;
+    }
+    td_auto_arena arena;
+    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    struct td_json *old;
+    struct td_json *new;
+    if (before->asked == after->asked || td_sight_tree(&arena, after, &new, NULL) != TD_OK) {
+        return;
+    }
+    /* Servers before 1.37 keep no generation of built-in HPAs: the specs are compared. */
+    bool is_changed = before->generation != after->generation;
+    if (after->generation == 0 && td_sight_tree(&arena, before, &old, NULL) == TD_OK) {
+        is_changed =
+            !td_json_equal(td_json_get(old, TD_STR("spec")), td_json_get(new, TD_STR("spec")));
+    }
+    uint64_t strategy = item_strategy(loop, &arena, new);
+    if (is_changed || strategy != item->strategy) {
+        const struct td_object_reference target = horizontal_target(new);
+        td_hpa_tracker_put_target(&loop->tracker, item->namespace, item->name, &target);
+        item->strategy = strategy;
+        item_add_now(item);
+    }
+}
+
+static void own_added(void *context, const void *object)
+{
+    loop_added(context, HORIZONTAL_OWN, object);
+}
+
+static void own_changed(void *context, const void *before, const void *after)
+{
+    loop_changed(context, HORIZONTAL_OWN, before, after);
+}
+
+static void own_deleted(void *context, const void *object)
+{
+    loop_deleted(context, HORIZONTAL_OWN, object);
+}
+
+static void builtin_added(void *context, const void *object)
+{
+    loop_added(context, HORIZONTAL_BUILTIN, object);
+}
+
+static void builtin_changed(void *context, const void *before, const void *after)
+{
+    loop_changed(context, HORIZONTAL_BUILTIN, before, after);
+}
+
+static void builtin_deleted(void *context, const void *object)
+{
+    loop_deleted(context, HORIZONTAL_BUILTIN, object);
+}
+
+/* Called from inside another's callback: go on from the loop. */
+static void loop_settled(void *context)
+{
+    struct td_horizontal_loop *loop = context;
+    for (struct horizontal_sync *sync = loop->syncs; sync; sync = sync->next) {
+        sync->is_settled = sync->is_settled || sync->resume;
+    }
+    td_timer_set(loop->wake, 0);
+}
+
+static void loop_wake(struct td_timer *timer, void *context)
+{
+    (void)timer;
+    horizontal_sync_wake(context);
+}
+
+static void loop_sweep(struct td_timer *timer, void *context)
+{
+    struct td_horizontal_loop *loop = context;
+    td_owner_cache_sweep(&loop->owners, horizontal_now(loop));
+    td_timer_set(timer, LOOP_SWEEP_EVERY);
+}
+
+/* ---- The whole ---- */
+
+static void loop_subscribe(struct td_horizontal_loop *loop)
+{
+    static const struct td_cache_handler own = {
+        .added = own_added, .changed = own_changed, .deleted = own_deleted};
+    static const struct td_cache_handler builtin = {
+        .added = builtin_added, .changed = builtin_changed, .deleted = builtin_deleted};
+    struct td_sight *sight = loop->options.control.sight;
+    td_sight_index_pods(sight);
+    td_sight_subscribe(sight, TD_SIGHT_OWN_HPAS, &own, loop);
+    if (loop->options.serves_builtin) {
+        td_sight_subscribe(sight, TD_SIGHT_HPAS, &builtin, loop);
+    }
+    td_sight_on_settled(sight, loop_settled, loop);
+}
+
+int td_horizontal_loop_new(const struct td_horizontal_options *options,
+                           struct td_horizontal_loop **ret, struct td_error *err)
+{
+    if (options->sync_period <= 0 || options->syncs_max == 0) {
+        return td_error_set(err, TD_INVALID,
+                            options->syncs_max == 0
+                                ? "concurrent-horizontal-pod-autoscaler-syncs must be greater than "
+                                  "0, but got 0"
+                                : "horizontal-pod-autoscaler-sync-period must be greater than 0");
+    }
+    struct td_horizontal_loop *loop = td_alloc_zero(1, sizeof(*loop));
+    struct td_loop *events = options->control.loop;
+    loop->options = *options;
+    loop->created = td_clock_steady(td_loop_clock(events));
+    loop->options.strategy.is_gate_on = options->control.selection_strategy_gate;
+    if (options->strategy.primary_key.len == 0) {
+        loop->options.strategy.primary_key = TD_HPA_STRATEGY_ANNOTATION;
+    }
+    if (options->owner_ttl == 0) {
+        loop->options.owner_ttl = TD_OWNER_TTL_DEFAULT;
+    }
+    loop->random = options->control.seed;
+    td_map_init(&loop->items, TD_HPA_TRACKED_MAX);
+    td_hpa_tracker_init(&loop->tracker);
+    loop->queue = td_queue_new(events, loop_job, loop, TD_HPA_TRACKED_MAX);
+    loop->wake = td_timer_new(events, loop_wake, loop);
+    loop->sweep = td_timer_new(events, loop_sweep, loop);
+    td_timer_set(loop->sweep, LOOP_SWEEP_EVERY);
+    horizontal_tallies_init(loop);
+    horizontal_measures_init(loop);
+    horizontal_owners_init(loop);
+    horizontal_guard_init(loop);
+    loop_subscribe(loop);
+    *ret = loop;
+    return TD_OK;
+}
+
+void td_horizontal_loop_start(struct td_horizontal_loop *loop)
+{
+    loop->is_running = true;
+    td_time now = horizontal_now(loop);
+    size_t position = 0;
+    const struct td_map_entry *entry;
+    while ((entry = td_map_next(&loop->items, &position))) {
+        struct horizontal_item *item = entry->value;
+        item->first_seen = now;
+        item_add_now(item);
+    }
+}
+
+void td_horizontal_loop_stop(struct td_horizontal_loop *loop, void (*done)(void *context),
+                             void *context)
+{
+    loop->is_running = false;
+    for (struct horizontal_item *item; (item = line_take(loop));) {
+        if (item->is_gone) {
+            item_free(item);
+        }
+    }
+    struct horizontal_sync *next;
+    for (struct horizontal_sync *sync = loop->syncs; sync; sync = next) {
+        next = sync->next;
+        if (sync->item && sync->phase == HORIZONTAL_READING) {
+            horizontal_sync_free(sync);
+        }
+    }
+    if (loop->sync_count == 0) {
+        done(context);
+        return;
+    }
+    loop->stopped = done;
+    loop->stopped_context = context;
+}
+
+static void loop_free_items(struct td_horizontal_loop *loop)
+{
+    for (struct horizontal_item *item; (item = line_take(loop));) {
+        if (item->is_gone) {
+            item_free(item);
+        }
+    }
+    while (loop->syncs) {
+        struct horizontal_item *item = loop->syncs->item;
+        horizontal_sync_free(loop->syncs);
+        if (item && item->is_gone) {
+            item_free(item);
+        }
+    }
+    size_t position = 0;
+    const struct td_map_entry *entry;
+    while ((entry = td_map_next(&loop->items, &position))) {
+        item_free(entry->value);
+    }
+    td_map_done(&loop->items);
+}
+
+void td_horizontal_loop_free(struct td_horizontal_loop *loop)
+{
+    if (!loop) {
+        return;
+    }
+    loop->is_running = false;
+    loop_free_items(loop);
+    horizontal_owners_done(loop);
+    horizontal_measures_done(loop);
+    td_hpa_tracker_done(&loop->tracker);
+    td_hpa_tracker_done(&loop->builtin);
+    td_hpa_tracker_done(&loop->hvpas);
+    td_queue_free(loop->queue);
+    td_timer_free(loop->wake);
+    td_timer_free(loop->sweep);
+    td_free(loop);
+}

@@ -1,0 +1,442 @@
+#include "control/inspect/explain.h"
+
+#include <stdio.h>
+
+#include "api/gates.h"
+#include "base/alloc.h"
+#include "base/limits.h"
+#include "base/os/loop.h"
+#include "control/inspect/explain_private.h"
+#include "decide/horizontal/account.h"
+#include "decide/vertical/estimator/adaptive.h"
+#include "decide/vertical/resourcelist.h"
+#include "model/owners.h"
+
+#define EXPLAIN_LABEL_WIDTH 12
+#define EXPLAIN_PAUSE (50 * TD_MILLISECOND)
+#define EXPLAIN_TRIES_MAX 100
+
+/* ---- Kinds, as people call them ---- */
+
+static const struct explain_word {
+    const char *word; /* singular */
+    const char *shorter;
+    enum td_explain_kind kind;
+    const char *workload;
+} explain_words[] = {
+    {"verticalpodautoscaler", "vpa", TD_EXPLAIN_VPA, ""},
+    {"horizontalpodautoscaler", "hpa", TD_EXPLAIN_HPA, ""},
+    {"hvpa", "hvpa", TD_EXPLAIN_HVPA, ""},
+    {"pod", "po", TD_EXPLAIN_POD, ""},
+    {"deployment", "deploy", TD_EXPLAIN_WORKLOAD, "Deployment"},
+    {"statefulset", "sts", TD_EXPLAIN_WORKLOAD, "StatefulSet"},
+    {"daemonset", "ds", TD_EXPLAIN_WORKLOAD, "DaemonSet"},
+    {"replicaset", "rs", TD_EXPLAIN_WORKLOAD, "ReplicaSet"},
+    {"job", "job", TD_EXPLAIN_WORKLOAD, "Job"},
+    {"cronjob", "cj", TD_EXPLAIN_WORKLOAD, "CronJob"},
+    {"replicationcontroller", "rc", TD_EXPLAIN_WORKLOAD, "ReplicationController"},
+};
+
+/* Lower-case, without a group behind a dot. */
+static td_str explain_plain(td_str word, char out[64])
+{
+    size_t len = td_str_find(word, '.', 0);
+    len = len < 63 ? len : 63;
+    for (size_t i = 0; i < len; i++) {
+        char c = word.ptr[i];
+        out[i] = (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+    }
+    return (td_str){.ptr = out, .len = len};
+}
+
+int td_explain_parse_kind(td_str word, struct td_explain_subject *ret, struct td_error *err)
+{
+    char lower[64];
+    td_str plain = explain_plain(word, lower);
+    td_str singular =
+        td_str_ends_with(plain, TD_STR("s")) ? td_str_slice(plain, 0, plain.len - 1) : plain;
+    for (size_t i = 0; i < sizeof(explain_words) / sizeof(explain_words[0]); i++) {
+        td_str full = td_str_from(explain_words[i].word);
+        td_str shorter = td_str_from(explain_words[i].shorter);
+        if (td_str_equal(plain, full) || td_str_equal(singular, full) ||
+            td_str_equal(plain, shorter) || td_str_equal(singular, shorter)) {
+            ret->kind = explain_words[i].kind;
+            ret->workload = td_str_from(explain_words[i].workload);
+            return TD_OK;
+        }
+    }
+    return td_error_set(err, TD_INVALID,
+                        "'%.*s': use vpa, hpa, hvpa, pod, deployment, statefulset, daemonset, "
+                        "replicaset, job, cronjob or replicationcontroller",
+                        TD_STR_ARG(word));
+}
+
+void td_explain_needs(const struct td_explain_subject *subject, bool needs[TD_SIGHT_COUNT])
+{
+    for (size_t kind = 0; kind < TD_SIGHT_COUNT; kind++) {
+        needs[kind] = (kind == TD_SIGHT_VPAS && subject->kind == TD_EXPLAIN_VPA) ||
+                      (kind == TD_SIGHT_HPAS && subject->kind == TD_EXPLAIN_HPA) ||
+                      (kind == TD_SIGHT_HVPAS && subject->kind == TD_EXPLAIN_HVPA);
+    }
+}
+
+/* ---- Saying ---- */
+
+void explain_title(struct td_explain *explain, td_str kind, td_str api_version, td_str more)
+{
+    struct td_arena *arena = &explain->arena;
+    const struct td_explain_subject *subject = &explain->subject;
+    (void)td_buf_append_format(&explain->text, "%.*s (%.*s %.*s/%.*s%s%.*s)\n\n",
+                               TD_STR_ARG(subject->name), TD_STR_ARG(kind),
+                               TD_STR_ARG(subject->namespace), TD_STR_ARG(subject->name),
+                               more.len > 0 ? ", " : "", TD_STR_ARG(more));
+    td_json_set_str(arena, explain->json, TD_STR("apiVersion"), api_version);
+    td_json_set_str(arena, explain->json, TD_STR("kind"), kind);
+    td_json_set_str(arena, explain->json, TD_STR("namespace"), subject->namespace);
+    td_json_set_str(arena, explain->json, TD_STR("name"), subject->name);
+    explain->says = td_json_new_array(arena);
+    td_json_set(arena, explain->json, TD_STR("says"), explain->says);
+}
+
+void explain_say(struct td_explain *explain, const char *label, td_str sentence)
+{
+    struct td_arena *arena = &explain->arena;
+    (void)td_buf_append_format(&explain->text, "  %-*s%.*s\n", EXPLAIN_LABEL_WIDTH, label,
+                               TD_STR_ARG(sentence));
+    struct td_json *line = td_json_new_object(arena);
+    const struct td_json *before = td_json_last_child(explain->says);
+    td_str topic = label[0] || !before ? td_str_from(label)
+                                       : td_json_get_str(before, TD_STR("topic"), TD_STR_EMPTY);
+    td_json_set_str(arena, line, TD_STR("topic"), topic);
+    td_json_set_str(arena, line, TD_STR("text"), sentence);
+    td_json_append(explain->says, line);
+}
+
+void explain_quote(struct td_explain *explain, const char *label, td_str paragraph)
+{
+    while (paragraph.len > 0) {
+        size_t end = td_str_find(paragraph, '\n', 0);
+        td_str line = td_arena_copy_str(&explain->arena, td_str_slice(paragraph, 0, end));
+        explain_say(explain, label, line);
+        label = "";
+        paragraph = td_str_slice(paragraph, end < paragraph.len ? end + 1 : end, paragraph.len);
+    }
+}
+
+/* Bytes that nobody would write are rounded to three digits: "6.63Gi". */
+static void explain_amount(const struct td_resource_amount *amount, struct td_buf *out)
+{
+    static const char *const units[] = {"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
+    double bytes = td_quantity_to_double(&amount->quantity);
+    size_t before = out->len;
+    td_quantity_write(&amount->quantity, out);
+    bool is_plain =
+        out->len > before && out->ptr[out->len - 1] >= '0' && out->ptr[out->len - 1] <= '9';
+    if (!td_str_equal(amount->name, TD_MEMORY) || !is_plain || bytes < 1024) {
+        return;
+    }
+    size_t unit = 0;
+    for (; bytes >= 1000 && unit < sizeof(units) / sizeof(units[0]) - 1; unit++) {
+        bytes /= 1024;
+    }
+    out->len = before;
+    (void)td_buf_append_format(out, "%.3g%s", bytes, units[unit]);
+}
+
+td_str explain_amounts(struct td_arena *arena, const struct td_resource_list *list)
+{
+    td_auto_buf text;
+    td_buf_init(&text, TD_OBJECT_BYTES_MAX);
+    for (size_t i = 0; i < list->count; i++) {
+        (void)td_buf_append_format(&text, "%s%.*s ", text.len > 0 ? ", " : "",
+                                   TD_STR_ARG(list->items[i].name));
+        explain_amount(&list->items[i], &text);
+    }
+    return text.len > 0 ? td_arena_copy_str(arena, td_buf_str(&text)) : TD_STR("nothing");
+}
+
+void explain_troubles(struct td_explain *explain, bool has_hook)
+{
+    td_str metrics = td_glance_metrics_trouble(explain->glance, &explain->arena);
+    td_str hook =
+        has_hook ? td_glance_hook_trouble(explain->glance, &explain->arena) : TD_STR_EMPTY;
+    if (metrics.len > 0) {
+        explain_say(explain, "metrics", metrics);
+    }
+    if (hook.len > 0) {
+        explain_say(explain, "webhook", hook);
+    }
+    td_str rights = td_glance_rights_trouble(explain->glance, &explain->arena);
+    if (rights.len > 0) {
+        explain_say(explain, "rights", rights);
+    }
+}
+
+td_str explain_note(struct td_explain *explain, const struct td_updater_note *note)
+{
+    td_auto_buf text;
+    td_buf_init(&text, TD_OBJECT_BYTES_MAX);
+    td_updater_note_write(note, &text);
+    td_str all = td_buf_str(&text);
+    size_t from = td_str_find(all, ':', 0); /* "Pod ns/name (VPA name): ..." */
+    td_str sentence = td_str_trim(td_str_slice(all, from + 1, all.len));
+    bool is_action = td_updater_rule_is_action(note->rule);
+    if (!note->pod) {
+        return td_arena_copy_str(&explain->arena, sentence);
+    }
+    return td_arena_format(&explain->arena, "%.*s: %s%.*s", TD_STR_ARG(note->pod->meta.name),
+                           is_action ? "would be " : "", TD_STR_ARG(sentence));
+}
+
+/* What to do about a condition; NULL: it says so itself, or there is nothing to do. */
+static const char *explain_next_step(td_str type)
+{
+    static const struct {
+        const char *type;
+        const char *step;
+    } steps[] = {
+        {"NoPodsMatched",
+         "compare targetRef and spec.selector with kubectl get pods --show-labels"},
+        {"ConfigUnsupported", "point targetRef at an existing topmost controller"},
+        {"ConflictingSelector", "make the selectors disjoint; tandem validate checks files"},
+        {"EvictionBlocked", "see the reason: pods are left as they are until it is mended"},
+        {"WebhookNotMutating", "look at the log of the admission controller"},
+        {"MetricsStale", "kubectl top pods; look at the metrics server"},
+        {"LowConfidence", "wait: a day of samples is enough"},
+        {TD_GATE_OFF, "open the gate with --feature-gates, or take the field out"},
+        {"RecommendationProvided", "wait for samples: metrics are read every minute"},
+        {"Ready", "see the reason"},
+        {"HorizontalReady", "kubectl top pods; do containers have requests?"},
+        {"VerticalReady", "wait for samples: metrics are read every minute"},
+    };
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        if (td_str_equal(type, td_str_from(steps[i].type))) {
+            return steps[i].step;
+        }
+    }
+    return NULL;
+}
+
+/* Of most a True is trouble, of these a False. */
+static bool explain_is_trouble(const struct td_vpa_condition *condition)
+{
+    bool is_true = td_str_equal(condition->status, TD_STR("True"));
+    bool is_good = td_str_equal(condition->type, TD_STR("RecommendationProvided")) ||
+                   td_str_equal(condition->type, TD_ADAPTIVE_CONDITION) ||
+                   td_str_equal(condition->type, TD_STR("Ready")) ||
+                   td_str_ends_with(condition->type, TD_STR("Ready"));
+    return is_good ? !is_true : is_true;
+}
+
+void explain_conditions(struct td_explain *explain, const struct td_vpa_condition *conditions,
+                        size_t count)
+{
+    const char *label = "conditions";
+    bool is_told = td_glance_metrics_trouble(explain->glance, &explain->arena).len > 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct td_vpa_condition *c = &conditions[i];
+        /* Of metrics explain_troubles tells; that no pod matches is a condition by itself. */
+        bool is_said = (td_str_equal(c->type, TD_STR("MetricsStale")) && is_told) ||
+                       (td_str_equal(c->type, TD_STR("RecommendationProvided")) &&
+                        td_str_equal(c->reason, TD_STR("NoPodsMatched")));
+        if (!explain_is_trouble(c) || is_said) {
+            continue;
+        }
+        const char *step = explain_next_step(c->type);
+        bool is_true = td_str_equal(c->status, TD_STR("True"));
+        td_str why = c->message.len > 0 ? c->message : c->reason;
+        explain_say(explain, label,
+                    td_arena_format(&explain->arena, "%s%.*s%s%.*s%s%s", is_true ? "" : "not ",
+                                    TD_STR_ARG(c->type), why.len > 0 ? ": " : "", TD_STR_ARG(why),
+                                    step ? "; next: " : "", step ? step : ""));
+        label = "";
+    }
+}
+
+struct td_json *explain_object(struct td_explain *explain, enum td_sight_kind kind,
+                               td_str namespace, td_str name)
+{
+    const struct td_cache *cache = td_sight_cache(explain->glance->sight, kind);
+    const struct td_sight_object *object = td_cache_get(cache, namespace, name);
+    struct td_json *tree = NULL;
+    if (object && td_sight_tree(&explain->arena, object, &tree, NULL) != TD_OK) {
+        return NULL;
+    }
+    return tree;
+}
+
+/* ---- The end ---- */
+
+void explain_end(struct td_explain *explain)
+{
+    struct td_explanation explanation = {.code = TD_OK, .json = explain->json};
+    explanation.code = td_buf_check(&explain->text, "the explanation", &explanation.err);
+    explanation.text = td_buf_str(&explain->text);
+    explain->fn(explain->context, &explanation);
+}
+
+void explain_fail(struct td_explain *explain, int code, const char *message)
+{
+    const struct td_explain_subject *subject = &explain->subject;
+    static const char *const kinds[] = {"VerticalPodAutoscaler", "HorizontalPodAutoscaler", "Hvpa",
+                                        "Pod", ""};
+    td_str kind = subject->workload.len > 0 ? subject->workload : td_str_from(kinds[subject->kind]);
+    struct td_explanation explanation = {.code = code, .text = TD_STR_EMPTY};
+    td_str rights = code == TD_NOT_FOUND
+                        ? td_glance_rights_trouble(explain->glance, &explain->arena)
+                        : TD_STR_EMPTY;
+    (void)td_error_set(&explanation.err, code, "%.*s %.*s/%.*s: %s%s%.*s", TD_STR_ARG(kind),
+                       TD_STR_ARG(subject->namespace), TD_STR_ARG(subject->name), message,
+                       rights.len > 0 ? "; " : "", TD_STR_ARG(rights));
+    explain->fn(explain->context, &explanation);
+}
+
+/* ---- HPAs ---- */
+
+/* Which pods count, and who said so. */
+static void explain_strategy(struct td_explain *explain,
+                             const struct td_hpa_account_selection *selection)
+{
+    static const char *const sources[] = {
+        [TD_HPA_STRATEGY_FROM_SPEC] = "spec.selectionStrategy",
+        [TD_HPA_STRATEGY_FROM_PRIMARY] = "its annotation",
+        [TD_HPA_STRATEGY_FROM_ALIAS] = "its annotation, by the other name",
+        [TD_HPA_STRATEGY_FROM_DEFAULT] = "default",
+        [TD_HPA_STRATEGY_FROM_GATE] = "the gate HPASelectionStrategy, which is closed",
+    };
+    const struct td_hpa_strategy_choice *choice = &selection->choice;
+    if (selection->matched_count == 0 && choice->source == TD_HPA_STRATEGY_FROM_DEFAULT) {
+        return;
+    }
+    bool is_owners = choice->strategy == TD_HPA_STRATEGY_OWNERS;
+    td_str name = td_hpa_strategy_name(choice->strategy);
+    explain_say(explain, "strategy",
+                td_arena_format(&explain->arena, "%.*s by %s: %s count", TD_STR_ARG(name),
+                                sources[choice->source],
+                                is_owners ? "only pods that the target owns"
+                                          : "all pods that match its selector"));
+}
+
+static void explain_hpa_told(void *context, const struct td_horizontal_account *account)
+{
+    struct td_explain *explain = context;
+    struct td_arena *arena = &explain->arena;
+    if (account->code != TD_OK) {
+        td_str message = td_arena_copy_str(arena, account->message);
+        explain_fail(explain, account->code, message.ptr);
+        return;
+    }
+    td_str api = td_arena_copy_str(arena, account->api_version);
+    if (explain->text.len > 0) {
+        (void)td_buf_append_char(&explain->text, '\n');
+    }
+    size_t said = explain->text.len;
+    explain_title(explain, TD_STR("HorizontalPodAutoscaler"), api, TD_STR_EMPTY);
+    td_auto_buf text;
+    td_buf_init(&text, TD_OBJECT_BYTES_MAX);
+    td_hpa_account_write(account->pass, account->selection, TD_HPA_ACCOUNT_TEXT, &text);
+    explain->text.len = said; /* the account has a title of its own */
+    (void)td_buf_append(&explain->text, td_buf_str(&text));
+    explain_say(explain, "group",
+                td_arena_format(arena, "%.*s: the HPA is one of that group", TD_STR_ARG(api)));
+    explain_strategy(explain, account->selection);
+    td_json_set(arena, explain->json, TD_STR("account"),
+                td_json_copy(arena, td_hpa_account_json(account->pass, account->selection), true));
+    if (account->gated.len > 0) {
+        explain_say(explain, "ignored", td_arena_copy_str(arena, account->gated));
+    }
+    if (account->warning.len > 0) {
+        explain_say(explain, "beware", td_arena_copy_str(arena, account->warning));
+    }
+    explain_troubles(explain, false);
+    if (account->is_last) {
+        explain_end(explain);
+        return;
+    }
+    /* One in each group: the tree of the first is kept beside that of the second. */
+    struct td_json *first = explain->json;
+    explain->json = td_json_new_object(arena);
+    td_json_set(arena, explain->json, TD_STR("also"), first);
+}
+
+void explain_hpa(struct td_explain *explain)
+{
+    td_horizontal_explain(explain->glance->horizontal, explain->subject.namespace,
+                          explain->subject.name, explain_hpa_told, explain);
+}
+
+/* ---- Driving ---- */
+
+static void explain_try(struct td_explain *explain)
+{
+    static int (*const parts[])(struct td_explain * explain, struct td_error * err) = {
+        [TD_EXPLAIN_VPA] = explain_vpa,
+        [TD_EXPLAIN_POD] = explain_pod,
+        [TD_EXPLAIN_WORKLOAD] = explain_workload,
+    };
+    struct td_error err = TD_ERROR_INIT;
+    td_arena_reset(&explain->arena);
+    td_buf_reset(&explain->text);
+    explain->json = td_json_new_object(&explain->arena);
+    if (explain->subject.kind == TD_EXPLAIN_HPA) {
+        explain_hpa(explain);
+        return;
+    }
+    if (explain->subject.kind == TD_EXPLAIN_HVPA) {
+        explain_hvpa(explain);
+        return;
+    }
+    int code = parts[explain->subject.kind](explain, &err);
+    if (code == TD_OK) {
+        explain_end(explain);
+    } else if (code == TD_BUSY && explain->tries++ < EXPLAIN_TRIES_MAX) {
+        td_timer_set_machine(explain->again, EXPLAIN_PAUSE);
+    } else {
+        explain_fail(explain, code, err.message);
+    }
+}
+
+static void explain_again(struct td_timer *timer, void *context)
+{
+    (void)timer;
+    explain_try(context);
+}
+
+static void explain_looked(void *context)
+{
+    explain_try(context);
+}
+
+struct td_explain *td_explain_start(struct td_glance *glance,
+                                    const struct td_explain_subject *subject, td_explain_fn fn,
+                                    void *context)
+{
+    struct td_explain *explain = td_alloc_zero(1, sizeof(*explain));
+    explain->glance = glance;
+    explain->fn = fn;
+    explain->context = context;
+    td_arena_init(&explain->texts, TD_TREE_ARENA_BYTES_MAX);
+    td_arena_init(&explain->arena, TD_UPDATE_ARENA_BYTES_MAX);
+    td_buf_init(&explain->text, TD_TREE_ARENA_BYTES_MAX);
+    explain->subject = (struct td_explain_subject){
+        .kind = subject->kind,
+        .workload = td_arena_copy_str(&explain->texts, subject->workload),
+        .namespace = td_arena_copy_str(&explain->texts, subject->namespace),
+        .name = td_arena_copy_str(&explain->texts, subject->name),
+    };
+    explain->again = td_timer_new(glance->loop, explain_again, explain);
+    td_recommend_loop_look(glance->recommend, explain_looked, explain);
+    return explain;
+}
+
+void td_explain_free(struct td_explain *explain)
+{
+    if (!explain) {
+        return;
+    }
+    td_timer_free(explain->again);
+    td_buf_done(&explain->text);
+    td_arena_done(&explain->arena);
+    td_arena_done(&explain->texts);
+    td_free(explain);
+}

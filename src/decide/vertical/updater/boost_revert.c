@@ -1,0 +1,196 @@
+#include "decide/vertical/updater/boost_revert.h"
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "decide/vertical/patch/boost.h"
+
+/* The pods of one VPA. */
+struct team {
+    struct td_restriction restriction;
+    size_t pod_count;
+};
+
+int td_unboost_begin(struct td_unboost *round, const struct td_unboost_input *input,
+                     struct td_error *err)
+{
+    *round = (struct td_unboost){.input = *input};
+    td_match_index_init(&round->index, input->arena, input->gates->heterogeneous_workloads);
+    int code = td_match_index_add(&round->index, input->source, input->vpas, input->vpa_count,
+                                  TD_MATCH_ANY, NULL, err);
+    if (code < 0) {
+        td_match_index_done(&round->index);
+        return code;
+    }
+    td_top_memo_init(&round->memo, input->arena);
+    td_groups_init(&round->groups, input->arena);
+    td_map_init(&round->teams, TD_VPAS_MAX);
+    return TD_OK;
+}
+
+void td_unboost_end(struct td_unboost *round)
+{
+    size_t position = 0;
+    const struct td_map_entry *entry;
+    while ((entry = td_map_next(&round->teams, &position))) {
+        struct team *team = entry->value;
+        td_restriction_done(&team->restriction);
+    }
+    td_map_done(&round->teams);
+    td_groups_done(&round->groups);
+    td_top_memo_done(&round->memo);
+    td_match_index_done(&round->index);
+}
+
+static bool is_live(const struct td_vertical_pod *pod)
+{
+    return pod->meta.deleted.unix_seconds == TD_INSTANT_ZERO.unix_seconds &&
+           pod->meta.deleted.nanos == 0;
+}
+
+static int find_master(struct td_unboost *round, const struct td_vertical_pod *pod,
+                       const struct td_match_vpa **ret, struct td_error *err)
+{
+    const struct td_controller *top;
+    int code = td_top_memo_get(&round->memo, round->input.source, &pod->meta, &top, NULL, err);
+    if (code == TD_OK) {
+        *ret = td_match_find(&round->index, top, pod->meta.namespace, &pod->meta.labels);
+    }
+    return code;
+}
+
+/* The groups are counted when the first boost has expired: most looks find that it lasts. */
+static int count_pods(struct td_unboost *round, struct td_error *err)
+{
+    const struct td_vertical_pod *pods;
+    size_t count = round->input.get_pods(round->input.context, &pods);
+    const struct td_match_vpa **masters =
+        td_arena_array(round->input.arena, const struct td_match_vpa *, count);
+    for (size_t i = 0; i < count; i++) {
+        int code = is_live(&pods[i]) ? find_master(round, &pods[i], &masters[i], err) : TD_OK;
+        if (code < 0) {
+            return code;
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (is_live(&pods[i])) {
+            (void)td_groups_add(&round->groups, &pods[i]); /* else it is in no group */
+        }
+    }
+    round->has_pods = true;
+    round->pods = pods;
+    round->masters = masters;
+    round->pod_count = count;
+    return TD_OK;
+}
+
+static size_t pods_of(const struct td_unboost *round, const struct td_match_vpa *match,
+                      const struct td_vertical_pod **ret)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < round->pod_count; i++) {
+        if (round->masters[i] == match) {
+            if (ret) {
+                ret[count] = &round->pods[i];
+            }
+            count++;
+        }
+    }
+    return count;
+}
+
+/* NULL when there are more VPAs than anybody can have. */
+static struct team *team_of(struct td_unboost *round, const struct td_match_vpa *match)
+{
+    const struct td_unboost_input *input = &round->input;
+    struct team *team = td_map_get(&round->teams, match->key);
+    if (team) {
+        return team;
+    }
+    team = td_arena_new(input->arena, struct team);
+    if (td_map_put(&round->teams, match->key, team) < 0) {
+        return NULL;
+    }
+    team->pod_count = pods_of(round, match, NULL);
+    const struct td_vertical_pod **pods =
+        td_arena_array(input->arena, const struct td_vertical_pod *, team->pod_count);
+    (void)pods_of(round, match, pods);
+    const struct td_restriction_input of = {
+        .arena = input->arena,
+        .groups = &round->groups,
+        .source = input->source,
+        .vpa = match->vpa,
+        .pods = pods,
+        .pod_count = team->pod_count,
+        .config = input->config,
+        .gates = input->gates,
+        .now = input->now,
+    };
+    td_restriction_init(&team->restriction, &of);
+    return team;
+}
+
+static bool has_expired(const struct td_vertical_pod *pod, const struct td_vpa *vpa, td_time now)
+{
+    for (const struct td_json *item = td_json_first_member(pod->meta.annotations); item;
+         item = item->next) {
+        if (td_boost_is_expired(pod, vpa, item->key, now)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int judge_expired(struct td_unboost *round, const struct td_match_vpa *match,
+                         const struct td_vertical_pod *pod, struct td_unboost_answer *ret,
+                         struct td_error *err)
+{
+    const struct td_unboost_input *input = &round->input;
+    int code = round->has_pods ? TD_OK : count_pods(round, err);
+    if (code < 0) {
+        return code;
+    }
+    struct team *team = team_of(round, match);
+    struct td_unboost_answer answer = {
+        .fate = TD_UNBOOST_HELD, .vpa = match->vpa, .pod_count = team ? team->pod_count : 0};
+    if (!team || !td_restriction_can_unboost(&team->restriction, pod)) {
+        *ret = answer;
+        return TD_OK;
+    }
+    static const struct td_limit_ranges no_limits;
+    const struct td_resize_input resize = {
+        .pod = pod,
+        .vpa = match->vpa,
+        .limits = input->limits ? input->limits : &no_limits,
+        .gates = *input->gates,
+        .now = input->now,
+    };
+    code = td_resize_patch(input->arena, &resize, &answer.patch, err);
+    answer.fate = code == TD_OK ? TD_UNBOOST_NOW : TD_UNBOOST_HELD;
+    *ret = answer;
+    return code;
+}
+
+int td_unboost_judge(struct td_unboost *round, const struct td_vertical_pod *pod,
+                     struct td_unboost_answer *ret, struct td_error *err)
+{
+    struct td_unboost_answer answer = {.fate = TD_UNBOOST_NOTHING};
+    if (!td_boost_is_in_progress(pod) || !is_live(pod) || pod->ready != TD_CONDITION_TRUE) {
+        *ret = answer;
+        return TD_OK;
+    }
+    const struct td_match_vpa *match = NULL;
+    int code = find_master(round, pod, &match, err);
+    if (code < 0) {
+        return code;
+    }
+    if (match && has_expired(pod, match->vpa, round->input.now)) {
+        return judge_expired(round, match, pod, ret, err);
+    }
+    answer.fate = match ? TD_UNBOOST_LATER : TD_UNBOOST_NO_VPA;
+    answer.vpa = match ? match->vpa : NULL;
+    td_duration remaining = match ? td_boost_remaining(pod, match->vpa, round->input.now) : 0;
+    /* A boost has expired when its time has passed, not yet at that very moment. */
+    answer.after = remaining > 0 ? remaining + TD_MILLISECOND : 0;
+    *ret = answer;
+    return TD_OK;
+}

@@ -1,0 +1,344 @@
+/*
+ * The order of every write and what all kinds share: decoding, form, who owns status, generation,
+ * metadata. What is particular comes from the rows of the kinds_*.c files, from the HPA's own room
+ * and, for custom resources, from their definition.
+ */
+#include "local/kinds/kinds.h"
+
+#include "api/hpa/hpa.h"
+#include "api/objectmeta.h"
+#include "base/error.h"
+#include "kube/names.h"
+#include "kube/schema/check.h"
+#include "local/kinds/custom.h"
+#include "local/kinds/kinds_private.h"
+
+static const struct td_kind_rules *kind_search(const struct td_kind_rules *rules, size_t count,
+                                               const struct td_resource *resource)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (td_str_equal(rules[i].kind, resource->kind) &&
+            td_str_equal(rules[i].group, resource->group)) {
+            return &rules[i];
+        }
+    }
+    return NULL;
+}
+
+/* Of a built-in kind; one without rules of its own gets those that all share. */
+static const struct td_kind_rules *kind_rules(const struct td_resource *resource)
+{
+    static const struct td_kind_rules plain = {.check_name = NULL};
+    const struct {
+        const struct td_kind_rules *rules;
+        size_t count;
+    } tables[] = {
+        {td_kind_pod_rules, td_kind_pod_rule_count},
+        {td_kind_workload_rules, td_kind_workload_rule_count},
+        {td_kind_core_rules, td_kind_core_rule_count},
+        {td_kind_batch_rules, td_kind_batch_rule_count},
+        {td_kind_policy_rules, td_kind_policy_rule_count},
+        {td_kind_webhook_rules, td_kind_webhook_rule_count},
+        {td_kind_rbac_rules, td_kind_rbac_rule_count},
+        {td_kind_definition_rules, td_kind_definition_rule_count},
+    };
+    for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]) && !resource->custom; i++) {
+        const struct td_kind_rules *found = kind_search(tables[i].rules, tables[i].count, resource);
+        if (found) {
+            return found;
+        }
+    }
+    return &plain;
+}
+
+static bool kind_is_hpa(const struct td_resource *resource)
+{
+    return !resource->custom && td_str_equal(resource->group, TD_STR("autoscaling")) &&
+           td_str_equal(resource->kind, TD_STR("HorizontalPodAutoscaler"));
+}
+
+int td_kind_default(struct td_arena *arena, const struct td_resource *resource, size_t version,
+                    struct td_json *object, struct td_error *err)
+{
+    const struct td_resource_version *at = &resource->versions[version];
+    /* Of a custom resource only metadata is decoded: the rest is its schema's to judge, which names
+     * every field that is wrong. */
+    const struct td_schema_type *type = resource->custom ? td_schema_any_object() : at->type;
+    int code = type ? td_check_types(type, object, NULL, err) : TD_OK;
+    if (code == TD_OK && kind_is_hpa(resource)) {
+        code = td_hpa_default(arena, object, err);
+    }
+    if (code < 0) {
+        return code;
+    }
+    if (resource->custom) {
+        return td_custom_default(arena, resource->custom, version, object, err);
+    }
+    td_kind_to_wire(arena, at->type, object);
+    td_kind_set_defaults(arena, at->type, object);
+    return TD_OK;
+}
+
+/* Everything but metadata and status counts as the object's own will. */
+static bool kind_is_changed(const struct td_json *object, const struct td_json *old)
+{
+    static const td_str passed[] = {TD_STR_INIT("apiVersion"), TD_STR_INIT("kind"),
+                                    TD_STR_INIT("metadata"), TD_STR_INIT("status")};
+    const struct td_json *sides[2][2] = {{object, old}, {old, object}};
+    for (size_t side = 0; side < 2; side++) {
+        const struct td_json *member = td_json_first_member(sides[side][0]);
+        for (; member; member = member->next) {
+            bool is_passed = false;
+            for (size_t i = 0; i < sizeof(passed) / sizeof(passed[0]); i++) {
+                is_passed = is_passed || td_str_equal(member->key, passed[i]);
+            }
+            if (!is_passed && !td_kind_same(member, td_json_get(sides[side][1], member->key))) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static void kind_set_generation(struct td_kind_write *write)
+{
+    struct td_json *metadata =
+        td_json_ensure_object(write->arena, write->object, TD_STR("metadata"));
+    const struct td_json *before = td_kind_metadata(write->old);
+    int64_t generation = 1;
+    if (write->old) {
+        generation = td_json_get_int64(before, TD_STR("generation"), 0);
+        bool counts_annotations = td_str_equal(write->resource->group, TD_STR("apps")) &&
+                                  td_str_equal(write->resource->kind, TD_STR("Deployment")) &&
+                                  write->operation == TD_WRITE_UPDATE;
+        bool is_changed =
+            kind_is_changed(write->object, write->old) ||
+            (counts_annotations && !td_kind_same_member(metadata, before, TD_STR("annotations")));
+        generation += is_changed && generation < INT64_MAX ? 1 : 0;
+    }
+    if (write->resource->has_generation && generation > 0) {
+        td_json_set_int64(write->arena, metadata, TD_STR("generation"), generation);
+    } else {
+        (void)td_json_remove(metadata, TD_STR("generation")); /* may be absent */
+    }
+}
+
+/* Of built-in kinds: status is the business of its own subresource. */
+static void kind_prepare_status(struct td_kind_write *write)
+{
+    const struct td_resource *resource = write->resource;
+    const struct td_schema_type *type = resource->versions[resource->storage].type;
+    const struct td_schema_field *field = td_schema_field(type, TD_STR("status"));
+    bool is_kept = (resource->subresources & TD_SUB_STATUS) == 0 ||
+                   td_str_equal(resource->collection, TD_STR("nodes"));
+    if (!field) {
+        return;
+    }
+    if (write->operation == TD_WRITE_CREATE) {
+        if (!is_kept) {
+            td_json_set(write->arena, write->object, TD_STR("status"),
+                        td_json_new_object(write->arena));
+        }
+    } else if (write->operation != TD_WRITE_STATUS && (resource->subresources & TD_SUB_STATUS)) {
+        td_kind_take(write->arena, write->object, write->old, TD_STR("status"));
+    }
+    struct td_json *status = td_kind_member(write->object, TD_STR("status"));
+    if (status) {
+        td_kind_to_wire(write->arena, field->type, status);
+        td_kind_set_defaults(write->arena, field->type, status);
+    }
+}
+
+/* A status write keeps what is stored of everything else; workloads also keep their labels. */
+static void kind_restore_all_but_status(struct td_kind_write *write)
+{
+    const struct td_resource *resource = write->resource;
+    const struct td_schema_type *type = resource->versions[resource->storage].type;
+    for (size_t i = 0; i < type->field_count; i++) {
+        td_str name = type->fields[i].name;
+        if (!td_str_equal(name, TD_STR("status")) && !td_str_equal(name, TD_STR("metadata"))) {
+            td_kind_take(write->arena, write->object, write->old, name);
+        }
+    }
+    struct td_json *metadata =
+        td_json_ensure_object(write->arena, write->object, TD_STR("metadata"));
+    const struct td_json *before = td_kind_metadata(write->old);
+    td_kind_take(write->arena, metadata, before, TD_STR("ownerReferences"));
+    td_kind_take(write->arena, metadata, before, TD_STR("finalizers"));
+    if (td_str_equal(resource->group, TD_STR("apps"))) {
+        td_kind_take(write->arena, metadata, before, TD_STR("labels"));
+    }
+}
+
+void td_kind_prepare(struct td_kind_write *write)
+{
+    struct td_json *metadata =
+        td_json_ensure_object(write->arena, write->object, TD_STR("metadata"));
+    if (write->old && td_kind_text(metadata, TD_STR("resourceVersion")).len == 0) {
+        td_kind_take(write->arena, metadata, td_kind_metadata(write->old),
+                     TD_STR("resourceVersion"));
+    }
+    if (write->resource->custom) {
+        td_custom_prepare(write);
+    } else {
+        if (write->operation == TD_WRITE_STATUS) {
+            kind_restore_all_but_status(write);
+        }
+        kind_prepare_status(write);
+        const struct td_kind_rules *rules = kind_rules(write->resource);
+        if (rules->prepare) {
+            rules->prepare(write);
+        }
+    }
+    kind_set_generation(write);
+}
+
+static void kind_validate_hpa(const struct td_kind_write *write, struct td_field_errors *errors)
+{
+    struct td_hpa_admission admission = {
+        .operation = write->operation == TD_WRITE_CREATE   ? TD_HPA_CREATE
+                     : write->operation == TD_WRITE_STATUS ? TD_HPA_STATUS_UPDATE
+                                                           : TD_HPA_UPDATE,
+        .object = write->object,
+        .old = write->old,
+    };
+    struct td_error err = TD_ERROR_INIT;
+    if (td_hpa_admit(write->arena, &admission, errors, NULL, &err) < 0) {
+        /* Its types were checked when it was decoded: only what an annotation of v1 hides. */
+        struct td_field_path path = td_field_child(NULL, TD_STR("metadata"));
+        td_field_error_add(errors, &path, TD_FIELD_INVALID, TD_STR_EMPTY, td_str_from(err.message));
+    }
+}
+
+/* The server's own kinds want finalizers with a domain, so that two programs cannot mean different
+ * things by one name. What extends the API (definitions, webhook configurations) is not asked. */
+static void kind_check_finalizers(const struct td_kind_write *write, struct td_field_errors *errors)
+{
+    static const td_str known[] = {TD_STR_INIT("kubernetes"), TD_STR_INIT("orphan"),
+                                   TD_STR_INIT("foregroundDeletion")};
+    const struct td_json *list =
+        td_kind_member(td_kind_metadata(write->object), TD_STR("finalizers"));
+    td_str group = write->resource->group;
+    if (write->resource->custom || td_str_equal(group, TD_STR("apiextensions.k8s.io")) ||
+        td_str_equal(group, TD_STR("admissionregistration.k8s.io"))) {
+        return;
+    }
+    struct td_field_path root = td_field_child(NULL, TD_STR("metadata"));
+    struct td_field_path path = td_field_child(&root, TD_STR("finalizers"));
+    size_t index = 0;
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next, index++) {
+        bool is_known = td_str_find(item->text, '/', 0) < item->text.len;
+        for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+            is_known = is_known || td_str_equal(item->text, known[i]);
+        }
+        if (!is_known) {
+            struct td_field_path place = td_field_item(&path, index);
+            td_field_invalid_str(errors, &place, item->text,
+                                 "name is neither a standard finalizer name nor is it fully "
+                                 "qualified");
+        }
+    }
+}
+
+void td_kind_validate(const struct td_kind_write *write, struct td_field_errors *errors)
+{
+    kind_check_finalizers(write, errors);
+    if (kind_is_hpa(write->resource)) {
+        kind_validate_hpa(write, errors);
+        return;
+    }
+    const struct td_kind_rules *rules = kind_rules(write->resource);
+    const struct td_json *metadata = td_kind_metadata(write->object);
+    if (write->operation == TD_WRITE_CREATE) {
+        struct td_objectmeta_rules names = {
+            .check_name = rules->check_name ? rules->check_name : td_name_check_dns1123_subdomain,
+            .is_cluster_scoped = !write->resource->is_namespaced,
+        };
+        td_objectmeta_validate_as(errors, metadata, &names);
+    } else {
+        td_objectmeta_validate_update(errors, metadata, td_kind_metadata(write->old));
+    }
+    if (write->resource->custom) {
+        td_custom_validate(write, errors);
+    } else if (rules->validate) {
+        rules->validate(write, errors);
+    }
+}
+
+static const struct td_kind_field_rule *kind_field_rule(const struct td_resource *resource,
+                                                        td_str field)
+{
+    const struct td_kind_rules *rules = kind_rules(resource);
+    for (size_t i = 0; i < rules->field_count; i++) {
+        if (td_str_equal(rules->fields[i].field, field)) {
+            return &rules->fields[i];
+        }
+    }
+    return NULL;
+}
+
+static bool kind_is_custom_field(const struct td_resource *resource, td_str field)
+{
+    if (!resource->custom) {
+        return false;
+    }
+    const struct td_custom_version *version = &resource->custom->versions[resource->storage];
+    for (size_t i = 0; i < version->field_count; i++) {
+        if (td_str_equal(version->fields[i], field)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static td_str kind_scalar_text(const struct td_json *value, td_str fallback)
+{
+    if (!value) {
+        return fallback;
+    }
+    switch (value->type) {
+    case TD_JSON_TYPE_STRING:
+    case TD_JSON_TYPE_NUMBER:
+        return value->text;
+    case TD_JSON_TYPE_BOOL:
+        return value->boolean ? TD_STR("true") : TD_STR("false");
+    default:
+        return fallback;
+    }
+}
+
+static const struct td_json *kind_at(const struct td_json *object, td_str path)
+{
+    while (path.len > 0 && object) {
+        size_t dot = td_str_find(path, '.', 0);
+        object = td_json_get(object, td_str_slice(path, 0, dot));
+        path = td_str_slice(path, dot + 1, path.len);
+    }
+    return object;
+}
+
+bool td_kind_has_field(const struct td_resource *resource, td_str field)
+{
+    return td_str_equal(field, TD_STR("metadata.name")) ||
+           (resource->is_namespaced && td_str_equal(field, TD_STR("metadata.namespace"))) ||
+           kind_is_custom_field(resource, field) || kind_field_rule(resource, field);
+}
+
+bool td_kind_field(const struct td_resource *resource, td_str field, const struct td_json *object,
+                   td_str *ret)
+{
+    if (!td_kind_has_field(resource, field)) {
+        return false;
+    }
+    const struct td_kind_field_rule *rule = kind_field_rule(resource, field);
+    td_str path = rule && rule->path ? td_str_from(rule->path) : field;
+    *ret = kind_scalar_text(kind_at(object, path), rule ? rule->fallback : TD_STR_EMPTY);
+    return true;
+}
+
+td_str td_kind_now(const struct td_kind_write *write)
+{
+    char text[TD_TIME_TEXT_BYTES];
+    size_t len = td_time_format(write->now, 0, text);
+    return td_arena_copy_str(write->arena, (td_str){.ptr = text, .len = len});
+}

@@ -1,0 +1,215 @@
+/* Webhook configurations. */
+#include "kube/names.h"
+#include "local/kinds/kinds_private.h"
+
+#define WEBHOOK_TIMEOUT_SECONDS_MAX 30
+#define WEBHOOK_NAME_PARTS_MIN 3
+
+static size_t count_of(const struct td_json *object, td_str key)
+{
+    return td_json_item_count(td_kind_member(object, key));
+}
+
+static bool has_star(const struct td_json *list)
+{
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
+        if (td_json_is(item, TD_JSON_TYPE_STRING) && td_str_equal(item->text, TD_STR("*"))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A list that must not be empty, and in which a star stands alone. */
+static void check_words(struct td_field_errors *errors, const struct td_field_path *parent,
+                        const struct td_json *rule, td_str key, const char *star_detail)
+{
+    const struct td_json *list = td_kind_member(rule, key);
+    struct td_field_path path = td_field_child(parent, key);
+    if (count_of(rule, key) == 0) {
+        td_field_required(errors, &path, "");
+    } else if (list->count > 1 && star_detail && has_star(list)) {
+        td_kind_invalid_tree(errors, &path, list, star_detail);
+    }
+}
+
+static void check_operations(struct td_field_errors *errors, const struct td_field_path *parent,
+                             const struct td_json *rule)
+{
+    static const td_str known[] = {TD_STR_INIT("*"), TD_STR_INIT("CONNECT"), TD_STR_INIT("CREATE"),
+                                   TD_STR_INIT("DELETE"), TD_STR_INIT("UPDATE")};
+    check_words(errors, parent, rule, TD_STR("operations"),
+                "if '*' is present, must not specify other operations");
+    struct td_field_path path = td_field_child(parent, TD_STR("operations"));
+    size_t index = 0;
+    const struct td_json *item = td_json_first_item(td_kind_member(rule, TD_STR("operations")));
+    for (; item; item = item->next, index++) {
+        bool is_known = false;
+        for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+            is_known = is_known || td_str_equal(item->text, known[i]);
+        }
+        if (!is_known) {
+            struct td_field_path place = td_field_item(&path, index);
+            td_field_unsupported(errors, &place, item->text, known,
+                                 sizeof(known) / sizeof(known[0]));
+        }
+    }
+}
+
+static void check_rule(struct td_field_errors *errors, const struct td_field_path *path,
+                       const struct td_json *rule)
+{
+    static const td_str scopes[] = {TD_STR_INIT("*"), TD_STR_INIT("Cluster"),
+                                    TD_STR_INIT("Namespaced")};
+    check_operations(errors, path, rule);
+    check_words(errors, path, rule, TD_STR("apiGroups"),
+                "if '*' is present, must not specify other API groups");
+    check_words(errors, path, rule, TD_STR("apiVersions"),
+                "if '*' is present, must not specify other API versions");
+    check_words(errors, path, rule, TD_STR("resources"), NULL);
+    td_kind_check_one_of(errors, path, rule, TD_STR("scope"), scopes, 3);
+}
+
+static void check_name(struct td_field_errors *errors, const struct td_field_path *parent,
+                       const struct td_json *hook)
+{
+    td_str name = td_kind_text(hook, TD_STR("name"));
+    struct td_field_path path = td_field_child(parent, TD_STR("name"));
+    if (name.len == 0) {
+        td_field_required(errors, &path, "");
+        return;
+    }
+    size_t parts = 1;
+    for (size_t i = 0; i < name.len; i++) {
+        parts += name.ptr[i] == '.';
+    }
+    if (td_name_check_dns1123_subdomain(name, NULL) > 0) {
+        td_kind_check_name_at(errors, &path, name, td_name_check_dns1123_subdomain);
+    } else if (parts < WEBHOOK_NAME_PARTS_MIN) {
+        td_field_invalid_str(errors, &path, name,
+                             "should be a domain with at least three segments separated by dots");
+    }
+}
+
+static void check_client(struct td_field_errors *errors, const struct td_field_path *parent,
+                         const struct td_json *hook)
+{
+    const struct td_json *client = td_kind_member(hook, TD_STR("clientConfig"));
+    const struct td_json *url = td_kind_member(client, TD_STR("url"));
+    const struct td_json *service = td_kind_member(client, TD_STR("service"));
+    struct td_field_path path = td_field_child(parent, TD_STR("clientConfig"));
+    if (!url == !service) {
+        td_field_required(errors, &path, "exactly one of url or service is required");
+        return;
+    }
+    if (url && !td_str_starts_with(url->text, TD_STR("https://"))) {
+        struct td_field_path place = td_field_child(&path, TD_STR("url"));
+        size_t end = td_str_find(url->text, ':', 0);
+        bool has_scheme = end < url->text.len;
+        td_str scheme = has_scheme ? td_str_slice(url->text, 0, end) : TD_STR_EMPTY;
+        td_kind_invalid_text(errors, &place, scheme,
+                             "'https' is the only allowed URL scheme; desired format: "
+                             "https://host[/path]");
+        return;
+    }
+    static const td_str members[] = {TD_STR_INIT("name"), TD_STR_INIT("namespace")};
+    for (size_t i = 0; service && i < 2; i++) {
+        if (td_kind_text(service, members[i]).len == 0) {
+            struct td_field_path place = td_field_child(&path, TD_STR("service"));
+            struct td_field_path member = td_field_child(&place, members[i]);
+            td_field_required(errors, &member,
+                              i == 0 ? "service name is required"
+                                     : "service namespace is required");
+        }
+    }
+}
+
+static void check_versions(struct td_field_errors *errors, const struct td_field_path *parent,
+                           const struct td_json *hook)
+{
+    const struct td_json *versions = td_kind_member(hook, TD_STR("admissionReviewVersions"));
+    struct td_field_path path = td_field_child(parent, TD_STR("admissionReviewVersions"));
+    if (!versions || versions->count == 0) {
+        td_field_required(errors, &path, "must specify one of v1, v1beta1");
+        return;
+    }
+    bool is_known = false;
+    for (const struct td_json *item = td_json_first_item(versions); item; item = item->next) {
+        is_known = is_known || td_str_equal(item->text, TD_STR("v1")) ||
+                   td_str_equal(item->text, TD_STR("v1beta1"));
+    }
+    if (!is_known) {
+        td_kind_invalid_tree(errors, &path, versions, "must include at least one of v1, v1beta1");
+    }
+}
+
+static void check_policies(struct td_field_errors *errors, const struct td_field_path *path,
+                           const struct td_json *hook)
+{
+    static const td_str failures[] = {TD_STR_INIT("Fail"), TD_STR_INIT("Ignore")};
+    static const td_str matches[] = {TD_STR_INIT("Equivalent"), TD_STR_INIT("Exact")};
+    static const td_str effects[] = {TD_STR_INIT("None"), TD_STR_INIT("NoneOnDryRun")};
+    static const td_str reinvocations[] = {TD_STR_INIT("IfNeeded"), TD_STR_INIT("Never")};
+    td_kind_check_one_of(errors, path, hook, TD_STR("failurePolicy"), failures, 2);
+    td_kind_check_one_of(errors, path, hook, TD_STR("matchPolicy"), matches, 2);
+    if (!td_kind_member(hook, TD_STR("sideEffects"))) {
+        struct td_field_path place = td_field_child(path, TD_STR("sideEffects"));
+        td_field_required(errors, &place, "must specify one of None, NoneOnDryRun");
+    } else {
+        td_kind_check_one_of(errors, path, hook, TD_STR("sideEffects"), effects, 2);
+    }
+    int64_t seconds = td_json_get_int64(hook, TD_STR("timeoutSeconds"), 1);
+    if (seconds < 1 || seconds > WEBHOOK_TIMEOUT_SECONDS_MAX) {
+        struct td_field_path place = td_field_child(path, TD_STR("timeoutSeconds"));
+        td_field_invalid_int(errors, &place, seconds,
+                             "the timeout value must be between 1 and 30 seconds");
+    }
+    if (td_kind_member(hook, TD_STR("reinvocationPolicy"))) {
+        td_kind_check_one_of(errors, path, hook, TD_STR("reinvocationPolicy"), reinvocations, 2);
+    }
+}
+
+static void webhooks_validate(const struct td_kind_write *write, struct td_field_errors *errors)
+{
+    static const td_str selectors[] = {TD_STR_INIT("namespaceSelector"),
+                                       TD_STR_INIT("objectSelector")};
+    struct td_json *names = td_json_new_object(errors->arena);
+    struct td_field_path path = td_field_child(NULL, TD_STR("webhooks"));
+    size_t index = 0;
+    const struct td_json *hook =
+        td_json_first_item(td_kind_member(write->object, TD_STR("webhooks")));
+    for (; hook; hook = hook->next, index++) {
+        struct td_field_path place = td_field_item(&path, index);
+        check_name(errors, &place, hook);
+        struct td_field_path rules = td_field_child(&place, TD_STR("rules"));
+        size_t at = 0;
+        const struct td_json *rule = td_json_first_item(td_kind_member(hook, TD_STR("rules")));
+        for (; rule; rule = rule->next, at++) {
+            struct td_field_path rule_path = td_field_item(&rules, at);
+            check_rule(errors, &rule_path, rule);
+        }
+        check_policies(errors, &place, hook);
+        for (size_t i = 0; i < 2; i++) {
+            struct td_field_path selector = td_field_child(&place, selectors[i]);
+            td_kind_check_selector(errors, &selector, td_kind_member(hook, selectors[i]));
+        }
+        check_client(errors, &place, hook);
+        check_versions(errors, &place, hook);
+        td_str name = td_kind_text(hook, TD_STR("name"));
+        if (name.len > 0 && !td_kind_add_name(errors->arena, names, name)) {
+            struct td_field_path name_path = td_field_child(&place, TD_STR("name"));
+            td_kind_duplicate(errors, &name_path, name);
+        }
+    }
+}
+
+const struct td_kind_rules td_kind_webhook_rules[] = {
+    {.group = TD_STR_INIT("admissionregistration.k8s.io"),
+     .kind = TD_STR_INIT("MutatingWebhookConfiguration"),
+     .validate = webhooks_validate},
+    {.group = TD_STR_INIT("admissionregistration.k8s.io"),
+     .kind = TD_STR_INIT("ValidatingWebhookConfiguration"),
+     .validate = webhooks_validate},
+};
+const size_t td_kind_webhook_rule_count =
+    sizeof(td_kind_webhook_rules) / sizeof(td_kind_webhook_rules[0]);

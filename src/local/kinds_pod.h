@@ -1,9 +1,0 @@
-/* Between the files of pods; nobody else includes this. */
-#pragma once
-
-#include "api/pod_validate.h"
-#include "local/kinds_private.h"
-
-/* A pod as written by its doors other than create (kinds_pod_update.c). */
-void td_pod_check_update(const struct td_kind_write *write, struct td_field_errors *errors);
-void td_pod_check_resize(const struct td_kind_write *write, struct td_field_errors *errors);
