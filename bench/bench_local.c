@@ -164,7 +164,7 @@ static void check_ready(const struct run *run)
     struct td_collection_iter iter;
     const struct td_stored *pod;
     size_t ready = 0;
-    td_collection_iter_init(&iter, pods, TD_STR_EMPTY);
+    iter = td_collection_walk(pods, TD_STR_EMPTY);
     while ((pod = td_collection_iter_next(&iter))) {
         ready += memmem(pod->json.ptr, pod->json.len, "\"ready\":true", 12) ? 1 : 0;
     }

@@ -15,6 +15,10 @@
  * and memory is read again. The week of rollouts every 30 seconds is small, so there the bytes in
  * use on the heap are counted, at the end of each day.
  *
+ * States under the track estimator: one for each of 300,000 containers, as if each were of a target
+ * of its own, after a day of samples. Bytes are what the heap has for each; a pass is a sample of
+ * CPU and memory and a recommendation for each.
+ *
  * Ends with 1 when a figure is worse than what is promised.
  */
 #include <malloc.h>
@@ -45,7 +49,12 @@
 #define ROLLOUT_DAYS 8
 #define ROLLOUT_PODS 5
 
+#define TRACKED ((size_t)300000)
+#define TRACKED_SLOTS 48 /* half an hour apart: all hours of a day are closed */
+
 #define MEMORY_MIB_MAX 256.0
+#define TRACKED_BYTES_MAX 2048.0
+#define TRACKED_SECONDS_MAX 2.0
 #define FEED_SECONDS_MAX 0.25
 #define RECOMMEND_SECONDS_MAX 0.5
 #define REPLAY_SECONDS_MAX 60.0
@@ -139,13 +148,13 @@ static void set_pod(struct cluster *cluster, size_t v, td_str name, td_str templ
 {
     const struct td_label labels[] = {{TD_STR("app"), cluster->vpas[v].meta.name},
                                       {TD_STR("pod-template-hash"), template_hash}};
-    const struct td_pod_sight sight = {.namespace = cluster->namespaces[v],
-                                       .name = name,
-                                       .labels = {.items = labels, .count = 2},
-                                       .target = TD_STR_EMPTY,
-                                       .phase = TD_POD_RUNNING};
+    const struct td_observed_pod informers = {.namespace = cluster->namespaces[v],
+                                              .name = name,
+                                              .labels = {.items = labels, .count = 2},
+                                              .target = TD_STR_EMPTY,
+                                              .phase = TD_POD_RUNNING};
     struct td_tracked_pod *pod = NULL;
-    (void)td_recommender_set_pod(cluster->recommender, &sight, now, &pod, NULL);
+    (void)td_recommender_set_pod(cluster->recommender, &informers, now, &pod, NULL);
     for (size_t c = 0; c < CONTAINERS; c++) {
         (void)td_recommender_set_container(cluster->recommender, &pod, container_names[c], 0, now,
                                            NULL);
@@ -380,9 +389,59 @@ static void bench_rollouts(void)
     td_arena_done(&cluster.names);
 }
 
+/* A sample of each state's container in the round of that number. */
+static void feed_tracked(void **states, size_t round, td_time now)
+{
+    for (size_t i = 0; i < TRACKED; i++) {
+        uint64_t r = mix(SEED + round * TRACKED + i);
+        const struct td_cpu_use use = {.milli = (int64_t)(50 + r % 400), .request_milli = 300};
+        td_estimator_track.add_cpu(states[i], now, &use);
+        td_estimator_track.add_memory(states[i], now, (int64_t)(200 + (r >> 16) % 300) << 20);
+    }
+}
+
+static void bench_tracked(void)
+{
+    struct td_vertical_config config = td_vertical_config_default();
+    void **states = td_alloc_zero(TRACKED, sizeof(*states));
+    double before = heap_mib();
+    for (size_t i = 0; i < TRACKED; i++) {
+        states[i] = td_alloc_zero(1, td_estimator_track.state_bytes);
+        td_estimator_track.init(states[i]);
+    }
+    double bytes = (heap_mib() - before) * 1024 * 1024 / (double)TRACKED;
+    td_time now = START;
+    size_t round = 0;
+    for (; round < TRACKED_SLOTS; round++, now += 30 * TD_MINUTE) {
+        feed_tracked(states, round, now);
+    }
+    double start = cpu_seconds();
+    int64_t sum = 0;
+    for (size_t pass = 0; pass < ROUNDS; pass++, round++, now += TD_MINUTE) {
+        feed_tracked(states, round, now);
+        for (size_t i = 0; i < TRACKED; i++) {
+            const struct td_estimator_input input = {
+                .config = &config, .state = states[i], .now = now};
+            struct td_estimate estimate;
+            struct td_account account = {.samples = 0};
+            td_estimator_track.recommend(&input, &estimate, &account);
+            sum += estimate.cpu.target;
+        }
+    }
+    print_figure("track.state", bytes, "bytes", TRACKED_BYTES_MAX);
+    print_figure("track.pass.cpu", (cpu_seconds() - start) / ROUNDS, "s", TRACKED_SECONDS_MAX);
+    (void)fprintf(stderr, "mean target under track %lldm\n",
+                  (long long)(sum / (int64_t)(ROUNDS * TRACKED)));
+    for (size_t i = 0; i < TRACKED; i++) {
+        td_free(states[i]);
+    }
+    td_free(states);
+}
+
 int main(void)
 {
     bench_rollouts();
+    bench_tracked();
     bench_cluster();
     bench_replay();
     return is_broken ? 1 : 0;

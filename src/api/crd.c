@@ -1,3 +1,7 @@
+/*
+ * The schema is made in one walk down the table of the type, with what its kinds imply (formats,
+ * list keys, atomic parts); the notes and rules of the definition are attached afterwards, by path.
+ */
 #include "api/crd.h"
 
 #include "base/assert.h"
@@ -9,17 +13,12 @@
 static void crd_set_text(struct td_arena *arena, struct td_json *object, td_str key,
                          const char *text)
 {
-    td_json_set(arena, object, key, td_json_new_string(arena, td_str_from(text)));
-}
-
-static void crd_set_flag(struct td_arena *arena, struct td_json *object, td_str key)
-{
-    td_json_set(arena, object, key, td_json_new_bool(arena, true));
+    td_json_set_str(arena, object, key, td_str_from(text));
 }
 
 static void crd_set_int_or_string(struct td_arena *arena, struct td_json *schema)
 {
-    crd_set_flag(arena, schema, TD_STR("x-kubernetes-int-or-string"));
+    td_json_set_bool(arena, schema, TD_STR("x-kubernetes-int-or-string"), true);
     td_json_set(arena, schema, TD_STR("anyOf"),
                 td_json_parse_own(arena, "[{\"type\":\"integer\"},{\"type\":\"string\"}]"));
 }
@@ -43,7 +42,7 @@ static void crd_scalar(struct td_arena *arena, enum td_schema_kind kind, struct 
         [TD_SCHEMA_BYTES] = {"string", "byte"},
     };
     if (kind == TD_SCHEMA_ANY) {
-        crd_set_flag(arena, schema, TD_STR("x-kubernetes-preserve-unknown-fields"));
+        td_json_set_bool(arena, schema, TD_STR("x-kubernetes-preserve-unknown-fields"), true);
     } else if (kind == TD_SCHEMA_QUANTITY) {
         crd_set_int_or_string(arena, schema);
         crd_set_text(
@@ -53,7 +52,7 @@ static void crd_scalar(struct td_arena *arena, enum td_schema_kind kind, struct 
     } else if (kind == TD_SCHEMA_INT_OR_STRING) {
         crd_set_int_or_string(arena, schema);
     } else {
-        td_assert(kind < sizeof(scalars) / sizeof(scalars[0]));
+        td_assert(kind < TD_COUNT(scalars));
         td_assert(scalars[kind].type);
         crd_set_text(arena, schema, TD_STR("type"), scalars[kind].type);
         if (scalars[kind].format) {
@@ -79,14 +78,14 @@ static void crd_object(struct td_arena *arena, const struct td_schema_type *type
     }
     if (type->element) {
         /* Declared members beside others: a structural schema cannot type the others. */
-        crd_set_flag(arena, schema, TD_STR("x-kubernetes-preserve-unknown-fields"));
+        td_json_set_bool(arena, schema, TD_STR("x-kubernetes-preserve-unknown-fields"), true);
     }
-    struct td_json *properties = td_json_new_object(arena);
     for (size_t i = 0; i < type->field_count; i++) {
-        td_json_set(arena, properties, type->fields[i].name,
-                    crd_value(arena, type->fields[i].type, depth + 1));
+        /* Made with its first member: an API server stores no empty one, and an apply that has one
+         * would conflict. */
+        td_json_set(arena, td_json_ensure_object(arena, schema, TD_STR("properties")),
+                    type->fields[i].name, crd_value(arena, type->fields[i].type, depth + 1));
     }
-    td_json_set(arena, schema, TD_STR("properties"), properties);
 }
 
 /* A server wants every key of a keyed list to be there: demanded, or filled in by its default. */
@@ -195,6 +194,9 @@ static void crd_attach(struct td_arena *arena, const struct td_crd *crd, struct 
         if (crd->rules[i].field) {
             crd_set_text(arena, rule, TD_STR("fieldPath"), crd->rules[i].field);
         }
+        if (crd->rules[i].reason) {
+            crd_set_text(arena, rule, TD_STR("reason"), crd->rules[i].reason);
+        }
         td_json_append(list, rule);
     }
 }
@@ -221,8 +223,7 @@ static struct td_json *crd_columns(struct td_arena *arena, const struct td_crd *
         crd_set_text(arena, column, TD_STR("type"), crd->columns[i].type);
         crd_set_text(arena, column, TD_STR("jsonPath"), crd->columns[i].json_path);
         if (crd->columns[i].priority > 0) {
-            td_json_set(arena, column, TD_STR("priority"),
-                        td_json_new_int64(arena, crd->columns[i].priority));
+            td_json_set_int64(arena, column, TD_STR("priority"), crd->columns[i].priority);
         }
         td_json_append(list, column);
     }
@@ -253,8 +254,7 @@ static struct td_json *crd_names(struct td_arena *arena, const struct td_crd *cr
 {
     struct td_json *names = td_json_new_object(arena);
     crd_set_text(arena, names, TD_STR("kind"), crd->kind);
-    td_json_set(arena, names, TD_STR("listKind"),
-                td_json_new_string(arena, td_arena_format(arena, "%sList", crd->kind)));
+    td_json_set_str(arena, names, TD_STR("listKind"), td_arena_format(arena, "%sList", crd->kind));
     crd_set_text(arena, names, TD_STR("plural"), crd->plural);
     crd_set_text(arena, names, TD_STR("singular"), crd->singular);
     const char *const words[] = {crd->short_name, crd->category};
@@ -273,8 +273,8 @@ struct td_json *td_crd_new(struct td_arena *arena, const struct td_crd *crd)
 {
     struct td_json *version = td_json_new_object(arena);
     crd_set_text(arena, version, TD_STR("name"), crd->version);
-    crd_set_flag(arena, version, TD_STR("served"));
-    crd_set_flag(arena, version, TD_STR("storage"));
+    td_json_set_bool(arena, version, TD_STR("served"), true);
+    td_json_set_bool(arena, version, TD_STR("storage"), true);
     td_json_set(arena, td_json_ensure_object(arena, version, TD_STR("schema")),
                 TD_STR("openAPIV3Schema"), crd_root_schema(arena, crd));
     crd_subresources(arena, crd, version);
@@ -288,8 +288,8 @@ struct td_json *td_crd_new(struct td_arena *arena, const struct td_crd *crd)
     crd_set_text(arena, made, TD_STR("apiVersion"), "apiextensions.k8s.io/v1");
     crd_set_text(arena, made, TD_STR("kind"), "CustomResourceDefinition");
     td_str name = td_arena_format(arena, "%s.%s", crd->plural, crd->group);
-    td_json_set(arena, td_json_ensure_object(arena, made, TD_STR("metadata")), TD_STR("name"),
-                td_json_new_string(arena, name));
+    td_json_set_str(arena, td_json_ensure_object(arena, made, TD_STR("metadata")), TD_STR("name"),
+                    name);
     struct td_json *spec = td_json_ensure_object(arena, made, TD_STR("spec"));
     crd_set_text(arena, spec, TD_STR("group"), crd->group);
     crd_set_text(arena, spec, TD_STR("scope"), "Namespaced");

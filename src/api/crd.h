@@ -29,7 +29,8 @@ struct td_crd_rule {
     const char *path;
     const char *rule;
     const char *message;
-    const char *field; /* below the path, which the message is about: ".maxReplicas"; or NULL */
+    const char *field;  /* below the path, which the message is about: ".maxReplicas"; or NULL */
+    const char *reason; /* "FieldValueRequired", ...; NULL: the value is invalid */
 };
 
 struct td_crd_column {

@@ -1,3 +1,7 @@
+/*
+ * Each gate that is off clears its fields in the decoded object and adds one part to a sentence.
+ * An Hvpa is closed as its HPA half and its VPA half, which differ in the prefix of their paths.
+ */
 #include "api/gates.h"
 
 #include "base/buf.h"

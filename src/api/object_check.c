@@ -1,9 +1,12 @@
+/*
+ * Names and maps are checked by kube/names.h, which writes lines of text; here they become field
+ * errors at their paths.
+ */
 #include "api/object_check.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "api/objectmeta.h"
 #include "base/error.h"
 #include "kube/names.h"
 #include "kube/quote.h"
@@ -51,8 +54,7 @@ struct td_field_path td_kind_key(const struct td_field_path *parent, td_str key)
 void td_kind_check_name_at(struct td_field_errors *errors, const struct td_field_path *path,
                            td_str name, td_kind_name_fn check)
 {
-    td_auto_buf lines;
-    td_buf_init(&lines, TD_JSON_BYTES_MAX);
+    td_auto_buf lines = td_buf_capped(TD_JSON_BYTES_MAX);
     (void)check(name, &lines); /* the lines say how many */
     td_field_invalid_lines(errors, path, name, td_buf_str(&lines));
 }
@@ -88,15 +90,8 @@ void td_kind_check_one_of(struct td_field_errors *errors, const struct td_field_
 void td_kind_invalid_tree(struct td_field_errors *errors, const struct td_field_path *path,
                           const struct td_json *value, const char *detail)
 {
-    static const struct td_json_format format = {.indent = 0};
-    td_auto_buf text;
-    td_buf_init(&text, TD_JSON_BYTES_MAX);
-    if (value) {
-        td_json_write(value, &format, &text);
-    } else {
-        (void)td_buf_append(&text, TD_STR("null"));
-    }
-    td_field_error_add(errors, path, TD_FIELD_INVALID, td_buf_str(&text), td_str_from(detail));
+    td_str shown = value ? td_json_line(errors->arena, value) : TD_STR("null");
+    td_field_error_add(errors, path, TD_FIELD_INVALID, shown, td_str_from(detail));
 }
 
 void td_kind_invalid_text(struct td_field_errors *errors, const struct td_field_path *path,
@@ -118,16 +113,41 @@ void td_kind_check_immutable(struct td_field_errors *errors, const struct td_fie
     }
 }
 
+typedef size_t (*kind_map_fn)(const struct td_json *map, td_str path, struct td_buf *out);
+
+/* Checks of whole maps write complete messages, "PATH: CLASS: the rest", which are taken apart. */
+static void kind_check_map(struct td_field_errors *errors, const struct td_field_path *path,
+                           const struct td_json *map, kind_map_fn check)
+{
+    static const td_str too_long = TD_STR_INIT("Too long: ");
+    static const td_str invalid = TD_STR_INIT("Invalid value: ");
+    if (!td_json_is(map, TD_JSON_TYPE_OBJECT)) {
+        return;
+    }
+    td_auto_buf lines = td_buf_capped(TD_JSON_BYTES_MAX);
+    td_str where = td_field_path_text(errors->arena, path);
+    (void)check(map, where, &lines); /* the lines say how many */
+    for (td_str rest = td_buf_str(&lines); rest.len > 0;) {
+        size_t end = td_str_find(rest, '\n', 0);
+        td_str line = td_str_slice(rest, where.len + 2, end); /* past "PATH: " */
+        bool is_long = td_str_starts_with(line, too_long);
+        size_t skip = is_long ? too_long.len : invalid.len;
+        td_field_error_add(errors, path, is_long ? TD_FIELD_TOO_LONG : TD_FIELD_INVALID,
+                           TD_STR_EMPTY, td_str_slice(line, skip, line.len));
+        rest = td_str_slice(rest, end + 1, rest.len);
+    }
+}
+
 void td_kind_check_labels(struct td_field_errors *errors, const struct td_field_path *path,
                           const struct td_json *labels)
 {
-    td_objectmeta_check_map(errors, path, labels, td_name_check_labels);
+    kind_check_map(errors, path, labels, td_name_check_labels);
 }
 
 void td_kind_check_annotations(struct td_field_errors *errors, const struct td_field_path *path,
                                const struct td_json *annotations)
 {
-    td_objectmeta_check_map(errors, path, annotations, td_name_check_annotations);
+    kind_check_map(errors, path, annotations, td_name_check_annotations);
 }
 
 static void kind_check_requirement(struct td_field_errors *errors, const struct td_field_path *path,
@@ -214,19 +234,10 @@ bool td_kind_add_name(struct td_arena *arena, struct td_json *set, td_str name)
     return true;
 }
 
-static td_str quoted(struct td_arena *arena, td_str value)
-{
-    td_auto_buf text;
-    td_buf_init(&text, TD_JSON_BYTES_MAX);
-    td_json_write_string(value, false, &text);
-    return td_arena_copy_str(arena, td_buf_str(&text));
-}
-
 void td_kind_duplicate(struct td_field_errors *errors, const struct td_field_path *path,
                        td_str value)
 {
-    td_field_error_add(errors, path, TD_FIELD_DUPLICATE, quoted(errors->arena, value),
-                       TD_STR_EMPTY);
+    td_field_error_str(errors, path, TD_FIELD_DUPLICATE, value);
 }
 
 size_t td_kind_check_path_segment(td_str name, struct td_buf *out)
@@ -238,7 +249,7 @@ size_t td_kind_check_path_segment(td_str name, struct td_buf *out)
         td_str_find(name, '/', 0) < name.len ? "may not contain '/'" : NULL,
         td_str_find(name, '%', 0) < name.len ? "may not contain '%'" : NULL,
     };
-    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(rules); i++) {
         if (rules[i]) {
             count++;
             if (out) {

@@ -8,11 +8,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "api/fielderror.h"
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/json/json.h"
 #include "base/str.h"
+#include "kube/fielderror.h"
 
 typedef size_t (*td_kind_name_fn)(td_str name, struct td_buf *out);
 
@@ -30,11 +30,11 @@ static inline td_str td_kind_text(const struct td_json *object, td_str key)
 
 static inline struct td_json *td_kind_spec(const struct td_json *object)
 {
-    return td_kind_member(object, TD_STR("spec"));
+    return td_json_member(object, "spec");
 }
 static inline struct td_json *td_kind_metadata(const struct td_json *object)
 {
-    return td_kind_member(object, TD_STR("metadata"));
+    return td_json_member(object, "metadata");
 }
 /* Equal, where null, absent and both empty are the same. */
 bool td_kind_same(const struct td_json *a, const struct td_json *b);

@@ -1,69 +1,34 @@
+/*
+ * The checks in the order of upstream's ValidateObjectMeta and ValidateObjectMetaUpdate. Those of
+ * names and maps are shared with other kinds (object_check.h).
+ */
 #include "api/objectmeta.h"
 
+#include "api/object_check.h"
 #include "base/limits.h"
 #include "kube/meta.h"
 #include "kube/names.h"
 
 #define META_MANAGER_BYTES_MAX 128 /* a field manager's name, as upstream */
 
-static td_str meta_text(const struct td_json *object, td_str key)
-{
-    return td_json_get_str(object, key, TD_STR_EMPTY);
-}
-
-typedef size_t (*meta_name_fn)(td_str name, struct td_buf *out);
-
-static void meta_check_name(struct td_field_errors *errors, const struct td_field_path *path,
-                            td_str name, meta_name_fn check)
-{
-    td_auto_buf lines;
-    td_buf_init(&lines, TD_JSON_BYTES_MAX);
-    (void)check(name, &lines); /* the lines say how many */
-    td_field_invalid_lines(errors, path, name, td_buf_str(&lines));
-}
-
-/* Checks of whole maps write complete messages, "PATH: CLASS: the rest", which are taken apart. */
-void td_objectmeta_check_map(struct td_field_errors *errors, const struct td_field_path *path,
-                             const struct td_json *map, td_objectmeta_map_fn check)
-{
-    static const td_str too_long = TD_STR_INIT("Too long: ");
-    static const td_str invalid = TD_STR_INIT("Invalid value: ");
-    if (!td_json_is(map, TD_JSON_TYPE_OBJECT)) {
-        return;
-    }
-    td_auto_buf lines;
-    td_buf_init(&lines, TD_JSON_BYTES_MAX);
-    td_str where = td_field_path_text(errors->arena, path);
-    (void)check(map, where, &lines); /* the lines say how many */
-    for (td_str rest = td_buf_str(&lines); rest.len > 0;) {
-        size_t end = td_str_find(rest, '\n', 0);
-        td_str line = td_str_slice(rest, where.len + 2, end); /* past "PATH: " */
-        bool is_long = td_str_starts_with(line, too_long);
-        size_t skip = is_long ? too_long.len : invalid.len;
-        td_field_error_add(errors, path, is_long ? TD_FIELD_TOO_LONG : TD_FIELD_INVALID,
-                           TD_STR_EMPTY, td_str_slice(line, skip, line.len));
-        rest = td_str_slice(rest, end + 1, rest.len);
-    }
-}
-
 static void meta_check_owner(struct td_field_errors *errors, const struct td_field_path *path,
                              const struct td_json *owner)
 {
     static const td_str members[] = {TD_STR_INIT("kind"), TD_STR_INIT("name"), TD_STR_INIT("uid")};
-    td_str api_version = meta_text(owner, TD_STR("apiVersion"));
+    td_str api_version = td_json_text(owner, "apiVersion");
     struct td_group_version parsed = td_group_version_parse(api_version);
     if (parsed.version.len == 0) {
         struct td_field_path place = td_field_child(path, TD_STR("apiVersion"));
         td_field_invalid_str(errors, &place, api_version, "version must not be empty");
     }
-    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
-        if (meta_text(owner, members[i]).len == 0) {
+    for (size_t i = 0; i < TD_COUNT(members); i++) {
+        if (td_kind_text(owner, members[i]).len == 0) {
             struct td_field_path place = td_field_child(path, members[i]);
             td_field_invalid_str(errors, &place, TD_STR_EMPTY, "must not be empty");
         }
     }
     if (td_str_equal(api_version, TD_STR("v1")) &&
-        td_str_equal(meta_text(owner, TD_STR("kind")), TD_STR("Event"))) {
+        td_str_equal(td_json_text(owner, "kind"), TD_STR("Event"))) {
         td_field_invalid_str(errors, path, TD_STR("Event"), "an Event may not be an owner");
     }
 }
@@ -90,7 +55,7 @@ static void meta_check_finalizers(struct td_field_errors *errors, const struct t
     bool has_foreground = false;
     for (const struct td_json *item = td_json_first_item(finalizers); item; item = item->next) {
         td_str name = td_json_is(item, TD_JSON_TYPE_STRING) ? item->text : TD_STR_EMPTY;
-        meta_check_name(errors, path, name, td_name_check_qualified);
+        td_kind_check_name_at(errors, path, name, td_name_check_qualified);
         has_orphan = has_orphan || td_str_equal(name, TD_STR("orphan"));
         has_foreground = has_foreground || td_str_equal(name, TD_STR("foregroundDeletion"));
     }
@@ -107,18 +72,18 @@ static void meta_check_managed(struct td_field_errors *errors, const struct td_f
     for (const struct td_json *entry = td_json_first_item(entries); entry;
          entry = entry->next, index++) {
         struct td_field_path place = td_field_item(path, index);
-        td_str operation = meta_text(entry, TD_STR("operation"));
+        td_str operation = td_json_text(entry, "operation");
         if (!td_str_equal(operation, TD_STR("Apply")) &&
             !td_str_equal(operation, TD_STR("Update"))) {
             struct td_field_path member = td_field_child(&place, TD_STR("operation"));
             td_field_invalid_str(errors, &member, operation, "must be `Apply` or `Update`");
         }
-        td_str format = meta_text(entry, TD_STR("fieldsType"));
+        td_str format = td_json_text(entry, "fieldsType");
         if (format.len > 0 && !td_str_equal(format, TD_STR("FieldsV1"))) {
             struct td_field_path member = td_field_child(&place, TD_STR("fieldsType"));
             td_field_invalid_str(errors, &member, format, "must be `FieldsV1`");
         }
-        if (meta_text(entry, TD_STR("manager")).len > META_MANAGER_BYTES_MAX) {
+        if (td_json_text(entry, "manager").len > META_MANAGER_BYTES_MAX) {
             struct td_field_path member = td_field_child(&place, TD_STR("manager"));
             td_field_error_add(errors, &member, TD_FIELD_TOO_LONG, TD_STR_EMPTY,
                                TD_STR("may not be more than 128 bytes"));
@@ -131,22 +96,19 @@ static void meta_check_common(struct td_field_errors *errors, const struct td_fi
                               const struct td_json *metadata)
 {
     struct td_field_path labels = td_field_child(root, TD_STR("labels"));
-    td_objectmeta_check_map(errors, &labels, td_json_get(metadata, TD_STR("labels")),
-                            td_name_check_labels);
+    td_kind_check_labels(errors, &labels, td_json_get(metadata, TD_STR("labels")));
     struct td_field_path annotations = td_field_child(root, TD_STR("annotations"));
-    td_objectmeta_check_map(errors, &annotations, td_json_get(metadata, TD_STR("annotations")),
-                            td_name_check_annotations);
-    struct td_field_path owners = td_field_child(root, TD_STR("ownerReferences"));
-    meta_check_owners(errors, &owners, td_json_get(metadata, TD_STR("ownerReferences")));
-    struct td_field_path managed = td_field_child(root, TD_STR("managedFields"));
-    meta_check_managed(errors, &managed, td_json_get(metadata, TD_STR("managedFields")));
+    td_kind_check_annotations(errors, &annotations, td_json_get(metadata, TD_STR("annotations")));
+    meta_check_owners(errors, TD_FIELD(root, "ownerReferences"),
+                      td_json_get(metadata, TD_STR("ownerReferences")));
+    meta_check_managed(errors, TD_FIELD(root, "managedFields"),
+                       td_json_get(metadata, TD_STR("managedFields")));
 }
 
 static void meta_check_names(struct td_field_errors *errors, const struct td_field_path *root,
-                             const struct td_json *metadata, meta_name_fn check)
+                             const struct td_json *metadata, td_kind_name_fn check)
 {
-    td_str prefix = meta_text(metadata, TD_STR("generateName"));
-    struct td_field_path prefix_path = td_field_child(root, TD_STR("generateName"));
+    td_str prefix = td_json_text(metadata, "generateName");
     if (prefix.len > 0) {
         /* A dash at the end is what the rest of the name is put behind. */
         bool is_plain = check == td_name_check_dns1123_subdomain;
@@ -154,15 +116,15 @@ static void meta_check_names(struct td_field_errors *errors, const struct td_fie
         while (!is_plain && start.len > 1 && start.ptr[start.len - 1] == '-') {
             start.len--;
         }
-        meta_check_name(errors, &prefix_path, start,
-                        is_plain ? td_name_check_subdomain_prefix : check);
+        td_kind_check_name_at(errors, TD_FIELD(root, "generateName"), start,
+                              is_plain ? td_name_check_subdomain_prefix : check);
     }
-    td_str name = meta_text(metadata, TD_STR("name"));
+    td_str name = td_json_text(metadata, "name");
     struct td_field_path name_path = td_field_child(root, TD_STR("name"));
     if (name.len == 0) {
         td_field_required(errors, &name_path, "name or generateName is required");
     } else {
-        meta_check_name(errors, &name_path, name, check);
+        td_kind_check_name_at(errors, &name_path, name, check);
     }
 }
 
@@ -171,7 +133,7 @@ void td_objectmeta_validate_as(struct td_field_errors *errors, const struct td_j
 {
     struct td_field_path root = td_field_child(NULL, TD_STR("metadata"));
     meta_check_names(errors, &root, metadata, rules->check_name);
-    td_str namespace = meta_text(metadata, TD_STR("namespace"));
+    td_str namespace = td_json_text(metadata, "namespace");
     struct td_field_path namespace_path = td_field_child(&root, TD_STR("namespace"));
     if (rules->is_cluster_scoped) {
         if (namespace.len > 0) {
@@ -180,13 +142,9 @@ void td_objectmeta_validate_as(struct td_field_errors *errors, const struct td_j
     } else if (namespace.len == 0) {
         td_field_required(errors, &namespace_path, "");
     } else {
-        meta_check_name(errors, &namespace_path, namespace, td_name_check_dns1123_label);
+        td_kind_check_name_at(errors, &namespace_path, namespace, td_name_check_dns1123_label);
     }
-    int64_t generation = td_json_get_int64(metadata, TD_STR("generation"), 0);
-    if (generation < 0) {
-        struct td_field_path place = td_field_child(&root, TD_STR("generation"));
-        td_field_invalid_int(errors, &place, generation, "must be greater than or equal to 0");
-    }
+    td_kind_check_not_negative(errors, &root, metadata, TD_STR("generation"));
     meta_check_common(errors, &root, metadata);
     struct td_field_path finalizers = td_field_child(&root, TD_STR("finalizers"));
     meta_check_finalizers(errors, &finalizers, td_json_get(metadata, TD_STR("finalizers")));
@@ -208,14 +166,13 @@ static void meta_check_new_finalizers(struct td_field_errors *errors,
     struct td_json *known = td_json_new_object(errors->arena);
     for (const struct td_json *item = td_json_first_item(before); item; item = item->next) {
         if (td_json_is(item, TD_JSON_TYPE_STRING)) {
-            td_json_set(errors->arena, known, item->text, td_json_new_null(errors->arena));
+            (void)td_kind_add_name(errors->arena, known, item->text); /* may stand there twice */
         }
     }
     const struct td_json *now = td_json_get(metadata, TD_STR("finalizers"));
     for (const struct td_json *item = td_json_first_item(now); item; item = item->next) {
         if (td_json_is(item, TD_JSON_TYPE_STRING) && !td_json_get(known, item->text)) {
-            struct td_field_path path = td_field_child(root, TD_STR("finalizers"));
-            td_field_forbidden(errors, &path,
+            td_field_forbidden(errors, TD_FIELD(root, "finalizers"),
                                "no new finalizers while the object is being deleted");
             return;
         }
@@ -231,15 +188,14 @@ static void meta_check_immutable(struct td_field_errors *errors, const struct td
                                      TD_STR_INIT("creationTimestamp"),
                                      TD_STR_INIT("deletionTimestamp"),
                                      TD_STR_INIT("deletionGracePeriodSeconds")};
-    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(members); i++) {
         const struct td_json *now = td_json_get(metadata, members[i]);
         const struct td_json *before = td_json_get(old, members[i]);
         bool is_number = td_json_is(now, TD_JSON_TYPE_NUMBER);
         bool is_same = now && before ? td_json_equal(now, before) : !now && !before;
         if (!is_same) {
-            struct td_field_path path = td_field_child(root, members[i]);
-            td_field_invalid_str(errors, &path,
-                                 is_number ? now->text : meta_text(metadata, members[i]),
+            td_field_invalid_str(errors, TD_FIELD_AT(root, members[i]),
+                                 is_number ? now->text : td_kind_text(metadata, members[i]),
                                  "field is immutable");
         }
     }
@@ -252,7 +208,7 @@ void td_objectmeta_validate_update(struct td_field_errors *errors, const struct 
     if (td_json_is(td_json_get(old, TD_STR("deletionTimestamp")), TD_JSON_TYPE_STRING)) {
         meta_check_new_finalizers(errors, &root, metadata, old);
     }
-    if (meta_text(metadata, TD_STR("resourceVersion")).len == 0) {
+    if (td_json_text(metadata, "resourceVersion").len == 0) {
         struct td_field_path path = td_field_child(&root, TD_STR("resourceVersion"));
         td_field_invalid_str(errors, &path, TD_STR_EMPTY, "must be specified for an update");
     }

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "api/fielderror.h"
 #include "base/json/json.h"
+#include "kube/fielderror.h"
 
 struct td_objectmeta_rules {
     size_t (*check_name)(td_str name, struct td_buf *out); /* one of kube/names.h */
@@ -23,8 +23,3 @@ void td_objectmeta_validate_as(struct td_field_errors *errors, const struct td_j
 /* `metadata` replaces `old`: identity may not change, and a version must be named. */
 void td_objectmeta_validate_update(struct td_field_errors *errors, const struct td_json *metadata,
                                    const struct td_json *old);
-
-/* A check of a whole map (td_name_check_labels, td_name_check_annotations) at a path. */
-typedef size_t (*td_objectmeta_map_fn)(const struct td_json *map, td_str path, struct td_buf *out);
-void td_objectmeta_check_map(struct td_field_errors *errors, const struct td_field_path *path,
-                             const struct td_json *map, td_objectmeta_map_fn check);

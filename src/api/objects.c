@@ -1,3 +1,8 @@
+/*
+ * The definitions of our kinds, the rules that our webhooks add to them (HPA, VPA and Hvpa by the
+ * functions of their own rooms), and the one check across objects: two HPAs on one target. Field
+ * errors become problems with a line of the file.
+ */
 #include "api/objects.h"
 
 #include "api/hpa/hpa.h"
@@ -7,65 +12,55 @@
 #include "base/limits.h"
 #include "kube/meta.h"
 
-struct object_kind {
-    td_str api_version;
-    td_str kind;
-    const struct td_schema_type *(*schema)(void); /* NULL: the built-in one */
-    /* NULL: nothing beyond the schema. */
-    void (*check)(const struct td_json *object, struct td_problems *problems);
+const td_definition_fn td_objects_definitions[TD_OBJECTS_DEFINITION_COUNT] = {
+    td_vpa_crd,
+    td_vpa_checkpoint_crd,
+    td_hpa_crd,
+    td_hvpa_crd,
 };
+
+typedef void (*object_check_fn)(const struct td_json *object, struct td_problems *problems);
 
 static void check_hpa(const struct td_json *object, struct td_problems *problems);
 static void check_vpa(const struct td_json *object, struct td_problems *problems);
 static void check_hvpa(const struct td_json *object, struct td_problems *problems);
 
-static const struct object_kind object_kinds[] = {
-    {TD_STR_INIT("autoscaling.tandem.dev/v2"), TD_STR_INIT("HorizontalPodAutoscaler"),
-     td_hpa_schema, check_hpa},
-    {TD_STR_INIT("autoscaling/v1"), TD_STR_INIT("HorizontalPodAutoscaler"), NULL, check_hpa},
-    {TD_STR_INIT("autoscaling/v2"), TD_STR_INIT("HorizontalPodAutoscaler"), NULL, check_hpa},
-    {TD_STR_INIT("autoscaling.k8s.io/v1"), TD_STR_INIT("VerticalPodAutoscaler"), td_vpa_schema,
-     check_vpa},
-    {TD_STR_INIT("autoscaling.k8s.io/v1"), TD_STR_INIT("VerticalPodAutoscalerCheckpoint"),
-     td_vpa_checkpoint_schema, NULL},
-    {TD_STR_INIT(TD_HVPA_API_VERSION), TD_STR_INIT("Hvpa"), td_hvpa_schema, check_hvpa},
+struct object_kind {
+    td_str api_version;
+    td_str kind;
+    object_check_fn check;
 };
 
-static const struct object_kind *object_kind_find(td_str api_version, td_str kind)
-{
-    for (size_t i = 0; i < sizeof(object_kinds) / sizeof(object_kinds[0]); i++) {
-        if (td_str_equal(object_kinds[i].api_version, api_version) &&
-            td_str_equal(object_kinds[i].kind, kind)) {
-            return &object_kinds[i];
-        }
-    }
-    return NULL;
-}
-
-const struct td_schema_type *td_objects_schema(td_str api_version, td_str kind)
-{
-    const struct object_kind *known = object_kind_find(api_version, kind);
-    return known && known->schema ? known->schema() : td_schema_find(api_version, kind);
-}
+static const struct object_kind object_kinds[] = {
+    {TD_STR_INIT("autoscaling.tandem.dev/v2"), TD_STR_INIT("HorizontalPodAutoscaler"), check_hpa},
+    {TD_STR_INIT("autoscaling.k8s.io/v1"), TD_STR_INIT("VerticalPodAutoscaler"), check_vpa},
+    {TD_STR_INIT(TD_HVPA_API_VERSION), TD_STR_INIT("Hvpa"), check_hvpa},
+};
 
 void td_objects_check(td_str api_version, td_str kind, const struct td_json *object,
                       struct td_problems *problems)
 {
-    const struct object_kind *known = object_kind_find(api_version, kind);
-    if (known && known->check) {
-        known->check(object, problems);
+    for (size_t i = 0; i < TD_COUNT(object_kinds); i++) {
+        if (td_str_equal(object_kinds[i].api_version, api_version) &&
+            td_str_equal(object_kinds[i].kind, kind)) {
+            object_kinds[i].check(object, problems);
+        }
     }
 }
 
-/* One step of a path: a member's name or an item's index. */
+/* One step of a path: a member's name, an item's index or a map's key. */
 static const struct td_json *object_step(const struct td_json *node, td_str *rest)
 {
     if (rest->ptr[0] == '[') {
         size_t end = td_str_find(*rest, ']', 0);
+        td_str key = td_str_slice(*rest, 1, end);
         int64_t index = -1;
-        bool is_index = td_str_to_int64(td_str_slice(*rest, 1, end), &index);
         *rest = td_str_slice(*rest, end + 1, rest->len);
-        return is_index && index >= 0 ? td_json_at(node, (size_t)index) : NULL;
+        if (!td_json_is(node, TD_JSON_TYPE_ARRAY)) {
+            return td_json_get(node, key);
+        }
+        bool is_index = td_str_to_int64(key, &index) && index >= 0;
+        return is_index ? td_json_at(node, (size_t)index) : NULL;
     }
     size_t end = 0;
     while (end < rest->len && rest->ptr[end] != '.' && rest->ptr[end] != '[') {
@@ -91,22 +86,66 @@ uint32_t td_objects_line(const struct td_json *object, td_str path)
     return line;
 }
 
-/* Field errors as problems of `object`; those at or below metadata are left out. */
-static void objects_add_errors(const struct td_json *object, const struct td_field_errors *errors,
-                               struct td_problems *problems)
+static bool has_field(const struct td_problems *problems, td_str field)
+{
+    for (size_t i = 0; i < problems->count; i++) {
+        if (td_str_equal(problems->items[i].field, field)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static td_str error_message(struct td_arena *arena, const struct td_field_error *error)
+{
+    td_auto_buf text = td_buf_capped(TD_JSON_BYTES_MAX);
+    td_field_error_write(error, &text);
+    td_str whole = td_buf_str(&text);
+    size_t start = error->field.len > 0 ? error->field.len + 2 : 0;
+    return td_arena_copy_str(arena, td_str_slice(whole, start, whole.len));
+}
+
+void td_objects_add_errors(const struct td_json *object, const struct td_field_errors *errors,
+                           struct td_problems *problems)
 {
     for (size_t i = 0; i < errors->count && !problems->is_cut; i++) {
         const struct td_field_error *error = &errors->items[i];
-        if (td_str_equal(error->field, TD_STR("metadata")) ||
-            td_str_starts_with(error->field, TD_STR("metadata."))) {
-            continue;
+        td_problems_add(problems, &(struct td_problem){
+                                      .line = td_objects_line(object, error->field),
+                                      .field = td_arena_copy_str(problems->arena, error->field),
+                                      .message = error_message(problems->arena, error),
+                                      .rule = "invalid",
+                                  });
+    }
+}
+
+/* Of the fields that are not named yet: a server's schema and our webhook object to the same
+ * mistakes. Metadata is the server's alone. */
+static void objects_add_new(const struct td_json *object, const struct td_field_errors *errors,
+                            struct td_problems *problems)
+{
+    struct td_field_errors fresh = {.arena = errors->arena};
+    for (size_t i = 0; i < errors->count; i++) {
+        const struct td_field_error *error = &errors->items[i];
+        struct td_field_path path = td_field_child(NULL, error->field);
+        if (!has_field(problems, error->field) && !td_str_equal(error->field, TD_STR("metadata")) &&
+            !td_str_starts_with(error->field, TD_STR("metadata."))) {
+            td_field_error_add(&fresh, &path, error->type, error->value, error->detail);
         }
-        td_auto_buf text;
-        td_buf_init(&text, TD_JSON_BYTES_MAX);
-        td_field_error_write(error, &text);
-        td_str message = td_str_slice(td_buf_str(&text), error->field.len + 2, text.len);
-        td_problems_add(problems, td_objects_line(object, error->field), error->field,
-                        td_arena_copy_str(problems->arena, message));
+    }
+    td_objects_add_errors(object, &fresh, problems);
+}
+
+static void objects_add_failure(const struct td_json *object, const struct td_error *err,
+                                struct td_problems *problems)
+{
+    if (problems->count == 0) { /* else the schema has named what does not decode */
+        td_problems_add(problems,
+                        &(struct td_problem){
+                            .line = object->line,
+                            .message = td_arena_format(problems->arena, "%s", err->message),
+                            .rule = "invalid",
+                        });
     }
 }
 
@@ -121,26 +160,14 @@ static void check_hpa(const struct td_json *object, struct td_problems *problems
     struct td_field_errors errors = {.arena = problems->arena};
     struct td_error err = TD_ERROR_INIT;
     if (td_hpa_admit(problems->arena, &admission, &errors, NULL, &err) < 0) {
-        td_problems_add(problems, object->line, TD_STR_EMPTY,
-                        td_arena_format(problems->arena, "%s", err.message));
+        objects_add_failure(object, &err, problems);
         return;
     }
-    objects_add_errors(object, &errors, problems);
+    objects_add_new(object, &errors, problems);
 }
 
-static bool has_field(const struct td_field_errors *errors, td_str field)
-{
-    for (size_t i = 0; i < errors->count; i++) {
-        if (td_str_equal(errors->items[i].field, field)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* What the webhook says, then what only the CRD says. A file does not tell with which of upstream's
- * alpha gates a cluster runs, so all of them are taken to be on. Selectors are left to
- * td_check_object. */
+/* A file does not tell with which of upstream's alpha gates a cluster runs, so all of them are
+ * taken to be on. */
 static void check_vpa(const struct td_json *object, struct td_problems *problems)
 {
     const struct td_vpa_admission admission = {
@@ -148,27 +175,17 @@ static void check_vpa(const struct td_json *object, struct td_problems *problems
         .gates = {.in_place = true,
                   .per_vpa_config = true,
                   .cpu_startup_boost = true,
+                  .heterogeneous_workloads = true,
                   .pod_level_resources = true},
     };
     struct td_field_errors errors = {.arena = problems->arena};
-    struct td_field_errors schema_errors = {.arena = problems->arena};
     struct td_json *unused = NULL;
     struct td_error err = TD_ERROR_INIT;
-    if (td_vpa_admit(problems->arena, &admission, &errors, &unused, &unused, &err) < 0 ||
-        td_vpa_apply_crd(problems->arena, object, &schema_errors, &unused, &err) < 0) {
-        td_problems_add(problems, object->line, TD_STR_EMPTY,
-                        td_arena_format(problems->arena, "%s", err.message));
+    if (td_vpa_admit(problems->arena, &admission, &errors, &unused, &unused, &err) < 0) {
+        objects_add_failure(object, &err, problems);
         return;
     }
-    for (size_t i = 0; i < schema_errors.count; i++) {
-        const struct td_field_error *error = &schema_errors.items[i];
-        struct td_field_path path = td_field_child(NULL, error->field);
-        if (!has_field(&errors, error->field) &&
-            !td_str_starts_with(error->field, TD_STR("spec.selector."))) {
-            td_field_error_add(&errors, &path, error->type, error->value, error->detail);
-        }
-    }
-    objects_add_errors(object, &errors, problems);
+    objects_add_new(object, &errors, problems);
 }
 
 /* Faults, then what is accepted but has no effect. */
@@ -177,11 +194,15 @@ static void check_hvpa(const struct td_json *object, struct td_problems *problem
     struct td_hvpa hvpa;
     struct td_hvpa_findings findings;
     (void)td_hvpa_decode(problems->arena, object, &hvpa, &findings, NULL); /* the list says it */
-    objects_add_errors(object, &findings.errors, problems);
+    objects_add_new(object, &findings.errors, problems);
     for (size_t i = 0; i < findings.warnings.count; i++) {
         const struct td_field_error *warning = &findings.warnings.items[i];
-        td_problems_add(problems, td_objects_line(object, warning->field), warning->field,
-                        warning->detail);
+        td_problems_add(problems, &(struct td_problem){
+                                      .line = td_objects_line(object, warning->field),
+                                      .field = warning->field,
+                                      .message = warning->detail,
+                                      .rule = "no-effect",
+                                  });
     }
 }
 
@@ -189,17 +210,19 @@ static void check_hvpa(const struct td_json *object, struct td_problems *problem
 
 static bool is_hpa(const struct td_manifest_object *item)
 {
-    const struct object_kind *known = object_kind_find(item->api_version, item->kind);
-    return known && known->check == check_hpa;
+    td_str group = td_group_version_parse(item->api_version).group;
+    return td_str_equal(item->kind, TD_STR("HorizontalPodAutoscaler")) &&
+           (td_str_equal(group, TD_STR("autoscaling")) ||
+            td_str_equal(group, TD_STR("autoscaling.tandem.dev")));
 }
 
 /* Fields joined so that no two targets share a key: NUL is in no name. */
 static td_str target_key(struct td_arena *arena, const struct td_manifest_object *item)
 {
     const struct td_json *target = td_json_get_path(item->tree, "spec.scaleTargetRef");
-    td_str version = td_json_get_str(target, TD_STR("apiVersion"), TD_STR_EMPTY);
-    td_str kind = td_json_get_str(target, TD_STR("kind"), TD_STR_EMPTY);
-    td_str name = td_json_get_str(target, TD_STR("name"), TD_STR_EMPTY);
+    td_str version = td_json_text(target, "apiVersion");
+    td_str kind = td_json_text(target, "kind");
+    td_str name = td_json_text(target, "name");
     if (kind.len == 0 || name.len == 0) {
         return TD_STR_EMPTY; /* reported as missing already */
     }
@@ -220,8 +243,7 @@ static bool is_same_object(const struct td_manifest_object *a, const struct td_m
 /* Two autoscalers on one target would undo each other's work. */
 static void check_hpa_targets(const struct td_manifest *manifest, struct td_problems *problems)
 {
-    td_auto_arena scratch;
-    td_arena_init(&scratch, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena scratch = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_json *owners = td_json_new_object(&scratch); /* target to index */
     for (size_t i = 0; i < manifest->count; i++) {
         const struct td_manifest_object *item = &manifest->items[i];
@@ -231,18 +253,22 @@ static void check_hpa_targets(const struct td_manifest *manifest, struct td_prob
             continue;
         }
         if (owner < 0) {
-            td_json_set(&scratch, owners, key, td_json_new_int64(&scratch, (int64_t)i));
+            td_json_set_int64(&scratch, owners, key, (int64_t)i);
             continue;
         }
         const struct td_manifest_object *elder = &manifest->items[owner];
         if (!is_same_object(item, elder)) {
             td_str field = TD_STR("spec.scaleTargetRef");
-            td_problems_add(&problems[i], td_objects_line(item->tree, field), field,
-                            td_arena_format(problems[i].arena,
-                                            "HorizontalPodAutoscaler %.*s (%.*s:%u) already "
-                                            "scales this target",
-                                            TD_STR_ARG(elder->name), TD_STR_ARG(elder->file),
-                                            elder->line));
+            td_str message =
+                td_arena_format(problems[i].arena,
+                                "HorizontalPodAutoscaler %.*s (%.*s:%u) already scales this target",
+                                TD_STR_ARG(elder->name), TD_STR_ARG(elder->file), elder->line);
+            td_problems_add(&problems[i], &(struct td_problem){
+                                              .line = td_objects_line(item->tree, field),
+                                              .field = field,
+                                              .message = message,
+                                              .rule = "hpa-same-target",
+                                          });
         }
     }
 }

@@ -20,7 +20,7 @@
 #define OBJECT(type_name, members)                                                                 \
     {                                                                                              \
         .name = TD_STR_INIT(type_name), .kind = TD_SCHEMA_OBJECT, .fields = (members),             \
-        .field_count = sizeof(members) / sizeof((members)[0])                                      \
+        .field_count = TD_COUNT(members)                                                           \
     }
 #define LIST(item_type)                                                                            \
     {                                                                                              \
@@ -47,5 +47,5 @@ static const struct td_schema_type type_reference = {
     .kind = TD_SCHEMA_OBJECT,
     .topology = TD_SCHEMA_ATOMIC,
     .fields = reference_fields,
-    .field_count = sizeof(reference_fields) / sizeof(reference_fields[0]),
+    .field_count = TD_COUNT(reference_fields),
 };

@@ -1,7 +1,6 @@
 #include "base/alloc.h"
 
 #include <malloc.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

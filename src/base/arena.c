@@ -1,3 +1,8 @@
+/*
+ * Blocks grow twofold up to ARENA_BLOCK_MAX; what is larger has a block of its own. A reset keeps
+ * the largest ordinary block. With TD_ARENA_DEBUG each piece is an allocation of its own, so that
+ * tools see a use after a reset.
+ */
 #include "base/arena.h"
 
 #include <stdarg.h>
@@ -8,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/error.h"
+#include "base/text.h"
 
 #define ARENA_ALIGN _Alignof(max_align_t)
 #define ARENA_BLOCK_FIRST ((size_t)4096)
@@ -156,12 +162,10 @@ void *td_arena_grow(struct td_arena *arena, void *items, size_t count, size_t *c
 
 td_str td_arena_copy_str(struct td_arena *arena, td_str s)
 {
-    char *copy = td_arena_alloc(arena, s.len + 1);
-    if (s.len > 0) {
-        memcpy(copy, s.ptr, s.len);
-    }
-    copy[s.len] = '\0';
-    return (td_str){.ptr = copy, .len = s.len};
+    char *at = td_arena_alloc(arena, s.len + 1);
+    td_str copy = td_text_place(&at, s);
+    *at = '\0';
+    return copy;
 }
 
 td_str td_arena_format(struct td_arena *arena, const char *format, ...)

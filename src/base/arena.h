@@ -1,10 +1,10 @@
 /*
  * Turn memory: many small pieces, freed together. One arena serves one request, one watch event or
  * one pass and is reset at its end; nothing in it is freed singly, and nothing in it is kept
- * elsewhere without a copy. Allocation never fails (see alloc.h); the cap is soft: whoever grows an
- * arena from outside data asks td_arena_check at each step and turns a crossing into TD_LIMIT.
- * Built with TD_ARENA_DEBUG each piece is its own heap block, so sanitizers see every misuse. One
- * owner, no locking.
+ * elsewhere without a copy. Allocation never fails (see alloc.h); the cap is soft: a caller that
+ * grows an arena from outside data asks td_arena_check at each step and turns a crossing into
+ * TD_LIMIT. Built with TD_ARENA_DEBUG each piece is its own heap block, so sanitizers see every
+ * misuse. One owner, no locking.
  */
 #pragma once
 
@@ -26,6 +26,11 @@ struct td_arena {
 #define td_auto_arena __attribute__((cleanup(td_arena_done))) struct td_arena
 
 void td_arena_init(struct td_arena *arena, size_t max_bytes);
+/* For a local: `td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);` */
+static inline struct td_arena td_arena_capped(size_t max_bytes)
+{
+    return (struct td_arena){.max_bytes = max_bytes};
+}
 /* The same with room for `first_bytes` at once, for what is kept long: used_bytes of an arena that
  * held the same before says how many. */
 void td_arena_init_exact(struct td_arena *arena, size_t first_bytes, size_t max_bytes);

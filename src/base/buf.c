@@ -1,18 +1,30 @@
+/*
+ * The buffer grows twofold up to its maximum. The first append that does not fit sets is_full, and
+ * every later one reports TD_LIMIT without looking at the bytes.
+ */
 #include "base/buf.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/error.h"
 
 #define BUF_CAP_FIRST 512
+#define BUF_DECIMALS_MAX 9
+
+struct td_buf td_buf_capped(size_t max)
+{
+    td_assert(max < SIZE_MAX);
+    return (struct td_buf){.max = max};
+}
 
 void td_buf_init(struct td_buf *buf, size_t max)
 {
-    td_assert(max < SIZE_MAX);
-    *buf = (struct td_buf){.max = max};
+    *buf = td_buf_capped(max);
 }
 
 void td_buf_done(struct td_buf *buf)
@@ -28,6 +40,31 @@ void td_buf_reset(struct td_buf *buf)
     if (buf->ptr) {
         buf->ptr[0] = '\0';
     }
+}
+
+int td_buf_append_number(struct td_buf *buf, double value, int digits)
+{
+    if (!isfinite(value)) {
+        return td_buf_append(buf, isnan(value) ? TD_STR("unknown") : TD_STR("infinite"));
+    }
+    int decimals = digits - 1;
+    for (double rest = fabs(value); rest >= 10 && decimals > 0; rest /= 10) {
+        decimals--;
+    }
+    for (double rest = fabs(value); rest > 0 && rest < 1 && decimals < BUF_DECIMALS_MAX;
+         rest *= 10) {
+        decimals++;
+    }
+    size_t before = buf->len;
+    int code = td_buf_append_format(buf, "%.*f", decimals, value);
+    bool has_point = code == TD_OK && memchr(buf->ptr + before, '.', buf->len - before);
+    while (has_point && buf->ptr[buf->len - 1] == '0') {
+        buf->ptr[--buf->len] = '\0';
+    }
+    if (has_point && buf->ptr[buf->len - 1] == '.') {
+        buf->ptr[--buf->len] = '\0';
+    }
+    return code;
 }
 
 char *td_buf_reserve(struct td_buf *buf, size_t len)

@@ -25,6 +25,7 @@ struct td_buf {
 #define td_auto_buf __attribute__((cleanup(td_buf_done))) struct td_buf
 
 void td_buf_init(struct td_buf *buf, size_t max);
+struct td_buf td_buf_capped(size_t max); /* for a local, as td_arena_capped */
 void td_buf_done(struct td_buf *buf);
 
 /* Forget the content and the failure, keep the memory. */
@@ -35,6 +36,9 @@ int td_buf_append_char(struct td_buf *buf, char byte);
 int td_buf_append_format(struct td_buf *buf, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 int td_buf_append_int64(struct td_buf *buf, int64_t value);
+/* For people: about `digits` significant digits, without exponent and trailing zeros; "infinite".
+ */
+int td_buf_append_number(struct td_buf *buf, double value, int digits);
 
 /* Room for `len` more bytes to be written at the returned place, or NULL when that is past the
  * maximum; the caller then adds what it wrote to buf->len with td_buf_commit. */

@@ -1,3 +1,7 @@
+/*
+ * The names of the codes, and messages that are set once and then only wrapped; what does not fit
+ * is cut at a character.
+ */
 #include "base/error.h"
 
 #include <stdarg.h>

@@ -1,16 +1,16 @@
 /*
  * One way to fail. A function that can fail returns 0 or a negative td_code and takes `struct
- * td_error *err` last; err may be NULL when nobody will read the text. It is set once, where the
- * failure is found, and then only wrapped, so the message reads from intent to cause: "read
- * 'a.yaml': line 3: tab in indentation". The message is cut at its fixed size (never allocated) and
- * on success the object is left untouched.
+ * td_error *err` last; err may be NULL when the caller does not need the text. It is set once,
+ * where the failure is found, and then only wrapped, so the message reads from intent to cause:
+ * "read 'a.yaml': line 3: tab in indentation". The message is cut at its fixed size (never
+ * allocated) and on success the object is left untouched.
  */
 #pragma once
 
 enum td_code {
     TD_OK = 0,
     TD_NOT_FOUND = -1,
-    TD_CONFLICT = -2, /* somebody else changed it, or owns it */
+    TD_CONFLICT = -2, /* another writer changed it, or owns it */
     TD_GONE = -3,     /* the position asked for has expired */
     TD_INVALID = -4,  /* malformed or refused input */
     TD_LIMIT = -5,    /* a named cap of base/limits.h was reached */

@@ -17,7 +17,6 @@ struct intern_copy {
 
 struct td_intern {
     struct td_map copies; /* text to struct intern_copy; keys point into the copies */
-    size_t bytes;         /* of all copies, counts and NULs included */
 };
 
 struct td_intern *td_intern_new(size_t count_max)
@@ -32,18 +31,11 @@ void td_intern_free(struct td_intern *table)
     if (!table) {
         return;
     }
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&table->copies, &position)) != NULL) {
-        td_free(entry->value);
+    for (struct td_map_walk at = {.map = &table->copies}; td_map_step(&at);) {
+        td_free(at.value);
     }
     td_map_done(&table->copies);
     td_free(table);
-}
-
-static size_t intern_copy_bytes(size_t len)
-{
-    return sizeof(struct intern_copy) + len + 1;
 }
 
 td_str td_intern_ref(struct td_intern *table, td_str text)
@@ -57,7 +49,7 @@ td_str td_intern_ref(struct td_intern *table, td_str text)
     if (table->copies.count >= table->copies.count_max) {
         return (td_str){.ptr = NULL, .len = 0};
     }
-    copy = td_alloc(intern_copy_bytes(text.len));
+    copy = td_alloc(sizeof(struct intern_copy) + text.len + 1);
     copy->refs = 1;
     if (text.len > 0) {
         memcpy(copy->text, text.ptr, text.len);
@@ -66,7 +58,6 @@ td_str td_intern_ref(struct td_intern *table, td_str text)
     td_str interned = {.ptr = copy->text, .len = text.len};
     int result = td_map_put(&table->copies, interned, copy);
     td_assert(result == 0); /* room was checked above */
-    table->bytes += intern_copy_bytes(text.len);
     return interned;
 }
 
@@ -82,7 +73,6 @@ void td_intern_unref(struct td_intern *table, td_str interned)
     if (copy->refs == 0) {
         void *removed = td_map_remove(&table->copies, interned);
         td_assert(removed == copy); /* anything else was not interned here, or was cut */
-        table->bytes -= intern_copy_bytes(interned.len);
         td_free(copy);
     }
 }
@@ -90,9 +80,4 @@ void td_intern_unref(struct td_intern *table, td_str interned)
 size_t td_intern_count(const struct td_intern *table)
 {
     return table->copies.count;
-}
-
-size_t td_intern_bytes(const struct td_intern *table)
-{
-    return table->bytes;
 }

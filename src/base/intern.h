@@ -24,4 +24,3 @@ td_str td_intern_ref(struct td_intern *table, td_str text);
 void td_intern_unref(struct td_intern *table, td_str interned);
 
 size_t td_intern_count(const struct td_intern *table);
-size_t td_intern_bytes(const struct td_intern *table);

@@ -63,13 +63,13 @@
 #define TD_PROCESS_ARGS_MAX 4096                   /* arguments, or variables, of one process */
 
 /* The local cluster. */
-#define TD_SIGHT_KEEP_DEPTH_MAX 16
-#define TD_SIGHT_RESOURCES_MAX ((size_t)1 << 16) /* kinds that discovery names */
-#define TD_SIGHT_SCALES_MAX ((size_t)1 << 18)    /* scales that are remembered */
-#define TD_SIGHT_BUCKETS_MAX ((size_t)1 << 23)   /* different labels of pods, by namespace */
-#define TD_MEASURE_VERSION_BYTES_MAX 32
-#define TD_MEASURE_STREAM_MS 60000                       /* for all pods, to the last byte */
-#define TD_MEASURE_PATH_BYTES_MAX ((size_t)65536)        /* a selector may be long */
+#define TD_INFORMER_TRIM_DEPTH_MAX 16
+#define TD_INFORMER_RESOURCES_MAX ((size_t)1 << 16) /* kinds that discovery names */
+#define TD_INFORMER_SCALES_MAX ((size_t)1 << 18)    /* scales that are remembered */
+#define TD_INFORMER_BUCKETS_MAX ((size_t)1 << 23)   /* different labels of pods, by namespace */
+#define TD_METRICS_VERSION_BYTES_MAX 32
+#define TD_METRICS_STREAM_MS 60000                       /* for all pods, to the last byte */
+#define TD_METRICS_PATH_BYTES_MAX ((size_t)65536)        /* a selector may be long */
 #define TD_PROMETHEUS_HEAD_BYTES_MAX ((size_t)64 << 10)  /* of an answer, its series left out */
 #define TD_PROMETHEUS_SERIES_BYTES_MAX ((size_t)4 << 20) /* one series, its points included */
 #define TD_PROMETHEUS_LABELS_MAX ((size_t)256)           /* of one series */
@@ -81,44 +81,42 @@
 #define TD_FACTS_OOMS_MAX ((size_t)1 << 20) /* out of memory, in one window of history */
 #define TD_RECOMMEND_MEETING_MS 500         /* from a VPA that came to the look for its siblings */
 #define TD_RECOMMEND_URGENT_MS 1000         /* from an OOM to the checkpoint that knows of it */
-#define TD_UPDATE_ARENA_BYTES_MAX ((size_t)2 << 30) /* pods and VPAs of one part */
-#define TD_UPDATE_PARTS 256                         /* of a namespace, looked at one by one */
-#define TD_RECOMMEND_CONTAINERS_MAX 1024            /* of one VPA */
-#define TD_RECOMMEND_OOMS_MAX 5000                  /* that wait for the next pass */
-#define TD_HOOK_BODY_BYTES_MAX ((size_t)5 << 20)    /* of a review, as upstream's */
-#define TD_HOOK_ANSWER_BYTES_MAX ((size_t)16 << 20) /* a patch can name every container */
-#define TD_HOOK_VALUES_MAX ((size_t)2 * TD_BODY_VALUES_MAX) /* of a review: two objects */
-#define TD_HOOK_REVIEW_BYTES_MAX ((size_t)32 << 20)         /* memory of one review */
-#define TD_HOOK_WAITING_MAX ((size_t)4096)        /* reviews that wait for what is being asked */
-#define TD_HOOK_LISTS_MAX 256                     /* namespaces listed at one time */
-#define TD_HOOK_LIST_BYTES_MAX ((size_t)32 << 20) /* what is kept of one such list */
-#define TD_HOOK_RECENT_MAX 4096                   /* objects admitted and not yet seen */
-#define TD_HOOK_SIBLINGS_BYTES_MAX                                                                 \
-    ((size_t)1 << 20)        /* of siblings that one review is judged beside */
-#define TD_HOOK_NAMES_MAX 16 /* that a certificate is for */
-#define TD_TALLY_FAMILIES_MAX 1024
-#define TD_TALLY_SERIES_MAX ((size_t)1 << 20)       /* of one family */
-#define TD_TALLY_TEXT_BYTES_MAX ((size_t)256 << 20) /* of one answer with all of them */
+#define TD_UPDATE_ARENA_BYTES_MAX ((size_t)2 << 30)    /* pods and VPAs of one part */
+#define TD_UPDATE_PARTS 256                            /* of a namespace, looked at one by one */
+#define TD_RECOMMEND_CONTAINERS_MAX 1024               /* of one VPA */
+#define TD_RECOMMEND_OOMS_MAX 5000                     /* that wait for the next pass */
+#define TD_WEBHOOK_BODY_BYTES_MAX ((size_t)5 << 20)    /* of a review, as upstream's */
+#define TD_WEBHOOK_ANSWER_BYTES_MAX ((size_t)16 << 20) /* a patch can name every container */
+#define TD_WEBHOOK_VALUES_MAX ((size_t)2 * TD_BODY_VALUES_MAX) /* of a review: two objects */
+#define TD_WEBHOOK_REVIEW_BYTES_MAX ((size_t)32 << 20)         /* memory of one review */
+#define TD_WEBHOOK_WAITING_MAX ((size_t)4096)        /* reviews that wait for what is being asked */
+#define TD_WEBHOOK_LISTS_MAX 256                     /* namespaces listed at one time */
+#define TD_WEBHOOK_LIST_BYTES_MAX ((size_t)32 << 20) /* what is kept of one such list */
+#define TD_WEBHOOK_RECENT_MAX 4096                   /* objects admitted and not yet seen */
+#define TD_WEBHOOK_SIBLINGS_BYTES_MAX                                                              \
+    ((size_t)1 << 20)           /* of siblings that one review is judged beside */
+#define TD_WEBHOOK_NAMES_MAX 16 /* that a certificate is for */
+#define TD_METRIC_FAMILIES_MAX 1024
+#define TD_METRIC_SERIES_MAX ((size_t)1 << 20)       /* of one family */
+#define TD_METRIC_TEXT_BYTES_MAX ((size_t)256 << 20) /* of one answer with all of them */
 #define TD_ENGINE_TICK_MS 5000 /* between two looks at what containers want and get */
 #define TD_ENGINE_NODES_MAX 10000
 #define TD_ENGINE_PODS_MAX ((size_t)1 << 18)       /* of all nodes */
 #define TD_ENGINE_CONTAINERS_MAX ((size_t)1 << 20) /* of all pods */
 #define TD_ENGINE_ENTRIES_MAX ((size_t)1 << 20)    /* of what workloads want */
 #define TD_ENGINE_ROWS_MAX ((size_t)1 << 21)       /* roles of workloads that run or are named */
-#define TD_ENGINE_KEY_BYTES_MAX ((size_t)1 << 20)  /* names of a pod or a workload together */
 #define TD_ENGINE_STARTUP_MAX ((int64_t)86400 * 365 * 1000000000) /* however slow starts are */
 #define TD_ENGINE_JUMP_MIN_US 1000 /* between two jumps of one entry; those between are late */
 #define TD_ENGINE_SAMPLES_MAX ((size_t)256)       /* kept of one container */
 #define TD_ENGINE_LATENCY_SECONDS_MAX 3600        /* told at most */
 #define TD_WORLD_ENTRIES_MAX ((size_t)1 << 20)    /* pods, workloads or autoscalers it knows */
-#define TD_WORLD_KEY_BYTES_MAX ((size_t)8192)     /* namespace, kind and name */
-#define TD_WORLD_DECISION_BYTES_MAX ((size_t)240) /* of a line for people */
+#define TD_WORLD_DECISION_BYTES_MAX ((size_t)240) /* of a line of text */
 #define TD_WORLD_PARTS_MAX ((size_t)16)           /* roles of one workload that are kept apart */
 #define TD_SIMULATE_EVENTS_MAX ((size_t)100000)   /* in the report of one run */
 #define TD_WORLD_TRIES_MAX 8                      /* of one request while the server fails */
 #define TD_WEBHOOKS_MAX 64                        /* that one request is sent to */
 #define TD_WEBHOOK_PEERS_MAX 256 /* servers of webhooks that we keep connections to */
-#define TD_WEBHOOK_ANSWER_BYTES_MAX ((size_t)8 << 20)
+#define TD_WEBHOOK_CALL_ANSWER_BYTES_MAX ((size_t)8 << 20)
 #define TD_API_HEADERS_MAX 64                      /* of one answer, warnings included */
 #define TD_TOKEN_TEXT_BYTES_MAX ((size_t)16 << 10) /* one bearer token */
 
@@ -155,7 +153,7 @@
 #define TD_CACHE_FIELDS_MAX 64                      /* declared of one object */
 #define TD_CACHE_PATH_PARTS_MAX 8                   /* names in the path of one field */
 #define TD_CACHE_HANDLERS_MAX 16                    /* consumers of one cache */
-#define TD_CACHE_KEY_BYTES_MAX ((size_t)1024)       /* namespace and name of one object */
+#define TD_OBJECT_KEY_BYTES_MAX ((size_t)1023)      /* namespace and name of one object */
 #define TD_CACHE_VERSION_BYTES_MAX ((size_t)1024)   /* one resourceVersion */
 #define TD_CACHE_CONTINUE_BYTES_MAX ((size_t)16384) /* one continue token */
 #define TD_CACHE_EVENT_BYTES_MAX ((size_t)16 << 20) /* one line of a watch */
@@ -290,7 +288,6 @@
 #define TD_API_WARNING_BYTES_MAX ((size_t)1024)       /* one of them; longer ones are cut */
 #define TD_FIELD_MANAGER_BYTES_MAX 128                /* of a fieldManager, as the API server's */
 #define TD_RESOURCES_MAX ((size_t)1 << 19)            /* kinds served, users' included */
-#define TD_RESOURCE_KEY_BYTES_MAX ((size_t)1024)      /* plural or kind, and group */
 #define TD_ACCEPT_CLAUSES_MAX 64                      /* of one Accept header */
 #define TD_PAGE_TOKEN_BYTES_MAX ((size_t)8192)        /* one continue token, decoded */
 #define TD_CRD_DEFAULT_NODES_MAX 100000 /* values that a schema's defaults add to one object */

@@ -139,9 +139,14 @@ static size_t map_entry_cap(const struct td_map *map)
     return map->slot_count / 4 * 3;
 }
 
+struct td_map td_map_capped(size_t count_max)
+{
+    return (struct td_map){.count_max = count_max < MAP_COUNT_MAX ? count_max : MAP_COUNT_MAX};
+}
+
 void td_map_init(struct td_map *map, size_t count_max)
 {
-    *map = (struct td_map){.count_max = count_max < MAP_COUNT_MAX ? count_max : MAP_COUNT_MAX};
+    *map = td_map_capped(count_max);
 }
 
 void td_map_done(struct td_map *map)
@@ -269,4 +274,14 @@ const struct td_map_entry *td_map_next(const struct td_map *map, size_t *positio
         }
     }
     return NULL;
+}
+
+bool td_map_step(struct td_map_walk *walk)
+{
+    const struct td_map_entry *entry = td_map_next(walk->map, &walk->position);
+    if (entry) {
+        walk->key = entry->key;
+        walk->value = entry->value;
+    }
+    return entry;
 }

@@ -31,6 +31,7 @@ struct td_map {
 #define td_auto_map __attribute__((cleanup(td_map_done))) struct td_map
 
 void td_map_init(struct td_map *map, size_t count_max);
+struct td_map td_map_capped(size_t count_max); /* for a local, as td_arena_capped */
 void td_map_done(struct td_map *map);
 void td_map_reset(struct td_map *map);
 
@@ -49,6 +50,15 @@ void *td_map_remove(struct td_map *map, td_str key);
  * Entries must not be added while iterating; removing the entry just returned is allowed (it
  * must not be looked at afterwards). */
 const struct td_map_entry *td_map_next(const struct td_map *map, size_t *position);
+
+/* The same as a loop: `for (struct td_map_walk at = {.map = map}; td_map_step(&at);)`. */
+struct td_map_walk {
+    const struct td_map *map;
+    size_t position;
+    td_str key;
+    void *value;
+};
+bool td_map_step(struct td_map_walk *walk);
 
 /* The process-wide hash key; by default random. Only before the first hash is made (asserted). */
 void td_map_set_seed(uint64_t k0, uint64_t k1);

@@ -1,3 +1,4 @@
+/* Comparing, searching, trimming and parsing slices. Nothing here allocates. */
 #include "base/str.h"
 
 td_str td_str_from(const char *text)
@@ -18,6 +19,21 @@ int td_str_compare(td_str a, td_str b)
 int td_str_compare_items(const void *a, const void *b)
 {
     return td_str_compare(*(const td_str *)a, *(const td_str *)b);
+}
+
+size_t td_str_place(const void *items, size_t count, size_t item_bytes, td_str text)
+{
+    size_t low = 0;
+    size_t high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (td_str_compare_items((const char *)items + middle * item_bytes, &text) < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
 }
 
 bool td_str_starts_with(td_str s, td_str prefix)
@@ -155,4 +171,59 @@ td_str td_str_cut_utf8(td_str s, size_t bytes_max)
     }
     bool is_inside = end + td_str_utf8_char(td_str_slice(s, end, s.len)) > bytes_max;
     return td_str_slice(s, 0, is_inside ? end : bytes_max);
+}
+
+/* ---- What was meant ---- */
+
+#define SUGGEST_BYTES_MAX ((size_t)64) /* of names and of words that may be one */
+#define SUGGEST_DISTANCE_MAX ((size_t)2)
+#define SUGGEST_SHORT ((size_t)6) /* words below may be one letter off: others are too many */
+
+static size_t suggest_min(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Letters to put in, take out, exchange, or swap with their neighbour; both texts are short. */
+static size_t suggest_distance(td_str a, td_str b)
+{
+    size_t rows[3][SUGGEST_BYTES_MAX + 1];
+    for (size_t j = 0; j <= b.len; j++) {
+        rows[0][j] = j;
+    }
+    for (size_t i = 1; i <= a.len; i++) {
+        size_t *row = rows[i % 3];
+        const size_t *above = rows[(i - 1) % 3];
+        row[0] = i;
+        for (size_t j = 1; j <= b.len; j++) {
+            size_t best = above[j - 1] + (a.ptr[i - 1] != b.ptr[j - 1]);
+            best = suggest_min(best, suggest_min(above[j], row[j - 1]) + 1);
+            if (i > 1 && j > 1 && a.ptr[i - 1] == b.ptr[j - 2] && a.ptr[i - 2] == b.ptr[j - 1]) {
+                best = suggest_min(best, rows[(i - 2) % 3][j - 2] + 1);
+            }
+            row[j] = best;
+        }
+    }
+    return rows[a.len % 3][b.len];
+}
+
+const char *td_str_suggest(td_str given, const void *rows, size_t count, size_t row_bytes)
+{
+    const char *nearest = NULL;
+    size_t best = (given.len < SUGGEST_SHORT ? 1 : SUGGEST_DISTANCE_MAX) + 1;
+    for (size_t i = 0; given.len <= SUGGEST_BYTES_MAX && i < count; i++) {
+        const char *name;
+        memcpy(&name, (const char *)rows + i * row_bytes, sizeof(name));
+        td_str text = td_str_from(name);
+        if (text.len == 0 || text.len > SUGGEST_BYTES_MAX) {
+            continue;
+        }
+        /* A name of which nothing is left over was not meant. */
+        size_t distance = suggest_distance(given, text);
+        if (distance < best && distance < text.len && distance < given.len) {
+            best = distance;
+            nearest = name;
+        }
+    }
+    return nearest;
 }

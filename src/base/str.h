@@ -1,7 +1,7 @@
 /*
- * String slices: a pointer and a length, never NUL-terminated by promise, never owning. Whoever
- * made the bytes keeps them alive; functions that return a slice into their input say so. Copies
- * live in an arena (td_arena_copy_str).
+ * String slices: a pointer and a length, never NUL-terminated by promise, never owning. The owner
+ * of the bytes keeps them alive; functions that return a slice into their input say so. Copies live
+ * in an arena (td_arena_copy_str).
  */
 #pragma once
 
@@ -22,6 +22,12 @@ typedef struct {
     } /* static tables */
 #define TD_STR_EMPTY ((td_str){.ptr = "", .len = 0})
 
+/* Items of an array whose size the compiler knows. */
+#define TD_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* What an English noun has behind that many of it. */
+#define TD_PLURAL(count) ((count) == 1 ? "" : "s")
+
 /* For printf: "%.*s", TD_STR_ARG(name). Slices longer than INT_MAX are cut. */
 #define TD_STR_ARG(s) ((s).len > INT32_MAX ? INT32_MAX : (int)(s).len), ((s).ptr ? (s).ptr : "")
 
@@ -32,12 +38,24 @@ static inline bool td_str_equal(td_str a, td_str b)
 {
     return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
 }
+static inline bool td_str_is_among(td_str text, const td_str *list, size_t count)
+{
+    size_t i = 0;
+    while (i < count && !td_str_equal(list[i], text)) {
+        i++;
+    }
+    return i < count;
+}
 
 /* Byte order, shorter first when one is the start of the other; as Go compares strings. */
 int td_str_compare(td_str a, td_str b);
 
-/* td_str_compare for qsort over an array of td_str. */
+/* td_str_compare for qsort over an array of td_str, or of structs that begin with one. */
 int td_str_compare_items(const void *a, const void *b);
+
+/* The first place in such an array, sorted, whose text is not below `text`; `count` past the last.
+ */
+size_t td_str_place(const void *items, size_t count, size_t item_bytes, td_str text);
 
 bool td_str_starts_with(td_str s, td_str prefix);
 bool td_str_ends_with(td_str s, td_str suffix);
@@ -63,3 +81,8 @@ size_t td_str_utf8_char(td_str s);
 
 /* The longest start of `s` of at most `bytes_max` bytes that does not end inside a character. */
 td_str td_str_cut_utf8(td_str s, size_t bytes_max);
+
+/* The name that was meant by a word that is none of them: the one with the fewest letters to put
+ * in, take out, exchange or swap, at most 2, of short words 1; the first of equals. NULL: none
+ * comes near. A row begins with its name as a `const char *`; NULL is passed over. */
+const char *td_str_suggest(td_str given, const void *rows, size_t count, size_t row_bytes);

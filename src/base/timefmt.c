@@ -230,7 +230,7 @@ static const char *parse_zone(struct cursor *cursor, int64_t *ret_offset_seconds
         !cursor_number(cursor, true, &minute)) {
         return expected;
     }
-    /* Go takes 24 hours and 60 minutes because people write them. */
+    /* Go accepts 24 hours and 60 minutes, so they are accepted here. */
     if (hour > 24 || minute > 60) {
         return "offset of the time zone out of range";
     }
@@ -459,7 +459,7 @@ static uint64_t duration_unit(struct cursor *cursor, bool *ret_is_missing)
     }
     td_str name = {.ptr = begin, .len = (size_t)(cursor->at - begin)};
     *ret_is_missing = name.len == 0;
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(units); i++) {
         if (td_str_equal(name, units[i].name)) {
             return (uint64_t)units[i].nanos;
         }

@@ -5,11 +5,15 @@
  */
 #pragma once
 
+#include <getopt.h>
+#include <stdbool.h>
+
 enum { TD_EXIT_DONE = 0, TD_EXIT_PROBLEMS = 1, TD_EXIT_FAILED = 2 };
 
 struct td_command {
     const char *name;
     const char *summary;               /* one line for `tandem --help` */
+    bool is_long;                      /* goes on until a signal: a closed pipe does not end it */
     int (*run)(int argc, char **argv); /* argv[0] is the command's name */
 };
 
@@ -27,3 +31,8 @@ void td_version_print(void);
 
 /* One line on standard error, "tandem: ..."; returns TD_EXIT_FAILED. */
 int td_command_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* What getopt_long did not take, `found` is what it returned: one line on standard error that names
+ * the option, with the one that was meant or what it needs; returns TD_EXIT_FAILED. */
+int td_command_bad_option(const char *command, const struct option *options, int found,
+                          char **argv);

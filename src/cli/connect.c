@@ -7,7 +7,7 @@
 #include "base/os/env.h"
 #include "base/os/loop.h"
 #include "cli/command.h"
-#include "control/glance.h"
+#include "control/inspect/snapshot.h"
 #include "kube/client/transport_http.h"
 
 void td_connect_init(struct td_connect *connect, const char *command)
@@ -18,7 +18,7 @@ void td_connect_init(struct td_connect *connect, const char *command)
 
 void td_connect_done(struct td_connect *connect)
 {
-    td_glance_free(connect->glance);
+    td_snapshot_free(connect->snapshot);
     td_loop_free(connect->loop);
     td_arena_done(&connect->arena);
 }
@@ -47,6 +47,14 @@ void td_connect_end(struct td_connect *connect, int status)
 static void connect_seen(void *context, int code, const struct td_error *err)
 {
     struct td_connect *connect = context;
+    if (code == TD_IO || code == TD_TIMEOUT) {
+        td_connect_end(connect,
+                       td_command_fail("%s: cannot reach the API server at %.*s (%.*s): %s; is it "
+                                       "running, and the right one?",
+                                       connect->command, TD_STR_ARG(connect->config.server),
+                                       TD_STR_ARG(connect->config.source), err->message));
+        return;
+    }
     if (code != TD_OK) {
         td_connect_end(connect, td_command_fail("%s: %s", connect->command, err->message));
         return;
@@ -63,7 +71,7 @@ int td_connect_run(struct td_connect *connect, void (*ready)(void *context), voi
     connect->ready = ready;
     connect->ready_context = context;
     connect->status = TD_EXIT_FAILED;
-    struct td_glance_options options = {.loop = NULL};
+    struct td_snapshot_options options = {.loop = NULL};
     int code = td_loop_new(&connect->clock, &connect->loop, &err);
     if (code == TD_OK) {
         const struct td_transport_http_options transport = {.loop = connect->loop,
@@ -71,12 +79,13 @@ int td_connect_run(struct td_connect *connect, void (*ready)(void *context), voi
         options.loop = connect->loop;
         options.namespace = connect->namespace;
         options.feature_gates = td_str_from(connect->feature_gates);
+        options.estimator = td_str_from(connect->estimator);
         memcpy(options.needs, connect->needs, sizeof(options.needs));
         code = td_transport_http_new(&transport, &options.transport, &err);
     }
-    code = code == TD_OK ? td_glance_new(&options, &connect->glance, &err) : code;
+    code = code == TD_OK ? td_snapshot_new(&options, &connect->snapshot, &err) : code;
     if (code == TD_OK) {
-        td_glance_start(connect->glance, connect_seen, connect);
+        td_snapshot_start(connect->snapshot, connect_seen, connect);
         code = td_loop_run(connect->loop, &err);
     }
     return code == TD_OK ? connect->status

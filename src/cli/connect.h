@@ -1,6 +1,6 @@
 /*
  * What `explain` and `recommend` share: the flags that say which cluster, found as kubectl finds
- * it, and one look at it (control/glance.h).
+ * it, and one look at it (control/inspect/snapshot.h).
  */
 #pragma once
 
@@ -8,24 +8,25 @@
 
 #include "base/arena.h"
 #include "base/os/clock.h"
-#include "control/sight.h"
+#include "control/informers/informers.h"
 #include "kube/kubeconfig/kubeconfig.h"
 
-struct td_glance;
+struct td_snapshot;
 struct td_loop;
 
 struct td_connect {
-    const char *command;        /* for messages */
-    const char *kubeconfig;     /* --kubeconfig, or NULL */
-    const char *context;        /* --context, or NULL */
-    const char *feature_gates;  /* --feature-gates, or NULL */
-    td_str namespace;           /* only this one is looked at; empty: all */
-    bool needs[TD_SIGHT_COUNT]; /* as glance.h has it */
+    const char *command;           /* for messages */
+    const char *kubeconfig;        /* --kubeconfig, or NULL */
+    const char *context;           /* --context, or NULL */
+    const char *feature_gates;     /* --feature-gates, or NULL */
+    const char *estimator;         /* of `tandem recommend`, or NULL */
+    td_str namespace;              /* only this one is looked at; empty: all */
+    bool needs[TD_INFORMER_COUNT]; /* as snapshot.h has it */
     struct td_arena arena;
     struct td_clock clock;
     struct td_kube_config config;
     struct td_loop *loop;
-    struct td_glance *glance;
+    struct td_snapshot *snapshot;
     void (*ready)(void *context); /* private, as all below */
     void *ready_context;
     int status;

@@ -1,3 +1,7 @@
+/*
+ * `tandem explain`: options and words of the command line, one look at a cluster, and the
+ * explanation as text, JSON or YAML. What is said is made by control/inspect/explain.h.
+ */
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,26 +13,26 @@
 #include "control/inspect/explain.h"
 
 static const char explain_help[] =
-    "why an autoscaler decided what it did, what it would do next, and what would change it\n\n"
+    "explain what an autoscaler decided, what it does next and what would change it\n\n"
     "  tandem explain hvpa web -n shop           for example\n"
-    "  tandem explain pod db-1                   which VPA manages it, or why none does\n\n"
+    "  tandem explain pod db-1                   which VPA manages it, or why none\n\n"
     "usage: tandem explain KIND NAME [FLAGS]\n\n"
-    "KIND is vpa, hpa (in both groups), hvpa, pod, or a workload: deployment, statefulset,\n"
-    "daemonset, replicaset, job, cronjob, replicationcontroller.\n\n"
-    "  -n, --namespace NAMESPACE   (the context's)\n"
-    "  --kubeconfig FILE           where the cluster is ($KUBECONFIG, ~/.kube/config, or the "
-    "pod's own)\n"
-    "  --context NAME              another context than the current one\n"
-    "  --feature-gates LIST        as tandem run was given them\n"
-    "  -o, --output text|json      the same account as data\n\n"
-    "Nothing is written to the cluster. Exit status: 0 explained, 1 there is no such object, 2\n"
-    "the cluster cannot be read. Guide: docs/explain.md\n";
+    "KIND is vpa, hpa (of both API groups), hvpa, pod, or a workload: deployment,\n"
+    "statefulset, daemonset, replicaset, job, cronjob, replicationcontroller.\n\n"
+    "  -n, --namespace NAMESPACE   namespace (that of the kubeconfig context)\n"
+    "  --kubeconfig FILE           path to a kubeconfig ($KUBECONFIG,\n"
+    "                              ~/.kube/config, or the pod's service account)\n"
+    "  --context NAME              kubeconfig context (the current one)\n"
+    "  --feature-gates LIST        the --feature-gates of tandem run\n"
+    "  -o, --output text|json|yaml output format (text)\n\n"
+    "Writes nothing to the cluster. Exit status: 0 explained, 1 object not found,\n"
+    "2 the cluster cannot be read. Guide: docs/explain.md\n";
 
 struct explain {
     struct td_connect connect;
     struct td_explain_subject subject;
     const char *namespace;
-    bool is_json;
+    enum td_output output; /* TABLE: text */
     struct td_explain *explain;
 };
 
@@ -39,8 +43,8 @@ static void explain_told(void *context, const struct td_explanation *explanation
     if (explanation->code != TD_OK) {
         (void)td_command_fail("explain: %s", explanation->err.message); /* the status is below */
         status = explanation->code == TD_NOT_FOUND ? TD_EXIT_PROBLEMS : TD_EXIT_FAILED;
-    } else if (run->is_json) {
-        status = td_output_print(explanation->json, TD_OUTPUT_JSON);
+    } else if (run->output != TD_OUTPUT_TABLE) {
+        status = td_output_print(explanation->json, run->output);
     } else {
         /* main looks at the stream's state */
         (void)fwrite(explanation->text.ptr, 1, explanation->text.len, stdout);
@@ -51,23 +55,31 @@ static void explain_told(void *context, const struct td_explanation *explanation
 static void explain_seen(void *context)
 {
     struct explain *run = context;
-    run->explain = td_explain_start(run->connect.glance, &run->subject, explain_told, run);
+    run->explain = td_explain_start(run->connect.snapshot, &run->subject, explain_told, run);
 }
 
 enum { EXPLAIN_KUBECONFIG = 256, EXPLAIN_CONTEXT, EXPLAIN_GATES };
 
-static int explain_option(struct explain *run, int option, const char *word)
+static int explain_output(struct explain *run)
+{
+    bool is_json = strcmp(optarg, "json") == 0;
+    bool is_yaml = strcmp(optarg, "yaml") == 0;
+    if (!is_json && !is_yaml && strcmp(optarg, "text") != 0) {
+        return td_command_fail("explain: --output: '%s': use text, json or yaml", optarg);
+    }
+    run->output = is_json ? TD_OUTPUT_JSON : is_yaml ? TD_OUTPUT_YAML : TD_OUTPUT_TABLE;
+    return TD_EXIT_DONE;
+}
+
+/* -1: it is none. */
+static int explain_option(struct explain *run, int option)
 {
     switch (option) {
     case 'n':
         run->namespace = optarg;
         return TD_EXIT_DONE;
     case 'o':
-        run->is_json = strcmp(optarg, "json") == 0;
-        if (!run->is_json && strcmp(optarg, "text") != 0) {
-            return td_command_fail("explain: --output: '%s': use text or json", optarg);
-        }
-        return TD_EXIT_DONE;
+        return explain_output(run);
     case EXPLAIN_KUBECONFIG:
         run->connect.kubeconfig = optarg;
         return TD_EXIT_DONE;
@@ -78,8 +90,7 @@ static int explain_option(struct explain *run, int option, const char *word)
         run->connect.feature_gates = optarg;
         return TD_EXIT_DONE;
     default:
-        return td_command_fail(
-            "explain: %s: unknown option or missing value; see 'tandem explain --help'", word);
+        return -1;
     }
 }
 
@@ -121,8 +132,9 @@ static int explain_parse(struct explain *run, int argc, char **argv)
             (void)fputs(explain_help, stdout); /* main looks at the stream's state */
             return TD_EXIT_DONE;
         }
-        if (explain_option(run, option, argv[optind - 1]) != TD_EXIT_DONE) {
-            return TD_EXIT_FAILED;
+        int status = explain_option(run, option);
+        if (status != TD_EXIT_DONE) {
+            return status > 0 ? status : td_command_bad_option("explain", options, option, argv);
         }
     }
     return explain_words(run, argc - optind, argv + optind) == TD_EXIT_DONE ? -1 : TD_EXIT_FAILED;

@@ -1,3 +1,7 @@
+/*
+ * `tandem manifests`: prints what an installation consists of (control/install.h), or what
+ * `kubectl delete` needs to remove it.
+ */
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,25 +10,27 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/yaml/yaml.h"
 #include "cli/command.h"
+#include "cli/output.h"
 #include "control/controllers.h"
 #include "control/install.h"
 
 static const char manifests_help[] =
-    "print everything that a cluster needs to run the controllers\n\n"
-    "  tandem manifests | kubectl apply --server-side -f -          for example: install\n"
+    "print the manifests that a cluster needs to run the controllers\n\n"
+    "  tandem manifests | kubectl apply --server-side -f -     for example: install\n"
     "  tandem manifests --uninstall | kubectl delete --ignore-not-found -f -\n"
-    "  tandem manifests --only crds,rbac                            parts of it\n\n"
+    "  tandem manifests --only crds,rbac                       only some parts\n\n"
     "usage: tandem manifests [OPTIONS]\n\n"
-    "  --only PARTS          of crds, rbac, webhooks, deployment (all of them)\n"
-    "  --namespace NAME      of the program, which must exist (kube-system)\n"
-    "  --image IMAGE         of the program (tandem:" TANDEM_VERSION ")\n"
-    "  --controllers LIST    of recommender, updater, admission, horizontal, hvpa (all of them):\n"
-    "                        what others would need is left out\n"
-    "  --horizontal=builtin  serve HPAs of autoscaling/v2 too, where kube-controller-manager does\n"
-    "                        not (off)\n"
-    "  --uninstall           what to delete, in order; with the definitions go their objects\n\n"
+    "  --only PARTS          comma-separated parts, of crds, rbac, webhooks,\n"
+    "                        deployment (all)\n"
+    "  --namespace NAME      namespace of the Deployment, must exist (kube-system)\n"
+    "  --image IMAGE         container image (tandem:" TANDEM_VERSION ")\n"
+    "  --controllers LIST    controllers to run, of recommender, updater, admission,\n"
+    "                        horizontal, hvpa (all); omits what the others need\n"
+    "  --horizontal=builtin  reconcile HPAs of autoscaling/v2 too, in clusters where\n"
+    "                        kube-controller-manager does not (off)\n"
+    "  --uninstall           print the objects to delete, in order; deleting the\n"
+    "                        CRDs deletes all their objects\n\n"
     "Guide: docs/run.md\n";
 
 struct manifests {
@@ -44,9 +50,9 @@ static int manifests_parse_only(struct manifests *run, const char *text)
             part++;
         }
         if (part == TD_INSTALL_PARTS) {
-            return td_command_fail("manifests: --only: '%.*s': is none of crds, rbac, webhooks, "
-                                   "deployment",
-                                   TD_STR_ARG(word));
+            return td_command_fail(
+                "manifests: --only: '%.*s': must be one of crds, rbac, webhooks, deployment",
+                TD_STR_ARG(word));
         }
         run->options.wants[part] = true;
     } while (list.len > 0);
@@ -80,7 +86,8 @@ enum {
     MANIFESTS_UNINSTALL
 };
 
-static int manifests_option(struct manifests *run, int option, const char *word)
+/* -1: it is none. */
+static int manifests_option(struct manifests *run, int option)
 {
     switch (option) {
     case MANIFESTS_ONLY:
@@ -99,8 +106,7 @@ static int manifests_option(struct manifests *run, int option, const char *word)
         run->is_uninstall = true;
         return TD_EXIT_DONE;
     default:
-        return td_command_fail(
-            "manifests: %s: unknown option or missing value; see 'tandem manifests --help'", word);
+        return -1;
     }
 }
 
@@ -123,8 +129,9 @@ static int manifests_parse(struct manifests *run, int argc, char **argv)
             (void)fputs(manifests_help, stdout); /* main looks at the stream's state */
             return TD_EXIT_DONE;
         }
-        if (manifests_option(run, option, argv[optind - 1]) != TD_EXIT_DONE) {
-            return TD_EXIT_FAILED;
+        int status = manifests_option(run, option);
+        if (status != TD_EXIT_DONE) {
+            return status > 0 ? status : td_command_bad_option("manifests", options, option, argv);
         }
     }
     return optind < argc ? td_command_fail("manifests: '%s': takes options only; see 'tandem "
@@ -135,10 +142,8 @@ static int manifests_parse(struct manifests *run, int argc, char **argv)
 
 static int manifests_print(const struct manifests *run)
 {
-    td_auto_arena arena;
-    td_auto_buf text;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    td_buf_init(&text, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_json *objects = NULL;
     struct td_error err = TD_ERROR_INIT;
     int code = run->is_uninstall ? td_install_leftovers(&arena, &run->options, &objects, &err)
@@ -151,10 +156,10 @@ static int manifests_print(const struct manifests *run)
         td_str kind = td_json_get_str(object, TD_STR("kind"), TD_STR_EMPTY);
         (void)td_buf_append(&text, TD_STR("---\n"));
         if (!run->is_uninstall && td_str_ends_with(kind, TD_STR("WebhookConfiguration"))) {
-            (void)td_buf_append(&text, TD_STR("# The program adds the caBundle, and puts this "
-                                              "back when it is gone.\n"));
+            (void)td_buf_append(&text, TD_STR("# The admission controller adds the caBundle, and "
+                                              "restores this when it is deleted.\n"));
         }
-        td_yaml_write(object, &text);
+        td_output_yaml(object, &text);
     }
     if (td_buf_check(&text, "the manifests", &err) < 0) {
         return td_command_fail("%s", err.message);

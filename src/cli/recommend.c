@@ -1,3 +1,9 @@
+/*
+ * `tandem recommend`: right sizes of workloads, from one look at a cluster or from a Prometheus,
+ * as a table, YAML, JSON or CSV, or written into manifests. The options of both sources are read
+ * here; the sizes are made by control/inspect/recommend_once.h and recommend_prometheus.h, and
+ * manifests are edited by control/inspect/recommend_patch.h.
+ */
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,12 +15,15 @@
 #include "base/os/env.h"
 #include "base/os/file.h"
 #include "base/os/loop.h"
-#include "base/yaml/yaml.h"
+#include "base/os/table.h"
 #include "cli/command.h"
 #include "cli/connect.h"
 #include "cli/output.h"
+#include "control/inspect/diff.h"
 #include "control/inspect/recommend_once.h"
+#include "control/inspect/recommend_patch.h"
 #include "control/recommender/recommend_prometheus.h"
+#include "decide/vertical/estimator/estimator.h"
 #include "sim/scenario/scenario.h"
 
 #define RECOMMEND_WINDOW (14 * 24 * TD_HOUR)
@@ -25,33 +34,55 @@
 #define RECOMMEND_BAR_WIDTH 20
 
 static const char recommend_help[] =
-    "right sizes of every container of a cluster, once; nothing is installed or written\n\n"
+    "recommend requests for every container of a cluster, once, read-only\n\n"
     "  tandem recommend -n shop                          for example\n"
     "  tandem recommend --from prometheus http://127.0.0.1:9090 --window 14d\n"
-    "  tandem recommend --output yaml > sizes.yaml       to read, and then:\n"
-    "      kubectl apply --server-side --force-conflicts --field-manager=tandem-recommend -f "
-    "sizes.yaml\n\n"
-    "usage: tandem recommend [FLAGS]\n"
-    "       tandem recommend --from prometheus URL [FLAGS]\n\n"
-    "  -n, --namespace NAMESPACE        one namespace (all of them)\n"
-    "  -o, --output table|json|yaml     yaml: the workloads that no VPA or Hvpa sizes, with the\n"
-    "                                   requests that they should have\n"
-    "  --kubeconfig FILE                where the cluster is ($KUBECONFIG, ~/.kube/config, or the "
-    "pod's\n"
-    "                                   own)\n"
-    "  --context NAME                   another context than the current one\n"
-    "  --feature-gates LIST             as tandem run was given them\n"
-    "  --window SPAN                    how far back Prometheus is asked (14d)\n"
-    "  --prometheus-bearer-token-file F for Prometheus; else $PROMETHEUS_USERNAME and _PASSWORD\n"
-    "  --prometheus-insecure            its certificate is not verified\n\n"
-    "From a cluster: where a VPA has learnt, its checkpoints count; elsewhere only what is "
-    "measured at\nthis moment. From Prometheus: its history, and no cluster is asked.\n"
-    "Exit status: 0 done, 2 the cluster or Prometheus cannot be read. Guide: docs/explain.md\n";
+    "  tandem recommend --output yaml > sizes.yaml       to review, and then:\n"
+    "      kubectl apply --server-side --force-conflicts \\\n"
+    "          --field-manager=tandem-recommend -f sizes.yaml\n"
+    "  tandem recommend -n shop --patch k8s/*.yaml --dry-run\n\n"
+    "usage: tandem recommend [FLAGS] [--patch FILE... [--dry-run]]\n"
+    "       tandem recommend --from prometheus URL [FLAGS] [--patch FILE... [--dry-run]]\n\n"
+    "  -n, --namespace NAMESPACE     one namespace (all)\n"
+    "  -o, --output table|json|yaml|csv\n"
+    "                                output format (table); yaml: objects to apply,\n"
+    "                                with the recommended requests of workloads\n"
+    "                                that no VPA or Hvpa targets\n"
+    "  --patch FILE...               write those requests, and limits in proportion,\n"
+    "                                into these manifests; the rest stays as it is\n"
+    "  --dry-run                     with --patch: print a diff, change nothing\n"
+    "  --min-samples N, --min-history SPAN\n"
+    "                                data that is enough: one of the two (100, 6h)\n"
+    "  --cpu-min, --memory-min QUANTITY\n"
+    "                                smallest recommendation (10m, 64Mi) for what no\n"
+    "                                VPA or Hvpa sizes\n"
+    "  --kubeconfig FILE             path to a kubeconfig ($KUBECONFIG,\n"
+    "                                ~/.kube/config, or the pod's service account)\n"
+    "  --context NAME                kubeconfig context (the current one)\n"
+    "  --feature-gates LIST          the --feature-gates of tandem run\n"
+    "  --estimator NAME              size every container by this estimator (the one\n"
+    "                                that each VPA or Hvpa asks for, else upstream)\n"
+    "  --window SPAN                 history to query from Prometheus (14d)\n"
+    "  --prometheus-bearer-token-file FILE\n"
+    "                                bearer token for Prometheus; without it\n"
+    "                                $PROMETHEUS_USERNAME and $PROMETHEUS_PASSWORD\n"
+    "  --prometheus-insecure         skip verification of Prometheus' certificate\n\n"
+    "From a cluster: uses the checkpoints of VPAs, and current metrics of all other\n"
+    "workloads. From Prometheus: uses its history and contacts no API server.\n"
+    "Exit status: 0 done, 1 a manifest was not edited, 2 the cluster, Prometheus or\n"
+    "a file cannot be read.\n"
+    "Guide: docs/explain.md\n";
 
 struct recommend {
     struct td_connect connect;
     const char *namespace;
     enum td_output output;
+    bool is_csv;
+    struct td_right_limits limits;
+    const char *patch; /* the first manifest; NULL: none is edited */
+    char **files;      /* the others */
+    int file_count;
+    bool is_dry_run;
     struct td_recommend_once *once;
     /* From Prometheus. */
     const char *url; /* NULL: from the cluster */
@@ -70,39 +101,86 @@ struct recommend {
     int status;
 };
 
-static int recommend_print_yaml(const struct td_right_sizes *sizes)
+static void recommend_write_table(const struct td_right_sizes *sizes, struct td_buf *out)
 {
-    td_auto_arena arena;
-    td_auto_buf text;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    td_buf_init(&text, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_buf cells = td_buf_capped(TD_TREE_ARENA_BYTES_MAX);
+    const struct td_table_options shape = {
+        .width = td_output_width(), .has_utf8 = td_output_has_utf8(), .has_sentences = true};
+    td_right_sizes_write(sizes, &cells);
+    td_table_write(td_buf_str(&cells), &shape, out);
+    out->is_full = out->is_full || cells.is_full;
+}
+
+static int recommend_print_text(const struct recommend *run, const struct td_right_sizes *sizes)
+{
+    td_auto_buf text = td_buf_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_error err = TD_ERROR_INIT;
-    const struct td_json *list = td_right_sizes_patches(&arena, sizes);
-    for (const struct td_json *object = td_json_first_item(list); object; object = object->next) {
-        (void)td_buf_append(&text, TD_STR("---\n"));
-        td_yaml_write(object, &text);
+    bool is_table = !run->is_csv && run->output == TD_OUTPUT_TABLE;
+    if (run->is_csv) {
+        td_right_sizes_csv(sizes, &text);
+    } else if (run->output == TD_OUTPUT_YAML) {
+        td_right_sizes_yaml(sizes, &text);
+    } else {
+        recommend_write_table(sizes, &text);
     }
     if (td_buf_check(&text, "the report", &err) < 0) {
         return td_command_fail("recommend: %s", err.message);
     }
-    if (sizes->trouble.len > 0) {
-        (void)fprintf(stderr, "tandem: recommend: %.*s\n", TD_STR_ARG(sizes->trouble));
+    if (sizes->problem.len > 0 && !is_table) { /* the table has it */
+        (void)fprintf(stderr, "tandem: recommend: %.*s\n", TD_STR_ARG(sizes->problem));
     }
     (void)fwrite(td_buf_str(&text).ptr, 1, text.len, stdout); /* main looks at the stream's state */
     return TD_EXIT_DONE;
 }
 
-static int recommend_print_table(const struct td_right_sizes *sizes)
+/* ---- Manifests ---- */
+
+/* Writes the edited file, or its diff. */
+static int recommend_patch_write(const struct recommend *run,
+                                 const struct td_recommend_patch *patch, struct td_error *err)
 {
-    td_auto_buf text;
-    td_buf_init(&text, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_buf diff = td_buf_capped(TD_TREE_ARENA_BYTES_MAX);
+    if (!run->is_dry_run) {
+        int code = patch->edit_count > 0 ? td_file_replace(patch->path, patch->edited, err) : TD_OK;
+        if (code == TD_OK) {
+            (void)printf("%s: %zu container%s changed\n", patch->path, patch->edit_count,
+                         TD_PLURAL(patch->edit_count)); /* main looks at the stream's state */
+        }
+        return code;
+    }
+    td_diff_write(td_str_from(patch->path), patch->text, patch->edited, &diff);
+    (void)fwrite(td_buf_str(&diff).ptr, 1, diff.len, stdout); /* the same */
+    return td_buf_check(&diff, "the diff", err);
+}
+
+static int recommend_patch_file(const struct recommend *run, const struct td_right_sizes *sizes,
+                                const char *path)
+{
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_error err = TD_ERROR_INIT;
-    td_right_sizes_write(sizes, &text);
-    if (td_buf_check(&text, "the report", &err) < 0) {
+    struct td_recommend_patch patch = {
+        .sizes = sizes, .path = path, .namespace = td_str_from(run->namespace)};
+    int code = td_file_read(path, &arena, TD_YAML_BYTES_MAX, &patch.text, &err);
+    code = code == TD_OK ? td_recommend_patch(&arena, &patch, &err) : code;
+    code = code == TD_OK ? recommend_patch_write(run, &patch, &err) : code;
+    td_recommend_patch_done(&patch);
+    if (code != TD_OK) {
         return td_command_fail("recommend: %s", err.message);
     }
-    (void)fwrite(text.ptr, 1, text.len, stdout); /* main looks at the stream's state */
-    return TD_EXIT_DONE;
+    for (size_t i = 0; i < patch.refusal_count; i++) {
+        (void)fprintf(stderr, "tandem: recommend: %.*s\n", TD_STR_ARG(patch.refusals[i]));
+    }
+    return patch.refusal_count > 0 ? TD_EXIT_PROBLEMS : TD_EXIT_DONE;
+}
+
+static int recommend_patch(const struct recommend *run, const struct td_right_sizes *sizes)
+{
+    int status = TD_EXIT_DONE;
+    for (int i = -1; i < run->file_count; i++) {
+        int one = recommend_patch_file(run, sizes, i < 0 ? run->patch : run->files[i]);
+        status = one > status ? one : status;
+    }
+    return status;
 }
 
 static int recommend_print(const struct recommend *run, const struct td_right_sizes *sizes)
@@ -110,14 +188,13 @@ static int recommend_print(const struct recommend *run, const struct td_right_si
     if (sizes->code != TD_OK) {
         return td_command_fail("recommend: %s", sizes->err.message);
     }
-    if (run->output == TD_OUTPUT_TABLE) {
-        return recommend_print_table(sizes);
+    if (run->patch) {
+        return recommend_patch(run, sizes);
     }
-    if (run->output == TD_OUTPUT_YAML) {
-        return recommend_print_yaml(sizes);
+    if (run->output != TD_OUTPUT_JSON) {
+        return recommend_print_text(run, sizes);
     }
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     return td_output_print(td_right_sizes_json(&arena, sizes), TD_OUTPUT_JSON);
 }
 
@@ -130,8 +207,8 @@ static void recommend_told(void *context, const struct td_right_sizes *sizes)
 static void recommend_seen(void *context)
 {
     struct recommend *run = context;
-    run->once = td_recommend_once_start(run->connect.glance, td_str_from(run->namespace),
-                                        recommend_told, run);
+    run->once = td_recommend_once_start(run->connect.snapshot, td_str_from(run->namespace),
+                                        &run->limits, recommend_told, run);
 }
 
 /* ---- From Prometheus ---- */
@@ -155,7 +232,8 @@ static void recommend_progress(void *context, const struct td_history_counts *co
     double share = (double)counts->steps_done / (double)counts->steps;
     double rate = (double)td_prometheus_bytes(run->prometheus) * (double)TD_SECOND / (double)passed;
     run->has_bar = true;
-    (void)fprintf(stderr, "\rreading %zu containers ", counts->containers); /* the same */
+    (void)fprintf(stderr, "\rreading %zu container%s ", counts->containers,
+                  TD_PLURAL(counts->containers)); /* the same */
     for (int i = 0; i < RECOMMEND_BAR_WIDTH; i++) {
         (void)fputs(i < (int)(share * RECOMMEND_BAR_WIDTH) ? "█" : "░", stderr);
     }
@@ -195,6 +273,8 @@ static int recommend_ask(struct recommend *run, struct td_error *err)
         .prometheus = run->prometheus,
         .namespace = td_str_from(run->namespace),
         .window = run->window,
+        .estimator = td_str_from(run->connect.estimator),
+        .limits = run->limits,
         .query_timeout = RECOMMEND_QUERY_TIMEOUT,
         .progress = recommend_progress,
     };
@@ -223,18 +303,75 @@ enum {
     RECOMMEND_KUBECONFIG = 256,
     RECOMMEND_CONTEXT,
     RECOMMEND_GATES,
+    RECOMMEND_ESTIMATOR,
     RECOMMEND_FROM,
     RECOMMEND_SPAN,
     RECOMMEND_TOKEN_FILE,
     RECOMMEND_INSECURE,
+    RECOMMEND_MIN_SAMPLES,
+    RECOMMEND_MIN_HISTORY,
+    RECOMMEND_CPU_MIN,
+    RECOMMEND_MEMORY_MIN,
+    RECOMMEND_PATCH,
+    RECOMMEND_DRY_RUN,
 };
+
+static int recommend_quantity(const char *flag, bool is_cpu, int64_t *ret)
+{
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
+    struct td_quantity quantity;
+    struct td_error err = TD_ERROR_INIT;
+    if (td_quantity_parse(&arena, td_str_from(optarg), &quantity, &err) != TD_OK ||
+        td_quantity_sign(&quantity) < 0) {
+        return td_command_fail("recommend: %s: '%s': must be a quantity such as %s", flag, optarg,
+                               is_cpu ? "10m" : "64Mi");
+    }
+    *ret = is_cpu ? td_quantity_milli(&quantity) : td_quantity_value(&quantity);
+    return TD_EXIT_DONE;
+}
+
+static int recommend_limit(struct recommend *run, int option)
+{
+    if (option == RECOMMEND_CPU_MIN) {
+        return recommend_quantity("--cpu-min", true, &run->limits.cpu_min_milli);
+    }
+    if (option == RECOMMEND_MEMORY_MIN) {
+        return recommend_quantity("--memory-min", false, &run->limits.memory_min_bytes);
+    }
+    if (option == RECOMMEND_MIN_HISTORY) {
+        return td_scenario_parse_duration(td_str_from(optarg), &run->limits.history_min)
+                   ? TD_EXIT_DONE
+                   : td_command_fail(
+                         "recommend: --min-history: '%s': must be a duration such as 6h", optarg);
+    }
+    return td_str_to_int64(td_str_from(optarg), &run->limits.samples_min) &&
+                   run->limits.samples_min >= 0
+               ? TD_EXIT_DONE
+               : td_command_fail("recommend: --min-samples: '%s': must be a whole number", optarg);
+}
+
+static int recommend_output(struct recommend *run)
+{
+    run->is_csv = strcmp(optarg, "csv") == 0;
+    const char *const words[] = {"table", "json", "yaml"};
+    for (size_t i = 0; i < TD_COUNT(words) && !run->is_csv; i++) {
+        if (strcmp(optarg, words[i]) == 0) {
+            run->output = (enum td_output)i;
+            return TD_EXIT_DONE;
+        }
+    }
+    return run->is_csv
+               ? TD_EXIT_DONE
+               : td_command_fail("recommend: --output: '%s': use table, json, yaml or csv", optarg);
+}
 
 static int recommend_window(struct recommend *run)
 {
     td_duration span;
     if (!td_scenario_parse_duration(td_str_from(optarg), &span) || span < RECOMMEND_WINDOW_MIN ||
         span > RECOMMEND_WINDOW_MAX) {
-        return td_command_fail("recommend: --window: '%s': use a time from 1h to 90d", optarg);
+        return td_command_fail("recommend: --window: '%s': must be a duration from 1h to 90d",
+                               optarg);
     }
     run->window = span;
     return TD_EXIT_DONE;
@@ -254,14 +391,27 @@ static int recommend_prometheus_option(struct recommend *run, int option)
     return TD_EXIT_DONE;
 }
 
-static int recommend_option(struct recommend *run, int option, const char *word)
+static int recommend_estimator(struct recommend *run)
+{
+    if (!td_estimator_find(td_str_from(optarg))) {
+        td_auto_buf names = td_buf_capped(TD_OBJECT_BYTES_MAX);
+        td_estimator_write_names(&names);
+        return td_command_fail("recommend: --estimator: '%s': use %.*s", optarg,
+                               TD_STR_ARG(td_buf_str(&names)));
+    }
+    run->connect.estimator = optarg;
+    return TD_EXIT_DONE;
+}
+
+/* -1: it is none. */
+static int recommend_option(struct recommend *run, int option)
 {
     switch (option) {
     case 'n':
         run->namespace = optarg;
         return TD_EXIT_DONE;
     case 'o':
-        return td_output_parse("recommend", optarg, &run->output);
+        return recommend_output(run);
     case RECOMMEND_KUBECONFIG:
         run->connect.kubeconfig = optarg;
         return TD_EXIT_DONE;
@@ -271,18 +421,30 @@ static int recommend_option(struct recommend *run, int option, const char *word)
     case RECOMMEND_GATES:
         run->connect.feature_gates = optarg;
         return TD_EXIT_DONE;
+    case RECOMMEND_ESTIMATOR:
+        return recommend_estimator(run);
     case RECOMMEND_FROM:
         run->is_from_prometheus = true;
         return strcmp(optarg, "prometheus") == 0
                    ? TD_EXIT_DONE
-                   : td_command_fail("recommend: --from: '%s': use prometheus", optarg);
+                   : td_command_fail("recommend: --from: '%s': must be prometheus", optarg);
     case RECOMMEND_SPAN:
     case RECOMMEND_TOKEN_FILE:
     case RECOMMEND_INSECURE:
         return recommend_prometheus_option(run, option);
+    case RECOMMEND_MIN_SAMPLES:
+    case RECOMMEND_MIN_HISTORY:
+    case RECOMMEND_CPU_MIN:
+    case RECOMMEND_MEMORY_MIN:
+        return recommend_limit(run, option);
+    case RECOMMEND_PATCH:
+        run->patch = run->patch ? run->patch : optarg;
+        return TD_EXIT_DONE;
+    case RECOMMEND_DRY_RUN:
+        run->is_dry_run = true;
+        return TD_EXIT_DONE;
     default:
-        return td_command_fail(
-            "recommend: %s: unknown option or missing value; see 'tandem recommend --help'", word);
+        return -1;
     }
 }
 
@@ -290,21 +452,31 @@ static int recommend_option(struct recommend *run, int option, const char *word)
 static int recommend_words(struct recommend *run, int count, char **words)
 {
     if (run->is_from_prometheus && count == 0) {
-        return td_command_fail("recommend: --from prometheus: needs a URL behind it");
+        return td_command_fail("recommend: --from prometheus: must be followed by a URL");
     }
-    if (count > (run->is_from_prometheus ? 1 : 0)) {
+    int own = run->is_from_prometheus ? 1 : 0;
+    if (run->is_dry_run && !run->patch) {
+        return td_command_fail("recommend: --dry-run: only allowed with --patch");
+    }
+    if (run->patch && (run->is_csv || run->output != TD_OUTPUT_TABLE)) {
+        return td_command_fail("recommend: --output: not allowed with --patch, which edits files");
+    }
+    if (count > own && !run->patch) {
         return td_command_fail("recommend: '%s': takes options only; see 'tandem recommend --help'",
-                               words[run->is_from_prometheus ? 1 : 0]);
+                               words[own]);
     }
     if (run->is_from_prometheus && (run->connect.kubeconfig || run->connect.context)) {
-        return td_command_fail("recommend: %s: no cluster is asked with --from prometheus",
-                               run->connect.kubeconfig ? "--kubeconfig" : "--context");
+        return td_command_fail(
+            "recommend: %s: not allowed with --from prometheus, which contacts no cluster",
+            run->connect.kubeconfig ? "--kubeconfig" : "--context");
     }
     if (!run->is_from_prometheus && run->first_prometheus) {
-        return td_command_fail("recommend: %s: goes with --from prometheus only",
+        return td_command_fail("recommend: %s: only allowed with --from prometheus",
                                run->first_prometheus);
     }
     run->url = run->is_from_prometheus ? words[0] : NULL;
+    run->files = words + own;
+    run->file_count = count - own;
     return -1;
 }
 
@@ -317,10 +489,17 @@ static int recommend_parse(struct recommend *run, int argc, char **argv)
         {"kubeconfig", required_argument, NULL, RECOMMEND_KUBECONFIG},
         {"context", required_argument, NULL, RECOMMEND_CONTEXT},
         {"feature-gates", required_argument, NULL, RECOMMEND_GATES},
+        {"estimator", required_argument, NULL, RECOMMEND_ESTIMATOR},
         {"from", required_argument, NULL, RECOMMEND_FROM},
         {"window", required_argument, NULL, RECOMMEND_SPAN},
         {"prometheus-bearer-token-file", required_argument, NULL, RECOMMEND_TOKEN_FILE},
         {"prometheus-insecure", no_argument, NULL, RECOMMEND_INSECURE},
+        {"min-samples", required_argument, NULL, RECOMMEND_MIN_SAMPLES},
+        {"min-history", required_argument, NULL, RECOMMEND_MIN_HISTORY},
+        {"cpu-min", required_argument, NULL, RECOMMEND_CPU_MIN},
+        {"memory-min", required_argument, NULL, RECOMMEND_MEMORY_MIN},
+        {"patch", required_argument, NULL, RECOMMEND_PATCH},
+        {"dry-run", no_argument, NULL, RECOMMEND_DRY_RUN},
         {"help", no_argument, NULL, 'h'},
         {0},
     };
@@ -330,8 +509,9 @@ static int recommend_parse(struct recommend *run, int argc, char **argv)
             (void)fputs(recommend_help, stdout); /* main looks at the stream's state */
             return TD_EXIT_DONE;
         }
-        if (recommend_option(run, option, argv[optind - 1]) != TD_EXIT_DONE) {
-            return TD_EXIT_FAILED;
+        int status = recommend_option(run, option);
+        if (status != TD_EXIT_DONE) {
+            return status > 0 ? status : td_command_bad_option("recommend", options, option, argv);
         }
     }
     return recommend_words(run, argc - optind, argv + optind);
@@ -339,7 +519,8 @@ static int recommend_parse(struct recommend *run, int argc, char **argv)
 
 int td_command_recommend(int argc, char **argv)
 {
-    struct recommend run = {.output = TD_OUTPUT_TABLE, .window = RECOMMEND_WINDOW};
+    struct recommend run = {
+        .output = TD_OUTPUT_TABLE, .window = RECOMMEND_WINDOW, .limits = td_right_limits_default()};
     td_connect_init(&run.connect, "recommend");
     int status = recommend_parse(&run, argc, argv);
     if (status < 0 && run.url) {

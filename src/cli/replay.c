@@ -1,7 +1,11 @@
+/*
+ * `tandem replay`: reads traces, runs each chosen policy over each of them (sim/replay/replay.h),
+ * and prints the figures side by side. Row 0 of the scores is always as-was, since every cost is
+ * measured by it.
+ */
 #include <getopt.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -13,34 +17,39 @@
 #include "base/os/file.h"
 #include "cli/command.h"
 #include "cli/output.h"
+#include "kube/quantity/quantity.h"
 #include "sim/replay/replay.h"
 
 #define REPLAY_POLICIES_MAX 16
-#define REPLAY_DEFAULT "as-was,upstream,krr,adaptive,oracle"
+#define REPLAY_DEFAULT "as-was,upstream,krr,adaptive,track,oracle"
+#define REPLAY_NAMES_BYTES_MAX ((size_t)1024)
 #define REPLAY_BAR_AFTER (2 * TD_SECOND)
 #define REPLAY_BAR_EVERY (200 * TD_MILLISECOND)
 #define REPLAY_BAR_WIDTH 20
 
-static const char replay_help[] =
-    "back-test policies for requests on recorded use, side by side\n\n"
-    "  tandem replay traces/*.csv                     for example: all policies over CSV files\n"
+static const char replay_help[] = /* of the names of all policies */
+    "back-test request policies on recorded usage, side by side\n\n"
+    "  tandem replay traces/*.csv                 for example: all default policies\n"
     "  tandem replay cpu.json memory.json --policy upstream,adaptive --per-container\n\n"
     "usage: tandem replay [OPTIONS] TRACE...\n\n"
-    "  --policy A,B,...      of as-was, upstream, krr, adaptive, adaptive-careful, "
-    "adaptive-frugal,\n"
-    "                        oracle (" REPLAY_DEFAULT ")\n"
-    "  --per-container       the figures of each container too\n"
-    "  -o, --output FORMAT   table, json or yaml\n"
+    "  --policy A,B,...      policies to compare\n"
+    "                        (" REPLAY_DEFAULT "), of\n"
+    "    %.*s\n"
+    "  --per-container       print the figures of each container too\n"
+    "  --memory-limit RATIO  memory limit of containers, as a multiple of the\n"
+    "                        request (1)\n"
+    "  -o, --output FORMAT   table, json or yaml (table)\n"
     "  -q, --quiet           no progress bar\n\n"
-    "Reads CSV files, dumps of Prometheus range queries (JSON) and folders of both; '-' is "
-    "standard\n"
-    "input. The first day of each trace is for learning only. Guide: docs/replay.md\n";
+    "Reads CSV files, JSON responses of Prometheus range queries, and folders of\n"
+    "both; '-' is standard input. Policies learn from the first day of each trace,\n"
+    "which is not evaluated. Guide: docs/replay.md\n";
 
 struct replay {
-    const struct td_replay_policy *policies[REPLAY_POLICIES_MAX];
+    struct td_replay_policy policies[REPLAY_POLICIES_MAX];
     size_t policy_count;
     enum td_output output;
     bool is_per_container;
+    int64_t limit_permille; /* of the memory limit to the request */
     bool is_quiet;
     struct td_trace_set set;
     struct td_replay_score
@@ -56,9 +65,8 @@ struct replay {
 static int replay_read(const char *path, void *context, struct td_error *err)
 {
     struct replay *run = context;
-    td_auto_arena arena;
+    td_auto_arena arena = td_arena_capped(2 * TD_TRACE_BYTES_MAX);
     td_str text;
-    td_arena_init(&arena, 2 * TD_TRACE_BYTES_MAX);
     int code = td_file_read(path, &arena, TD_TRACE_BYTES_MAX, &text, err);
     return code < 0 ? code : td_trace_read(&run->set, td_str_from(path), text, err);
 }
@@ -91,6 +99,8 @@ static struct td_replay_score *replay_score(struct replay *run, size_t row, size
 /* Row 0 is as-was, which every cost is measured by. */
 static void replay_run(struct replay *run)
 {
+    struct td_replay_policy as_was;
+    (void)td_replay_policy_find(TD_STR("as-was"), &as_was); /* it is there */
     size_t traces = run->set.traces.count;
     size_t rows = run->policy_count + 1;
     size_t done = 0;
@@ -104,9 +114,9 @@ static void replay_run(struct replay *run)
         run->windows += windows;
         run->censored += censored;
         for (size_t row = 0; row < rows; row++) {
-            const struct td_replay_policy *policy =
-                row == 0 ? td_replay_policy_find(TD_STR("as-was")) : run->policies[row - 1];
-            td_replay_run(policy, trace, replay_score(run, row, t));
+            struct td_replay_policy policy = row == 0 ? as_was : run->policies[row - 1];
+            policy.limit_permille = run->limit_permille;
+            td_replay_run(&policy, trace, replay_score(run, row, t));
             td_replay_score_add(&run->totals[row], replay_score(run, row, t));
             done += trace->count;
             replay_progress(run, done, run->set.window_count * rows);
@@ -166,7 +176,7 @@ static void print_containers(struct replay *run)
         char name[100];
         (void)printf("\n%s\n", shortened(run->set.traces.items[t].name, name, sizeof(name)));
         for (size_t row = 1; row <= run->policy_count; row++) {
-            (void)printf("  %-19s", td_replay_policy_title(run->policies[row - 1]));
+            (void)printf("  %-19s", run->policies[row - 1].title);
             print_figures(replay_score(run, row, t), replay_score(run, 0, t));
         }
     }
@@ -181,16 +191,16 @@ static void print_table(struct replay *run)
         (void)puts("all"); /* main looks at the stream's state */
     }
     for (size_t row = 1; row <= run->policy_count; row++) {
-        (void)printf(" %-20s", td_replay_policy_title(run->policies[row - 1]));
+        (void)printf(" %-20s", run->policies[row - 1].title);
         print_figures(&run->totals[row], &run->totals[0]);
     }
-    (void)printf(
-        "%zu container%s, %.1f container-days after the first day of each. overrun = share "
-        "of windows with use above the request.\n%lld of %lld windows touch their limit "
-        "(censored): demand may have been higher.\n",
-        run->set.traces.count, run->set.traces.count == 1 ? "" : "s",
-        td_replay_figures(&run->totals[0], &run->totals[0]).container_days,
-        (long long)run->censored, (long long)run->windows);
+    (void)printf("%zu container%s, %.1f container-days after the first day of each. overrun = "
+                 "share of windows with usage above the request.\n%lld of %lld window%s %s their "
+                 "limit (censored): demand may have been higher.\n",
+                 run->set.traces.count, TD_PLURAL(run->set.traces.count),
+                 td_replay_figures(&run->totals[0], &run->totals[0]).container_days,
+                 (long long)run->censored, (long long)run->windows, TD_PLURAL(run->windows),
+                 run->censored == 1 ? "touches" : "touch");
 }
 
 static void set_share(struct td_arena *arena, struct td_json *object, const char *key, double value)
@@ -220,6 +230,7 @@ static void fill_figures(struct td_arena *arena, struct td_json *object,
     set_count(arena, object, "tasksWithOom", score->containers_oom);
     set_share(arena, object, "changesPerDay", figures.changes_per_day);
     set_count(arena, object, "changes", score->changes);
+    set_share(arena, object, "cpuChangesPerDay", figures.cpu_changes_per_day);
     set_share(arena, object, "cost", figures.cost);
     set_share(arena, object, "containerDays", figures.container_days);
     set_count(arena, object, "windows", score->windows);
@@ -228,7 +239,7 @@ static void fill_figures(struct td_arena *arena, struct td_json *object,
 static struct td_json *policy_json(struct td_arena *arena, struct replay *run, size_t row)
 {
     struct td_json *object = td_json_new_object(arena);
-    const char *name = td_replay_policy_name(run->policies[row - 1]);
+    const char *name = run->policies[row - 1].name;
     td_json_set(arena, object, TD_STR("policy"), td_json_new_string(arena, td_str_from(name)));
     fill_figures(arena, object, &run->totals[row], &run->totals[0]);
     if (run->is_per_container) {
@@ -247,8 +258,7 @@ static struct td_json *policy_json(struct td_arena *arena, struct replay *run, s
 
 static int print_report(struct replay *run)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_json *report = td_json_new_object(&arena);
     struct td_json *list = td_json_new_array(&arena);
     set_count(&arena, report, "containers", (int64_t)run->set.traces.count);
@@ -274,14 +284,39 @@ static int replay_files(struct replay *run, int count, char **paths)
     }
     replay_run(run);
     if (run->windows == 0) {
-        return td_command_fail("replay: every trace ends within its first day, which is for "
-                               "learning only: nothing to compare");
+        return td_command_fail("replay: every trace ends within its first day, from which policies "
+                               "only learn: nothing to compare");
     }
     if (run->output != TD_OUTPUT_TABLE) {
         return print_report(run);
     }
     print_table(run);
     return TD_EXIT_DONE;
+}
+
+static td_str replay_names(struct td_buf *buf)
+{
+    td_buf_init(buf, REPLAY_NAMES_BYTES_MAX);
+    td_replay_policy_write_names(buf);
+    return td_buf_str(buf);
+}
+
+static int replay_unknown_policy(td_str word)
+{
+    struct td_replay_policy known[REPLAY_POLICIES_MAX];
+    size_t count = 0;
+    while (count < REPLAY_POLICIES_MAX && td_replay_policy_at(count, &known[count])) {
+        count++;
+    }
+    const char *meant = td_str_suggest(word, known, count, sizeof(known[0]));
+    if (meant) {
+        return td_command_fail("replay: --policy: '%.*s': unknown policy; did you mean %s?",
+                               TD_STR_ARG(word), meant);
+    }
+    td_auto_buf names;
+    td_str list = replay_names(&names);
+    return td_command_fail("replay: --policy: '%.*s': use %.*s", TD_STR_ARG(word),
+                           TD_STR_ARG(list));
 }
 
 /* "as-was,krr" */
@@ -293,13 +328,12 @@ static int replay_parse_policies(struct replay *run, const char *words)
     while (is_more) {
         size_t end = td_str_find(rest, ',', 0);
         td_str word = td_str_trim(td_str_slice(rest, 0, end));
-        const struct td_replay_policy *policy = td_replay_policy_find(word);
-        if (!policy) {
-            return td_command_fail("replay: --policy: '%.*s': use %s", TD_STR_ARG(word),
-                                   td_replay_policy_names());
+        struct td_replay_policy policy;
+        if (!td_replay_policy_find(word, &policy)) {
+            return replay_unknown_policy(word);
         }
         if (run->policy_count == REPLAY_POLICIES_MAX) {
-            return td_command_fail("replay: --policy: '%s': more than %d", words,
+            return td_command_fail("replay: --policy: '%s': more than %d policies", words,
                                    REPLAY_POLICIES_MAX);
         }
         run->policies[run->policy_count++] = policy;
@@ -309,13 +343,40 @@ static int replay_parse_policies(struct replay *run, const char *words)
     return TD_EXIT_DONE;
 }
 
+/* "1.2": as in the template of a pod whose limit is 20 % above its request. */
+static int replay_parse_limit(struct replay *run, const char *text)
+{
+    td_auto_arena arena = td_arena_capped(TD_OBJECT_BYTES_MAX);
+    struct td_quantity ratio;
+    int64_t permille = td_quantity_parse(&arena, td_str_from(text), &ratio, NULL) == TD_OK
+                           ? td_quantity_milli(&ratio)
+                           : 0;
+    if (permille < 1000 || permille > TD_REPLAY_LIMIT_PERMILLE_MAX) {
+        return td_command_fail("replay: --memory-limit: '%s': not a number from 1 to %d", text,
+                               TD_REPLAY_LIMIT_PERMILLE_MAX / 1000);
+    }
+    run->limit_permille = permille;
+    return TD_EXIT_DONE;
+}
+
+static void replay_print_help(void)
+{
+    td_auto_buf names;
+    td_str text = replay_names(&names);
+    (void)printf(replay_help, TD_STR_ARG(text)); /* main looks at the stream's state */
+}
+
 /* TD_EXIT_PROBLEMS stands for "help was shown". */
 static int replay_options(struct replay *run, int argc, char **argv)
 {
     static const struct option options[] = {
-        {"policy", required_argument, NULL, 'p'}, {"per-container", no_argument, NULL, 'c'},
-        {"output", required_argument, NULL, 'o'}, {"quiet", no_argument, NULL, 'q'},
-        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
+        {"policy", required_argument, NULL, 'p'},
+        {"per-container", no_argument, NULL, 'c'},
+        {"memory-limit", required_argument, NULL, 'm'},
+        {"output", required_argument, NULL, 'o'},
+        {"quiet", no_argument, NULL, 'q'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
     };
     int status = replay_parse_policies(run, REPLAY_DEFAULT);
     opterr = 0;
@@ -328,6 +389,9 @@ static int replay_options(struct replay *run, int argc, char **argv)
         case 'c':
             run->is_per_container = true;
             break;
+        case 'm':
+            status = replay_parse_limit(run, optarg);
+            break;
         case 'o':
             status = td_output_parse("replay", optarg, &run->output);
             break;
@@ -335,12 +399,10 @@ static int replay_options(struct replay *run, int argc, char **argv)
             run->is_quiet = true;
             break;
         case 'h':
-            (void)fputs(replay_help, stdout); /* main looks at the stream's state */
+            replay_print_help();
             return TD_EXIT_PROBLEMS;
         default:
-            return td_command_fail(
-                "replay: %s: unknown option or missing value; see 'tandem replay --help'",
-                argv[optind - 1]);
+            return td_command_bad_option("replay", options, option, argv);
         }
     }
     return status;

@@ -1,3 +1,7 @@
+/*
+ * `tandem run`: reads flags, connects, runs the controllers (control/controllers.h) until a
+ * signal, and drains them.
+ */
 #include <event2/event.h>
 #include <signal.h>
 #include <stdio.h>
@@ -25,24 +29,28 @@
 
 static const char run_help[] =
     "run the controllers on a cluster, real or local\n\n"
-    "  tandem run                                  for example: in a pod, or on the cluster that\n"
-    "                                              kubectl uses\n"
-    "  tandem run --kubeconfig F --webhook-listen 127.0.0.1:8000    outside a cluster\n"
-    "  tandem run --controllers=recommender        only recommendations, nothing is changed\n\n"
+    "  tandem run                              for example: in a pod, or with the\n"
+    "                                          current kubeconfig context\n"
+    "  tandem run --kubeconfig F --webhook-listen 127.0.0.1:8000    out of cluster\n"
+    "  tandem run --controllers=recommender    recommendations only, no pod changes\n\n"
     "usage: tandem run [FLAGS]\n\n"
-    "  --controllers LIST     of recommender, updater, admission, horizontal, hvpa (all of them)\n"
-    "  --kubeconfig FILE      where the cluster is ($KUBECONFIG, ~/.kube/config, or the pod's "
-    "own)\n"
-    "  --leader-elect         several replicas, of which one acts\n"
-    "  --horizontal=builtin   serve HPAs of autoscaling/v2 too (off: only our own kind)\n"
-    "  --address HOST:PORT    of /metrics, /healthz, /livez, /readyz (127.0.0.1:8942)\n"
+    "  --controllers LIST     controllers to run, of recommender, updater, admission,\n"
+    "                         horizontal, hvpa (all)\n"
+    "  --kubeconfig FILE      path to a kubeconfig ($KUBECONFIG, ~/.kube/config, or\n"
+    "                         the pod's service account)\n"
+    "  --leader-elect         elect a leader per controller; only leaders act\n"
+    "  --horizontal=builtin   reconcile HPAs of autoscaling/v2 too (off: only those\n"
+    "                         of autoscaling.tandem.dev)\n"
+    "  --address HOST:PORT    serve /metrics, /healthz, /livez, /readyz\n"
+    "                         (127.0.0.1:8942)\n"
     "  --feature-gates LIST   Name=true,Name=false\n"
-    "  --v N                  how much is logged, 0 to 10 (4);  --logging-format text|json\n"
-    "  -q, --quiet            only errors are logged\n"
-    "  --flags                all flags with their defaults: upstream's names where it has them\n\n"
-    "Ctrl-C ends it in order: what is under way is finished, leases are given back, webhooks that\n"
-    "were registered by URL are removed (--keep-webhooks not to). Again: at once.\n"
-    "Guide: docs/run.md\n";
+    "  --v N                  log verbosity, 0 to 10 (4)\n"
+    "  --logging-format F     text or json (text)\n"
+    "  -q, --quiet            log errors only\n"
+    "  --flags                print all flags with their defaults\n\n"
+    "SIGINT or SIGTERM shuts down: requests in flight finish, leases are released,\n"
+    "webhooks registered by URL are deleted (not with --keep-webhooks). A second\n"
+    "signal exits at once. Guide: docs/run.md\n";
 
 struct run {
     struct td_arena arena; /* for the whole run */
@@ -53,7 +61,8 @@ struct run {
     struct td_loop *loop;
     struct td_controllers *controllers;
     bool is_stopping;
-    bool is_cut; /* by a second signal */
+    bool is_cut;             /* by a second signal */
+    struct td_error refused; /* why it must not run here; code TD_OK: it may */
 };
 
 /* ---- Where it runs ---- */
@@ -76,35 +85,36 @@ static td_str run_host_of(td_str address)
 /* In a cluster the webhook is reached by its Service, outside by its address on this machine. */
 static int run_place_webhook(struct run *run, struct td_error *err)
 {
-    struct td_hook_options *hook = &run->flags.controllers.hook;
+    struct td_webhook_options *webhook = &run->flags.controllers.webhook;
     td_str listen = run->flags.webhook_listen;
     bool is_in_cluster = td_str_equal(run->config.source, TD_STR("in-cluster"));
     if (!run->flags.controllers.has[TD_CONTROLLER_ADMISSION]) {
         return TD_OK;
     }
     if (listen.len > 0 && !run_is_loopback(run_host_of(listen))) {
-        return td_error_set(err, TD_INVALID,
-                            "--webhook-listen: '%.*s': must be an address of this machine alone, "
-                            "such as 127.0.0.1:8000",
-                            TD_STR_ARG(listen));
+        return td_error_set(
+            err, TD_INVALID,
+            "--webhook-listen: '%.*s': must be a loopback address, such as 127.0.0.1:8000",
+            TD_STR_ARG(listen));
     }
     if (listen.len == 0 && !is_in_cluster && !run_is_loopback(run->config.host)) {
         return td_error_set(err, TD_INVALID,
                             "admission: the API server at '%.*s' cannot call a webhook on this "
-                            "machine; run it in the cluster (tandem manifests), or leave admission "
-                            "and updater out with --controllers",
+                            "machine; run tandem in the cluster (tandem manifests), or leave out "
+                            "admission and updater with --controllers",
                             TD_STR_ARG(run->config.host));
     }
-    hook->is_by_url = listen.len > 0 || !is_in_cluster;
-    if (hook->is_by_url) {
-        hook->listen = listen.len > 0 ? td_arena_copy_str(&run->arena, listen).ptr : "127.0.0.1:0";
+    webhook->is_by_url = listen.len > 0 || !is_in_cluster;
+    if (webhook->is_by_url) {
+        webhook->listen =
+            listen.len > 0 ? td_arena_copy_str(&run->arena, listen).ptr : "127.0.0.1:0";
         return TD_OK;
     }
-    td_str *exempt = td_arena_array(&run->arena, td_str, hook->exempt_count + 1);
-    memcpy(exempt, hook->exempt_namespaces, hook->exempt_count * sizeof(*exempt));
-    exempt[hook->exempt_count++] = hook->namespace; /* we must be able to come back */
-    hook->exempt_namespaces = exempt;
-    hook->listen =
+    td_str *exempt = td_arena_array(&run->arena, td_str, webhook->exempt_count + 1);
+    memcpy(exempt, webhook->exempt_namespaces, webhook->exempt_count * sizeof(*exempt));
+    exempt[webhook->exempt_count++] = webhook->namespace; /* we must be able to come back */
+    webhook->exempt_namespaces = exempt;
+    webhook->listen =
         td_arena_format(&run->arena, "0.0.0.0:%lld", (long long)run->flags.webhook_port).ptr;
     return TD_OK;
 }
@@ -113,8 +123,7 @@ static int run_place_webhook(struct run *run, struct td_error *err)
 static int run_name_identity(struct run *run, struct td_error *err)
 {
     char host[RUN_HOST_BYTES] = "tandem";
-    td_auto_buf token;
-    td_buf_init(&token, TD_TOKEN_TEXT_BYTES_MAX);
+    td_auto_buf token = td_buf_capped(TD_TOKEN_TEXT_BYTES_MAX);
     uint64_t seed = 0;
     int code = td_random_token(&token, err);
     if (code == TD_OK) {
@@ -123,11 +132,17 @@ static int run_name_identity(struct run *run, struct td_error *err)
     if (code != TD_OK) {
         return code;
     }
-    (void)gethostname(host, sizeof(host) - 1); /* the name is for people */
+    (void)gethostname(host, sizeof(host) - 1); /* the name is only shown */
     host[sizeof(host) - 1] = '\0';
     run->flags.controllers.seed = seed;
-    run->flags.controllers.leader.identity =
-        td_arena_format(&run->arena, "%s_%.*s", host, 16, token.ptr);
+    struct td_leader_options *leader = &run->flags.controllers.leader;
+    bool is_in_cluster = td_str_equal(run->config.source, TD_STR("in-cluster"));
+    leader->is_alone = !is_in_cluster && !leader->is_on;
+    leader->identity = td_arena_format(&run->arena, "%s%s_%.*s",
+                                       is_in_cluster      ? ""
+                                       : leader->is_alone ? TD_IDENTITY_ALONE
+                                                          : TD_IDENTITY_OUTSIDE,
+                                       host, 16, token.ptr);
     return TD_OK;
 }
 
@@ -149,6 +164,20 @@ static int run_connect(struct run *run, struct td_error *err)
 
 /* ---- The run ---- */
 
+static void run_stopped(void *context)
+{
+    struct run *run = context;
+    td_loop_stop(run->loop);
+}
+
+static void run_refused(void *context, const struct td_error *why)
+{
+    struct run *run = context;
+    run->refused = *why;
+    run->is_stopping = true;
+    td_controllers_stop(run->controllers, run_stopped, run);
+}
+
 static int run_make(struct run *run, struct td_error *err)
 {
     struct td_controllers_options options = run->flags.controllers;
@@ -160,6 +189,9 @@ static int run_make(struct run *run, struct td_error *err)
     options.loop = run->loop;
     options.log = run->log;
     options.checks_access = true;
+    options.server = run->config.server;
+    options.refused = run_refused;
+    options.refused_context = run;
     return td_controllers_new(&options, &run->controllers, err);
 }
 
@@ -187,18 +219,12 @@ static int run_make_anywhere(struct run *run, struct td_error *err)
 static void run_greet(const struct run *run)
 {
     td_str server = run->config.server;
-    struct td_hook *hook = td_controllers_hook(run->controllers);
+    struct td_webhook *webhook = td_controllers_webhook(run->controllers);
     td_log_line(run->log, TD_LOG_INFO, "tandem " TANDEM_VERSION " runs", TD_LOG_S("server", server),
                 TD_LOG_S("config", run->config.source),
                 TD_LOG_S("identity", run->flags.controllers.leader.identity),
                 TD_LOG_I("metrics_port", td_controllers_port(run->controllers)),
-                TD_LOG_S("webhook", hook ? td_hook_url(hook) : TD_STR("none")));
-}
-
-static void run_stopped(void *context)
-{
-    struct run *run = context;
-    td_loop_stop(run->loop);
+                TD_LOG_S("webhook", webhook ? td_webhook_url(webhook) : TD_STR("none")));
 }
 
 static void run_signalled(evutil_socket_t number, short what, void *context)
@@ -212,7 +238,7 @@ static void run_signalled(evutil_socket_t number, short what, void *context)
         return;
     }
     run->is_stopping = true;
-    td_log_write(run->log, TD_LOG_INFO, "stopping; a second signal ends it at once", NULL);
+    td_log_write(run->log, TD_LOG_INFO, "shutting down; a second signal exits at once", NULL);
     td_controllers_stop(run->controllers, run_stopped, run);
 }
 
@@ -266,16 +292,15 @@ static int run_do(struct run *run)
     td_controllers_free(run->controllers);
     td_loop_free(run->loop);
     td_log_free(run->log);
-    if (code != TD_OK) {
-        return td_command_fail("run: %s", err.message);
+    if (code != TD_OK || run->refused.code != TD_OK) {
+        return td_command_fail("run: %s", code != TD_OK ? err.message : run->refused.message);
     }
     return run->is_cut ? TD_EXIT_PROBLEMS : TD_EXIT_DONE;
 }
 
 static int run_print_flags(void)
 {
-    td_auto_buf text;
-    td_buf_init(&text, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_TREE_ARENA_BYTES_MAX);
     td_run_flags_write(&text);
     (void)fwrite(text.ptr, 1, text.len, stdout); /* main looks at the stream's state */
     return TD_EXIT_DONE;

@@ -1,3 +1,7 @@
+/*
+ * The table of flags and what reads, prints and documents it. A flag is a row: its name, type, the
+ * member it sets, bounds and help.
+ */
 #include "cli/run_flags.h"
 
 #include <stddef.h>
@@ -38,246 +42,263 @@ struct flag_row {
 #define AT_C(member) AT(controllers.member)
 #define AT_R(member) AT(controllers.recommend.member)
 #define AT_U(member) AT(controllers.update.member)
-#define AT_A(member) AT(controllers.hook.member)
+#define AT_A(member) AT(controllers.webhook.member)
 #define AT_H(member) AT(controllers.horizontal.member)
 #define AT_P(member) AT(controllers.recommend.prometheus.member)
 #define FLAG_TINY 1e-9
 
 static const struct flag_row flag_rows[] = {
-    {"controllers", FLAG_TEXT, AT(controllers_text), 0, 0, "Everything",
-     "which to run, with commas between them; all of `recommender`, `updater`, `admission`, "
-     "`horizontal`, `hvpa`"},
+    {"controllers", FLAG_TEXT, AT(controllers_text), 0, 0, "General",
+     "comma-separated controllers to run, of `recommender`, `updater`, `admission`, `horizontal`, "
+     "`hvpa`; unset, all of them"},
     {"kubeconfig", FLAG_TEXT, AT(kubeconfig), 0, 0, NULL,
-     "file that says where the cluster is; without it `$KUBECONFIG`, `~/.kube/config` or the pod's "
-     "service account"},
-    {"context", FLAG_TEXT, AT(context), 0, 0, NULL, "of the kubeconfig; its current one"},
+     "path to a kubeconfig; unset, `$KUBECONFIG`, `~/.kube/config` or the pod's service account"},
+    {"context", FLAG_TEXT, AT(context), 0, 0, NULL,
+     "kubeconfig context to use; unset, the current context"},
     {"kube-api-qps", FLAG_DOUBLE, AT_C(qps), 0, 0, NULL,
-     "requests to the API server a second; 0: no limit"},
-    {"kube-api-burst", FLAG_INT32, AT_C(burst), 1, 1e6, NULL, "requests at once above that"},
+     "QPS limit for requests to the API server; 0: no limit"},
+    {"kube-api-burst", FLAG_INT32, AT_C(burst), 1, 1e6, NULL,
+     "burst allowed above `--kube-api-qps`"},
     {"address", FLAG_TEXT, AT(address), 0, 0, NULL,
-     "of `/metrics`, `/healthz`, `/livez`, `/readyz`, `/health-check`; `:8942` is every interface, "
-     "empty none; unset, a free port when 8942 is taken"},
+     "address that serves `/metrics`, `/healthz`, `/livez`, `/readyz` and `/health-check`; `:8942` "
+     "binds every interface, empty disables it; unset, a free port if 8942 is taken"},
     {"cap-to-node", FLAG_BOOL, AT_C(caps_to_node), 0, 0, NULL,
-     "no pod is made larger than the largest node; needs `nodes` `list,watch`"},
+     "cap pod recommendations at the allocatable resources of the largest node; needs permission "
+     "to list and watch nodes"},
     {"vpa-object-namespace", FLAG_TEXT, AT_C(vpa_namespace), 0, 0, NULL,
-     "VPAs of this namespace only; empty: of all"},
+     "namespace to watch for VPA objects; empty means all namespaces"},
     {"ignored-vpa-object-namespaces", FLAG_TEXT, AT(ignored_text), 0, 0, NULL,
-     "namespaces whose VPAs are left alone, with commas"},
-    {"feature-gates", FLAG_TEXT, AT(gates_text), 0, 0, NULL, "`Name=true,Name=false`, see below"},
+     "comma-separated namespaces whose VPA objects are ignored"},
+    {"feature-gates", FLAG_TEXT, AT(gates_text), 0, 0, NULL,
+     "feature gates, `Name=true,Name=false`; the gates are listed below"},
     {"v", FLAG_INT, AT(verbosity), 0, 10, NULL,
-     "how much is logged: 0 warnings, 1 to 4 what is done, from 5 on everything"},
-    {"logging-format", FLAG_TEXT, AT(logging_text), 0, 0, NULL, "`text` or `json`"},
+     "log verbosity: 0 warnings and errors, 1 to 4 also actions, 5 and above everything"},
+    {"logging-format", FLAG_TEXT, AT(logging_text), 0, 0, NULL, "log format, `text` or `json`"},
     {"leader-elect", FLAG_BOOL, AT_C(leader.is_on), 0, 0, "Leader election",
-     "only one of several processes acts, each controller by a lease of its own"},
+     "elect a leader per controller, by a Lease each; only leaders act"},
     {"leader-elect-lease-duration", FLAG_DURATION, AT_C(leader.lease_duration), 1, 0, NULL,
-     "after which a silent leader is followed"},
+     "time without renewal after which other candidates may take the lease"},
     {"leader-elect-renew-deadline", FLAG_DURATION, AT_C(leader.renew_deadline), FLAG_TINY, 0, NULL,
-     "after which a leader that cannot renew stops"},
+     "time the leader retries renewing its lease before it stops leading"},
     {"leader-elect-retry-period", FLAG_DURATION, AT_C(leader.retry_period), FLAG_TINY, 0, NULL,
-     "between two tries"},
+     "pause between attempts to acquire or renew the lease"},
     {"leader-elect-resource-namespace", FLAG_TEXT, AT_C(leader.namespace), 0, 0, NULL,
-     "of the leases"},
+     "namespace of the leases"},
     {"leader-elect-resource-name", FLAG_TEXT, AT_C(leader.name), 0, 0, NULL,
-     "of the lease instead of the usual ones; with several controllers `NAME-updater` and so on"},
+     "name of the lease instead of the controllers' default names; with several controllers, "
+     "`NAME-updater` and so on"},
 
     {"recommender-interval", FLAG_DURATION, AT_R(interval), FLAG_TINY, 0, "Recommender",
-     "between two passes"},
+     "interval of passes: metrics are read and recommendations updated"},
     {"recommender-name", FLAG_TEXT, AT_R(name), 0, 0, NULL,
-     "VPAs that name this recommender; `default` also those that name none"},
+     "name of this recommender: it serves VPAs that name it in `spec.recommenders`; `default` also "
+     "serves VPAs that name none"},
     {"storage", FLAG_TEXT, AT(storage_text), 0, 0, NULL,
-     "where history comes from at the start: `checkpoint`, or `prometheus` besides; unset, "
-     "Prometheus when its address is given"},
+     "source of history at the start: `checkpoint`, or `prometheus` in addition to checkpoints; "
+     "unset, `prometheus` if `--prometheus-address` is given"},
     {"checkpoints-gc-interval", FLAG_DURATION, AT_R(checkpoints_gc_interval), FLAG_TINY, 0, NULL,
-     "between two looks for checkpoints without a VPA"},
+     "interval of the garbage collection of orphaned checkpoints"},
     {"checkpoints-timeout", FLAG_DURATION, AT_R(checkpoints_timeout), FLAG_TINY, 0, NULL,
-     "of writing checkpoints in one pass"},
-    {"update-worker-count", FLAG_SIZE, AT_R(writes_max), 1, 1000, NULL, "writes at one time"},
+     "time limit for writing checkpoints in one pass"},
+    {"update-worker-count", FLAG_SIZE, AT_R(writes_max), 1, 1000, NULL,
+     "concurrent writes of VPA statuses and checkpoints"},
     {"estimator", FLAG_TEXT, AT_R(estimator), 0, 0, NULL,
-     "of VPAs without the annotation `tandem.dev/estimator`: `upstream`, `adaptive`, "
-     "`adaptive-careful`, `adaptive-frugal`"},
+     "estimator for VPAs without the annotation `tandem.dev/estimator`; unset, `upstream`; `tandem "
+     "replay --help` lists all"},
     {"min-confidence-to-apply", FLAG_DOUBLE, AT_R(min_confidence), 0, 0, NULL,
-     "days of history below which a recommendation is given but not applied (condition "
-     "`LowConfidence`)"},
+     "days of history that a container needs before its recommendation is applied (condition "
+     "`LowConfidence` until then)"},
     {"recommendation-margin-fraction", FLAG_DOUBLE, AT_R(config.margin_fraction), 0, 0, NULL,
-     "added to what is used"},
+     "fraction of usage added to the recommended request as safety margin"},
     {"pod-recommendation-min-cpu-millicores", FLAG_DOUBLE, AT_R(config.pod_min_cpu_milli), 0, 0,
-     NULL, "the least CPU of a pod"},
+     NULL, "minimum CPU recommendation for a pod"},
     {"pod-recommendation-min-memory-mb", FLAG_DOUBLE, AT_R(config.pod_min_memory_mib), 0, 0, NULL,
-     "the least memory of a pod"},
+     "minimum memory recommendation for a pod, in MiB"},
     {"target-cpu-percentile", FLAG_DOUBLE, AT_R(config.target_cpu_percentile), 0, 1, NULL,
-     "of CPU samples"},
+     "percentile of CPU usage used for the target"},
     {"target-memory-percentile", FLAG_DOUBLE, AT_R(config.target_memory_percentile), 0, 1, NULL,
-     "of memory peaks"},
+     "percentile of memory peaks used for the target"},
     {"recommendation-lower-bound-cpu-percentile", FLAG_DOUBLE, AT_R(config.lower_cpu_percentile), 0,
-     1, NULL, "of the lower bound"},
+     1, NULL, "percentile of CPU usage used for the lower bound"},
     {"recommendation-lower-bound-memory-percentile", FLAG_DOUBLE,
-     AT_R(config.lower_memory_percentile), 0, 1, NULL, "of the lower bound"},
+     AT_R(config.lower_memory_percentile), 0, 1, NULL,
+     "percentile of memory peaks used for the lower bound"},
     {"recommendation-upper-bound-cpu-percentile", FLAG_DOUBLE, AT_R(config.upper_cpu_percentile), 0,
-     1, NULL, "of the upper bound"},
+     1, NULL, "percentile of CPU usage used for the upper bound"},
     {"recommendation-upper-bound-memory-percentile", FLAG_DOUBLE,
-     AT_R(config.upper_memory_percentile), 0, 1, NULL, "of the upper bound"},
+     AT_R(config.upper_memory_percentile), 0, 1, NULL,
+     "percentile of memory peaks used for the upper bound"},
     {"confidence-interval-cpu", FLAG_DURATION, AT_R(config.confidence_cpu), FLAG_TINY, 0, NULL,
-     "history after which bounds are narrow"},
+     "span of history over which the CPU bounds narrow towards the target"},
     {"confidence-interval-memory", FLAG_DURATION, AT_R(config.confidence_memory), FLAG_TINY, 0,
-     NULL, "history after which bounds are narrow"},
+     NULL, "span of history over which the memory bounds narrow towards the target"},
     {"humanize-memory", FLAG_BOOL, AT_R(config.humanize_memory), 0, 0, NULL,
-     "memory in Ki, Mi, Gi, rounded"},
+     "write memory recommendations in Ki, Mi or Gi with at most two decimals"},
     {"round-cpu-millicores", FLAG_INT, AT_R(config.round_cpu_milli), 1, 1e9, NULL,
-     "CPU is a multiple of it"},
+     "round CPU recommendations up to a multiple of this"},
     {"round-memory-bytes", FLAG_INT, AT_R(config.round_memory_bytes), 1, 1e15, NULL,
-     "memory is a multiple of it"},
+     "round memory recommendations up to a multiple of this"},
     {"cpu-integer-post-processor-enabled", FLAG_BOOL, AT_R(config.cpu_integer_post_processor), 0, 0,
-     NULL, "whole CPUs for VPAs that ask for it by annotation"},
+     NULL, "round CPU recommendations up to whole CPUs for VPAs that opt in by annotation"},
     {"container-recommendation-max-allowed-cpu", FLAG_TEXT, AT(container_max_cpu), 0, 0, NULL,
-     "the most CPU of a container without a maximum of its own"},
+     "maximum CPU recommendation for a container; `maxAllowed` of the VPA takes precedence"},
     {"container-recommendation-max-allowed-memory", FLAG_TEXT, AT(container_max_memory), 0, 0, NULL,
-     "the same of memory"},
+     "maximum memory recommendation for a container; `maxAllowed` of the VPA takes precedence"},
     {"pod-recommendation-max-allowed-cpu", FLAG_TEXT, AT(pod_max_cpu), 0, 0, NULL,
-     "the most CPU of a pod with pod-level resources"},
+     "maximum CPU recommendation for a pod with pod-level resources"},
     {"pod-recommendation-max-allowed-memory", FLAG_TEXT, AT(pod_max_memory), 0, 0, NULL,
-     "the same of memory"},
+     "maximum memory recommendation for a pod with pod-level resources"},
     {"memory-aggregation-interval", FLAG_DURATION, AT_R(config.memory_interval), FLAG_TINY, 0, NULL,
-     "in which the peak of memory counts"},
+     "length of the interval of which the peak memory usage is one sample"},
     {"memory-aggregation-interval-count", FLAG_INT, AT_R(config.memory_interval_count), 1, 1e6,
-     NULL, "such intervals are the history of memory"},
+     NULL, "number of `--memory-aggregation-interval` intervals that make up the memory history"},
     {"memory-histogram-decay-half-life", FLAG_DURATION, AT_R(config.memory.half_life), FLAG_TINY, 0,
-     NULL, "of the weight of a memory peak"},
+     NULL, "time in which a memory peak loses half of its weight"},
     {"cpu-histogram-decay-half-life", FLAG_DURATION, AT_R(config.cpu.half_life), FLAG_TINY, 0, NULL,
-     "of the weight of a CPU sample"},
+     "time in which a CPU sample loses half of its weight"},
     {"oom-bump-up-ratio", FLAG_DOUBLE, AT_R(config.oom_bump_up_ratio), 1, 0, NULL,
-     "by which memory grows after an OOM"},
+     "factor by which the memory recommendation grows after an OOM"},
     {"oom-min-bump-up-bytes", FLAG_DOUBLE, AT_R(config.oom_min_bump_up), 0, 0, NULL,
-     "by which it grows at least"},
+     "minimum growth of the memory recommendation after an OOM, in bytes"},
     {"prometheus-address", FLAG_TEXT, AT_P(address), 0, 0, NULL,
-     "URL of a Prometheus from which history is learnt at the start"},
+     "URL of the Prometheus that provides history at the start"},
     {"prometheus-insecure", FLAG_BOOL, AT_P(is_insecure), 0, 0, NULL,
-     "its certificate is not verified"},
+     "skip verification of Prometheus' TLS certificate"},
     {"prometheus-cadvisor-job-name", FLAG_TEXT, AT_P(job), 0, 0, NULL,
-     "`job` of the series of containers; empty: any"},
+     "`job` label of the cAdvisor series; empty matches any"},
     {"prometheus-query-timeout", FLAG_SPAN, AT_P(query_timeout), FLAG_TINY, 0, NULL,
-     "of one query; all of them together may take three times as long"},
-    {"prometheus-bearer-token", FLAG_TEXT, AT_P(bearer_token), 0, 0, NULL, "for Prometheus"},
-    {"prometheus-bearer-token-file", FLAG_TEXT, AT(bearer_file), 0, 0, NULL, "the same in a file"},
+     "timeout of one Prometheus query; all queries together get three times as long"},
+    {"prometheus-bearer-token", FLAG_TEXT, AT_P(bearer_token), 0, 0, NULL,
+     "bearer token for Prometheus"},
+    {"prometheus-bearer-token-file", FLAG_TEXT, AT(bearer_file), 0, 0, NULL,
+     "file with the bearer token for Prometheus"},
     {"username", FLAG_TEXT, AT_P(username), 0, 0, NULL,
-     "for Prometheus; unset, `$PROMETHEUS_USERNAME` and `$PROMETHEUS_PASSWORD`"},
-    {"password", FLAG_TEXT, AT_P(password), 0, 0, NULL, "for Prometheus"},
+     "user name for Prometheus; unset, `$PROMETHEUS_USERNAME` and `$PROMETHEUS_PASSWORD`"},
+    {"password", FLAG_TEXT, AT_P(password), 0, 0, NULL, "password for Prometheus"},
     {"history-length", FLAG_SPAN, AT_P(history_length), FLAG_TINY, 0, NULL,
-     "how far back Prometheus is asked"},
+     "length of the history queried from Prometheus"},
     {"history-resolution", FLAG_SPAN, AT_P(history_resolution), 1, 0, NULL,
-     "between two samples of it, and the window of its rates"},
+     "step and rate window of the history queries"},
     {"history-cpu-metric", FLAG_TEXT, AT_P(cpu_metric), 0, 0, NULL,
-     "a counter of seconds, by container"},
+     "counter of CPU seconds per container"},
     {"history-memory-metric", FLAG_TEXT, AT_P(memory_metric), 0, 0, NULL,
-     "a gauge of bytes, by container"},
+     "gauge of memory bytes per container"},
     {"pod-label-prefix", FLAG_TEXT, AT_P(pod_label_prefix), 0, 0, NULL,
-     "what labels of pods begin with in the series that has them"},
+     "prefix of pod labels in the series of `--metric-for-pod-labels`"},
     {"metric-for-pod-labels", FLAG_TEXT, AT_P(pod_labels_metric), 0, 0, NULL,
-     "query for the labels of pods that are gone; empty: only pods that are there have a history"},
-    {"pod-namespace-label", FLAG_TEXT, AT_P(pod_namespace_label), 0, 0, NULL, "in that series"},
-    {"pod-name-label", FLAG_TEXT, AT_P(pod_name_label), 0, 0, NULL, "in that series"},
+     "query that returns the labels of deleted pods; empty: history is loaded for existing pods "
+     "only"},
+    {"pod-namespace-label", FLAG_TEXT, AT_P(pod_namespace_label), 0, 0, NULL,
+     "label of the namespace in the series of `--metric-for-pod-labels`"},
+    {"pod-name-label", FLAG_TEXT, AT_P(pod_name_label), 0, 0, NULL,
+     "label of the pod name in the series of `--metric-for-pod-labels`"},
     {"container-namespace-label", FLAG_TEXT, AT_P(container_namespace_label), 0, 0, NULL,
-     "in the series of containers"},
+     "label of the namespace in the container series"},
     {"container-pod-name-label", FLAG_TEXT, AT_P(container_pod_name_label), 0, 0, NULL,
-     "in the series of containers; today's cAdvisor has `pod`"},
+     "label of the pod name in the container series; current cAdvisor uses `pod`"},
     {"container-name-label", FLAG_TEXT, AT_P(container_name_label), 0, 0, NULL,
-     "in the series of containers; today's cAdvisor has `container`"},
+     "label of the container name in the container series; current cAdvisor uses `container`"},
 
     {"updater-interval", FLAG_DURATION, AT_U(interval), FLAG_TINY, 0, "Updater",
-     "between two passes"},
+     "interval of passes: pods are evicted or resized in place"},
     {"min-replicas", FLAG_INT, AT_U(config.restriction.min_replicas), 0, 1e9, NULL,
-     "that a workload must have to be touched"},
+     "minimum number of replicas of a workload for the updater to evict or resize its pods"},
     {"eviction-tolerance", FLAG_DOUBLE, AT_U(config.restriction.tolerance), 0, 1, NULL,
-     "share of a workload's pods that may be gone at one time"},
+     "fraction of a workload's pods that may be unavailable at the same time because of updates"},
     {"eviction-rate-limit", FLAG_DOUBLE, AT_U(config.rate_per_second), -1e9, 0, NULL,
-     "evictions a second; 0 or less: no limit"},
+     "evictions per second; 0 or less: no limit"},
     {"eviction-rate-burst", FLAG_INT, AT_U(config.rate_burst), 0, 1e9, NULL,
-     "evictions at once above that"},
+     "burst allowed above `--eviction-rate-limit`"},
     {"pod-update-threshold", FLAG_DOUBLE, AT_U(config.update.threshold), 0, 0, NULL,
-     "change below which a pod inside its bounds is left alone"},
+     "relative change of resources below which in-bounds pods are not updated"},
     {"in-recommendation-bounds-eviction-lifetime-threshold", FLAG_DURATION,
-     AT_U(config.update.lifetime), 0, 0, NULL, "age from which it is not"},
+     AT_U(config.update.lifetime), 0, 0, NULL, "pod age after which in-bounds pods may be evicted"},
     {"evict-after-oom-threshold", FLAG_DURATION, AT_U(config.update.oom_threshold), 0, 0, NULL,
-     "an OOM so soon after the start counts as a reason"},
+     "a container OOM-killed within this time after its start makes its pod evictable"},
     {"in-place-skip-disruption-budget", FLAG_BOOL, AT_U(config.restriction.in_place_skips_budget),
-     0, 0, NULL, "resizes that restart nothing do not count as disruptions"},
+     0, 0, NULL,
+     "in-place resizes that restart no container do not count against the eviction tolerance"},
     {"in-place-ignores-eviction-requirements", FLAG_BOOL,
      AT_U(config.in_place_ignores_requirements), 0, 0, NULL,
-     "evictionRequirements are about evictions only"},
+     "apply `evictionRequirements` to evictions only, not to in-place resizes"},
     {"use-admission-controller-status", FLAG_BOOL, AT_U(uses_lease), 0, 0, NULL,
-     "nothing is evicted while the webhook's lease is old"},
+     "evict pods only while the admission controller's status lease is fresh"},
     {"admission-controller-status-lease-name", FLAG_TEXT, AT_U(lease_name), 0, 0, NULL,
-     "that lease"},
+     "name of the admission controller's status lease"},
     {"admission-controller-status-lease-namespace", FLAG_TEXT, AT_U(lease_namespace), 0, 0, NULL,
-     "its namespace; `$NAMESPACE` where that is set"},
+     "namespace of the admission controller's status lease; `$NAMESPACE` if set"},
     {"admission-controller-status-lease-timeout", FLAG_DURATION, AT_U(lease_timeout), FLAG_TINY, 0,
-     NULL, "age from which it is old"},
+     NULL, "age after which the admission controller's status lease is stale"},
     {"concurrent-cpu-startup-boost-syncs", FLAG_SIZE, AT_U(boost_syncs), 1, 1000, NULL,
-     "boosts taken back at one time"},
+     "concurrent reverts of CPU startup boosts"},
 
     {"webhook-listen", FLAG_TEXT, AT(webhook_listen), 0, 0, "Admission",
-     "outside a cluster: a loopback address to listen on, which is registered by URL"},
-    {"port", FLAG_INT, AT(webhook_port), 1, 65535, NULL, "of the webhook in a cluster"},
+     "loopback address for the webhook outside a cluster; it is registered by URL"},
+    {"port", FLAG_INT, AT(webhook_port), 1, 65535, NULL, "port of the webhook in a cluster"},
     {"keep-webhooks", FLAG_BOOL, AT_A(keeps), 0, 0, NULL,
-     "leave the registration when the program ends"},
+     "keep webhook configurations registered by URL when the process ends"},
     {"register-webhook", FLAG_BOOL, AT_A(registers), 0, 0, NULL,
-     "register it, and put it back when it is gone"},
-    {"webhook-service", FLAG_TEXT, AT_A(service), 0, 0, NULL, "Service in front of it"},
-    {"webhook-secret", FLAG_TEXT, AT_A(secret), 0, 0, NULL, "Secret with its certificate"},
+     "create the webhook configurations and restore them when deleted or changed"},
+    {"webhook-service", FLAG_TEXT, AT_A(service), 0, 0, NULL, "Service of the webhook"},
+    {"webhook-secret", FLAG_TEXT, AT_A(secret), 0, 0, NULL,
+     "Secret with the webhook's CA and serving certificate"},
     {"webhook-timeout-seconds", FLAG_INT32, AT_A(timeout_seconds), 1, 30, NULL,
-     "that the API server waits for an answer"},
+     "`timeoutSeconds` of the webhook configurations"},
     {"webhook-failure-policy-fail", FLAG_BOOL, AT_A(fails_closed), 0, 0, NULL,
-     "no pod is created without an answer"},
+     "set `failurePolicy: Fail` for pods: no pod is created while the webhook is unavailable"},
     {"webhook-labels", FLAG_TEXT, AT_A(labels), 0, 0, NULL,
-     "of the registration: `key:value,key:value`"},
+     "labels of the webhook configurations, `key:value,key:value`"},
     {"webhook-exempt-namespaces", FLAG_TEXT, AT(exempt_text), 0, 0, NULL,
-     "whose pods are never asked about, with commas, besides its own"},
+     "comma-separated namespaces whose pods the webhook does not see, in addition to its own "
+     "namespace"},
     {"webhook-probe-interval", FLAG_DURATION, AT_A(probe_interval), 0, 0, NULL,
-     "between two looks whether pods are really changed; 0s: none"},
+     "interval of the dry-run pod creations that check that the webhook mutates pods; 0s: none"},
     {"webhook-deadline", FLAG_DURATION, AT_A(deadline), FLAG_TINY, 0, NULL,
-     "after which a pod is admitted as it is"},
+     "time limit for a review, after which the webhook admits the object unchanged"},
     {"status-lease-name", FLAG_TEXT, AT_A(lease_name), 0, 0, NULL,
-     "lease that says that the webhook serves"},
+     "name of the status lease that the webhook renews"},
     {"status-lease-namespace", FLAG_TEXT, AT_A(lease_namespace), 0, 0, NULL,
-     "its namespace; `$NAMESPACE` where that is set"},
+     "namespace of the status lease; `$NAMESPACE` if set"},
     {"webhook-namespace", FLAG_TEXT, AT_A(namespace), 0, 0, NULL,
-     "of Service, Secret and probe; `$NAMESPACE` where that is set"},
+     "namespace of the webhook's Service, Secret and probe pods; `$NAMESPACE` if set"},
     {"status-lease-update-interval", FLAG_DURATION, AT_A(lease_interval), FLAG_TINY, 0, NULL,
-     "between two renewals"},
+     "interval of renewals of the status lease"},
     {"max-allowed-cpu-boost", FLAG_TEXT, AT(boost_max), 0, 0, NULL,
-     "the most CPU that a startup boost gives"},
+     "maximum CPU request of a container with a startup boost"},
     {"pod-level-container-limitrange", FLAG_TEXT, AT(limit_range_text), 0, 0, NULL,
-     "pods with pod-level resources where a LimitRange has an item for containers: `reject` (and "
-     "those that run are not evicted) or `warn`"},
+     "what the webhook does with pod-level resources in a namespace whose LimitRange has an item "
+     "of type Container: `reject` (running pods are not evicted) or `warn`"},
 
     {"horizontal", FLAG_TEXT, AT(horizontal_text), 0, 0, "Horizontal",
-     "`builtin`: also HPAs of `autoscaling/v2`, in clusters where kube-controller-manager leaves "
-     "them alone; `off`: only those of `autoscaling.tandem.dev`"},
+     "`builtin`: reconcile HPAs of `autoscaling/v2` too, in clusters where kube-controller-manager "
+     "does not; `off`: only those of `autoscaling.tandem.dev`"},
     {"concurrent-horizontal-pod-autoscaler-syncs", FLAG_SIZE, AT_H(syncs_max), 1, 10000, NULL,
-     "HPAs judged at one time"},
+     "number of HPAs that are reconciled concurrently"},
     {"horizontal-pod-autoscaler-sync-period", FLAG_DURATION, AT_H(sync_period), FLAG_TINY, 0, NULL,
-     "between two judgements of one HPA"},
+     "interval between two reconciliations of an HPA"},
     {"horizontal-pod-autoscaler-downscale-stabilization", FLAG_DURATION,
-     AT_H(config.downscale_stabilization), 0, 0, NULL, "for HPAs without `behavior`"},
+     AT_H(config.downscale_stabilization), 0, 0, NULL,
+     "downscale stabilization window of HPAs without `behavior`"},
     {"horizontal-pod-autoscaler-tolerance", FLAG_DOUBLE, AT_H(config.tolerance), 0, 0, NULL,
-     "around the target in which nothing happens"},
+     "minimum change of the metric ratio from 1.0 for an HPA to scale"},
     {"horizontal-pod-autoscaler-cpu-initialization-period", FLAG_DURATION,
      AT_H(config.cpu_initialization), 0, 0, NULL,
-     "after a pod's start in which its CPU may be left out"},
+     "time after pod start during which CPU samples may be skipped"},
     {"horizontal-pod-autoscaler-initial-readiness-delay", FLAG_DURATION,
      AT_H(config.readiness_delay), 0, 0, NULL,
-     "after a pod's start in which it counts as starting"},
+     "time after pod start during which readiness changes count as initial readiness"},
     {"hpa-selection-strategy", FLAG_TEXT, AT(strategy_text), 0, 0, NULL,
-     "of HPAs that name none: `LabelSelector` or `OwnerReference`"},
+     "pod selection strategy of HPAs that do not set one: `LabelSelector` or `OwnerReference`"},
     {"hpa-selection-strategy-annotation", FLAG_TEXT, AT_H(strategy.primary_key), 0, 0, NULL,
-     "that names it where the field cannot be written"},
+     "annotation with the pod selection strategy, for HPAs without the field "
+     "`spec.selectionStrategy`"},
     {"hpa-owner-scoped-ambiguity", FLAG_BOOL, AT_H(config.is_ambiguity_owner_scoped), 0, 0, NULL,
-     "HPAs are in conflict over pods that both count; `false`: over pods that both select by "
-     "labels"},
+     "HPAs conflict only over pods that both count; `false`: over pods that both select by labels"},
     {"hpa-owner-cache-ttl", FLAG_DURATION, AT_H(owner_ttl), FLAG_TINY, 0, NULL,
-     "for which the owner of a pod's owner is remembered"},
+     "time to live of cached owners of ReplicaSets and Jobs"},
 
     {"hvpa-sync-period", FLAG_DURATION, AT_C(hvpa.sync_period), FLAG_TINY, 0, "Hvpa",
-     "between two decisions about one Hvpa"},
+     "interval between two reconciliations of an Hvpa"},
 };
 
 #define FLAG_COUNT (sizeof(flag_rows) / sizeof(flag_rows[0]))
@@ -360,8 +381,7 @@ static int flag_set_int(const struct flag_row *row, void *place, td_str value, s
 static int flag_set_double(const struct flag_row *row, void *place, td_str value,
                            struct td_error *err)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_JSON_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_JSON_BYTES_MAX);
     struct td_json *number = NULL;
     double read = 0;
     if (td_json_parse(&arena, value, NULL, &number, NULL) != TD_OK ||
@@ -385,7 +405,7 @@ static int flag_set_duration(const struct flag_row *row, void *place, td_str val
     bool is_read = row->type == FLAG_SPAN ? td_scenario_parse_duration(value, &span)
                                           : td_duration_parse(value, &span, NULL) == TD_OK;
     if (!is_read) {
-        return flag_refuse(row, value, err, "a time such as 90s, 15m or 24h");
+        return flag_refuse(row, value, err, "a duration such as 90s, 15m or 24h");
     }
     if ((double)span < row->min * (double)TD_SECOND) {
         return flag_refuse(row, value, err,
@@ -423,7 +443,6 @@ static int flag_set(const struct flag_row *row, struct td_run_flags *flags, td_s
 
 /* ---- What texts mean ---- */
 
-/* Which of two words it is. */
 static int settle_word(const char *flag, td_str text, const char *yes, const char *no, bool *ret,
                        struct td_error *err)
 {
@@ -447,8 +466,8 @@ static int settle_words(struct td_run_flags *flags, struct td_error *err)
     }
     if (code == TD_OK) {
         code = settle_word("pod-level-container-limitrange", flags->limit_range_text, "warn",
-                           "reject", &options->hook.warns_of_limit_range, err);
-        options->update.config.warns_of_limit_range = options->hook.warns_of_limit_range;
+                           "reject", &options->webhook.warns_of_limit_range, err);
+        options->update.config.warns_of_limit_range = options->webhook.warns_of_limit_range;
     }
     if (code == TD_OK) {
         code = settle_word("hpa-selection-strategy", flags->strategy_text, "OwnerReference",
@@ -458,8 +477,11 @@ static int settle_words(struct td_run_flags *flags, struct td_error *err)
         is_owners ? TD_HPA_STRATEGY_OWNERS : TD_HPA_STRATEGY_LABELS;
     if (code == TD_OK && options->recommend.estimator.len > 0 &&
         !td_estimator_find(options->recommend.estimator)) {
-        code = td_error_set(err, TD_INVALID, "--estimator: '%.*s': there is none of that name",
-                            TD_STR_ARG(options->recommend.estimator));
+        td_auto_buf names = td_buf_capped(TD_ERROR_MESSAGE_BYTES);
+        td_estimator_write_names(&names);
+        code =
+            td_error_set(err, TD_INVALID, "--estimator: '%.*s': use %.*s",
+                         TD_STR_ARG(options->recommend.estimator), TD_STR_ARG(td_buf_str(&names)));
     }
     return code;
 }
@@ -504,7 +526,7 @@ static int settle_quantities(struct td_arena *arena, struct td_run_flags *flags,
         code =
             settle_quantity(arena, rows[i].flag, rows[i].text, rows[i].resource, rows[i].list, err);
     }
-    flags->controllers.hook.max_cpu_boost =
+    flags->controllers.webhook.max_cpu_boost =
         code == TD_OK ? td_resource_list_edit(&boost, TD_STR("cpu")) : NULL;
     return code;
 }
@@ -561,8 +583,8 @@ static int flags_settle(struct td_arena *arena, struct td_run_flags *flags, td_e
 {
     struct td_controllers_options *options = &flags->controllers;
     options->ignored_count = settle_list(arena, flags->ignored_text, &options->ignored_namespaces);
-    options->hook.exempt_count =
-        settle_list(arena, flags->exempt_text, &options->hook.exempt_namespaces);
+    options->webhook.exempt_count =
+        settle_list(arena, flags->exempt_text, &options->webhook.exempt_namespaces);
     int code = TD_OK;
     if (flags->controllers_text.len > 0) {
         code = td_controllers_choose(flags->controllers_text, options->has, err);
@@ -602,6 +624,15 @@ static bool flags_take_word(struct td_run_flags *flags, const char *word)
     return is_quiet || flags->wants_help || flags->wants_flags;
 }
 
+static int flags_unknown(const char *word, td_str name, struct td_error *err)
+{
+    const char *meant = td_str_suggest(name, flag_rows, FLAG_COUNT, sizeof(flag_rows[0]));
+    return meant
+               ? td_error_set(err, TD_INVALID, "%s: unknown flag; did you mean --%s?", word, meant)
+               : td_error_set(err, TD_INVALID, "%s: unknown flag; 'tandem run --flags' lists them",
+                              word);
+}
+
 /* Takes one argument, or two; returns how many, or a failure. */
 static int flags_take(struct td_run_flags *flags, int argc, char **argv, struct td_error *err)
 {
@@ -617,8 +648,7 @@ static int flags_take(struct td_run_flags *flags, int argc, char **argv, struct 
     size_t equals = td_str_find(word, '=', 0);
     const struct flag_row *row = flags_find(td_str_slice(word, 0, equals));
     if (!row) {
-        return td_error_set(err, TD_INVALID, "%s: unknown flag; 'tandem run --flags' lists them",
-                            argv[0]);
+        return flags_unknown(argv[0], td_str_slice(word, 0, equals), err);
     }
     if (equals < word.len) {
         int code = flag_set(row, flags, td_str_slice(word, equals + 1, word.len), err);
@@ -641,8 +671,8 @@ int td_run_flags_parse(struct td_arena *arena, int argc, char **argv, td_env_fn 
     td_str namespace = td_str_from(env ? env("NAMESPACE", NULL) : NULL);
     if (namespace.len > 0) {
         flags.controllers.update.lease_namespace = namespace;
-        flags.controllers.hook.lease_namespace = namespace;
-        flags.controllers.hook.namespace = namespace;
+        flags.controllers.webhook.lease_namespace = namespace;
+        flags.controllers.webhook.namespace = namespace;
     }
     for (int at = 0; at < argc && !flags.wants_help && !flags.wants_flags;) {
         int taken = flags_take(&flags, argc - at, argv + at, err);

@@ -1,5 +1,5 @@
+/* What flags mean together: combinations that cannot work are refused with the names of both. */
 #include "base/error.h"
-#include "base/limits.h"
 #include "base/timefmt.h"
 #include "cli/run_flags.h"
 #include "kube/names.h"
@@ -13,8 +13,7 @@ struct check_name {
 
 static int check_name(const struct check_name *row, struct td_error *err)
 {
-    td_auto_buf problem;
-    td_buf_init(&problem, TD_ERROR_MESSAGE_BYTES);
+    td_auto_buf problem = td_buf_capped(TD_ERROR_MESSAGE_BYTES);
     if (row->value.len == 0 && row->may_be_empty) {
         return TD_OK;
     }
@@ -37,11 +36,11 @@ static int check_names(const struct td_run_flags *flags, struct td_error *err)
         {"admission-controller-status-lease-namespace", options->update.lease_namespace, false,
          true},
         {"admission-controller-status-lease-name", options->update.lease_name, false, false},
-        {"webhook-namespace", options->hook.namespace, false, true},
-        {"webhook-service", options->hook.service, false, true},
-        {"webhook-secret", options->hook.secret, false, false},
-        {"status-lease-namespace", options->hook.lease_namespace, false, true},
-        {"status-lease-name", options->hook.lease_name, false, false},
+        {"webhook-namespace", options->webhook.namespace, false, true},
+        {"webhook-service", options->webhook.service, false, true},
+        {"webhook-secret", options->webhook.secret, false, false},
+        {"status-lease-namespace", options->webhook.lease_namespace, false, true},
+        {"status-lease-name", options->webhook.lease_name, false, false},
     };
     int code = TD_OK;
     for (size_t i = 0; code == TD_OK && i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -79,8 +78,8 @@ static int check_lease(const struct td_leader_options *leader, struct td_error *
     if ((double)leader->renew_deadline <= 1.2 * (double)leader->retry_period) {
         (void)td_duration_format(leader->retry_period, longer);
         return td_error_set(err, TD_INVALID,
-                            "--leader-elect-retry-period: '%s': 1.2 times as much must be shorter "
-                            "than --leader-elect-renew-deadline '%s'",
+                            "--leader-elect-retry-period: '%s': must be shorter than "
+                            "--leader-elect-renew-deadline '%s' divided by 1.2",
                             longer, shorter);
     }
     return TD_OK;
@@ -95,8 +94,8 @@ int td_run_flags_check(const struct td_run_flags *flags, struct td_error *err)
                                   options->ignored_count, err)
                : code;
     code = code == TD_OK
-               ? check_namespaces("webhook-exempt-namespaces", options->hook.exempt_namespaces,
-                                  options->hook.exempt_count, err)
+               ? check_namespaces("webhook-exempt-namespaces", options->webhook.exempt_namespaces,
+                                  options->webhook.exempt_count, err)
                : code;
     return code == TD_OK ? check_lease(&options->leader, err) : code;
 }

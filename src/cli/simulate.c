@@ -1,3 +1,7 @@
+/*
+ * `tandem simulate`: one scenario from its begin to its end on a virtual clock
+ * (sim/world/world.h), a progress line meanwhile, and the report as a table, JSON or YAML.
+ */
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,21 +35,21 @@
 #define SIMULATE_BAR_WIDTH 20
 
 static const char simulate_help[] =
-    "run a scenario in virtual time: demand, use, decisions, pods, and use again\n\n"
-    "  tandem simulate examples/shop                  for example: three days in seconds\n"
+    "run a scenario in virtual time, with the controllers on a local cluster\n\n"
+    "  tandem simulate examples/shop              for example: three days in seconds\n"
     "  tandem simulate shop.yaml --for 6h --seed 3 --output json\n\n"
     "usage: tandem simulate [OPTIONS] SCENARIO\n\n"
-    "  --for DURATION        how long, in the scenario's time: 90m, 3d (the scenario's duration)\n"
-    "  --seed N              in place of the scenario's\n"
-    "  --controllers LIST    of recommender, updater, admission, horizontal and hvpa, or none (all "
-    "of\n"
-    "                        them)\n"
+    "  --for DURATION        simulated time: 90m, 3d (the scenario's duration)\n"
+    "  --seed N              random seed (the scenario's)\n"
+    "  --controllers LIST    controllers to run, of recommender, updater, admission,\n"
+    "                        horizontal, hvpa, or none (all)\n"
     "  --feature-gates LIST  Name=true,Name=false, as of tandem run\n"
-    "  --events              one line for each thing that happens, above the table\n"
-    "  -o, --output FORMAT   table, json or yaml\n"
-    "  -q, --quiet           no progress bar, errors only\n"
-    "  -v, --verbose         log lines of the cluster\n\n"
-    "The same scenario and seed give the same bytes. Guide: docs/simulate.md\n";
+    "  --events              print a line for each event before the table\n"
+    "  -o, --output FORMAT   table, json or yaml (table)\n"
+    "  -q, --quiet           no progress bar, log errors only\n"
+    "  -v, --verbose         print the cluster's log\n\n"
+    "The same scenario and seed give the same output, byte for byte.\n"
+    "Guide: docs/simulate.md\n";
 
 struct simulate {
     const char *path;
@@ -67,7 +71,7 @@ struct simulate {
     struct td_timer *progress;
     struct td_world *world;
     struct td_arena event_arena;
-    struct td_json *events; /* NULL: nobody wants them as data */
+    struct td_json *events; /* NULL: not part of a table */
     uint64_t event_count;
     struct td_clock real;
     td_duration real_start;
@@ -84,8 +88,7 @@ static void simulate_happened(const struct td_world_event *event, void *context)
         td_json_append(run->events, td_world_event_report(&run->event_arena, event));
     }
     if (run->shows_events) {
-        td_auto_buf line;
-        td_buf_init(&line, TD_LOG_LINE_BYTES_MAX);
+        td_auto_buf line = td_buf_capped(TD_LOG_LINE_BYTES_MAX);
         td_screen_event(event, false, &line);
         (void)fwrite(line.ptr, 1, line.len, stdout); /* main looks at the stream's state */
     }
@@ -123,7 +126,7 @@ static void simulate_draw(struct simulate *run)
     (void)fprintf(stderr, " %3.0f%%  %.0fx  %.0f s left \033[K", share * 100, speed, left);
 }
 
-/* The timer is there whoever looks on, so that a run does not depend on it. */
+/* The timer is there with and without a terminal, so that a run does not depend on it. */
 static void simulate_look(struct td_timer *timer, void *context)
 {
     struct simulate *run = context;
@@ -166,14 +169,14 @@ static int simulate_run(struct simulate *run, struct td_error *err)
 
 static int simulate_print(struct simulate *run)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     if (run->output == TD_OUTPUT_TABLE) {
-        td_auto_buf text;
+        td_auto_buf text = td_buf_capped(TD_TREE_ARENA_BYTES_MAX);
         struct td_world_view view;
-        td_buf_init(&text, TD_TREE_ARENA_BYTES_MAX);
         td_world_look(run->world, &arena, &view);
-        td_simulate_table(&view, run->scenario.ns, &arena, &text);
+        const struct td_table_options shape = {.width = td_output_width(),
+                                               .has_utf8 = td_output_has_utf8()};
+        td_simulate_table(&view, run->scenario.ns, &shape, &arena, &text);
         (void)fwrite(text.ptr, 1, text.len, stdout); /* main looks at the stream's state */
         return TD_EXIT_DONE;
     }
@@ -191,7 +194,8 @@ static int simulate_print(struct simulate *run)
 static int simulate_parse_for(struct simulate *run, const char *text)
 {
     if (!td_scenario_parse_duration(td_str_from(text), &run->lasts) || run->lasts <= 0) {
-        return td_command_fail("simulate: --for: '%s': must be a time such as 90m, 6h or 3d", text);
+        return td_command_fail("simulate: --for: '%s': must be a duration such as 90m, 6h or 3d",
+                               text);
     }
     return TD_EXIT_DONE;
 }
@@ -200,7 +204,7 @@ static int simulate_parse_seed(struct simulate *run, const char *text)
 {
     int64_t seed;
     if (!td_str_to_int64(td_str_from(text), &seed) || seed < 0) {
-        return td_command_fail("simulate: --seed: '%s': must be a whole number from 0 on", text);
+        return td_command_fail("simulate: --seed: '%s': must be a non-negative integer", text);
     }
     run->seed = (uint64_t)seed;
     run->has_seed = true;
@@ -235,7 +239,8 @@ static int simulate_parse_gates(struct simulate *run, const char *text)
     return TD_EXIT_DONE;
 }
 
-static int simulate_option(struct simulate *run, int option, const char *word)
+/* -1: it is none. */
+static int simulate_option(struct simulate *run, int option)
 {
     switch (option) {
     case SIMULATE_OPTION_FOR:
@@ -259,8 +264,7 @@ static int simulate_option(struct simulate *run, int option, const char *word)
         run->level = TD_LOG_DEBUG;
         return TD_EXIT_DONE;
     default:
-        return td_command_fail(
-            "simulate: %s: unknown option or missing value; see 'tandem simulate --help'", word);
+        return -1;
     }
 }
 
@@ -285,8 +289,9 @@ static int simulate_options(struct simulate *run, int argc, char **argv)
             (void)fputs(simulate_help, stdout); /* main looks at the stream's state */
             return TD_EXIT_DONE;
         }
-        if (simulate_option(run, option, argv[optind - 1]) != TD_EXIT_DONE) {
-            return TD_EXIT_FAILED;
+        int status = simulate_option(run, option);
+        if (status != TD_EXIT_DONE) {
+            return status > 0 ? status : td_command_bad_option("simulate", options, option, argv);
         }
     }
     if (optind + 1 != argc) {
@@ -296,8 +301,8 @@ static int simulate_options(struct simulate *run, int argc, char **argv)
                                    : "simulate: takes one scenario; see 'tandem simulate --help'");
     }
     if (run->shows_events && run->output != TD_OUTPUT_TABLE) {
-        return td_command_fail("simulate: --events: goes with the table; the other forms of "
-                               "--output have the events in them");
+        return td_command_fail("simulate: --events: only allowed with --output table; json and "
+                               "yaml contain the events");
     }
     run->path = argv[optind];
     return -1;
@@ -313,8 +318,7 @@ static int simulate_load(struct simulate *run, struct td_error *err)
     run->lasts = run->lasts > 0 ? run->lasts : run->scenario.duration;
     if (run->lasts == 0) {
         return td_error_set(err, TD_INVALID,
-                            "simulate: %s: the scenario has no duration: say --for how long",
-                            run->path);
+                            "simulate: %s: the scenario has no duration; use --for", run->path);
     }
     return TD_OK;
 }

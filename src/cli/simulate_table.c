@@ -1,12 +1,15 @@
+/*
+ * Cells first, as texts in the arena; base/os/table.h finds how wide columns are and which fit.
+ */
 #include "cli/simulate_table.h"
 
 #include "base/limits.h"
-#include "cli/up/screen_text.h"
+#include "base/os/screen_text.h"
+#include "cli/up/screen_number.h"
 #include "sim/world/world_report.h"
 
 #define TABLE_CELL_BYTES_MAX ((size_t)512)
 #define TABLE_NAME_COLUMNS_MAX 40
-#define TABLE_GAP 2
 
 enum table_column {
     TABLE_NAME,
@@ -45,7 +48,6 @@ struct table {
     struct td_arena *arena;
     td_str (*rows)[TABLE_COLUMN_COUNT]; /* titles first, totals last */
     size_t row_count;
-    size_t widths[TABLE_COLUMN_COUNT];
 };
 
 typedef void (*table_number_fn)(struct td_buf *buf, double value);
@@ -53,8 +55,7 @@ typedef void (*table_number_fn)(struct td_buf *buf, double value);
 /* "-" below 0. */
 static td_str table_cell(struct table *table, table_number_fn write, double value)
 {
-    td_auto_buf text;
-    td_buf_init(&text, TABLE_CELL_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TABLE_CELL_BYTES_MAX);
     if (value < 0) {
         return TD_STR("-");
     }
@@ -70,8 +71,7 @@ static td_str table_count(struct table *table, uint64_t count)
 /* "shop/db (leader)" */
 static td_str table_name(struct table *table, const struct td_engine_workload *load, td_str ns)
 {
-    td_auto_buf text;
-    td_buf_init(&text, TABLE_CELL_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TABLE_CELL_BYTES_MAX);
     if (!td_str_equal(load->ns, ns)) {
         td_screen_clean(&text, load->ns, true);
         (void)td_buf_append_char(&text, '/'); /* a name that does not fit is cut */
@@ -144,37 +144,18 @@ static void table_totals(struct table *table, const struct td_world_view *view)
     cells[TABLE_DROPPED] = td_arena_format(table->arena, "%.0f", dropped);
 }
 
-static void table_spaces(struct td_buf *out, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        (void)td_buf_append_char(out, ' '); /* as all writes here: a table has no size to fear */
-    }
-}
-
-/* Names to the left, figures to the right; no spaces at the end of a line. */
-static void table_write(struct table *table, struct td_buf *out)
+static void table_write(const struct table *table, struct td_buf *out)
 {
     for (size_t r = 0; r < table->row_count; r++) {
         for (size_t c = 0; c < TABLE_COLUMN_COUNT; c++) {
-            size_t width = td_screen_width(table->rows[r][c]);
-            table->widths[c] = width > table->widths[c] ? width : table->widths[c];
+            (void)td_buf_append(out, table->rows[r][c]); /* the caller checks the buffer */
+            (void)td_buf_append_char(out, c + 1 < TABLE_COLUMN_COUNT ? '\t' : '\n');
         }
-    }
-    for (size_t r = 0; r < table->row_count; r++) {
-        for (size_t c = 0; c < TABLE_COLUMN_COUNT; c++) {
-            td_str cell = table->rows[r][c];
-            size_t fill = table->widths[c] - td_screen_width(cell);
-            bool is_left = c == TABLE_NAME || c == TABLE_BY;
-            table_spaces(out, c == 0 ? 1 : TABLE_GAP);
-            table_spaces(out, is_left ? 0 : fill);
-            (void)td_buf_append(out, cell);
-            table_spaces(out, is_left ? fill : 0);
-        }
-        (void)td_buf_append_char(out, '\n');
     }
 }
 
-void td_simulate_table(const struct td_world_view *view, td_str ns, struct td_arena *arena,
+void td_simulate_table(const struct td_world_view *view, td_str ns,
+                       const struct td_table_options *shape, struct td_arena *arena,
                        struct td_buf *out)
 {
     struct table table = {.arena = arena};
@@ -187,11 +168,16 @@ void td_simulate_table(const struct td_world_view *view, td_str ns, struct td_ar
         table_row(&table, &view->rows[i], ns, view->since);
     }
     table_totals(&table, view);
-    table_write(&table, out);
-    (void)td_buf_append_format(
-        out,
-        "%zu nodes, %zu pods (%zu pending), %llu events. CPU and memory are averages over the run; "
-        "slack = requested and not used.\n",
-        view->node_count, view->pod_count, view->pending_count,
-        (unsigned long long)view->event_count);
+    td_auto_buf text = td_buf_capped(TD_TREE_ARENA_BYTES_MAX);
+    table_write(&table, &text);
+    (void)td_buf_append_format(&text,
+                               "%zu node%s, %zu pod%s (%zu pending), %llu event%s. CPU and memory "
+                               "are averages over the run; slack = share of requests not used.\n",
+                               view->node_count, TD_PLURAL(view->node_count), view->pod_count,
+                               TD_PLURAL(view->pod_count), view->pending_count,
+                               (unsigned long long)view->event_count, TD_PLURAL(view->event_count));
+    struct td_table_options options = *shape;
+    options.right = ~(1u << TABLE_NAME | 1u << TABLE_BY);
+    td_table_write(td_buf_str(&text), &options, out);
+    out->is_full = out->is_full || text.is_full;
 }

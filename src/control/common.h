@@ -1,9 +1,9 @@
 /*
  * What every controller is given. Each has a file pair of its own: NAME_loop.h with new, start,
- * stop and free. A controller observes through the sight, decides with the functions of decide/,
- * acts through its flow of the client, tells events, and counts in the tally. started by the frame
- * (controllers.h) when this process leads, stopped when it does not; stopped, it holds knowledge
- * but writes nothing. All times are of the loop's clock.
+ * stop and free. A controller observes through the informers, decides with the functions of
+ * decide/, acts through its flow of the client, tells events, and counts in the metric registry.
+ * started by the frame (controllers.h) when this process leads, stopped when it does not; stopped,
+ * it holds knowledge but writes nothing. All times are of the loop's clock.
  */
 #pragma once
 
@@ -18,18 +18,18 @@ struct td_client_flow;
 struct td_events;
 struct td_log;
 struct td_loop;
-struct td_measure_client;
-struct td_sight;
-struct td_tally;
+struct td_metrics_client;
+struct td_informers;
+struct td_metric_registry;
 
 struct td_control {
     struct td_loop *loop;
     struct td_client *client;
     struct td_client_flow *flow; /* of this controller */
-    struct td_sight *sight;
+    struct td_informers *informers;
     struct td_events *events;
-    struct td_measure_client *measures;
-    struct td_tally *tally;
+    struct td_metrics_client *metrics_client;
+    struct td_metric_registry *registry;
     struct td_log *log; /* may be NULL */
     struct td_vpa_gates gates;
     bool hvpa_gate;               /* Hvpa */

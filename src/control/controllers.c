@@ -1,8 +1,8 @@
 /*
- * A controller is a row of functions: made before the sight starts, since it listens to it; started
- * when this process leads, or at once without leader election; stopped when it does not lead any
- * more, after which its lease is tried for again. At the end all are stopped at once, and each
- * gives its lease back when what it had begun is over.
+ * A controller is a row of functions: made before the informers start, since it listens to it;
+ * started when this process leads, or at once without leader election; stopped when it does not
+ * lead any more, after which its lease is tried for again. At the end all are stopped at once, and
+ * each gives its lease back when what it had begun is over.
  */
 #include "control/controllers.h"
 
@@ -12,21 +12,23 @@
 #include "base/error.h"
 #include "base/http/http_server.h"
 #include "base/limits.h"
+#include "base/metrics.h"
 #include "base/os/log.h"
 #include "base/os/loop.h"
 #include "base/text.h"
 #include "base/timefmt.h"
 #include "control/controllers_private.h"
-#include "control/measure_client.h"
-#include "control/sight.h"
-#include "control/tally.h"
+#include "control/informers/informers.h"
+#include "control/reach.h"
 #include "kube/client/client.h"
 #include "kube/client/events.h"
 #include "kube/client/lease.h"
+#include "kube/client/metrics_client.h"
 #include "kube/client/transport.h"
 
-#define CONTROLLERS_SILENT_INTERVALS 5        /* upstream's health check */
-#define CONTROLLERS_PATIENCE (15 * TD_SECOND) /* for an orderly end */
+#define CONTROLLERS_SILENT_INTERVALS 5                 /* upstream's health check */
+#define CONTROLLERS_PATIENCE (15 * TD_SECOND)          /* for an orderly end */
+#define CONTROLLERS_ADMISSION_LEASE "tandem-admission" /* of a process that is alone */
 #define CONTROLLERS_TEXT_BYTES_MAX ((size_t)64 << 10)
 
 td_time controllers_now(const struct td_controllers *controllers)
@@ -36,7 +38,7 @@ td_time controllers_now(const struct td_controllers *controllers)
 
 /* ---- What controllers ask of each other ---- */
 
-td_str controllers_silence(const struct controllers_one *one, struct td_arena *arena)
+td_str controllers_staleness(const struct controllers_one *one, struct td_arena *arena)
 {
     const struct td_controllers *all = one->all;
     td_duration interval = 0;
@@ -56,7 +58,7 @@ td_str controllers_silence(const struct controllers_one *one, struct td_arena *a
     last = last > one->since ? last : one->since;
     td_duration silent = controllers_now(all) - last;
     if (interval == 0 || silent <= CONTROLLERS_SILENT_INTERVALS * interval ||
-        !td_sight_is_synced(all->sight)) {
+        !td_informers_is_synced(all->informers)) {
         return TD_STR_EMPTY; /* nor is there anything to do before the cluster is seen */
     }
     char text[TD_DURATION_TEXT_BYTES];
@@ -65,34 +67,34 @@ td_str controllers_silence(const struct controllers_one *one, struct td_arena *a
                            td_controller_name(one->kind), text);
 }
 
-static td_str controllers_hook_trouble(void *context)
+static td_str controllers_webhook_problem(void *context)
 {
     const struct td_controllers *all = context;
-    td_str trouble = all->hook ? td_hook_trouble(all->hook) : TD_STR_EMPTY;
+    td_str problem = all->webhook ? td_webhook_problem(all->webhook) : TD_STR_EMPTY;
     bool is_updating = all->ones[TD_CONTROLLER_UPDATER].state == CONTROLLERS_RUNNING;
-    return trouble.len == 0 && is_updating ? td_update_loop_trouble(all->update) : trouble;
+    return problem.len == 0 && is_updating ? td_update_loop_problem(all->update) : problem;
 }
 
 static bool controllers_is_proved(void *context, td_duration since)
 {
     struct td_controllers *all = context;
-    return !all->hook || td_hook_is_proved(all->hook, since);
+    return !all->webhook || td_webhook_is_proved(all->webhook, since);
 }
 
 /* Hvpas have no look at the lease: without a webhook here that is probed, nor an updater that does
  * look, their pods are not evicted. */
-static td_str controllers_hvpa_trouble(void *context)
+static td_str controllers_hvpa_problem(void *context)
 {
     const struct td_controllers *all = context;
     bool is_updating = all->ones[TD_CONTROLLER_UPDATER].state == CONTROLLERS_RUNNING;
-    return all->hook || is_updating
-               ? controllers_hook_trouble(context)
-               : TD_STR("neither admission nor the updater runs in this process: it is not known "
-                        "whether pods are mutated, and none is evicted");
+    return all->webhook || is_updating
+               ? controllers_webhook_problem(context)
+               : TD_STR("cannot tell whether the webhook mutates pods, so no pod is evicted: "
+                        "neither admission nor the updater runs in this process");
 }
 
 /* Every VPA says whether its pods would be mutated: soon, not with the next pass. */
-static void controllers_hook_changed(void *context)
+static void controllers_webhook_changed(void *context)
 {
     struct td_controllers *all = context;
     if (all->recommend) {
@@ -103,27 +105,27 @@ static void controllers_hook_changed(void *context)
 static bool controllers_is_exempt(void *context, td_str namespace)
 {
     const struct td_controllers *all = context;
-    return all->hook && td_hook_is_exempt(all->hook, namespace);
+    return all->webhook && td_webhook_is_exempt(all->webhook, namespace);
 }
 
 /* Why pods must not be evicted: they would come back unchanged, or what is recommended is old. */
-static struct td_update_trouble controllers_trouble(void *context)
+static struct td_update_problem controllers_problem(void *context)
 {
     struct td_controllers *all = context;
     const struct controllers_one *one = &all->ones[TD_CONTROLLER_RECOMMENDER];
-    struct td_update_trouble trouble = {.reason = "Webhook",
-                                        .message = controllers_hook_trouble(all)};
+    struct td_update_problem problem = {.reason = "Webhook",
+                                        .message = controllers_webhook_problem(all)};
     td_arena_reset(&all->texts);
-    if (trouble.message.len > 0 || one->state != CONTROLLERS_RUNNING) {
-        return trouble; /* another process may recommend, and says in each VPA what it goes by */
+    if (problem.message.len > 0 || one->state != CONTROLLERS_RUNNING) {
+        return problem; /* another process may recommend, and says in each VPA what it goes by */
     }
-    trouble = (struct td_update_trouble){.reason = "Recommender",
-                                         .message = controllers_silence(one, &all->texts)};
-    if (trouble.message.len == 0) {
-        trouble = (struct td_update_trouble){
-            .reason = "Metrics", .message = td_recommend_loop_trouble(all->recommend, &all->texts)};
+    problem = (struct td_update_problem){.reason = "Recommender",
+                                         .message = controllers_staleness(one, &all->texts)};
+    if (problem.message.len == 0) {
+        problem = (struct td_update_problem){
+            .reason = "Metrics", .message = td_recommend_loop_problem(all->recommend, &all->texts)};
     }
-    return trouble;
+    return problem;
 }
 
 /* ---- Each controller ---- */
@@ -131,8 +133,6 @@ static struct td_update_trouble controllers_trouble(void *context)
 struct controllers_row {
     const char *component; /* of its events */
     int (*make)(struct td_controllers *all, const struct td_control *control, struct td_error *err);
-    void (*start)(struct td_controllers *all);
-    void (*stop)(struct td_controllers *all, void (*done)(void *context), void *context);
 };
 
 static int recommender_make(struct td_controllers *all, const struct td_control *control,
@@ -144,49 +144,29 @@ static int recommender_make(struct td_controllers *all, const struct td_control 
     options.ignored_count = all->options.ignored_count;
     options.vpa_namespace = all->options.vpa_namespace;
     options.config.per_vpa_config = control->gates.per_vpa_config;
-    options.get_hook_trouble = controllers_hook_trouble;
+    options.get_webhook_problem = controllers_webhook_problem;
     options.is_exempt = controllers_is_exempt;
     options.context = all;
     return td_recommend_loop_new(&options, &all->recommend, err);
-}
-
-static void recommender_start(struct td_controllers *all)
-{
-    td_recommend_loop_start(all->recommend);
-}
-
-static void recommender_stop(struct td_controllers *all, void (*done)(void *context), void *context)
-{
-    td_recommend_loop_stop(all->recommend, done, context);
 }
 
 static int updater_make(struct td_controllers *all, const struct td_control *control,
                         struct td_error *err)
 {
     struct td_update_options options = all->options.update;
-    options.max_cpu_boost = all->options.hook.max_cpu_boost;
+    options.max_cpu_boost = all->options.webhook.max_cpu_boost;
     options.control = *control;
     options.config.ignored_namespaces = all->options.ignored_namespaces;
     options.config.ignored_namespace_count = all->options.ignored_count;
-    options.get_trouble = controllers_trouble;
+    options.get_problem = controllers_problem;
     options.is_exempt = controllers_is_exempt;
     options.is_proved = controllers_is_proved;
     options.context = all;
     return td_update_loop_new(&options, &all->update, err);
 }
 
-static void updater_start(struct td_controllers *all)
-{
-    td_update_loop_start(all->update);
-}
-
-static void updater_stop(struct td_controllers *all, void (*done)(void *context), void *context)
-{
-    td_update_loop_stop(all->update, done, context);
-}
-
 static bool controllers_sizes(void *context, struct td_arena *arena,
-                              const struct td_controller *top, const struct td_vertical_pod *pod,
+                              const struct td_controller *top, const struct td_pod *pod,
                               struct td_pod_sizes *ret)
 {
     struct td_controllers *all = context;
@@ -196,9 +176,9 @@ static bool controllers_sizes(void *context, struct td_arena *arena,
 static int admission_make(struct td_controllers *all, const struct td_control *control,
                           struct td_error *err)
 {
-    td_auto_arena arena; /* the webhook copies what it is given */
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    struct td_hook_options options = all->options.hook;
+    td_auto_arena arena =
+        td_arena_capped(TD_TREE_ARENA_BYTES_MAX); /* the webhook copies what it is given */
+    struct td_webhook_options options = all->options.webhook;
     td_str *exempt =
         td_arena_array(&arena, td_str, options.exempt_count + all->options.ignored_count + 1);
     for (size_t i = 0; i < options.exempt_count; i++) {
@@ -211,19 +191,9 @@ static int admission_make(struct td_controllers *all, const struct td_control *c
     options.control = *control;
     options.get_sizes = all->options.hvpa_gate ? controllers_sizes : NULL;
     options.sizes_context = all;
-    options.changed = controllers_hook_changed;
+    options.changed = controllers_webhook_changed;
     options.changed_context = all;
-    return td_hook_new(&options, &all->hook, err);
-}
-
-static void admission_start(struct td_controllers *all)
-{
-    td_hook_start(all->hook);
-}
-
-static void admission_stop(struct td_controllers *all, void (*done)(void *context), void *context)
-{
-    td_hook_stop(all->hook, done, context);
+    return td_webhook_new(&options, &all->webhook, err);
 }
 
 static int horizontal_make(struct td_controllers *all, const struct td_control *control,
@@ -234,16 +204,6 @@ static int horizontal_make(struct td_controllers *all, const struct td_control *
     return td_horizontal_loop_new(&options, &all->horizontal, err);
 }
 
-static void horizontal_start(struct td_controllers *all)
-{
-    td_horizontal_loop_start(all->horizontal);
-}
-
-static void horizontal_stop(struct td_controllers *all, void (*done)(void *context), void *context)
-{
-    td_horizontal_loop_stop(all->horizontal, done, context);
-}
-
 static int hvpa_make(struct td_controllers *all, const struct td_control *control,
                      struct td_error *err)
 {
@@ -251,7 +211,7 @@ static int hvpa_make(struct td_controllers *all, const struct td_control *contro
     options.control = *control;
     options.recommend = all->recommend;
     options.gather = all->horizontal;
-    options.get_hook_trouble = controllers_hvpa_trouble;
+    options.get_webhook_problem = controllers_hvpa_problem;
     options.is_proved = controllers_is_proved;
     options.is_exempt = controllers_is_exempt;
     options.restriction = &all->options.update.config.restriction;
@@ -259,26 +219,60 @@ static int hvpa_make(struct td_controllers *all, const struct td_control *contro
     return td_hvpa_loop_new(&options, &all->hvpa, err);
 }
 
-static void hvpa_start(struct td_controllers *all)
-{
-    td_hvpa_loop_start(all->hvpa);
-}
-
-static void hvpa_stop(struct td_controllers *all, void (*done)(void *context), void *context)
-{
-    td_hvpa_loop_stop(all->hvpa, done, context);
-}
-
 static const struct controllers_row controllers_rows[TD_CONTROLLER_COUNT] = {
-    [TD_CONTROLLER_RECOMMENDER] = {"vpa-recommender", recommender_make, recommender_start,
-                                   recommender_stop},
-    [TD_CONTROLLER_UPDATER] = {"vpa-updater", updater_make, updater_start, updater_stop},
-    [TD_CONTROLLER_ADMISSION] = {"vpa-admission-controller", admission_make, admission_start,
-                                 admission_stop},
-    [TD_CONTROLLER_HORIZONTAL] = {"horizontal-pod-autoscaler", horizontal_make, horizontal_start,
-                                  horizontal_stop},
-    [TD_CONTROLLER_HVPA] = {"hvpa", hvpa_make, hvpa_start, hvpa_stop},
+    [TD_CONTROLLER_RECOMMENDER] = {"vpa-recommender", recommender_make},
+    [TD_CONTROLLER_UPDATER] = {"vpa-updater", updater_make},
+    [TD_CONTROLLER_ADMISSION] = {"vpa-admission-controller", admission_make},
+    [TD_CONTROLLER_HORIZONTAL] = {"horizontal-pod-autoscaler", horizontal_make},
+    [TD_CONTROLLER_HVPA] = {"hvpa", hvpa_make},
 };
+
+static void controllers_start_one(struct td_controllers *all, enum td_controller_kind kind)
+{
+    switch (kind) {
+    case TD_CONTROLLER_RECOMMENDER:
+        td_recommend_loop_start(all->recommend);
+        break;
+    case TD_CONTROLLER_UPDATER:
+        td_update_loop_start(all->update);
+        break;
+    case TD_CONTROLLER_ADMISSION:
+        td_webhook_start(all->webhook);
+        break;
+    case TD_CONTROLLER_HORIZONTAL:
+        td_horizontal_loop_start(all->horizontal);
+        break;
+    case TD_CONTROLLER_HVPA:
+        td_hvpa_loop_start(all->hvpa);
+        break;
+    case TD_CONTROLLER_COUNT:
+        break;
+    }
+}
+
+static void controllers_stop_one(struct td_controllers *all, enum td_controller_kind kind,
+                                 void (*done)(void *context), void *context)
+{
+    switch (kind) {
+    case TD_CONTROLLER_RECOMMENDER:
+        td_recommend_loop_stop(all->recommend, done, context);
+        break;
+    case TD_CONTROLLER_UPDATER:
+        td_update_loop_stop(all->update, done, context);
+        break;
+    case TD_CONTROLLER_ADMISSION:
+        td_webhook_stop(all->webhook, done, context);
+        break;
+    case TD_CONTROLLER_HORIZONTAL:
+        td_horizontal_loop_stop(all->horizontal, done, context);
+        break;
+    case TD_CONTROLLER_HVPA:
+        td_hvpa_loop_stop(all->hvpa, done, context);
+        break;
+    case TD_CONTROLLER_COUNT:
+        break;
+    }
+}
 
 /* ---- Start and stop of one ---- */
 
@@ -302,7 +296,8 @@ static bool one_is_open(const struct controllers_one *one)
 static bool one_may_lead(const struct controllers_one *one)
 {
     const struct td_controllers *all = one->all;
-    return one->kind != TD_CONTROLLER_HVPA || !all->options.has[TD_CONTROLLER_RECOMMENDER] ||
+    return one->kind != TD_CONTROLLER_HVPA || all->options.leader.is_alone ||
+           !all->options.has[TD_CONTROLLER_RECOMMENDER] ||
            all->ones[TD_CONTROLLER_RECOMMENDER].state == CONTROLLERS_RUNNING;
 }
 
@@ -319,13 +314,24 @@ static void one_begin(struct controllers_one *one)
     one->state = CONTROLLERS_RUNNING;
     one->since = controllers_now(one->all);
     if (one_is_open(one)) {
-        one_say(one, TD_LOG_INFO, "starts", "lease", one->lease ? one->lease_name : TD_STR("none"));
+        one_say(one, TD_LOG_INFO, "started", "lease",
+                one->lease ? one->lease_name : TD_STR("none"));
     } else {
-        one_say(one, TD_LOG_INFO, "is off", "gate", TD_STR("Hvpa"));
+        one_say(one, TD_LOG_INFO, "disabled", "gate", TD_STR("Hvpa"));
     }
-    controllers_rows[one->kind].start(one->all);
+    controllers_start_one(one->all, one->kind);
     if (one->kind == TD_CONTROLLER_RECOMMENDER) {
         one_compete(&one->all->ones[TD_CONTROLLER_HVPA]);
+    }
+}
+
+static void controllers_tell_end(struct td_controllers *all)
+{
+    void (*done)(void *context) = all->done;
+    all->done = NULL;
+    if (done) {
+        td_timer_stop(all->patience);
+        done(all->done_context);
     }
 }
 
@@ -337,11 +343,8 @@ static void controllers_check_end(struct td_controllers *all)
             return;
         }
     }
-    if (all->is_ending && all->done) {
-        void (*done)(void *context) = all->done;
-        all->done = NULL;
-        td_timer_stop(all->patience);
-        done(all->done_context);
+    if (all->is_ending) {
+        controllers_tell_end(all);
     }
 }
 
@@ -368,8 +371,8 @@ static void one_release(struct controllers_one *one)
 static void one_ended(void *context)
 {
     struct controllers_one *one = context;
-    one_say(one, TD_LOG_INFO, "has stopped", "then",
-            one->all->is_ending ? TD_STR("the end") : TD_STR("waits for its lease"));
+    one_say(one, TD_LOG_INFO, "stopped", "then",
+            one->all->is_ending ? TD_STR("shutdown") : TD_STR("wait for lease"));
     if (one->all->is_ending || !one_may_lead(one)) {
         one_release(one);
     } else {
@@ -381,23 +384,56 @@ static void one_ended(void *context)
 static void one_end(struct controllers_one *one)
 {
     one->state = CONTROLLERS_STOPPING;
-    controllers_rows[one->kind].stop(one->all, one_ended, one);
+    controllers_stop_one(one->all, one->kind, one_ended, one);
 }
 
 /* ---- Leases ---- */
 
+/* Begins what waits for no lease of its own, once no other installation is in the way. */
+static void controllers_begin_clear(struct td_controllers *all)
+{
+    bool is_alone = all->options.leader.is_alone;
+    if (all->is_ending || all->is_refused || !controllers_is_clear(all)) {
+        return;
+    }
+    for (size_t kind = 0; kind < TD_CONTROLLER_COUNT; kind++) {
+        struct controllers_one *one = &all->ones[kind];
+        bool is_waiting = one->state == CONTROLLERS_IDLE || one->state == CONTROLLERS_WAITING;
+        if (all->options.has[kind] && is_waiting && (is_alone || !one->lease)) {
+            one_begin(one);
+        }
+    }
+}
+
 static void lease_won(void *context)
 {
     struct controllers_one *one = context;
-    if (one->state == CONTROLLERS_WAITING) {
+    one->has_seen = true;
+    if (one->state == CONTROLLERS_WAITING && !one->all->options.leader.is_alone) {
         one_begin(one);
     }
+    controllers_begin_clear(one->all);
+}
+
+/* Without the right to leases there is no telling who else is there: it does its work. */
+static void lease_denied(void *context, const struct td_error *why)
+{
+    struct controllers_one *one = context;
+    if (!one->is_denied) {
+        one_say(one, TD_LOG_WARN, "may not use its lease", "because", td_str_from(why->message));
+    }
+    one->is_denied = true;
+    controllers_begin_clear(one->all);
 }
 
 static void lease_lost(void *context, const struct td_error *why)
 {
     struct controllers_one *one = context;
-    one_say(one, TD_LOG_WARN, "leads no more", "because", td_str_from(why->message));
+    one_say(one, TD_LOG_WARN, "lost its lease", "because", td_str_from(why->message));
+    if (one->all->options.leader.is_alone) {
+        td_lease_start(one->lease); /* nobody else takes its work over: it goes on */
+        return;
+    }
     if (one->state == CONTROLLERS_RUNNING) {
         one_end(one);
     }
@@ -414,23 +450,46 @@ static void lease_seen(void *context, td_str identity)
     struct controllers_one *one = context;
     bool is_us = td_str_equal(identity, one->all->options.leader.identity);
     one->has_leader = identity.len > 0;
+    controllers_guard_see(one, identity);
+    controllers_begin_clear(one->all);
+    if (one->all->options.leader.is_alone) {
+        return;
+    }
     if (one->kind == TD_CONTROLLER_RECOMMENDER && one->has_leader && !is_us) {
         td_recommend_loop_reread(one->all->recommend);
     }
-    one_say(one, TD_LOG_INFO, "has a leader", "identity",
+    one_say(one, TD_LOG_INFO, "leader changed", "identity",
             identity.len > 0 ? identity : TD_STR("none"));
+}
+
+/* In the arena of texts. */
+static td_str one_lease_name(const struct controllers_one *one)
+{
+    struct td_controllers *all = one->all;
+    const struct td_leader_options *leader = &all->options.leader;
+    if (one->kind == TD_CONTROLLER_ADMISSION) {
+        return TD_STR(CONTROLLERS_ADMISSION_LEASE);
+    }
+    td_str name = td_controller_lease_name(&all->texts, one->kind, all->options.has, leader->name);
+    /* VPAs name their recommender, so one of another name is no other installation. */
+    td_str recommender = all->options.recommend.name;
+    bool is_other = leader->is_alone && one->kind == TD_CONTROLLER_RECOMMENDER &&
+                    leader->name.len == 0 && !td_str_equal(recommender, TD_STR("default"));
+    return is_other ? td_arena_format(&all->texts, "%.*s-%.*s", TD_STR_ARG(name),
+                                      TD_STR_ARG(recommender))
+                    : name;
 }
 
 static int one_make_lease(struct controllers_one *one, struct td_error *err)
 {
     struct td_controllers *all = one->all;
     const struct td_leader_options *leader = &all->options.leader;
-    if (!leader->is_on || !td_controller_lease(one->kind) || !one_is_open(one)) {
+    bool has_lease = leader->is_alone || (leader->is_on && td_controller_lease(one->kind));
+    if (!has_lease || !one_is_open(one)) {
         return TD_OK;
     }
     td_arena_reset(&all->texts);
-    one->lease_name = td_text_copy(
-        td_controller_lease_name(&all->texts, one->kind, all->options.has, leader->name));
+    one->lease_name = td_text_copy(one_lease_name(one));
     const struct td_lease_options options = {
         .loop = all->options.loop,
         .client = all->client,
@@ -442,13 +501,38 @@ static int one_make_lease(struct controllers_one *one, struct td_error *err)
         .renew_deadline = leader->renew_deadline,
         .retry_period = leader->retry_period,
         .seed = all->options.seed + (uint64_t)one->kind,
-        .events = {.started = lease_won, .stopped = lease_lost, .new_leader = lease_seen},
+        .events = {.started = lease_won,
+                   .stopped = lease_lost,
+                   .new_leader = lease_seen,
+                   .denied = lease_denied},
         .context = one,
     };
     return td_lease_new(&options, &one->lease, err);
 }
 
 /* ---- Making ---- */
+
+static struct td_control one_control(const struct controllers_one *one)
+{
+    const struct td_controllers *all = one->all;
+    return (struct td_control){
+        .loop = all->options.loop,
+        .client = all->client,
+        .flow = one->flow,
+        .informers = all->informers,
+        .events = one->events,
+        .metrics_client = all->metrics_client,
+        .registry = all->registry,
+        .log = all->options.log,
+        .gates = all->options.gates,
+        .hvpa_gate = all->options.hvpa_gate,
+        .selection_strategy_gate = all->options.selection_strategy_gate,
+        .scale_to_zero_gate = all->options.horizontal.config.can_scale_to_zero,
+        .tolerance_gate = all->options.horizontal.config.is_tolerance_configurable,
+        .caps_to_node = all->options.caps_to_node,
+        .seed = all->options.seed + (uint64_t)one->kind,
+    };
+}
 
 static int one_make(struct td_controllers *all, enum td_controller_kind kind, struct td_error *err)
 {
@@ -460,50 +544,34 @@ static int one_make(struct td_controllers *all, enum td_controller_kind kind, st
                                                             .client = all->client,
                                                             .flow = one->flow,
                                                             .component = component});
-    const struct td_control control = {
-        .loop = all->options.loop,
-        .client = all->client,
-        .flow = one->flow,
-        .sight = all->sight,
-        .events = one->events,
-        .measures = all->measures,
-        .tally = all->tally,
-        .log = all->options.log,
-        .gates = all->options.gates,
-        .hvpa_gate = all->options.hvpa_gate,
-        .selection_strategy_gate = all->options.selection_strategy_gate,
-        .scale_to_zero_gate = all->options.horizontal.config.can_scale_to_zero,
-        .tolerance_gate = all->options.horizontal.config.is_tolerance_configurable,
-        .caps_to_node = all->options.caps_to_node,
-        .seed = all->options.seed + (uint64_t)kind,
-    };
+    const struct td_control control = one_control(one);
     int code = row->make(all, &control, err);
     return code == TD_OK ? one_make_lease(one, err) : code;
 }
 
 /* The kinds that each controller looks at. */
 static void controllers_want(const struct td_controllers_options *options,
-                             struct td_sight_options *sight)
+                             struct td_informers_options *informers)
 {
-    static const unsigned pods = 1u << TD_SIGHT_PODS;
-    static const unsigned vpas = 1u << TD_SIGHT_VPAS;
-    static const unsigned limits = 1u << TD_SIGHT_LIMIT_RANGES;
-    static const unsigned hpas = 1u << TD_SIGHT_HPAS | 1u << TD_SIGHT_OWN_HPAS;
-    const unsigned hvpas = options->hvpa_gate ? 1u << TD_SIGHT_HVPAS : 0;
-    const unsigned nodes = options->caps_to_node ? 1u << TD_SIGHT_NODES : 0;
+    static const unsigned pods = 1u << TD_INFORMER_PODS;
+    static const unsigned vpas = 1u << TD_INFORMER_VPAS;
+    static const unsigned limits = 1u << TD_INFORMER_LIMIT_RANGES;
+    static const unsigned hpas = 1u << TD_INFORMER_HPAS | 1u << TD_INFORMER_OWN_HPAS;
+    const unsigned hvpas = options->hvpa_gate ? 1u << TD_INFORMER_HVPAS : 0;
+    const unsigned nodes = options->caps_to_node ? 1u << TD_INFORMER_NODES : 0;
     const unsigned wanted[TD_CONTROLLER_COUNT] = {
         [TD_CONTROLLER_RECOMMENDER] = pods | vpas | hvpas,
         [TD_CONTROLLER_UPDATER] = pods | vpas | limits | nodes,
-        [TD_CONTROLLER_ADMISSION] = vpas | limits | hvpas | nodes | 1u << TD_SIGHT_OWN_HPAS,
+        [TD_CONTROLLER_ADMISSION] = vpas | limits | hvpas | nodes | 1u << TD_INFORMER_OWN_HPAS,
         [TD_CONTROLLER_HORIZONTAL] = pods | hpas | hvpas,
-        [TD_CONTROLLER_HVPA] = options->hvpa_gate
-                                   ? pods | vpas | hpas | hvpas | limits | 1u << TD_SIGHT_NODES
-                                   : 1u << TD_SIGHT_HVPAS, /* to say that they are not acted on */
+        [TD_CONTROLLER_HVPA] =
+            options->hvpa_gate ? pods | vpas | hpas | hvpas | limits | 1u << TD_INFORMER_NODES
+                               : 1u << TD_INFORMER_HVPAS, /* to say that they are not acted on */
     };
     for (size_t kind = 0; kind < TD_CONTROLLER_COUNT; kind++) {
-        for (size_t i = 0; options->has[kind] && i < TD_SIGHT_COUNT; i++) {
-            bool is_workload = i >= TD_SIGHT_DEPLOYMENTS;
-            sight->wants[i] = sight->wants[i] || is_workload || (wanted[kind] >> i & 1u);
+        for (size_t i = 0; options->has[kind] && i < TD_INFORMER_COUNT; i++) {
+            bool is_workload = i >= TD_INFORMER_DEPLOYMENTS;
+            informers->wants[i] = informers->wants[i] || is_workload || (wanted[kind] >> i & 1u);
         }
     }
 }
@@ -511,15 +579,23 @@ static void controllers_want(const struct td_controllers_options *options,
 static int controllers_make(struct td_controllers *all, struct td_error *err)
 {
     const struct td_controllers_options *options = &all->options;
-    struct td_sight_options sight = {
+    struct td_informers_options informers = {
         .loop = options->loop,
         .client = all->client,
         .log = options->log,
         .vpa_namespace = options->vpa_namespace,
         .seed = options->seed,
     };
-    controllers_want(options, &sight);
-    int code = td_sight_new(&sight, &all->sight, err);
+    controllers_want(options, &informers);
+    int code = td_informers_new(&informers, &all->informers, err);
+    if (code == TD_OK && options->server.len > 0) {
+        all->reach = td_reach_new(&(struct td_reach_options){.loop = options->loop,
+                                                             .client = all->client,
+                                                             .flow = all->reach_flow,
+                                                             .informers = all->informers,
+                                                             .log = options->log,
+                                                             .server = options->server});
+    }
     for (size_t kind = 0; code == TD_OK && kind < TD_CONTROLLER_COUNT; kind++) {
         if (options->has[kind]) {
             code = one_make(all, (enum td_controller_kind)kind, err);
@@ -528,18 +604,7 @@ static int controllers_make(struct td_controllers *all, struct td_error *err)
     /* Admission gives new pods the sizes that Hvpas have decided, wherever that was. */
     if (code == TD_OK && options->has[TD_CONTROLLER_ADMISSION] && options->hvpa_gate &&
         !all->hvpa) {
-        const struct td_control control = {
-            .loop = options->loop,
-            .client = all->client,
-            .flow = all->ones[TD_CONTROLLER_ADMISSION].flow,
-            .sight = all->sight,
-            .measures = all->measures,
-            .tally = all->tally,
-            .log = options->log,
-            .gates = options->gates,
-            .hvpa_gate = true,
-            .seed = options->seed,
-        };
+        const struct td_control control = one_control(&all->ones[TD_CONTROLLER_ADMISSION]);
         code = hvpa_make(all, &control, err);
     }
     return code == TD_OK && options->address ? controllers_listen(all, err) : code;
@@ -560,19 +625,17 @@ static int controllers_check(const struct td_controllers_options *options, struc
                             "vpa-object-namespace and ignored-vpa-object-namespaces exclude each "
                             "other");
     }
-    return has_any ? TD_OK : td_error_set(err, TD_INVALID, "controllers: none is chosen");
+    return has_any ? TD_OK
+                   : td_error_set(err, TD_INVALID, "controllers: the list names no controller");
 }
 
 static void controllers_impatient(struct td_timer *timer, void *context)
 {
     struct td_controllers *all = context;
     (void)timer;
-    td_log_write(all->options.log, TD_LOG_WARN, "not everything came to its end in time", NULL);
-    if (all->done) {
-        void (*done)(void *context) = all->done;
-        all->done = NULL;
-        done(all->done_context);
-    }
+    td_log_write(all->options.log, TD_LOG_WARN,
+                 "shutdown timed out, requests in flight are abandoned", NULL);
+    controllers_tell_end(all);
 }
 
 int td_controllers_new(const struct td_controllers_options *options, struct td_controllers **ret,
@@ -586,8 +649,9 @@ int td_controllers_new(const struct td_controllers_options *options, struct td_c
     struct td_controllers *all = td_alloc_zero(1, sizeof(*all));
     all->options = *options;
     td_arena_init(&all->texts, CONTROLLERS_TEXT_BYTES_MAX);
-    all->tally = td_tally_new();
+    all->registry = td_metric_registry_new();
     all->patience = td_timer_new(options->loop, controllers_impatient, all);
+    all->guard = td_timer_new(options->loop, controllers_guard_rings, all);
     const struct td_client_options client = {
         .loop = options->loop,
         .transport = options->transport,
@@ -598,9 +662,10 @@ int td_controllers_new(const struct td_controllers_options *options, struct td_c
     all->client = td_client_new(&client);
     all->lease_flow = td_client_flow_new(all->client, TD_STR("leases"));
     all->access_flow = td_client_flow_new(all->client, TD_STR("access"));
+    all->reach_flow = td_client_flow_new(all->client, TD_STR("reach"));
     all->measure_flow = td_client_flow_new(all->client, TD_STR("metrics"));
-    all->measures = td_measure_client_new(options->loop, all->client, all->measure_flow,
-                                          options->horizontal.sync_period);
+    all->metrics_client = td_metrics_client_new(options->loop, all->client, all->measure_flow,
+                                                options->horizontal.sync_period);
     for (size_t kind = 0; kind < TD_CONTROLLER_COUNT; kind++) {
         all->ones[kind].all = all;
         all->ones[kind].kind = (enum td_controller_kind)kind;
@@ -622,14 +687,14 @@ static void controllers_checked(void *context, const struct td_access_result *re
     all->access = NULL;
     all->access_missing = result->missing;
     if (result->code != TD_OK) {
-        td_log_line(all->options.log, TD_LOG_WARN, "what is allowed cannot be found out",
+        td_log_line(all->options.log, TD_LOG_WARN, "permission check failed",
                     TD_LOG_C("error", result->err.message));
     }
     td_str lines = result->lines;
     while (lines.len > 0) {
         size_t end = td_str_find(lines, '\n', 0);
         td_arena_reset(&all->texts);
-        td_str line = td_arena_format(&all->texts, "permission is missing: %.*s",
+        td_str line = td_arena_format(&all->texts, "missing permission: %.*s",
                                       TD_STR_ARG(td_str_slice(lines, 0, end)));
         lines = td_str_slice(lines, end < lines.len ? end + 1 : end, lines.len);
         td_log_write(all->options.log, TD_LOG_ERROR, line.ptr, NULL);
@@ -638,19 +703,19 @@ static void controllers_checked(void *context, const struct td_access_result *re
 
 static void controllers_check_access(struct td_controllers *all)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     const struct td_controllers_options *options = &all->options;
     const struct td_rights_scope scope = {
         .has = options->has,
         .caps_to_node = options->caps_to_node,
         .lease_name = options->leader.name,
         .places = {
-            [TD_RIGHT_OWN] = {.namespace = options->hook.namespace, .name = options->hook.secret},
+            [TD_RIGHT_OWN] = {.namespace = options->webhook.namespace,
+                              .name = options->webhook.secret},
             [TD_RIGHT_ELECTION] = {.is_off = !options->leader.is_on,
                                    .namespace = options->leader.namespace},
-            [TD_RIGHT_STATUS] = {.namespace = options->hook.lease_namespace,
-                                 .name = options->hook.lease_name},
+            [TD_RIGHT_STATUS] = {.namespace = options->webhook.lease_namespace,
+                                 .name = options->webhook.lease_name},
             [TD_RIGHT_STATUS_READ] = {.is_off = !options->update.uses_lease,
                                       .namespace = options->update.lease_namespace,
                                       .name = options->update.lease_name},
@@ -667,15 +732,17 @@ void td_controllers_start(struct td_controllers *controllers)
         controllers_check_access(controllers);
     }
     controllers->is_started = true;
-    td_sight_start(controllers->sight);
+    if (controllers->reach) {
+        td_reach_start(controllers->reach);
+    }
+    td_informers_start(controllers->informers);
     for (size_t kind = 0; kind < TD_CONTROLLER_COUNT; kind++) {
         struct controllers_one *one = &controllers->ones[kind];
         if (one->lease) {
             one_compete(one);
-        } else if (controllers->options.has[kind]) {
-            one_begin(one);
         }
     }
+    controllers_begin_clear(controllers);
 }
 
 void td_controllers_stop(struct td_controllers *controllers, void (*done)(void *context),
@@ -702,22 +769,25 @@ void td_controllers_free(struct td_controllers *controllers)
         return;
     }
     td_http_server_free(controllers->server);
+    td_reach_free(controllers->reach);
     td_access_cancel(controllers->access);
-    td_hook_free(controllers->hook);
+    td_webhook_free(controllers->webhook);
     td_hvpa_loop_free(controllers->hvpa);
     td_recommend_loop_free(controllers->recommend);
     td_update_loop_free(controllers->update);
     td_horizontal_loop_free(controllers->horizontal);
-    td_measure_client_free(controllers->measures);
-    td_sight_free(controllers->sight);
+    td_metrics_client_free(controllers->metrics_client);
+    td_informers_free(controllers->informers);
     for (size_t kind = 0; kind < TD_CONTROLLER_COUNT; kind++) {
         td_lease_free(controllers->ones[kind].lease);
         td_text_free(controllers->ones[kind].lease_name);
+        td_text_free(controllers->ones[kind].holder);
         td_events_free(controllers->ones[kind].events);
     }
     td_timer_free(controllers->patience);
+    td_timer_free(controllers->guard);
     td_client_free(controllers->client);
-    td_tally_free(controllers->tally);
+    td_metric_registry_free(controllers->registry);
     td_arena_done(&controllers->texts);
     td_free(controllers);
 }
@@ -729,7 +799,7 @@ bool td_controllers_is_leading(const struct td_controllers *controllers,
     return one->state == CONTROLLERS_RUNNING && one_is_open(one);
 }
 
-struct td_hook *td_controllers_hook(struct td_controllers *controllers)
+struct td_webhook *td_controllers_webhook(struct td_controllers *controllers)
 {
-    return controllers->hook;
+    return controllers->webhook;
 }

@@ -1,8 +1,9 @@
 /*
- * All controllers of one process: made from one set of flags, sharing sight, client, events, tally;
- * those that act are started when this process holds their Lease and stopped when it loses it, the
- * webhook serves always. Also the address for /metrics, /healthz, /readyz, /livez. `tandem run`
- * puts it on a real cluster, `tandem up` on the local one, simulations on a virtual clock.
+ * All controllers of one process: made from one set of flags, sharing informers, client, events,
+ * registry; those that act are started when this process holds their Lease and stopped when it
+ * loses it, the webhook serves always. Also the address for /metrics, /healthz, /readyz, /livez.
+ * `tandem run` puts it on a real cluster, `tandem up` on the local one, simulations on a virtual
+ * clock.
  */
 #pragma once
 
@@ -25,14 +26,21 @@ struct td_error;
 struct td_transport;
 
 struct td_leader_options {
-    bool is_on; /* --leader-elect */
+    bool is_on;    /* --leader-elect */
+    bool is_alone; /* outside the cluster without it: leases only keep other installations away */
     td_duration lease_duration;
     td_duration renew_deadline;
     td_duration retry_period;
     td_str namespace; /* kube-system */
     td_str name;      /* of the lease, see td_controller_lease_name; empty: those of the table */
-    td_str identity;
+    td_str identity;  /* outside the cluster it begins with one of the two below */
 };
+
+#define TD_IDENTITY_OUTSIDE "tandem-outside_"
+#define TD_IDENTITY_ALONE "tandem-alone_"
+
+/* Is a holder of a lease of another installation than the process of that identity? */
+bool td_leader_is_foreign(td_str own, td_str holder);
 
 struct td_controllers_options {
     struct td_loop *loop;
@@ -46,11 +54,16 @@ struct td_controllers_options {
     size_t ignored_count;
     const char *address; /* of /metrics and health; NULL: none */
     bool checks_access;  /* asks at the start what is allowed, and says what is not */
+    td_str server;       /* URL, for what is said while it cannot be reached; empty: nothing is */
     struct td_leader_options leader;
+    /* Another installation runs on the cluster: told once, nothing more is begun, the caller stops.
+     * May be NULL. */
+    void (*refused)(void *context, const struct td_error *why);
+    void *refused_context;
     /* The control member of each is filled in here. */
     struct td_recommend_options recommend;
     struct td_update_options update;
-    struct td_hook_options hook;
+    struct td_webhook_options webhook;
     struct td_horizontal_options horizontal;
     struct td_hvpa_options hvpa;
     struct td_vpa_gates gates;
@@ -83,8 +96,7 @@ bool td_controllers_is_active(const struct td_controllers *controllers, struct t
 /* Does this process act as that controller now? */
 bool td_controllers_is_leading(const struct td_controllers *controllers,
                                enum td_controller_kind kind);
-/* What /metrics answers. */
 void td_controllers_write_metrics(struct td_controllers *controllers, struct td_buf *out);
 /* The port that the address listens on; 0: there is none. */
 uint16_t td_controllers_port(const struct td_controllers *controllers);
-struct td_hook *td_controllers_hook(struct td_controllers *controllers); /* may be NULL */
+struct td_webhook *td_controllers_webhook(struct td_controllers *controllers); /* may be NULL */

@@ -1,6 +1,6 @@
 /*
  * What a process says of itself: metrics, and whether it lives and is ready. Gauges of shared parts
- * (client, caches, leases, the process) are read when somebody asks.
+ * (client, caches, leases, the process) are read when /metrics is asked for.
  */
 #include <stdio.h>
 
@@ -8,12 +8,12 @@
 #include "base/error.h"
 #include "base/http/http_server.h"
 #include "base/limits.h"
+#include "base/metrics.h"
 #include "base/os/usage.h"
 #include "base/timefmt.h"
 #include "control/controllers_private.h"
-#include "control/sight.h"
-#include "control/sight_private.h"
-#include "control/tally.h"
+#include "control/informers/informers.h"
+#include "control/informers/informers_private.h"
 #include "kube/client/client.h"
 #include "kube/client/events.h"
 
@@ -24,41 +24,35 @@
 /* ---- Metrics ---- */
 
 /* A series of the family without labels, or with one. */
-static struct td_tally_series *http_series(struct td_controllers *all,
-                                           const struct td_tally_declaration *declaration,
-                                           td_str label)
+static struct td_metric_series *http_series(struct td_controllers *all,
+                                            const struct td_metric_declaration *declaration,
+                                            td_str label)
 {
     const td_str values[] = {label};
-    return td_tally_series(td_tally_declare(all->tally, declaration), values);
+    return td_metric_series(td_metric_declare(all->registry, declaration), values);
 }
 
-static void http_set(struct td_controllers *all, const struct td_tally_declaration *declaration,
+static void http_set(struct td_controllers *all, const struct td_metric_declaration *declaration,
                      td_str label, double value)
 {
-    struct td_tally_series *series = http_series(all, declaration, label);
-    if (declaration->kind == TD_TALLY_COUNTER) {
-        td_tally_add(series, value - td_tally_value(series));
+    struct td_metric_series *series = http_series(all, declaration, label);
+    if (declaration->kind == TD_METRIC_COUNTER) {
+        td_metric_add(series, value - td_metric_value(series));
     } else {
-        td_tally_set(series, value);
+        td_metric_set(series, value);
     }
 }
 
-static void http_tally_process(struct td_controllers *all)
+static void http_metrics_process(struct td_controllers *all)
 {
-    static const struct td_tally_declaration rows[] = {
-        {.name = "process_cpu_seconds_total",
-         .help = "User and system CPU time of the process.",
-         .kind = TD_TALLY_COUNTER},
-        {.name = "process_resident_memory_bytes",
-         .help = "Memory of the process that is resident.",
-         .kind = TD_TALLY_GAUGE},
-        {.name = "process_virtual_memory_bytes",
-         .help = "Address space of the process.",
-         .kind = TD_TALLY_GAUGE},
-        {.name = "process_open_fds", .help = "Open file descriptors.", .kind = TD_TALLY_GAUGE},
-        {.name = "process_max_fds",
-         .help = "File descriptors that may be open.",
-         .kind = TD_TALLY_GAUGE},
+    static const struct td_metric_declaration rows[] = {
+        {"process_cpu_seconds_total", "Total user and system CPU time spent in seconds.",
+         .kind = TD_METRIC_COUNTER},
+        {"process_resident_memory_bytes", "Resident memory size in bytes.",
+         .kind = TD_METRIC_GAUGE},
+        {"process_virtual_memory_bytes", "Virtual memory size in bytes.", .kind = TD_METRIC_GAUGE},
+        {"process_open_fds", "Number of open file descriptors.", .kind = TD_METRIC_GAUGE},
+        {"process_max_fds", "Maximum number of open file descriptors.", .kind = TD_METRIC_GAUGE},
     };
     struct td_usage usage = td_usage_read();
     http_set(all, &rows[0], TD_STR_EMPTY, usage.cpu_seconds);
@@ -68,62 +62,51 @@ static void http_tally_process(struct td_controllers *all)
     http_set(all, &rows[4], TD_STR_EMPTY, (double)usage.files_max);
 }
 
-static void http_tally_client(struct td_controllers *all)
+static void http_metrics_client(struct td_controllers *all)
 {
-    static const struct td_tally_declaration rows[] = {
-        {.name = "tandem_client_calls_total",
-         .help = "Requests sent to the API server.",
-         .kind = TD_TALLY_COUNTER},
-        {.name = "tandem_client_retries_total",
-         .help = "Requests sent once more.",
-         .kind = TD_TALLY_COUNTER},
-        {.name = "tandem_client_failures_total",
-         .help = "Requests given up.",
-         .kind = TD_TALLY_COUNTER},
-        {.name = "tandem_client_wait_seconds_total",
-         .help = "Time that requests waited for the rate limit.",
-         .kind = TD_TALLY_COUNTER},
-        {.name = "tandem_access_missing",
-         .help = "Permissions that were missing at the start.",
-         .kind = TD_TALLY_GAUGE},
+    static const struct td_metric_declaration rows[] = {
+        {"tandem_client_calls_total", "Requests sent to the API server.",
+         .kind = TD_METRIC_COUNTER},
+        {"tandem_client_retries_total", "Requests to the API server that were retried.",
+         .kind = TD_METRIC_COUNTER},
+        {"tandem_client_failures_total",
+         "Requests to the API server that failed after all retries.", .kind = TD_METRIC_COUNTER},
+        {"tandem_client_wait_seconds_total",
+         "Time that requests waited for the client-side rate limit.", .kind = TD_METRIC_COUNTER},
+        {"tandem_access_missing", "Permissions missing at the start, by SelfSubjectAccessReview.",
+         .kind = TD_METRIC_GAUGE},
     };
     struct td_client_counts counts = td_client_counts(all->client);
     http_set(all, &rows[0], TD_STR_EMPTY, (double)counts.calls);
     http_set(all, &rows[1], TD_STR_EMPTY, (double)counts.retries);
     http_set(all, &rows[2], TD_STR_EMPTY, (double)counts.failures);
     http_set(all, &rows[3], TD_STR_EMPTY, (double)counts.waited_ns / 1e9);
-    if (!all->access) { /* while it is asked nobody knows */
+    if (!all->access) { /* the check is under way */
         http_set(all, &rows[4], TD_STR_EMPTY, (double)all->access_missing);
     }
 }
 
-static void http_tally_caches(struct td_controllers *all)
+static void http_metrics_caches(struct td_controllers *all)
 {
-    static const struct td_tally_declaration rows[] = {
-        {.name = "tandem_cache_objects",
-         .help = "Objects held of a resource.",
-         .kind = TD_TALLY_GAUGE,
+    static const struct td_metric_declaration rows[] = {
+        {"tandem_cache_objects", "Objects in the informer's cache.", .kind = TD_METRIC_GAUGE,
          .labels = {"resource"}},
-        {.name = "tandem_cache_bytes",
-         .help = "Memory of the objects held of a resource.",
-         .kind = TD_TALLY_GAUGE,
-         .labels = {"resource"}},
-        {.name = "tandem_cache_age_seconds",
-         .help = "Time since the server last confirmed what is held of a resource; -1: never.",
-         .kind = TD_TALLY_GAUGE,
-         .labels = {"resource"}},
-        {.name = "tandem_cache_failures_total",
-         .help = "Lists and watches of a resource that ended in trouble.",
-         .kind = TD_TALLY_COUNTER,
-         .labels = {"resource"}},
+        {"tandem_cache_bytes", "Memory of the objects in the informer's cache.",
+         .kind = TD_METRIC_GAUGE, .labels = {"resource"}},
+        {"tandem_cache_age_seconds",
+         "Time since the API server last confirmed the informer's cache; -1: never.",
+         .kind = TD_METRIC_GAUGE, .labels = {"resource"}},
+        {"tandem_cache_failures_total", "Failed lists and watches of the informer.",
+         .kind = TD_METRIC_COUNTER, .labels = {"resource"}},
     };
-    for (size_t kind = 0; kind < TD_SIGHT_COUNT; kind++) {
-        const struct td_cache *cache = td_sight_cache(all->sight, (enum td_sight_kind)kind);
+    for (size_t kind = 0; kind < TD_INFORMER_COUNT; kind++) {
+        const struct td_cache *cache =
+            td_informers_cache(all->informers, (enum td_informer_kind)kind);
         if (!cache) {
             continue;
         }
         char resource[128];
-        const struct td_sight_row *row = &td_sight_rows[kind];
+        const struct td_informer_row *row = &td_informer_rows[kind];
         (void)snprintf(resource, sizeof(resource), "%s%s%s", row->plural, *row->group ? "." : "",
                        row->group); /* names of ours, all shorter */
         td_str label = td_str_from(resource);
@@ -136,21 +119,16 @@ static void http_tally_caches(struct td_controllers *all)
     }
 }
 
-static void http_tally_controllers(struct td_controllers *all)
+static void http_metrics_controllers(struct td_controllers *all)
 {
-    static const struct td_tally_declaration rows[] = {
-        {.name = "leader_election_master_status",
-         .help = "Whether this process holds a lease: 1 or 0.",
-         .kind = TD_TALLY_GAUGE,
-         .labels = {"name"}},
-        {.name = "tandem_events_written_total",
-         .help = "Events written.",
-         .kind = TD_TALLY_COUNTER,
+    static const struct td_metric_declaration rows[] = {
+        {"leader_election_master_status", "1 if this process is the leader for the lease, else 0.",
+         .kind = TD_METRIC_GAUGE, .labels = {"name"}},
+        {"tandem_events_written_total", "Events sent to the API server.", .kind = TD_METRIC_COUNTER,
          .labels = {"controller"}},
-        {.name = "tandem_events_lost_total",
-         .help = "Events refused, or dropped because too many waited.",
-         .kind = TD_TALLY_COUNTER,
-         .labels = {"controller"}},
+        {"tandem_events_lost_total",
+         "Events that the API server refused or that a full queue dropped.",
+         .kind = TD_METRIC_COUNTER, .labels = {"controller"}},
     };
     for (size_t kind = 0; kind < TD_CONTROLLER_COUNT; kind++) {
         const struct controllers_one *one = &all->ones[kind];
@@ -168,11 +146,11 @@ static void http_tally_controllers(struct td_controllers *all)
 
 void td_controllers_write_metrics(struct td_controllers *controllers, struct td_buf *out)
 {
-    http_tally_process(controllers);
-    http_tally_client(controllers);
-    http_tally_caches(controllers);
-    http_tally_controllers(controllers);
-    td_tally_write(controllers->tally, out);
+    http_metrics_process(controllers);
+    http_metrics_client(controllers);
+    http_metrics_caches(controllers);
+    http_metrics_controllers(controllers);
+    td_metric_registry_write(controllers->registry, out);
 }
 
 /* ---- Health ---- */
@@ -180,44 +158,44 @@ void td_controllers_write_metrics(struct td_controllers *controllers, struct td_
 static bool http_is_one_ready(const struct controllers_one *one, struct td_buf *out)
 {
     if (one->state == CONTROLLERS_WAITING && !one->has_leader) {
-        (void)td_buf_append_format(out, "%s: neither leads nor knows who does\n",
+        (void)td_buf_append_format(out, "%s: no leader elected yet\n",
                                    td_controller_name(one->kind));
         return false;
     }
     return true;
 }
 
-static bool http_is_sight_ready(const struct td_controllers *all, struct td_buf *out)
+static bool http_is_informers_ready(const struct td_controllers *all, struct td_buf *out)
 {
-    td_duration age = td_sight_age(all->sight);
-    if (!td_sight_is_synced(all->sight)) {
-        (void)td_buf_append(out, TD_STR("sight: the cluster's objects are not yet listed\n"));
+    td_duration age = td_informers_age(all->informers);
+    if (!td_informers_is_synced(all->informers)) {
+        (void)td_buf_append(out, TD_STR("informers: caches not synced yet\n"));
         return false;
     }
     if (age > HTTP_FRESH) {
         char text[TD_DURATION_TEXT_BYTES];
         (void)td_duration_format(age - age % TD_SECOND, text);
-        (void)td_buf_append_format(out, "sight: what is known of the cluster is %s old\n", text);
+        (void)td_buf_append_format(out, "informers: caches stale for %s\n", text);
         return false;
     }
     return true;
 }
 
 /* A Service has only pods that are ready behind it: its webhook cannot be seen at work before. */
-static bool http_is_hook_ready(const struct td_controllers *all, struct td_buf *out)
+static bool http_is_webhook_ready(const struct td_controllers *all, struct td_buf *out)
 {
-    td_str trouble = all->hook ? td_hook_trouble(all->hook) : TD_STR_EMPTY;
-    if (trouble.len > 0) {
-        (void)td_buf_append_format(out, "webhook: %.*s\n", TD_STR_ARG(trouble));
+    td_str problem = all->webhook ? td_webhook_problem(all->webhook) : TD_STR_EMPTY;
+    if (problem.len > 0) {
+        (void)td_buf_append_format(out, "webhook: %.*s\n", TD_STR_ARG(problem));
     }
-    bool is_by_service = all->options.hook.listen && !all->options.hook.is_by_url;
-    return trouble.len == 0 || is_by_service;
+    bool is_by_service = all->options.webhook.listen && !all->options.webhook.is_by_url;
+    return problem.len == 0 || is_by_service;
 }
 
 bool td_controllers_is_ready(const struct td_controllers *controllers, struct td_buf *out)
 {
-    bool is_ready = http_is_sight_ready(controllers, out);
-    is_ready = http_is_hook_ready(controllers, out) && is_ready;
+    bool is_ready = http_is_informers_ready(controllers, out);
+    is_ready = http_is_webhook_ready(controllers, out) && is_ready;
     for (size_t kind = 0; kind < TD_CONTROLLER_COUNT; kind++) {
         is_ready = http_is_one_ready(&controllers->ones[kind], out) && is_ready;
     }
@@ -233,12 +211,11 @@ bool td_controllers_is_ready(const struct td_controllers *controllers, struct td
 
 bool td_controllers_is_active(const struct td_controllers *controllers, struct td_buf *out)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_LOG_LINE_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_LOG_LINE_BYTES_MAX);
     for (size_t kind = 0; kind < TD_CONTROLLER_COUNT; kind++) {
-        td_str silence = controllers_silence(&controllers->ones[kind], &arena);
-        if (silence.len > 0) {
-            (void)td_buf_append_format(out, "Error: %.*s", TD_STR_ARG(silence));
+        td_str staleness = controllers_staleness(&controllers->ones[kind], &arena);
+        if (staleness.len > 0) {
+            (void)td_buf_append_format(out, "Error: %.*s", TD_STR_ARG(staleness));
             return false;
         }
     }
@@ -274,8 +251,7 @@ static int http_answer(struct td_controllers *all, td_str path, struct td_buf *o
 static void http_handle(struct td_http_exchange *exchange, const struct td_http_request *request,
                         void *context)
 {
-    td_auto_buf body;
-    td_buf_init(&body, TD_TALLY_TEXT_BYTES_MAX);
+    td_auto_buf body = td_buf_capped(TD_METRIC_TEXT_BYTES_MAX);
     const char *type = HTTP_TEXT_TYPE;
     int status = 405;
     td_str path = td_str_slice(request->target, 0, td_str_find(request->target, '?', 0));
@@ -283,7 +259,7 @@ static void http_handle(struct td_http_exchange *exchange, const struct td_http_
         td_str_equal(request->method, TD_STR("HEAD"))) {
         status = http_answer(context, path, &body, &type);
     } else {
-        (void)td_buf_append(&body, TD_STR("only GET and HEAD are answered\n"));
+        (void)td_buf_append(&body, TD_STR("method not allowed: use GET or HEAD\n"));
     }
     const struct td_http_header headers[] = {
         {.name = TD_STR("Content-Type"), .value = td_str_from(type)}};

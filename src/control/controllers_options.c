@@ -1,3 +1,7 @@
+/*
+ * What the controllers do when no flag says otherwise, upstream's defaults where upstream has the
+ * flag, and the reading of --controllers.
+ */
 #include "control/controllers.h"
 
 #include <string.h>
@@ -48,9 +52,9 @@ static struct td_update_options default_update(void)
     };
 }
 
-static struct td_hook_options default_hook(void)
+static struct td_webhook_options default_webhook(void)
 {
-    return (struct td_hook_options){
+    return (struct td_webhook_options){
         .registers = true,
         .namespace = TD_STR("kube-system"),
         .service = TD_STR("vpa-webhook"),
@@ -82,7 +86,7 @@ struct td_controllers_options td_controllers_options_default(void)
                    .name = TD_STR_EMPTY},
         .recommend = default_recommend(),
         .update = default_update(),
-        .hook = default_hook(),
+        .webhook = default_webhook(),
         .horizontal = {.config = td_hpa_config_default(),
                        .sync_period = 15 * TD_SECOND,
                        .syncs_max = 5,
@@ -94,6 +98,21 @@ struct td_controllers_options td_controllers_options_default(void)
         .selection_strategy_gate = true,
         .seed = 1,
     };
+}
+
+static int controllers_unknown(td_str word, struct td_error *err)
+{
+    const char *names[TD_CONTROLLER_COUNT];
+    for (size_t kind = 0; kind < TD_CONTROLLER_COUNT; kind++) {
+        names[kind] = td_controller_name((enum td_controller_kind)kind);
+    }
+    const char *meant = td_str_suggest(word, names, TD_CONTROLLER_COUNT, sizeof(names[0]));
+    return meant ? td_error_set(err, TD_INVALID, "'%.*s': unknown controller; did you mean %s?",
+                                TD_STR_ARG(word), meant)
+                 : td_error_set(err, TD_INVALID,
+                                "'%.*s': must be one of recommender, updater, admission, "
+                                "horizontal, hvpa",
+                                TD_STR_ARG(word));
 }
 
 int td_controllers_choose(td_str list, bool has[TD_CONTROLLER_COUNT], struct td_error *err)
@@ -109,10 +128,7 @@ int td_controllers_choose(td_str list, bool has[TD_CONTROLLER_COUNT], struct td_
             kind++;
         }
         if (kind == TD_CONTROLLER_COUNT) {
-            return td_error_set(err, TD_INVALID,
-                                "'%.*s': is none of recommender, updater, admission, horizontal, "
-                                "hvpa",
-                                TD_STR_ARG(word));
+            return controllers_unknown(word, err);
         }
         chosen[kind] = true;
         from = end + 1;

@@ -13,6 +13,7 @@
 struct td_access;
 struct td_http_server;
 struct td_lease;
+struct td_reach;
 struct td_timer;
 
 enum controllers_state {
@@ -33,7 +34,10 @@ struct controllers_one {
     struct td_events *events;
     struct td_lease *lease; /* NULL: it needs none */
     td_str lease_name;      /* owned */
-    bool has_leader;        /* somebody's name is in the lease */
+    bool has_leader;        /* the lease names a holder */
+    bool has_seen;          /* the lease was read */
+    bool is_denied;         /* this client may not have a lease */
+    td_str holder;          /* owned; of the lease, as last seen */
 };
 
 struct td_controllers {
@@ -41,32 +45,43 @@ struct td_controllers {
     struct td_client *client;
     struct td_client_flow *lease_flow;
     struct td_client_flow *access_flow; /* many questions at the start: others take their turn */
+    struct td_client_flow *reach_flow;  /* asks whether the server is there, behind nothing else */
     struct td_client_flow *measure_flow;
-    struct td_sight *sight;
-    struct td_measure_client *measures;
-    struct td_tally *tally;
+    struct td_informers *informers;
+    struct td_metrics_client *metrics_client;
+    struct td_metric_registry *registry;
     struct td_access *access;
+    struct td_reach *reach; /* NULL: nothing is said of a server that is away */
     size_t access_missing;
     struct td_http_server *server;
     struct controllers_one ones[TD_CONTROLLER_COUNT];
     struct td_recommend_loop *recommend;
     struct td_update_loop *update;
-    struct td_hook *hook;
+    struct td_webhook *webhook;
     struct td_horizontal_loop *horizontal;
     struct td_hvpa_loop *hvpa; /* for admission also where no Hvpa is decided */
     bool is_started;
     bool is_ending;
+    bool is_refused;           /* another installation is there */
+    struct td_timer *guard;    /* looks whether it is alive */
     struct td_timer *patience; /* of the end */
     void (*done)(void *context);
     void *done_context;
-    struct td_arena texts; /* of troubles, until the next is asked for */
+    struct td_arena texts; /* of problems, until the next is asked for */
 };
 
 td_time controllers_now(const struct td_controllers *controllers);
 
 /* Why a running controller has to be taken for dead: silent for five of its intervals. Empty: it
  * is not. */
-td_str controllers_silence(const struct controllers_one *one, struct td_arena *arena);
+td_str controllers_staleness(const struct controllers_one *one, struct td_arena *arena);
+
+/* ---- controllers_guard.c ---- */
+
+/* May controllers begin that no lease of their own says it for? */
+bool controllers_is_clear(const struct td_controllers *all);
+void controllers_guard_rings(struct td_timer *timer, void *context);
+void controllers_guard_see(struct controllers_one *one, td_str holder);
 
 /* ---- controllers_http.c ---- */
 

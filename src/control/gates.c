@@ -54,9 +54,13 @@ static int gates_set_one(struct td_controllers_options *options, td_str entry, s
             is_found = true;
         }
     }
-    return is_found ? TD_OK
-                    : td_error_set(err, TD_INVALID, "--feature-gates: '%.*s': unknown gate",
-                                   TD_STR_ARG(name));
+    if (is_found) {
+        return TD_OK;
+    }
+    const char *meant = td_str_suggest(name, gate_rows, TD_GATE_COUNT, sizeof(gate_rows[0]));
+    return td_error_set(err, TD_INVALID, "--feature-gates: '%.*s': unknown gate%s%s%s",
+                        TD_STR_ARG(name), meant ? "; did you mean " : "", meant ? meant : "",
+                        meant ? "?" : "");
 }
 
 int td_gates_set(struct td_controllers_options *options, td_str list, struct td_error *err)

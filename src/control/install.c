@@ -1,3 +1,7 @@
+/*
+ * Templates of the objects as YAML text, read into trees and filled with names, rights and flags.
+ * The order of td_install_objects is the order in which a cluster can take them.
+ */
 #include "control/install.h"
 
 #include "api/hpa/hpa.h"
@@ -5,10 +9,9 @@
 #include "api/vpa/vpa.h"
 #include "base/assert.h"
 #include "base/error.h"
-#include "base/limits.h"
 #include "base/yaml/yaml.h"
+#include "control/admission/webhook_private.h"
 #include "control/controllers.h"
-#include "control/hook_private.h"
 #include "kube/names.h"
 
 #define INSTALL_NAME "tandem"
@@ -58,6 +61,13 @@ static struct td_json *install_name(struct install *install, struct td_json *obj
     struct td_json *labels = td_json_ensure_object(arena, metadata, TD_STR("labels"));
     td_json_set_str(arena, labels, TD_STR("app.kubernetes.io/name"), TD_STR(INSTALL_NAME));
     return object;
+}
+
+/* An object of the program's namespace, from a text of ours. */
+static void install_add_text(struct install *install, const char *text, td_str name)
+{
+    install_add(install, install_name(install, install_read(install, text), name,
+                                      install->options->namespace));
 }
 
 /* ---- Definitions ---- */
@@ -154,10 +164,7 @@ static void install_role(struct install *install, size_t kind, bool is_local)
 static void install_rbac(struct install *install)
 {
     const struct td_install_options *options = install->options;
-    install_add(install,
-                install_name(install,
-                             install_read(install, "{apiVersion: v1, kind: ServiceAccount}"),
-                             TD_STR(INSTALL_NAME), options->namespace));
+    install_add_text(install, "{apiVersion: v1, kind: ServiceAccount}", TD_STR(INSTALL_NAME));
     for (size_t kind = 0; kind < TD_CONTROLLER_COUNT; kind++) {
         if (options->has[kind]) {
             install_role(install, kind, false);
@@ -173,17 +180,18 @@ static void install_webhooks(struct install *install)
 {
     const struct td_install_options *options = install->options;
     const struct td_controllers_options defaults = td_controllers_options_default();
-    struct td_hook hook = {.options = defaults.hook};
-    hook.options.listen = "0.0.0.0:8000";
-    hook.options.labels = TD_STR("app.kubernetes.io/name:" INSTALL_NAME);
-    hook.options.control.hvpa_gate = options->has[TD_CONTROLLER_HVPA];
-    hook.options.namespace = options->namespace;
-    hook.options.exempt_namespaces = &options->namespace;
-    hook.options.exempt_count = 1;
-    for (int which = 0; options->has[TD_CONTROLLER_ADMISSION] && which < HOOK_CONFIGURATIONS;
+    struct td_webhook webhook = {.options = defaults.webhook};
+    webhook.options.listen = "0.0.0.0:8000";
+    webhook.options.labels = TD_STR("app.kubernetes.io/name:" INSTALL_NAME);
+    webhook.options.control.hvpa_gate = options->has[TD_CONTROLLER_HVPA];
+    webhook.options.namespace = options->namespace;
+    webhook.options.exempt_namespaces = &options->namespace;
+    webhook.options.exempt_count = 1;
+    for (int which = 0; options->has[TD_CONTROLLER_ADMISSION] && which < WEBHOOK_CONFIGURATIONS;
          which++) {
-        install_add(install, hook_configuration_make(install->arena, &hook,
-                                                     (enum hook_configuration)which, TD_STR_EMPTY));
+        install_add(install,
+                    webhook_configuration_make(install->arena, &webhook,
+                                               (enum webhook_configuration)which, TD_STR_EMPTY));
     }
 }
 
@@ -292,11 +300,9 @@ static void install_deployment(struct install *install)
     }
     install_add(install,
                 install_name(install, deployment, TD_STR(INSTALL_NAME), options->namespace));
-    install_add(install, install_name(install, install_read(install, install_budget_text),
-                                      TD_STR(INSTALL_NAME), options->namespace));
+    install_add_text(install, install_budget_text, TD_STR(INSTALL_NAME));
     if (options->has[TD_CONTROLLER_ADMISSION]) {
-        install_add(install, install_name(install, install_read(install, install_service_text),
-                                          TD_STR("vpa-webhook"), options->namespace));
+        install_add_text(install, install_service_text, TD_STR("vpa-webhook"));
     }
 }
 
@@ -304,8 +310,7 @@ static void install_deployment(struct install *install)
 
 static int install_check(const struct td_install_options *options, struct td_error *err)
 {
-    td_auto_buf problem;
-    td_buf_init(&problem, TD_ERROR_MESSAGE_BYTES);
+    td_auto_buf problem = td_buf_capped(TD_ERROR_MESSAGE_BYTES);
     if (td_name_check_dns1123_label(options->namespace, &problem) > 0) {
         return td_error_set(err, TD_INVALID, "--namespace: '%.*s': %.*s",
                             TD_STR_ARG(options->namespace),
@@ -313,7 +318,7 @@ static int install_check(const struct td_install_options *options, struct td_err
     }
     for (size_t i = 0; i < options->image.len; i++) {
         if ((unsigned char)options->image.ptr[i] <= ' ') {
-            return td_error_set(err, TD_INVALID, "--image: '%.*s': must be without spaces",
+            return td_error_set(err, TD_INVALID, "--image: '%.*s': must not contain spaces",
                                 TD_STR_ARG(options->image));
         }
     }
@@ -381,17 +386,12 @@ static void install_own(struct install *install)
                                 ? "vpa-admission-controller"
                                 : td_controller_lease((enum td_controller_kind)kind);
         if (options->has[kind]) {
-            install_add(install,
-                        install_name(install,
-                                     install_read(install, "{apiVersion: coordination.k8s.io/v1, "
-                                                           "kind: Lease}"),
-                                     td_str_from(lease), options->namespace));
+            install_add_text(install, "{apiVersion: coordination.k8s.io/v1, kind: Lease}",
+                             td_str_from(lease));
         }
     }
     if (options->has[TD_CONTROLLER_ADMISSION]) {
-        install_add(install,
-                    install_name(install, install_read(install, "{apiVersion: v1, kind: Secret}"),
-                                 TD_STR("tandem-webhook-tls"), options->namespace));
+        install_add_text(install, "{apiVersion: v1, kind: Secret}", TD_STR("tandem-webhook-tls"));
     }
 }
 

@@ -1,9 +1,14 @@
+/*
+ * Three reads in a row, each judged when the last is there. A pod whose owner is of no kind with a
+ * template (a table below says which have one) is evicted unseen.
+ */
 #include "control/replacement.h"
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/text.h"
-#include "control/sight.h"
+#include "control/informers/informers.h"
 #include "kube/client/client.h"
 #include "kube/paths.h"
 #include "model/owners.h"
@@ -24,7 +29,7 @@ static const struct replacement_kind {
 
 static const struct replacement_kind *replacement_kind_of(td_str kind)
 {
-    for (size_t i = 0; i < sizeof(replacement_kinds) / sizeof(replacement_kinds[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(replacement_kinds); i++) {
         if (td_str_equal(replacement_kinds[i].kind, kind)) {
             return &replacement_kinds[i];
         }
@@ -34,7 +39,7 @@ static const struct replacement_kind *replacement_kind_of(td_str kind)
 
 void td_replacement_facts_init(struct td_replacement_facts *facts)
 {
-    *facts = (struct td_replacement_facts){.asked = TD_REPLACEMENT_OWNER};
+    *facts = (struct td_replacement_facts){.reading = TD_REPLACEMENT_OWNER};
     td_arena_init(&facts->arena, TD_TREE_ARENA_BYTES_MAX);
 }
 
@@ -56,8 +61,8 @@ void td_replacement_facts_reset(struct td_replacement_facts *facts)
     facts->failure = TD_STR_EMPTY;
 }
 
-bool td_replacement_facts_turn(struct td_replacement_facts *facts,
-                               const struct td_vertical_pod *pod, struct td_controller *ret_owner)
+bool td_replacement_facts_turn(struct td_replacement_facts *facts, const struct td_pod *pod,
+                               struct td_controller *ret_owner)
 {
     if (!td_controller_of_pod(&pod->meta, ret_owner) || !replacement_kind_of(ret_owner->kind)) {
         return false;
@@ -71,9 +76,8 @@ bool td_replacement_facts_turn(struct td_replacement_facts *facts,
 
 /* ---- Reading ---- */
 
-/* What is asked, as a path with its parameters. */
-static void replacement_path(const struct td_controller *owner, enum td_replacement_part part,
-                             struct td_buf *out)
+static td_str replacement_path(struct td_arena *arena, const struct td_controller *owner,
+                               enum td_replacement_part part)
 {
     const struct replacement_kind *kind = replacement_kind_of(owner->kind);
     const struct td_api_path paths[] = {
@@ -89,27 +93,15 @@ static void replacement_path(const struct td_controller *owner, enum td_replacem
                                    .namespace = owner->namespace,
                                    .plural = TD_STR("events")},
     };
-    (void)td_path_write(&paths[part], out, NULL); /* a bad name is answered 404 */
+    td_auto_buf path = td_buf_capped(TD_OBJECT_BYTES_MAX);
+    (void)td_path_write(&paths[part], &path, NULL); /* a bad name is answered 404 */
     if (part == TD_REPLACEMENT_EVENTS) {
-        td_auto_buf selector;
-        td_buf_init(&selector, TD_OBJECT_BYTES_MAX);
-        (void)td_buf_append_format(&selector, "involvedObject.uid=%.*s", TD_STR_ARG(owner->uid));
-        td_path_add_query(out, TD_STR("fieldSelector"), td_buf_str(&selector));
-        td_path_add_query(out, TD_STR("limit"), TD_STR(REPLACEMENT_EVENTS_MAX));
+        td_path_add_query(
+            &path, TD_STR("fieldSelector"),
+            td_arena_format(arena, "involvedObject.uid=%.*s", TD_STR_ARG(owner->uid)));
+        td_path_add_query(&path, TD_STR("limit"), TD_STR(REPLACEMENT_EVENTS_MAX));
     }
-}
-
-bool td_replacement_facts_next(struct td_replacement_facts *facts,
-                               const struct td_controller *owner, struct td_buf *path)
-{
-    for (size_t part = 0; part < TD_REPLACEMENT_PARTS; part++) {
-        if (!facts->is_read[part]) {
-            facts->asked = (enum td_replacement_part)part;
-            replacement_path(owner, facts->asked, path);
-            return true;
-        }
-    }
-    return false;
+    return td_arena_copy_str(arena, td_buf_str(&path));
 }
 
 void td_replacement_facts_take(struct td_replacement_facts *facts,
@@ -122,10 +114,10 @@ void td_replacement_facts_take(struct td_replacement_facts *facts,
         code = td_json_parse(&facts->arena, reply->body,
                              &(struct td_json_options){.copy_strings = true}, &tree, &err);
     }
-    bool is_owner = facts->asked == TD_REPLACEMENT_OWNER;
+    bool is_owner = facts->reading == TD_REPLACEMENT_OWNER;
     tree = code == TD_OK ? tree : NULL;
-    facts->is_read[facts->asked] = true;
-    facts->read[facts->asked] = is_owner ? tree : td_json_get(tree, TD_STR("items"));
+    facts->is_read[facts->reading] = true;
+    facts->read[facts->reading] = is_owner ? tree : td_json_get(tree, TD_STR("items"));
     if (is_owner && code != TD_OK) {
         facts->failure = td_arena_copy_str(&facts->arena, td_str_from(err.message));
     }
@@ -145,16 +137,42 @@ static struct td_quota_objects replacement_quotas(struct td_arena *arena,
     return (struct td_quota_objects){.items = items, .count = count};
 }
 
-td_str td_replacement_facts_problem(const struct td_replacement_facts *facts,
-                                    struct td_arena *arena, const struct td_control *control,
-                                    struct td_replacement_input *input)
+static td_str replacement_problem(const struct td_replacement_facts *facts, struct td_arena *arena,
+                                  const struct td_control *control,
+                                  struct td_replacement_input *input)
 {
     const struct td_json *owner = facts->read[TD_REPLACEMENT_OWNER];
     td_str namespace = input->pod->meta.namespace;
     td_str problem = td_owner_problem(arena, owner, facts->read[TD_REPLACEMENT_EVENTS]);
     input->template = td_json_get_path(owner, "spec.template");
-    input->limits = td_sight_limits(control->sight, namespace);
-    input->limit_objects = td_sight_limit_objects(control->sight, namespace);
+    input->gates = control->gates;
+    input->limits = td_informers_limits(control->informers, namespace);
+    input->limit_objects = td_informers_limit_objects(control->informers, namespace);
     input->quotas = replacement_quotas(arena, facts->read[TD_REPLACEMENT_QUOTAS]);
     return problem.len > 0 || !input->template ? problem : td_replacement_problem(arena, input);
+}
+
+enum td_replacement_verdict
+td_replacement_facts_judge(struct td_replacement_facts *facts, struct td_arena *arena,
+                           const struct td_control *control, const struct td_controller *owner,
+                           struct td_replacement_input *input,
+                           struct td_client_request *ret_request, td_str *ret_why)
+{
+    for (size_t part = 0; part < TD_REPLACEMENT_PARTS; part++) {
+        if (!facts->is_read[part]) {
+            facts->reading = (enum td_replacement_part)part;
+            *ret_request = (struct td_client_request){
+                .flow = control->flow,
+                .method = TD_STR("GET"),
+                .path = replacement_path(arena, owner, facts->reading),
+            };
+            return TD_REPLACEMENT_READING;
+        }
+    }
+    *ret_why = facts->failure;
+    if (ret_why->len > 0) {
+        return TD_REPLACEMENT_UNKNOWN;
+    }
+    *ret_why = replacement_problem(facts, arena, control, input);
+    return ret_why->len > 0 ? TD_REPLACEMENT_REFUSED : TD_REPLACEMENT_FINE;
 }

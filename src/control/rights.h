@@ -1,7 +1,7 @@
 /*
  * What each controller must be allowed to do: one table, from which `tandem manifests` writes Roles
- * and the check at the start asks (kube/access.h). A right that no controller uses is not in it,
- * and a call without its right fails a test.
+ * and the check at the start asks (kube/client/access.h). A right that no controller uses is not in
+ * it, and a call without its right fails a test.
  */
 #pragma once
 
@@ -25,7 +25,7 @@ enum td_controller_kind {
 const char *td_controller_name(enum td_controller_kind kind);
 /* Of its leader election; NULL: every replica does it. */
 const char *td_controller_lease(enum td_controller_kind kind);
-/* The same where people chose the name: it is that of the only controller which is elected; of
+/* The same where a flag chose the name: it is that of the only controller which is elected; of
  * several each has its own behind it, "NAME-updater". Empty `chosen`: the one above. In the arena.
  */
 td_str td_controller_lease_name(struct td_arena *arena, enum td_controller_kind kind,

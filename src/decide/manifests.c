@@ -1,11 +1,17 @@
-#include "decide/manifests.h"
+/*
+ * Collects the autoscalers of all files by target, then judges each target: loop gain of HPA and
+ * VPA, ownership by an Hvpa, duplicates.
+ */
+#include "decide/manifests_private.h"
 
 #include "api/objects.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "decide/tandem/loopgain.h"
+#include "decide/vertical/estimator/estimator.h"
 #include "decide/vertical/updater/selected.h"
 #include "kube/meta.h"
+#include "kube/objectkey.h"
 #include "model/owners.h"
 
 #define MANIFESTS_CPU_MIN_MILLI 25 /* the recommender's least pod */
@@ -40,7 +46,7 @@ static td_str group_key(struct td_arena *arena, td_str namespace, td_str api_ver
                            TD_STR_ARG(group), 0, TD_STR_ARG(kind), 0, TD_STR_ARG(name));
 }
 
-static td_str group_namespace(const struct td_manifest_object *item)
+td_str td_manifests_namespace(const struct td_manifest_object *item)
 {
     return item->namespace.len > 0 ? item->namespace : TD_STR("default");
 }
@@ -68,8 +74,8 @@ static void group_find_workloads(struct td_arena *arena, const struct td_manifes
 {
     for (size_t i = 0; i < manifest->count; i++) {
         const struct td_manifest_object *item = &manifest->items[i];
-        td_str key =
-            group_key(arena, group_namespace(item), item->api_version, item->kind, item->name);
+        td_str key = group_key(arena, td_manifests_namespace(item), item->api_version, item->kind,
+                               item->name);
         int64_t number = td_json_get_int64(numbers, key, -1);
         if (number >= 0 && list->items[number].workload == TD_OWNERSHIP_NONE) {
             list->items[number].workload = i;
@@ -94,9 +100,9 @@ void td_manifests_group(struct td_arena *arena, const struct td_manifest *manife
         if (!made.is_autoscaler[i]) {
             continue;
         }
-        object->target.namespace = group_namespace(item);
-        td_str identity =
-            group_key(arena, group_namespace(item), item->api_version, item->kind, item->name);
+        object->target.namespace = td_manifests_namespace(item);
+        td_str identity = group_key(arena, td_manifests_namespace(item), item->api_version,
+                                    item->kind, item->name);
         if (group_number(arena, seen, identity, (int64_t)i) != (int64_t)i) {
             continue; /* a base and its copy */
         }
@@ -149,7 +155,7 @@ static bool shares_controls(const struct td_container_policy *policy, td_str res
 }
 
 /* In some container: named entries, and the rule for all others. */
-static bool shares_controls_any(const struct td_resource_policy *policy, td_str resource)
+bool td_manifests_controls(const struct td_resource_policy *policy, td_str resource)
 {
     for (size_t i = 0; i < policy->container_count; i++) {
         if (shares_controls(&policy->containers[i], resource)) {
@@ -168,7 +174,7 @@ static bool shares_metric(const struct td_hpa_metric *metric, const struct td_vp
         return false;
     }
     return metric->type == TD_HPA_RESOURCE
-               ? shares_controls_any(&vpa->policy, resource)
+               ? td_manifests_controls(&vpa->policy, resource)
                : shares_controls(td_vpa_container_policy(&vpa->policy, metric->container),
                                  resource);
 }
@@ -303,18 +309,30 @@ static bool loop_from_files(const struct loop_pair *pair, struct td_loop_pair *r
 
 /* --- saying so --- */
 
-struct check_files {
-    struct td_arena *arena; /* scratch */
-    const struct td_manifest *manifest;
-    struct td_problems *problems;
-    struct td_autoscaled_list list;
-};
-
-static td_str check_title(struct td_arena *arena, const struct td_manifest_object *item)
+td_str td_manifests_title(struct td_arena *arena, const struct td_manifest_object *item)
 {
-    return td_arena_format(arena, "%.*s %.*s%s%.*s", TD_STR_ARG(item->kind),
-                           TD_STR_ARG(item->namespace), item->namespace.len > 0 ? "/" : "",
-                           TD_STR_ARG(item->name));
+    td_str key = td_object_key_text(arena, TD_OBJECT_KEY(item->namespace, item->name));
+    return td_arena_format(arena, "%.*s %.*s", TD_STR_ARG(item->kind), TD_STR_ARG(key));
+}
+
+td_str td_manifests_place(struct td_arena *arena, const struct td_manifest_object *item)
+{
+    return td_arena_format(arena, "%.*s (%.*s:%u)", TD_STR_ARG(td_manifests_title(arena, item)),
+                           TD_STR_ARG(item->file), item->line);
+}
+
+void td_manifests_say(const struct td_manifests_files *files, size_t item,
+                      const struct td_manifests_finding *finding)
+{
+    struct td_problems *problems = &files->problems[item];
+    td_problems_add(problems,
+                    &(struct td_problem){
+                        .line = td_objects_line(files->manifest->items[item].tree, finding->field),
+                        .field = td_arena_copy_str(problems->arena, finding->field),
+                        .message = td_arena_copy_str(problems->arena, finding->message),
+                        .rule = finding->rule,
+                        .is_warning = finding->is_warning,
+                    });
 }
 
 /* "averageValue: 300m": the target that means the same while requests are as the files say. */
@@ -328,12 +346,12 @@ static td_str check_absolute(const struct loop_pair *pair, const struct td_loop_
                            TD_STR_ARG(td_quantity_text(pair->arena, &quantity)));
 }
 
-static void check_pair(const struct check_files *files, const struct loop_pair *pair,
+static void check_pair(const struct td_manifests_files *files, const struct loop_pair *pair,
                        size_t hpa_item, size_t vpa_item)
 {
     double gain = 0;
     struct td_loop_pair loop;
-    struct td_arena *arena = files->problems[hpa_item].arena;
+    struct td_arena *arena = files->arena;
     if (!td_loop_gain_of_target(pair->shared.utilization_percent, &gain) ||
         td_loop_gain_is_quiet(gain)) {
         return;
@@ -347,8 +365,7 @@ static void check_pair(const struct check_files *files, const struct loop_pair *
             drift = td_arena_format(arena, ", replicas drift to %lld", (long long)end.replicas);
         }
     }
-    const struct td_manifest_object *item = &files->manifest->items[hpa_item];
-    td_str other = check_title(arena, &files->manifest->items[vpa_item]);
+    td_str other = td_manifests_title(arena, &files->manifest->items[vpa_item]);
     td_str resource = pair->resource;
     td_str message = td_arena_format(
         arena,
@@ -357,11 +374,15 @@ static void check_pair(const struct check_files *files, const struct loop_pair *
         "of the VPA",
         TD_STR_ARG(other), TD_STR_ARG(resource), gain, TD_STR_ARG(drift), TD_STR_ARG(absolute),
         TD_STR_ARG(resource));
-    td_str field = td_arena_format(arena, "spec.metrics[%zu]", pair->shared.metric);
-    td_problems_add(&files->problems[hpa_item], td_objects_line(item->tree, field), field, message);
+    td_manifests_say(files, hpa_item,
+                     &(struct td_manifests_finding){
+                         .rule = "hpa-vpa-loop",
+                         .field = td_arena_format(arena, "spec.metrics[%zu]", pair->shared.metric),
+                         .message = message,
+                     });
 }
 
-static void check_loop(const struct check_files *files, const struct td_autoscaled *group,
+static void check_loop(const struct td_manifests_files *files, const struct td_autoscaled *group,
                        size_t hpa_item, size_t vpa_item)
 {
     static const td_str resources[] = {TD_STR_INIT("cpu"), TD_STR_INIT("memory")};
@@ -387,17 +408,17 @@ static void check_loop(const struct check_files *files, const struct td_autoscal
 }
 
 /* An Hvpa beside another autoscaler. */
-static void check_conflict(const struct check_files *files, size_t item, size_t other,
+static void check_conflict(const struct td_manifests_files *files, size_t item, size_t other,
                            const char *what)
 {
-    const struct td_manifest_object *mine = &files->manifest->items[item];
-    const struct td_manifest_object *theirs = &files->manifest->items[other];
-    struct td_problems *problems = &files->problems[item];
-    td_str field = files->list.objects[item].target_field;
-    td_str message = td_arena_format(problems->arena, "%.*s (%.*s:%u) %s",
-                                     TD_STR_ARG(check_title(problems->arena, theirs)),
-                                     TD_STR_ARG(theirs->file), theirs->line, what);
-    td_problems_add(problems, td_objects_line(mine->tree, field), field, message);
+    td_str place = td_manifests_place(files->arena, &files->manifest->items[other]);
+    td_manifests_say(
+        files, item,
+        &(struct td_manifests_finding){
+            .rule = "hvpa-conflict",
+            .field = files->list.objects[item].target_field,
+            .message = td_arena_format(files->arena, "%.*s %s", TD_STR_ARG(place), what),
+        });
 }
 
 /* The first of each kind in a group; a loop of one pair says enough about a target. */
@@ -408,7 +429,7 @@ struct check_firsts {
     size_t foreign;
 };
 
-static struct check_firsts check_first_of(const struct check_files *files,
+static struct check_firsts check_first_of(const struct td_manifests_files *files,
                                           const struct td_autoscaled *group)
 {
     struct check_firsts made = {TD_OWNERSHIP_NONE, TD_OWNERSHIP_NONE, TD_OWNERSHIP_NONE,
@@ -431,11 +452,11 @@ static struct check_firsts check_first_of(const struct check_files *files,
 }
 
 /* A VPA that evicts the pods that it selects, and whose selector no new pod of the target meets. */
-static void check_selector(const struct check_files *files, size_t vpa_item, size_t workload_item)
+static void check_selector(const struct td_manifests_files *files, size_t vpa_item,
+                           size_t workload_item)
 {
     const struct td_manifest_object *item = &files->manifest->items[vpa_item];
     const struct td_json *workload = files->manifest->items[workload_item].tree;
-    struct td_problems *problems = &files->problems[vpa_item];
     struct td_vpa vpa;
     struct td_workload target;
     if (td_vpa_decode(files->arena, item->tree, &vpa, NULL) < 0 || vpa.mode != TD_VPA_RECREATE ||
@@ -443,14 +464,15 @@ static void check_selector(const struct check_files *files, size_t vpa_item, siz
         return;
     }
     td_str message = td_vpa_selector_warning(files->arena, &vpa, &target.template.labels);
-    td_str field = TD_STR("spec.selector");
     if (message.len > 0) {
-        td_problems_add(problems, td_objects_line(item->tree, field), field,
-                        td_arena_copy_str(problems->arena, message));
+        td_manifests_say(files, vpa_item,
+                         &(struct td_manifests_finding){.rule = "vpa-selector",
+                                                        .field = TD_STR("spec.selector"),
+                                                        .message = message});
     }
 }
 
-static void check_group(const struct check_files *files, const struct td_autoscaled *group)
+static void check_group(const struct td_manifests_files *files, const struct td_autoscaled *group)
 {
     struct check_firsts first = check_first_of(files, group);
     for (size_t i = 0; i < group->count && group->workload != TD_OWNERSHIP_NONE; i++) {
@@ -468,20 +490,53 @@ static void check_group(const struct check_files *files, const struct td_autosca
         }
         if (first.foreign != TD_OWNERSHIP_NONE) {
             check_conflict(files, item, first.foreign,
-                           "acts on the same target; the Hvpa would refuse to act");
+                           "has the same target; the Hvpa would not scale it (TargetConflict)");
         } else if (item != first.hvpa) {
             check_conflict(files, item, first.hvpa, "already scales this target");
         }
     }
 }
 
+/* The annotations that choose an estimator, of VPAs and Hvpas. Which one a risk alone is for is
+ * a flag's choice: then it must be known to some. */
+static void check_estimator(const struct td_manifest_object *item, struct td_problems *problems)
+{
+    bool is_sized = td_str_equal(item->kind, TD_STR("VerticalPodAutoscaler")) ||
+                    td_str_equal(item->kind, TD_STR("Hvpa"));
+    const struct td_json *annotations = td_json_get_path(item->tree, "metadata.annotations");
+    if (!is_sized || !annotations) {
+        return;
+    }
+    struct td_estimator_choice choice = td_estimator_choose(annotations, &td_estimator_upstream);
+    const struct td_estimator *other;
+    bool is_named = td_json_get(annotations, TD_ESTIMATOR_ANNOTATION) != NULL;
+    for (size_t i = 0; choice.unknown && !is_named && (other = td_estimator_at(i)); i++) {
+        struct td_estimator_choice next = td_estimator_choose(annotations, other);
+        choice = next.unknown ? choice : next;
+    }
+    if (choice.unknown) {
+        td_str field = td_arena_format(problems->arena, "metadata.annotations[%.*s]",
+                                       TD_STR_ARG(choice.unknown->key));
+        td_problems_add(problems, &(struct td_problem){
+                                      .line = choice.unknown->line,
+                                      .field = field,
+                                      .message = td_estimator_refusal(problems->arena, &choice),
+                                      .rule = "unknown-estimator",
+                                  });
+    }
+}
+
 void td_manifests_check_all(const struct td_manifest *manifest, struct td_problems *problems)
 {
+    for (size_t i = 0; i < manifest->count; i++) {
+        check_estimator(&manifest->items[i], &problems[i]);
+    }
     td_auto_arena arena;
     td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    struct check_files files = {.arena = &arena, .manifest = manifest, .problems = problems};
+    struct td_manifests_files files = {.arena = &arena, .manifest = manifest, .problems = problems};
     td_manifests_group(&arena, manifest, &files.list);
     for (size_t i = 0; i < files.list.count; i++) {
         check_group(&files, &files.list.items[i]);
     }
+    td_manifests_lint(&files);
 }

@@ -1,3 +1,7 @@
+/*
+ * The JSON token decides the type, as Go's UnmarshalJSON does. Percentages are scaled in float64
+ * and converted back to an integer as Go does it.
+ */
 #include "kube/intstr.h"
 
 #include <math.h>

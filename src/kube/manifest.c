@@ -1,8 +1,11 @@
+/*
+ * A text is parsed as JSON or as YAML documents, Lists are unpacked one level deep, and an error of
+ * either parser is rewritten to begin with "FILE:LINE:COLUMN:", which editors can follow.
+ */
 #include "kube/manifest.h"
 
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/yaml/yaml.h"
 
 static struct td_manifest_object *manifest_push(struct td_arena *arena,
                                                 struct td_manifest *manifest)
@@ -29,36 +32,43 @@ static int manifest_add_object(struct td_arena *arena, td_str file, const struct
         return td_error_set(err, TD_INVALID, "%.*s:%u: %s", TD_STR_ARG(file), tree->line, wrong);
     }
     const struct td_json *metadata = td_json_get(tree, TD_STR("metadata"));
-    td_str prefix = td_json_get_str(metadata, TD_STR("generateName"), TD_STR_EMPTY);
+    td_str prefix = td_json_text(metadata, "generateName");
     *manifest_push(arena, manifest) = (struct td_manifest_object){
         .tree = tree,
         .file = file,
         .line = tree->line,
         .api_version = api_version->text,
         .kind = kind->text,
-        .namespace = td_json_get_str(metadata, TD_STR("namespace"), TD_STR_EMPTY),
+        .namespace = td_json_text(metadata, "namespace"),
         .name = td_json_get_str(metadata, TD_STR("name"), prefix),
     };
     return TD_OK;
 }
 
-/* One document: an object, or a List whose items are objects (one level, as kubectl writes them).
- */
-static int manifest_add(struct td_arena *arena, td_str file, const struct td_json *tree,
-                        struct td_manifest *manifest, struct td_error *err)
+int td_manifest_add(struct td_arena *arena, td_str file, const struct td_json *tree,
+                    struct td_manifest *manifest, struct td_error *err)
 {
     const struct td_json *items = td_json_get(tree, TD_STR("items"));
-    td_str kind = td_json_get_str(tree, TD_STR("kind"), TD_STR_EMPTY);
+    td_str kind = td_json_text(tree, "kind");
     if (!td_str_ends_with(kind, TD_STR("List")) || !td_json_is(items, TD_JSON_TYPE_ARRAY)) {
         return manifest_add_object(arena, file, tree, manifest, err);
     }
+    size_t count_before = manifest->count;
     for (const struct td_json *item = td_json_first_item(items); item; item = item->next) {
         int code = manifest_add_object(arena, file, item, manifest, err);
         if (code < 0) {
+            manifest->count = count_before;
             return code;
         }
     }
     return TD_OK;
+}
+
+/* Editors of some systems put it in front of a text; YAML's parser knows it. */
+static td_str manifest_skip_mark(td_str text)
+{
+    static const td_str mark = TD_STR_INIT("\xef\xbb\xbf");
+    return td_str_starts_with(text, mark) ? td_str_slice(text, mark.len, text.len) : text;
 }
 
 static int manifest_parse(struct td_arena *arena, td_str file, td_str text,
@@ -70,7 +80,7 @@ static int manifest_parse(struct td_arena *arena, td_str file, td_str text,
     struct td_json *tree = NULL;
     struct td_json_problems duplicates = {.arena = arena};
     const struct td_json_options options = {.track_lines = true, .problems = &duplicates};
-    int code = td_json_parse(arena, text, &options, &tree, err);
+    int code = td_json_parse(arena, manifest_skip_mark(text), &options, &tree, err);
     if (code == TD_OK && duplicates.count > 0) {
         return td_error_set(err, TD_INVALID, "%.*s", TD_STR_ARG(duplicates.items[0]));
     }
@@ -82,7 +92,7 @@ static int manifest_parse(struct td_arena *arena, td_str file, td_str text,
     return code;
 }
 
-/* Both parsers say "line 3 column 7: what" or "line 3: what"; people and editors expect "FILE:3:7:
+/* Both parsers say "line 3 column 7: what" or "line 3: what"; users and editors expect "FILE:3:7:
  * what". */
 static int manifest_fail(td_str file, const struct td_error *cause, struct td_error *err)
 {
@@ -106,21 +116,25 @@ static int manifest_fail(td_str file, const struct td_error *cause, struct td_er
                         TD_STR_ARG(rest));
 }
 
+int td_manifest_parse(struct td_arena *arena, td_str file, td_str text,
+                      struct td_yaml_documents *ret, struct td_error *err)
+{
+    struct td_error cause = TD_ERROR_INIT;
+    if (manifest_parse(arena, file, text, ret, &cause) < 0) {
+        return manifest_fail(file, &cause, err);
+    }
+    return TD_OK;
+}
+
 int td_manifest_read(struct td_arena *arena, td_str file, td_str text, struct td_manifest *manifest,
                      struct td_error *err)
 {
     struct td_yaml_documents documents = {.count = 0};
-    struct td_error cause = TD_ERROR_INIT;
-    if (manifest_parse(arena, file, text, &documents, &cause) < 0) {
-        return manifest_fail(file, &cause, err);
-    }
+    int code = td_manifest_parse(arena, file, text, &documents, err);
     size_t count_before = manifest->count;
-    for (size_t i = 0; i < documents.count; i++) {
-        int code = manifest_add(arena, file, documents.items[i], manifest, err);
-        if (code < 0) {
-            manifest->count = count_before;
-            return code;
-        }
+    for (size_t i = 0; code == TD_OK && i < documents.count; i++) {
+        code = td_manifest_add(arena, file, documents.items[i], manifest, err);
     }
-    return TD_OK;
+    manifest->count = code == TD_OK ? manifest->count : count_before;
+    return code;
 }

@@ -1,5 +1,5 @@
 /*
- * Manifests as people keep them: YAML or JSON texts with any number of objects, Lists unpacked.
+ * Manifests as users keep them: YAML or JSON texts with any number of objects, Lists unpacked.
  * Each object remembers its file and line. Trees and texts live in the arena; the input text must
  * live as long.
  */
@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/json/json.h"
 #include "base/str.h"
+#include "base/yaml/yaml.h"
 
 struct td_error;
 
@@ -29,6 +30,15 @@ struct td_manifest {
     size_t count;
     size_t cap;
 };
+
+/* The documents of one text; a failure begins with "FILE:LINE:". */
+int td_manifest_parse(struct td_arena *arena, td_str file, td_str text,
+                      struct td_yaml_documents *ret, struct td_error *err);
+
+/* Add one document: an object, or the items of a List (one level, as kubectl writes them). An item
+ * that is no object with apiVersion and kind fails and adds nothing. */
+int td_manifest_add(struct td_arena *arena, td_str file, const struct td_json *tree,
+                    struct td_manifest *manifest, struct td_error *err);
 
 /* Add the objects of one text; a name that ends in .json is read as JSON, all else as YAML. A text
  * that is malformed, or an item that is no object with apiVersion and kind, fails with "FILE:LINE:

@@ -1,3 +1,7 @@
+/*
+ * Members are read one after the other by type; null counts as missing, as in Go. The path of the
+ * object that is being read is kept for the first error, which ends the decoding.
+ */
 #include "kube/meta.h"
 
 #include <stdio.h>
@@ -156,7 +160,7 @@ static int meta_owner(const struct meta_reader *reader, struct td_owner_referenc
         {"name", &ret->name},
         {"uid", &ret->uid},
     };
-    int code = meta_texts(reader, rows, sizeof(rows) / sizeof(rows[0]));
+    int code = meta_texts(reader, rows, TD_COUNT(rows));
     if (code == TD_OK) {
         code = meta_flag(reader, "controller", &ret->is_controller);
     }
@@ -205,7 +209,7 @@ static int meta_decode(const struct meta_reader *reader, struct td_arena *arena,
         {"uid", &meta->uid},
         {"resourceVersion", &meta->resource_version},
     };
-    int code = meta_texts(reader, rows, sizeof(rows) / sizeof(rows[0]));
+    int code = meta_texts(reader, rows, TD_COUNT(rows));
     if (code == TD_OK) {
         code = meta_generation(reader, &meta->generation);
     }
@@ -265,12 +269,42 @@ struct td_group_version td_group_version_parse(td_str api_version)
                                      .version = version};
 }
 
-const struct td_owner_reference *td_meta_controller(const struct td_meta *meta)
+const struct td_owner_reference *td_owner_controller(const struct td_owner_reference *owners,
+                                                     size_t count)
 {
-    for (size_t i = 0; i < meta->owner_count; i++) {
-        if (meta->owners[i].is_controller) {
-            return &meta->owners[i];
+    for (size_t i = 0; i < count; i++) {
+        if (owners[i].is_controller) {
+            return &owners[i];
         }
     }
     return NULL;
+}
+
+const struct td_owner_reference *td_meta_controller(const struct td_meta *meta)
+{
+    return td_owner_controller(meta->owners, meta->owner_count);
+}
+
+const struct td_json *td_meta_controller_tree(const struct td_json *object)
+{
+    const struct td_json *owners = td_json_get_path(object, "metadata.ownerReferences");
+    const struct td_json *owner = td_json_first_item(owners);
+    while (owner && !td_json_get_bool(owner, TD_STR("controller"), false)) {
+        owner = owner->next;
+    }
+    return owner;
+}
+
+const struct td_owner_reference *
+td_owners_copy(struct td_arena *arena, const struct td_owner_reference *owners, size_t count)
+{
+    struct td_owner_reference *copies = td_arena_array(arena, struct td_owner_reference, count);
+    for (size_t i = 0; i < count; i++) {
+        copies[i] = owners[i];
+        copies[i].api_version = td_arena_copy_str(arena, owners[i].api_version);
+        copies[i].kind = td_arena_copy_str(arena, owners[i].kind);
+        copies[i].name = td_arena_copy_str(arena, owners[i].name);
+        copies[i].uid = td_arena_copy_str(arena, owners[i].uid);
+    }
+    return copies;
 }

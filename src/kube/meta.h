@@ -53,5 +53,12 @@ struct td_group_version td_group_version_parse(td_str api_version);
 int td_meta_decode(struct td_arena *arena, const struct td_json *object, struct td_meta *ret,
                    struct td_error *err);
 
-/* The owner with controller: true, or NULL. */
+/* The first owner with controller: true, or NULL; of a tree, the reference as it stands there. */
+const struct td_owner_reference *td_owner_controller(const struct td_owner_reference *owners,
+                                                     size_t count);
 const struct td_owner_reference *td_meta_controller(const struct td_meta *meta);
+const struct td_json *td_meta_controller_tree(const struct td_json *object);
+
+/* A copy in the arena, texts too. */
+const struct td_owner_reference *
+td_owners_copy(struct td_arena *arena, const struct td_owner_reference *owners, size_t count);

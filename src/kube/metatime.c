@@ -1,3 +1,7 @@
+/*
+ * Each type is one JSON token: a string that a parser of base/timefmt.h reads, or null for the zero
+ * time. Writing is the reverse.
+ */
 #include "kube/metatime.h"
 
 #include "base/arena.h"
@@ -38,8 +42,7 @@ static int parse_string_token(td_str token, text_parse_fn parse, void *ret, stru
     if (kind != TD_JSON_STRING && kind != TD_JSON_NULL) {
         return td_error_set(err, TD_INVALID, "%.*s is not a string", TD_STR_ARG(token));
     }
-    td_auto_arena arena;
-    td_arena_init(&arena, TOKEN_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TOKEN_ARENA_BYTES_MAX);
     td_str text = kind == TD_JSON_STRING ? td_json_reader_decode(&reader, &arena) : TD_STR_EMPTY;
     if (td_json_reader_next(&reader) != TD_JSON_END) {
         return td_json_reader_error(&reader, err);

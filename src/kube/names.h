@@ -2,7 +2,7 @@
  * Validation of names, labels and annotations: upstream's rules, those of keys and label values
  * in its sentences (messages about selectors quote them), the others in words of our own. Each
  * check appends its messages to `out`, each ended by a newline, and returns how many there are: 0
- * means valid. `out` may be NULL. Appends are not checked: whoever owns a small `out` asks it at
+ * means valid. `out` may be NULL. Appends are not checked: the owner of a small `out` asks it at
  * the end.
  */
 #pragma once

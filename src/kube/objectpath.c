@@ -42,8 +42,7 @@ void td_field_path_write(const struct td_field_path *path, struct td_buf *out)
 
 td_str td_field_path_text(struct td_arena *arena, const struct td_field_path *path)
 {
-    td_auto_buf text;
-    td_buf_init(&text, TD_JSON_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_JSON_BYTES_MAX);
     td_field_path_write(path, &text);
     return td_arena_copy_str(arena, td_buf_str(&text));
 }

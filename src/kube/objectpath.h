@@ -24,6 +24,11 @@ struct td_field_path {
 
 struct td_field_path td_field_child(const struct td_field_path *parent, td_str name);
 struct td_field_path td_field_item(const struct td_field_path *parent, size_t index);
+/* The address of a frame that lives as long as the block around it, for one call:
+ * `td_field_required( errors, TD_FIELD(&path, "name"), "")`. */
+#define TD_FIELD_AT(parent, name) ((struct td_field_path[1]){td_field_child(parent, name)})
+#define TD_FIELD_ITEM(parent, index) ((struct td_field_path[1]){td_field_item(parent, index)})
+#define TD_FIELD(parent, literal) TD_FIELD_AT(parent, TD_STR(literal))
 
 /* Appends the text of the path; NULL is the root and has none. What does not fit into the buffer is
  * cut, which its sticky failure shows. */

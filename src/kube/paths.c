@@ -60,7 +60,7 @@ int td_path_write(const struct td_api_path *path, struct td_buf *out, struct td_
         {"subresource", path->subresource, false},
     };
     (void)td_buf_append(out, path->group.len > 0 ? TD_STR("/apis") : TD_STR("/api"));
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(parts); i++) {
         int code = path_write_part(&parts[i], out, err);
         if (code != TD_OK) {
             return code;
@@ -77,4 +77,17 @@ void td_path_add_query(struct td_buf *out, td_str key, td_str value)
     td_path_escape(out, key);
     (void)td_buf_append_char(out, '=');
     td_path_escape(out, value);
+}
+
+struct td_api_path td_path_scale(const struct td_served_resource *resource,
+                                 struct td_object_key object)
+{
+    return (struct td_api_path){
+        .group = resource->group,
+        .version = resource->version,
+        .namespace = resource->is_namespaced ? object.namespace : TD_STR_EMPTY,
+        .plural = resource->plural,
+        .name = object.name,
+        .subresource = TD_STR("scale"),
+    };
 }

@@ -6,8 +6,11 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/buf.h"
 #include "base/str.h"
+#include "kube/objectkey.h"
 
 struct td_error;
 
@@ -23,6 +26,18 @@ struct td_api_path {
     td_str name;      /* empty: the collection */
     td_str subresource;
 };
+
+/* What serves a kind, as discovery tells it. */
+struct td_served_resource {
+    td_str group;
+    td_str version;
+    td_str plural;
+    bool is_namespaced;
+};
+
+/* Of the scale subresource of one object. */
+struct td_api_path td_path_scale(const struct td_served_resource *resource,
+                                 struct td_object_key object);
 
 /* Appended. TD_INVALID for a part that cannot stand in a path, TD_LIMIT when out is full. */
 int td_path_write(const struct td_api_path *path, struct td_buf *out, struct td_error *err);

@@ -65,13 +65,6 @@ struct slots {
 
 /* Lists of resources. */
 
-static int resource_compare(const void *a, const void *b)
-{
-    const struct td_resource_amount *left = a;
-    const struct td_resource_amount *right = b;
-    return td_str_compare(left->name, right->name);
-}
-
 int td_resource_list_decode(struct td_arena *arena, const struct td_json *object,
                             struct td_resource_list *ret, struct td_error *err)
 {
@@ -94,7 +87,7 @@ int td_resource_list_decode(struct td_arena *arena, const struct td_json *object
         }
         count++;
     }
-    qsort(items, count, sizeof(*items), resource_compare);
+    qsort(items, count, sizeof(*items), td_str_compare_items);
     *ret = (struct td_resource_list){.items = items, .count = count};
     return td_arena_check(arena, err);
 }
@@ -102,21 +95,19 @@ int td_resource_list_decode(struct td_arena *arena, const struct td_json *object
 const struct td_quantity *td_resource_list_get(const struct td_resource_list *resources,
                                                td_str name)
 {
-    size_t low = 0;
-    size_t high = resources->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        int order = td_str_compare(resources->items[middle].name, name);
-        if (order == 0) {
-            return &resources->items[middle].quantity;
-        }
-        if (order < 0) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
+    size_t at = td_str_place(resources->items, resources->count, sizeof(resources->items[0]), name);
+    bool is_found = at < resources->count && td_str_equal(resources->items[at].name, name);
+    return is_found ? &resources->items[at].quantity : NULL;
+}
+
+struct td_json *td_resource_list_json(struct td_arena *arena, const struct td_resource_list *list)
+{
+    struct td_json *object = td_json_new_object(arena);
+    for (size_t i = 0; i < list->count; i++) {
+        td_str text = td_quantity_text(arena, &list->items[i].quantity);
+        td_json_set_str(arena, object, list->items[i].name, text);
     }
-    return NULL;
+    return object;
 }
 
 /* The larger quantity of each name that either list has; a's on a tie. */
@@ -163,7 +154,7 @@ static struct td_resource_list resources_fill(struct td_arena *arena,
             items[count++].quantity.text = TD_STR_EMPTY;
         }
     }
-    qsort(items, count, sizeof(*items), resource_compare);
+    qsort(items, count, sizeof(*items), td_str_compare_items);
     return (struct td_resource_list){.items = items, .count = count};
 }
 
@@ -221,17 +212,12 @@ static int status_compare(const void *a, const void *b)
     return left->order > right->order ? -1 : left->order < right->order;
 }
 
-static size_t array_count(const struct td_json *node)
-{
-    return td_json_item_count(node);
-}
-
 static void statuses_add(struct pod_view *pod, const struct td_json *array)
 {
     const struct td_json *item = td_json_first_item(array);
     for (; item; item = item->next) {
         pod->statuses[pod->status_count] = (struct status_entry){
-            .name = td_json_get_str(item, TD_STR("name"), TD_STR_EMPTY),
+            .name = td_json_text(item, "name"),
             .order = pod->status_count,
             .status = item,
         };
@@ -243,8 +229,8 @@ static void statuses_collect(struct td_arena *arena, struct pod_view *pod)
 {
     const struct td_json *containers = td_json_get(pod->status, TD_STR("containerStatuses"));
     const struct td_json *init = td_json_get(pod->status, TD_STR("initContainerStatuses"));
-    pod->statuses =
-        td_arena_array(arena, struct status_entry, array_count(containers) + array_count(init));
+    pod->statuses = td_arena_array(arena, struct status_entry,
+                                   td_json_item_count(containers) + td_json_item_count(init));
     statuses_add(pod, containers);
     statuses_add(pod, init);
     qsort(pod->statuses, pod->status_count, sizeof(*pod->statuses), status_compare);
@@ -253,20 +239,11 @@ static void statuses_collect(struct td_arena *arena, struct pod_view *pod)
 /* The last status of that name, when it tells resources; else NULL. */
 static const struct td_json *status_find(const struct pod_view *pod, td_str name)
 {
-    size_t low = 0;
-    size_t high = pod->status_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (td_str_compare(pod->statuses[middle].name, name) < 0) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    if (low == pod->status_count || !td_str_equal(pod->statuses[low].name, name)) {
+    size_t at = td_str_place(pod->statuses, pod->status_count, sizeof(pod->statuses[0]), name);
+    if (at == pod->status_count || !td_str_equal(pod->statuses[at].name, name)) {
         return NULL;
     }
-    const struct td_json *status = pod->statuses[low].status;
+    const struct td_json *status = pod->statuses[at].status;
     const struct td_json *resources = td_json_get(status, TD_STR("resources"));
     return resources && resources->type != TD_JSON_TYPE_NULL ? status : NULL;
 }
@@ -277,9 +254,9 @@ static bool resize_is_infeasible(const struct td_json *status)
     const struct td_json *conditions = td_json_get(status, TD_STR("conditions"));
     const struct td_json *item = td_json_first_item(conditions);
     for (; item; item = item->next) {
-        td_str type = td_json_get_str(item, TD_STR("type"), TD_STR_EMPTY);
+        td_str type = td_json_text(item, "type");
         if (td_str_equal(type, TD_STR("PodResizePending"))) {
-            td_str reason = td_json_get_str(item, TD_STR("reason"), TD_STR_EMPTY);
+            td_str reason = td_json_text(item, "reason");
             return td_str_equal(reason, TD_STR("Infeasible"));
         }
     }
@@ -289,7 +266,7 @@ static bool resize_is_infeasible(const struct td_json *status)
 static int part_read(struct td_arena *arena, const struct pod_view *pod,
                      const struct td_json *container, struct pod_part *part, struct td_error *err)
 {
-    td_str policy = td_json_get_str(container, TD_STR("restartPolicy"), TD_STR_EMPTY);
+    td_str policy = td_json_text(container, "restartPolicy");
     part->is_sidecar = part->is_init && td_str_equal(policy, TD_STR("Always"));
     int code = resources_of(arena, td_json_get(container, TD_STR("resources")), pod->kind,
                             &part->list, err);
@@ -298,7 +275,7 @@ static int part_read(struct td_arena *arena, const struct pod_view *pod,
     }
     bool can_be_resized = !part->is_init || part->is_sidecar;
     if (pod->options->use_status_resources && can_be_resized) {
-        td_str name = td_json_get_str(container, TD_STR("name"), TD_STR_EMPTY);
+        td_str name = td_json_text(container, "name");
         const struct td_json *status = status_find(pod, name);
         code = status ? effective_list(arena, pod, &part->list, status, &part->list, err) : TD_OK;
         if (code != TD_OK) {
@@ -320,7 +297,7 @@ static int parts_read(struct td_arena *arena, const struct pod_view *pod,
         parts[i].is_init = is_init;
         int code = part_read(arena, pod, item, &parts[i], err);
         if (code != TD_OK) {
-            td_str name = td_json_get_str(item, TD_STR("name"), TD_STR_EMPTY);
+            td_str name = td_json_text(item, "name");
             return td_error_wrap(err, code, "container '%.*s'", TD_STR_ARG(name));
         }
     }
@@ -328,13 +305,6 @@ static int parts_read(struct td_arena *arena, const struct pod_view *pod,
 }
 
 /* Slots. */
-
-static int slot_compare(const void *a, const void *b)
-{
-    const struct slot *left = a;
-    const struct slot *right = b;
-    return td_str_compare(left->name, right->name);
-}
 
 static size_t slots_name_list(struct slot *items, const struct td_resource_list *list)
 {
@@ -359,7 +329,7 @@ static struct slots slots_new(struct td_arena *arena, const struct pod_part *par
     for (size_t i = 0; i < count; i++) {
         filled += slots_name_list(items + filled, &parts[i].list);
     }
-    qsort(items, filled, sizeof(*items), slot_compare);
+    qsort(items, filled, sizeof(*items), td_str_compare_items);
     size_t kept = 0;
     for (size_t i = 0; i < filled; i++) {
         if (kept == 0 || !td_str_equal(items[kept - 1].name, items[i].name)) {
@@ -372,8 +342,7 @@ static struct slots slots_new(struct td_arena *arena, const struct pod_part *par
 /* The slot of a name that is in the table. */
 static struct slot *slots_find(const struct slots *slots, td_str name)
 {
-    struct slot key = {.name = name};
-    return bsearch(&key, slots->items, slots->count, sizeof(key), slot_compare);
+    return &slots->items[td_str_place(slots->items, slots->count, sizeof(slots->items[0]), name)];
 }
 
 static void amount_add(struct td_arena *arena, struct amount *amount,
@@ -518,7 +487,7 @@ static int containers_read(struct td_arena *arena, const struct pod_view *pod,
 {
     const struct td_json *containers = td_json_get(pod->spec, TD_STR("containers"));
     const struct td_json *init = td_json_get(pod->spec, TD_STR("initContainers"));
-    size_t count = array_count(containers) + array_count(init);
+    size_t count = td_json_item_count(containers) + td_json_item_count(init);
     if (pod->kind == LIST_REQUESTS && pod->options->skip_container_level_resources) {
         count = 0;
     }
@@ -528,7 +497,7 @@ static int containers_read(struct td_arena *arena, const struct pod_view *pod,
         if (code != TD_OK) {
             return code;
         }
-        code = parts_read(arena, pod, init, true, parts + array_count(containers), err);
+        code = parts_read(arena, pod, init, true, parts + td_json_item_count(containers), err);
         if (code != TD_OK) {
             return code;
         }

@@ -41,6 +41,8 @@ int td_resource_list_decode(struct td_arena *arena, const struct td_json *object
                             struct td_resource_list *ret, struct td_error *err);
 const struct td_quantity *td_resource_list_get(const struct td_resource_list *resources,
                                                td_str name);
+/* As a JSON object of texts. */
+struct td_json *td_resource_list_json(struct td_arena *arena, const struct td_resource_list *list);
 
 int td_pod_requests(struct td_arena *arena, const struct td_json *pod,
                     const struct td_pod_resource_options *options, struct td_resource_list *ret,

@@ -1,3 +1,4 @@
+/* Puts the parts together in the order they need each other, and takes them apart in reverse. */
 #include "local/cluster.h"
 
 #include <openssl/ssl.h>

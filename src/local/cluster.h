@@ -35,7 +35,7 @@ struct td_cluster_options {
     size_t demand_count;
     const struct td_measure *measures;
     size_t measure_count;
-    td_duration metrics_every; /* 0: as local/engine.h says */
+    td_duration metrics_every; /* 0: as local/engine/engine.h says */
     td_duration metrics_lag;
     struct td_faults *faults; /* NULL: nothing ever breaks */
 };

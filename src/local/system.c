@@ -1,8 +1,7 @@
+/* The objects of a new cluster as a table of manifests, created when they are missing. */
 #include "local/system.h"
 
-#include "api/hpa/hpa.h"
-#include "api/hvpa/hvpa.h"
-#include "api/vpa/vpa.h"
+#include "api/objects.h"
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/error.h"
@@ -126,11 +125,11 @@ static const char *const system_objects[] = {
 static int system_put(struct td_api *api, struct td_arena *arena, struct td_json *object,
                       bool is_updated, struct td_error *err)
 {
-    td_str api_version = td_json_get_str(object, TD_STR("apiVersion"), TD_STR_EMPTY);
-    td_str kind = td_json_get_str(object, TD_STR("kind"), TD_STR_EMPTY);
+    td_str api_version = td_json_text(object, "apiVersion");
+    td_str kind = td_json_text(object, "kind");
     struct td_json *metadata = td_json_get(object, TD_STR("metadata"));
-    td_str name = td_json_get_str(metadata, TD_STR("name"), TD_STR_EMPTY);
-    td_str ns = td_json_get_str(metadata, TD_STR("namespace"), TD_STR_EMPTY);
+    td_str name = td_json_text(metadata, "name");
+    td_str ns = td_json_text(metadata, "namespace");
     struct td_resource_at at = td_resources_find_kind(td_api_resources(api), api_version, kind);
     if (!at.resource) {
         return td_error_set(err, TD_NOT_FOUND, "kind '%.*s' of '%.*s' is not served",
@@ -154,9 +153,8 @@ static int system_put(struct td_api *api, struct td_arena *arena, struct td_json
 static int system_install_texts(struct td_api *api, struct td_arena *arena, struct td_error *err)
 {
     struct td_yaml_documents documents = {.count = 0};
-    td_auto_buf text;
-    td_buf_init(&text, TD_YAML_BYTES_MAX);
-    for (size_t i = 0; i < sizeof(system_objects) / sizeof(system_objects[0]); i++) {
+    td_auto_buf text = td_buf_capped(TD_YAML_BYTES_MAX);
+    for (size_t i = 0; i < TD_COUNT(system_objects); i++) {
         (void)td_buf_append(&text, td_str_from(system_objects[i])); /* far below the maximum */
     }
     int code = td_yaml_parse(arena, td_buf_str(&text), &documents, err);
@@ -168,13 +166,10 @@ static int system_install_texts(struct td_api *api, struct td_arena *arena, stru
 
 int td_system_install(struct td_api *api, struct td_error *err)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     int code = system_install_texts(api, &arena, err);
-    struct td_json *(*const definitions[])(struct td_arena *) = {td_vpa_crd, td_vpa_checkpoint_crd,
-                                                                 td_hpa_crd, td_hvpa_crd};
-    for (size_t i = 0; code == TD_OK && i < sizeof(definitions) / sizeof(definitions[0]); i++) {
-        code = system_put(api, &arena, definitions[i](&arena), true, err);
+    for (size_t i = 0; code == TD_OK && i < TD_OBJECTS_DEFINITION_COUNT; i++) {
+        code = system_put(api, &arena, td_objects_definitions[i](&arena), true, err);
     }
     return code == TD_OK ? TD_OK : td_error_wrap(err, code, "install the system's objects");
 }

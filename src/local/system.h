@@ -1,6 +1,6 @@
 /*
- * What is in a cluster before anybody uses it: the four namespaces, the roles that every
- * authenticated user has and those that people bind (cluster-admin, admin, edit, view), priority
+ * What is in a new cluster: the four namespaces, the roles that every
+ * authenticated user has and those that users bind (cluster-admin, admin, edit, view), priority
  * classes, the Service "kubernetes", and the kinds of our own as CustomResourceDefinitions. What is
  * there already stays as it is, except definitions of ours, which are brought up to date.
  */

@@ -23,7 +23,7 @@ enum td_workload_kind td_workload_kind_of(td_str kind)
         {TD_STR_INIT("ReplicaSet"), TD_WORKLOAD_REPLICA_SET},
         {TD_STR_INIT("StatefulSet"), TD_WORKLOAD_STATEFUL_SET},
     };
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(kinds); i++) {
         if (td_str_equal(kinds[i].name, kind)) {
             return kinds[i].kind;
         }
@@ -69,7 +69,7 @@ int td_workload_decode(struct td_arena *arena, const struct td_json *object,
     }
     struct td_workload workload = {
         .namespace = meta.namespace,
-        .kind = td_json_get_str(object, TD_STR("kind"), TD_STR_EMPTY),
+        .kind = td_json_text(object, "kind"),
         .name = meta.name,
         .uid = meta.uid,
         .owners = meta.owners,
@@ -104,17 +104,7 @@ struct td_workload td_workload_copy(struct td_arena *arena, const struct td_work
     copy.uid = td_arena_copy_str(arena, workload->uid);
     copy.selector = td_selector_copy(arena, &workload->selector);
     copy.selector_error = td_arena_copy_str(arena, workload->selector_error);
-    struct td_owner_reference *owners =
-        td_arena_array(arena, struct td_owner_reference, workload->owner_count);
-    for (size_t i = 0; i < workload->owner_count; i++) {
-        const struct td_owner_reference *from = &workload->owners[i];
-        owners[i] = *from;
-        owners[i].api_version = td_arena_copy_str(arena, from->api_version);
-        owners[i].kind = td_arena_copy_str(arena, from->kind);
-        owners[i].name = td_arena_copy_str(arena, from->name);
-        owners[i].uid = td_arena_copy_str(arena, from->uid);
-    }
-    copy.owners = owners;
+    copy.owners = td_owners_copy(arena, workload->owners, workload->owner_count);
     copy.template = td_pod_template_copy(arena, &workload->template);
     return copy;
 }
@@ -155,16 +145,14 @@ const struct td_pod_template *td_template_of_pod(const struct td_workload_source
     return is_same && workload->template.is_set ? &workload->template : NULL;
 }
 
-bool td_controller_of(const struct td_owner_reference *owners, size_t count, td_str namespace,
+static bool parent_of(const struct td_owner_reference *owners, size_t count, td_str namespace,
                       struct td_controller *ret)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (owners[i].is_controller) {
-            *ret = from_reference(&owners[i], namespace);
-            return true;
-        }
+    const struct td_owner_reference *owner = td_owner_controller(owners, count);
+    if (owner) {
+        *ret = from_reference(owner, namespace);
     }
-    return false;
+    return owner != NULL;
 }
 
 /* schema.ParseGroupVersion. */
@@ -187,13 +175,6 @@ static bool is_other_uid(td_str wanted, td_str found)
 {
     return wanted.len > 0 && found.len > 0 && !td_str_equal(wanted, found);
 }
-
-/* What one controller answers: does it count, and who is above it. */
-struct visit {
-    bool counts; /* well-known or scalable */
-    bool has_parent;
-    struct td_controller parent;
-};
 
 static int not_found(struct td_error *err, td_str group, td_str resource, td_str name)
 {
@@ -249,9 +230,15 @@ static int unhandled(const struct td_controller *controller, const struct td_err
                         TD_STR_ARG(controller->name), reason->message);
 }
 
-static int visit_other(const struct td_workload_source *source,
-                       const struct td_controller *controller, struct visit *ret,
-                       struct td_error *err)
+/* A walk to the topmost controller that counts. */
+struct top_walk {
+    const struct td_workload_source *source;
+    struct td_controller top; /* the last one that is well-known or scalable */
+    bool is_found;
+};
+
+static int visit_other(struct top_walk *walk, const struct td_controller *controller,
+                       struct td_controller *ret_parent, bool *ret_has_parent, struct td_error *err)
 {
     td_str group;
     int code = parse_group(controller->api_version, &group, err);
@@ -264,39 +251,38 @@ static int visit_other(const struct td_workload_source *source,
         return unhandled(controller, &reason, err);
     }
     struct td_scale_answer scale = {.code = TD_OK};
-    code = find_scale(source, group, controller, &scale, &reason);
+    code = find_scale(walk->source, group, controller, &scale, &reason);
     if (code == TD_NOT_FOUND) {
-        *ret = (struct visit){.counts = false};
         return TD_OK;
     }
     if (code < 0) {
         return unhandled(controller, &reason, err);
     }
-    struct visit visit = {.counts = true};
-    visit.has_parent =
-        td_controller_of(scale.owners, scale.owner_count, controller->namespace, &visit.parent);
-    *ret = visit;
+    walk->top = *controller;
+    walk->is_found = true;
+    *ret_has_parent = parent_of(scale.owners, scale.owner_count, controller->namespace, ret_parent);
     return TD_OK;
 }
 
-static int visit_controller(const struct td_workload_source *source,
-                            const struct td_controller *controller, struct visit *ret,
+static int visit_controller(void *context, const struct td_controller *controller,
+                            struct td_controller *ret_parent, bool *ret_has_parent,
                             struct td_error *err)
 {
+    struct top_walk *walk = context;
     if (td_workload_kind_of(controller->kind) == TD_WORKLOAD_OTHER) {
-        return visit_other(source, controller, ret, err);
+        return visit_other(walk, controller, ret_parent, ret_has_parent, err);
     }
-    const struct td_workload *workload = source->get_workload(
-        source->context, controller->kind, controller->namespace, controller->name);
+    const struct td_workload *workload = walk->source->get_workload(
+        walk->source->context, controller->kind, controller->namespace, controller->name);
     if (!workload || is_other_uid(controller->uid, workload->uid)) {
         return td_error_set(err, TD_NOT_FOUND, "%.*s %.*s/%.*s does not exist",
                             TD_STR_ARG(controller->kind), TD_STR_ARG(controller->namespace),
                             TD_STR_ARG(controller->name));
     }
-    struct visit visit = {.counts = true};
-    visit.has_parent = td_controller_of(workload->owners, workload->owner_count,
-                                        controller->namespace, &visit.parent);
-    *ret = visit;
+    walk->top = *controller;
+    walk->is_found = true;
+    *ret_has_parent =
+        parent_of(workload->owners, workload->owner_count, controller->namespace, ret_parent);
     return TD_OK;
 }
 
@@ -306,12 +292,10 @@ static bool is_same(const struct td_controller *a, const struct td_controller *b
            td_str_equal(a->name, b->name) && td_str_equal(a->api_version, b->api_version);
 }
 
-int td_controller_top(const struct td_workload_source *source, const struct td_controller *start,
-                      struct td_controller *ret, bool *ret_found, struct td_error *err)
+int td_controllers_walk(const struct td_controller *start, td_controller_visit_fn visit,
+                        void *context, struct td_error *err)
 {
     struct td_controller chain[TD_CONTROLLER_CHAIN_MAX];
-    struct td_controller top = {.kind = TD_STR_EMPTY};
-    bool is_found = false;
     chain[0] = *start;
     for (size_t count = 1; count <= TD_CONTROLLER_CHAIN_MAX; count++) {
         const struct td_controller *at = &chain[count - 1];
@@ -320,26 +304,30 @@ int td_controller_top(const struct td_workload_source *source, const struct td_c
                 return td_error_set(err, TD_INVALID, "cycle detected in ownership chain");
             }
         }
-        struct visit visit = {.counts = false};
-        int code = visit_controller(source, at, &visit, err);
-        if (code < 0) {
+        struct td_controller parent;
+        bool has_parent = false;
+        int code = visit(context, at, &parent, &has_parent, err);
+        if (code < 0 || !has_parent) {
             return code;
         }
-        if (visit.counts) {
-            top = *at;
-            is_found = true;
-        }
-        if (!visit.has_parent) {
-            *ret = top;
-            *ret_found = is_found;
-            return TD_OK;
-        }
         if (count < TD_CONTROLLER_CHAIN_MAX) {
-            chain[count] = visit.parent;
+            chain[count] = parent;
         }
     }
     return td_error_set(err, TD_LIMIT, "more than %d controllers above each other",
                         TD_CONTROLLER_CHAIN_MAX);
+}
+
+int td_controller_top(const struct td_workload_source *source, const struct td_controller *start,
+                      struct td_controller *ret, bool *ret_found, struct td_error *err)
+{
+    struct top_walk walk = {.source = source};
+    int code = td_controllers_walk(start, visit_controller, &walk, err);
+    if (code == TD_OK) {
+        *ret = walk.top;
+        *ret_found = walk.is_found;
+    }
+    return code;
 }
 
 static int selector_from_scale(struct td_arena *arena, const struct td_workload_source *source,

@@ -2,7 +2,7 @@
  * Who controls a pod, and which pods a target selects (vpa.md 4.1, 4.2): owner references are
  * followed upwards from a controller to the topmost one that is well-known or can be scaled. Where
  * objects, kinds and scales come from is the caller's business: a source answers from caches, from
- * files or from a test. A source that has to ask somebody first says so, and the walk ends with
+ * files or from a test. A source that has to send a request first says so, and the walk ends with
  * TD_BUSY; the caller asks and walks again. Pure otherwise; texts are borrowed from the source.
  */
 #pragma once
@@ -89,22 +89,30 @@ struct td_controller {
     td_str uid; /* of the reference that led here; may be empty */
 };
 
-/* The controller among owner references, as the pod's direct owner (the last one with controller:
- * true) or as an object's parent (the first one). False when there is none; a reference without
- * the field counts as false, where upstream's updater crashes. */
+/* A pod's direct owner: the last reference with controller: true, where td_meta_controller takes
+ * the first. False when there is none; a reference without the field counts as false, where
+ * upstream's updater crashes. */
 bool td_controller_of_pod(const struct td_meta *pod, struct td_controller *ret);
-bool td_controller_of(const struct td_owner_reference *owners, size_t count, td_str namespace,
-                      struct td_controller *ret);
 
 /* The template from which the pod's direct owner would make another in its place; NULL: not known.
  * Borrowed from the source. */
 const struct td_pod_template *td_template_of_pod(const struct td_workload_source *source,
                                                  const struct td_meta *pod);
 
+/* Visits `start` and the controllers above it, each with the parent that the last visit named. Ends
+ * when a visit names no parent (TD_OK) or fails, at a cycle (TD_INVALID), or past
+ * TD_CONTROLLER_CHAIN_MAX controllers (TD_LIMIT). A visit sets *ret_parent before *ret_has_parent,
+ * which is false when it is called. */
+typedef int (*td_controller_visit_fn)(void *context, const struct td_controller *at,
+                                      struct td_controller *ret_parent, bool *ret_has_parent,
+                                      struct td_error *err);
+int td_controllers_walk(const struct td_controller *start, td_controller_visit_fn visit,
+                        void *context, struct td_error *err);
+
 /* The topmost well-known or scalable controller from `start` upwards, itself included. *ret_found
  * is false when there is none. An object whose uid is not that of the reference counts as missing.
- * TD_DENIED: the way leads to a Node, which for a pod just means that nobody controls it. TD_BUSY:
- * the source has to ask first. Messages are upstream's. */
+ * TD_DENIED: the way leads to a Node, which for a pod just means that it has no controller.
+ * TD_BUSY: the source has to ask first. Messages are upstream's. */
 int td_controller_top(const struct td_workload_source *source, const struct td_controller *start,
                       struct td_controller *ret, bool *ret_found, struct td_error *err);
 

@@ -1,7 +1,8 @@
 /*
- * A pod as an autoscaler sees it: a few dozen fields of the hundreds that a pod has, decoded once
- * when it changes. Texts are slices of the tree; arrays are in the arena. Quantities are
- * thousandths (milli-cores, milli-bytes), rounded away from zero and saturated.
+ * A pod as autoscalers see it, a few dozen fields of the hundreds that a pod has: exact quantities
+ * (a recommendation is written back in the format it had), resources as the kubelet reports them
+ * beside those of the spec, readiness, resize conditions, OOM terminations. Decoded from the tree
+ * when a decision about that pod is due. Texts are slices of the tree, arrays are in the arena.
  */
 #pragma once
 
@@ -14,31 +15,34 @@
 #include "base/os/clock.h"
 #include "base/str.h"
 #include "kube/meta.h"
-#include "kube/selector/labels.h"
+#include "kube/podresources.h"
 
 struct td_error;
 
-struct td_amount {
-    td_str resource; /* "cpu", "memory", ... */
-    int64_t milli;
-};
-
-struct td_amounts {
-    const struct td_amount *items; /* sorted by resource */
-    size_t count;
-};
-
-enum td_container_kind {
-    TD_CONTAINER_REGULAR,
-    TD_CONTAINER_SIDECAR, /* init container with restartPolicy Always */
-    TD_CONTAINER_INIT,
-};
-
 struct td_pod_container {
     td_str name;
-    enum td_container_kind kind;
-    struct td_amounts requests;
-    struct td_amounts limits;
+    bool is_sidecar; /* an init container with restartPolicy Always */
+    struct td_resource_list spec_requests;
+    struct td_resource_list spec_limits;
+    bool has_spec_requests; /* the map is there, be it empty: a patch need not add it */
+    bool has_spec_limits;
+    bool has_status_resources; /* containerStatuses[].resources is there */
+    struct td_resource_list status_requests;
+    struct td_resource_list status_limits;
+    bool has_status_requests;
+    bool has_status_limits;
+    bool has_origin; /* the owner's template is known (decide/vertical/patch/origin.h) */
+    struct td_resource_list origin_requests;
+    struct td_resource_list origin_limits;
+    bool restarts_on_resize; /* some resizePolicy entry is RestartContainer */
+    bool restarts_on_cpu;    /* that of cpu is */
+    bool has_status;
+    bool is_running; /* state.running */
+    int32_t restart_count;
+    bool has_last_terminated; /* lastState.terminated */
+    td_str last_terminated_reason;
+    td_time last_started;  /* TD_TIME_NONE when absent */
+    td_time last_finished; /* likewise */
 };
 
 enum td_pod_phase {
@@ -59,40 +63,52 @@ enum td_condition_status {
 
 #define TD_TIME_NONE INT64_MIN /* a td_time that is not set */
 
+struct td_resize_condition {
+    bool is_present;
+    bool is_true;
+    td_str reason;
+    td_str message;
+};
+
 struct td_pod {
-    td_str namespace;
-    td_str name;
-    td_str uid;
-    struct td_labels labels;
-    const struct td_owner_reference *owners;
-    size_t owner_count;
+    struct td_meta meta;
     bool is_terminating; /* deletionTimestamp is set */
     enum td_pod_phase phase;
     td_time start_time; /* status.startTime, or TD_TIME_NONE */
+    td_time resized;    /* when its resize subresource was last written; TD_TIME_NONE: never */
     enum td_condition_status ready;
     td_time ready_since; /* lastTransitionTime of Ready; TD_TIME_NONE when absent */
-    const struct td_pod_container
-        *containers; /* spec order: init containers first, then regular ones */
+    const struct td_pod_container *containers; /* spec.containers, in order */
     size_t container_count;
-    struct td_amounts pod_requests;   /* spec.resources.requests */
-    struct td_amounts pod_limits;     /* spec.resources.limits */
-    struct td_amounts overhead;       /* spec.overhead */
-    struct td_amounts whole_requests; /* of a pod with requests of its own: what it asks for as a
-                                         whole, containers and overhead included; else empty */
+    const struct td_pod_container *init_containers; /* their spec alone */
+    size_t init_container_count;
+    bool has_pod_level; /* spec.resources has requests or limits */
+    struct td_resource_list pod_requests;
+    struct td_resource_list pod_limits;
+    struct td_resource_list overhead;
+    struct td_resource_list whole_requests;      /* of a pod with requests of its own: what it asks
+                                                    for as a whole, containers and overhead included;
+                                                    else empty */
+    struct td_resource_list origin_pod_requests; /* of the owner's template (origin.h); where a
+                                                    limit is not in the list, the pod's own count */
+    struct td_resource_list origin_pod_limits;
+    struct td_resize_condition resize_pending;     /* PodResizePending */
+    struct td_resize_condition resize_in_progress; /* PodResizeInProgress */
+    bool is_pending_first; /* of the two conditions, Pending stands first in the list */
+    const struct td_json *tree;
 };
 
 /* From a Pod tree. Wrong types and bad quantities are TD_INVALID with their path and value. */
 int td_pod_decode(struct td_arena *arena, const struct td_json *pod, struct td_pod *ret,
                   struct td_error *err);
 
+/* The same without containerStatuses and `resized`, for passes over very many pods. */
+int td_pod_decode_brief(struct td_arena *arena, const struct td_json *pod, struct td_pod *ret,
+                        struct td_error *err);
+
 /* status.phase; a name that is none of Kubernetes' is TD_POD_PHASE_UNKNOWN. */
 enum td_pod_phase td_pod_phase_from(td_str text);
 
-/* The status of a condition that is there; all but True and False is TD_CONDITION_UNKNOWN. */
-enum td_condition_status td_condition_status_from(td_str text);
-
-/* A time of a pod: TD_TIME_NONE for an empty text, and for no other however long ago it was. */
-int td_pod_time_parse(td_str text, td_time *ret, struct td_error *err);
-
-/* The amount of a resource, or NULL. */
-const int64_t *td_amounts_get(const struct td_amounts *amounts, td_str resource);
+/* The time in a member of a tree; TD_TIME_NONE when it is absent or cannot be read, and for
+ * no other however long ago it was. */
+td_time td_time_member(const struct td_json *object, td_str key);

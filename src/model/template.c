@@ -27,8 +27,7 @@ struct td_pod_template td_pod_template_decode(struct td_arena *arena,
         td_arena_array(arena, struct td_template_container, list->count);
     for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
         struct td_template_container *container = &containers[made.container_count++];
-        *container = (struct td_template_container){
-            .name = td_json_get_str(item, TD_STR("name"), TD_STR_EMPTY)};
+        *container = (struct td_template_container){.name = td_json_text(item, "name")};
         if (!decode_resources(arena, td_json_get(item, TD_STR("resources")), &container->requests,
                               &container->limits)) {
             return (struct td_pod_template){.is_set = false};

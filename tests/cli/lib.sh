@@ -1,6 +1,7 @@
 # For the tests of the program from outside: sourced by each with the program and the top of the tree as arguments. Leaves
 # $tandem, $top and the folder $work, which goes away at the end.
 set -u
+export LC_ALL=C.UTF-8 # what is printed in other locales is tested where it matters
 tandem=$1
 top=$2
 work=$(mktemp -d)

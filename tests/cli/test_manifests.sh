@@ -19,7 +19,7 @@ is() {
 "$tandem" manifests >"$work/all.yaml"
 check "every object is valid" 0 '^no problems in 30 objects ' '' validate "$work/all.yaml"
 check "two replicas" 0 '^  replicas: 2$' '' manifests --only deployment
-check "nobody is root" 0 'runAsNonRoot: true' '' manifests --only deployment
+check "no container runs as root" 0 'runAsNonRoot: true' '' manifests --only deployment
 check "nothing is written" 0 'readOnlyRootFilesystem: true' '' manifests --only deployment
 check "no capabilities" 0 '^ +- ALL$' '' manifests --only deployment
 check "only known calls" 0 'type: RuntimeDefault' '' manifests --only deployment
@@ -40,10 +40,10 @@ is "what is installed is removed" "$("$tandem" manifests | sed -n 's/^kind: //p'
 is "the program goes first" Deployment "$("$tandem" manifests --uninstall | sed -n 's/^kind: //p' | head -n 1)"
 is "with its leases and its certificate" "5 1" "$("$tandem" manifests --uninstall | grep -c '^kind: Lease$') $("$tandem" manifests --uninstall | grep -c '^kind: Secret$')"
 check "HPAs of the cluster" 0 '[-] --horizontal=builtin$' '' manifests --horizontal builtin
-check "a part that is none" 2 '' "^tandem: manifests: --only: 'crd': is none of crds, rbac, " manifests --only crd
+check "a part that is none" 2 '' "^tandem: manifests: --only: 'crd': must be one of crds, rbac, " manifests --only crd
 check "a namespace that is none" 2 '' "^tandem: manifests: --namespace: 'Scaling': must be a lower case DNS label" manifests --namespace Scaling
 check "an image that is none" 2 '' "^tandem: manifests: --image: '': " manifests --image ''
-check "a controller that is none" 2 '' "^tandem: manifests: --controllers: 'x': is none of " manifests --controllers x
+check "a controller that is none" 2 '' "^tandem: manifests: --controllers: 'x': must be one of " manifests --controllers x
 check "an unknown option" 2 '' '^tandem: manifests: --nope: unknown option' manifests --nope
 check "words beside options" 2 '' "^tandem: manifests: 'all': takes options only" manifests all
 check "help of the command" 0 '^usage: tandem manifests ' '' manifests --help

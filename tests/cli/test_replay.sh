@@ -20,6 +20,10 @@ check "as it was is the measure of cost" 0 '^ as it was .* 0\.000 +0 +0\.00 +100
 check "all usual policies are there" 0 '^ oracle, a day ahead ' '' replay "$traces/web.csv"
 check "censored windows are told" 0 '^0 of 48 windows touch their limit \(censored\): demand may have been higher\.$' '' replay "$traces/web.csv"
 check "policies can be chosen" 0 '^ adaptive, careful ' '' replay --policy adaptive-careful,krr "$traces/web.csv"
+check "the four risks of track" 0 '^ track, calm ' '' replay --policy track,track-careful,track-frugal,track-calm "$traces/web.csv"
+check "room above the request" 0 '^ track  ' '' replay --policy track --memory-limit 1.2 "$traces/web.csv"
+check "a limit below the request" 2 '' "^tandem: replay: --memory-limit: '0\.9': not a number from 1 to 100$" replay --memory-limit 0.9 "$traces/web.csv"
+check "a limit that is no number" 2 '' "^tandem: replay: --memory-limit: 'twice': " replay --memory-limit twice "$traces/web.csv"
 check "a container each" 0 '^step$' '' replay --per-container "$traces/web.csv" "$traces/step.csv"
 check "options may follow files" 0 '"policy": "krr"' '' replay "$traces/web.csv" --policy krr --output json
 check "figures as JSON" 0 '"cpuSlack": 0\.[0-9]+' '' replay -o json "$traces/web.csv"

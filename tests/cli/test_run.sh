@@ -35,18 +35,18 @@ refused "an unknown flag" '--nope=1: unknown flag' --nope=1
 refused "a number that is none" "--min-replicas: 'x': must be a whole number" --min-replicas=x
 refused "a number below its bound" "--min-replicas: '-1': must be from 0 to " --min-replicas=-1
 refused "a share above one" "--eviction-tolerance: '1.5': must be from 0 to 1" --eviction-tolerance=1.5
-refused "a time that is none" "--recommender-interval: 'soon': must be a time such as" --recommender-interval=soon
+refused "a time that is none" "--recommender-interval: 'soon': must be a duration such as" --recommender-interval=soon
 refused "no time at all" "--horizontal-pod-autoscaler-sync-period: '0s': must be longer than 0s" --horizontal-pod-autoscaler-sync-period=0s
 refused "no workers" "--concurrent-horizontal-pod-autoscaler-syncs: '0': must be from 1 to " --concurrent-horizontal-pod-autoscaler-syncs=0
 refused "a boolean that is none" "--leader-elect: 'yes': must be true or false" --leader-elect=yes
-refused "a controller that is none" "--controllers: 'updator': is none of recommender, updater, " --controllers=updator
+refused "a controller that is none" "--controllers: 'scaler': must be one of recommender, updater, " --controllers=scaler
 refused "a gate that is unknown" "--feature-gates: 'InPlaceOrRecreate': unknown gate" --feature-gates=InPlace=true,InPlaceOrRecreate=true
 refused "a gate that is neither on nor off" "--feature-gates: 'InPlace': must be NAME=true or NAME=false" --feature-gates=InPlace
 refused "a quantity that is none" '--container-recommendation-max-allowed-cpu' --container-recommendation-max-allowed-cpu=much
 refused "another horizontal" "--horizontal: 'on': must be off or builtin" --horizontal=on
 refused "another storage" "--storage: 'disk': must be checkpoint or prometheus" --storage=disk
 refused "another log" "--logging-format: 'xml': must be text or json" --logging-format=xml
-refused "another estimator" "--estimator: 'best': there is none of that name" --estimator=best
+refused "another estimator" "--estimator: 'best': use upstream, adaptive, " --estimator=best
 refused "words beside flags" "'now': takes flags only" now
 refused "a file that is not there" '.*absent' --v=0
 check "a value that is missing" 2 '' '^tandem: run: --min-replicas: needs a value$' run --min-replicas
@@ -64,7 +64,7 @@ else
 fi
 # The guide holds the table of the program.
 "$tandem" run --flags >"$work/flags.md"
-sed -n '/^### Everything/,$p' "$top/docs/run.md" >"$work/documented.md"
+sed -n '/^### General/,$p' "$top/docs/run.md" >"$work/documented.md"
 say "the guide has every flag" cmp -s "$work/flags.md" "$work/documented.md"
 
 # A cluster of its own, without controllers.
@@ -122,7 +122,7 @@ vpa=/apis/autoscaling.k8s.io/v1/namespaces/default/verticalpodautoscalers/web
 recommends() { api "$vpa" | grep -q '"target":{"cpu":"[4-6][0-9][0-9]m'; }
 sizes() { api /api/v1/namespaces/default/pods | grep -q '"requests":{"cpu":"[4-6][0-9][0-9]m'; }
 holder() { api "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/$1" | grep -q "\"holderIdentity\":\"$2"; }
-webhooks() { api /apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations | grep -q vpa-webhook-config; }
+webhooks() { api /apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations | grep -q tandem-outside-webhook-config; }
 
 start --webhook-listen 127.0.0.1:0
 say "it is ready" soon 20 is_ready
@@ -132,7 +132,7 @@ say "the recommender has its lease" holder vpa-recommender-lease '[a-zA-Z0-9]'
 say "the updater too" holder vpa-updater '[a-zA-Z0-9]'
 say "the webhook is registered" webhooks
 waits() { api /apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations | grep -q '"timeoutSeconds":5[,}]'; }
-say "nobody waits long for it" waits
+say "requests do not wait long for it" waits
 say "metrics are told" sh -c "curl --silent $metrics/metrics | grep -q '^vpa_recommender_vpa_objects_count'"
 say "with their type" sh -c "curl --silent --head $metrics/metrics | grep -qi '^content-type: text/plain; version=0.0.4'"
 say "it is healthy" [ "$(own /healthz)" = ok ]
@@ -140,7 +140,7 @@ say "it lives" [ "$(own /livez)" = ok ]
 say "its loops go round" [ "$(own /health-check)" = OK ]
 say "no other page" [ "$(curl --silent --output /dev/null --write-out '%{http_code}' "$metrics/nope")" = 404 ]
 lacks() { ! grep -q "$1" "$work/run.err"; }
-say "nothing was missing" lacks 'permission is missing'
+say "nothing was missing" lacks 'missing permission'
 kill -TERM "$pid"
 wait "$pid"
 status=$?
@@ -157,7 +157,7 @@ wait "$pid"
 say "it ends with 0 again" [ $? -eq 0 ]
 
 check "an address that is taken" 2 '' '^tandem: run: .*in use' run -q --kubeconfig "$work/k" --controllers recommender --address "${url#https://}"
-check "a webhook for everybody" 2 '' "^tandem: run: --webhook-listen: '0.0.0.0:8000': must be an address of this machine alone" \
+check "a webhook on every interface" 2 '' "^tandem: run: --webhook-listen: '0.0.0.0:8000': must be a loopback address" \
     run --kubeconfig "$work/k" --webhook-listen 0.0.0.0:8000
 kill "$up"
 wait "$up"

@@ -29,10 +29,10 @@ lacks() {
         echo "ok $count - $1"
     fi
 }
-has "somebody is out of memory in it" "$work/hour" '^day 1 00:[0-9:]+  Pod cache-[0-9a-z-]+  OOMKilled: '
-has "somebody leads" "$work/hour" '^day 1 00:[0-9:]+  Pod db-[0-2]  RoleTaken: is leader now'
-has "somebody is throttled" "$work/hour" '^ worker .* [1-9][0-9]*% '
-has "somebody waits" "$work/hour" '^ worker .* [0-9.]+(s|m) +[0-9]'
+has "a container is out of memory in it" "$work/hour" '^day 1 00:[0-9:]+  Pod cache-[0-9a-z-]+  OOMKilled: '
+has "a pod leads" "$work/hour" '^day 1 00:[0-9:]+  Pod db-[0-2]  RoleTaken: is leader now'
+has "a workload is throttled" "$work/hour" '^ worker .* [1-9][0-9]*% '
+has "requests wait" "$work/hour" '^ worker .* [0-9.]+(s|m) +[0-9]'
 has "reports are written" "$work/hour" '^ report +[^ ]* +0 +[1-9][0-9]*m +[1-9]'
 
 check "three days" 0 '^3 nodes, 1[0-9] pods \(0 pending\)' '' simulate --controllers none --events "$top/examples/shop"
@@ -65,5 +65,5 @@ has "pod level: batch comes back" "$hours" '^day 1 00:[0-9:]+  Pod batch-[0-9a-z
 has "pod level: in its size" "$hours" '^ batch +vpa/batch +2 +7\.[0-9] +2\.[0-9] '
 has "requirements: a wish to shrink is withheld" "$hours" '^day 1 00:0[0-9:]+  VerticalPodAutoscaler cache  EvictionRequirements: 2 pods are not updated: .*TargetHigherThanRequests'
 has "requirements: growth is not" "$hours" '^day 1 00:[0-9:]+  Pod cache-[0-9a-z-]+  ResizeCompleted: cache cpu 1 -> [0-9]+m, cache memory 768Mi -> [89][0-9]{8}, '
-has "requirements: and nobody runs out of memory" "$hours" '^ cache +vpa/cache .* 0 +0 +0 +[1-9][0-9]* '
+has "requirements: and no container runs out of memory" "$hours" '^ cache +vpa/cache .* 0 +0 +0 +[1-9][0-9]* '
 finish

@@ -53,7 +53,7 @@ say "nothing on standard error" [ ! -s "$work/up.err" ]
 say "its kubeconfig is its owner's alone" mode_is "$work/first.kubeconfig" 600
 say "the kubeconfig names the server" grep -q "server: *\"\\?$(url_of)" "$work/first.kubeconfig"
 if command -v curl >/dev/null; then
-    say "health is told to everybody" answers
+    say "health needs no credentials" answers
     say "strangers are refused" refuses
 fi
 port=$(url_of | sed 's/.*://')
@@ -125,16 +125,16 @@ else
 fi
 
 check "an unknown option" 2 '' "^tandem: up: --nope: unknown option" up --nope
-check "a missing value" 2 '' "^tandem: up: --listen: unknown option or missing value" up --listen
+check "a missing value" 2 '' "^tandem: up: --listen: needs a value" up --listen
 check "two arguments" 2 '' "^tandem: up: 'now': tandem up takes one scenario" up "$top/examples/shop" now
 check "a scenario that is not there" 2 '' "^tandem: .*$work/none" up "$work/none"
 check "a folder without a scenario" 2 '' "^tandem: .*$work/scenario.yaml" up "$work"
 for speed in 0 0.09 10001 -1 fast '' 1x '[60]' 1e400; do
     check "speed '$speed'" 2 '' "^tandem: up: --speed: '.*': must be a number from 0.1 to 10000" up --speed "$speed"
 done
-check "a folder for a scenario" 2 '' "^tandem: up: --data: '$work/d': a scenario begins anew" up "$top/examples/shop" --data "$work/d"
-check "a folder at another speed" 2 '' "^tandem: up: --data: '$work/d': only .* at speed 1" up --speed 2 --data "$work/d"
-check "nodes beside a scenario's" 2 '' "^tandem: --nodes: '2': .*examples/shop/scenario.yaml names its nodes" up "$top/examples/shop" --nodes 2
+check "a folder for a scenario" 2 '' "^tandem: up: --data: '$work/d': not allowed with a scenario" up "$top/examples/shop" --data "$work/d"
+check "a folder at another speed" 2 '' "^tandem: up: --data: '$work/d': only allowed with --speed 1" up --speed 2 --data "$work/d"
+check "nodes beside a scenario's" 2 '' "^tandem: --nodes: '2': not allowed, .*examples/shop/scenario.yaml defines its nodes" up "$top/examples/shop" --nodes 2
 check "a bad seed" 2 '' "^tandem: up: --seed: '-1'" up --seed -1
 check "a bad number of nodes" 2 '' "^tandem: up: --nodes: 'many'" up --nodes many
 check "an address that is none" 2 '' "^tandem: .*nonsense" up --quiet --listen nonsense --kubeconfig "$work/x"

@@ -144,7 +144,7 @@ for _ in range(4):
     run.read(0.6)
 check("drawn in place", table_is_whole(run), run.text())
 run.press(b"?")
-check("? explains the columns", run.wait("LAST DECISION +what last happened"), run.text())
+check("? explains the columns", run.wait("LAST DECISION +when an autoscaler last changed it"), run.text())
 check("in place of the table", table_is_whole(run) and "keys:" in run.text(), run.text())
 run.press(b"?")
 run.wait("(?s)^(?!.*keys:).*$", 5)

@@ -201,7 +201,7 @@ class Bed:
         return done.stdout
 
     def _start(self, *args):
-        """Somebody else may take the ports that were found free."""
+        """Another process may take the ports that were found free."""
         for attempt in (0, 1, 2):
             try:
                 self.kit(*args)
@@ -257,7 +257,7 @@ class Bed:
 
     @contextlib.contextmanager
     def frozen(self, name):
-        """A program that answers nobody, its connections open."""
+        """A program that does not answer, its connections open."""
         os.kill(self.pid(name), signal.SIGSTOP)
         try:
             yield

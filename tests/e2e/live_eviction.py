@@ -38,7 +38,7 @@ def withheld(bed):
     eventually(30, lambda: quantity(bed.recommendation("web")["app"]["target"]["cpu"]) <= 0.1, "the target is below the request")
     steady(20, lambda: {pod["metadata"]["uid"] for pod in bed.pods("app=web")} == before, "no pod is evicted")
     said = bed.tandem("explain", "vpa", "web", "-n", bed.ns)
-    assert "the eviction requirements are not met" in said and "TargetHigherThanRequests of cpu or memory" in said, said
+    assert "its evictionRequirements are not met" in said and "TargetHigherThanRequests of cpu or memory" in said, said
 
     bed.apply(WORKLOAD.replace("MAXIMUM", "minAllowed: {cpu: 800m, memory: 900Mi}"))
     grown = eventually(60, lambda: (pods := bed.running("app=web", 3)) and
@@ -78,7 +78,7 @@ def voids(bed):
            "no pod is evicted")
     for name in VOIDS:
         said = bed.tandem("explain", "vpa", name, "-n", bed.ns)
-        assert "the eviction requirements are not met" in said, said
+        assert "its evictionRequirements are not met" in said, said
 
 
 @story("invalid eviction requirements are refused with their path")

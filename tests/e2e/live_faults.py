@@ -162,7 +162,7 @@ def outage(bed, way):
             bed.apply(WORKLOAD.replace("MODE", "Recreate"))
             before = uids(bed)
             steady(30, lambda: uids(bed) == before, "nothing is evicted")
-            assert "old" in bed.tandem("explain", "vpa", "web", "-n", bed.ns)
+            assert "based on stale metrics" in bed.tandem("explain", "vpa", "web", "-n", bed.ns)
             known(bed, bumped, first)
         eventually(60, lambda: not stale(bed), "the VPA says that they are back")
         eventually(90, lambda: all(quantity(requests(pod)["memory"]) >= bumped * 0.99 for pod in bed.running("app=web", 3)), "it acts")
@@ -256,7 +256,7 @@ def rotated(bed):
         return bed.get("Secret", "tandem-webhook-tls", namespace="kube-system")
 
     def bundle():
-        hooks = bed.get("MutatingWebhookConfiguration", "vpa-webhook-config")["webhooks"]
+        hooks = bed.get("MutatingWebhookConfiguration", "tandem-outside-webhook-config")["webhooks"]
         return base64.b64decode(hooks[0]["clientConfig"]["caBundle"]).decode()
 
     program = bed.run()

@@ -133,7 +133,7 @@ def annotated(bed):
     eventually(60, lambda: messages(bed, "SelectionStrategyActive"), "it is active")
     eventually(60, lambda: bed.condition(BUILTIN, "test-app-hpa", "ScalingActive")["status"] == "True", "it is judged")
     steady(6, lambda: replicas(bed) == 1, "the Job does not count")
-    # A value that nobody knows decides, also before the alias: by labels.
+    # An unknown value decides, also before the alias: by labels.
     alias = "autoscaling.alpha.kubernetes.io/pod-selection-strategy"
     annotate(bed, BUILTIN, "test-app-hpa", "OwnerReference", alias)
     annotate(bed, BUILTIN, "test-app-hpa", "Owners")
@@ -202,7 +202,7 @@ def nobody(bed):
     bed.apply(hpa("autoscaling.tandem.dev/v2", "selectionStrategy: OwnerReference"))
     said = "did not receive metrics for targeted pods (pods might be unready)"
     eventually(60, lambda: (c := bed.condition(OURS, "test-app-hpa", "ScalingActive")) and c["status"] == "False" and said in c["message"],
-               "the load of the Job is nobody's")
+               "the load of the Job does not count")
     bed.patch(OURS, "test-app-hpa", {"spec": {"metrics": external("queue", value="10")}})
     said = f"no pods owned by Deployment {bed.ns}/test-app among pods matched by selector"
     eventually(60, lambda: (c := bed.condition(OURS, "test-app-hpa", "ScalingActive")) and c["status"] == "False" and said in c["message"],
@@ -273,7 +273,7 @@ spec:
         eventually(60, lambda: bed.condition(OURS, name, "ScalingActive")["reason"] == "AmbiguousSelector", "by labels both count the same pods")
 
 
-@story("a built-in HPA that nobody has written yet is waited with for two sync periods; one of ours is not")
+@story("a built-in HPA that no controller has written yet is waited with for two sync periods; one of ours is not")
 def patience(bed):
     bed.usage("*", "app", "200m", "20Mi")
     bed.apply(workload("mine", 1) + workload("theirs", 1))
@@ -302,16 +302,16 @@ def conflict(bed):
     said = eventually(60, lambda: (c := bed.condition(OURS, "ours", "AbleToScale")) and c["status"] == "False" and c, "ours stands back")
     assert said["reason"] == "TargetConflict" and "builtin" in said["message"] and "web" in said["message"], said
     eventually(60, lambda: replicas(bed, "web") == 2, "the built-in one scales")
-    steady(10, lambda: replicas(bed, "web") == 2, "and nobody else")
+    steady(10, lambda: replicas(bed, "web") == 2, "and no other controller")
     assert bed.condition(BUILTIN, "builtin", "AbleToScale")["status"] == "True"
     eventually(30, lambda: messages(bed, "TargetConflict", "ours"), "an event")
     assert not messages(bed, "TargetConflict", "builtin")
-    assert "is scaled by the autoscaling/v2 HorizontalPodAutoscaler" in bed.tandem("explain", "hpa", "ours", "-n", bed.ns)
+    assert "is also scaled by the autoscaling/v2 HorizontalPodAutoscaler" in bed.tandem("explain", "hpa", "ours", "-n", bed.ns)
     bed.delete(BUILTIN, "builtin")
     eventually(60, lambda: replicas(bed, "web") == 4, "with the other gone it scales")
 
 
-@story("explain looks in both groups and says which; what nobody has is said too")
+@story("explain looks in both groups and says which; a missing HPA is said too")
 def explained(bed):
     bed.usage("*", "app", "200m", "20Mi")
     bed.apply(workload("web", 1) + workload("other", 1))
@@ -357,7 +357,7 @@ def behaviour(bed):
     now = {name: replicas(bed, name) for name in ("paused", "low", "still")}
     assert now == {"paused": 0, "low": 3, "still": 2}, now
     assert bed.condition(OURS, "low", "ScalingLimited")["status"] == "True"
-    # A paused one goes on where somebody scales it up.
+    # A paused one goes on where a user scales it up.
     bed.usage("paused-*", "app", "200m", "20Mi")
     bed.patch("Deployment", "paused", {"spec": {"replicas": 1}}, subresource="scale")
     eventually(60, lambda: replicas(bed, "paused") > 1, "it is served again")
@@ -398,13 +398,13 @@ def zero(bed):
     bed.programs[-1].stop()
     gated = bed.run(*FLAGS, "--feature-gates=HPAScaleToZero=true", name="zero")
     eventually(30, lambda: bed.create(OURS, body), "with the gate it is accepted")
-    eventually(60, lambda: replicas(bed, "web") == 0, "nothing waits: nobody is needed")
+    eventually(60, lambda: replicas(bed, "web") == 0, "nothing waits: no pod is needed")
     said = eventually(30, lambda: bed.condition(OURS, "web", "ScaledToZero"), "that is told")
     assert said["status"] == "True", said
     bed.external("queue", {}, "20")
     eventually(60, lambda: replicas(bed, "web") == 2, "the queue wakes it")
     assert eventually(30, lambda: (c := bed.condition(OURS, "web", "ScaledToZero")) and c["status"] == "False", "that is told")
-    # Whoever scales to zero by hand means it.
+    # A user who scales to zero by hand means it.
     bed.patch("Deployment", "web", {"spec": {"replicas": 0}}, subresource="scale")
     eventually(30, lambda: bed.condition(OURS, "web", "ScalingActive")["reason"] == "ScalingDisabled", "it is paused")
     steady(8, lambda: replicas(bed, "web") == 0, "and stays so")

@@ -206,7 +206,7 @@ def trouble(bed):
         eventually(90, lambda: equal(bed, sides[OURS], sides[THEIRS], away), "both sides say the same of metrics that are away")
         # Discovery notices too, and has no version of custom metrics any more.
         eventually(180, lambda: sum("no known available metric versions" in verdict[3] for verdict in verdicts()) == 2, "upstream sees it in discovery")
-        eventually(90, lambda: equal(bed, sides[OURS], sides[THEIRS], away), "both sides say the same of metrics that nobody serves")
+        eventually(90, lambda: equal(bed, sides[OURS], sides[THEIRS], away), "both sides say the same of metrics that no server has")
     eventually(90, lambda: all(verdict[1] == "True" for verdict in verdicts()), "upstream is well again")
     eventually(90, lambda: equal(bed, sides[OURS], sides[THEIRS], away), "both are well again")
 

@@ -44,7 +44,7 @@ def modes(bed):
     names = {"hpapreferred": "HPAPreferred", "hpabiased": "HPABiased", "vpabiased": "VPABiased", "mixed": "Mixed", "ratio": "RatioBased"}
     for name, mode in names.items():
         bed.apply(WEB.replace("web", name).replace("RatioBased", mode))
-    # The HPA's own tolerance lets a tenth too much use rest, which RatioBased does; whoever wants more of the need says so.
+    # The HPA's own tolerance lets a tenth too much use rest, which RatioBased does; a user who wants more of the need says so.
     names["close"] = "RatioBased"
     bed.apply(WEB.replace("web", "close").replace("scaleUp: {policies", "scaleUp: {tolerance: 40m, policies"))
     plays = {name: Play(bed, name) for name in names}
@@ -73,7 +73,7 @@ def modes(bed):
             total = replicas * (size if name in ("hpapreferred", "ratio", "close") else 1000)  # by what the HPA measures against
             least = 1 / 1.1 if name == "ratio" else 0.95
             assert least * 2000 * demand <= total <= 1.3 * 2000 * demand, f"not what the HPA's target needs: {way}"
-            assert names[name] != "RatioBased" or decision(bed, name)["reason"] == "NoRecommendation", f"a wish is left: {way} {decision(bed, name)}"
+            assert names[name] != "RatioBased" or decision(bed, name)["reason"] == "NoChange", f"a wish is left: {way} {decision(bed, name)}"
             assert condition(bed, name=name) == "True/Deciding" and condition(bed, "Progressing", name) == "False/AsDecided"
         sizes = {name: play.looks[-1][2] for name, play in plays.items()}
         # What the HPA measures against the template is not smaller than that before a day was seen.
@@ -82,8 +82,8 @@ def modes(bed):
             assert sizes[name] > 1300 if demand == 5.0 else sizes[name] < 1300, sizes
     for name, mode in names.items():
         assert status(bed, name)["mode"] == mode and bed.events("HorizontalScaled", name)
-    assert decision(bed, "hpapreferred")["reason"] == "NoRecommendation", status(bed, "hpapreferred")
-    assert "the least with which the HPA works" in bed.tandem("explain", "hvpa", "hpapreferred", "-n", bed.ns)
+    assert decision(bed, "hpapreferred")["reason"] == "NoChange", status(bed, "hpapreferred")
+    assert "the floor at which the HPA works" in bed.tandem("explain", "hvpa", "hpapreferred", "-n", bed.ns)
 
 
 @story("at the ends of its range HPAPreferred grows pods and gives back what they grew")
@@ -145,7 +145,7 @@ def scale(bed):
     bed.kubectl("-n", bed.ns, "scale", "hvpa", "web", "--replicas=7")
     play.until(30, lambda n, sizes: bed.get("Hvpa", "web", "scale")["spec"]["replicas"] == 2, "only the workload's metrics count")
     assert play.looks[-1][1] == 2
-    # Somebody else scales the workload: that is where the next decision starts.
+    # Another client scales the workload: that is where the next decision starts.
     bed.kubectl("-n", bed.ns, "scale", "deployment", "web", "--replicas=6")
     play.until(60, lambda n, sizes: n <= 3, "back to what its load needs")
     bed.kubectl("-n", bed.ns, "scale", "deployment", "web", "--replicas=30")

@@ -22,7 +22,7 @@ def deferred(bed):
     play.until(30, lambda n, sizes: condition(bed, "Progressing") == "True/Resizing", "it says so")
     play.demand = 8.0
     play.until(30, lambda n, sizes: blocked(bed) == {"vertical cpu": "ResizeInProgress"}, "one thing after the other")
-    play.holds(6, lambda n, sizes: identities(bed) == before, "nobody is evicted")
+    play.holds(6, lambda n, sizes: identities(bed) == before, "no pod is evicted")
     for pod in bed.pods("app=web"):
         bed.patch("Pod", pod["metadata"]["name"], {"metadata": {"annotations": {"realplane/resize": None}}})
     play.until(60, lambda n, sizes: sizes[0] > 4000 and condition(bed, "Progressing") == "False/AsDecided", "the node has room again")
@@ -44,7 +44,7 @@ spec: {maxUnavailable: 0, selector: {matchLabels: {app: web}}}
 """ + VERTICAL)
     play.until(60, lambda n, sizes: any(c.get("reason") == "Infeasible" for p in bed.pods("app=web") for c in p["status"]["conditions"]), "no room")
     before = identities(bed)
-    play.holds(8, lambda n, sizes: identities(bed) == before, "the budget allows nobody to go")
+    play.holds(8, lambda n, sizes: identities(bed) == before, "the budget allows no eviction")
     bed.patch("PodDisruptionBudget", "web", {"spec": {"maxUnavailable": 1}})
     came = {}  # new pods as they were seen first
 
@@ -169,7 +169,7 @@ def oom(bed):
     assert identities(bed) == before
     assert bed.events("EmergencyMemoryIncrease", "web")
     play.until(30, lambda n, sizes: not status(bed).get("emergency"), "the flag is down")
-    # Up to maxAllowed, and then somebody is told.
+    # Up to maxAllowed, and then an event says so.
     for _ in range(4):
         if max(memory()) >= 700:
             break
@@ -194,7 +194,7 @@ def template(bed):
     assert status(bed)["referenceRequests"]["app"]["cpu"] == "1"
     play.holds(8, lambda n, sizes: len(bed.list("ReplicaSet")) == 2, "one rollout, not many")
     bed.kubectl("-n", bed.ns, "set", "resources", "deployment/web", "--requests=cpu=1500m,memory=400Mi")
-    play.until(60, lambda n, sizes: status(bed)["referenceRequests"]["app"]["cpu"] == "1500m", "somebody else's template")
+    play.until(60, lambda n, sizes: status(bed)["referenceRequests"]["app"]["cpu"] == "1500m", "another writer's template")
 
 
 @story("a StatefulSet in both directions, a DaemonSet in one")
@@ -236,7 +236,7 @@ def quota(bed):
     bed.apply(WEB)
     play.until(60, lambda n, sizes: condition(bed) == "False/ScaleFailed", "the resize is refused")
     assert "cpu" in bed.condition("Hvpa", "web", "Ready")["message"] and bed.events("ScaleFailed", "web")
-    play.until(30, lambda n, sizes: n > 2 and len(bed.running("app=web", n)) == n, "the other half is carried out, and nobody is kept out")
+    play.until(30, lambda n, sizes: n > 2 and len(bed.running("app=web", n)) == n, "the other half is carried out, and no pod is refused")
     assert play.look()[1][-1] <= 1500
     bed.delete("LimitRange", "small")
     play.until(120, lambda n, sizes: condition(bed) == "True/Deciding" and sizes[0] > 1000, "tried again, later")

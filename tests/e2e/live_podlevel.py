@@ -370,7 +370,7 @@ def container_limit_range(bed):
     assert refused.status == 403 and "LimitRange 'small-things'" in refused.message and "'work'" in refused.message, refused.message
     assert "remove" in refused.message and "namespace without" in refused.message, refused.message
 
-    # Nobody is evicted who would not be let in again.
+    # No pod is evicted whose replacement would be refused.
     eventually(40, lambda: recommended(bed)[0], "a recommendation")
     steady(15, lambda: uids(bed.pods("app=work")) == before, "no pod is evicted that could not come back")
     assert "small-things" in bed.tandem("explain", "vpa", "work", "-n", bed.ns)
@@ -420,7 +420,7 @@ def flags(bed):
         assert quantity(whole["target"]["memory"]) == 400 * MI, whole
     with instead(bed, "--feature-gates=PodLevelResources=false"):
         eventually(60, lambda: recommended(bed)[0] is None, "nothing at pod level with the gate closed")
-        # As before the proposal: the pod's own resources are nobody's, its containers get requests, policies of pods are not looked at.
+        # As before the proposal: the pod's own resources are not managed, its containers get requests, policies of pods are not looked at.
         bed.apply(vpa("Initial", "{podPolicies: {minAllowed: {cpu: 2}, maxAllowed: {cpu: 1}}}"))
         large = {"requests": {"cpu": "4", "memory": "8Gi"}}
         pod = eventually(20, lambda: account(new := create_as_work(bed, resources=large)) and new, "new pods are sized")

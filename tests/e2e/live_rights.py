@@ -16,7 +16,7 @@ from vpa_bed import provided, workload
 USER = "system:serviceaccount:kube-system:tandem"
 AUDIT = tempfile.mkdtemp(prefix="tandem-audit-")
 atexit.register(shutil.rmtree, AUDIT, True)
-# Every answer to us, and to nobody else.
+# Every answer to our own requests, and to no others.
 POLICY = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
           "rules": [{"level": "Metadata", "users": [USER]}, {"level": "None"}]}
 with open(os.path.join(AUDIT, "policy"), "w") as policy_file:
@@ -184,7 +184,7 @@ def enough(bed):
     bed.delete("VerticalPodAutoscaler", "evicted")
     eventually(60, lambda: "evicted-app" not in [c["metadata"]["name"] for c in bed.list("VerticalPodAutoscalerCheckpoint")],
                "a checkpoint goes with its VPA")
-    for kind, name in (("MutatingWebhookConfiguration", "vpa-webhook-config"), ("ValidatingWebhookConfiguration", "tandem-webhook-config")):
+    for kind, name in (("MutatingWebhookConfiguration", "tandem-outside-webhook-config"), ("ValidatingWebhookConfiguration", "tandem-outside-webhook-config")):
         hooks = bed.get(kind, name)["webhooks"]
         hooks[0]["timeoutSeconds"] = 29
         bed.patch(kind, name, {"webhooks": hooks})
@@ -197,7 +197,7 @@ def enough(bed):
                                    for o in h["metadata"].get("ownerReferences", [])), "the children go")
     program.stop()
     said = open(program.log).read()
-    assert "permission is missing" not in said, re.findall(".*permission is missing.*", said)
+    assert "missing permission" not in said, re.findall(".*missing permission.*", said)
     rows = audit()
     refused = sorted({row[1:] for row in rows if row[0] == 403})
     assert not refused, f"refused: {refused}"
@@ -236,7 +236,7 @@ def missing(bed, name):
     try:
         program.port = int(eventually(20, lambda: program.alive() and re.search(r"metrics_port=(\d+)", open(program.log).read()), "it runs")[1])
         eventually(20, lambda: program.metric("tandem_access_missing") is not None, "the rights are looked at")
-        return sorted(re.findall(r"permission is missing: (.*)", open(program.log).read()))
+        return sorted(re.findall(r"missing permission: (.*)", open(program.log).read()))
     finally:
         program.kill()
         bed.programs.remove(program)
@@ -301,7 +301,7 @@ def readers(bed):
     file = kubeconfig(bed, bed.ns, "dev")
     for where in (["-n", bed.ns], []):
         said = bed.tandem("explain", "vpa", "web", "--kubeconfig", file, *where)
-        assert "web (VerticalPodAutoscaler" in said and "these may not be listed" in said and "hvpas" in said, said
+        assert "web (VerticalPodAutoscaler" in said and "no permission to list" in said and "hvpas" in said, said
     said = bed.tandem("explain", "deployment", "web", "--kubeconfig", file)
     assert "VPA web" in said, said
     said = bed.tandem("recommend", "-n", bed.ns, "--kubeconfig", file)

@@ -74,7 +74,7 @@ def database(bed):
 
 
 def bypass(bed, text):
-    """Created while nobody judges: the webhooks go with the program."""
+    """Created while no webhook judges: the webhooks go with the program."""
     bed.programs[-1].stop()
     assert not bed.list("ValidatingWebhookConfiguration")
     bed.apply(text)
@@ -205,7 +205,7 @@ def judged(bed):
     ]
     for selector, words in rows:
         bed.refused(vpa("third", selector, "Off"), *words)
-    # Everything else that is disjoint by one key; other targets and other names of kinds are nobody's siblings.
+    # Everything else that is disjoint by one key; other targets and other names of kinds are no siblings.
     bed.apply(vpa("follower", FOLLOWER, "Off") + vpa("env", "{matchLabels: {role: witness, env: prod}}", "Off") +
               vpa("rest", "{matchExpressions: [{key: role, operator: Exists}, {key: role, operator: NotIn, values: [leader, follower, witness]}]}", "Off") +
               vpa("other", "", "Off", target="another") + vpa("deployment", "", "Off").replace("StatefulSet", "Deployment"))
@@ -250,13 +250,13 @@ def passed_by(bed):
     said = eventually(60, lambda: bed.condition("VerticalPodAutoscaler", "a-younger", "ConflictingSelector"), "the younger says so")
     assert said["status"] == "True" and "elder" in said["message"] and "role=leader" in said["message"], said
     eventually(60, lambda: target(bed, "elder")[0] >= 1.5, "the elder learns")
-    steady(20, lambda: uids(bed) == before and size(bed, "db-0") == (0.01, 50 * MI), "nobody acts: the elder must not, the younger may not")
+    steady(20, lambda: uids(bed) == before and size(bed, "db-0") == (0.01, 50 * MI), "no VPA acts: the elder must not, the younger may not")
     assert not bed.recommendation("a-younger"), "the younger learns nothing of the elder's pods"
     assert not bed.condition("VerticalPodAutoscaler", "elder", "ConflictingSelector")
     told = eventually(30, lambda: bed.events("ConflictingSelector", "a-younger"), "an event")
     assert len(told) == 1 and told[0].get("count", 1) == 1 and "elder" in told[0]["message"], told
     explained = bed.tandem("explain", "pod", "db-0", "-n", bed.ns)
-    assert "by VPA elder" in explained and "VPA a-younger: it matches too, but elder is older" in explained, explained
+    assert "by VPA elder" in explained and "VPA a-younger: its selector matches too, but VPA elder is older" in explained, explained
     assert "ConflictingSelector" in bed.tandem("explain", "vpa", "a-younger", "-n", bed.ns)
     # Other edits of it are not blocked; a pod that only it matches is its own.
     bed.patch("VerticalPodAutoscaler", "a-younger", {"spec": {"updatePolicy": {"minReplicas": 1}}})

@@ -50,11 +50,11 @@ class Balancer:
 
 def replicas(bed):
     """The program that runs is followed by two that do not register; their registration is ours, with the balancer's address."""
-    kinds = {"MutatingWebhookConfiguration": "vpa-webhook-config", "ValidatingWebhookConfiguration": "tandem-webhook-config"}
+    kinds = {"MutatingWebhookConfiguration": "tandem-outside-webhook-config", "ValidatingWebhookConfiguration": "tandem-outside-webhook-config"}
     found = {kind: eventually(30, lambda kind=kind, name=name: bed.get(kind, name), "the registration") for kind, name in kinds.items()}
     bed.programs[-1].stop()
-    one = bed.run("--register-webhook=false", "--webhook-probe-interval=0s", name="one", wait=False)
-    two = bed.run("--register-webhook=false", "--webhook-probe-interval=0s", "--controllers=admission", name="two", wait=False)
+    one = bed.run("--leader-elect", "--register-webhook=false", "--webhook-probe-interval=0s", name="one", wait=False)
+    two = bed.run("--leader-elect", "--register-webhook=false", "--webhook-probe-interval=0s", "--controllers=admission", name="two", wait=False)
     for program in (one, two):
         eventually(60, lambda program=program: program.alive() and program.get("/livez")[0] == 200, "a replica lives")
     balancer = Balancer([one.webhook_port, two.webhook_port])
@@ -101,7 +101,7 @@ def create_at_once(bed, objects):
         return dict(pool.map(create, objects))
 
 
-def judge(bed, make, kind, is_told):
+def judge(bed, make, kind, is_reported):
     """Of each pair one is refused, or the younger one says so within 5 s."""
     prefix = kind.lower()
     answers = create_at_once(bed, [make(f"{prefix}-{i}-{side}", f"target-{i}") for i in range(PAIRS) for side in "ab"])
@@ -117,7 +117,7 @@ def judge(bed, make, kind, is_told):
     for i in both:
         objects = [bed.get(kind, f"{prefix}-{i}-{side}") for side in "ab"]
         younger = max(objects, key=lambda o: (o["metadata"]["creationTimestamp"], o["metadata"]["name"]))["metadata"]["name"]
-        eventually(max(0, created + 5 - time.monotonic()), lambda: is_told(younger), f"{younger} says so within 5 s")
+        eventually(max(0, created + 5 - time.monotonic()), lambda: is_reported(younger), f"{younger} says so within 5 s")
     told = time.monotonic() - created
     print(f"  {kind}: {PAIRS} pairs at once: {refused} with one refused, {len(both)} admitted at the same instant and told within {told:.1f} s; "
           f"slowest answer {slowest * 1000:.0f} ms", flush=True)
@@ -140,7 +140,7 @@ def pairs(bed):
             status, _, message = create_at_once(bed, [vpa(f"second-{i}", f"next-{i}")])[f"second-{i}"]
             assert status == 422 and f"first-{i}" in message, (status, message)
     finally:
-        for kind, name in (("MutatingWebhookConfiguration", "vpa-webhook-config"), ("ValidatingWebhookConfiguration", "tandem-webhook-config")):
+        for kind, name in (("MutatingWebhookConfiguration", "tandem-outside-webhook-config"), ("ValidatingWebhookConfiguration", "tandem-outside-webhook-config")):
             bed.delete(kind, name)
         balancer.close()
 

@@ -227,7 +227,7 @@ def their_webhook(bed):
     bed.usage("late-*", "app", "300m", "300Mi")
     bed.apply(workload("web", "Recreate"))
     before = uids(bed.running("app=web", 3))
-    steady(8, lambda: uids(bed.pods("app=web")) == before, "nobody is evicted while there is no webhook")
+    steady(8, lambda: uids(bed.pods("app=web")) == before, "no pod is evicted while there is no webhook")
     bed.upstream("admission")
     assert not uids(sized(bed, "web", 3, 120)) & before
     bed.kit("vpa-upstream", "stop")
@@ -236,7 +236,7 @@ def their_webhook(bed):
     eventually(60, lambda: skipped() > before, "the lease is old")
     bed.apply(workload("late", "Recreate"))
     before = uids(bed.running("app=late", 3))
-    steady(12, lambda: uids(bed.pods("app=late")) == before, "nobody is evicted")
+    steady(12, lambda: uids(bed.pods("app=late")) == before, "no pod is evicted")
     program.stop()
 
 

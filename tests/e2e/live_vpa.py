@@ -33,7 +33,7 @@ def recreate(bed):
         assert len(set(times)) == 3, f"more than one of three at a time: {times}"
         assert any(e["involvedObject"]["kind"] == "VerticalPodAutoscaler" for e in bed.events("EvictedPod", name))
     assert bed.programs[-1].metric("vpa_updater_evicted_pods_total", vpa_name="web", vpa_namespace=bed.ns) == 3
-    steady(12, lambda: uids(bed.pods("app=web")) == uids(pods) or uids(bed.pods("app=web")).isdisjoint(uids(pods)), "nobody is evicted again")
+    steady(12, lambda: uids(bed.pods("app=web")) == uids(pods) or uids(bed.pods("app=web")).isdisjoint(uids(pods)), "no pod is evicted again")
     assert "web" in bed.tandem("explain", "vpa", "web", "-n", bed.ns)
 
 
@@ -45,7 +45,7 @@ def passive(bed):
     before = {name: uids(bed.running(f"app={name}", 3)) for name in ("first", "none")}
     for name in before:
         provided(bed, name)
-    steady(15, lambda: all(uids(bed.pods(f"app={name}")) == before[name] for name in before), "nobody is evicted")
+    steady(15, lambda: all(uids(bed.pods(f"app={name}")) == before[name] for name in before), "no pod is evicted")
     assert all(requests(pod) == {"cpu": "10m", "memory": "100Mi"} for pod in bed.pods())
     for name in before:
         bed.patch("Deployment", name, {"spec": {"replicas": 4}})
@@ -113,7 +113,7 @@ def deferred(bed):
     waits = lambda: [pod for pod in bed.pods("app=web") for c in pod["status"]["conditions"]
                      if c["type"] == "PodResizePending" and c["reason"] == "Deferred"]
     eventually(60, waits, "a resize is pending")
-    steady(15, lambda: uids(bed.pods("app=web")) == before, "nobody is evicted")
+    steady(15, lambda: uids(bed.pods("app=web")) == before, "no pod is evicted")
     for pod in bed.pods("app=web"):
         bed.patch("Pod", pod["metadata"]["name"], {"metadata": {"annotations": {"realplane/resize": None}}})
     assert uids(sized(bed, "web", 3)) == before
@@ -129,7 +129,7 @@ def infeasible(bed):
     before = {name: uids(bed.running(f"app={name}", 3)) for name in ("web", "only")}
     eventually(120, lambda: not uids(sized(bed, "web", 3, 1)) & before["web"], "all are replaced")
     eventually(60, lambda: bed.events("InPlaceResizeSkipped"), "the refusal is remembered")
-    steady(10, lambda: uids(bed.pods("app=only")) == before["only"], "mode InPlace evicts nobody")
+    steady(10, lambda: uids(bed.pods("app=only")) == before["only"], "mode InPlace evicts no pod")
     assert bed.programs[-1].metric("vpa_updater_in_place_infeasible_skip_pods_total", vpa_name="only", vpa_namespace=bed.ns) >= 1
     # Less than what was refused is tried again.
     bed.apply(workload("only", "InPlace", annotations=no, container=fixed.replace("400m", "350m").replace("400Mi", "350Mi")))

@@ -27,7 +27,7 @@ spec: {maxUnavailable: 0, selector: {matchLabels: {app: web}}}
     provided(bed, "web")
     eventually(60, lambda: bed.programs[-1].metric("vpa_updater_failed_eviction_attempts_total", vpa_namespace=bed.ns, reason="EvictionError"),
                "an eviction is tried")
-    steady(15, lambda: uids(bed.pods("app=web")) == before, "nobody is evicted past the budget")
+    steady(15, lambda: uids(bed.pods("app=web")) == before, "no pod is evicted past the budget")
     assert not bed.events("EvictedByVPA")
     bed.delete("PodDisruptionBudget", "web")
     assert not uids(sized(bed, "web", 3)) & before
@@ -46,7 +46,7 @@ def min_replicas(bed):
 
 
 class Undo(http.server.BaseHTTPRequestHandler):
-    """A webhook of somebody else, which writes over what ours did."""
+    """Another webhook, which writes over what ours did."""
 
     def do_POST(self):
         review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -98,8 +98,8 @@ def left_alone(bed):
         after = uids(bed.running("app=web", 2))
         evicted = {e["involvedObject"]["uid"] for e in bed.events("EvictedByVPA")}
         assert len(evicted) == 4, f"twice each: {len(evicted)}"
-        steady(20, lambda: uids(bed.pods("app=web")) == after, "nobody is evicted any more")
-        assert "left alone" in bed.events("LeftAlone", "web")[0]["message"]
+        steady(20, lambda: uids(bed.pods("app=web")) == after, "no pod is evicted any more")
+        assert "evicted twice" in bed.events("LeftAlone", "web")[0]["message"]
     # Another recommendation is another chance.
     bed.apply(workload("web", "Recreate", 2, container=fixed.replace("400m", "500m")))
     sized(bed, "web", 2)
@@ -121,7 +121,7 @@ def rate(bed):
     assert all((b - a) % 86400 >= 4 for a, b in zip(stamps, stamps[1:])), times
 
 
-@story("where the webhook does not look nobody is evicted, and the VPA says why")
+@story("where the webhook does not look no pod is evicted, and the VPA says why")
 def exempt(bed):
     bed.usage("web-*", "app", "300m", "300Mi")
     bed.apply(workload("web", "Recreate", 2))
@@ -130,7 +130,7 @@ def exempt(bed):
         why = eventually(60, lambda: bed.condition("VerticalPodAutoscaler", "web", "WebhookNotMutating"), "the condition is set")
         assert why["status"] == "True" and why["reason"] == "NamespaceExempt" and bed.ns in why["message"], why
         provided(bed, "web")
-        steady(15, lambda: uids(bed.pods("app=web")) == before, "nobody is evicted")
+        steady(15, lambda: uids(bed.pods("app=web")) == before, "no pod is evicted")
         bed.patch("Deployment", "web", {"spec": {"replicas": 3}})
         assert all(requests(pod) == {"cpu": "10m", "memory": "100Mi"} for pod in bed.running("app=web", 3))
     sized(bed, "web", 3)
@@ -173,7 +173,7 @@ def unreturnable(bed):
         before = uids(bed.running("app=web", 2))
         provided(bed, "web")
         eventually(60, lambda: blocked(bed, "ReplacementRefused", "spec.resources.requests[cpu]"), "the VPA says so")
-        steady(20, lambda: uids(bed.pods("app=web")) == before, "nobody is evicted")
+        steady(20, lambda: uids(bed.pods("app=web")) == before, "no pod is evicted")
         assert len(bed.events("ReplacementRefused", "web")) == 1 and not bed.events("EvictedByVPA")
     # With the gate on the pod's own resources follow.
     eventually(90, lambda: not uids(bed.running("app=web", 2, 1)) & before, "they are updated")
@@ -189,7 +189,7 @@ def no_room(bed):
     eventually(30, lambda: "requests.cpu" in bed.get("ResourceQuota", "compute").get("status", {}).get("used", {}), "the quota counts")
     before = uids(bed.pods("app=web"))
     eventually(90, lambda: blocked(bed, "ReplacementRefused", "exceeded quota: compute"), "the VPA says so")
-    steady(15, lambda: uids(bed.pods("app=web")) == before, "nobody is evicted")
+    steady(15, lambda: uids(bed.pods("app=web")) == before, "no pod is evicted")
     bed.delete("ResourceQuota", "compute")
     bed.apply("{apiVersion: v1, kind: LimitRange, metadata: {name: ratio}, spec: {limits: [{type: Pod, maxLimitRequestRatio: {cpu: 1500m}}]}}")
     eventually(60, lambda: blocked(bed, "ReplacementRefused", "cpu max limit to request ratio per Pod is 1500m"), "another reason")

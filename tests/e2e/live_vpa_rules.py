@@ -193,7 +193,7 @@ def quick_oom(bed):
     assert quantity(requests(pod)["memory"]) > 700 * MI, requests(pod)
 
 
-@story("recommenders by name: each writes its own VPAs, and nobody collects the checkpoints of another")
+@story("recommenders by name: each writes its own VPAs, and none collects the checkpoints of another")
 def recommenders(bed):
     for name in ("mine", "theirs", "nobodys"):
         bed.usage(f"{name}-*", "app", "300m", "300Mi")
@@ -218,7 +218,7 @@ status: {version: v3}
     provided(bed, "theirs")
     checkpoints = lambda: {c["metadata"]["name"] for c in bed.list("VerticalPodAutoscalerCheckpoint")}
     eventually(30, lambda: checkpoints() == {"mine-app", "theirs-app", "nobodys-app"}, "each has its checkpoint; that of no VPA is collected")
-    steady(15, lambda: checkpoints() == {"mine-app", "theirs-app", "nobodys-app"}, "nobody collects another's")
+    steady(15, lambda: checkpoints() == {"mine-app", "theirs-app", "nobodys-app"}, "no recommender collects another's")
     assert not bed.recommendation("nobodys")
     other.stop()
     bed.programs.remove(other)
@@ -352,7 +352,7 @@ def kinds(bed):
 
 @story("the webhook is registered in time, put back when it is gone, and removed at the end", quick=True)
 def registration(bed):
-    registered = lambda: {kind: {w["metadata"]["name"]: w for w in bed.list(kind) if w["metadata"]["name"] in ("vpa-webhook-config", "tandem-webhook-config")}
+    registered = lambda: {kind: {w["metadata"]["name"]: w for w in bed.list(kind) if w["metadata"]["name"] in ("tandem-outside-webhook-config", "tandem-outside-webhook-config")}
                           for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")}
     both = lambda: all(registered().values())
     eventually(60, both, "both are there")
@@ -364,22 +364,22 @@ def registration(bed):
                 assert hook["clientConfig"]["caBundle"]
     lease = bed.get("Lease", "vpa-admission-controller", namespace="kube-system")
     assert lease["spec"]["renewTime"]
-    bed.delete("MutatingWebhookConfiguration", "vpa-webhook-config")
+    bed.delete("MutatingWebhookConfiguration", "tandem-outside-webhook-config")
     eventually(25, both, "what was deleted is put back")
-    bed.patch("MutatingWebhookConfiguration", "vpa-webhook-config", [{"op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": "Cg=="}], "json")
-    eventually(25, lambda: bed.get("MutatingWebhookConfiguration", "vpa-webhook-config")["webhooks"][0]["clientConfig"]["caBundle"] != "Cg==",
+    bed.patch("MutatingWebhookConfiguration", "tandem-outside-webhook-config", [{"op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": "Cg=="}], "json")
+    eventually(25, lambda: bed.get("MutatingWebhookConfiguration", "tandem-outside-webhook-config")["webhooks"][0]["clientConfig"]["caBundle"] != "Cg==",
                "what was changed is put right")
 
     bed.programs[-1].stop()
     assert not any(registered().values()), "still registered after the end"
-    # Nobody validates now, and nobody is hindered.
+    # No webhook validates now, and no write is refused.
     bed.apply(BARE + "  updatePolicy: {updateMode: Recreate, minReplicas: 0}\n")
     program = bed.run("--keep-webhooks")
     eventually(60, both, "registered within a minute")
     program.stop()
     assert both(), "removed though asked to keep it"
     bed.run(GATES, "--checkpoints-gc-interval=5s")
-    eventually(60, lambda: bed.get("MutatingWebhookConfiguration", "vpa-webhook-config")["webhooks"][0]["clientConfig"]["url"].startswith(
+    eventually(60, lambda: bed.get("MutatingWebhookConfiguration", "tandem-outside-webhook-config")["webhooks"][0]["clientConfig"]["url"].startswith(
         f"https://127.0.0.1:{bed.programs[-1].webhook_port}/"), "the next one takes it over")
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Controllers at work while things go wrong, again and again: usage that moves, OOMs, deleted pods, a metrics server that is silent or gone,
-an API server that is killed, a compacted store, a webhook that somebody removes, our own process killed and restarted. At the end nothing
+an API server that is killed, a compacted store, a webhook configuration that is deleted, our own process killed and restarted. At the end nothing
 that was learnt is lost, memory has stopped growing, and no sanitizer has a word to say.
 
     tests/e2e/soak.py BUILD [MINUTES]        30 unless told; try build/address and build/thread too
@@ -134,8 +134,8 @@ class Soak:
         self.bed.compact()
 
     def hook_removed(self):
-        self.bed.delete("MutatingWebhookConfiguration", "vpa-webhook-config")
-        eventually(60, lambda: self.bed.get("MutatingWebhookConfiguration", "vpa-webhook-config"), "the webhook is put back")
+        self.bed.delete("MutatingWebhookConfiguration", "tandem-outside-webhook-config")
+        eventually(60, lambda: self.bed.get("MutatingWebhookConfiguration", "tandem-outside-webhook-config"), "the webhook is put back")
 
     def killed(self):
         self.program.kill()

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "kube/apply/apply.h"
 #include "kube/apply/fieldset.h"
+#include "kube/apply/fieldset_types.h"
 
 #define ARENA_BYTES ((size_t)1 << 30)
 #define TEXT_BYTES ((size_t)256 << 20)
@@ -101,6 +102,17 @@ static void run_apply(const struct target *target, const struct td_json *live_js
     td_assert(!live || td_str_equal(written(&arena, live), before));
 }
 
+static bool is_equal(struct td_arena *arena, const struct td_fieldset *a,
+                     const struct td_fieldset *b)
+{
+    return td_json_equal(td_fieldset_to_json(arena, a), td_fieldset_to_json(arena, b));
+}
+
+static bool look_at_path(void *context, td_str path)
+{
+    return !context && path.len > 0;
+}
+
 static const struct td_fieldset *run_fieldset(struct td_arena *arena, const struct td_json *json)
 {
     const struct td_fieldset *set = NULL;
@@ -110,10 +122,8 @@ static const struct td_fieldset *run_fieldset(struct td_arena *arena, const stru
     }
     const struct td_fieldset *again = NULL;
     td_assert(td_fieldset_parse(arena, td_fieldset_to_json(arena, set), &again, NULL) == TD_OK);
-    td_assert(td_fieldset_equal(set, again));
-    td_auto_buf paths;
-    td_buf_init(&paths, TEXT_BYTES);
-    td_fieldset_write_paths(set, &paths);
+    td_assert(is_equal(arena, set, again));
+    td_fieldset_visit(set, look_at_path, NULL);
     return set;
 }
 
@@ -131,7 +141,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const struct td_fieldset *b = run_fieldset(&arena, applied);
     const struct td_fieldset *rest = td_fieldset_difference(&arena, a, b);
     const struct td_fieldset *common = td_fieldset_intersection(&arena, a, b);
-    td_assert(td_fieldset_equal(td_fieldset_union(&arena, rest, common), a));
+    td_assert(is_equal(&arena, td_fieldset_union(&arena, rest, common), a));
 
     const struct target targets[] = {
         {td_schema_find(TD_STR("v1"), TD_STR("Pod")), TD_STR("v1"), TD_STR("Pod")},

@@ -9,27 +9,28 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "kube/patch/patch.h"
-#include "support/hook_bed.h"
+#include "support/webhook_bed.h"
 
 #define ARENA_BYTES ((size_t)1 << 30)
 #define ANSWER_BYTES ((size_t)64 << 20)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static struct hook_bed bed;
+static struct webhook_bed bed;
 
-static struct td_hook *fuzz_hook(void)
+static struct td_webhook *fuzz_webhook(void)
 {
-    if (!bed.side.hook) {
-        hook_bed_init(&bed);
-        hook_bed_vpa(&bed, "web", "web", ",'selector':{'matchLabels':{'app':'web'}}",
-                     "'containerRecommendations':[{'containerName':'app','target':{'cpu':'250m',"
-                     "'memory':'300Mi'}}],'podRecommendation':{'target':{'cpu':'1','memory':'1Gi'}"
-                     "}");
-        hook_bed_deploy(&bed, "web", "", "'containers':[{'name':'app','image':'nginx'}]");
+    if (!bed.side.webhook) {
+        webhook_bed_init(&bed);
+        webhook_bed_vpa(
+            &bed, "web", "web", ",'selector':{'matchLabels':{'app':'web'}}",
+            "'containerRecommendations':[{'containerName':'app','target':{'cpu':'250m',"
+            "'memory':'300Mi'}}],'podRecommendation':{'target':{'cpu':'1','memory':'1Gi'}"
+            "}");
+        webhook_bed_deploy(&bed, "web", "", "'containers':[{'name':'app','image':'nginx'}]");
         control_bed_run(&bed.c, 5 * TD_SECOND);
     }
-    return bed.side.hook;
+    return bed.side.webhook;
 }
 
 /* The patch of an answer fits the object of its review. */
@@ -56,7 +57,7 @@ static void check_answer(struct td_arena *arena, td_str body)
 {
     td_auto_buf answer;
     td_buf_init(&answer, ANSWER_BYTES);
-    td_hook_review(fuzz_hook(), body, &answer);
+    td_webhook_review(fuzz_webhook(), body, &answer);
     struct td_json *tree;
     struct td_json *review = NULL;
     td_assert(td_json_parse(arena, td_buf_str(&answer), NULL, &tree, NULL) == TD_OK);

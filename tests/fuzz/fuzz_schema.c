@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "local/schema_check.h"
+#include "kube/schema/schema_check.h"
 
 #define FUZZ_ARENA_BYTES_MAX ((size_t)256 << 20)
 

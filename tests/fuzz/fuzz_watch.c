@@ -76,7 +76,7 @@ static int on_event(void *context, enum td_watch_type type, struct td_cache_deco
     }
     struct sample *sample = td_cache_object_new(run->plan, decoded, run->names);
     td_cache_object_settle(run->plan, sample);
-    td_assert(td_cache_object_key(sample).len <= TD_CACHE_KEY_BYTES_MAX);
+    td_assert(td_cache_object_key(sample).len <= TD_OBJECT_KEY_BYTES_MAX);
     describe(&run->text, td_cache_object_key(sample));
     describe(&run->text, sample->head.uid);
     describe(&run->text, sample->head.version);

@@ -1,4 +1,5 @@
-/* YAML from any bytes: what parses can be written, and is read back as the same trees. */
+/* YAML from any bytes: what parses can be written, and is read back as the same trees; a value is
+ * set in the text, or that is refused with a line. */
 #include <stdint.h>
 
 #include "base/assert.h"
@@ -6,6 +7,7 @@
 #include "base/json/json.h"
 #include "base/limits.h"
 #include "base/yaml/yaml.h"
+#include "base/yaml/yaml_edit.h"
 
 #define ARENA_BYTES ((size_t)256 << 20)
 #define TEXT_BYTES                                                                                 \
@@ -31,6 +33,30 @@ static void check_document(struct td_arena *arena, const struct td_json *tree)
     }
 }
 
+/* The last member of a document and a new one inside it. */
+static void check_edits(struct td_arena *arena, td_str text, const struct td_json *tree,
+                        size_t document)
+{
+    const struct td_json *last = NULL;
+    for (const struct td_json *member =
+             td_json_is(tree, TD_JSON_TYPE_OBJECT) ? td_json_first_member(tree) : NULL;
+         member; member = member->next) {
+        last = member->key.len > 0 ? member : last;
+    }
+    const struct td_yaml_step steps[] = {{.key = last ? last->key : TD_STR("a")},
+                                         {.key = TD_STR("requests")},
+                                         {.key = TD_STR("cpu")}};
+    for (size_t count = 1; count <= TD_COUNT(steps); count++) {
+        const struct td_yaml_place place = {
+            .document = document, .steps = steps, .step_count = count};
+        struct td_error err = TD_ERROR_INIT;
+        td_str edited;
+        if (td_yaml_edit(arena, text, &place, TD_STR("430m"), &edited, &err) != TD_OK) {
+            td_assert(td_str_starts_with(td_str_from(err.message), TD_STR("line ")));
+        }
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     td_auto_arena arena;
@@ -45,6 +71,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     for (size_t i = 0; i < documents.count; i++) {
         check_document(&arena, documents.items[i]);
+    }
+    if (documents.count > 0) { /* the last one, behind all others */
+        check_edits(&arena, text, documents.items[documents.count - 1], documents.count - 1);
     }
     return 0;
 }

@@ -1,38 +1,9 @@
 /* The adaptive estimator against its reference model: streams of samples, decisions, saved states.
  */
-#include <stdio.h>
-
-#include "base/timefmt.h"
 #include "decide/vertical/estimator/adaptive.h"
 #include "decide/vertical/estimator/adaptive_apply.h"
+#include "golden/events.h"
 #include "golden/golden.h"
-
-#define EVENTS_MAX 10000000
-
-static void set_number(struct td_arena *arena, struct td_json *object, const char *key,
-                       int64_t value)
-{
-    td_json_set(arena, object, td_str_from(key), td_json_new_int64(arena, value));
-}
-
-static void set_text(struct td_arena *arena, struct td_json *object, const char *key,
-                     const char *value)
-{
-    td_json_set(arena, object, td_str_from(key), td_json_new_string(arena, td_str_from(value)));
-}
-
-/* Whole seconds of a time, rounded down. */
-static int read_time(const struct td_json *object, const char *key, int64_t *ret,
-                     struct td_error *err)
-{
-    struct td_instant instant;
-    td_str text = td_json_get_str(object, td_str_from(key), TD_STR_EMPTY);
-    int code = td_time_parse(text, &instant, err);
-    if (code == TD_OK) {
-        *ret = instant.unix_seconds;
-    }
-    return code;
-}
 
 struct params_field {
     const char *name;
@@ -80,29 +51,35 @@ static struct td_adaptive_params read_params(const struct td_json *in)
     return params;
 }
 
+struct td_json *golden_adaptive_memory(struct td_arena *arena,
+                                       const struct td_adaptive_memory_answer *answer)
+{
+    struct td_json *memory = td_json_new_object(arena);
+    golden_put_number(arena, memory, "target", answer->target);
+    golden_put_number(arena, memory, "lower", answer->lower);
+    golden_put_number(arena, memory, "upper", answer->upper);
+    golden_put_text(arena, memory, "reason", td_adaptive_reason_name(answer->reason));
+    golden_put_number(arena, memory, "margin", answer->margin);
+    golden_put_number(arena, memory, "peak", answer->peak);
+    golden_put_number(arena, memory, "oldPeak", answer->old_peak);
+    golden_put_number(arena, memory, "floor", answer->floor);
+    return memory;
+}
+
 static struct td_json *answer_json(struct td_arena *arena, const struct td_adaptive_answer *answer)
 {
     struct td_json *cpu = td_json_new_object(arena);
-    set_number(arena, cpu, "target", answer->cpu.target);
-    set_number(arena, cpu, "lower", answer->cpu.lower);
-    set_number(arena, cpu, "upper", answer->cpu.upper);
-    set_text(arena, cpu, "reason", td_adaptive_reason_name(answer->cpu.reason));
-    set_number(arena, cpu, "quantile", answer->cpu.quantile);
-    set_number(arena, cpu, "slots", answer->cpu.slots);
-    set_number(arena, cpu, "margin", answer->cpu.margin);
-    set_number(arena, cpu, "peak", answer->cpu.peak);
-    struct td_json *memory = td_json_new_object(arena);
-    set_number(arena, memory, "target", answer->memory.target);
-    set_number(arena, memory, "lower", answer->memory.lower);
-    set_number(arena, memory, "upper", answer->memory.upper);
-    set_text(arena, memory, "reason", td_adaptive_reason_name(answer->memory.reason));
-    set_number(arena, memory, "margin", answer->memory.margin);
-    set_number(arena, memory, "peak", answer->memory.peak);
-    set_number(arena, memory, "oldPeak", answer->memory.old_peak);
-    set_number(arena, memory, "floor", answer->memory.floor);
+    golden_put_number(arena, cpu, "target", answer->cpu.target);
+    golden_put_number(arena, cpu, "lower", answer->cpu.lower);
+    golden_put_number(arena, cpu, "upper", answer->cpu.upper);
+    golden_put_text(arena, cpu, "reason", td_adaptive_reason_name(answer->cpu.reason));
+    golden_put_number(arena, cpu, "quantile", answer->cpu.quantile);
+    golden_put_number(arena, cpu, "slots", answer->cpu.slots);
+    golden_put_number(arena, cpu, "margin", answer->cpu.margin);
+    golden_put_number(arena, cpu, "peak", answer->cpu.peak);
     struct td_json *both = td_json_new_object(arena);
     td_json_set(arena, both, TD_STR("cpu"), cpu);
-    td_json_set(arena, both, TD_STR("memory"), memory);
+    td_json_set(arena, both, TD_STR("memory"), golden_adaptive_memory(arena, &answer->memory));
     return both;
 }
 
@@ -122,39 +99,23 @@ struct stream {
     struct td_json *answers;
 };
 
-static int feed_event(struct stream *stream, const struct td_json *event, struct td_error *err)
+static int take_event(void *context, const struct golden_event *event, struct td_error *err)
 {
-    td_str op = td_json_get_str(event, TD_STR("op"), TD_STR_EMPTY);
-    td_str step_text = td_json_get_str(event, TD_STR("step"), TD_STR("0s"));
-    int64_t count = td_json_get_int64(event, TD_STR("count"), 1);
-    int64_t first = td_json_get_int64(event, TD_STR("v"), 0);
-    int64_t mul = td_json_get_int64(event, TD_STR("mul"), 0);
-    int64_t mod = td_json_get_int64(event, TD_STR("mod"), 0);
-    int64_t limit = td_json_get_int64(event, TD_STR("limit"), 0);
-    int64_t start = 0;
-    td_duration step = 0;
-    if (read_time(event, "t", &start, err) < 0 || td_duration_parse(step_text, &step, err) < 0) {
-        return err->code;
-    }
-    for (int64_t i = 0; i < count && i < EVENTS_MAX; i++) {
-        int64_t t = start + i * (step / TD_SECOND);
-        int64_t v = first + (mod > 0 ? mul * i % mod : 0);
-        if (td_str_equal(op, TD_STR("cpu"))) {
-            td_adaptive_cpu(stream->state, stream->params, t, v, limit);
-        } else if (td_str_equal(op, TD_STR("memory"))) {
-            td_adaptive_memory(stream->state, t, v);
-        } else if (td_str_equal(op, TD_STR("oom"))) {
-            td_adaptive_oom(stream->state, stream->params, t, v);
-        } else if (td_str_equal(op, TD_STR("recommend"))) {
-            struct td_json *answer =
-                recommend_json(stream->arena, stream->state, stream->params, t);
-            td_json_set(stream->arena, answer, TD_STR("t"),
-                        td_json_new_string(stream->arena,
-                                           td_json_get_str(event, TD_STR("t"), TD_STR_EMPTY)));
-            td_json_append(stream->answers, answer);
-        } else {
-            return td_error_set(err, TD_INVALID, "op: '%.*s': unknown", TD_STR_ARG(op));
-        }
+    struct stream *stream = context;
+    if (td_str_equal(event->op, TD_STR("cpu"))) {
+        td_adaptive_cpu(stream->state, stream->params, event->t, event->v, event->limit);
+    } else if (td_str_equal(event->op, TD_STR("memory"))) {
+        td_adaptive_memory(stream->state, event->t, event->v);
+    } else if (td_str_equal(event->op, TD_STR("oom"))) {
+        td_adaptive_oom(stream->state, stream->params, event->t, event->v);
+    } else if (td_str_equal(event->op, TD_STR("recommend"))) {
+        struct td_json *answer =
+            recommend_json(stream->arena, stream->state, stream->params, event->t);
+        td_json_set(stream->arena, answer, TD_STR("t"),
+                    td_json_new_string(stream->arena, event->time));
+        td_json_append(stream->answers, answer);
+    } else {
+        return td_error_set(err, TD_INVALID, "op: '%.*s': unknown", TD_STR_ARG(event->op));
     }
     return TD_OK;
 }
@@ -162,13 +123,7 @@ static int feed_event(struct stream *stream, const struct td_json *event, struct
 static int feed(struct stream *stream, const struct td_json *events, struct td_error *err)
 {
     stream->answers = td_json_new_array(stream->arena);
-    for (const struct td_json *event = td_json_first_child(events); event; event = event->next) {
-        int code = feed_event(stream, event, err);
-        if (code < 0) {
-            return code;
-        }
-    }
-    return TD_OK;
+    return golden_each_event(events, take_event, stream, err);
 }
 
 static int run_update(struct td_arena *arena, const struct td_json *in, struct td_json **ret_out,
@@ -204,31 +159,19 @@ static int run_apply(struct td_arena *arena, const struct td_json *in, struct td
         .current = read_amounts(in, "current"),
         .target = read_amounts(in, "target"),
     };
-    if (read_time(in, "now", &input.now, err) < 0 ||
-        read_time(in, "changed", &input.changed, err) < 0) {
+    if (golden_read_time(in, "now", &input.now, err) < 0 ||
+        golden_read_time(in, "changed", &input.changed, err) < 0) {
         return err->code;
     }
     struct td_adaptive_decision made = td_adaptive_apply(&input, &params);
     struct td_json *request = td_json_new_object(arena);
-    set_number(arena, request, "cpu", made.request.cpu_milli);
-    set_number(arena, request, "memory", made.request.memory_bytes);
+    golden_put_number(arena, request, "cpu", made.request.cpu_milli);
+    golden_put_number(arena, request, "memory", made.request.memory_bytes);
     *ret_out = td_json_new_object(arena);
-    set_text(arena, *ret_out, "action", made.is_apply ? "apply" : "hold");
-    set_text(arena, *ret_out, "reason", td_adaptive_apply_reason_name(made.reason));
+    golden_put_text(arena, *ret_out, "action", made.is_apply ? "apply" : "hold");
+    golden_put_text(arena, *ret_out, "reason", td_adaptive_apply_reason_name(made.reason));
     td_json_set(arena, *ret_out, TD_STR("request"), request);
     return TD_OK;
-}
-
-/* Through the text of an annotation and back. */
-static int reload(struct td_arena *arena, const struct td_json *saved, struct td_adaptive *ret,
-                  struct td_error *err)
-{
-    td_auto_buf text;
-    td_buf_init(&text, TD_JSON_BYTES_MAX);
-    td_json_write(saved, &(struct td_json_format){.indent = 0}, &text);
-    struct td_json *read = NULL;
-    int code = td_json_parse(arena, td_arena_copy_str(arena, td_buf_str(&text)), NULL, &read, err);
-    return code < 0 ? code : td_adaptive_load(ret, read, err);
 }
 
 static int run_state(struct td_arena *arena, const struct td_json *in, struct td_json **ret_out,
@@ -241,14 +184,14 @@ static int run_state(struct td_arena *arena, const struct td_json *in, struct td
     struct stream stream = {.arena = arena, .state = &state, .params = &params};
     int64_t at = 0;
     if (feed(&stream, td_json_get(in, TD_STR("events")), err) < 0 ||
-        read_time(in, "at", &at, err) < 0) {
+        golden_read_time(in, "at", &at, err) < 0) {
         return err->code;
     }
     struct td_json *out = td_json_new_object(arena);
     struct td_json *saved = td_adaptive_save(arena, &state);
     td_json_set(arena, out, TD_STR("before"), recommend_json(arena, &state, &params, at));
     td_json_set(arena, out, TD_STR("checkpoint"), saved);
-    int code = reload(arena, saved, &loaded, err);
+    int code = td_adaptive_load(&loaded, golden_reparse(arena, saved), err);
     if (code < 0) {
         return code;
     }
@@ -283,6 +226,6 @@ static int run_persist(struct td_arena *arena, const struct td_json *in, struct 
 const struct golden_topic golden_adaptive[] = {
     {.name = "adaptive/update-recommend", .run = run_update},
     {.name = "adaptive/apply", .run = run_apply},
-    {.name = "adaptive/persist", .run = run_persist},
+    {.name = "adaptive/persist", .run = run_persist, .names_field = true},
     {.name = NULL},
 };

@@ -18,6 +18,7 @@ struct golden_topic {
                struct td_error *err);
     /* NULL: td_json_equal. */
     bool (*is_same)(const struct td_json *expected, const struct td_json *got);
+    bool names_field; /* an error begins with the field that the case's error begins with */
 };
 
 /* Each file of topics ends with an entry whose name is NULL. */
@@ -40,6 +41,7 @@ extern const struct golden_topic golden_vpa_feed[];       /* the recommender's m
 extern const struct golden_topic golden_vpa_pods[];       /* LimitRanges, capping */
 extern const struct golden_topic golden_vpa_patches[];    /* patches of pods, pod-level resources */
 extern const struct golden_topic golden_adaptive[];       /* the adaptive estimator */
+extern const struct golden_topic golden_track[];          /* the track estimator */
 extern const struct golden_topic golden_vpa_owners[];     /* controllers, which VPA has a pod */
 extern const struct golden_topic golden_vpa_updater[];    /* priority, restriction, whole passes */
 extern const struct golden_topic golden_vpa_pass[];       /* whole passes, the proposals */

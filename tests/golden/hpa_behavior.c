@@ -53,6 +53,13 @@ static struct td_json *plain_replicas(struct td_arena *arena, const struct td_js
     return td_json_new_int64(arena, calculation.replicas);
 }
 
+/* "[down:10.0%, up:10.0%]" */
+static void write_tolerance(struct td_hpa_tolerance tolerance, struct td_buf *out)
+{
+    (void)td_buf_append_format(out, "[down:%.1f%%, up:%.1f%%]", tolerance.down * 100.,
+                               tolerance.up * 100.); /* the caller checks the buffer */
+}
+
 static int run_tolerance(struct td_arena *arena, const struct td_json *in, struct td_json **ret_out,
                          struct td_error *err)
 {
@@ -77,7 +84,7 @@ static int run_tolerance(struct td_arena *arena, const struct td_json *in, struc
     td_json_set(arena, out, TD_STR("within"), within);
     td_auto_buf text;
     td_buf_init(&text, TEXT_BYTES_MAX);
-    td_hpa_tolerance_write(tolerance, &text);
+    write_tolerance(tolerance, &text);
     golden_set_text(arena, out, TD_STR("text"), td_arena_copy_str(arena, td_buf_str(&text)));
     const struct td_json *metric = td_json_get(in, TD_STR("podsMetric"));
     if (metric) {
@@ -173,10 +180,12 @@ static void call_limits(struct call *call)
     const struct td_hpa_normalization *in = &call->normalization;
     golden_set_int(
         call->arena, call->out, TD_STR("scaleUpLimit"),
-        td_hpa_limit_up(&call->history, &in->hpa->scale_up, in->current, in->now).replicas);
+        td_hpa_limit_by_policies(&call->history, &in->hpa->scale_up, in->current, in->now, true)
+            .replicas);
     golden_set_int(
         call->arena, call->out, TD_STR("scaleDownLimit"),
-        td_hpa_limit_down(&call->history, &in->hpa->scale_down, in->current, in->now).replicas);
+        td_hpa_limit_by_policies(&call->history, &in->hpa->scale_down, in->current, in->now, false)
+            .replicas);
 }
 
 static void call_store(struct call *call)

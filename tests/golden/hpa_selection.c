@@ -42,7 +42,7 @@ static struct td_json *names_json(struct td_arena *arena, const struct golden_po
 {
     struct td_json *list = td_json_new_array(arena);
     for (size_t i = 0; i < pods->count; i++) {
-        td_json_append(list, td_json_new_string(arena, pods->items[i]->name));
+        td_json_append(list, td_json_new_string(arena, pods->items[i]->meta.name));
     }
     return list;
 }
@@ -205,7 +205,7 @@ static struct td_json *verdict_json(struct td_arena *arena, const struct golden_
     size_t count = 0;
     for (size_t i = 0; i < pods->count; i++) {
         if (!filter || (verdicts & (1U << filter->verdicts[i])) != 0) {
-            names[count++] = pods->items[i]->name;
+            names[count++] = pods->items[i]->meta.name;
         }
     }
     return sorted_json(arena, names, count);
@@ -341,6 +341,18 @@ static int run_selection(struct td_arena *arena, const struct td_json *in, struc
 }
 
 /* The text of PodFilterFailed is free; everything else is compared. */
+static td_str source_name(enum td_hpa_strategy_source source)
+{
+    static const td_str names[] = {
+        [TD_HPA_STRATEGY_FROM_SPEC] = TD_STR_INIT("spec"),
+        [TD_HPA_STRATEGY_FROM_PRIMARY] = TD_STR_INIT("primary"),
+        [TD_HPA_STRATEGY_FROM_ALIAS] = TD_STR_INIT("alias"),
+        [TD_HPA_STRATEGY_FROM_DEFAULT] = TD_STR_INIT("default"),
+        [TD_HPA_STRATEGY_FROM_GATE] = TD_STR_INIT("gate"),
+    };
+    return names[source];
+}
+
 static bool is_same_selection(const struct td_json *expected, const struct td_json *got)
 {
     const struct td_json *passes = td_json_get(got, TD_STR("passes"));
@@ -382,7 +394,7 @@ int golden_hpa_effective_strategy(struct td_arena *arena, const struct td_json *
     td_hpa_strategy_observe(&memory, &choice, &events);
     struct td_json *out = td_json_new_object(arena);
     golden_set_text(arena, out, TD_STR("effective"), td_hpa_strategy_name(choice.strategy));
-    golden_set_text(arena, out, TD_STR("source"), td_hpa_strategy_source_name(choice.source));
+    golden_set_text(arena, out, TD_STR("source"), source_name(choice.source));
     struct td_json *list = golden_events_json(arena, &events);
     struct td_json *event = td_json_new_null(arena);
     for (const struct td_json *each = td_json_first_child(list); each; each = each->next) {

@@ -90,8 +90,8 @@ struct golden_pods golden_match_pods(struct td_arena *arena, const struct golden
     struct golden_pods matched = {.items =
                                       td_arena_array(arena, const struct td_pod *, pods->count)};
     for (size_t i = 0; i < pods->count; i++) {
-        if (td_str_equal(pods->items[i]->namespace, namespace) &&
-            td_selector_matches(selector, &pods->items[i]->labels)) {
+        if (td_str_equal(pods->items[i]->meta.namespace, namespace) &&
+            td_selector_matches(selector, &pods->items[i]->meta.labels)) {
             matched.items[matched.count++] = pods->items[i];
         }
     }
@@ -125,6 +125,7 @@ struct td_hpa_config golden_config(const struct td_json *flags)
     config.downscale_stabilization =
         golden_duration(flags, TD_STR("downscaleStabilization"), config.downscale_stabilization);
     config.can_scale_to_zero = td_json_get_bool(flags, TD_STR("gateHPAScaleToZero"), false);
+    config.names_earlier_proposals = false; /* upstream does not */
     return config;
 }
 
@@ -360,6 +361,14 @@ static void answer_external(struct servers *servers, const struct td_hpa_metric 
     }
 }
 
+static void (*const answer_of[TD_HPA_METRIC_UNKNOWN])(struct servers *,
+                                                      const struct td_hpa_metric *,
+                                                      struct td_hpa_answer *) = {
+    [TD_HPA_RESOURCE] = answer_resource, [TD_HPA_CONTAINER_RESOURCE] = answer_resource,
+    [TD_HPA_PODS] = answer_pods,         [TD_HPA_OBJECT] = answer_object,
+    [TD_HPA_EXTERNAL] = answer_external,
+};
+
 int golden_answers(struct td_arena *arena, const struct td_json *metrics, const struct td_hpa *hpa,
                    const struct golden_pods *matched, const struct td_hpa_answer **ret,
                    struct td_error *err)
@@ -371,22 +380,8 @@ int golden_answers(struct td_arena *arena, const struct td_json *metrics, const 
         const struct td_hpa_metric *metric = &hpa->metrics[i];
         answers[i] = (struct td_hpa_answer){.timestamp = TD_INSTANT_ZERO};
         answers[i].view = golden_view(arena, matched, TD_STR_EMPTY, TD_STR_EMPTY, NULL, 0);
-        switch (metric->type) {
-        case TD_HPA_RESOURCE:
-        case TD_HPA_CONTAINER_RESOURCE:
-            answer_resource(&servers, metric, &answers[i]);
-            break;
-        case TD_HPA_PODS:
-            answer_pods(&servers, metric, &answers[i]);
-            break;
-        case TD_HPA_OBJECT:
-            answer_object(&servers, metric, &answers[i]);
-            break;
-        case TD_HPA_EXTERNAL:
-            answer_external(&servers, metric, &answers[i]);
-            break;
-        case TD_HPA_METRIC_UNKNOWN:
-            break;
+        if (metric->type != TD_HPA_METRIC_UNKNOWN && answer_of[metric->type]) {
+            answer_of[metric->type](&servers, metric, &answers[i]);
         }
     }
     *ret = answers;

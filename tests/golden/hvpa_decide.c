@@ -225,7 +225,10 @@ static int run_decide(struct td_arena *arena, const struct td_json *in, struct t
         }
     }
     golden_set_text(arena, out, TD_STR("axis"), td_tandem_axis_name(decision.axis));
-    golden_set_text(arena, out, TD_STR("reason"), td_tandem_reason_name(decision.reason));
+    /* The cases have one name for a recommendation that changes nothing and for none at all. */
+    enum td_tandem_reason reason =
+        decision.reason == TD_TANDEM_NO_CHANGE ? TD_TANDEM_NO_RECOMMENDATION : decision.reason;
+    golden_set_text(arena, out, TD_STR("reason"), td_tandem_reason_name(reason));
     td_json_set(arena, out, TD_STR("blocked"), blocked_json(arena, &input, &decision));
     td_json_set(arena, out, TD_STR("emergency"), td_json_new_bool(arena, decision.is_emergency));
     set_blend(arena, out, &decision.blend);
@@ -513,7 +516,13 @@ static struct td_json *step_json(struct td_arena *arena, const struct td_tandem_
                                  enum td_tandem_step step)
 {
     struct td_json *action = td_json_new_object(arena);
-    golden_set_text(arena, action, TD_STR("do"), td_tandem_step_name(step));
+    static const td_str names[] = {
+        [TD_TANDEM_STEP_SCALE] = TD_STR_INIT("scale"),
+        [TD_TANDEM_STEP_RESIZE] = TD_STR_INIT("resize"),
+        [TD_TANDEM_STEP_PATCH_TEMPLATE] = TD_STR_INIT("patchTemplate"),
+        [TD_TANDEM_STEP_WAIT_READY] = TD_STR_INIT("waitReady"),
+    };
+    golden_set_text(arena, action, TD_STR("do"), names[step]);
     if (step == TD_TANDEM_STEP_SCALE) {
         golden_set_int(arena, action, TD_STR("from"), input->replicas);
         golden_set_int(arena, action, TD_STR("to"), decision->replicas);
@@ -644,8 +653,10 @@ static int run_loop(struct td_arena *arena, const struct td_json *in, struct td_
     td_closed_loop_run(arena, &options, ticks);
     struct td_json *out = td_json_new_object(arena);
     struct td_json *changes = td_json_new_array(arena);
+    int32_t last_change = -1;
     for (int32_t i = 0; i < options.ticks; i++) {
         if (ticks[i].is_changed) {
+            last_change = i;
             td_json_append(changes, change_json(arena, &ticks[i], i, has_spec));
         }
     }
@@ -655,7 +666,7 @@ static int run_loop(struct td_arena *arena, const struct td_json *in, struct td_
     td_json_set(arena, end, TD_STR("request"),
                 amount_json(arena, TD_HVPA_CPU, ticks[options.ticks - 1].request_milli));
     int64_t quiet = peak_ticks + 2 > 10 ? peak_ticks + 2 : 10;
-    bool is_settled = td_closed_last_change(ticks, options.ticks) < options.ticks - quiet;
+    bool is_settled = last_change < options.ticks - quiet;
     td_json_set(arena, out, TD_STR("settled"), td_json_new_bool(arena, is_settled));
     *ret_out = out;
     return TD_OK;

@@ -49,7 +49,7 @@ static struct td_pod_level_use read_use(struct td_arena *arena, const struct td_
         return use;
     }
     for (const struct td_json *item = td_json_first_child(pods); item; item = item->next) {
-        struct td_vertical_pod pod;
+        struct td_pod pod;
         struct td_json *tree = td_json_new_object(arena);
         struct td_json *spec = td_json_ensure_object(arena, tree, TD_STR("spec"));
         const struct td_json *resources = td_json_get(item, TD_STR("resources"));
@@ -58,7 +58,7 @@ static struct td_pod_level_use read_use(struct td_arena *arena, const struct td_
         if (resources) {
             td_json_set(arena, spec, TD_STR("resources"), td_json_copy(arena, resources, false));
         }
-        if (is_live && td_vertical_pod_decode(arena, tree, &pod, NULL) == TD_OK) {
+        if (is_live && td_pod_decode(arena, tree, &pod, NULL) == TD_OK) {
             td_pod_level_use_add(&use, &pod);
         }
     }
@@ -282,7 +282,7 @@ static const char *note_name(enum td_stanza_note_kind kind)
     }
 }
 
-static bool is_told(td_str updates, td_str note)
+static bool is_reported(td_str updates, td_str note)
 {
     return updates.len > 0 && memmem(updates.ptr, updates.len, note.ptr, note.len) != NULL;
 }
@@ -293,7 +293,7 @@ static void report_notes(struct td_arena *arena, const struct outcome *outcome, 
     for (size_t i = 0; i < outcome->stanza.note_count; i++) {
         const struct td_stanza_note *note = &outcome->stanza.notes[i];
         const char *name = note_name(note->kind);
-        if (!name || !is_told(outcome->updates, td_stanza_note_text(arena, note))) {
+        if (!name || !is_reported(outcome->updates, td_stanza_note_text(arena, note))) {
             continue;
         }
         struct td_json *object = td_json_new_object(arena);
@@ -307,7 +307,7 @@ static void report_notes(struct td_arena *arena, const struct outcome *outcome, 
     td_json_set(arena, out, TD_STR("notes"), notes);
 }
 
-static void report_account(struct td_arena *arena, const struct td_vertical_pod *pod,
+static void report_account(struct td_arena *arena, const struct td_pod *pod,
                            const struct outcome *outcome, struct td_json *out)
 {
     struct td_json *skipped = td_json_new_array(arena);
@@ -335,9 +335,8 @@ static void report_account(struct td_arena *arena, const struct td_vertical_pod 
     report_notes(arena, outcome, out);
 }
 
-static int decide(struct td_arena *arena, const struct td_json *in,
-                  const struct td_vertical_pod *pod, const struct td_limit_ranges *limits,
-                  struct outcome *ret, struct td_error *err)
+static int decide(struct td_arena *arena, const struct td_json *in, const struct td_pod *pod,
+                  const struct td_limit_ranges *limits, struct outcome *ret, struct td_error *err)
 {
     struct td_vpa vpa;
     struct td_vpa_gates gates = {.pod_level_resources =
@@ -367,11 +366,11 @@ static int decide(struct td_arena *arena, const struct td_json *in,
 static int run_patch(struct td_arena *arena, const struct td_json *in, struct td_json **ret_out,
                      struct td_error *err)
 {
-    struct td_vertical_pod pod;
+    struct td_pod pod;
     struct td_limit_ranges limits;
     struct td_json *tree = whole_pod(arena, in);
     struct outcome outcome = {.pod = tree};
-    int code = td_vertical_pod_decode(arena, tree, &pod, err);
+    int code = td_pod_decode(arena, tree, &pod, err);
     if (code == TD_OK) {
         code =
             golden_limit_ranges(arena, whole_limit_ranges(arena, in), TD_STR_EMPTY, &limits, err);
@@ -405,7 +404,9 @@ static int run_patch(struct td_arena *arena, const struct td_json *in, struct td
 }
 
 const struct golden_topic golden_seeds_podlevel[] = {
-    {"seeds/pod-level-recommendation", run_recommendation, golden_equal_values},
-    {"seeds/pod-level-patch", run_patch, golden_equal_values},
-    {NULL, NULL, NULL},
+    {.name = "seeds/pod-level-recommendation",
+     .run = run_recommendation,
+     .is_same = golden_equal_values},
+    {.name = "seeds/pod-level-patch", .run = run_patch, .is_same = golden_equal_values},
+    {.name = NULL},
 };

@@ -118,10 +118,10 @@ int golden_read_vpas(struct td_arena *arena, const struct td_json *list, struct 
 int golden_read_vertical_pods(struct td_arena *arena, const struct td_json *list,
                               struct golden_vertical_pods *ret, struct td_error *err)
 {
-    *ret = (struct golden_vertical_pods){
-        .items = td_arena_array(arena, struct td_vertical_pod, count_of(list))};
+    *ret = (struct golden_vertical_pods){.items =
+                                             td_arena_array(arena, struct td_pod, count_of(list))};
     for (const struct td_json *item = first_of(list); item; item = item->next) {
-        int code = td_vertical_pod_decode(arena, item, &ret->items[ret->count++], err);
+        int code = td_pod_decode(arena, item, &ret->items[ret->count++], err);
         if (code < 0) {
             return code;
         }

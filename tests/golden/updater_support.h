@@ -32,7 +32,7 @@ int golden_read_vpas(struct td_arena *arena, const struct td_json *list, struct 
                      struct td_error *err);
 
 struct golden_vertical_pods {
-    struct td_vertical_pod *items;
+    struct td_pod *items;
     size_t count;
 };
 int golden_read_vertical_pods(struct td_arena *arena, const struct td_json *list,

@@ -296,7 +296,7 @@ static int run_disjoint(struct td_arena *arena, const struct td_json *in, struct
     return TD_OK;
 }
 
-/* Every member as expected; a witness is judged by whoever found it. */
+/* Every member as expected; a witness is judged by the code that found it. */
 static bool is_same_relation(const struct td_json *expected, const struct td_json *got)
 {
     bool is_same = expected->count == got->count;

@@ -47,7 +47,7 @@ static enum td_pod_phase phase_of(td_str text)
 static struct td_json *on_pod(struct cluster *cluster, const struct td_json *event, td_time now)
 {
     struct td_error err = TD_ERROR_INIT;
-    const struct td_pod_sight sight = {
+    const struct td_observed_pod observed = {
         .namespace = golden_text(event, TD_STR("ns")),
         .name = golden_text(event, TD_STR("pod")),
         .labels = td_labels_from_json(cluster->arena, td_json_get(event, TD_STR("labels"))),
@@ -55,7 +55,7 @@ static struct td_json *on_pod(struct cluster *cluster, const struct td_json *eve
         .phase = phase_of(golden_text(event, TD_STR("phase"))),
     };
     struct td_tracked_pod *pod = NULL;
-    int code = td_recommender_set_pod(cluster->recommender, &sight, now, &pod, &err);
+    int code = td_recommender_set_pod(cluster->recommender, &observed, now, &pod, &err);
     const struct td_json *containers = td_json_get(event, TD_STR("containers"));
     for (const struct td_json *item = td_json_first_child(containers); item && code == TD_OK;
          item = item->next) {
@@ -140,7 +140,8 @@ static struct td_json *on_oom(struct cluster *cluster, const struct td_json *eve
     }
     enum td_feed fed = td_recommender_oom(
         cluster->recommender, pod, golden_text(event, TD_STR("container")),
-        golden_time(event, TD_STR("t")), td_json_get_int64(event, TD_STR("v"), 0), now);
+        golden_time(event, TD_STR("t")),
+        &(struct td_oom_kill){.request_bytes = td_json_get_int64(event, TD_STR("v"), 0)}, now);
     return text_json(cluster->arena, feed_text(cluster->arena, fed));
 }
 

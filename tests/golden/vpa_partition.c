@@ -211,7 +211,7 @@ static int update_control(struct part_case *run, td_time now, struct td_error *e
             td_match_find(&index, top, pod->meta.namespace, &pod->meta.labels);
         td_str vpa = found ? found->key : TD_STR_EMPTY;
         pod->vpa = vpa;
-        const struct td_pod_sight sight = {
+        const struct td_observed_pod observed = {
             .namespace = pod->meta.namespace,
             .name = pod->meta.name,
             .labels = pod->meta.labels,
@@ -220,7 +220,7 @@ static int update_control(struct part_case *run, td_time now, struct td_error *e
             .phase = TD_POD_RUNNING,
         };
         struct td_tracked_pod *tracked;
-        code = code < 0 ? code : td_recommender_set_pod(run->model, &sight, now, &tracked, err);
+        code = code < 0 ? code : td_recommender_set_pod(run->model, &observed, now, &tracked, err);
     }
     td_top_memo_done(&memo);
     td_match_index_done(&index);
@@ -256,7 +256,8 @@ static int feed_model(struct part_case *run, const struct part_pod *pod, const s
     }
     enum td_feed fed;
     if (is_oom) {
-        fed = td_recommender_oom(run->model, tracked, container, at, bytes, at);
+        fed = td_recommender_oom(run->model, tracked, container, at,
+                                 &(struct td_oom_kill){.request_bytes = bytes}, at);
     } else {
         (void)td_recommender_sample(run->model, tracked, container, TD_LEARN_CPU, at,
                                     amount_of(arena, item, TD_STR("cpu"), true), at);
@@ -313,9 +314,9 @@ static int find_elders(struct part_case *run, const struct td_vpa *vpa, struct t
     }
     qsort(elders, count, sizeof(elders[0]), compare_ages);
     struct td_sibling_conflict conflict;
-    bool is_told = td_vpa_find_elder(run->arena, vpa, (const struct td_vpa *const *)run->vpas,
-                                     run->vpa_count, &conflict);
-    if (is_told != (count > 0) || (is_told && conflict.sibling != elders[0])) {
+    bool is_reported = td_vpa_find_elder(run->arena, vpa, (const struct td_vpa *const *)run->vpas,
+                                         run->vpa_count, &conflict);
+    if (is_reported != (count > 0) || (is_reported && conflict.sibling != elders[0])) {
         return td_error_set(err, TD_INVALID, "the condition of '%.*s' is wrong",
                             TD_STR_ARG(vpa->meta.name));
     }

@@ -231,7 +231,7 @@ struct seed_case {
     struct td_arena *arena;
     const struct td_json *in;
     struct td_vpa vpa;
-    struct td_vertical_pod pod;
+    struct td_pod pod;
     struct td_updater_config config;
     struct td_vpa_gates gates;
     struct td_updater_state state;
@@ -352,7 +352,7 @@ static int make_pod(struct seed_case *run, const struct td_json *pod, struct td_
     if (td_json_get_bool(pod, TD_STR("quickOOM"), false)) {
         add_quick_oom(run, status, golden_text(td_json_first_child(containers), TD_STR("name")));
     }
-    return td_vertical_pod_decode(arena, object, &run->pod, err);
+    return td_pod_decode(arena, object, &run->pod, err);
 }
 
 static void seed_init(struct seed_case *run, struct td_arena *arena, const struct td_json *in)

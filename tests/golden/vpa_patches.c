@@ -19,7 +19,7 @@ static struct td_vpa_gates read_gates(const struct td_json *in)
 }
 
 struct patch_case {
-    struct td_vertical_pod pod;
+    struct td_pod pod;
     struct td_vpa vpa;
     struct td_limit_ranges limits;
 };
@@ -27,7 +27,7 @@ struct patch_case {
 static int read_case(struct td_arena *arena, const struct td_json *in, td_str namespace,
                      struct patch_case *ret, struct td_error *err)
 {
-    int code = td_vertical_pod_decode(arena, td_json_get(in, TD_STR("pod")), &ret->pod, err);
+    int code = td_pod_decode(arena, td_json_get(in, TD_STR("pod")), &ret->pod, err);
     if (code == TD_OK) {
         code = td_vpa_decode(arena, td_json_get(in, TD_STR("vpa")), &ret->vpa, err);
     }
@@ -140,7 +140,7 @@ static bool is_same_patches(const struct td_json *expected, const struct td_json
 }
 
 const struct golden_topic golden_vpa_patches[] = {
-    {"vpa/pod-patch", run_pod_patch, is_same_patches},
-    {"vpa/inplace-patch", run_inplace_patch, is_same_patches},
-    {NULL, NULL, NULL},
+    {.name = "vpa/pod-patch", .run = run_pod_patch, .is_same = is_same_patches},
+    {.name = "vpa/inplace-patch", .run = run_inplace_patch, .is_same = is_same_patches},
+    {.name = NULL},
 };

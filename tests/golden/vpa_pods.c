@@ -138,9 +138,9 @@ static struct td_json *whole_limit_ranges(struct td_arena *arena, const struct t
 static int cap_for_pod(struct td_arena *arena, const struct td_json *in, const struct td_vpa *vpa,
                        struct td_json **ret_out, struct td_error *err)
 {
-    struct td_vertical_pod pod;
+    struct td_pod pod;
     struct td_limit_ranges limits;
-    int code = td_vertical_pod_decode(arena, td_json_get(in, TD_STR("pod")), &pod, err);
+    int code = td_pod_decode(arena, td_json_get(in, TD_STR("pod")), &pod, err);
     if (code == TD_OK) {
         code = golden_limit_ranges(
             arena, whole_limit_ranges(arena, td_json_get(in, TD_STR("limitRanges"))), TD_STR_EMPTY,
@@ -195,8 +195,8 @@ static int run_capping(struct td_arena *arena, const struct td_json *in, struct 
 }
 
 const struct golden_topic golden_vpa_pods[] = {
-    {"vpa/limit-range", run_limit_range, NULL},
-    {"vpa/proportional-limits", run_proportional, NULL},
-    {"vpa/capping", run_capping, NULL},
-    {NULL, NULL, NULL},
+    {.name = "vpa/limit-range", .run = run_limit_range},
+    {.name = "vpa/proportional-limits", .run = run_proportional},
+    {.name = "vpa/capping", .run = run_capping},
+    {.name = NULL},
 };

@@ -17,10 +17,9 @@ static int run_requirements(struct td_arena *arena, const struct td_json *in,
                             struct td_json **ret_out, struct td_error *err)
 {
     struct td_vpa vpa;
-    struct td_vertical_pod pod;
+    struct td_pod pod;
     int code = td_vpa_decode(arena, td_json_get(in, TD_STR("vpa")), &vpa, err);
-    code =
-        code < 0 ? code : td_vertical_pod_decode(arena, td_json_get(in, TD_STR("pod")), &pod, err);
+    code = code < 0 ? code : td_pod_decode(arena, td_json_get(in, TD_STR("pod")), &pod, err);
     if (code < 0) {
         return code;
     }
@@ -64,7 +63,7 @@ static int make_vpa(struct td_arena *arena, const struct td_json *update_policy,
     return td_vpa_decode(arena, object, ret, err);
 }
 
-static int make_pod(struct td_arena *arena, const struct td_json *pod, struct td_vertical_pod *ret,
+static int make_pod(struct td_arena *arena, const struct td_json *pod, struct td_pod *ret,
                     struct td_error *err)
 {
     struct td_json *object = td_json_new_object(arena);
@@ -77,14 +76,14 @@ static int make_pod(struct td_arena *arena, const struct td_json *pod, struct td
     struct td_json *status = td_json_ensure_object(arena, object, TD_STR("status"));
     golden_set_text(arena, status, TD_STR("phase"), TD_STR("Running"));
     set_copy(arena, status, TD_STR("startTime"), td_json_get(pod, TD_STR("startTime")));
-    return td_vertical_pod_decode(arena, object, ret, err);
+    return td_pod_decode(arena, object, ret, err);
 }
 
 static int run_seed_requirements(struct td_arena *arena, const struct td_json *in,
                                  struct td_json **ret_out, struct td_error *err)
 {
     struct td_vpa vpa;
-    struct td_vertical_pod pod;
+    struct td_pod pod;
     int code = make_vpa(arena, td_json_get(in, TD_STR("updatePolicy")),
                         td_json_get(in, TD_STR("containerPolicies")),
                         td_json_get(in, TD_STR("recommendation")), &vpa, err);
@@ -119,7 +118,7 @@ struct restriction_case {
     const struct td_vpa *vpa;
 };
 
-static bool has_resize_patch(struct restriction_case *run, const struct td_vertical_pod *pod)
+static bool has_resize_patch(struct restriction_case *run, const struct td_pod *pod)
 {
     static const struct td_limit_ranges no_limits;
     const struct td_resize_input input = {
@@ -129,7 +128,7 @@ static bool has_resize_patch(struct restriction_case *run, const struct td_verti
 }
 
 static struct td_json *step_result(struct restriction_case *run, td_str op,
-                                   const struct td_vertical_pod *pod)
+                                   const struct td_pod *pod)
 {
     struct td_arena *arena = run->arena;
     struct td_restriction *restriction = &run->restriction;
@@ -140,14 +139,20 @@ static struct td_json *step_result(struct restriction_case *run, td_str op,
                                            TD_EVICTION_YES);
     }
     if (td_str_equal(op, TD_STR("canUnboost"))) {
-        return td_json_new_bool(arena, td_restriction_can_unboost(restriction, pod));
+        return td_json_new_bool(arena, td_restriction_can_revert_boost(restriction, pod));
     }
     if (td_str_equal(op, TD_STR("canInPlaceUpdate"))) {
         const struct td_recommendation *failed =
             td_updater_state_failed(arena, td_updater_state_find(&run->state, pod));
+        static const td_str names[] = {
+            [TD_IN_PLACE_APPROVED] = TD_STR_INIT("InPlaceApproved"),
+            [TD_IN_PLACE_DEFERRED] = TD_STR_INIT("InPlaceDeferred"),
+            [TD_IN_PLACE_EVICT] = TD_STR_INIT("InPlaceEvict"),
+            [TD_IN_PLACE_INFEASIBLE] = TD_STR_INIT("InPlaceInfeasible"),
+            [TD_IN_PLACE_INFEASIBLE_CACHED] = TD_STR_INIT("InPlaceInfeasibleCached"),
+        };
         return td_json_new_string(
-            arena,
-            td_in_place_decision_name(td_restriction_in_place(restriction, pod, failed).decision));
+            arena, names[td_restriction_in_place(restriction, pod, failed).decision]);
     }
     bool is_evict = td_str_equal(op, TD_STR("evict"));
     td_str key = td_arena_format(arena, "%s:%.*s", is_evict ? "evict" : "resize", TD_STR_ARG(name));
@@ -209,8 +214,7 @@ static int run_restriction(struct td_arena *arena, const struct td_json *in,
     run.now = golden_time(in, TD_STR("now"));
     struct td_groups groups;
     td_groups_init(&groups, arena);
-    const struct td_vertical_pod **pods =
-        td_arena_array(arena, const struct td_vertical_pod *, run.pods.count);
+    const struct td_pod **pods = td_arena_array(arena, const struct td_pod *, run.pods.count);
     for (size_t i = 0; i < run.pods.count; i++) {
         (void)td_groups_add(&groups, &run.pods.items[i]);
         pods[i] = &run.pods.items[i];
@@ -272,7 +276,7 @@ static struct td_json *priority_json(struct td_arena *arena,
 }
 
 struct ranked {
-    const struct td_vertical_pod *pod;
+    const struct td_pod *pod;
     const struct td_recommendation *recommendation;
     struct td_update_answer answer;
     size_t position;
@@ -299,7 +303,7 @@ static struct td_update_config update_config(const struct td_json *config)
 static int rank_pod(struct td_arena *arena, const struct td_json *in, const struct td_vpa *vpa,
                     struct ranked *ranked, struct td_error *err)
 {
-    const struct td_vertical_pod *pod = ranked->pod;
+    const struct td_pod *pod = ranked->pod;
     struct td_limit_ranges limits;
     int code = golden_limit_ranges(arena, td_json_get(in, TD_STR("limitRanges")),
                                    pod->meta.namespace, &limits, err);

@@ -62,7 +62,7 @@ cluster.said = "up --listen 127.0.0.1:0"
 check_listeners(cluster, 1)
 cluster.deploy("web")
 cluster.vpa("web", "Off")
-kubeconfig = ["--kubeconfig", cluster.kubeconfig]
+kubeconfig = ["--kubeconfig", cluster.kubeconfig, "--leader-elect"]  # replicas of one installation
 
 up = start("up as it is", "up", "-q", "--kubeconfig", os.path.join(work, "second"))
 run = start("run as it is", "run", *kubeconfig)
@@ -85,7 +85,7 @@ for address in ("0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:0", "[::ffff:0.0.0.0]:0"
     check("%s is refused" % refused.said, status == 2, "status %s, %s %s" % (status, sockets_of(refused.pid), refused.tail()))
     refused.kill()
 
-# Those that only look, while they look: the cluster is slow to answer, since nobody is there.
+# Those that only look, while they look: the cluster does not answer, since no server is there.
 with socket.socket() as mute:
     mute.bind(("127.0.0.1", 0))
     mute.listen(16)

@@ -69,7 +69,7 @@ common = ["--v", "10", "--recommender-interval", "1s", "--updater-interval", "1s
 words = ["--username", "robot", "--password", secret("password by flag")]
 runs = [
     Run(cluster, *common, *words, "--webhook-listen", "127.0.0.1:0", kubeconfig=good),
-    Run(cluster, *common, "--prometheus-bearer-token", secret("token by flag"), "--controllers", "recommender", "--logging-format", "json", kubeconfig=good),
+    Run(cluster, *common, "--prometheus-bearer-token", secret("token by flag"), "--controllers", "recommender", "--recommender-name", "second", "--logging-format", "json", kubeconfig=good),
 ]
 for run in runs:
     run.await_start()

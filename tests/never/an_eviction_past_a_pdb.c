@@ -42,7 +42,7 @@ static void test_no_pod_may_be_missing(void **state)
     pdb_holds(budgets, NULL);
 }
 
-/* The eviction API knows no answer where two budgets apply: then nobody goes. */
+/* The eviction API knows no answer where two budgets apply: then no pod is evicted. */
 static void test_two_budgets(void **state)
 {
     (void)state;

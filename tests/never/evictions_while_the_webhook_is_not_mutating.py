@@ -5,7 +5,7 @@ from never import *
 
 PROBE_PATH = "/api/v1/namespaces/kube-system/secrets/tandem-webhook-tls"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
-REGISTRATION = MUTATING + "/vpa-webhook-config"
+REGISTRATION = MUTATING + "/tandem-outside-webhook-config"
 OFTEN = ["--webhook-probe-interval", "3s"]  # the others show that the default is often enough
 QUICK = ["--recommender-interval", "1s", "--updater-interval", "1s"]
 NOTICED_S = 25
@@ -27,7 +27,7 @@ def registration(cluster, url=None, bundle=None, labels=None):
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "MutatingWebhookConfiguration",
-        "metadata": {"name": "vpa-webhook-config"},
+        "metadata": {"name": "tandem-outside-webhook-config"},
         "webhooks": [hook],
     }
 
@@ -63,7 +63,7 @@ class Story:
         return self.cluster.condition(name, "WebhookNotMutating")
 
     def hold(self, breaks):
-        """Nobody is evicted while it is broken; `breaks` breaks it."""
+        """No pod is evicted while it is broken; `breaks` breaks it."""
         cluster, began = self.cluster, time.monotonic()
         before = {name: cluster.uids(name) for name in ("web", "db")}
         breaks()
@@ -138,7 +138,7 @@ def lease_stale():
 
 
 def put_back():
-    """Where we register ourselves, whatever somebody does to it is undone."""
+    """Where we register ourselves, any change to it is undone."""
     story = Story("our registration", "--webhook-listen", "127.0.0.1:0")
     cluster = story.cluster
     story.check("it works at first", soon(30 * SLOW, lambda: story.run.says("/readyz") == "ok"), story.run.says("/readyz"))

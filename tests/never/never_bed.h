@@ -41,7 +41,7 @@ struct never_bed {
     struct td_faults faults;
     struct never_spy spy;
     struct td_controllers *all;
-    bool has_hook;
+    bool has_webhook;
     size_t evictions; /* asked for */
     size_t deletions; /* of pods, not by eviction */
     size_t scalings;
@@ -78,7 +78,7 @@ static inline void never_spy_free(struct td_transport *transport)
 
 static inline void never_review(void *context, td_str review, struct td_buf *answer)
 {
-    td_hook_review(context, review, answer);
+    td_webhook_review(context, review, answer);
 }
 
 /* The controllers, with a webhook in this process. */
@@ -102,8 +102,8 @@ static inline void never_start(struct never_bed *n)
     options.transport = &n->spy.transport;
     options.horizontal.serves_builtin = true;
     options.horizontal.is_alone = true;
-    options.hook.listen = NULL;
-    options.hook.is_by_url = true;
+    options.webhook.listen = NULL;
+    options.webhook.is_by_url = true;
     if (n->configure) {
         n->configure(&options);
     }
@@ -111,9 +111,9 @@ static inline void never_start(struct never_bed *n)
     if (td_controllers_new(&options, &n->all, &err) != TD_OK) {
         fail_msg("%s", err.message);
     }
-    struct td_hook *hook = td_controllers_hook(n->all);
-    assert_non_null(hook);
-    td_api_answer_reviews(n->c.bed.api, td_hook_url(hook), never_review, hook);
+    struct td_webhook *webhook = td_controllers_webhook(n->all);
+    assert_non_null(webhook);
+    td_api_answer_reviews(n->c.bed.api, td_webhook_url(webhook), never_review, webhook);
     td_controllers_start(n->all);
 }
 

@@ -78,7 +78,7 @@ for name, port in ports.items():
     for what, first in (("say nothing", b""), ("stop in the middle", b"GET / HTTP/1.1\r\nHost" if port == run.port else b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc")):
         quiet = crowd(port, first)
         worst, why = served(5)
-        check("%s: %d clients that %s hold up nobody" % (name, CROWD, what), worst is not None, why)
+        check("%s: %d clients that %s do not hold up others" % (name, CROWD, what), worst is not None, why)
         print("# the slowest decent client took %.0f ms" % ((worst or 0) * 1000), flush=True)
         for connection in quiet:
             connection.close()

@@ -1,6 +1,6 @@
 /*
  * Never: recommendations from stale or missing metrics presented as fresh. The metrics API falls
- * silent: VPAs say so, figures say so, nobody is evicted until it is back, and neither a restart in
+ * silent: VPAs say so, figures say so, no pod is evicted until it is back, and neither a restart in
  * the middle nor a first start without metrics makes old knowledge look new.
  */
 #include "never_bed.h"
@@ -57,8 +57,8 @@ static void test_an_outage_is_said_and_nobody_is_evicted(void **state)
     n.evictions = 0;
     stale_want_more(&n);
     control_bed_run(&n.c, 3 * TD_MINUTE);
-    never_assert_begins(never_condition(&n, VPAS "/web", STALE), "True/NoRecentMetrics: its pods "
-                                                                 "were last measured at 20");
+    never_assert_begins(never_condition(&n, VPAS "/web", STALE),
+                        "True/NoRecentMetrics: the newest metrics of its pods are from 20");
     char before[64];
     (void)snprintf(before, sizeof(before), "%s", stale_version(&n, VPAS "/web"));
     control_bed_run(&n.c, 2 * TD_HOUR);
@@ -84,8 +84,8 @@ static void test_a_restart_in_the_outage(void **state)
     n.evictions = 0;
     never_start(&n);
     control_bed_run(&n.c, 4 * TD_MINUTE);
-    never_assert_begins(never_condition(&n, VPAS "/web", STALE), "True/NoRecentMetrics: its pods "
-                                                                 "were last measured at 20");
+    never_assert_begins(never_condition(&n, VPAS "/web", STALE),
+                        "True/NoRecentMetrics: the newest metrics of its pods are from 20");
     control_bed_run(&n.c, TD_HOUR);
     assert_int_equal(n.evictions, 0);
     stale_end(&n);
@@ -104,8 +104,8 @@ static void test_a_fast_clock_hides_nothing(void **state)
     control_bed_run(&n.c, 6 * TD_MINUTE);
     n.evictions = 0;
     stale_want_more(&n);
-    never_assert_begins(never_condition(&n, VPAS "/web", STALE), "True/NoRecentMetrics: its pods "
-                                                                 "were last measured at 20");
+    never_assert_begins(never_condition(&n, VPAS "/web", STALE),
+                        "True/NoRecentMetrics: the newest metrics of its pods are from 20");
     control_bed_run(&n.c, 30 * TD_MINUTE);
     assert_int_equal(n.evictions, 0);
     assert_true(never_counts(&n, "\ntandem_recommender_stale_vpas 1\n"));
@@ -126,8 +126,8 @@ static void test_no_metrics_at_all(void **state)
     control_bed_run(&n.c, 10 * TD_MINUTE);
     never_assert_begins(never_condition(&n, VPAS "/web", "RecommendationProvided"), "False/");
     never_assert_begins(never_condition(&n, VPAS "/web", STALE),
-                        "True/NoRecentMetrics: its pods were never measured; metrics cannot be "
-                        "read: ");
+                        "True/NoRecentMetrics: the metrics API never had metrics of its pods; "
+                        "cannot read pod metrics: ");
     assert_int_equal(n.evictions, 0);
     stale_end(&n);
 }

@@ -98,9 +98,10 @@ static const char *check_nothing_wanted(const struct tandem_case *self)
         is_wanted = is_wanted || self->outcomes[i].wish != self->rows[i].request;
     }
     if (!is_wanted && self->decision.axis != TD_TANDEM_AXIS_NONE) {
-        return "a change that nobody asked for";
+        return "a change that neither HPA nor VPA wants";
     }
-    if (self->decision.reason == TD_TANDEM_NO_RECOMMENDATION &&
+    if ((self->decision.reason == TD_TANDEM_NO_RECOMMENDATION ||
+         self->decision.reason == TD_TANDEM_NO_CHANGE) &&
         self->decision.desired_replicas != self->in.replicas) {
         return "a horizontal wish vanished without a reason";
     }

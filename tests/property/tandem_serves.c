@@ -483,7 +483,7 @@ static void tell_scene(const struct scene *scene)
     }
 }
 
-struct tally {
+struct registry {
     long long levels; /* that the HPA alone served at their end */
     long long ticks;  /* in which it served and the Hvpa did not */
     long long resizes;
@@ -499,8 +499,8 @@ static bool is_blind(const struct scene *scene, const struct side *alone)
 }
 
 /* The first level whose end breaks the law, or -1. */
-static int play(struct tandem_random *random, const struct scene *scene, struct tally *tally,
-                bool is_told)
+static int play(struct tandem_random *random, const struct scene *scene, struct registry *registry,
+                bool is_reported)
 {
     struct side alone;
     struct side both;
@@ -517,7 +517,7 @@ static int play(struct tandem_random *random, const struct scene *scene, struct 
             int64_t before = both.request[0];
             use(scene, &alone, demand);
             use(scene, &both, demand);
-            tally->ticks +=
+            registry->ticks +=
                 is_judged && is_serving(scene, &alone, demand) && !is_serving(scene, &both, demand);
             int32_t desired = desired_of(scene, &alone, false, now);
             if (desired != alone.replicas) {
@@ -529,12 +529,12 @@ static int play(struct tandem_random *random, const struct scene *scene, struct 
                 learn(scene, &both, now);
             }
             (void)coordinate(scene, &both, now);
-            tally->resizes += both.request[0] != before;
+            registry->resizes += both.request[0] != before;
         }
         bool is_alone = is_judged && is_serving(scene, &alone, demand);
         bool is_broken = is_alone && !is_serving(scene, &both, demand);
-        tally->levels += is_alone;
-        if (is_told || is_broken) {
+        registry->levels += is_alone;
+        if (is_reported || is_broken) {
             tell(scene, &alone, level, "the HPA alone");
             tell(scene, &both, level, "the Hvpa");
         }
@@ -550,7 +550,7 @@ int main(int argc, char **argv)
     long long count = argc > 1 ? atoll(argv[1]) : DEFAULT_COUNT;
     long long seed = argc > 2 ? atoll(argv[2]) : DEFAULT_SEED;
     long long only = argc > 3 ? atoll(argv[3]) : -1;
-    struct tally tally = {.levels = 0};
+    struct registry registry = {.levels = 0};
     long long by_mode[5] = {0};
     clock_t begin = clock();
     for (long long i = only >= 0 ? only : 0; i < (only >= 0 ? only + 1 : count); i++) {
@@ -561,7 +561,7 @@ int main(int argc, char **argv)
         }
         random_scene(&random, &scene);
         by_mode[scene.hvpa.mode]++;
-        if (play(&random, &scene, &tally, only >= 0) >= 0) {
+        if (play(&random, &scene, &registry, only >= 0) >= 0) {
             tell_scene(&scene);
             printf("seed %lld, run %lld: the HPA alone serves what the Hvpa does not\n", seed, i);
             return 1;
@@ -569,7 +569,7 @@ int main(int argc, char **argv)
     }
     printf("tandem serves: %lld runs (%lld %lld %lld %lld %lld by mode), %lld levels that an HPA "
            "alone serves, all served; %lld ticks behind it on the way, %lld resizes, %.1f s\n",
-           count, by_mode[0], by_mode[1], by_mode[2], by_mode[3], by_mode[4], tally.levels,
-           tally.ticks, tally.resizes, (double)(clock() - begin) / CLOCKS_PER_SEC);
+           count, by_mode[0], by_mode[1], by_mode[2], by_mode[3], by_mode[4], registry.levels,
+           registry.ticks, registry.resizes, (double)(clock() - begin) / CLOCKS_PER_SEC);
     return 0;
 }

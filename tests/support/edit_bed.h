@@ -1,6 +1,6 @@
 /*
  * A bed for tests of the cluster's own controllers: objects written as JSON text through
- * local/edit.h, read back by paths.
+ * local/store/edit.h, read back by paths.
  */
 #pragma once
 
@@ -108,7 +108,7 @@ static inline const char *edit_bed_event(struct bed *bed, const char *name, cons
     if (!events) {
         return message;
     }
-    td_collection_iter_init(&iter, events, TD_STR_EMPTY);
+    iter = td_collection_walk(events, TD_STR_EMPTY);
     while ((stored = td_collection_iter_next(&iter))) {
         struct td_json *event;
         if (td_json_parse(&bed->arena, stored->json,

@@ -1,6 +1,6 @@
 /*
  * A bed for tests of explain and recommend: a local cluster, and short words for looking at it, as
- * whoever and with kinds missing.
+ * any user and with kinds missing.
  */
 #pragma once
 
@@ -14,9 +14,10 @@
 
 #include <cmocka.h>
 
-#include "control/glance.h"
+#include "base/os/table.h"
 #include "control/inspect/explain.h"
 #include "control/inspect/recommend_once.h"
+#include "control/inspect/snapshot.h"
 #include "support/control_bed.h"
 
 #define NAMESPACE "/namespaces/default/"
@@ -39,16 +40,18 @@ struct explain_bed {
     const char *namespace;          /* the only one looked at; NULL: all */
     const char *gates;              /* NULL: the defaults */
     struct td_error failure;        /* of the look */
-    struct td_glance *glance;
+    struct td_snapshot *snapshot;
     bool is_seen;
     int code; /* of the last answer; 1: none yet */
     struct td_buf text;
     struct td_json *json;
+    td_str yaml;                   /* of right sizes */
+    struct td_right_limits limits; /* likewise */
 };
 
 static inline void explain_bed_init(struct explain_bed *e)
 {
-    *e = (struct explain_bed){.code = 1};
+    *e = (struct explain_bed){.code = 1, .limits = td_right_limits_default()};
     control_bed_init(&e->c);
     td_buf_init(&e->text, (size_t)1 << 20);
 }
@@ -134,12 +137,12 @@ static inline struct td_transport *explain_bed_transport(struct explain_bed *e)
 }
 
 /* False: the cluster cannot be seen, for the reasons in e->failure. */
-static inline bool explain_bed_try(struct explain_bed *e, const bool needs[TD_SIGHT_COUNT])
+static inline bool explain_bed_try(struct explain_bed *e, const bool needs[TD_INFORMER_COUNT])
 {
-    struct td_glance_options options = {.loop = e->c.bed.loop,
-                                        .transport = explain_bed_transport(e),
-                                        .namespace = td_str_from(e->namespace),
-                                        .feature_gates = td_str_from(e->gates)};
+    struct td_snapshot_options options = {.loop = e->c.bed.loop,
+                                          .transport = explain_bed_transport(e),
+                                          .namespace = td_str_from(e->namespace),
+                                          .feature_gates = td_str_from(e->gates)};
     struct td_error err = TD_ERROR_INIT;
     if (needs) {
         memcpy(options.needs, needs, sizeof(options.needs));
@@ -147,8 +150,8 @@ static inline bool explain_bed_try(struct explain_bed *e, const bool needs[TD_SI
     e->is_seen = false;
     e->code = 1;
     td_buf_reset(&e->text);
-    assert_int_equal(td_glance_new(&options, &e->glance, &err), TD_OK);
-    td_glance_start(e->glance, explain_bed_seen, e);
+    assert_int_equal(td_snapshot_new(&options, &e->snapshot, &err), TD_OK);
+    td_snapshot_start(e->snapshot, explain_bed_seen, e);
     for (int i = 0; i < 100 && !e->is_seen; i++) {
         control_bed_run(&e->c, 10 * TD_MILLISECOND);
     }
@@ -156,14 +159,14 @@ static inline bool explain_bed_try(struct explain_bed *e, const bool needs[TD_SI
     return e->failure.code == TD_OK;
 }
 
-static inline void explain_bed_look(struct explain_bed *e, const bool needs[TD_SIGHT_COUNT])
+static inline void explain_bed_look(struct explain_bed *e, const bool needs[TD_INFORMER_COUNT])
 {
     if (!explain_bed_try(e, needs)) {
         fail_msg("%s", e->failure.message);
     }
 }
 
-static inline void explain_bed_told(void *context, const struct td_explanation *explanation)
+static inline void explain_bed_reported(void *context, const struct td_explanation *explanation)
 {
     struct explain_bed *e = context;
     assert_int_equal(e->code, 1);
@@ -182,16 +185,16 @@ static inline const char *explain_bed_ask(struct explain_bed *e, const char *kin
 {
     struct td_explain_subject subject = {.namespace = TD_STR("default"), .name = td_str_from(name)};
     assert_int_equal(td_explain_parse_kind(td_str_from(kind), &subject, NULL), TD_OK);
-    bool needs[TD_SIGHT_COUNT];
+    bool needs[TD_INFORMER_COUNT];
     td_explain_needs(&subject, needs);
     explain_bed_look(e, needs);
-    struct td_explain *explain = td_explain_start(e->glance, &subject, explain_bed_told, e);
+    struct td_explain *explain = td_explain_start(e->snapshot, &subject, explain_bed_reported, e);
     for (int i = 0; i < 500 && e->code == 1; i++) {
         control_bed_run(&e->c, 10 * TD_MILLISECOND);
     }
     assert_int_not_equal(e->code, 1);
     td_explain_free(explain);
-    td_glance_free(e->glance);
+    td_snapshot_free(e->snapshot);
     return td_buf_str(&e->text).ptr;
 }
 
@@ -202,25 +205,32 @@ static inline void explain_expect(const char *text, const char *part)
     }
 }
 
-static inline void sizes_told(void *context, const struct td_right_sizes *sizes)
+static inline void sizes_reported(void *context, const struct td_right_sizes *sizes)
 {
     struct explain_bed *e = context;
     assert_int_equal(e->code, 1);
     e->code = sizes->code;
-    td_right_sizes_write(sizes, &e->text);
-    e->json = td_json_copy(&e->c.bed.arena, td_right_sizes_patches(&e->c.bed.arena, sizes), true);
+    if (sizes->code != TD_OK) {
+        (void)td_buf_append(&e->text, td_str_from(sizes->err.message));
+        return;
+    }
+    td_auto_buf cells = td_buf_capped(TD_TREE_ARENA_BYTES_MAX);
+    td_right_sizes_write(sizes, &cells);
+    td_table_write(td_buf_str(&cells), &(struct td_table_options){.has_utf8 = true}, &e->text);
+    td_auto_buf yaml = td_buf_capped(1 << 20);
+    td_right_sizes_yaml(sizes, &yaml);
+    e->yaml = td_arena_copy_str(&e->c.bed.arena, td_buf_str(&yaml));
 }
 
 static inline const char *sizes_ask(struct explain_bed *e, const char *namespace)
 {
     explain_bed_look(e, NULL);
     struct td_recommend_once *once =
-        td_recommend_once_start(e->glance, td_str_from(namespace), sizes_told, e);
+        td_recommend_once_start(e->snapshot, td_str_from(namespace), &e->limits, sizes_reported, e);
     for (int i = 0; i < 500 && e->code == 1; i++) {
         control_bed_run(&e->c, 10 * TD_MILLISECOND);
     }
-    assert_int_equal(e->code, TD_OK);
     td_recommend_once_free(once);
-    td_glance_free(e->glance);
+    td_snapshot_free(e->snapshot);
     return td_buf_str(&e->text).ptr;
 }

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "api/fielderror.h"
+#include "kube/fielderror.h"
 
 /* Is there an error of this field whose text contains `shown`? */
 static inline bool has_line(const struct td_field_errors *errors, const char *field,

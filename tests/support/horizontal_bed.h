@@ -13,11 +13,11 @@
 
 #include <cmocka.h>
 
+#include "base/metrics.h"
 #include "control/horizontal/horizontal_loop.h"
-#include "control/measure_client.h"
-#include "control/sight.h"
-#include "control/tally.h"
+#include "control/informers/informers.h"
 #include "kube/client/events.h"
+#include "kube/client/metrics_client.h"
 #include "local/engine/faults.h"
 #include "support/control_bed.h"
 
@@ -29,10 +29,10 @@
 struct horizontal_bed {
     struct control_bed c;
     struct td_faults faults;
-    struct td_sight *sight;
-    struct td_measure_client *measures;
+    struct td_informers *informers;
+    struct td_metrics_client *metrics_client;
     struct td_events *events;
-    struct td_tally *tally;
+    struct td_metric_registry *registry;
     struct td_horizontal_loop *loop;
     bool is_careful; /* other controllers may exist */
     bool is_own_only;
@@ -43,26 +43,27 @@ struct horizontal_bed {
 
 static inline void horizontal_bed_start(struct horizontal_bed *h)
 {
-    struct td_sight_options sight = {.loop = h->c.bed.loop, .client = h->c.client, .seed = 1};
-    for (size_t i = 0; i < TD_SIGHT_COUNT; i++) {
-        sight.wants[i] = true;
+    struct td_informers_options informers = {
+        .loop = h->c.bed.loop, .client = h->c.client, .seed = 1};
+    for (size_t i = 0; i < TD_INFORMER_COUNT; i++) {
+        informers.wants[i] = true;
     }
     struct td_error err = TD_ERROR_INIT;
-    assert_int_equal(td_sight_new(&sight, &h->sight, &err), TD_OK);
-    h->measures = td_measure_client_new(h->c.bed.loop, h->c.client, NULL, TD_MINUTE);
+    assert_int_equal(td_informers_new(&informers, &h->informers, &err), TD_OK);
+    h->metrics_client = td_metrics_client_new(h->c.bed.loop, h->c.client, NULL, TD_MINUTE);
     const struct td_events_options events = {.loop = h->c.bed.loop,
                                              .client = h->c.client,
                                              .component = TD_STR("horizontal-pod-autoscaler"),
                                              .host = TD_STR("bed")};
     h->events = td_events_new(&events);
-    h->tally = td_tally_new();
+    h->registry = td_metric_registry_new();
     const struct td_horizontal_options options = {
         .control = {.loop = h->c.bed.loop,
                     .client = h->client ? h->client : h->c.client,
-                    .sight = h->sight,
-                    .measures = h->measures,
+                    .informers = h->informers,
+                    .metrics_client = h->metrics_client,
                     .events = h->events,
-                    .tally = h->tally,
+                    .registry = h->registry,
                     .hvpa_gate = true,
                     .selection_strategy_gate = true},
         .config = td_hpa_config_default(),
@@ -74,7 +75,7 @@ static inline void horizontal_bed_start(struct horizontal_bed *h)
         .owner_ttl = TD_OWNER_TTL_DEFAULT,
     };
     assert_int_equal(td_horizontal_loop_new(&options, &h->loop, &err), TD_OK);
-    td_sight_start(h->sight);
+    td_informers_start(h->informers);
     if (!h->is_passive) {
         td_horizontal_loop_start(h->loop);
     }
@@ -92,15 +93,15 @@ static inline void horizontal_bed_stop(struct horizontal_bed *h)
     control_bed_run(&h->c, TD_SECOND);
     assert_true(h->is_stopped);
     td_horizontal_loop_free(h->loop);
-    td_measure_client_free(h->measures);
-    td_sight_free(h->sight);
+    td_metrics_client_free(h->metrics_client);
+    td_informers_free(h->informers);
     td_events_free(h->events);
-    td_tally_free(h->tally);
+    td_metric_registry_free(h->registry);
 }
 
 static inline void horizontal_bed_init(struct horizontal_bed *h)
 {
-    *h = (struct horizontal_bed){.sight = NULL};
+    *h = (struct horizontal_bed){.informers = NULL};
     const struct td_cluster_options options = {.seed = 1, .faults = &h->faults};
     control_bed_init_with(&h->c, &options);
     horizontal_bed_start(h);
@@ -212,6 +213,6 @@ static inline bool horizontal_bed_tells(struct horizontal_bed *h, const char *li
 {
     td_auto_buf text;
     td_buf_init(&text, (size_t)1 << 20);
-    td_tally_write(h->tally, &text);
+    td_metric_registry_write(h->registry, &text);
     return strstr(td_buf_str(&text).ptr, line);
 }

@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/metrics.h"
 #include "control/horizontal/horizontal_loop.h"
 #include "control/hvpa/hvpa_loop.h"
-#include "control/measure_client.h"
+#include "control/informers/informers.h"
 #include "control/recommender/recommend_loop.h"
-#include "control/sight.h"
-#include "control/tally.h"
 #include "kube/client/events.h"
+#include "kube/client/metrics_client.h"
 #include "local/engine/demand.h"
 #include "local/engine/faults.h"
 #include "support/control_bed.h"
@@ -26,16 +26,16 @@ struct hvpa_bed {
     struct control_bed c;
     struct td_faults faults;
     struct td_node_size node; /* when not the bed's */
-    struct td_sight *sight;
-    struct td_measure_client *measures;
+    struct td_informers *informers;
+    struct td_metrics_client *metrics_client;
     struct td_events *events;
-    struct td_tally *tally;
+    struct td_metric_registry *registry;
     struct td_recommend_loop *recommend;
     struct td_hvpa_loop *loop;
     struct td_horizontal_loop *horizontal; /* serves HPAs too, when there is one */
     bool has_horizontal;
-    td_str (*get_hook_trouble)(void *context); /* for the loop, when there is one */
-    void *hook_context;
+    td_str (*get_webhook_problem)(void *context); /* for the loop, when there is one */
+    void *webhook_context;
     int stopped;
     int replica_changes; /* as hvpa_bed_watch saw them */
     int size_changes;
@@ -48,26 +48,27 @@ struct hvpa_bed {
 
 static inline void hvpa_bed_start(struct hvpa_bed *h)
 {
-    struct td_sight_options sight = {.loop = h->c.bed.loop, .client = h->c.client, .seed = 1};
-    for (size_t i = 0; i < TD_SIGHT_COUNT; i++) {
-        sight.wants[i] = true;
+    struct td_informers_options informers = {
+        .loop = h->c.bed.loop, .client = h->c.client, .seed = 1};
+    for (size_t i = 0; i < TD_INFORMER_COUNT; i++) {
+        informers.wants[i] = true;
     }
     struct td_error err = TD_ERROR_INIT;
-    assert_int_equal(td_sight_new(&sight, &h->sight, &err), TD_OK);
-    h->measures = td_measure_client_new(h->c.bed.loop, h->c.client, NULL, TD_MINUTE);
+    assert_int_equal(td_informers_new(&informers, &h->informers, &err), TD_OK);
+    h->metrics_client = td_metrics_client_new(h->c.bed.loop, h->c.client, NULL, TD_MINUTE);
     const struct td_events_options events = {.loop = h->c.bed.loop,
                                              .client = h->c.client,
                                              .component = TD_STR("hvpa"),
                                              .host = TD_STR("bed")};
     h->events = td_events_new(&events);
-    h->tally = td_tally_new();
+    h->registry = td_metric_registry_new();
     const struct td_control control = {
         .loop = h->c.bed.loop,
         .client = h->c.client,
-        .sight = h->sight,
-        .measures = h->measures,
+        .informers = h->informers,
+        .metrics_client = h->metrics_client,
         .events = h->events,
-        .tally = h->tally,
+        .registry = h->registry,
         .gates = {.heterogeneous_workloads = true, .pod_level_resources = true},
         .hvpa_gate = true,
     };
@@ -99,11 +100,11 @@ static inline void hvpa_bed_start(struct hvpa_bed *h)
         .sync_period = 15 * TD_SECOND,
         .recommend = h->recommend,
         .horizontal = td_hpa_config_default(),
-        .get_hook_trouble = h->get_hook_trouble,
-        .context = h->hook_context,
+        .get_webhook_problem = h->get_webhook_problem,
+        .context = h->webhook_context,
     };
     assert_int_equal(td_hvpa_loop_new(&options, &h->loop, &err), TD_OK);
-    td_sight_start(h->sight);
+    td_informers_start(h->informers);
     td_recommend_loop_start(h->recommend);
     td_hvpa_loop_start(h->loop);
     if (h->horizontal) {
@@ -129,10 +130,10 @@ static inline void hvpa_bed_stop(struct hvpa_bed *h)
     td_hvpa_loop_free(h->loop);
     td_horizontal_loop_free(h->horizontal);
     td_recommend_loop_free(h->recommend);
-    td_measure_client_free(h->measures);
-    td_sight_free(h->sight);
+    td_metrics_client_free(h->metrics_client);
+    td_informers_free(h->informers);
     td_events_free(h->events);
-    td_tally_free(h->tally);
+    td_metric_registry_free(h->registry);
 }
 
 /* The bed is zero but for what shall be otherwise. */

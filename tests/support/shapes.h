@@ -1,6 +1,6 @@
 /*
  * Whole objects of a kind from its schema, and each of their values replaced in turn by what it is
- * not: null, a number, a text, a list, an object, a deep one. Whoever reads the object may refuse
+ * not: null, a number, a text, a list, an object, a deep one. A reader of the object may refuse
  * it, with or without a place for the reason, and must survive it.
  */
 #pragma once
@@ -15,6 +15,9 @@
 
 #include <string.h>
 
+#include "api/hpa/hpa.h"
+#include "api/hvpa/hvpa.h"
+#include "api/vpa/vpa.h"
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/json/json.h"
@@ -238,6 +241,29 @@ static inline void shapes_each(struct shapes *shapes, const struct td_json *obje
             shapes->tried++;
         }
     }
+}
+
+/* The type of a kind, built in or ours. */
+static inline const struct td_schema_type *shapes_schema(td_str api_version, td_str kind)
+{
+    static const struct {
+        td_str api_version;
+        td_str kind;
+        const struct td_schema_type *(*type)(void);
+    } ours[] = {
+        {TD_STR_INIT("autoscaling.tandem.dev/v2"), TD_STR_INIT("HorizontalPodAutoscaler"),
+         td_hpa_schema},
+        {TD_STR_INIT("autoscaling.k8s.io/v1"), TD_STR_INIT("VerticalPodAutoscaler"), td_vpa_schema},
+        {TD_STR_INIT("autoscaling.k8s.io/v1"), TD_STR_INIT("VerticalPodAutoscalerCheckpoint"),
+         td_vpa_checkpoint_schema},
+        {TD_STR_INIT(TD_HVPA_API_VERSION), TD_STR_INIT("Hvpa"), td_hvpa_schema},
+    };
+    for (size_t i = 0; i < TD_COUNT(ours); i++) {
+        if (td_str_equal(ours[i].api_version, api_version) && td_str_equal(ours[i].kind, kind)) {
+            return ours[i].type();
+        }
+    }
+    return td_schema_find(api_version, kind);
 }
 
 /* An object of a kind: its values are listed anew. */

@@ -44,7 +44,7 @@ static inline const char *temp_file(const struct temp_folder *folder, struct td_
     return path;
 }
 
-/* Files directly inside; nobody makes folders. */
+/* Files directly inside; there are no folders. */
 static inline void temp_folder_remove(const struct temp_folder *folder)
 {
     DIR *entries = opendir(folder->path);

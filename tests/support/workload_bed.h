@@ -103,7 +103,7 @@ static inline struct td_json *workload_next_pod(struct bed *bed, td_str after)
     if (!pods) {
         return NULL;
     }
-    td_collection_iter_init(&iter, pods, TD_STR_EMPTY);
+    iter = td_collection_walk(pods, TD_STR_EMPTY);
     while (!pod && (stored = td_collection_iter_next(&iter))) {
         if (td_str_compare(stored->name, after) > 0) {
             assert_int_equal(td_edit_get(bed->api, workload_pods(bed), stored->ns, stored->name,

@@ -1,6 +1,6 @@
 /*
- * A bed for worlds (sim/world.h): a scenario and its manifests as texts, written into a folder of
- * the test's own, a virtual clock, and everything that happened as lines.
+ * A bed for worlds (sim/world/world.h): a scenario and its manifests as texts, written into a
+ * folder of the test's own, a virtual clock, and everything that happened as lines.
  */
 #pragma once
 

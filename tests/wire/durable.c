@@ -11,7 +11,7 @@
  *
  * The text of an object follows from its number, so half of an old and half of a new one cannot
  * pass for either. Readers beside the writers look for that too, and remember the highest
- * resourceVersion anybody was shown: the server may never fall behind it, nor give one twice.
+ * resourceVersion a client was shown: the server may never fall behind it, nor give one twice.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -80,7 +80,7 @@ struct durable {
     struct slot slots[WRITERS][NAMES];
     uint64_t random;
     int64_t number;       /* of the last text given out */
-    int64_t version_seen; /* highest that anybody was shown */
+    int64_t version_seen; /* highest that a client was shown */
     uint64_t acknowledged, reads, uncertain_kept, uncertain_dropped, checked;
     uint64_t lost, torn, backwards, refused;
 };

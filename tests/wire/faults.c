@@ -124,7 +124,7 @@ static size_t sweep_list_bytes(struct bed *bed)
     return probe.stack.link.list_bytes;
 }
 
-/* The next position begins where a run has ended, so that nobody waits for the slowest. */
+/* The next position begins where a run has ended, so that no run waits for the slowest. */
 static void sweep_begin(struct bed *bed, const struct sweep *sweep, size_t position,
                         struct run *run)
 {

@@ -312,7 +312,7 @@ void bed_look(struct bed *bed)
     bed->seen_version = td_store_version(bed->store);
     bed->object_count = 0;
     struct td_collection_iter iter;
-    td_collection_iter_init(&iter, bed->collection, TD_STR(BED_NAMESPACE));
+    iter = td_collection_walk(bed->collection, TD_STR(BED_NAMESPACE));
     for (struct td_stored *at; (at = td_collection_iter_next(&iter));) {
         if (td_str_equal(at->name, TD_STR(BED_OTHER))) {
             continue;
@@ -335,7 +335,7 @@ td_str bed_list_text(struct bed *bed, struct td_arena *arena)
                                "\"resourceVersion\":\"%llu\"},\"items\":[",
                                (unsigned long long)td_store_version(bed->store));
     struct td_collection_iter iter;
-    td_collection_iter_init(&iter, bed->collection, TD_STR(BED_NAMESPACE));
+    iter = td_collection_walk(bed->collection, TD_STR(BED_NAMESPACE));
     const char *comma = "";
     for (struct td_stored *at; (at = td_collection_iter_next(&iter));) {
         if (!td_str_equal(at->name, TD_STR(BED_OTHER))) {

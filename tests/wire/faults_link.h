@@ -2,7 +2,7 @@
  * A relay between a client and the embedded API server: TLS on both sides, one connection to the
  * server for each of the client's, and a plan of what goes wrong with the next answers. It counts
  * what the client asks for, and that is what "calls" means in this folder. A client that shows a
- * certificate is the administrator behind the relay; one that does not is whoever its token says.
+ * certificate is the administrator behind the relay; one that does not is the user of its token.
  */
 #pragma once
 

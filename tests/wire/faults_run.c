@@ -138,7 +138,7 @@ void run_step(struct run *run)
     if (run->phase != RUN_DONE && now - run->began_at > RUN_PATIENCE) {
         static const char *const names[] = {"start", "sync", "happen", "recover"};
         (void)snprintf(run->problem, sizeof(run->problem), "did not %s: %.300s", names[run->phase],
-                       td_cache_trouble(run->stack.cache)->message);
+                       td_cache_error(run->stack.cache)->message);
         run->phase = RUN_DONE;
         run->elapsed = now - run->began_at;
         run->calls = run_sent(run);

@@ -111,7 +111,7 @@ static bool run_stage(struct run *run)
     return false;
 }
 
-/* Nobody listens for 3 s. */
+/* No server listens for 3 s. */
 static bool step_refused(struct run *run)
 {
     if (run->stage == 0) {
@@ -126,7 +126,7 @@ static bool step_refused(struct run *run)
 }
 
 /* The file has another token before the one in use expires, as a kubelet does it; connections are
- * cut behind that. Nobody looks at the file because of its age yet. */
+ * cut behind that. The file is not read again yet, since it is too young. */
 static bool step_token(struct run *run)
 {
     td_duration valid = run->fault->stack.login_seconds * TD_SECOND;

@@ -77,7 +77,7 @@ static void link_use_certificate(SSL_CTX *context)
     BIO_free(key_text);
 }
 
-/* TLS as the administrator, or as nobody. */
+/* TLS as the administrator, or anonymous. */
 static struct link link_open(bool is_anonymous)
 {
     struct link link = {.fd = link_connect(), .context = SSL_CTX_new(TLS_client_method())};
@@ -263,7 +263,7 @@ static const struct hostile_case head_cases[] = {
     {.name = "a bad escape in the query drops its parameter, as upstream",
      .bytes = GET(MAPS "?labelSelector=%zz"),
      .status = 200},
-    {.name = "nobody", .bytes = GET(MAPS), .is_anonymous = true, .status = 403},
+    {.name = "an anonymous client", .bytes = GET(MAPS), .is_anonymous = true, .status = 403},
     {.name = "a token that is none",
      .bytes = HEAD("GET", MAPS) "Authorization: Bearer x.y.z\r\n\r\n",
      .is_anonymous = true,
@@ -271,7 +271,7 @@ static const struct hostile_case head_cases[] = {
     {.name = "an Authorization that is none",
      .bytes = HEAD("GET", MAPS) "Authorization: \x01\x02 %%%\r\n\r\n",
      .is_anonymous = true},
-    {.name = "somebody's group without somebody",
+    {.name = "an impersonated group without a user",
      .bytes = HEAD("GET", MAPS) "Impersonate-Group: g\r\n\r\n"},
     {.name = "an upgrade to what is not there",
      .bytes = HEAD(

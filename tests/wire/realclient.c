@@ -140,9 +140,8 @@ static void print_stat(struct program *program)
            (unsigned long long)calls.calls, (unsigned long long)program->calls_max, counts.bytes,
            age == INT64_MAX ? -1LL : (long long)(age / TD_MILLISECOND),
            TD_STR_ARG(td_cache_version(program->cache)),
-           td_cache_trouble(program->cache)->code != TD_OK
-               ? td_cache_trouble(program->cache)->message
-               : "");
+           td_cache_error(program->cache)->code != TD_OK ? td_cache_error(program->cache)->message
+                                                         : "");
     fflush(stdout);
 }
 
@@ -207,7 +206,7 @@ static void on_second(struct td_timer *timer, void *context)
     uint64_t failures = td_cache_counts(program->cache).failures;
     if (failures > program->failures) {
         fprintf(stderr, "%llu failures: %s\n", (unsigned long long)failures,
-                td_cache_trouble(program->cache)->message);
+                td_cache_error(program->cache)->message);
         program->failures = failures;
     }
     td_timer_set(timer, TD_SECOND);

@@ -1,9 +1,10 @@
-// Writes the C table of Kubernetes kinds, src/kube/schema_table.inc, to standard output.
+// Writes the C table of Kubernetes kinds, src/kube/schema/schema_table.inc, to standard output.
 //
-// Two sources are joined. The Go types give JSON names, scalar kinds and the strategic merge patch tags; the typed
-// schema of structured-merge-diff, which the apply configurations carry, says how server-side apply divides a value:
-// list keys with their defaults, sets, and what is atomic. A type that is reached in two topologies gets two rows. The
-// field numbers of the protobuf form stand in the Go types' tags too, from which the published .proto files are made.
+// Two sources are joined. The Go types give JSON names, scalar kinds, the strategic merge patch tags, and the field
+// numbers of the protobuf form, which stand in their tags too. The API server's own OpenAPI definitions say what it
+// publishes (names of types, required fields, defaults, allowed values), and, converted to the typed schema of
+// structured-merge-diff, how server-side apply divides a value: list keys with their defaults, sets, and what is atomic.
+// A type that is reached in two topologies gets two rows. Of the published descriptions none is used.
 package main
 
 import (
@@ -14,6 +15,7 @@ import (
 	"log"
 	"os"
 	"reflect"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -37,18 +39,14 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apiextensionsopenapi "k8s.io/apiextensions-apiserver/pkg/generated/openapi"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/client-go/applyconfigurations"
-	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
-	aggregatoropenapi "k8s.io/kube-aggregator/pkg/generated/openapi"
-	"k8s.io/kube-openapi/pkg/common"
 	"k8s.io/kube-openapi/pkg/schemaconv"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+	publishedopenapi "k8s.io/kubernetes/pkg/generated/openapi"
 	custommetricsv1beta1 "k8s.io/metrics/pkg/apis/custom_metrics/v1beta1"
 	custommetricsv1beta2 "k8s.io/metrics/pkg/apis/custom_metrics/v1beta2"
 	externalmetricsv1beta1 "k8s.io/metrics/pkg/apis/external_metrics/v1beta1"
@@ -155,21 +153,27 @@ var choices = map[reflect.Type]string{
 }
 
 type field struct {
-	name      string
-	typ       *row
-	isPointer bool
-	isWritten bool // even when it is zero
-	strategy  string
-	key       string
-	number    int // in protobuf, below the numbers of inlined structs, a byte each; or 0
+	name       string
+	typ        *row
+	isPointer  bool
+	isWritten  bool // even when it is zero
+	isRequired bool // as published
+	hasDefault bool // as published: the type's fallback, or its zero value
+	strategy   string
+	key        string
+	number     int // in protobuf, below the numbers of inlined structs, a byte each; or 0
 }
 
 // One struct td_schema_type. Rows are equal when their ids are.
 type row struct {
 	id       string // C name, without its T_
-	name     string // of an object type
+	pkg      string // published name, up to its last dot; empty for what is published where it is used
+	name     string // and the rest of it
 	kind     string
 	topology string
+	variant  bool   // another topology than the published type has, so that fields must say it
+	values   string // allowed ones, separated by commas
+	fallback string // published default that is not zero, as JSON
 	proto    string // form in protobuf where that is special
 	element  *row
 	fields   []field
@@ -181,14 +185,37 @@ type table struct {
 	rows     map[string]*row
 	owner    map[string]reflect.Type // which Go type has the plain name
 	keys     map[string]string       // C name to initialiser
-	topology []*smd.Schema
+	topology *smd.Schema
+	models   map[string]*spec.Schema // what the API server publishes
 }
 
-func (t *table) named(name string) (*smd.Schema, *smd.Atom) {
-	for _, s := range t.topology {
-		if def, ok := s.FindNamedType(name); ok {
-			return s, &def.Atom
-		}
+// The name under which a type is published: "io.k8s.api.apps.v1" and "Deployment".
+func published(typ reflect.Type) (string, string) {
+	if model, ok := reflect.New(typ).Interface().(interface{ OpenAPIModelName() string }); ok {
+		name := model.OpenAPIModelName()
+		dot := strings.LastIndex(name, ".")
+		return name[:dot], name[dot+1:]
+	}
+	return strings.ReplaceAll(strings.Replace(typ.PkgPath(), "k8s.io", "io.k8s", 1), "/", "."), typ.Name()
+}
+
+func items(s *spec.Schema) *spec.Schema {
+	if s == nil || s.Items == nil {
+		return nil
+	}
+	return s.Items.Schema
+}
+
+func values(s *spec.Schema) *spec.Schema {
+	if s == nil || s.AdditionalProperties == nil {
+		return nil
+	}
+	return s.AdditionalProperties.Schema
+}
+
+func (t *table) divided(name string) (*smd.Schema, *smd.Atom) {
+	if def, ok := t.topology.FindNamedType(name); ok {
+		return t.topology, &def.Atom
 	}
 	return nil, nil
 }
@@ -249,50 +276,87 @@ func camel(kind string) string {
 	return out
 }
 
-func (t *table) leaf(kind, topology string) *row {
-	id := camel(kind)
-	if topology == "ATOMIC" && kind == "ANY" {
-		id += "_atomic"
+// A type that writes itself; it is published under its own name.
+func (t *table) named(typ reflect.Type, kind string, p place) *row {
+	r := &row{id: typ.Name(), kind: kind, topology: "GRANULAR"}
+	r.pkg, r.name = published(typ)
+	if proto, ok := choices[typ]; ok {
+		r.proto = proto
+		r.element = t.build(reflect.TypeFor[apiextensionsv1.JSONSchemaProps](), place{}, nil)
+	} else if kind != "ANY" {
+		r.topology = "ATOMIC"
+	} else if p.isAtomicMap() {
+		r.topology = "ATOMIC"
+		r.id += "_atomic"
 	}
-	return t.add(&row{id: id, kind: kind, topology: topology})
+	return t.add(r)
 }
 
-func (t *table) build(typ reflect.Type, p place) *row {
-	if typ.Kind() == reflect.Pointer {
-		return t.build(typ.Elem(), p)
+// The zero value gets no fallback: a flag of the field says that it is published.
+func fallback(s *spec.Schema) string {
+	if s == nil || s.Default == nil {
+		return ""
 	}
-	if proto, ok := choices[typ]; ok {
-		schema := t.build(reflect.TypeFor[apiextensionsv1.JSONSchemaProps](), place{})
-		return t.add(&row{id: "Any_" + strings.ToLower(proto), kind: "ANY", topology: "GRANULAR", proto: proto,
-			element: schema})
+	text, err := json.Marshal(s.Default)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if slices.Contains([]string{"{}", `""`, "0", "false"}, string(text)) {
+		return ""
+	}
+	return string(text)
+}
+
+// A scalar, or bytes; those with allowed values or a default of their own have rows of their own.
+func (t *table) leaf(typ reflect.Type, kind string, s *spec.Schema) *row {
+	r := &row{id: camel(kind), kind: kind, topology: "ATOMIC", fallback: fallback(s)}
+	if s != nil && len(s.Enum) > 0 {
+		var allowed []string
+		for _, value := range s.Enum {
+			text := value.(string)
+			if strings.Contains(text, ",") {
+				log.Fatalf("%s allows %q, which has a comma", typ, text)
+			}
+			allowed = append(allowed, text)
+		}
+		r.values = strings.Join(allowed, ",")
+		r.id = "Choice_" + typ.Name()
+	}
+	if r.fallback != "" {
+		r.id += "_or_" + strings.NewReplacer(`"`, "", "/", "_").Replace(r.fallback)
+	}
+	known := t.add(r)
+	if known.values != r.values {
+		log.Fatalf("two types are named %s and allow different values", r.id)
+	}
+	return known
+}
+
+func (t *table) build(typ reflect.Type, p place, s *spec.Schema) *row {
+	if typ.Kind() == reflect.Pointer {
+		return t.build(typ.Elem(), p, s)
 	}
 	if kind, ok := leaves[typ]; ok {
-		topology := "GRANULAR"
-		if kind != "ANY" {
-			topology = "ATOMIC"
-		} else if p.isAtomicMap() {
-			topology = "ATOMIC"
-		}
-		return t.leaf(kind, topology)
+		return t.named(typ, kind, p)
 	}
 	switch typ.Kind() {
 	case reflect.String:
-		return t.leaf("STRING", "ATOMIC")
+		return t.leaf(typ, "STRING", s)
 	case reflect.Bool:
-		return t.leaf("BOOL", "ATOMIC")
+		return t.leaf(typ, "BOOL", s)
 	case reflect.Int32:
-		return t.leaf("INT32", "ATOMIC")
+		return t.leaf(typ, "INT32", s)
 	case reflect.Int64:
-		return t.leaf("INT64", "ATOMIC")
+		return t.leaf(typ, "INT64", s)
 	case reflect.Float64:
-		return t.leaf("NUMBER", "ATOMIC")
+		return t.leaf(typ, "NUMBER", s)
 	case reflect.Slice:
 		if typ.Elem().Kind() == reflect.Uint8 {
-			return t.leaf("BYTES", "ATOMIC")
+			return t.leaf(typ, "BYTES", nil)
 		}
-		return t.list(typ, p)
+		return t.list(typ, p, s)
 	case reflect.Map:
-		return t.dictionary(typ, p)
+		return t.dictionary(typ, p, s)
 	case reflect.Struct:
 		return t.object(typ, p)
 	}
@@ -300,8 +364,8 @@ func (t *table) build(typ reflect.Type, p place) *row {
 	return nil
 }
 
-func (t *table) list(typ reflect.Type, p place) *row {
-	element := t.build(typ.Elem(), p.element())
+func (t *table) list(typ reflect.Type, p place, s *spec.Schema) *row {
+	element := t.build(typ.Elem(), p.element(), items(s))
 	r := &row{id: "list_" + element.id, kind: "LIST", topology: "ATOMIC", element: element}
 	if p.atom != nil && p.atom.List != nil && p.atom.List.ElementRelationship == smd.Associative {
 		names := p.atom.List.Keys
@@ -355,8 +419,8 @@ func (t *table) listKeys(names []string, element place) string {
 	return id
 }
 
-func (t *table) dictionary(typ reflect.Type, p place) *row {
-	element := t.build(typ.Elem(), p.element())
+func (t *table) dictionary(typ reflect.Type, p place, s *spec.Schema) *row {
+	element := t.build(typ.Elem(), p.element(), values(s))
 	r := &row{id: "map_" + element.id, kind: "MAP", topology: "GRANULAR", element: element}
 	if p.isAtomicMap() {
 		r.topology = "ATOMIC"
@@ -366,10 +430,9 @@ func (t *table) dictionary(typ reflect.Type, p place) *row {
 }
 
 func (t *table) object(typ reflect.Type, p place) *row {
+	pkg, name := published(typ)
 	if p.atom == nil {
-		if model, ok := reflect.New(typ).Elem().Interface().(interface{ OpenAPIModelName() string }); ok {
-			p.schema, p.atom = t.named(model.OpenAPIModelName())
-		}
+		p.schema, p.atom = t.divided(pkg + "." + name)
 	}
 	id := typ.Name()
 	if owner, ok := t.owner[id]; ok && owner != typ {
@@ -388,7 +451,11 @@ func (t *table) object(typ reflect.Type, p place) *row {
 	if known, ok := t.rows[id]; ok {
 		return known
 	}
-	r := t.add(&row{id: id, name: typ.Name(), kind: "OBJECT", topology: topology})
+	r := t.add(&row{id: id, pkg: pkg, name: name, kind: "OBJECT", topology: topology})
+	if model := t.models[pkg+"."+name]; model != nil {
+		how, _ := model.Extensions.GetString("x-kubernetes-map-type")
+		r.variant = (how == "atomic") != (topology == "ATOMIC")
+	}
 	t.fields(r, typ, p, 0)
 	sort.Slice(r.fields, func(i, j int) bool { return r.fields[i].name < r.fields[j].name })
 	for i := 1; i < len(r.fields); i++ {
@@ -419,6 +486,24 @@ func isWritten(f reflect.StructField) bool {
 	return !omitted && !strings.Contains(options, "omitzero")
 }
 
+// Whether a field is required, and whether it has a default, as published. Kinds that other servers add (metrics) are
+// not among the definitions; openapi-gen's own rules for types without markers tell the same of them.
+func (t *table) published(r *row, f reflect.StructField, name string) (*spec.Schema, bool, bool) {
+	model := t.models[r.pkg+"."+r.name]
+	if model == nil {
+		isRequired := !strings.Contains(f.Tag.Get("json"), "omitempty")
+		isStruct := f.Type.Kind() == reflect.Struct
+		kind := leaves[f.Type]
+		hasZero := f.Type.Kind() == reflect.String && isRequired || isStruct && (kind == "" || kind == "TIME")
+		return nil, isRequired, hasZero
+	}
+	s, ok := model.Properties[name]
+	if !ok {
+		log.Fatalf("%s.%s does not publish %s", r.pkg, r.name, name)
+	}
+	return &s, slices.Contains(model.Required, name), s.Default != nil
+}
+
 func (t *table) fields(r *row, typ reflect.Type, p place, outer int) {
 	if outer > 0xffff {
 		log.Fatalf("%s is inlined three times", typ)
@@ -447,14 +532,17 @@ func (t *table) fields(r *row, typ reflect.Type, p place, outer int) {
 		} else {
 			number |= outer << 8
 		}
+		s, isRequired, hasDefault := t.published(r, f, name)
 		r.fields = append(r.fields, field{
-			name:      name,
-			typ:       t.build(f.Type, p.field(name)),
-			isPointer: f.Type.Kind() == reflect.Pointer,
-			isWritten: isWritten(f),
-			strategy:  f.Tag.Get("patchStrategy"),
-			key:       f.Tag.Get("patchMergeKey"),
-			number:    number,
+			name:       name,
+			typ:        t.build(f.Type, p.field(name), s),
+			isPointer:  f.Type.Kind() == reflect.Pointer,
+			isWritten:  isWritten(f),
+			isRequired: isRequired,
+			hasDefault: hasDefault,
+			strategy:   f.Tag.Get("patchStrategy"),
+			key:        f.Tag.Get("patchMergeKey"),
+			number:     number,
 		})
 	}
 }
@@ -465,6 +553,22 @@ func path(number int) string {
 		return fmt.Sprintf("0x%04x", number)
 	}
 	return strconv.Itoa(number)
+}
+
+func (f *field) flags() string {
+	var words []string
+	for _, flag := range []struct {
+		isSet bool
+		word  string
+	}{{f.isPointer, "POINTER"}, {f.isWritten, "WRITTEN"}, {f.isRequired, "REQUIRED"}, {f.hasDefault, "DEFAULTED"}} {
+		if flag.isSet {
+			words = append(words, flag.word)
+		}
+	}
+	if len(words) == 0 {
+		return "0"
+	}
+	return strings.Join(words, " | ")
 }
 
 var strategies = map[string]string{
@@ -501,15 +605,8 @@ func (t *table) write(out *bufio.Writer, roots []*row) {
 		}
 		fmt.Fprintf(out, "\nstatic const struct td_schema_field fields_%s[] = {\n", id)
 		for _, f := range r.fields {
-			word := ""
-			if f.isPointer {
-				word = "POINTER_"
-			}
-			if f.isWritten {
-				word += "WRITTEN_"
-			}
 			if f.strategy == "" && f.key == "" {
-				fmt.Fprintf(out, "    %sFIELD(%q, T_%s, %s),\n", word, f.name, f.typ.id, path(f.number))
+				fmt.Fprintf(out, "    FIELD(%q, T_%s, %s, %s),\n", f.name, f.typ.id, path(f.number), f.flags())
 				continue
 			}
 			strategy, ok := strategies[f.strategy]
@@ -519,8 +616,8 @@ func (t *table) write(out *bufio.Writer, roots []*row) {
 				}
 				strategy = "DEFAULT"
 			}
-			fmt.Fprintf(out, "    %sPATCHED(%q, T_%s, %s, %s, %q),\n", word, f.name, f.typ.id, path(f.number),
-				strategy, f.key)
+			fmt.Fprintf(out, "    PATCHED(%q, T_%s, %s, %s, %s, %q),\n", f.name, f.typ.id, path(f.number),
+				f.flags(), strategy, f.key)
 		}
 		fmt.Fprint(out, "};\n")
 	}
@@ -528,12 +625,17 @@ func (t *table) write(out *bufio.Writer, roots []*row) {
 	for _, id := range ids {
 		r := t.rows[id]
 		if r.proto != "" {
-			fmt.Fprintf(out, "    [T_%s] = SPECIAL(%s, %s, T_%s, %s),\n", id, r.kind, r.topology, r.element.id, r.proto)
+			fmt.Fprintf(out, "    [T_%s] = SPECIAL(%q, %q, %s, %s, T_%s, %s),\n", id, r.pkg, r.name, r.kind,
+				r.topology, r.element.id, r.proto)
 			continue
 		}
 		switch r.kind {
 		case "OBJECT":
-			fmt.Fprintf(out, "    [T_%s] = OBJECT(%q, %s, fields_%s),\n", id, r.name, r.topology, id)
+			word := "OBJECT"
+			if r.variant {
+				word = "VARIANT"
+			}
+			fmt.Fprintf(out, "    [T_%s] = %s(%q, %q, %s, fields_%s),\n", id, word, r.pkg, r.name, r.topology, id)
 		case "LIST":
 			if r.topology == "KEYED" {
 				fmt.Fprintf(out, "    [T_%s] = KEYED(T_%s, %s),\n", id, r.element.id, r.keys)
@@ -543,7 +645,8 @@ func (t *table) write(out *bufio.Writer, roots []*row) {
 		case "MAP":
 			fmt.Fprintf(out, "    [T_%s] = MAP(%s, T_%s),\n", id, r.topology, r.element.id)
 		default:
-			fmt.Fprintf(out, "    [T_%s] = LEAF(%s, %s),\n", id, r.kind, r.topology)
+			fmt.Fprintf(out, "    [T_%s] = LEAF(%q, %q, %s, %s, %q, %q),\n", id, r.pkg, r.name, r.kind, r.topology,
+				r.values, r.fallback)
 		}
 	}
 	fmt.Fprint(out, "};\n\nstatic const struct schema_root schema_roots[] = {\n")
@@ -553,20 +656,9 @@ func (t *table) write(out *bufio.Writer, roots []*row) {
 	fmt.Fprint(out, "};\n")
 }
 
-func coreTopology() *smd.Schema {
-	converter := applyconfigurations.NewTypeConverter(clientscheme.Scheme)
-	pod := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}}
-	typed, err := converter.ObjectToTyped(pod)
-	if err != nil {
-		log.Fatal(err)
-	}
-	return typed.Schema()
-}
-
-// The client has no apply configuration for custom resource definitions and API services; their own OpenAPI is
-// converted as the API server does.
-func openAPITopology(get common.GetOpenAPIDefinitions) *smd.Schema {
-	definitions := get(func(name string) spec.Ref {
+// What the API server publishes, by name.
+func publishedModels() map[string]*spec.Schema {
+	definitions := publishedopenapi.GetOpenAPIDefinitions(func(name string) spec.Ref {
 		return spec.MustCreateRef("#/components/schemas/" + name)
 	})
 	models := map[string]*spec.Schema{}
@@ -574,6 +666,11 @@ func openAPITopology(get common.GetOpenAPIDefinitions) *smd.Schema {
 		model := definition.Schema
 		models[name] = &model
 	}
+	return models
+}
+
+// How server-side apply divides what is published, converted as the API server does it.
+func publishedTopology(models map[string]*spec.Schema) *smd.Schema {
 	converted, err := schemaconv.ToSchemaFromOpenAPI(models, false)
 	if err != nil {
 		log.Fatal(err)
@@ -597,15 +694,12 @@ func main() {
 		return
 	}
 	t := &table{
-		rows:  map[string]*row{},
-		owner: map[string]reflect.Type{},
-		keys:  map[string]string{},
-		topology: []*smd.Schema{
-			coreTopology(),
-			openAPITopology(apiextensionsopenapi.GetOpenAPIDefinitions),
-			openAPITopology(aggregatoropenapi.GetOpenAPIDefinitions),
-		},
+		rows:   map[string]*row{},
+		owner:  map[string]reflect.Type{},
+		keys:   map[string]string{},
+		models: publishedModels(),
 	}
+	t.topology = publishedTopology(t.models)
 	sort.SliceStable(kinds, func(i, j int) bool {
 		if kinds[i].name != kinds[j].name {
 			return kinds[i].name < kinds[j].name
@@ -614,7 +708,7 @@ func main() {
 	})
 	var roots []*row
 	for _, k := range kinds {
-		roots = append(roots, t.build(reflect.TypeOf(k.object), place{}))
+		roots = append(roots, t.build(reflect.TypeOf(k.object), place{}, nil))
 	}
 	out := bufio.NewWriter(os.Stdout)
 	t.write(out, roots)

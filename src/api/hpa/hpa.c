@@ -1,60 +1,141 @@
+/*
+ * The tables of the module: metric sources, types of targets, and the schema of our own kind, which
+ * is that of autoscaling/v2 with spec.selectionStrategy and the sources that only we have.
+ */
 #include "api/hpa/hpa.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 
 #include "api/hpa/hpa_private.h"
+#include "api/hpa/hpa_source.h"
+#include "base/arena.h"
 #include "base/assert.h"
 #include "base/error.h"
+#include "base/limits.h"
 #include "kube/schema/check.h"
 
-#define HPA_FIELDS_MAX 8 /* of the object and of its spec, ours included */
+const struct td_hpa_source *const td_hpa_sources[TD_HPA_METRIC_UNKNOWN] = {
+#define ROW(name, row) [TD_HPA_##name] = &td_hpa_source_##row,
+    TD_HPA_SOURCES(ROW)
+#undef ROW
+};
 
-/* Our kind's types: the built-in v2 ones, of which only the root and the spec are copied and
- * changed. Filled once, constant afterwards. */
-static struct td_schema_field hpa_fields[HPA_FIELDS_MAX];
-static struct td_schema_field hpa_spec_fields[HPA_FIELDS_MAX];
-static struct td_schema_type hpa_type;
-static struct td_schema_type hpa_spec_type;
+void td_hpa_source_types(td_str ret[TD_HPA_METRIC_UNKNOWN])
+{
+    for (size_t i = 0; i < TD_HPA_METRIC_UNKNOWN; i++) {
+        ret[i] = td_hpa_sources[i]->type;
+    }
+    qsort(ret, TD_HPA_METRIC_UNKNOWN, sizeof(ret[0]), td_str_compare_items);
+}
+
+const td_str td_hpa_target_types[TD_HPA_TARGET_UNKNOWN] = {
+    [TD_HPA_UTILIZATION] = TD_STR_INIT("Utilization"),
+    [TD_HPA_VALUE] = TD_STR_INIT("Value"),
+    [TD_HPA_AVERAGE_VALUE] = TD_STR_INIT("AverageValue"),
+};
+const td_str td_hpa_target_members[TD_HPA_TARGET_UNKNOWN] = {
+    [TD_HPA_UTILIZATION] = TD_STR_INIT("averageUtilization"),
+    [TD_HPA_VALUE] = TD_STR_INIT("value"),
+    [TD_HPA_AVERAGE_VALUE] = TD_STR_INIT("averageValue"),
+};
+
+/* Our kind's type: the built-in v2 one with what we add. Made once, constant afterwards; it lives
+ * as long as the process. */
+static const struct td_schema_type *hpa_type;
+static struct td_arena hpa_type_arena;
 static pthread_once_t hpa_schema_once = PTHREAD_ONCE_INIT;
 
-static void hpa_copy_fields(struct td_schema_field *to, const struct td_schema_type *from,
-                            size_t spare)
+/* A copy of the type in which one field is added or replaced. */
+static const struct td_schema_type *hpa_with_field(const struct td_schema_type *from,
+                                                   struct td_schema_field field)
 {
-    td_assert(from->field_count + spare <= HPA_FIELDS_MAX);
+    struct td_schema_type *made = td_arena_new(&hpa_type_arena, struct td_schema_type);
+    struct td_schema_field *fields =
+        td_arena_array(&hpa_type_arena, struct td_schema_field, from->field_count + 1);
+    size_t count = 0;
+    bool is_placed = false;
     for (size_t i = 0; i < from->field_count; i++) {
-        to[i] = from->fields[i];
+        int order = is_placed ? -1 : td_str_compare(from->fields[i].name, field.name);
+        if (order >= 0) {
+            fields[count++] = field;
+            is_placed = true;
+        }
+        if (order != 0) {
+            fields[count++] = from->fields[i];
+        }
     }
+    if (!is_placed) {
+        fields[count++] = field;
+    }
+    *made = *from;
+    made->fields = fields;
+    made->field_count = count;
+    return made;
+}
+
+/* The same with another type for a member that there is. */
+static const struct td_schema_type *hpa_with_type(const struct td_schema_type *from, td_str member,
+                                                  const struct td_schema_type *type)
+{
+    struct td_schema_field field = *td_schema_field(from, member);
+    field.type = type;
+    return hpa_with_field(from, field);
+}
+
+/* A spec or status whose metrics have our own sources too. */
+static const struct td_schema_type *hpa_with_sources(const struct td_schema_type *part,
+                                                     td_str member, bool is_status)
+{
+    const struct td_schema_type *list = td_schema_field(part, member)->type;
+    const struct td_schema_type *metric = list->element;
+    for (size_t i = 0; i < TD_HPA_METRIC_UNKNOWN; i++) {
+        const struct td_hpa_source *source = td_hpa_sources[i];
+        const struct td_schema_type *type = is_status ? source->status_type : source->spec_type;
+        if (type) {
+            metric = hpa_with_field(
+                metric,
+                (struct td_schema_field){.name = source->member, .type = type, .is_pointer = true});
+        }
+    }
+    if (metric == list->element) {
+        return part;
+    }
+    struct td_schema_type *made = td_arena_new(&hpa_type_arena, struct td_schema_type);
+    *made = *list;
+    made->element = metric;
+    return hpa_with_type(part, member, made);
 }
 
 static void hpa_schema_init(void)
 {
     const struct td_schema_type *root = td_schema_find(TD_HPA_V2, TD_HPA_KIND);
     td_assert(root);
-    const struct td_schema_field *spec = td_schema_field(root, TD_STR("spec"));
-    td_assert(spec);
-    hpa_copy_fields(hpa_spec_fields, spec->type, 1);
-    size_t last = spec->type->field_count;
-    td_assert(td_str_compare(hpa_spec_fields[last - 1].name, TD_STR("selectionStrategy")) < 0);
-    hpa_spec_fields[last] = (struct td_schema_field){
-        .name = TD_STR("selectionStrategy"),
-        .type = td_schema_field(root, TD_STR("kind"))->type,
-        .is_pointer = true,
-    };
-    hpa_spec_type = *spec->type;
-    hpa_spec_type.fields = hpa_spec_fields;
-    hpa_spec_type.field_count = last + 1;
-
-    hpa_copy_fields(hpa_fields, root, 0);
-    hpa_fields[spec - root->fields].type = &hpa_spec_type;
-    hpa_type = *root;
-    hpa_type.fields = hpa_fields;
+    td_arena_init(&hpa_type_arena, TD_TREE_ARENA_BYTES_MAX);
+    const struct td_schema_type *spec = td_schema_field(root, TD_STR("spec"))->type;
+    const struct td_schema_type *status = td_schema_field(root, TD_STR("status"))->type;
+    spec = hpa_with_sources(spec, TD_STR("metrics"), false);
+    spec = hpa_with_field(
+        spec, (struct td_schema_field){.name = TD_STR("selectionStrategy"),
+                                       .type = td_schema_field(root, TD_STR("kind"))->type,
+                                       .is_pointer = true});
+    status = hpa_with_sources(status, TD_STR("currentMetrics"), true);
+    root = hpa_with_type(root, TD_STR("spec"), spec);
+    hpa_type = hpa_with_type(root, TD_STR("status"), status);
 }
 
 const struct td_schema_type *td_hpa_schema(void)
 {
     int code = pthread_once(&hpa_schema_once, hpa_schema_init);
     td_assert(code == 0);
-    return &hpa_type;
+    return hpa_type;
+}
+
+const struct td_schema_type *td_hpa_metric_schema(bool is_status)
+{
+    td_str part = is_status ? TD_STR("status") : TD_STR("spec");
+    td_str member = is_status ? TD_STR("currentMetrics") : TD_STR("metrics");
+    return td_schema_member(td_schema_member(td_hpa_schema(), part), member)->element;
 }
 
 const struct td_schema_type *td_hpa_schema_of(td_str api_version)
@@ -73,8 +154,8 @@ int td_hpa_check_types(const struct td_json *object, struct td_error *err)
     if (!td_json_is(object, TD_JSON_TYPE_OBJECT)) {
         return td_error_set(err, TD_INVALID, "a HorizontalPodAutoscaler must be an object");
     }
-    td_str version = td_json_get_str(object, TD_STR("apiVersion"), TD_STR_EMPTY);
-    td_str kind = td_json_get_str(object, TD_STR("kind"), TD_STR_EMPTY);
+    td_str version = td_json_text(object, "apiVersion");
+    td_str kind = td_json_text(object, "kind");
     if (!td_str_equal(kind, TD_HPA_KIND)) {
         return td_error_set(err, TD_INVALID, "kind: \"%.*s\": must be HorizontalPodAutoscaler",
                             TD_STR_ARG(kind));

@@ -11,23 +11,30 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "api/fielderror.h"
 #include "base/arena.h"
 #include "base/json/json.h"
 #include "base/str.h"
+#include "kube/fielderror.h"
 #include "kube/meta.h"
 #include "kube/schema/schema.h"
 #include "kube/selector/selector.h"
 
 struct td_error;
 
-enum td_hpa_metric_type {
-    TD_HPA_RESOURCE,
-    TD_HPA_CONTAINER_RESOURCE,
-    TD_HPA_PODS,
-    TD_HPA_OBJECT,
-    TD_HPA_EXTERNAL,
-    TD_HPA_METRIC_UNKNOWN, /* type_text says which */
+/* The metric sources, in the order in which upstream looks for them in a metric: of several, only
+ * the first is looked into. How to add one: hpa_source.h. */
+#define TD_HPA_SOURCES(ROW)                                                                        \
+    ROW(OBJECT, object)                                                                            \
+    ROW(EXTERNAL, external)                                                                        \
+    ROW(PODS, pods)                                                                                \
+    ROW(RESOURCE, resource)                                                                        \
+    ROW(CONTAINER_RESOURCE, container_resource)
+
+enum td_hpa_metric_type { /* TD_HPA_OBJECT, TD_HPA_EXTERNAL, ... */
+#define ROW(name, row) TD_HPA_##name,
+                          TD_HPA_SOURCES(ROW)
+#undef ROW
+                              TD_HPA_METRIC_UNKNOWN, /* type_text says which */
 };
 
 enum td_hpa_target_type {
@@ -109,6 +116,9 @@ struct td_hpa_gates {
  * and the value. */
 int td_hpa_check_types(const struct td_json *object, struct td_error *err);
 
+/* The cpu utilization of a spec's metrics, or of a status'. */
+struct td_json *td_hpa_new_cpu_metric(struct td_arena *arena, bool is_status, int64_t percent);
+
 /* Defaulting of the object's own version, in place, idempotent. The tree also takes the form in
  * which a server writes it: no nulls, required members there, quantities and times canonical.
  * TD_INVALID when it does not decode. */
@@ -138,6 +148,10 @@ int td_hpa_admit(struct td_arena *arena, const struct td_hpa_admission *admissio
 /* From a defaulted v2 tree. */
 int td_hpa_decode(struct td_arena *arena, const struct td_json *object, struct td_hpa *ret,
                   struct td_error *err);
+
+/* Does the apiVersion of a reference parse, and has it a group (when one is needed)? NULL, or what
+ * is wrong. */
+const char *td_hpa_version_problem(struct td_arena *arena, td_str api_version, bool allows_core);
 
 /* The schema of our own kind: v2 with selectionStrategy; and its CRD as a tree (structural schema,
  * scale-free, status subresource, printer columns as kubectl shows HPAs). */

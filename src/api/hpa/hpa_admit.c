@@ -12,36 +12,20 @@
 #include "base/assert.h"
 #include "base/error.h"
 
-static const struct td_json *admit_spec(const struct td_json *object)
-{
-    return td_hpa_member(object, TD_STR("spec"));
-}
-
 static td_str admit_target_text(const struct td_json *object, td_str member)
 {
-    return td_json_get_str(td_hpa_member(admit_spec(object), TD_STR("scaleTargetRef")), member,
+    return td_json_get_str(td_json_member(td_kind_spec(object), "scaleTargetRef"), member,
                            TD_STR_EMPTY);
 }
 
-static void admit_take(struct td_arena *arena, struct td_json *object, td_str member,
-                       const struct td_json *old)
-{
-    const struct td_json *value = td_hpa_member(old, member);
-    if (value) {
-        td_json_set(arena, object, member, td_json_copy(arena, value, false));
-    } else {
-        (void)td_json_remove(object, member); /* may be absent */
-    }
-}
-
 /* A field whose gate is off is dropped, unless the stored object has it already: then it stays and
- * is validated, so that switching a gate off breaks nobody. */
+ * is validated, so that switching a gate off breaks no stored object. */
 static void admit_drop_gated(struct td_json *object, const struct td_json *old,
                              const struct td_hpa_gates *gates)
 {
-    bool is_stored = td_hpa_member(admit_spec(old), TD_STR("selectionStrategy")) != NULL;
+    bool is_stored = td_json_member(td_kind_spec(old), "selectionStrategy") != NULL;
     if (!gates->selection_strategy && !is_stored) {
-        struct td_json *spec = td_hpa_member(object, TD_STR("spec"));
+        struct td_json *spec = td_json_member(object, "spec");
         (void)td_json_remove(spec, TD_STR("selectionStrategy")); /* mostly absent */
     }
 }
@@ -49,12 +33,12 @@ static void admit_drop_gated(struct td_json *object, const struct td_json *old,
 /* An old Object metric whose reference is already bad keeps the new ones from being judged. */
 static bool admit_has_bad_metric(struct td_arena *arena, const struct td_json *old)
 {
-    const struct td_json *metrics = td_hpa_member(admit_spec(old), TD_STR("metrics"));
+    const struct td_json *metrics = td_json_member(td_kind_spec(old), "metrics");
     for (const struct td_json *item = td_json_first_item(metrics); item; item = item->next) {
-        const struct td_json *source = td_hpa_member(item, TD_STR("object"));
-        const struct td_json *described = td_hpa_member(source, TD_STR("describedObject"));
-        td_str type = td_json_get_str(item, TD_STR("type"), TD_STR_EMPTY);
-        td_str version = td_json_get_str(described, TD_STR("apiVersion"), TD_STR_EMPTY);
+        const struct td_json *source = td_json_member(item, "object");
+        const struct td_json *described = td_json_member(source, "describedObject");
+        td_str type = td_json_text(item, "type");
+        td_str version = td_json_text(described, "apiVersion");
         if (source && td_str_equal(type, TD_STR("Object")) &&
             td_hpa_version_problem(arena, version, true)) {
             return true;
@@ -68,7 +52,7 @@ static struct td_hpa_rules_in_force admit_rules(struct td_arena *arena,
                                                 const struct td_json *old,
                                                 const struct td_hpa_gates *gates)
 {
-    bool is_stored_zero = td_json_get_int64(admit_spec(old), TD_STR("minReplicas"), 1) == 0;
+    bool is_stored_zero = td_json_get_int64(td_kind_spec(old), TD_STR("minReplicas"), 1) == 0;
     td_str kind = admit_target_text(object, TD_STR("kind"));
     bool is_same_target = old && td_str_equal(kind, admit_target_text(old, TD_STR("kind"))) &&
                           td_str_equal(admit_target_text(object, TD_STR("apiVersion")),
@@ -88,9 +72,9 @@ static void admit_set_generation(struct td_arena *arena, struct td_json *object,
     struct td_json *metadata = td_json_ensure_object(arena, object, TD_STR("metadata"));
     int64_t generation = 1;
     if (old) {
-        const struct td_json *before = td_hpa_member(old, TD_STR("metadata"));
+        const struct td_json *before = td_json_member(old, "metadata");
         generation = td_json_get_int64(before, TD_STR("generation"), 0);
-        bool is_changed = !td_json_equal(admit_spec(object), admit_spec(old));
+        bool is_changed = !td_json_equal(td_kind_spec(object), td_kind_spec(old));
         generation += is_changed && generation < INT64_MAX ? 1 : 0;
     }
     if (generation > 0) {
@@ -104,17 +88,17 @@ static void admit_validate(struct td_arena *arena, const struct td_hpa_admission
                            const struct td_json *object, const struct td_json *old,
                            struct td_field_errors *errors)
 {
-    const struct td_json *metadata = td_hpa_member(object, TD_STR("metadata"));
+    const struct td_json *metadata = td_json_member(object, "metadata");
     if (admission->operation == TD_HPA_CREATE) {
         td_objectmeta_validate(errors, metadata);
     } else {
-        td_objectmeta_validate_update(errors, metadata, td_hpa_member(old, TD_STR("metadata")));
+        td_objectmeta_validate_update(errors, metadata, td_json_member(old, "metadata"));
     }
     if (admission->operation == TD_HPA_STATUS_UPDATE) {
-        td_hpa_validate_status(errors, td_hpa_member(object, TD_STR("status")));
+        td_hpa_validate_status(errors, td_json_member(object, "status"));
     } else {
         struct td_hpa_rules_in_force rules = admit_rules(arena, object, old, &admission->gates);
-        td_hpa_validate_spec(errors, admit_spec(object), &rules);
+        td_hpa_validate_spec(errors, td_kind_spec(object), &rules);
     }
 }
 
@@ -134,7 +118,7 @@ static int admit_compare(const void *a, const void *b)
 static int admit_convert(struct td_arena *arena, const struct td_json *object, struct td_json **ret,
                          struct td_error *err)
 {
-    td_str version = td_json_get_str(object, TD_STR("apiVersion"), TD_STR_EMPTY);
+    td_str version = td_json_text(object, "apiVersion");
     bool is_ours = td_str_equal(version, TD_HPA_TANDEM_V2);
     return td_hpa_convert(arena, object, is_ours ? TD_HPA_TANDEM_V2 : TD_HPA_V2, ret, err);
 }
@@ -153,9 +137,9 @@ int td_hpa_admit(struct td_arena *arena, const struct td_hpa_admission *admissio
         return code;
     }
     if (admission->operation == TD_HPA_STATUS_UPDATE) {
-        admit_take(arena, object, TD_STR("spec"), old);
+        td_kind_take(arena, object, old, TD_STR("spec"));
     } else {
-        admit_take(arena, object, TD_STR("status"), old);
+        td_kind_take(arena, object, old, TD_STR("status"));
         admit_drop_gated(object, old, &admission->gates);
     }
     admit_set_generation(arena, object, old);

@@ -35,12 +35,12 @@ static const td_str round_trip_keys[ROUND_TRIP_COUNT] = {
 
 static struct td_json *convert_annotations(const struct td_json *object)
 {
-    return td_hpa_member(td_hpa_member(object, TD_STR("metadata")), TD_STR("annotations"));
+    return td_json_member(td_json_member(object, "metadata"), "annotations");
 }
 
 static void convert_drop_annotations(struct td_json *object)
 {
-    struct td_json *metadata = td_hpa_member(object, TD_STR("metadata"));
+    struct td_json *metadata = td_json_member(object, "metadata");
     struct td_json *annotations = convert_annotations(object);
     for (size_t i = 0; i < ROUND_TRIP_COUNT && annotations; i++) {
         (void)td_json_remove(annotations, round_trip_keys[i]); /* mostly not there */
@@ -57,7 +57,7 @@ static const struct td_json *convert_text(const struct td_json *annotations, enu
 }
 
 /* A member that the object's own version does not have, but the other one does, is an unknown
- * member: it must not come alive by conversion, and nobody has checked its type. */
+ * member: it must not come alive by conversion, and its type was not checked. */
 static void convert_drop_foreign(struct td_json *object, bool is_v1)
 {
     static const td_str of_v2[] = {TD_STR_INIT("metrics"), TD_STR_INIT("behavior"),
@@ -66,7 +66,7 @@ static void convert_drop_foreign(struct td_json *object, bool is_v1)
     static const td_str of_v1[] = {TD_STR_INIT("targetCPUUtilizationPercentage"),
                                    TD_STR_INIT("currentCPUUtilizationPercentage")};
     const td_str *names = is_v1 ? of_v2 : of_v1;
-    size_t count = is_v1 ? sizeof(of_v2) / sizeof(of_v2[0]) : sizeof(of_v1) / sizeof(of_v1[0]);
+    size_t count = is_v1 ? TD_COUNT(of_v2) : TD_COUNT(of_v1);
     for (size_t i = 0; i < count; i++) {
         (void)td_json_remove(td_json_get(object, TD_STR("spec")), names[i]); /* mostly absent */
         (void)td_json_remove(td_json_get(object, TD_STR("status")), names[i]);
@@ -82,11 +82,11 @@ static void convert_spec_from_v1(struct td_arena *arena, struct td_json *spec,
     struct td_json *metrics =
         text ? td_hpa_metrics_from_text(arena, TD_HPA_METRIC_SPECS, text->text) : NULL;
     metrics = metrics ? metrics : td_json_new_array(arena);
-    const struct td_json *percent = td_hpa_member(spec, TD_STR("targetCPUUtilizationPercentage"));
+    const struct td_json *percent = td_json_member(spec, "targetCPUUtilizationPercentage");
     int64_t value = TD_HPA_DEFAULT_CPU_PERCENT;
     if (percent || metrics->count == 0) {
         (void)td_json_to_int64(percent, &value); /* absent: the default stays */
-        td_json_append(metrics, td_hpa_new_cpu_metric(arena, value));
+        td_json_append(metrics, td_hpa_new_cpu_metric(arena, false, value));
     }
     (void)td_json_remove(spec, TD_STR("targetCPUUtilizationPercentage")); /* may be absent */
     td_json_set(arena, spec, TD_STR("metrics"), metrics);
@@ -102,28 +102,17 @@ static void convert_spec_from_v1(struct td_arena *arena, struct td_json *spec,
     }
 }
 
-static struct td_json *convert_cpu_status(struct td_arena *arena, const struct td_json *percent)
-{
-    struct td_json *current = td_json_new_object(arena);
-    td_json_set(arena, current, TD_STR("averageUtilization"), td_json_copy(arena, percent, false));
-    struct td_json *resource = td_json_new_object(arena);
-    td_json_set(arena, resource, TD_STR("name"), td_json_new_string(arena, TD_STR("cpu")));
-    td_json_set(arena, resource, TD_STR("current"), current);
-    struct td_json *metric = td_json_new_object(arena);
-    td_json_set(arena, metric, TD_STR("type"), td_json_new_string(arena, TD_STR("Resource")));
-    td_json_set(arena, metric, TD_STR("resource"), resource);
-    struct td_json *list = td_json_new_array(arena);
-    td_json_append(list, metric);
-    return list;
-}
-
 /* What annotations say has more detail than v1's one number, and so replaces it. */
 static void convert_status_from_v1(struct td_arena *arena, struct td_json *status,
                                    const struct td_json *annotations)
 {
-    const struct td_json *percent =
-        td_hpa_member(status, TD_STR("currentCPUUtilizationPercentage"));
-    struct td_json *metrics = percent ? convert_cpu_status(arena, percent) : NULL;
+    const struct td_json *percent = td_json_member(status, "currentCPUUtilizationPercentage");
+    struct td_json *metrics = NULL;
+    int64_t value;
+    if (td_json_to_int64(percent, &value)) {
+        metrics = td_json_new_array(arena);
+        td_json_append(metrics, td_hpa_new_cpu_metric(arena, true, value));
+    }
     const struct td_json *text = convert_text(annotations, ROUND_TRIP_CURRENT_METRICS);
     struct td_json *detailed =
         text ? td_hpa_metrics_from_text(arena, TD_HPA_METRIC_STATUSES, text->text) : NULL;
@@ -143,18 +132,15 @@ static void convert_status_from_v1(struct td_arena *arena, struct td_json *statu
 
 static bool convert_is_cpu(const struct td_json *metric, const struct td_json **ret_resource)
 {
-    *ret_resource = td_hpa_member(metric, TD_STR("resource"));
-    return td_str_equal(td_json_get_str(metric, TD_STR("type"), TD_STR_EMPTY),
-                        TD_STR("Resource")) &&
-           td_str_equal(td_json_get_str(*ret_resource, TD_STR("name"), TD_STR_EMPTY),
-                        TD_STR("cpu"));
+    *ret_resource = td_json_member(metric, "resource");
+    return td_str_equal(td_json_text(metric, "type"), TD_STR("Resource")) &&
+           td_str_equal(td_json_text(*ret_resource, "name"), TD_STR("cpu"));
 }
 
 static void convert_annotate(struct td_arena *arena, struct td_json *object, enum round_trip which,
                              const struct td_json *value)
 {
-    td_auto_buf text;
-    td_buf_init(&text, TD_JSON_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_JSON_BYTES_MAX);
     td_json_write(value, &(struct td_json_format){.escape_html = true}, &text);
     if (text.is_full) {
         return; /* larger than anything that could be stored */
@@ -169,14 +155,14 @@ static void convert_annotate(struct td_arena *arena, struct td_json *object, enu
 static void convert_metrics_to_v1(struct td_arena *arena, struct td_json *object,
                                   struct td_json *spec)
 {
-    const struct td_json *metrics = td_hpa_member(spec, TD_STR("metrics"));
+    const struct td_json *metrics = td_json_member(spec, "metrics");
     struct td_json *others = td_json_new_array(arena);
     const struct td_json *percent = NULL;
     for (const struct td_json *item = td_json_first_item(metrics); item; item = item->next) {
         const struct td_json *resource;
         bool is_cpu = convert_is_cpu(item, &resource);
-        const struct td_json *target = td_hpa_member(resource, TD_STR("target"));
-        const struct td_json *value = td_hpa_member(target, TD_STR("averageUtilization"));
+        const struct td_json *target = td_json_member(resource, "target");
+        const struct td_json *value = td_json_member(target, "averageUtilization");
         if (!is_cpu || !value) {
             td_json_append(others, td_json_copy(arena, item, false));
         } else if (!percent) {
@@ -198,13 +184,13 @@ static void convert_spec_to_v1(struct td_arena *arena, struct td_json *object)
 {
     struct td_json *spec = td_json_ensure_object(arena, object, TD_STR("spec"));
     convert_metrics_to_v1(arena, object, spec);
-    const struct td_json *behavior = td_hpa_member(spec, TD_STR("behavior"));
+    const struct td_json *behavior = td_json_member(spec, "behavior");
     if (behavior) {
         convert_annotate(arena, object, ROUND_TRIP_BEHAVIOR,
                          td_hpa_behavior_to_v1(arena, behavior));
         (void)td_json_remove(spec, TD_STR("behavior")); /* it was just found */
     }
-    const struct td_json *strategy = td_hpa_member(spec, TD_STR("selectionStrategy"));
+    const struct td_json *strategy = td_json_member(spec, "selectionStrategy");
     if (strategy) {
         struct td_json *metadata = td_json_ensure_object(arena, object, TD_STR("metadata"));
         struct td_json *annotations = td_json_ensure_object(arena, metadata, TD_STR("annotations"));
@@ -217,13 +203,13 @@ static void convert_spec_to_v1(struct td_arena *arena, struct td_json *object)
 static void convert_status_to_v1(struct td_arena *arena, struct td_json *object)
 {
     struct td_json *status = td_json_ensure_object(arena, object, TD_STR("status"));
-    const struct td_json *metrics = td_hpa_member(status, TD_STR("currentMetrics"));
+    const struct td_json *metrics = td_json_member(status, "currentMetrics");
     const struct td_json *percent = NULL; /* the last one counts here */
     for (const struct td_json *item = td_json_first_item(metrics); item; item = item->next) {
         const struct td_json *resource;
         bool is_cpu = convert_is_cpu(item, &resource);
-        const struct td_json *current = td_hpa_member(resource, TD_STR("current"));
-        const struct td_json *value = td_hpa_member(current, TD_STR("averageUtilization"));
+        const struct td_json *current = td_json_member(resource, "current");
+        const struct td_json *value = td_json_member(current, "averageUtilization");
         percent = is_cpu && value ? value : percent;
     }
     if (metrics && metrics->count > 0) {
@@ -234,7 +220,7 @@ static void convert_status_to_v1(struct td_arena *arena, struct td_json *object)
         td_json_set(arena, status, TD_STR("currentCPUUtilizationPercentage"),
                     td_json_copy(arena, percent, false));
     }
-    const struct td_json *conditions = td_hpa_member(status, TD_STR("conditions"));
+    const struct td_json *conditions = td_json_member(status, "conditions");
     if (conditions && conditions->count > 0) {
         convert_annotate(arena, object, ROUND_TRIP_CONDITIONS, conditions);
     }
@@ -255,12 +241,12 @@ int td_hpa_convert(struct td_arena *arena, const struct td_json *object, td_str 
     if (code < 0) {
         return code;
     }
-    bool is_v1 = td_str_equal(td_json_get_str(made, TD_STR("apiVersion"), TD_STR_EMPTY), TD_HPA_V1);
+    bool is_v1 = td_str_equal(td_json_text(made, "apiVersion"), TD_HPA_V1);
     convert_drop_foreign(made, is_v1);
     if (is_v1) {
         const struct td_json *annotations = convert_annotations(made);
-        convert_spec_from_v1(arena, td_hpa_member(made, TD_STR("spec")), annotations);
-        convert_status_from_v1(arena, td_hpa_member(made, TD_STR("status")), annotations);
+        convert_spec_from_v1(arena, td_json_member(made, "spec"), annotations);
+        convert_status_from_v1(arena, td_json_member(made, "status"), annotations);
     }
     convert_drop_annotations(made);
     td_hpa_to_wire(arena, td_hpa_schema(), made);

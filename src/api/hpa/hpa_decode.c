@@ -3,35 +3,29 @@
  * tree can (an unknown policy) is refused here by name. */
 #include "api/hpa/hpa.h"
 #include "api/hpa/hpa_private.h"
+#include "api/hpa/hpa_source.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "kube/quantity/quantity.h"
-
-#define DECODE_TARGET_COUNT 3
 
 static int32_t decode_int32(const struct td_json *object, td_str key)
 {
     return (int32_t)td_json_get_int64(object, key, 0); /* its range is checked */
 }
 
-static td_str decode_text(const struct td_json *object, td_str key)
-{
-    return td_json_get_str(object, key, TD_STR_EMPTY);
-}
-
-static struct td_object_reference decode_reference(const struct td_json *reference)
+struct td_object_reference td_hpa_decode_reference(const struct td_json *reference)
 {
     return (struct td_object_reference){
-        .api_version = decode_text(reference, TD_STR("apiVersion")),
-        .kind = decode_text(reference, TD_STR("kind")),
-        .name = decode_text(reference, TD_STR("name")),
+        .api_version = td_json_text(reference, "apiVersion"),
+        .kind = td_json_text(reference, "kind"),
+        .name = td_json_text(reference, "name"),
     };
 }
 
 static int decode_milli(struct td_arena *arena, const struct td_json *object, td_str key,
                         bool *ret_has, int64_t *ret_milli, struct td_error *err)
 {
-    const struct td_json *node = td_hpa_member(object, key);
+    const struct td_json *node = td_kind_member(object, key);
     struct td_quantity quantity;
     *ret_has = node != NULL;
     if (!node) {
@@ -47,15 +41,10 @@ static int decode_milli(struct td_arena *arena, const struct td_json *object, td
 static int decode_target(struct td_arena *arena, const struct td_json *target,
                          struct td_hpa_target *ret, struct td_error *err)
 {
-    static const td_str names[DECODE_TARGET_COUNT] = {
-        [TD_HPA_UTILIZATION] = TD_STR_INIT("Utilization"),
-        [TD_HPA_VALUE] = TD_STR_INIT("Value"),
-        [TD_HPA_AVERAGE_VALUE] = TD_STR_INIT("AverageValue"),
-    };
     struct td_hpa_target made = {.type = TD_HPA_TARGET_UNKNOWN};
-    td_str type = decode_text(target, TD_STR("type"));
-    for (size_t i = 0; i < DECODE_TARGET_COUNT; i++) {
-        if (td_str_equal(type, names[i])) {
+    td_str type = td_json_text(target, "type");
+    for (size_t i = 0; i < TD_HPA_TARGET_UNKNOWN; i++) {
+        if (td_str_equal(type, td_hpa_target_types[i])) {
             made.type = (enum td_hpa_target_type)i;
         }
     }
@@ -68,50 +57,30 @@ static int decode_target(struct td_arena *arena, const struct td_json *target,
     if (code < 0) {
         return code;
     }
-    made.has_average_utilization = td_hpa_member(target, TD_STR("averageUtilization")) != NULL;
+    made.has_average_utilization = td_json_member(target, "averageUtilization") != NULL;
     made.average_utilization = decode_int32(target, TD_STR("averageUtilization"));
     *ret = made;
     return TD_OK;
 }
 
-struct decode_source {
-    td_str type;   /* of the metric */
-    td_str member; /* that holds it */
-    bool is_resource;
-};
-
-static const struct decode_source decode_sources[] = {
-    [TD_HPA_RESOURCE] = {TD_STR_INIT("Resource"), TD_STR_INIT("resource"), true},
-    [TD_HPA_CONTAINER_RESOURCE] = {TD_STR_INIT("ContainerResource"),
-                                   TD_STR_INIT("containerResource"), true},
-    [TD_HPA_PODS] = {TD_STR_INIT("Pods"), TD_STR_INIT("pods"), false},
-    [TD_HPA_OBJECT] = {TD_STR_INIT("Object"), TD_STR_INIT("object"), false},
-    [TD_HPA_EXTERNAL] = {TD_STR_INIT("External"), TD_STR_INIT("external"), false},
-};
-
 static int decode_metric(struct td_arena *arena, const struct td_json *metric,
                          struct td_hpa_metric *ret, struct td_error *err)
 {
     struct td_hpa_metric made = {.type = TD_HPA_METRIC_UNKNOWN,
-                                 .type_text = decode_text(metric, TD_STR("type")),
+                                 .type_text = td_json_text(metric, "type"),
+                                 .name = TD_STR_EMPTY,
+                                 .container = TD_STR_EMPTY,
+                                 .described = td_hpa_decode_reference(NULL),
                                  .target = {.type = TD_HPA_TARGET_UNKNOWN}};
-    size_t type = 0;
-    while (type < TD_HPA_METRIC_UNKNOWN &&
-           !td_str_equal(made.type_text, decode_sources[type].type)) {
-        type++;
-    }
-    made.type = (enum td_hpa_metric_type)type;
-    if (made.type != TD_HPA_METRIC_UNKNOWN) {
-        const struct td_json *source = td_hpa_member(metric, decode_sources[type].member);
-        const struct td_json *identifier = td_hpa_member(source, TD_STR("metric"));
-        made.name =
-            decode_text(decode_sources[type].is_resource ? source : identifier, TD_STR("name"));
-        made.container = decode_text(source, TD_STR("container"));
-        made.described = decode_reference(td_hpa_member(source, TD_STR("describedObject")));
-        made.metric_selector = td_hpa_member(identifier, TD_STR("selector"));
-        int code = decode_target(arena, td_hpa_member(source, TD_STR("target")), &made.target, err);
-        if (code < 0) {
-            return code;
+    for (size_t i = 0; i < TD_HPA_METRIC_UNKNOWN; i++) {
+        if (td_str_equal(made.type_text, td_hpa_sources[i]->type)) {
+            const struct td_json *source = td_kind_member(metric, td_hpa_sources[i]->member);
+            made.type = (enum td_hpa_metric_type)i;
+            td_hpa_sources[i]->decode(source, &made);
+            int code = decode_target(arena, td_json_member(source, "target"), &made.target, err);
+            if (code < 0) {
+                return code;
+            }
         }
     }
     *ret = made;
@@ -145,8 +114,7 @@ static int decode_tolerance(struct td_arena *arena, const struct td_json *node, 
     if (code < 0) {
         return code;
     }
-    td_auto_buf text;
-    td_buf_init(&text, TD_JSON_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_JSON_BYTES_MAX);
     td_quantity_write_canonical(&quantity, &text);
     struct td_quantity canonical;
     /* A canonical text that is longer than what is read (1e2000) is beyond any use: the first
@@ -162,7 +130,7 @@ static int decode_tolerance(struct td_arena *arena, const struct td_json *node, 
 static int decode_policy(const struct td_json *policy, td_str path, size_t index,
                          struct td_hpa_policy *ret, struct td_error *err)
 {
-    td_str type = decode_text(policy, TD_STR("type"));
+    td_str type = td_json_text(policy, "type");
     bool is_pods = td_str_equal(type, TD_STR("Pods"));
     if (!is_pods && !td_str_equal(type, TD_STR("Percent"))) {
         return td_error_set(err, TD_INVALID,
@@ -206,7 +174,7 @@ static int decode_select(const struct td_json *node, td_str path, enum td_hpa_se
         *ret = TD_HPA_SELECT_MAX;
         return TD_OK;
     }
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(names); i++) {
         if (td_str_equal(node->text, names[i])) {
             *ret = (enum td_hpa_select_policy)i;
             return TD_OK;
@@ -221,14 +189,14 @@ static int decode_rules(struct td_arena *arena, const struct td_json *rules, td_
                         struct td_hpa_rules *ret, struct td_error *err)
 {
     struct td_hpa_rules made = {
-        .has_window = td_hpa_member(rules, TD_STR("stabilizationWindowSeconds")) != NULL,
+        .has_window = td_json_member(rules, "stabilizationWindowSeconds") != NULL,
         .window_seconds = decode_int32(rules, TD_STR("stabilizationWindowSeconds")),
     };
-    int code = decode_select(td_hpa_member(rules, TD_STR("selectPolicy")), path, &made.select, err);
+    int code = decode_select(td_json_member(rules, "selectPolicy"), path, &made.select, err);
     if (code == TD_OK) {
-        code = decode_policies(arena, td_hpa_member(rules, TD_STR("policies")), path, &made, err);
+        code = decode_policies(arena, td_json_member(rules, "policies"), path, &made, err);
     }
-    const struct td_json *tolerance = td_hpa_member(rules, TD_STR("tolerance"));
+    const struct td_json *tolerance = td_json_member(rules, "tolerance");
     if (code == TD_OK && tolerance) {
         made.has_tolerance = true;
         code = decode_tolerance(arena, tolerance, &made.tolerance, err);
@@ -242,22 +210,22 @@ static int decode_rules(struct td_arena *arena, const struct td_json *rules, td_
 static int decode_spec(struct td_arena *arena, const struct td_json *spec, struct td_hpa *hpa,
                        struct td_error *err)
 {
-    hpa->target = decode_reference(td_hpa_member(spec, TD_STR("scaleTargetRef")));
-    hpa->has_min_replicas = td_hpa_member(spec, TD_STR("minReplicas")) != NULL;
+    hpa->target = td_hpa_decode_reference(td_json_member(spec, "scaleTargetRef"));
+    hpa->has_min_replicas = td_json_member(spec, "minReplicas") != NULL;
     hpa->min_replicas = hpa->has_min_replicas ? decode_int32(spec, TD_STR("minReplicas")) : 1;
     hpa->max_replicas = decode_int32(spec, TD_STR("maxReplicas"));
-    const struct td_json *strategy = td_hpa_member(spec, TD_STR("selectionStrategy"));
+    const struct td_json *strategy = td_json_member(spec, "selectionStrategy");
     hpa->has_selection_strategy = strategy != NULL;
     hpa->selection_strategy = strategy ? strategy->text : TD_STR_EMPTY;
-    int code = decode_metrics(arena, td_hpa_member(spec, TD_STR("metrics")), hpa, err);
-    const struct td_json *behavior = td_hpa_member(spec, TD_STR("behavior"));
+    int code = decode_metrics(arena, td_json_member(spec, "metrics"), hpa, err);
+    const struct td_json *behavior = td_json_member(spec, "behavior");
     hpa->has_behavior = behavior != NULL;
     if (code == TD_OK && behavior) {
-        code = decode_rules(arena, td_hpa_member(behavior, TD_STR("scaleUp")),
+        code = decode_rules(arena, td_json_member(behavior, "scaleUp"),
                             TD_STR("spec.behavior.scaleUp"), &hpa->scale_up, err);
     }
     if (code == TD_OK && behavior) {
-        code = decode_rules(arena, td_hpa_member(behavior, TD_STR("scaleDown")),
+        code = decode_rules(arena, td_json_member(behavior, "scaleDown"),
                             TD_STR("spec.behavior.scaleDown"), &hpa->scale_down, err);
     }
     return code;
@@ -270,14 +238,14 @@ int td_hpa_decode(struct td_arena *arena, const struct td_json *object, struct t
     if (code < 0) {
         return code;
     }
-    if (td_str_equal(decode_text(object, TD_STR("apiVersion")), TD_HPA_V1)) {
+    if (td_str_equal(td_json_text(object, "apiVersion"), TD_HPA_V1)) {
         return td_error_set(err, TD_INVALID,
                             "apiVersion: \"autoscaling/v1\": must be converted to v2 first");
     }
-    struct td_hpa made = {.status = td_hpa_member(object, TD_STR("status"))};
+    struct td_hpa made = {.status = td_json_member(object, "status")};
     code = td_meta_decode(arena, object, &made.meta, err);
     if (code == TD_OK) {
-        code = decode_spec(arena, td_hpa_member(object, TD_STR("spec")), &made, err);
+        code = decode_spec(arena, td_json_member(object, "spec"), &made, err);
     }
     if (code == TD_OK) {
         *ret = made;

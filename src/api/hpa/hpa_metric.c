@@ -1,182 +1,62 @@
 /*
- * Each kind of metric is a table of rows: where a value stands in v1 and where in v2. Both
- * directions walk the same rows, so they cannot drift apart. What v1 cannot leave out (quantities
+ * Each metric source has rows that say where a value stands in v1 and where in v2. Both directions
+ * walk the same rows, so they cannot drift apart. What v1 cannot leave out (quantities
  * that are no pointers there) is written "0"; on the way back that zero is kept, except beside an
  * averageValue of an Object metric, where validation would refuse it.
  */
 #include "api/hpa/hpa_metric.h"
 
 #include "api/hpa/hpa_private.h"
-#include "api/schema_rows.h"
+#include "api/hpa/hpa_source.h"
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "kube/quantity/quantity.h"
 #include "kube/schema/check.h"
 
-#define METRIC_ROWS_MAX 5
-
-/* --- v1's shapes, for reading annotations --- */
-
-static const struct td_schema_type type_labels = {.kind = TD_SCHEMA_MAP, .element = &type_string};
-
-static const struct td_schema_field requirement_fields[] = {
-    FIELD("key", type_string), FIELD("operator", type_string), FIELD("values", type_strings)};
-static const struct td_schema_type type_requirement = OBJECT("", requirement_fields);
-static const struct td_schema_type type_requirements = LIST(type_requirement);
-static const struct td_schema_field selector_fields[] = {
-    FIELD("matchExpressions", type_requirements), FIELD("matchLabels", type_labels)};
-static const struct td_schema_type type_selector = OBJECT("", selector_fields);
-
-/* The fields of a metric's source and of its status are few, and no name means two things, so one
- * table serves each kind in both. */
-static const struct td_schema_field resource_fields[] = {
-    FIELD("container", type_string),
-    FIELD("currentAverageUtilization", type_int32),
-    FIELD("currentAverageValue", type_quantity),
-    FIELD("name", type_string),
-    FIELD("targetAverageUtilization", type_int32),
-    FIELD("targetAverageValue", type_quantity),
-};
-static const struct td_schema_type type_resource = OBJECT("", resource_fields);
-static const struct td_schema_field metric_fields[] = {
-    FIELD("averageValue", type_quantity),   FIELD("currentAverageValue", type_quantity),
-    FIELD("currentValue", type_quantity),   FIELD("metricName", type_string),
-    FIELD("metricSelector", type_selector), FIELD("selector", type_selector),
-    FIELD("target", type_reference),        FIELD("targetAverageValue", type_quantity),
-    FIELD("targetValue", type_quantity),
-};
-static const struct td_schema_type type_metric = OBJECT("", metric_fields);
-static const struct td_schema_field any_metric_fields[] = {
-    FIELD("containerResource", type_resource),
-    FIELD("external", type_metric),
-    FIELD("object", type_metric),
-    FIELD("pods", type_metric),
-    FIELD("resource", type_resource),
-    FIELD("type", type_string),
-};
-static const struct td_schema_type type_any_metric = OBJECT("", any_metric_fields);
-static const struct td_schema_type type_metrics = LIST(type_any_metric);
-static const struct td_schema_field condition_fields[] = {
-    FIELD("lastTransitionTime", type_time),
-    FIELD("message", type_string),
-    FIELD("reason", type_string),
-    FIELD("status", type_string),
-    FIELD("type", type_string),
-};
-static const struct td_schema_type type_condition = OBJECT("", condition_fields);
-static const struct td_schema_type type_conditions = LIST(type_condition);
-static const struct td_schema_field policy_fields[] = {
-    FIELD("periodSeconds", type_int32), FIELD("type", type_string), FIELD("value", type_int32)};
-static const struct td_schema_type type_policy = OBJECT("", policy_fields);
-static const struct td_schema_type type_policies = LIST(type_policy);
-static const struct td_schema_field rules_fields[] = {
-    FIELD("policies", type_policies),
-    FIELD("selectPolicy", type_string),
-    FIELD("stabilizationWindowSeconds", type_int32),
-    FIELD("tolerance", type_quantity),
-};
-static const struct td_schema_type type_rules = OBJECT("", rules_fields);
-static const struct td_schema_field behavior_fields[] = {FIELD("scaleDown", type_rules),
-                                                         FIELD("scaleUp", type_rules)};
-static const struct td_schema_type type_behavior = OBJECT("", behavior_fields);
-
-/* --- where values stand --- */
-
-struct metric_row {
-    td_str v1;
-    td_str v2_outer; /* "target", or empty for a member of the source itself */
-    td_str v2_inner;
-    bool has_zero; /* a quantity that v1 always writes */
-};
-
-struct metric_kind {
-    td_str member;
-    struct metric_row rows[METRIC_ROWS_MAX]; /* in upstream's order; ends at an empty name */
-};
-
-#define ROW(name, outer, inner)                                                                    \
-    {                                                                                              \
-        .v1 = TD_STR_INIT(name), .v2_outer = TD_STR_INIT(outer), .v2_inner = TD_STR_INIT(inner)    \
-    }
-#define ZERO_ROW(name, outer, inner)                                                               \
-    {                                                                                              \
-        .v1 = TD_STR_INIT(name), .v2_outer = TD_STR_INIT(outer), .v2_inner = TD_STR_INIT(inner),   \
-        .has_zero = true                                                                           \
-    }
-
-static const struct metric_kind metric_specs[] = {
-    {TD_STR_INIT("object"),
-     {ROW("target", "", "describedObject"), ROW("metricName", "metric", "name"),
-      ZERO_ROW("targetValue", "target", "value"), ROW("selector", "metric", "selector"),
-      ROW("averageValue", "target", "averageValue")}},
-    {TD_STR_INIT("pods"),
-     {ROW("metricName", "metric", "name"), ZERO_ROW("targetAverageValue", "target", "averageValue"),
-      ROW("selector", "metric", "selector")}},
-    {TD_STR_INIT("resource"),
-     {ROW("name", "", "name"), ROW("targetAverageUtilization", "target", "averageUtilization"),
-      ROW("targetAverageValue", "target", "averageValue")}},
-    {TD_STR_INIT("containerResource"),
-     {ROW("name", "", "name"), ROW("targetAverageUtilization", "target", "averageUtilization"),
-      ROW("targetAverageValue", "target", "averageValue"), ROW("container", "", "container")}},
-    {TD_STR_INIT("external"),
-     {ROW("metricName", "metric", "name"), ROW("metricSelector", "metric", "selector"),
-      ROW("targetValue", "target", "value"), ROW("targetAverageValue", "target", "averageValue")}},
-};
-
-static const struct metric_kind metric_statuses[] = {
-    {TD_STR_INIT("object"),
-     {ROW("target", "", "describedObject"), ROW("metricName", "metric", "name"),
-      ZERO_ROW("currentValue", "current", "value"), ROW("selector", "metric", "selector"),
-      ROW("averageValue", "current", "averageValue")}},
-    {TD_STR_INIT("pods"),
-     {ROW("metricName", "metric", "name"),
-      ZERO_ROW("currentAverageValue", "current", "averageValue"),
-      ROW("selector", "metric", "selector")}},
-    {TD_STR_INIT("resource"),
-     {ROW("name", "", "name"), ROW("currentAverageUtilization", "current", "averageUtilization"),
-      ZERO_ROW("currentAverageValue", "current", "averageValue")}},
-    {TD_STR_INIT("containerResource"),
-     {ROW("name", "", "name"), ROW("currentAverageUtilization", "current", "averageUtilization"),
-      ZERO_ROW("currentAverageValue", "current", "averageValue"),
-      ROW("container", "", "container")}},
-    {TD_STR_INIT("external"),
-     {ROW("metricName", "metric", "name"), ROW("metricSelector", "metric", "selector"),
-      ZERO_ROW("currentValue", "current", "value"),
-      ROW("currentAverageValue", "current", "averageValue")}},
-};
-
-#define METRIC_KIND_COUNT (sizeof(metric_specs) / sizeof(metric_specs[0]))
-static_assert(METRIC_KIND_COUNT == sizeof(metric_statuses) / sizeof(metric_statuses[0]),
-              "every metric has a status");
-
-static const struct metric_kind *metric_kinds(enum td_hpa_metric_part part)
+static td_str metric_v1_name(const struct td_hpa_v1_place *place, enum td_hpa_metric_part part)
 {
-    return part == TD_HPA_METRIC_SPECS ? metric_specs : metric_statuses;
+    return part == TD_HPA_METRIC_SPECS ? place->spec : place->status;
 }
 
-static struct td_json *metric_copy(struct td_arena *arena, const struct td_json *value,
-                                   const struct metric_row *row)
+static td_str metric_outer(const struct td_hpa_v1_place *place, enum td_hpa_metric_part part)
 {
-    if (value) {
-        return td_json_copy(arena, value, false);
-    }
-    return row->has_zero ? td_json_new_string(arena, TD_STR("0")) : NULL;
+    bool is_current =
+        part == TD_HPA_METRIC_STATUSES && td_str_equal(place->outer, TD_STR("target"));
+    return is_current ? TD_STR("current") : place->outer;
+}
+
+static bool metric_has_zero(const struct td_hpa_v1_place *place, enum td_hpa_metric_part part)
+{
+    return place->zero == TD_HPA_V1_ZERO ||
+           (part == TD_HPA_METRIC_STATUSES && place->zero == TD_HPA_V1_ZERO_IN_STATUS);
+}
+
+/* {"type": ...}, to which the sources are added. */
+static struct td_json *metric_new(struct td_arena *arena, td_str type)
+{
+    struct td_json *metric = td_json_new_object(arena);
+    td_json_set_str(arena, metric, TD_STR("type"), type);
+    return metric;
 }
 
 /* --- to v1 --- */
 
-static struct td_json *metric_source_to_v1(struct td_arena *arena, const struct metric_kind *kind,
+static struct td_json *metric_source_to_v1(struct td_arena *arena, enum td_hpa_metric_part part,
+                                           const struct td_hpa_v1_place *places,
                                            const struct td_json *source)
 {
     struct td_json *made = td_json_new_object(arena);
-    for (size_t i = 0; i < METRIC_ROWS_MAX && kind->rows[i].v1.len > 0; i++) {
-        const struct metric_row *row = &kind->rows[i];
+    for (size_t i = 0; i < TD_HPA_V1_PLACES_MAX && places[i].spec.len > 0; i++) {
+        td_str outer_name = metric_outer(&places[i], part);
         const struct td_json *outer =
-            row->v2_outer.len > 0 ? td_hpa_member(source, row->v2_outer) : source;
-        struct td_json *value = metric_copy(arena, td_hpa_member(outer, row->v2_inner), row);
+            outer_name.len > 0 ? td_kind_member(source, outer_name) : source;
+        const struct td_json *value = td_kind_member(outer, places[i].inner);
+        td_str name = metric_v1_name(&places[i], part);
         if (value) {
-            td_json_set(arena, made, row->v1, value);
+            td_json_set(arena, made, name, td_json_copy(arena, value, false));
+        } else if (metric_has_zero(&places[i], part)) {
+            td_json_set_str(arena, made, name, TD_STR("0"));
         }
     }
     return made;
@@ -186,16 +66,13 @@ struct td_json *td_hpa_metrics_to_v1(struct td_arena *arena, enum td_hpa_metric_
                                      const struct td_json *metrics)
 {
     struct td_json *list = td_json_new_array(arena);
-    const struct metric_kind *kinds = metric_kinds(part);
     for (const struct td_json *item = td_json_first_item(metrics); item; item = item->next) {
-        struct td_json *metric = td_json_new_object(arena);
-        td_str type = td_json_get_str(item, TD_STR("type"), TD_STR_EMPTY);
-        td_json_set(arena, metric, TD_STR("type"), td_json_new_string(arena, type));
-        for (size_t k = 0; k < METRIC_KIND_COUNT; k++) {
-            const struct td_json *source = td_hpa_member(item, kinds[k].member);
+        struct td_json *metric = metric_new(arena, td_json_text(item, "type"));
+        for (size_t i = 0; i < TD_HPA_METRIC_UNKNOWN; i++) {
+            const struct td_json *source = td_kind_member(item, td_hpa_sources[i]->member);
             if (source) {
-                td_json_set(arena, metric, kinds[k].member,
-                            metric_source_to_v1(arena, &kinds[k], source));
+                td_json_set(arena, metric, td_hpa_sources[i]->member,
+                            metric_source_to_v1(arena, part, td_hpa_sources[i]->places, source));
             }
         }
         td_json_append(list, metric);
@@ -232,12 +109,12 @@ static struct td_json *behavior_rules(struct td_arena *arena, const struct td_js
     }
     struct td_json *made = td_json_new_object(arena);
     behavior_put(arena, made, TD_STR("StabilizationWindowSeconds"),
-                 td_hpa_member(rules, TD_STR("stabilizationWindowSeconds")));
-    behavior_put(arena, made, TD_STR("SelectPolicy"), td_hpa_member(rules, TD_STR("selectPolicy")));
-    const struct td_json *policies = td_hpa_member(rules, TD_STR("policies"));
+                 td_json_member(rules, "stabilizationWindowSeconds"));
+    behavior_put(arena, made, TD_STR("SelectPolicy"), td_json_member(rules, "selectPolicy"));
+    const struct td_json *policies = td_json_member(rules, "policies");
     td_json_set(arena, made, TD_STR("Policies"),
                 policies ? behavior_policies(arena, policies) : td_json_new_null(arena));
-    behavior_put(arena, made, TD_STR("Tolerance"), td_hpa_member(rules, TD_STR("tolerance")));
+    behavior_put(arena, made, TD_STR("Tolerance"), td_json_member(rules, "tolerance"));
     return made;
 }
 
@@ -245,9 +122,9 @@ struct td_json *td_hpa_behavior_to_v1(struct td_arena *arena, const struct td_js
 {
     struct td_json *made = td_json_new_object(arena);
     td_json_set(arena, made, TD_STR("ScaleUp"),
-                behavior_rules(arena, td_hpa_member(behavior, TD_STR("scaleUp"))));
+                behavior_rules(arena, td_json_member(behavior, "scaleUp")));
     td_json_set(arena, made, TD_STR("ScaleDown"),
-                behavior_rules(arena, td_hpa_member(behavior, TD_STR("scaleDown"))));
+                behavior_rules(arena, td_json_member(behavior, "scaleDown")));
     return made;
 }
 
@@ -280,8 +157,8 @@ static const struct td_schema_field *fold_field(const struct td_schema_type *typ
 }
 
 /* A copy with member names as the schema spells them and nothing that it does not know; nulls are
- * left out. Values of another shape are copied: the type check that follows complains. The schemas
- * above bound the depth. */
+ * left out. Values of another shape are copied: the type check that follows complains. The type
+ * bounds the depth. */
 static struct td_json *fold_value(struct td_arena *arena, const struct td_schema_type *type,
                                   const struct td_json *value, uint32_t depth)
 {
@@ -308,16 +185,39 @@ static struct td_json *fold_value(struct td_arena *arena, const struct td_schema
     return td_json_copy(arena, value, false);
 }
 
-static struct td_json *annotation_read(struct td_arena *arena, const struct td_schema_type *type,
+/* NULL: it has not the type. */
+static struct td_json *fold_checked(struct td_arena *arena, const struct td_schema_type *type,
+                                    const struct td_json *value)
+{
+    struct td_json *folded = fold_value(arena, type, value, 0);
+    return td_check_types(type, folded, NULL, NULL) == TD_OK ? folded : NULL;
+}
+
+static const struct td_json_options annotation_options = {.copy_strings = true};
+
+/* With the type of a member of v2's spec or status, which is v1's too. */
+static struct td_json *annotation_read(struct td_arena *arena, td_str part, td_str member,
                                        td_str text)
 {
     struct td_json *tree;
-    const struct td_json_options options = {.copy_strings = true};
-    if (td_json_parse(arena, text, &options, &tree, NULL) < 0) {
-        return NULL;
+    return td_json_parse(arena, text, &annotation_options, &tree, NULL) < 0
+               ? NULL
+               : fold_checked(arena,
+                              td_schema_member(td_schema_member(td_hpa_schema(), part), member),
+                              tree);
+}
+
+/* The member as Go finds it, in any case; the last of several. NULL: there is none but nulls. */
+static const struct td_json *fold_member(const struct td_json *object, td_str name)
+{
+    const struct td_json *found = NULL;
+    for (const struct td_json *member = td_json_first_member(object); member;
+         member = member->next) {
+        if (member->type != TD_JSON_TYPE_NULL && fold_equal(member->key, name)) {
+            found = member;
+        }
     }
-    struct td_json *folded = fold_value(arena, type, tree, 0);
-    return td_check_types(type, folded, NULL, NULL) == TD_OK ? folded : NULL;
+    return found;
 }
 
 static bool metric_is_zero(struct td_arena *arena, const struct td_json *value)
@@ -327,65 +227,99 @@ static bool metric_is_zero(struct td_arena *arena, const struct td_json *value)
            td_quantity_sign(&quantity) == 0;
 }
 
-/* The type follows from which value is given; the rows have placed the values. */
-static void metric_infer_type(struct td_arena *arena, td_str kind, struct td_json *source)
+/* The type follows from which value is given; one that v1 could not leave out counts for nothing
+ * beside the other, since validation would refuse it. */
+static void metric_infer_type(struct td_arena *arena, const struct td_hpa_source *source,
+                              struct td_json *made)
 {
-    struct td_json *target = td_json_ensure_object(arena, source, TD_STR("target"));
-    const struct td_json *value = td_hpa_member(target, TD_STR("value"));
-    const struct td_json *average = td_hpa_member(target, TD_STR("averageValue"));
-    td_str type = TD_STR("AverageValue");
-    if (td_hpa_member(target, TD_STR("averageUtilization"))) {
-        type = TD_STR("Utilization");
-    } else if (td_str_equal(kind, TD_STR("object"))) {
-        type = average ? type : TD_STR("Value");
-        if (average && metric_is_zero(arena, value)) {
-            (void)td_json_remove(target, TD_STR("value")); /* v1 cannot leave it out */
+    const struct td_hpa_target_choice *choice = &source->choice;
+    struct td_json *target = td_json_ensure_object(arena, made, TD_STR("target"));
+    td_str second = td_hpa_target_members[choice->second];
+    bool has_first = td_kind_member(target, td_hpa_target_members[choice->first]) != NULL;
+    for (size_t i = 0; i < TD_HPA_V1_PLACES_MAX && has_first; i++) {
+        if (source->places[i].zero == TD_HPA_V1_ZERO && choice->first != choice->second &&
+            td_str_equal(source->places[i].inner, second) &&
+            metric_is_zero(arena, td_kind_member(target, second))) {
+            (void)td_json_remove(target, second); /* may be absent */
         }
-    } else if (td_str_equal(kind, TD_STR("external")) && value) {
-        type = TD_STR("Value");
     }
-    td_json_set(arena, target, TD_STR("type"), td_json_new_string(arena, type));
+    td_json_set_str(arena, target, TD_STR("type"),
+                    td_hpa_target_types[has_first ? choice->first : choice->second]);
 }
 
+/* NULL: a value has the wrong type. */
 static struct td_json *metric_source_from_v1(struct td_arena *arena, enum td_hpa_metric_part part,
-                                             const struct metric_kind *kind,
-                                             const struct td_json *source)
+                                             const struct td_hpa_source *source,
+                                             const struct td_json *object)
 {
+    const struct td_schema_type *type =
+        td_schema_member(td_hpa_metric_schema(part == TD_HPA_METRIC_STATUSES), source->member);
     struct td_json *made = td_json_new_object(arena);
-    for (size_t i = 0; i < METRIC_ROWS_MAX && kind->rows[i].v1.len > 0; i++) {
-        const struct metric_row *row = &kind->rows[i];
-        struct td_json *value = metric_copy(arena, td_hpa_member(source, row->v1), row);
+    for (size_t i = 0; i < TD_HPA_V1_PLACES_MAX && source->places[i].spec.len > 0; i++) {
+        const struct td_hpa_v1_place *place = &source->places[i];
+        td_str outer = metric_outer(place, part);
+        const struct td_json *given = fold_member(object, metric_v1_name(place, part));
+        struct td_json *value = NULL;
+        if (given) {
+            value =
+                fold_checked(arena,
+                             td_schema_member(outer.len > 0 ? td_schema_member(type, outer) : type,
+                                              place->inner),
+                             given);
+            if (!value) {
+                return NULL;
+            }
+        } else if (metric_has_zero(place, part)) {
+            value = td_json_new_string(arena, TD_STR("0"));
+        }
         if (value) {
-            struct td_json *outer =
-                row->v2_outer.len > 0 ? td_json_ensure_object(arena, made, row->v2_outer) : made;
-            td_json_set(arena, outer, row->v2_inner, value);
+            td_json_set(arena, outer.len > 0 ? td_json_ensure_object(arena, made, outer) : made,
+                        place->inner, value);
         }
     }
     if (part == TD_HPA_METRIC_SPECS) {
-        metric_infer_type(arena, kind->member, made);
+        metric_infer_type(arena, source, made);
     }
     return made;
+}
+
+static struct td_json *metric_from_v1(struct td_arena *arena, enum td_hpa_metric_part part,
+                                      const struct td_json *item)
+{
+    const struct td_json *type = fold_member(item, TD_STR("type"));
+    if ((item->type != TD_JSON_TYPE_OBJECT && item->type != TD_JSON_TYPE_NULL) ||
+        (type && type->type != TD_JSON_TYPE_STRING)) {
+        return NULL;
+    }
+    struct td_json *metric = metric_new(arena, type ? type->text : TD_STR_EMPTY);
+    for (size_t i = 0; i < TD_HPA_METRIC_UNKNOWN; i++) {
+        const struct td_json *object = fold_member(item, td_hpa_sources[i]->member);
+        struct td_json *source = NULL;
+        if (object && object->type == TD_JSON_TYPE_OBJECT) {
+            source = metric_source_from_v1(arena, part, td_hpa_sources[i], object);
+        }
+        if (source) {
+            td_json_set(arena, metric, td_hpa_sources[i]->member, source);
+        } else if (object) {
+            return NULL;
+        }
+    }
+    return metric;
 }
 
 struct td_json *td_hpa_metrics_from_text(struct td_arena *arena, enum td_hpa_metric_part part,
                                          td_str text)
 {
-    const struct td_json *list = annotation_read(arena, &type_metrics, text);
-    if (!list) {
+    struct td_json *list;
+    if (td_json_parse(arena, text, &annotation_options, &list, NULL) < 0 ||
+        (list->type != TD_JSON_TYPE_ARRAY && list->type != TD_JSON_TYPE_NULL)) {
         return NULL;
     }
     struct td_json *made = td_json_new_array(arena);
-    const struct metric_kind *kinds = metric_kinds(part);
     for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
-        struct td_json *metric = td_json_new_object(arena);
-        td_str type = td_json_get_str(item, TD_STR("type"), TD_STR_EMPTY);
-        td_json_set(arena, metric, TD_STR("type"), td_json_new_string(arena, type));
-        for (size_t k = 0; k < METRIC_KIND_COUNT; k++) {
-            const struct td_json *source = td_hpa_member(item, kinds[k].member);
-            if (source) {
-                td_json_set(arena, metric, kinds[k].member,
-                            metric_source_from_v1(arena, part, &kinds[k], source));
-            }
+        struct td_json *metric = metric_from_v1(arena, part, item);
+        if (!metric) {
+            return NULL;
         }
         td_json_append(made, metric);
     }
@@ -394,12 +328,12 @@ struct td_json *td_hpa_metrics_from_text(struct td_arena *arena, enum td_hpa_met
 
 struct td_json *td_hpa_conditions_from_text(struct td_arena *arena, td_str text)
 {
-    struct td_json *list = annotation_read(arena, &type_conditions, text);
+    struct td_json *list = annotation_read(arena, TD_STR("status"), TD_STR("conditions"), text);
     return td_json_is(list, TD_JSON_TYPE_NULL) ? td_json_new_array(arena) : list;
 }
 
 struct td_json *td_hpa_behavior_from_text(struct td_arena *arena, td_str text)
 {
-    struct td_json *behavior = annotation_read(arena, &type_behavior, text);
+    struct td_json *behavior = annotation_read(arena, TD_STR("spec"), TD_STR("behavior"), text);
     return td_json_is(behavior, TD_JSON_TYPE_OBJECT) && behavior->count > 0 ? behavior : NULL;
 }

@@ -1,17 +1,18 @@
 /*
- * What the files of the HorizontalPodAutoscaler module share; nobody else includes this. Trees
+ * What the files of the HorizontalPodAutoscaler module share, private to them. Trees
  * handed to these functions have passed td_hpa_check_types.
  */
 #pragma once
 
 #include "api/hpa/hpa.h"
+#include "api/object_check.h"
 
 #define TD_HPA_KIND TD_STR("HorizontalPodAutoscaler")
 #define TD_HPA_V1 TD_STR("autoscaling/v1")
 #define TD_HPA_V2 TD_STR("autoscaling/v2")
 #define TD_HPA_TANDEM_V2 TD_STR("autoscaling.tandem.dev/v2")
 
-/* What a v2 server adds when nobody says what to scale on. */
+/* What a v2 server adds when no metric is given. */
 #define TD_HPA_DEFAULT_CPU_PERCENT 80
 
 /* The schema that objects of an apiVersion are read with, or NULL when it is none of ours. Both v2
@@ -23,12 +24,6 @@ const struct td_schema_type *td_hpa_schema_of(td_str api_version);
 void td_hpa_to_wire(struct td_arena *arena, const struct td_schema_type *type,
                     struct td_json *object);
 
-/* {"type":"Resource","resource":{"name":"cpu","target":{...}}} */
-struct td_json *td_hpa_new_cpu_metric(struct td_arena *arena, int64_t percent);
-
-/* A member that is there and not null, or NULL. */
-static inline struct td_json *td_hpa_member(const struct td_json *object, td_str key)
-{
-    struct td_json *member = td_json_get(object, key);
-    return td_json_is(member, TD_JSON_TYPE_NULL) ? NULL : member;
-}
+/* The type and the member of a target, by enum td_hpa_target_type. */
+extern const td_str td_hpa_target_types[TD_HPA_TARGET_UNKNOWN];
+extern const td_str td_hpa_target_members[TD_HPA_TARGET_UNKNOWN];

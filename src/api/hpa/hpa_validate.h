@@ -4,8 +4,8 @@
  */
 #pragma once
 
-#include "api/fielderror.h"
 #include "base/json/json.h"
+#include "kube/fielderror.h"
 
 struct td_hpa_rules_in_force {
     int64_t min_replicas_bound;        /* 0 or 1 */
@@ -13,9 +13,6 @@ struct td_hpa_rules_in_force {
     bool allows_core_target;           /* it may lack a group */
     bool allows_any_described_version; /* likewise of describedObject */
 };
-
-/* Does the apiVersion parse, and has it a group (when one is needed)? NULL, or what is wrong. */
-const char *td_hpa_version_problem(struct td_arena *arena, td_str api_version, bool allows_core);
 
 void td_hpa_validate_spec(struct td_field_errors *errors, const struct td_json *spec,
                           const struct td_hpa_rules_in_force *rules);

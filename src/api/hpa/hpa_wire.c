@@ -13,60 +13,6 @@
 #include "base/timefmt.h"
 #include "kube/quantity/quantity.h"
 
-/* Members that are written even when they are zero, by type. */
-struct wire_rule {
-    td_str type;
-    td_str members[4];
-    size_t count;
-};
-
-#define RULE(type_name, n, ...)                                                                    \
-    {                                                                                              \
-        .type = TD_STR_INIT(type_name), .count = (n), .members = { __VA_ARGS__ }                   \
-    }
-#define M(name) TD_STR_INIT(name)
-
-static const struct wire_rule wire_rules[] = {
-    RULE("ContainerResourceMetricSource", 3, M("name"), M("target"), M("container")),
-    RULE("ContainerResourceMetricStatus", 3, M("name"), M("current"), M("container")),
-    RULE("CrossVersionObjectReference", 2, M("kind"), M("name")),
-    RULE("ExternalMetricSource", 2, M("metric"), M("target")),
-    RULE("ExternalMetricStatus", 2, M("metric"), M("current")),
-    RULE("HPAScalingPolicy", 3, M("type"), M("value"), M("periodSeconds")),
-    RULE("HorizontalPodAutoscaler", 3, M("metadata"), M("spec"), M("status")),
-    RULE("HorizontalPodAutoscalerCondition", 2, M("type"), M("status")),
-    RULE("HorizontalPodAutoscalerSpec", 2, M("scaleTargetRef"), M("maxReplicas")),
-    RULE("HorizontalPodAutoscalerStatus", 1, M("desiredReplicas")),
-    RULE("LabelSelectorRequirement", 2, M("key"), M("operator")),
-    RULE("MetricIdentifier", 1, M("name")),
-    RULE("MetricSpec", 1, M("type")),
-    RULE("MetricStatus", 1, M("type")),
-    RULE("MetricTarget", 1, M("type")),
-    RULE("ObjectMetricSource", 3, M("describedObject"), M("target"), M("metric")),
-    RULE("ObjectMetricStatus", 3, M("metric"), M("current"), M("describedObject")),
-    RULE("OwnerReference", 4, M("apiVersion"), M("kind"), M("name"), M("uid")),
-    RULE("PodsMetricSource", 2, M("metric"), M("target")),
-    RULE("PodsMetricStatus", 2, M("metric"), M("current")),
-    RULE("ResourceMetricSource", 2, M("name"), M("target")),
-    RULE("ResourceMetricStatus", 2, M("name"), M("current")),
-};
-
-static bool wire_is_required(const struct td_schema_type *type, td_str member)
-{
-    for (size_t r = 0; r < sizeof(wire_rules) / sizeof(wire_rules[0]); r++) {
-        const struct wire_rule *rule = &wire_rules[r];
-        for (size_t i = 0; i < rule->count && td_str_equal(rule->type, type->name); i++) {
-            if (td_str_equal(rule->members[i], member)) {
-                return true;
-            }
-        }
-    }
-    /* Both versions call their status the same, but only v1 writes a zero currentReplicas. */
-    return td_str_equal(type->name, TD_STR("HorizontalPodAutoscalerStatus")) &&
-           td_str_equal(member, TD_STR("currentReplicas")) &&
-           !td_schema_field(type, TD_STR("currentMetrics"));
-}
-
 static struct td_json *wire_zero(struct td_arena *arena, const struct td_schema_type *type)
 {
     switch (type->kind) {
@@ -93,6 +39,13 @@ static struct td_json *wire_zero(struct td_arena *arena, const struct td_schema_
         break;
     }
     return td_json_new_null(arena);
+}
+
+/* Is it written even when it is zero? A list or a time that is written as null is left out. */
+static bool wire_is_required(const struct td_schema_field *field)
+{
+    return field->is_written && field->type->kind != TD_SCHEMA_LIST &&
+           field->type->kind != TD_SCHEMA_TIME;
 }
 
 static void wire_scalar(struct td_arena *arena, const struct td_schema_type *type,
@@ -123,7 +76,7 @@ static void wire_object(struct td_arena *arena, const struct td_schema_type *typ
     for (size_t i = 0; i < type->field_count; i++) {
         const struct td_schema_field *field = &type->fields[i];
         struct td_json *member = td_json_get(object, field->name);
-        bool is_required = wire_is_required(type, field->name);
+        bool is_required = wire_is_required(field);
         if (is_required && (!member || member->type == TD_JSON_TYPE_NULL)) {
             member = wire_zero(arena, field->type);
             td_json_set(arena, object, field->name, member);
@@ -149,8 +102,8 @@ static void wire_fill(struct td_arena *arena, const struct td_schema_type *type,
     td_json_take(item, wire_zero(arena, type));
 }
 
-/* Bounded by the depth of the schema, which is finite for this kind; the tree's own depth is capped
- * by whoever parsed it. */
+/* Bounded by the depth of the schema, which is finite for this kind; the parser capped the depth of
+ * the tree. */
 static void wire_value(struct td_arena *arena, const struct td_schema_type *type,
                        struct td_json *value, uint32_t depth)
 {

@@ -12,7 +12,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "api/fielderror.h"
 #include "api/hpa/hpa.h"
 #include "api/vpa/recommendation.h"
 #include "api/vpa/vpa.h"
@@ -21,6 +20,7 @@
 #include "base/os/clock.h"
 #include "base/str.h"
 #include "base/timefmt.h"
+#include "kube/fielderror.h"
 #include "kube/meta.h"
 #include "kube/podresources.h"
 #include "kube/quantity/quantity.h"
@@ -249,7 +249,7 @@ const struct td_json *td_hvpa_part(const struct td_json *spec, td_str key, bool 
 /* Does the object own a horizontal axis: hpaSpec is there and the target is not a DaemonSet. */
 bool td_hvpa_scales_horizontally(const struct td_hvpa *hvpa);
 
-/* Is the UTC time of day of `now` inside the window (2.9)? A window that is not set never is. */
+/* Is the UTC time of day of `now` inside the window (hvpa.md 2.9)? An unset window never is. */
 bool td_hvpa_window_contains(const struct td_hvpa_window *window, struct td_instant now);
 
 /* The normalised spec as a new tree, all defaults written out: what a server with defaulting would

@@ -52,7 +52,7 @@ static const struct td_crd_note hvpa_crd_notes[] = {
 
 static const struct td_crd_rule hvpa_crd_rules[] = {
     {"spec", "has(self.hpaSpec) || has(self.vpaSpec)", "hpaSpec, vpaSpec or both must be there",
-     NULL},
+     NULL, NULL},
 };
 
 static const struct td_crd_column hvpa_crd_columns[] = {
@@ -79,16 +79,16 @@ struct td_json *td_hvpa_crd(struct td_arena *arena)
         .scale_selector = ".status.targetSelector",
         .type = td_hvpa_schema(),
         .notes = hvpa_crd_notes,
-        .note_count = sizeof(hvpa_crd_notes) / sizeof(hvpa_crd_notes[0]),
+        .note_count = TD_COUNT(hvpa_crd_notes),
         .rules = hvpa_crd_rules,
-        .rule_count = sizeof(hvpa_crd_rules) / sizeof(hvpa_crd_rules[0]),
+        .rule_count = TD_COUNT(hvpa_crd_rules),
         .columns = hvpa_crd_columns,
-        .column_count = sizeof(hvpa_crd_columns) / sizeof(hvpa_crd_columns[0]),
+        .column_count = TD_COUNT(hvpa_crd_columns),
     };
     struct td_json *made = td_crd_new(arena, &crd);
     struct td_json *metadata = td_json_ensure_object(arena, made, TD_STR("metadata"));
     struct td_json *annotations = td_json_ensure_object(arena, metadata, TD_STR("annotations"));
-    td_json_set(arena, annotations, TD_STR("api-approved.kubernetes.io"),
-                td_json_new_string(arena, TD_STR("unapproved, experimental API of tandem")));
+    td_json_set_str(arena, annotations, TD_STR("api-approved.kubernetes.io"),
+                    TD_STR("unapproved, experimental API of tandem"));
     return made;
 }

@@ -1,6 +1,6 @@
 /* From the tree to the struct that deciders read. Types are checked first, so that everything below
  * may take them for granted; then every field is read with its default and its own rule, and faults
- * are collected instead of stopping at the first, because a person fixes a file once. */
+ * are collected instead of stopping at the first, so that a file can be fixed in one go. */
 #include "api/hvpa/hvpa_private.h"
 #include "base/error.h"
 #include "base/limits.h"
@@ -27,8 +27,7 @@ static void decode_add_text(struct td_hvpa_reader *reader, const struct td_field
     size_t end = td_str_find(text, ':', 0);
     td_str field = td_str_slice(text, 0, end);
     td_str rest = td_str_trim(td_str_slice(text, end + 1, text.len));
-    struct td_field_path child = td_field_child(path, field);
-    td_field_error_add(&reader->findings->errors, field.len > 0 ? &child : path,
+    td_field_error_add(&reader->findings->errors, field.len > 0 ? TD_FIELD_AT(path, field) : path,
                        TD_FIELD_TYPE_INVALID, rest, TD_STR_EMPTY);
 }
 
@@ -78,8 +77,8 @@ static int decode_enum(struct td_hvpa_reader *reader, const struct td_json *obje
         }
     }
     if (text.len > 0) {
-        struct td_field_path path = td_field_child(parent, key);
-        td_field_unsupported(&reader->findings->errors, &path, text, supported, (size_t)count);
+        td_field_unsupported(&reader->findings->errors, TD_FIELD_AT(parent, key), text, supported,
+                             (size_t)count);
     }
     return fallback;
 }
@@ -98,13 +97,13 @@ static int64_t decode_int(struct td_hvpa_reader *reader, const struct td_json *o
                           const struct td_field_path *parent, td_str key,
                           const struct decode_range *range, int64_t fallback)
 {
-    if (!td_hvpa_member(object, key)) {
+    if (!td_kind_member(object, key)) {
         return fallback;
     }
     int64_t value = td_json_get_int64(object, key, fallback);
     if (value < range->min || value > range->max) {
-        struct td_field_path path = td_field_child(parent, key);
-        td_field_invalid_int(&reader->findings->errors, &path, value, range->rule);
+        td_field_invalid_int(&reader->findings->errors, TD_FIELD_AT(parent, key), value,
+                             range->rule);
         return fallback;
     }
     return value;
@@ -116,11 +115,11 @@ static struct td_hvpa_change decode_change(struct td_hvpa_reader *reader,
                                            enum td_hvpa_resource resource)
 {
     td_str name = td_hvpa_resource_name(resource);
-    const struct td_json *change = td_hvpa_member(object, name);
-    const struct td_json *value = td_hvpa_member(change, TD_STR("value"));
+    const struct td_json *change = td_kind_member(object, name);
+    const struct td_json *value = td_json_member(change, "value");
     struct td_field_path path = td_field_child(parent, name);
     struct td_hvpa_change made = {
-        .has_percentage = td_hvpa_member(change, TD_STR("percentage")) != NULL,
+        .has_percentage = td_json_member(change, "percentage") != NULL,
         .percentage = (int32_t)decode_int(reader, change, &path, TD_STR("percentage"),
                                           &decode_not_negative, 0),
     };
@@ -128,8 +127,7 @@ static struct td_hvpa_change decode_change(struct td_hvpa_reader *reader,
         made.has_value = true;
         made.amount = td_hvpa_amount(&made.value, resource);
         if (td_quantity_sign(&made.value) < 0) {
-            struct td_field_path place = td_field_child(&path, TD_STR("value"));
-            td_field_invalid_str(&reader->findings->errors, &place, value->text,
+            td_field_invalid_str(&reader->findings->errors, TD_FIELD(&path, "value"), value->text,
                                  decode_not_negative.rule);
         }
     }
@@ -143,9 +141,9 @@ static void decode_changes(struct td_hvpa_reader *reader, const struct td_json *
     for (int i = 0; i < TD_HVPA_RESOURCE_COUNT; i++) {
         ret[i] = decode_change(reader, object, path, (enum td_hvpa_resource)i);
     }
-    if (td_hvpa_member(object, TD_STR("replicas"))) {
-        struct td_field_path place = td_field_child(path, TD_STR("replicas"));
-        td_hvpa_warn(reader, &place, "has no effect: only cpu and memory have a smallest change");
+    if (td_json_member(object, "replicas")) {
+        td_hvpa_warn(reader, TD_FIELD(path, "replicas"),
+                     "has no effect: only cpu and memory have a smallest change");
     }
 }
 
@@ -153,14 +151,13 @@ static td_duration decode_duration(struct td_hvpa_reader *reader, const struct t
                                    const struct td_field_path *parent, td_str key,
                                    td_duration fallback)
 {
-    const struct td_json *node = td_hvpa_member(object, key);
+    const struct td_json *node = td_kind_member(object, key);
     td_duration value;
     if (!node || td_duration_parse(node->text, &value, NULL) < 0) {
         return fallback; /* a malformed one is refused before */
     }
     if (value < 0) {
-        struct td_field_path path = td_field_child(parent, key);
-        td_field_invalid_str(&reader->findings->errors, &path, node->text,
+        td_field_invalid_str(&reader->findings->errors, TD_FIELD_AT(parent, key), node->text,
                              decode_not_negative.rule);
     }
     return value;
@@ -171,9 +168,9 @@ static td_duration decode_duration(struct td_hvpa_reader *reader, const struct t
 static void decode_ratio(struct td_hvpa_reader *reader, const struct td_json *spec,
                          const struct td_field_path *parent, struct td_hvpa_ratio *ret)
 {
-    const struct td_json *ratio = td_hvpa_member(spec, TD_STR("ratioBasedScalingSpec"));
+    const struct td_json *ratio = td_json_member(spec, "ratioBasedScalingSpec");
     struct td_field_path path = td_field_child(parent, TD_STR("ratioBasedScalingSpec"));
-    const struct td_json *share = td_hvpa_member(ratio, TD_STR("vToHScalingRatio"));
+    const struct td_json *share = td_json_member(ratio, "vToHScalingRatio");
     *ret = (struct td_hvpa_ratio){
         .v_to_h = 1,
         .start = (int32_t)td_json_get_int64(ratio, TD_STR("startReplicaCount"), 0),
@@ -187,26 +184,24 @@ static void decode_ratio(struct td_hvpa_reader *reader, const struct td_json *sp
     ret->has_finish = ret->finish != 0;
     bool is_number = !share || td_json_to_double(share, &ret->v_to_h);
     if (!is_number || !(ret->v_to_h >= 0 && ret->v_to_h <= TD_HVPA_RATIO_MAX)) {
-        struct td_field_path place = td_field_child(&path, TD_STR("vToHScalingRatio"));
-        td_field_error_add(&reader->findings->errors, &place, TD_FIELD_INVALID, share->text,
-                           TD_STR("must be between 0 and 1000000"));
+        td_field_error_add(&reader->findings->errors, TD_FIELD(&path, "vToHScalingRatio"),
+                           TD_FIELD_INVALID, share->text, TD_STR("must be between 0 and 1000000"));
     }
 }
 
 static void decode_mixed(struct td_hvpa_reader *reader, const struct td_json *spec,
                          const struct td_field_path *parent, struct td_hvpa_mixed *ret)
 {
-    const struct td_json *mixed = td_hvpa_member(spec, TD_STR("mixed"));
+    const struct td_json *mixed = td_json_member(spec, "mixed");
     struct td_field_path path = td_field_child(parent, TD_STR("mixed"));
-    struct td_field_path threshold = td_field_child(&path, TD_STR("verticalThreshold"));
     ret->preference = (enum td_hvpa_axis)decode_enum(reader, mixed, &path, TD_STR("preference"),
                                                      axis_name, 2, TD_HVPA_HORIZONTAL);
     ret->horizontal_threshold = (int32_t)decode_int(
         reader, mixed, &path, TD_STR("horizontalThreshold"), &decode_not_negative, 0);
     ret->patience_seconds = decode_int(reader, mixed, &path, TD_STR("patienceSeconds"),
                                        &decode_not_negative, DECODE_PATIENCE_SECONDS);
-    decode_changes(reader, td_hvpa_member(mixed, TD_STR("verticalThreshold")), &threshold,
-                   ret->vertical_threshold);
+    decode_changes(reader, td_json_member(mixed, "verticalThreshold"),
+                   TD_FIELD(&path, "verticalThreshold"), ret->vertical_threshold);
     for (int i = 0; i < TD_HVPA_RESOURCE_COUNT; i++) {
         struct td_hvpa_change *change = &ret->vertical_threshold[i];
         if (!change->has_value && !change->has_percentage) {
@@ -220,23 +215,23 @@ static void decode_policy(struct td_hvpa_reader *reader, const struct td_json *a
                           const struct td_field_path *parent, td_str key, td_duration fallback,
                           struct td_hvpa_scale_policy *ret)
 {
-    const struct td_json *policy = td_hvpa_member(axis, key);
+    const struct td_json *policy = td_kind_member(axis, key);
     struct td_field_path path = td_field_child(parent, key);
     struct td_field_path update = td_field_child(&path, TD_STR("updatePolicy"));
-    struct td_field_path change = td_field_child(&path, TD_STR("minChange"));
-    ret->update = (enum td_hvpa_update)decode_enum(
-        reader, td_hvpa_member(policy, TD_STR("updatePolicy")), &update, TD_STR("updateMode"),
-        update_name, 3, TD_HVPA_UPDATE_AUTO);
+    ret->update =
+        (enum td_hvpa_update)decode_enum(reader, td_json_member(policy, "updatePolicy"), &update,
+                                         TD_STR("updateMode"), update_name, 3, TD_HVPA_UPDATE_AUTO);
     ret->stabilization =
         decode_duration(reader, policy, &path, TD_STR("stabilizationDuration"), fallback);
-    decode_changes(reader, td_hvpa_member(policy, TD_STR("minChange")), &change, ret->min_change);
+    decode_changes(reader, td_json_member(policy, "minChange"), TD_FIELD(&path, "minChange"),
+                   ret->min_change);
 }
 
 static void decode_axes(struct td_hvpa_reader *reader, const struct td_json *spec,
                         const struct td_field_path *parent, struct td_hvpa *hvpa)
 {
-    const struct td_json *horizontal = td_hvpa_member(spec, TD_STR("horizontal"));
-    const struct td_json *vertical = td_hvpa_member(spec, TD_STR("vertical"));
+    const struct td_json *horizontal = td_json_member(spec, "horizontal");
+    const struct td_json *vertical = td_json_member(spec, "vertical");
     struct td_field_path across = td_field_child(parent, TD_STR("horizontal"));
     struct td_field_path path = td_field_child(parent, TD_STR("vertical"));
     struct td_field_path gap = td_field_child(&path, TD_STR("limitsRequestsGapScaleParams"));
@@ -250,7 +245,7 @@ static void decode_axes(struct td_hvpa_reader *reader, const struct td_json *spe
                             DECODE_TOLERANCE_PERCENT);
     hvpa->settle_seconds = decode_int(reader, vertical, &path, TD_STR("settleSeconds"),
                                       &decode_not_negative, DECODE_SETTLE_SECONDS);
-    decode_changes(reader, td_hvpa_member(vertical, TD_STR("limitsRequestsGapScaleParams")), &gap,
+    decode_changes(reader, td_json_member(vertical, "limitsRequestsGapScaleParams"), &gap,
                    hvpa->gap);
     hvpa->actuation = (enum td_hvpa_actuation)decode_enum(
         reader, vertical, &path, TD_STR("actuation"), actuation_name, 2, TD_HVPA_ACTUATE_PODS);
@@ -295,7 +290,7 @@ static int32_t decode_time_of_day(td_str text)
 static int32_t decode_window_end(struct td_hvpa_reader *reader, const struct td_json *window,
                                  const struct td_field_path *parent, td_str key)
 {
-    const struct td_json *node = td_hvpa_member(window, key);
+    const struct td_json *node = td_kind_member(window, key);
     struct td_field_path path = td_field_child(parent, key);
     if (!node) {
         td_field_required(&reader->findings->errors, &path, "a time such as 220000+0100");
@@ -312,7 +307,7 @@ static int32_t decode_window_end(struct td_hvpa_reader *reader, const struct td_
 static void decode_window(struct td_hvpa_reader *reader, const struct td_json *spec,
                           const struct td_field_path *parent, struct td_hvpa_window *ret)
 {
-    const struct td_json *window = td_hvpa_member(spec, TD_STR("maintenanceTimeWindow"));
+    const struct td_json *window = td_json_member(spec, "maintenanceTimeWindow");
     struct td_field_path path = td_field_child(parent, TD_STR("maintenanceTimeWindow"));
     if (!window) {
         return;
@@ -321,8 +316,7 @@ static void decode_window(struct td_hvpa_reader *reader, const struct td_json *s
     ret->begin_second = decode_window_end(reader, window, &path, TD_STR("begin"));
     ret->end_second = decode_window_end(reader, window, &path, TD_STR("end"));
     if (ret->begin_second >= 0 && ret->begin_second == ret->end_second) {
-        td_field_invalid_str(&reader->findings->errors, &path,
-                             td_json_get_str(window, TD_STR("begin"), TD_STR_EMPTY),
+        td_field_invalid_str(&reader->findings->errors, &path, td_json_text(window, "begin"),
                              "begin and end must differ");
     }
 }
@@ -354,7 +348,7 @@ static void decode_check_word(struct td_hvpa_reader *reader, const struct decode
 
 static void decode_check_target(struct td_hvpa_reader *reader, const struct decode_target *target)
 {
-    struct td_object_reference reference = td_hvpa_reference(target->node);
+    struct td_object_reference reference = td_hpa_decode_reference(target->node);
     td_str version = reference.api_version;
     decode_check_word(reader, target, TD_STR("kind"), reference.kind);
     decode_check_word(reader, target, TD_STR("name"), reference.name);
@@ -392,7 +386,7 @@ static void decode_targets(struct td_hvpa_reader *reader, const struct td_json *
             continue;
         }
         decode_check_target(reader, &targets[i]);
-        struct td_object_reference reference = td_hvpa_reference(targets[i].node);
+        struct td_object_reference reference = td_hpa_decode_reference(targets[i].node);
         if (!chosen) {
             chosen = &targets[i];
             hvpa->target = reference;
@@ -422,7 +416,7 @@ static bool decode_part(struct td_hvpa_reader *reader, const struct td_json *spe
                         const struct td_schema_type *type, bool skips_empty,
                         struct td_hvpa_part *ret)
 {
-    const struct td_json *node = td_hvpa_member(spec, key);
+    const struct td_json *node = td_kind_member(spec, key);
     if (!node) {
         return true;
     }
@@ -455,7 +449,7 @@ static void decode_choices(struct td_hvpa_reader *reader, const struct td_json *
                                                       sources_name, 2, TD_HVPA_INTERNAL);
     hvpa->opposing_guard = td_json_get_bool(spec, TD_STR("opposingGuard"), true);
     hvpa->paused = td_json_get_bool(spec, TD_STR("paused"), false);
-    hvpa->has_replicas = td_hvpa_member(spec, TD_STR("replicas")) != NULL;
+    hvpa->has_replicas = td_json_member(spec, "replicas") != NULL;
     hvpa->replicas =
         (int32_t)decode_int(reader, spec, path, TD_STR("replicas"), &decode_not_negative, 0);
 }
@@ -465,10 +459,9 @@ static void decode_old_fields(struct td_hvpa_reader *reader, const struct td_jso
 {
     static const td_str names[] = {TD_STR_INIT("hpa"), TD_STR_INIT("vpa"),
                                    TD_STR_INIT("weightBasedScalingIntervals")};
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (td_hvpa_member(spec, names[i])) {
-            struct td_field_path place = td_field_child(path, names[i]);
-            td_hvpa_warn(reader, &place,
+    for (size_t i = 0; i < TD_COUNT(names); i++) {
+        if (td_kind_member(spec, names[i])) {
+            td_hvpa_warn(reader, TD_FIELD_AT(path, names[i]),
                          "is a field of gardener's Hvpa and has no effect here; "
                          "'tandem validate --migrate' prints the object in our form");
         }
@@ -509,11 +502,10 @@ static void decode_status(struct td_hvpa_reader *reader, const struct td_json *o
                           struct td_hvpa *hvpa)
 {
     struct td_error err = TD_ERROR_INIT;
-    const struct td_json *status = td_hvpa_member(object, TD_STR("status"));
+    const struct td_json *status = td_json_member(object, "status");
     if (td_hvpa_status_decode(reader->arena, status, &hvpa->status, &err) < 0) {
-        struct td_field_path path = td_field_child(NULL, TD_STR("status"));
         td_str detail = td_arena_format(reader->arena, "is not read: %s", err.message);
-        td_hvpa_warn(reader, &path, detail.ptr);
+        td_hvpa_warn(reader, TD_FIELD(NULL, "status"), detail.ptr);
     }
 }
 
@@ -521,8 +513,7 @@ static int decode_fail(struct td_hvpa_reader *reader, struct td_error *err)
 {
     struct td_hvpa_findings *findings = reader->findings;
     findings->is_target_mismatch = reader->mismatch_count == findings->errors.count;
-    td_auto_buf text;
-    td_buf_init(&text, TD_JSON_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_JSON_BYTES_MAX);
     td_field_error_write(&findings->errors.items[0], &text);
     return td_error_set(err, TD_INVALID, "%s%.*s",
                         findings->is_target_mismatch ? "TargetMismatch: " : "",
@@ -550,7 +541,7 @@ int td_hvpa_decode(struct td_arena *arena, const struct td_json *object, struct 
         decode_add_text(&reader, NULL, td_str_from(cause.message));
         return decode_fail(&reader, err);
     }
-    decode_spec(&reader, td_hvpa_member(object, TD_STR("spec")), &made);
+    decode_spec(&reader, td_json_member(object, "spec"), &made);
     if (reader.findings->errors.count > 0) {
         return decode_fail(&reader, err);
     }

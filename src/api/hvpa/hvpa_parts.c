@@ -15,20 +15,15 @@ static void parts_check_word(struct td_hvpa_reader *reader, const struct td_hvpa
                              size_t count)
 {
     td_str text = td_json_get_str(outer, key, TD_STR_EMPTY);
-    const struct td_json *node = td_hvpa_member(outer, key);
+    const struct td_json *node = td_kind_member(outer, key);
     bool is_known = !node || (td_json_is(node, TD_JSON_TYPE_STRING) && text.len == 0);
     for (size_t i = 0; i < count; i++) {
         is_known = is_known || td_str_equal(text, supported[i]);
     }
     if (!is_known) {
-        struct td_field_path path = td_field_child(&part->outer, key);
-        td_field_unsupported(&reader->findings->errors, &path, text, supported, count);
+        td_field_unsupported(&reader->findings->errors, TD_FIELD_AT(&part->outer, key), text,
+                             supported, count);
     }
-}
-
-static void parts_set_text(struct td_arena *arena, struct td_json *object, td_str key, td_str text)
-{
-    td_json_set(arena, object, key, td_json_new_string(arena, text));
 }
 
 /* An object of `kind` around a copy of the spec. Its name and target stand for the Hvpa's, which
@@ -42,29 +37,28 @@ static struct td_json *parts_wrap(struct td_arena *arena, td_str api_version, td
     struct td_json *target = td_json_new_object(arena);
     /* Neither kind has such a field, and in the flat form it would be read as the spec itself. */
     (void)td_json_remove(copy, TD_STR("spec"));
-    parts_set_text(arena, metadata, TD_STR("name"), TD_STR("hvpa"));
-    parts_set_text(arena, metadata, TD_STR("namespace"), TD_STR("default"));
-    parts_set_text(arena, target, TD_STR("apiVersion"), TD_STR("apps/v1"));
-    parts_set_text(arena, target, TD_STR("kind"), TD_STR("Deployment"));
-    parts_set_text(arena, target, TD_STR("name"), TD_STR("hvpa"));
+    td_json_set_str(arena, metadata, TD_STR("name"), TD_STR("hvpa"));
+    td_json_set_str(arena, metadata, TD_STR("namespace"), TD_STR("default"));
+    td_json_set_str(arena, target, TD_STR("apiVersion"), TD_STR("apps/v1"));
+    td_json_set_str(arena, target, TD_STR("kind"), TD_STR("Deployment"));
+    td_json_set_str(arena, target, TD_STR("name"), TD_STR("hvpa"));
     td_json_set(arena, copy, target_key, target);
-    parts_set_text(arena, object, TD_STR("apiVersion"), api_version);
-    parts_set_text(arena, object, TD_STR("kind"), kind);
+    td_json_set_str(arena, object, TD_STR("apiVersion"), api_version);
+    td_json_set_str(arena, object, TD_STR("kind"), kind);
     td_json_set(arena, object, TD_STR("metadata"), metadata);
     td_json_set(arena, object, TD_STR("spec"), copy);
     return object;
 }
 
-/* The target as it is, in the spec that is kept. */
-static void parts_set_target(struct td_arena *arena, struct td_json *spec, td_str key,
-                             const struct td_object_reference *target)
+void td_hvpa_set_target(struct td_arena *arena, struct td_json *spec, td_str key,
+                        const struct td_object_reference *target)
 {
     struct td_json *node = td_json_new_object(arena);
     if (target->api_version.len > 0) {
-        parts_set_text(arena, node, TD_STR("apiVersion"), target->api_version);
+        td_json_set_str(arena, node, TD_STR("apiVersion"), target->api_version);
     }
-    parts_set_text(arena, node, TD_STR("kind"), target->kind);
-    parts_set_text(arena, node, TD_STR("name"), target->name);
+    td_json_set_str(arena, node, TD_STR("kind"), target->kind);
+    td_json_set_str(arena, node, TD_STR("name"), target->name);
     td_json_set(arena, spec, key, node);
 }
 
@@ -75,26 +69,16 @@ static bool parts_use_percentage(struct td_hvpa_reader *reader, const struct td_
                                  struct td_json *spec)
 {
     td_str key = TD_STR("targetCPUUtilizationPercentage");
-    const struct td_json *percentage = td_hvpa_member(spec, key);
-    const struct td_json *metrics = td_hvpa_member(spec, TD_STR("metrics"));
+    const struct td_json *percentage = td_kind_member(spec, key);
+    const struct td_json *metrics = td_json_member(spec, "metrics");
     bool has_metrics = metrics && metrics->count > 0;
     struct td_arena *arena = reader->arena;
     if (percentage && has_metrics) {
-        struct td_field_path path = td_field_child(&part->inner, key);
-        td_hvpa_warn(reader, &path, "has no effect beside metrics");
+        td_hvpa_warn(reader, TD_FIELD_AT(&part->inner, key), "has no effect beside metrics");
     } else if (percentage) {
-        struct td_json *target = td_json_new_object(arena);
-        parts_set_text(arena, target, TD_STR("type"), TD_STR("Utilization"));
-        td_json_set(arena, target, TD_STR("averageUtilization"),
-                    td_json_copy(arena, percentage, false));
-        struct td_json *resource = td_json_new_object(arena);
-        parts_set_text(arena, resource, TD_STR("name"), TD_STR("cpu"));
-        td_json_set(arena, resource, TD_STR("target"), target);
-        struct td_json *metric = td_json_new_object(arena);
-        parts_set_text(arena, metric, TD_STR("type"), TD_STR("Resource"));
-        td_json_set(arena, metric, TD_STR("resource"), resource);
+        int64_t percent = td_json_get_int64(spec, key, 0);
         struct td_json *list = td_json_new_array(arena);
-        td_json_append(list, metric);
+        td_json_append(list, td_hpa_new_cpu_metric(arena, false, percent));
         td_json_set(arena, spec, TD_STR("metrics"), list);
     } else if (metrics && !has_metrics) {
         (void)td_json_remove(spec, TD_STR("metrics")); /* an empty list is none */
@@ -103,7 +87,7 @@ static bool parts_use_percentage(struct td_hvpa_reader *reader, const struct td_
     return percentage && !has_metrics;
 }
 
-/* Has a fault been named at this place, or so many elsewhere that one more helps nobody (and
+/* Has a fault been named at this place, or so many elsewhere that one more is of no use (and
  * looking through them would cost)? */
 static bool parts_is_named(const struct td_field_errors *errors, const struct td_field_path *path)
 {
@@ -123,8 +107,8 @@ static bool parts_is_named(const struct td_field_errors *errors, const struct td
  * items of lists with brackets. */
 static td_str parts_plain_path(struct td_arena *arena, td_str prefix, td_str field)
 {
-    td_auto_buf text;
-    td_buf_init(&text, TD_STRICT_PATH_BYTES_MAX); /* a longer one is cut: it is only shown */
+    td_auto_buf text =
+        td_buf_capped(TD_STRICT_PATH_BYTES_MAX); /* a longer one is cut: it is only shown */
     (void)td_buf_append(&text, prefix);
     (void)td_buf_append_char(&text, '.');
     bool is_key = false;
@@ -161,9 +145,8 @@ static void parts_take_errors(struct td_hvpa_reader *reader, const struct td_hvp
             field = TD_STR("targetCPUUtilizationPercentage");
         }
         td_str whole = parts_plain_path(reader->arena, prefix, field);
-        struct td_field_path path = td_field_child(NULL, whole);
-        td_field_error_add(&reader->findings->errors, &path, error->type, error->value,
-                           error->detail);
+        td_field_error_add(&reader->findings->errors, TD_FIELD_AT(NULL, whole), error->type,
+                           error->value, error->detail);
     }
 }
 
@@ -177,8 +160,8 @@ void td_hvpa_read_hpa(struct td_hvpa_reader *reader, const struct td_hvpa_part *
         return;
     }
     struct td_arena *arena = reader->arena;
-    const struct td_json *spec = td_hvpa_member(hvpa->tree, TD_STR("spec"));
-    const struct td_json *outer = td_hvpa_member(spec, TD_STR("hpaSpec"));
+    const struct td_json *spec = td_json_member(hvpa->tree, "spec");
+    const struct td_json *outer = td_json_member(spec, "hpaSpec");
     parts_check_word(reader, part, outer, TD_STR("apiVersion"), versions, 3);
     parts_check_word(reader, part, outer, TD_STR("kind"), kinds, 1);
     struct td_json *object =
@@ -204,14 +187,14 @@ void td_hvpa_read_hpa(struct td_hvpa_reader *reader, const struct td_hvpa_part *
         return;
     }
     if (hvpa->hpa.metric_count > TD_HVPA_METRICS_MAX) {
-        struct td_field_path path = td_field_child(&part->inner, TD_STR("metrics"));
         td_str detail = td_arena_format(arena, "must have at most %d items", TD_HVPA_METRICS_MAX);
-        td_field_error_add(&reader->findings->errors, &path, TD_FIELD_TOO_MANY,
-                           td_arena_format(arena, "%zu", hvpa->hpa.metric_count), detail);
+        td_field_error_add(&reader->findings->errors, TD_FIELD(&part->inner, "metrics"),
+                           TD_FIELD_TOO_MANY, td_arena_format(arena, "%zu", hvpa->hpa.metric_count),
+                           detail);
         return;
     }
     struct td_json *kept = td_json_get(stored, TD_STR("spec"));
-    parts_set_target(arena, kept, TD_STR("scaleTargetRef"), &hvpa->target);
+    td_hvpa_set_target(arena, kept, TD_STR("scaleTargetRef"), &hvpa->target);
     hvpa->has_hpa = true;
     hvpa->hpa_spec = kept;
     hvpa->hpa.meta = hvpa->meta;
@@ -241,11 +224,10 @@ static void parts_unsupported(struct td_field_errors *errors, const struct td_fi
 static void parts_check_sign(struct td_hvpa_reader *reader, const struct td_resource_list *list,
                              const struct td_field_path *policy, td_str key)
 {
-    struct td_field_path parent = td_field_child(policy, key);
     for (size_t i = 0; i < list->count; i++) {
         if (td_quantity_sign(&list->items[i].quantity) < 0) {
-            struct td_field_path path = td_field_child(&parent, list->items[i].name);
-            parts_invalid(&reader->findings->errors, &path,
+            parts_invalid(&reader->findings->errors,
+                          TD_FIELD_AT(TD_FIELD_AT(policy, key), list->items[i].name),
                           td_quantity_text(reader->arena, &list->items[i].quantity),
                           "must be greater than or equal to 0");
         }
@@ -258,16 +240,15 @@ static void parts_check_bounds(struct td_hvpa_reader *reader, const struct td_re
 {
     parts_check_sign(reader, min, policy, TD_STR("minAllowed"));
     parts_check_sign(reader, max, policy, TD_STR("maxAllowed"));
-    struct td_field_path parent = td_field_child(policy, TD_STR("maxAllowed"));
     for (size_t i = 0; i < max->count; i++) {
         const struct td_resource_amount *upper = &max->items[i];
         const struct td_quantity *lower = td_resource_list_get(min, upper->name);
         if (lower && td_quantity_compare(lower, &upper->quantity) > 0) {
-            struct td_field_path path = td_field_child(&parent, upper->name);
             td_str text = td_arena_format(
                 reader->arena, "must be greater than or equal to minAllowed, which is %.*s",
                 TD_STR_ARG(td_quantity_text(reader->arena, lower)));
-            parts_invalid(&reader->findings->errors, &path,
+            parts_invalid(&reader->findings->errors,
+                          TD_FIELD_AT(TD_FIELD(policy, "maxAllowed"), upper->name),
                           td_quantity_text(reader->arena, &upper->quantity), text.ptr);
         }
     }
@@ -283,8 +264,8 @@ static void parts_check_choice(struct td_hvpa_reader *reader, const struct td_js
         is_known = is_known || td_str_equal(text, supported[i]);
     }
     if (!is_known) {
-        struct td_field_path path = td_field_child(parent, key);
-        parts_unsupported(&reader->findings->errors, &path, text, supported, count);
+        parts_unsupported(&reader->findings->errors, TD_FIELD_AT(parent, key), text, supported,
+                          count);
     }
 }
 
@@ -296,11 +277,10 @@ static void parts_check_policy(struct td_hvpa_reader *reader, const struct td_js
     static const td_str resources[] = {TD_STR_INIT("cpu"), TD_STR_INIT("memory")};
     parts_check_choice(reader, policy, path, TD_STR("mode"), modes, 2);
     parts_check_choice(reader, policy, path, TD_STR("controlledValues"), values, 2);
-    const struct td_json *list = td_hvpa_member(policy, TD_STR("controlledResources"));
-    struct td_field_path parent = td_field_child(path, TD_STR("controlledResources"));
+    const struct td_json *list = td_json_member(policy, "controlledResources");
     size_t index = 0;
     for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
-        struct td_field_path place = td_field_item(&parent, index++);
+        struct td_field_path place = td_field_item(TD_FIELD(path, "controlledResources"), index++);
         bool is_known =
             td_json_is(item, TD_JSON_TYPE_STRING) &&
             (td_str_equal(item->text, resources[0]) || td_str_equal(item->text, resources[1]));
@@ -314,18 +294,17 @@ static void parts_check_policy(struct td_hvpa_reader *reader, const struct td_js
 static void parts_check_policies(struct td_hvpa_reader *reader, const struct td_hvpa_part *part,
                                  const struct td_resource_policy *policy)
 {
-    const struct td_json *tree = td_hvpa_member(part->spec, TD_STR("resourcePolicy"));
-    const struct td_json *list = td_hvpa_member(tree, TD_STR("containerPolicies"));
+    const struct td_json *tree = td_json_member(part->spec, "resourcePolicy");
+    const struct td_json *list = td_json_member(tree, "containerPolicies");
     struct td_field_path parent = td_field_child(&part->inner, TD_STR("resourcePolicy"));
-    struct td_field_path items = td_field_child(&parent, TD_STR("containerPolicies"));
     size_t index = 0;
     for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
-        struct td_field_path path = td_field_item(&items, index);
+        struct td_field_path path = td_field_item(TD_FIELD(&parent, "containerPolicies"), index);
         const struct td_container_policy *entry = &policy->containers[index++];
         parts_check_policy(reader, item, &path);
         parts_check_bounds(reader, &entry->min_allowed, &entry->max_allowed, &path);
     }
-    const struct td_json *pod = td_hvpa_member(tree, TD_STR("podPolicies"));
+    const struct td_json *pod = td_json_member(tree, "podPolicies");
     if (pod) {
         struct td_field_path path = td_field_child(&parent, TD_STR("podPolicies"));
         parts_check_policy(reader, pod, &path);
@@ -337,7 +316,7 @@ static void parts_check_policies(struct td_hvpa_reader *reader, const struct td_
 static void parts_switch_off(struct td_arena *arena, struct td_json *spec)
 {
     struct td_json *policy = td_json_ensure_object(arena, spec, TD_STR("updatePolicy"));
-    parts_set_text(arena, policy, TD_STR("updateMode"), TD_STR("Off"));
+    td_json_set_str(arena, policy, TD_STR("updateMode"), TD_STR("Off"));
 }
 
 void td_hvpa_read_vpa(struct td_hvpa_reader *reader, const struct td_hvpa_part *part,
@@ -349,21 +328,20 @@ void td_hvpa_read_vpa(struct td_hvpa_reader *reader, const struct td_hvpa_part *
         return;
     }
     struct td_arena *arena = reader->arena;
-    const struct td_json *spec = td_hvpa_member(hvpa->tree, TD_STR("spec"));
-    const struct td_json *outer = td_hvpa_member(spec, TD_STR("vpaSpec"));
+    const struct td_json *spec = td_json_member(hvpa->tree, "spec");
+    const struct td_json *outer = td_json_member(spec, "vpaSpec");
     parts_check_word(reader, part, outer, TD_STR("apiVersion"), versions, 1);
     parts_check_word(reader, part, outer, TD_STR("kind"), kinds, 1);
     struct td_json *object =
         parts_wrap(arena, versions[0], kinds[0], part->spec, TD_STR("targetRef"));
     struct td_json *copy = td_json_get(object, TD_STR("spec"));
     parts_switch_off(arena, copy);
-    parts_set_target(arena, copy, TD_STR("targetRef"), &hvpa->target);
+    td_hvpa_set_target(arena, copy, TD_STR("targetRef"), &hvpa->target);
     struct td_error err = TD_ERROR_INIT;
     if (td_vpa_decode(arena, object, &hvpa->vpa, &err) < 0) {
         /* Types are right, so it is the selector. */
-        struct td_field_path path = td_field_child(&part->inner, TD_STR("selector"));
-        td_field_error_add(&reader->findings->errors, &path, TD_FIELD_INVALID,
-                           td_str_from(err.message), TD_STR_EMPTY);
+        td_field_error_add(&reader->findings->errors, TD_FIELD(&part->inner, "selector"),
+                           TD_FIELD_INVALID, td_str_from(err.message), TD_STR_EMPTY);
         return;
     }
     const struct td_vpa_admission admission = {
@@ -423,20 +401,19 @@ static bool parts_is_normalised(const struct td_hvpa *hvpa, const struct td_hpa_
 static void parts_check_capacity(struct td_hvpa_reader *reader, const struct td_field_path *ratio,
                                  const struct td_hvpa_part *hpa, const struct td_hvpa *hvpa)
 {
-    struct td_field_path path = td_field_child(ratio, TD_STR("capacityPolicy"));
     for (size_t i = 0; i < hvpa->hpa.metric_count; i++) {
         if (parts_is_normalised(hvpa, &hvpa->hpa.metrics[i])) {
             continue;
         }
-        struct td_field_path list = td_field_child(&hpa->inner, TD_STR("metrics"));
-        struct td_field_path item = td_field_item(&list, i);
-        td_str place = td_field_path_text(reader->arena, &item);
+        td_str place =
+            td_field_path_text(reader->arena, TD_FIELD_ITEM(TD_FIELD(&hpa->inner, "metrics"), i));
         td_str detail = td_arena_format(
             reader->arena,
             "needs every metric to be a Utilization of a resource that the VPA controls; %.*s is "
             "not",
             TD_STR_ARG(place));
-        td_field_invalid_str(&reader->findings->errors, &path, TD_STR("Max"), detail.ptr);
+        td_field_invalid_str(&reader->findings->errors, TD_FIELD(ratio, "capacityPolicy"),
+                             TD_STR("Max"), detail.ptr);
         return;
     }
 }
@@ -447,9 +424,8 @@ static void parts_check_count(struct td_hvpa_reader *reader, const struct td_fie
     if (value >= min && value <= max) {
         return;
     }
-    struct td_field_path path = td_field_child(ratio, key);
     td_str detail = td_arena_format(reader->arena, "must be between %d and %d", min, max);
-    td_field_invalid_int(&reader->findings->errors, &path, value, detail.ptr);
+    td_field_invalid_int(&reader->findings->errors, TD_FIELD_AT(ratio, key), value, detail.ptr);
 }
 
 static void parts_check_interval(struct td_hvpa_reader *reader, const struct td_field_path *ratio,
@@ -479,10 +455,10 @@ static void parts_warn_unused(struct td_hvpa_reader *reader, const struct td_fie
         {hvpa->ratio.has_finish, TD_STR("finishReplicaCount")},
         {hvpa->ratio.capacity == TD_HVPA_MAX, TD_STR("capacityPolicy")},
     };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(rows); i++) {
         if (rows[i].is_given) {
-            struct td_field_path path = td_field_child(ratio, rows[i].key);
-            td_hvpa_warn(reader, &path, "has no effect: nothing scales horizontally");
+            td_hvpa_warn(reader, TD_FIELD_AT(ratio, rows[i].key),
+                         "has no effect: nothing scales horizontally");
         }
     }
 }
@@ -500,14 +476,13 @@ static void parts_check_window(struct td_hvpa_reader *reader, const struct td_fi
         {hvpa->vertical_up.update, TD_STR("vertical"), TD_STR("scaleUp")},
         {hvpa->vertical_down.update, TD_STR("vertical"), TD_STR("scaleDown")},
     };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(rows); i++) {
         if (rows[i].update == TD_HVPA_UPDATE_WINDOW && !hvpa->window.is_set) {
             struct td_field_path axis = td_field_child(spec, rows[i].axis);
             struct td_field_path direction = td_field_child(&axis, rows[i].direction);
-            struct td_field_path policy = td_field_child(&direction, TD_STR("updatePolicy"));
-            struct td_field_path path = td_field_child(&policy, TD_STR("updateMode"));
-            td_field_invalid_str(&reader->findings->errors, &path, TD_STR("MaintenanceWindow"),
-                                 "needs spec.maintenanceTimeWindow");
+            td_field_invalid_str(&reader->findings->errors,
+                                 TD_FIELD(TD_FIELD(&direction, "updatePolicy"), "updateMode"),
+                                 TD_STR("MaintenanceWindow"), "needs spec.maintenanceTimeWindow");
         }
     }
 }
@@ -525,8 +500,7 @@ void td_hvpa_check_rules(struct td_hvpa_reader *reader, const struct td_hvpa_par
         return;
     }
     if (hvpa->has_vpa && hvpa->vpa.has_selector) {
-        struct td_field_path path = td_field_child(&vpa->inner, TD_STR("selector"));
-        td_field_forbidden(&reader->findings->errors, &path,
+        td_field_forbidden(&reader->findings->errors, TD_FIELD(&vpa->inner, "selector"),
                            "RatioBased needs pods of one size; choose another mode");
     }
     if (td_hvpa_scales_horizontally(hvpa)) {

@@ -1,9 +1,11 @@
 /*
- * What the files of the Hvpa module share; nobody else includes this.
+ * What the files of the Hvpa module share; private to them.
  */
 #pragma once
 
+#include "api/hpa/hpa_source.h"
 #include "api/hvpa/hvpa.h"
+#include "api/object_check.h"
 
 #define TD_HVPA_RATIO_MAX 1e6 /* of vToHScalingRatio */
 #define TD_HVPA_SECONDS_A_DAY 86400
@@ -29,19 +31,15 @@ const struct td_schema_type *td_hvpa_reading_type(void);
 const struct td_schema_type *td_hvpa_hpa_spec_type(void);
 const struct td_schema_type *td_hvpa_vpa_spec_type(void);
 
-/* A member that is there and not null, or NULL. */
-static inline const struct td_json *td_hvpa_member(const struct td_json *object, td_str key)
-{
-    const struct td_json *member = td_json_get(object, key);
-    return td_json_is(member, TD_JSON_TYPE_NULL) ? NULL : member;
-}
-
 #define TD_HVPA_TARGET_PLACES 3 /* where a target may stand, in the order in which they count */
 
 /* The reference at one of these places, NULL when none is given there; *ret_field is its path. */
 const struct td_json *td_hvpa_target_at(const struct td_json *spec, size_t place,
                                         td_str *ret_field);
-struct td_object_reference td_hvpa_reference(const struct td_json *node);
+
+/* The target as it is, as a member of a spec. */
+void td_hvpa_set_target(struct td_arena *arena, struct td_json *spec, td_str key,
+                        const struct td_object_reference *target);
 
 void td_hvpa_warn(struct td_hvpa_reader *reader, const struct td_field_path *path,
                   const char *detail);

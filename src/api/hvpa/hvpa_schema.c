@@ -176,7 +176,7 @@ static const struct td_schema_field object_fields[] = {
 };
 #define OBJECT_SPEC TD_STR("spec")
 
-/* weightBasedScalingIntervals, hpa and vpa are gardener's: kept and reported, read by nobody. */
+/* weightBasedScalingIntervals, hpa and vpa are gardener's: kept and reported, never read. */
 enum { SPEC_HPA = 4, SPEC_VPA = 17, ROOT_METADATA = 2, ROOT_SPEC = 3, ROOT_STATUS = 4 };
 
 static const struct td_schema_type type_old = {.kind = TD_SCHEMA_ANY};
@@ -203,7 +203,7 @@ static struct td_schema_field spec_fields[] = {
     FIELD("weightBasedScalingIntervals", type_old),
 };
 static const struct td_schema_type type_spec = OBJECT("HvpaSpec", spec_fields);
-static struct td_schema_field reading_spec_fields[sizeof(spec_fields) / sizeof(spec_fields[0])];
+static struct td_schema_field reading_spec_fields[TD_COUNT(spec_fields)];
 static const struct td_schema_type type_reading_spec = OBJECT("HvpaSpec", reading_spec_fields);
 
 static struct td_schema_field root_fields[] = {
@@ -214,7 +214,7 @@ static struct td_schema_field root_fields[] = {
     [ROOT_STATUS] = FIELD("status", type_status),
 };
 static const struct td_schema_type type_root = OBJECT("Hvpa", root_fields);
-static struct td_schema_field reading_fields[sizeof(root_fields) / sizeof(root_fields[0])];
+static struct td_schema_field reading_fields[TD_COUNT(root_fields)];
 static const struct td_schema_type type_reading = OBJECT("Hvpa", reading_fields);
 
 static pthread_once_t schema_once = PTHREAD_ONCE_INIT;
@@ -247,8 +247,8 @@ static void schema_build_part(struct hvpa_part_types *types, const struct td_sch
     types->spec.field_count = schema_merge(types->spec_fields, spec, extra, extra_count);
     types->spec.fields = types->spec_fields;
     types->part = types->spec;
-    types->part.field_count = schema_merge(types->fields, &types->spec, object_fields,
-                                           sizeof(object_fields) / sizeof(object_fields[0]));
+    types->part.field_count =
+        schema_merge(types->fields, &types->spec, object_fields, TD_COUNT(object_fields));
     types->part.fields = types->fields;
     for (size_t i = 0; i < types->part.field_count; i++) {
         if (td_str_equal(types->fields[i].name, OBJECT_SPEC)) {

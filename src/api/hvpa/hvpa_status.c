@@ -10,18 +10,13 @@
 static bool status_int32(const struct td_json *object, td_str key, int32_t *ret)
 {
     *ret = (int32_t)td_json_get_int64(object, key, 0); /* its range is checked */
-    return td_hvpa_member(object, key) != NULL;
+    return td_kind_member(object, key) != NULL;
 }
 
 static bool status_time(const struct td_json *object, td_str key, struct td_instant *ret)
 {
-    const struct td_json *node = td_hvpa_member(object, key);
+    const struct td_json *node = td_kind_member(object, key);
     return node && td_time_parse(node->text, ret, NULL) == TD_OK;
-}
-
-static td_str status_text(const struct td_json *object, td_str key)
-{
-    return td_json_get_str(object, key, TD_STR_EMPTY);
 }
 
 static struct td_hvpa_requests status_requests(struct td_arena *arena, const struct td_json *map)
@@ -41,7 +36,7 @@ static struct td_hvpa_requests status_requests(struct td_arena *arena, const str
 static bool status_resources(struct td_arena *arena, const struct td_json *object, td_str key,
                              struct td_resource_list *ret)
 {
-    const struct td_json *list = td_hvpa_member(object, key);
+    const struct td_json *list = td_kind_member(object, key);
     return list && td_resource_list_decode(arena, list, ret, NULL) == TD_OK;
 }
 
@@ -54,7 +49,7 @@ static struct td_recommendation status_containers(struct td_arena *arena,
     size_t i = 0;
     for (const struct td_json *item = td_json_first_item(list); item; item = item->next, i++) {
         struct td_container_recommendation *to = &made[i];
-        to->container_name = status_text(item, TD_STR("name"));
+        to->container_name = td_json_text(item, "name");
         to->has_target = status_resources(arena, item, TD_STR("target"), &to->target);
         to->has_lower_bound = status_resources(arena, item, TD_STR("lowerBound"), &to->lower_bound);
         to->has_upper_bound = status_resources(arena, item, TD_STR("upperBound"), &to->upper_bound);
@@ -67,33 +62,33 @@ static struct td_recommendation status_containers(struct td_arena *arena,
 static void status_read_recommendation(struct td_arena *arena, const struct td_json *recommendation,
                                        struct td_hvpa_status *ret)
 {
-    const struct td_json *horizontal = td_hvpa_member(recommendation, TD_STR("horizontal"));
-    const struct td_json *vertical = td_hvpa_member(recommendation, TD_STR("vertical"));
+    const struct td_json *horizontal = td_json_member(recommendation, "horizontal");
+    const struct td_json *vertical = td_json_member(recommendation, "vertical");
     ret->has_horizontal = horizontal != NULL;
     ret->horizontal_valid = td_json_get_bool(horizontal, TD_STR("valid"), false);
     ret->has_desired_replicas =
         status_int32(horizontal, TD_STR("desiredReplicas"), &ret->desired_replicas);
-    ret->horizontal_reason = status_text(horizontal, TD_STR("reason"));
+    ret->horizontal_reason = td_json_text(horizontal, "reason");
     ret->has_vertical = vertical != NULL;
     ret->vertical_valid = td_json_get_bool(vertical, TD_STR("valid"), false);
-    ret->vertical_reason = status_text(vertical, TD_STR("reason"));
-    ret->vertical = status_containers(arena, td_hvpa_member(vertical, TD_STR("containers")));
+    ret->vertical_reason = td_json_text(vertical, "reason");
+    ret->vertical = status_containers(arena, td_json_member(vertical, "containers"));
 }
 
 static void status_read_decision(struct td_arena *arena, const struct td_json *decision,
                                  struct td_hvpa_status_decision *ret)
 {
-    const struct td_json *weights = td_hvpa_member(decision, TD_STR("weights"));
-    const struct td_json *horizontal = td_hvpa_member(weights, TD_STR("horizontal"));
-    const struct td_json *vertical = td_hvpa_member(weights, TD_STR("vertical"));
+    const struct td_json *weights = td_json_member(decision, "weights");
+    const struct td_json *horizontal = td_json_member(weights, "horizontal");
+    const struct td_json *vertical = td_json_member(weights, "vertical");
     ret->is_set = decision != NULL;
     ret->has_time = status_time(decision, TD_STR("time"), &ret->time);
-    ret->axis = status_text(decision, TD_STR("axis"));
-    ret->reason = status_text(decision, TD_STR("reason"));
-    ret->stage = status_text(decision, TD_STR("stage"));
+    ret->axis = td_json_text(decision, "axis");
+    ret->reason = td_json_text(decision, "reason");
+    ret->stage = td_json_text(decision, "stage");
     ret->has_replicas = status_int32(decision, TD_STR("replicas"), &ret->replicas);
-    ret->requests = status_requests(arena, td_hvpa_member(decision, TD_STR("requests")));
-    ret->limits = status_requests(arena, td_hvpa_member(decision, TD_STR("limits")));
+    ret->requests = status_requests(arena, td_json_member(decision, "requests"));
+    ret->limits = status_requests(arena, td_json_member(decision, "limits"));
     ret->has_weights = horizontal && vertical &&
                        td_json_to_double(horizontal, &ret->weight_horizontal) &&
                        td_json_to_double(vertical, &ret->weight_vertical);
@@ -109,12 +104,12 @@ static void status_read_blocked(struct td_arena *arena, const struct td_json *li
     struct td_hvpa_blocked *made = td_arena_array(arena, struct td_hvpa_blocked, count);
     size_t i = 0;
     for (const struct td_json *item = td_json_first_item(list); item; item = item->next, i++) {
-        bool is_vertical = td_str_equal(status_text(item, TD_STR("axis")), TD_STR("vertical"));
+        bool is_vertical = td_str_equal(td_json_text(item, "axis"), TD_STR("vertical"));
         made[i] = (struct td_hvpa_blocked){
             .axis = is_vertical ? TD_HVPA_VERTICAL : TD_HVPA_HORIZONTAL,
-            .container = status_text(item, TD_STR("container")),
-            .resource = status_text(item, TD_STR("resource")),
-            .reason = status_text(item, TD_STR("reason")),
+            .container = td_json_text(item, "container"),
+            .resource = td_json_text(item, "resource"),
+            .reason = td_json_text(item, "reason"),
         };
         made[i].has_since = status_time(item, TD_STR("since"), &made[i].since);
     }
@@ -129,34 +124,13 @@ static void status_read_emergency(struct td_arena *arena, const struct td_json *
     struct td_hvpa_emergency *made = td_arena_array(arena, struct td_hvpa_emergency, count);
     size_t i = 0;
     for (const struct td_json *item = td_json_first_item(list); item; item = item->next, i++) {
-        made[i].container = status_text(item, TD_STR("container"));
+        made[i].container = td_json_text(item, "container");
         made[i].since = TD_INSTANT_ZERO;
         (void)status_time(item, TD_STR("since"), &made[i].since); /* without one: long ago */
         made[i].usable_seconds = td_json_get_int64(item, TD_STR("usableSeconds"), 0);
     }
     ret->emergency = made;
     ret->emergency_count = count;
-}
-
-static void status_read_conditions(struct td_arena *arena, const struct td_json *list,
-                                   struct td_hvpa_status *ret)
-{
-    size_t count = td_json_item_count(list);
-    struct td_vpa_condition *made = td_arena_array(arena, struct td_vpa_condition, count);
-    size_t i = 0;
-    for (const struct td_json *item = td_json_first_item(list); item; item = item->next, i++) {
-        made[i] = (struct td_vpa_condition){
-            .type = status_text(item, TD_STR("type")),
-            .status = status_text(item, TD_STR("status")),
-            .reason = status_text(item, TD_STR("reason")),
-            .message = status_text(item, TD_STR("message")),
-            .last_transition = TD_INSTANT_ZERO,
-        };
-        (void)status_time(item, TD_STR("lastTransitionTime"), /* without one: zero, as in Go */
-                          &made[i].last_transition);
-    }
-    ret->conditions = made;
-    ret->condition_count = count;
 }
 
 static void status_read_last(const struct td_json *last, struct td_hvpa_status *ret)
@@ -179,31 +153,30 @@ int td_hvpa_status_decode(struct td_arena *arena, const struct td_json *status,
             return code;
         }
     }
-    const struct td_json *current = td_hvpa_member(status, TD_STR("current"));
-    const struct td_json *infeasible = td_hvpa_member(status, TD_STR("infeasible"));
+    const struct td_json *current = td_json_member(status, "current");
+    const struct td_json *infeasible = td_json_member(status, "infeasible");
     made.observed_generation = td_json_get_int64(status, TD_STR("observedGeneration"), 0);
-    made.mode = status_text(status, TD_STR("mode"));
+    made.mode = td_json_text(status, "mode");
     made.has_replicas = status_int32(status, TD_STR("replicas"), &made.replicas);
-    made.target_selector = status_text(status, TD_STR("targetSelector"));
+    made.target_selector = td_json_text(status, "targetSelector");
     made.has_current = current != NULL;
     (void)status_int32(current, TD_STR("replicas"), &made.current_replicas); /* else 0 */
-    made.current_requests = status_requests(arena, td_hvpa_member(current, TD_STR("requests")));
-    status_read_recommendation(arena, td_hvpa_member(status, TD_STR("recommendation")), &made);
-    status_read_decision(arena, td_hvpa_member(status, TD_STR("decision")), &made.decision);
-    status_read_last(td_hvpa_member(status, TD_STR("lastScaling")), &made);
+    made.current_requests = status_requests(arena, td_json_member(current, "requests"));
+    status_read_recommendation(arena, td_json_member(status, "recommendation"), &made);
+    status_read_decision(arena, td_json_member(status, "decision"), &made.decision);
+    status_read_last(td_json_member(status, "lastScaling"), &made);
     made.has_written_replicas =
         status_int32(status, TD_STR("writtenReplicas"), &made.written_replicas);
     made.infeasible.is_set = status_time(infeasible, TD_STR("time"), &made.infeasible.time);
-    made.infeasible.requests =
-        status_requests(arena, td_hvpa_member(infeasible, TD_STR("requests")));
-    status_read_blocked(arena, td_hvpa_member(status, TD_STR("blocked")), &made);
-    status_read_emergency(arena, td_hvpa_member(status, TD_STR("emergency")), &made);
-    made.reference_requests =
-        status_requests(arena, td_hvpa_member(status, TD_STR("referenceRequests")));
-    const struct td_json *origin = td_hvpa_member(status, TD_STR("origin"));
-    made.origin.requests = status_requests(arena, td_hvpa_member(origin, TD_STR("requests")));
-    made.origin.limits = status_requests(arena, td_hvpa_member(origin, TD_STR("limits")));
-    status_read_conditions(arena, td_hvpa_member(status, TD_STR("conditions")), &made);
+    made.infeasible.requests = status_requests(arena, td_json_member(infeasible, "requests"));
+    status_read_blocked(arena, td_json_member(status, "blocked"), &made);
+    status_read_emergency(arena, td_json_member(status, "emergency"), &made);
+    made.reference_requests = status_requests(arena, td_json_member(status, "referenceRequests"));
+    const struct td_json *origin = td_json_member(status, "origin");
+    made.origin.requests = status_requests(arena, td_json_member(origin, "requests"));
+    made.origin.limits = status_requests(arena, td_json_member(origin, "limits"));
+    made.conditions =
+        td_vpa_conditions_read(arena, td_json_member(status, "conditions"), &made.condition_count);
     *ret = made;
     return TD_OK;
 }
@@ -213,13 +186,8 @@ int td_hvpa_status_decode(struct td_arena *arena, const struct td_json *status,
 static void put_text(struct td_arena *arena, struct td_json *object, td_str key, td_str text)
 {
     if (text.len > 0) {
-        td_json_set(arena, object, key, td_json_new_string(arena, text));
+        td_json_set_str(arena, object, key, text);
     }
-}
-
-static void put_int(struct td_arena *arena, struct td_json *object, td_str key, int64_t value)
-{
-    td_json_set(arena, object, key, td_json_new_int64(arena, value));
 }
 
 static void put_time(struct td_arena *arena, struct td_json *object, td_str key,
@@ -230,28 +198,17 @@ static void put_time(struct td_arena *arena, struct td_json *object, td_str key,
     put_text(arena, object, key, td_arena_copy_str(arena, made));
 }
 
-static struct td_json *resources_json(struct td_arena *arena, const struct td_resource_list *list)
-{
-    struct td_json *object = td_json_new_object(arena);
-    for (size_t i = 0; i < list->count; i++) {
-        td_str text = td_quantity_text(arena, &list->items[i].quantity);
-        td_json_set(arena, object, list->items[i].name, td_json_new_string(arena, text));
-    }
-    return object;
-}
-
 static void put_requests(struct td_arena *arena, struct td_json *object, td_str key,
                          const struct td_hvpa_requests *requests)
 {
     if (requests->count == 0) {
         return;
     }
-    struct td_json *map = td_json_new_object(arena);
+    struct td_json *map = td_json_ensure_object(arena, object, key);
     for (size_t i = 0; i < requests->count; i++) {
         td_json_set(arena, map, requests->items[i].container,
-                    resources_json(arena, &requests->items[i].resources));
+                    td_resource_list_json(arena, &requests->items[i].resources));
     }
-    td_json_set(arena, object, key, map);
 }
 
 static struct td_json *containers_json(struct td_arena *arena,
@@ -262,21 +219,7 @@ static struct td_json *containers_json(struct td_arena *arena,
         const struct td_container_recommendation *from = &recommendation->containers[i];
         struct td_json *item = td_json_new_object(arena);
         put_text(arena, item, TD_STR("name"), from->container_name);
-        const struct {
-            td_str key;
-            const struct td_resource_list *list;
-            bool has;
-        } rows[] = {
-            {TD_STR("target"), &from->target, from->has_target},
-            {TD_STR("lowerBound"), &from->lower_bound, from->has_lower_bound},
-            {TD_STR("upperBound"), &from->upper_bound, from->has_upper_bound},
-            {TD_STR("uncappedTarget"), &from->uncapped_target, from->has_uncapped_target},
-        };
-        for (size_t j = 0; j < sizeof(rows) / sizeof(rows[0]); j++) {
-            if (rows[j].has) {
-                td_json_set(arena, item, rows[j].key, resources_json(arena, rows[j].list));
-            }
-        }
+        td_recommendation_put_lists(arena, item, from, false);
         td_json_append(list, item);
     }
     return list;
@@ -288,27 +231,23 @@ static void put_recommendation(struct td_arena *arena, struct td_json *object,
     if (!status->has_horizontal && !status->has_vertical) {
         return;
     }
-    struct td_json *made = td_json_new_object(arena);
+    struct td_json *made = td_json_ensure_object(arena, object, TD_STR("recommendation"));
     if (status->has_horizontal) {
-        struct td_json *horizontal = td_json_new_object(arena);
+        struct td_json *horizontal = td_json_ensure_object(arena, made, TD_STR("horizontal"));
         if (status->has_desired_replicas) {
-            put_int(arena, horizontal, TD_STR("desiredReplicas"), status->desired_replicas);
+            td_json_set_int64(arena, horizontal, TD_STR("desiredReplicas"),
+                              status->desired_replicas);
         }
-        td_json_set(arena, horizontal, TD_STR("valid"),
-                    td_json_new_bool(arena, status->horizontal_valid));
+        td_json_set_bool(arena, horizontal, TD_STR("valid"), status->horizontal_valid);
         put_text(arena, horizontal, TD_STR("reason"), status->horizontal_reason);
-        td_json_set(arena, made, TD_STR("horizontal"), horizontal);
     }
     if (status->has_vertical) {
-        struct td_json *vertical = td_json_new_object(arena);
-        td_json_set(arena, vertical, TD_STR("valid"),
-                    td_json_new_bool(arena, status->vertical_valid));
+        struct td_json *vertical = td_json_ensure_object(arena, made, TD_STR("vertical"));
+        td_json_set_bool(arena, vertical, TD_STR("valid"), status->vertical_valid);
         put_text(arena, vertical, TD_STR("reason"), status->vertical_reason);
         td_json_set(arena, vertical, TD_STR("containers"),
                     containers_json(arena, &status->vertical));
-        td_json_set(arena, made, TD_STR("vertical"), vertical);
     }
-    td_json_set(arena, object, TD_STR("recommendation"), made);
 }
 
 static void put_decision(struct td_arena *arena, struct td_json *object,
@@ -317,7 +256,7 @@ static void put_decision(struct td_arena *arena, struct td_json *object,
     if (!decision->is_set) {
         return;
     }
-    struct td_json *made = td_json_new_object(arena);
+    struct td_json *made = td_json_ensure_object(arena, object, TD_STR("decision"));
     if (decision->has_time) {
         put_time(arena, made, TD_STR("time"), decision->time);
     }
@@ -325,25 +264,23 @@ static void put_decision(struct td_arena *arena, struct td_json *object,
     put_text(arena, made, TD_STR("reason"), decision->reason);
     put_text(arena, made, TD_STR("stage"), decision->stage);
     if (decision->has_replicas) {
-        put_int(arena, made, TD_STR("replicas"), decision->replicas);
+        td_json_set_int64(arena, made, TD_STR("replicas"), decision->replicas);
     }
     put_requests(arena, made, TD_STR("requests"), &decision->requests);
     put_requests(arena, made, TD_STR("limits"), &decision->limits);
     if (decision->has_weights) {
-        struct td_json *weights = td_json_new_object(arena);
+        struct td_json *weights = td_json_ensure_object(arena, made, TD_STR("weights"));
         td_json_set(arena, weights, TD_STR("horizontal"),
                     td_json_new_double(arena, decision->weight_horizontal));
         td_json_set(arena, weights, TD_STR("vertical"),
                     td_json_new_double(arena, decision->weight_vertical));
-        td_json_set(arena, made, TD_STR("weights"), weights);
     }
     if (decision->emergency) {
-        td_json_set(arena, made, TD_STR("emergency"), td_json_new_bool(arena, true));
+        td_json_set_bool(arena, made, TD_STR("emergency"), true);
     }
     if (decision->has_below_thresholds_since) {
         put_time(arena, made, TD_STR("belowThresholdsSince"), decision->below_thresholds_since);
     }
-    td_json_set(arena, object, TD_STR("decision"), made);
 }
 
 static void put_last(struct td_arena *arena, struct td_json *object,
@@ -357,8 +294,8 @@ static void put_last(struct td_arena *arena, struct td_json *object,
         put_time(arena, made, TD_STR("verticalTime"), status->vertical_time);
     }
     if (status->has_from_to) {
-        put_int(arena, made, TD_STR("fromReplicas"), status->from_replicas);
-        put_int(arena, made, TD_STR("toReplicas"), status->to_replicas);
+        td_json_set_int64(arena, made, TD_STR("fromReplicas"), status->from_replicas);
+        td_json_set_int64(arena, made, TD_STR("toReplicas"), status->to_replicas);
     }
     if (made->count > 0) {
         td_json_set(arena, object, TD_STR("lastScaling"), made);
@@ -393,7 +330,8 @@ static void put_emergency(struct td_arena *arena, struct td_json *object,
         put_text(arena, item, TD_STR("container"), status->emergency[i].container);
         put_time(arena, item, TD_STR("since"), status->emergency[i].since);
         if (status->emergency[i].usable_seconds > 0) {
-            put_int(arena, item, TD_STR("usableSeconds"), status->emergency[i].usable_seconds);
+            td_json_set_int64(arena, item, TD_STR("usableSeconds"),
+                              status->emergency[i].usable_seconds);
         }
         td_json_append(list, item);
     }
@@ -427,39 +365,36 @@ struct td_json *td_hvpa_status_encode(struct td_arena *arena, const struct td_hv
 {
     struct td_json *object = td_json_new_object(arena);
     if (status->observed_generation != 0) {
-        put_int(arena, object, TD_STR("observedGeneration"), status->observed_generation);
+        td_json_set_int64(arena, object, TD_STR("observedGeneration"), status->observed_generation);
     }
     put_text(arena, object, TD_STR("mode"), status->mode);
     if (status->has_replicas) {
-        put_int(arena, object, TD_STR("replicas"), status->replicas);
+        td_json_set_int64(arena, object, TD_STR("replicas"), status->replicas);
     }
     put_text(arena, object, TD_STR("targetSelector"), status->target_selector);
     if (status->has_current) {
-        struct td_json *current = td_json_new_object(arena);
-        put_int(arena, current, TD_STR("replicas"), status->current_replicas);
+        struct td_json *current = td_json_ensure_object(arena, object, TD_STR("current"));
+        td_json_set_int64(arena, current, TD_STR("replicas"), status->current_replicas);
         put_requests(arena, current, TD_STR("requests"), &status->current_requests);
-        td_json_set(arena, object, TD_STR("current"), current);
     }
     put_recommendation(arena, object, status);
     put_decision(arena, object, &status->decision);
     put_last(arena, object, status);
     if (status->has_written_replicas) {
-        put_int(arena, object, TD_STR("writtenReplicas"), status->written_replicas);
+        td_json_set_int64(arena, object, TD_STR("writtenReplicas"), status->written_replicas);
     }
     if (status->infeasible.is_set) {
-        struct td_json *infeasible = td_json_new_object(arena);
+        struct td_json *infeasible = td_json_ensure_object(arena, object, TD_STR("infeasible"));
         put_time(arena, infeasible, TD_STR("time"), status->infeasible.time);
         put_requests(arena, infeasible, TD_STR("requests"), &status->infeasible.requests);
-        td_json_set(arena, object, TD_STR("infeasible"), infeasible);
     }
     put_blocked(arena, object, status);
     put_emergency(arena, object, status);
     put_requests(arena, object, TD_STR("referenceRequests"), &status->reference_requests);
     if (status->origin.limits.count > 0) {
-        struct td_json *origin = td_json_new_object(arena);
+        struct td_json *origin = td_json_ensure_object(arena, object, TD_STR("origin"));
         put_requests(arena, origin, TD_STR("requests"), &status->origin.requests);
         put_requests(arena, origin, TD_STR("limits"), &status->origin.limits);
-        td_json_set(arena, object, TD_STR("origin"), origin);
     }
     put_conditions(arena, object, status);
     return object;

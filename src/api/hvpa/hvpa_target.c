@@ -20,19 +20,10 @@ static const struct target_place target_places[TD_HVPA_TARGET_PLACES] = {
 
 const struct td_json *td_hvpa_part(const struct td_json *spec, td_str key, bool *ret_is_object)
 {
-    const struct td_json *outer = td_hvpa_member(spec, key);
-    const struct td_json *inner = td_hvpa_member(outer, TD_STR("spec"));
+    const struct td_json *outer = td_kind_member(spec, key);
+    const struct td_json *inner = td_json_member(outer, "spec");
     *ret_is_object = td_json_is(inner, TD_JSON_TYPE_OBJECT);
     return *ret_is_object ? inner : td_json_is(outer, TD_JSON_TYPE_OBJECT) ? outer : NULL;
-}
-
-struct td_object_reference td_hvpa_reference(const struct td_json *node)
-{
-    return (struct td_object_reference){
-        .api_version = td_json_get_str(node, TD_STR("apiVersion"), TD_STR_EMPTY),
-        .kind = td_json_get_str(node, TD_STR("kind"), TD_STR_EMPTY),
-        .name = td_json_get_str(node, TD_STR("name"), TD_STR_EMPTY),
-    };
 }
 
 const struct td_json *td_hvpa_target_at(const struct td_json *spec, size_t place, td_str *ret_field)
@@ -41,8 +32,8 @@ const struct td_json *td_hvpa_target_at(const struct td_json *spec, size_t place
     bool is_object = false;
     const struct td_json *part =
         row->part.len > 0 ? td_hvpa_part(spec, row->part, &is_object) : spec;
-    const struct td_json *node = td_hvpa_member(part, row->key);
-    struct td_object_reference reference = td_hvpa_reference(node);
+    const struct td_json *node = td_kind_member(part, row->key);
+    struct td_object_reference reference = td_hpa_decode_reference(node);
     bool is_empty =
         reference.kind.len == 0 && reference.name.len == 0 && reference.api_version.len == 0;
     *ret_field = td_str_from(is_object ? row->object : row->flat);
@@ -51,7 +42,7 @@ const struct td_json *td_hvpa_target_at(const struct td_json *spec, size_t place
 
 const struct td_json *td_hvpa_target(const struct td_json *object, td_str *ret_field)
 {
-    const struct td_json *spec = td_hvpa_member(object, TD_STR("spec"));
+    const struct td_json *spec = td_json_member(object, "spec");
     for (size_t i = 0; i < TD_HVPA_TARGET_PLACES; i++) {
         const struct td_json *node = td_hvpa_target_at(spec, i, ret_field);
         if (node) {

@@ -36,7 +36,7 @@ static td_str pull_policy(td_str image)
 void td_default_container(struct td_arena *arena, struct td_json *container)
 {
     default_text(arena, container, TD_STR("imagePullPolicy"),
-                 pull_policy(td_kind_text(container, TD_STR("image"))));
+                 pull_policy(td_json_text(container, "image")));
     default_text(arena, container, TD_STR("terminationMessagePath"),
                  TD_STR("/dev/termination-log"));
     default_text(arena, container, TD_STR("terminationMessagePolicy"), TD_STR("File"));
@@ -53,18 +53,18 @@ void td_default_volume(struct td_arena *arena, struct td_json *volume)
     if (!has_source) {
         (void)td_json_ensure_object(arena, volume, TD_STR("emptyDir")); /* it is complete */
     }
-    struct td_json *image = td_kind_member(volume, TD_STR("image"));
+    struct td_json *image = td_json_member(volume, "image");
     if (image) {
         default_text(arena, image, TD_STR("pullPolicy"),
-                     pull_policy(td_kind_text(image, TD_STR("reference"))));
+                     pull_policy(td_json_text(image, "reference")));
     }
 }
 
 /* Of a pod or a template: the two names of the service account are one. */
 void td_default_pod_spec(struct td_arena *arena, struct td_json *spec)
 {
-    td_str name = td_kind_text(spec, TD_STR("serviceAccountName"));
-    td_str other = td_kind_text(spec, TD_STR("serviceAccount"));
+    td_str name = td_json_text(spec, "serviceAccountName");
+    td_str other = td_json_text(spec, "serviceAccount");
     if (name.len == 0 && other.len > 0) {
         td_json_set_str(arena, spec, TD_STR("serviceAccountName"), other);
     } else if (name.len > 0) {
@@ -75,7 +75,7 @@ void td_default_pod_spec(struct td_arena *arena, struct td_json *spec)
 /* On the host's network a container's port is the host's. */
 static void default_host_ports(struct td_arena *arena, struct td_json *container)
 {
-    struct td_json *port = td_json_first_item(td_kind_member(container, TD_STR("ports")));
+    struct td_json *port = td_json_first_item(td_json_member(container, "ports"));
     for (; port; port = port->next) {
         if (td_json_get_int64(port, TD_STR("hostPort"), 0) == 0) {
             td_json_set_int64(arena, port, TD_STR("hostPort"),
@@ -87,8 +87,8 @@ static void default_host_ports(struct td_arena *arena, struct td_json *container
 /* A limit without a request requests as much; of pods, not of templates. */
 static void default_requests(struct td_arena *arena, struct td_json *container)
 {
-    struct td_json *resources = td_kind_member(container, TD_STR("resources"));
-    const struct td_json *limits = td_kind_member(resources, TD_STR("limits"));
+    struct td_json *resources = td_json_member(container, "resources");
+    const struct td_json *limits = td_json_member(resources, "limits");
     for (const struct td_json *limit = td_json_first_member(limits); limit; limit = limit->next) {
         struct td_json *requests = td_json_ensure_object(arena, resources, TD_STR("requests"));
         if (!td_json_get(requests, limit->key)) {
@@ -124,7 +124,7 @@ static void default_pod_huge_limits(struct td_arena *arena, const struct td_json
     if (td_pod_limits(arena, pod, &options, &sum, NULL) < 0) {
         return; /* a quantity out of range: validation says so */
     }
-    const struct td_json *requests = td_kind_member(resources, TD_STR("requests"));
+    const struct td_json *requests = td_json_member(resources, "requests");
     for (size_t i = 0; i < sum.count; i++) {
         td_str name = sum.items[i].name;
         if (is_huge_pages(name) && !td_json_get(requests, name)) {
@@ -142,7 +142,7 @@ static void default_pod_requests(struct td_arena *arena, const struct td_json *p
 {
     static const struct td_pod_resource_options options = {.exclude_overhead = true,
                                                            .skip_pod_level_resources = true};
-    const struct td_json *limits = td_kind_member(resources, TD_STR("limits"));
+    const struct td_json *limits = td_json_member(resources, "limits");
     struct td_resource_list sum;
     if (!limits || limits->count == 0 || td_pod_requests(arena, pod, &options, &sum, NULL) < 0) {
         return;
@@ -167,7 +167,7 @@ void td_default_pod(struct td_arena *arena, struct td_json *pod)
     static const td_str lists[] = {TD_STR_INIT("containers"), TD_STR_INIT("initContainers")};
     struct td_json *spec = td_json_ensure_object(arena, pod, TD_STR("spec"));
     bool is_on_host = td_json_get_bool(spec, TD_STR("hostNetwork"), false);
-    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(lists); i++) {
         struct td_json *item = td_json_first_item(td_kind_member(spec, lists[i]));
         for (; item; item = item->next) {
             default_requests(arena, item);
@@ -176,15 +176,15 @@ void td_default_pod(struct td_arena *arena, struct td_json *pod)
             }
         }
     }
-    struct td_json *resources = td_kind_member(spec, TD_STR("resources"));
-    bool has_any = resources && (td_kind_member(resources, TD_STR("limits")) ||
-                                 td_kind_member(resources, TD_STR("requests")));
+    struct td_json *resources = td_json_member(spec, "resources");
+    bool has_any =
+        resources && (td_json_member(resources, "limits") || td_json_member(resources, "requests"));
     if (has_any) {
         default_pod_huge_limits(arena, pod, resources);
         default_pod_requests(arena, pod, resources);
     }
-    if (!td_kind_member(spec, TD_STR("enableServiceLinks"))) {
-        td_json_set(arena, spec, TD_STR("enableServiceLinks"), td_json_new_bool(arena, true));
+    if (!td_json_member(spec, "enableServiceLinks")) {
+        td_json_set_bool(arena, spec, TD_STR("enableServiceLinks"), true);
     }
     if (td_json_get_int64(spec, TD_STR("terminationGracePeriodSeconds"), 0) < 0) {
         td_json_set_int64(arena, spec, TD_STR("terminationGracePeriodSeconds"), 1);

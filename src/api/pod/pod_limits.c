@@ -1,3 +1,7 @@
+/*
+ * Upstream merges the defaults of all LimitRanges first, then judges each limit alone. A limit of
+ * type Container is judged for every container, one of type Pod for the sums of the pod.
+ */
 #include "api/pod/pod_limits.h"
 
 #include "base/error.h"
@@ -15,7 +19,7 @@ static void limits_each(const struct td_limit_objects *ranges, limits_fn fn, voi
         const struct td_json *limit =
             td_json_first_item(td_json_get_path(ranges->items[i], "spec.limits"));
         for (; limit; limit = limit->next) {
-            fn(limit, td_json_get_str(limit, TD_STR("type"), TD_STR_EMPTY), context);
+            fn(limit, td_json_text(limit, "type"), context);
         }
     }
 }
@@ -68,7 +72,7 @@ static td_str limits_apply(struct td_arena *arena, struct td_json *container, co
                            const struct limits_defaults *defaults)
 {
     struct td_json *resources = td_json_ensure_object(arena, container, TD_STR("resources"));
-    td_str name = td_json_get_str(container, TD_STR("name"), TD_STR_EMPTY);
+    td_str name = td_json_text(container, "name");
     td_str requests = limits_fill(arena, resources, TD_STR("requests"), defaults->requests);
     td_str limits = limits_fill(arena, resources, TD_STR("limits"), defaults->limits);
     td_str note = TD_STR_EMPTY;
@@ -239,7 +243,7 @@ static void limits_check_lists(struct limits_check *check, const struct td_json 
         {"max", limits_check_max},
         {"maxLimitRequestRatio", limits_check_ratio},
     };
-    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(rules); i++) {
         const struct td_json *bounds = td_json_get(limit, td_str_from(rules[i].key));
         for (const struct td_json *b = td_json_first_member(bounds); b; b = b->next) {
             struct limits_bound bound = {.type = type, .resource = b->key};

@@ -19,10 +19,9 @@ static void check_one_handler(struct td_field_errors *errors, const struct td_fi
         struct td_field_path port = td_field_child(path, TD_STR("port"));
         td_kind_check_port(errors, &port, td_json_get(handler, TD_STR("port")));
     }
-    const struct td_json *command = td_kind_member(handler, TD_STR("command"));
+    const struct td_json *command = td_json_member(handler, "command");
     if (td_str_equal(kind->name, TD_STR("exec")) && (!command || command->count == 0)) {
-        struct td_field_path place = td_field_child(path, TD_STR("command"));
-        td_field_required(errors, &place, "");
+        td_field_required(errors, TD_FIELD(path, "command"), "");
     }
     if (td_str_equal(kind->name, TD_STR("httpGet"))) {
         td_kind_check_one_of(errors, path, handler, TD_STR("scheme"), schemes, 2);
@@ -33,7 +32,7 @@ static void check_handler(struct td_field_errors *errors, const struct td_field_
                           const struct td_json *owner)
 {
     size_t count = 0;
-    for (size_t i = 0; i < sizeof(handler_kinds) / sizeof(handler_kinds[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(handler_kinds); i++) {
         const struct td_json *handler = td_kind_member(owner, handler_kinds[i].name);
         struct td_field_path place = td_field_child(path, handler_kinds[i].name);
         if (!handler) {
@@ -59,7 +58,7 @@ static void check_probe(struct td_field_errors *errors, const struct td_field_pa
         TD_STR_INIT("failureThreshold"),
     };
     check_handler(errors, path, probe);
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(numbers); i++) {
         td_kind_check_not_negative(errors, path, probe, numbers[i]);
     }
     int64_t grace = td_json_get_int64(probe, TD_STR("terminationGracePeriodSeconds"), 1);
@@ -67,13 +66,12 @@ static void check_probe(struct td_field_errors *errors, const struct td_field_pa
     if (grace <= 0) {
         td_field_invalid_int(errors, &grace_path, grace, "must be greater than 0");
     }
-    if (is_readiness && td_kind_member(probe, TD_STR("terminationGracePeriodSeconds"))) {
+    if (is_readiness && td_json_member(probe, "terminationGracePeriodSeconds")) {
         td_field_invalid_int(errors, &grace_path, grace, "must not be set for readinessProbes");
     }
     int64_t threshold = td_json_get_int64(probe, TD_STR("successThreshold"), 1);
     if (!is_readiness && threshold != 1) {
-        struct td_field_path place = td_field_child(path, TD_STR("successThreshold"));
-        td_field_invalid_int(errors, &place, threshold, "must be 1");
+        td_field_invalid_int(errors, TD_FIELD(path, "successThreshold"), threshold, "must be 1");
     }
 }
 
@@ -81,11 +79,10 @@ static void check_lifecycle(struct td_field_errors *errors, const struct td_fiel
                             const struct td_json *lifecycle)
 {
     static const td_str hooks[] = {TD_STR_INIT("postStart"), TD_STR_INIT("preStop")};
-    for (size_t i = 0; i < sizeof(hooks) / sizeof(hooks[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(hooks); i++) {
         const struct td_json *hook = td_kind_member(lifecycle, hooks[i]);
-        struct td_field_path place = td_field_child(path, hooks[i]);
         if (hook) {
-            check_handler(errors, &place, hook);
+            check_handler(errors, TD_FIELD_AT(path, hooks[i]), hook);
         }
     }
 }
@@ -95,7 +92,7 @@ void td_pod_check_probes(struct td_field_errors *errors, const struct td_field_p
 {
     static const td_str members[] = {TD_STR_INIT("lifecycle"), TD_STR_INIT("livenessProbe"),
                                      TD_STR_INIT("readinessProbe"), TD_STR_INIT("startupProbe")};
-    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(members); i++) {
         const struct td_json *member = td_kind_member(container, members[i]);
         struct td_field_path place = td_field_child(path, members[i]);
         if (!member) {

@@ -28,9 +28,9 @@ static void qos_add(struct qos_state *state, const struct td_json *resources)
     for (size_t r = 0; r < 2; r++) {
         struct td_quantity values[2];
         bool has[2] = {
-            qos_positive(state->arena, td_kind_member(resources, TD_STR("requests")), qos_names[r],
+            qos_positive(state->arena, td_json_member(resources, "requests"), qos_names[r],
                          &values[0]),
-            qos_positive(state->arena, td_kind_member(resources, TD_STR("limits")), qos_names[r],
+            qos_positive(state->arena, td_json_member(resources, "limits"), qos_names[r],
                          &values[1]),
         };
         for (size_t side = 0; side < 2; side++) {
@@ -65,15 +65,15 @@ td_str td_pod_qos_class(struct td_arena *arena, const struct td_json *pod)
 {
     const struct td_json *spec = td_kind_spec(pod);
     struct qos_state state = {.arena = arena, .has_all_limits = true};
-    const struct td_json *own = td_kind_member(spec, TD_STR("resources"));
-    if (td_kind_member(own, TD_STR("requests")) || td_kind_member(own, TD_STR("limits"))) {
+    const struct td_json *own = td_json_member(spec, "resources");
+    if (td_json_member(own, "requests") || td_json_member(own, "limits")) {
         qos_add(&state, own);
         return qos_class(&state);
     }
-    for (size_t i = 0; i < sizeof(qos_lists) / sizeof(qos_lists[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(qos_lists); i++) {
         const struct td_json *item = td_json_first_item(td_kind_member(spec, qos_lists[i]));
         for (; item; item = item->next) {
-            qos_add(&state, td_kind_member(item, TD_STR("resources")));
+            qos_add(&state, td_json_member(item, "resources"));
         }
     }
     return qos_class(&state);

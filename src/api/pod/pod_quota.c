@@ -1,3 +1,8 @@
+/*
+ * A quota is judged in the order of the plugin: does it count this pod (scopes), is every compute
+ * resource that it limits stated by the pod or by each container, and does the usage stay within
+ * the hard limits once the replaced pod is gone.
+ */
 #include "api/pod/pod_quota.h"
 
 #include "api/object_check.h"
@@ -20,7 +25,7 @@ static bool has_value(const struct td_json *values, td_str value)
 static bool meets_priority(const struct td_json *pod, td_str operation,
                            const struct td_json *values)
 {
-    td_str name = td_kind_text(td_kind_spec(pod), TD_STR("priorityClassName"));
+    td_str name = td_json_text(td_kind_spec(pod), "priorityClassName");
     if (td_str_equal(operation, TD_STR("In"))) {
         return has_value(values, name);
     }
@@ -34,7 +39,7 @@ static bool meets_scope(struct td_arena *arena, const struct td_json *pod, td_st
                         td_str operation, const struct td_json *values)
 {
     bool is_best_effort = td_str_equal(td_pod_qos_class(arena, pod), TD_STR("BestEffort"));
-    bool is_terminating = td_kind_member(td_kind_spec(pod), TD_STR("activeDeadlineSeconds"));
+    bool is_terminating = td_json_member(td_kind_spec(pod), "activeDeadlineSeconds");
     if (td_str_equal(scope, TD_STR("BestEffort")) || td_str_equal(scope, TD_STR("NotBestEffort"))) {
         return is_best_effort == td_str_equal(scope, TD_STR("BestEffort"));
     }
@@ -49,7 +54,7 @@ static bool counts_pod(struct td_arena *arena, const struct td_json *quota,
                        const struct td_json *pod)
 {
     const struct td_json *spec = td_kind_spec(quota);
-    const struct td_json *scope = td_json_first_item(td_kind_member(spec, TD_STR("scopes")));
+    const struct td_json *scope = td_json_first_item(td_json_member(spec, "scopes"));
     for (; scope; scope = scope->next) {
         if (!td_json_is(scope, TD_JSON_TYPE_STRING) ||
             !meets_scope(arena, pod, scope->text, TD_STR("Exists"), NULL)) {
@@ -59,9 +64,8 @@ static bool counts_pod(struct td_arena *arena, const struct td_json *quota,
     const struct td_json *row =
         td_json_first_item(td_json_get_path(spec, "scopeSelector.matchExpressions"));
     for (; row; row = row->next) {
-        if (!meets_scope(arena, pod, td_kind_text(row, TD_STR("scopeName")),
-                         td_kind_text(row, TD_STR("operator")),
-                         td_kind_member(row, TD_STR("values")))) {
+        if (!meets_scope(arena, pod, td_json_text(row, "scopeName"), td_json_text(row, "operator"),
+                         td_json_member(row, "values"))) {
             return false;
         }
     }
@@ -88,7 +92,7 @@ static bool usage_in(td_str resource, const struct td_resource_list *requests,
     } else if (td_str_starts_with(resource, TD_STR("hugepages-"))) {
         list = requests;
     }
-    for (size_t i = 0; !list && i < sizeof(bare_names) / sizeof(bare_names[0]); i++) {
+    for (size_t i = 0; !list && i < TD_COUNT(bare_names); i++) {
         list = td_str_equal(resource, bare_names[i]) ? requests : NULL;
     }
     const struct td_quantity *found = list ? td_resource_list_get(list, name) : NULL;
@@ -165,19 +169,18 @@ static bool is_stated(struct td_arena *arena, const struct td_json *owner, td_st
     static const td_str computed[] = {TD_STR_INIT("cpu"),          TD_STR_INIT("memory"),
                                       TD_STR_INIT("requests.cpu"), TD_STR_INIT("requests.memory"),
                                       TD_STR_INIT("limits.cpu"),   TD_STR_INIT("limits.memory")};
-    const struct td_json *resources = td_kind_member(owner, TD_STR("resources"));
+    const struct td_json *resources = td_json_member(owner, "resources");
     struct td_resource_list requests;
     struct td_resource_list limits;
     struct td_quantity amount;
     bool is_computed = false;
-    for (size_t i = 0; i < sizeof(computed) / sizeof(computed[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(computed); i++) {
         is_computed = is_computed || td_str_equal(resource, computed[i]);
     }
     return !is_computed ||
-           td_resource_list_decode(arena, td_kind_member(resources, TD_STR("requests")), &requests,
-                                   NULL) < 0 ||
-           td_resource_list_decode(arena, td_kind_member(resources, TD_STR("limits")), &limits,
-                                   NULL) < 0 ||
+           td_resource_list_decode(arena, td_json_member(resources, "requests"), &requests, NULL) <
+               0 ||
+           td_resource_list_decode(arena, td_json_member(resources, "limits"), &limits, NULL) < 0 ||
            usage_in(resource, &requests, &limits, &amount);
 }
 
@@ -187,13 +190,13 @@ static td_str unstated(struct td_arena *arena, const struct td_json *hard,
     static const td_str lists[] = {TD_STR_INIT("containers"), TD_STR_INIT("initContainers")};
     const struct td_json *spec = td_kind_spec(pod);
     for (; hard; hard = hard->next) {
-        for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        for (size_t i = 0; i < TD_COUNT(lists); i++) {
             const struct td_json *item = td_json_first_item(td_kind_member(spec, lists[i]));
             for (; item; item = item->next) {
                 if (!is_stated(arena, item, hard->key)) {
                     return td_arena_format(arena, "must specify %.*s for: %.*s",
                                            TD_STR_ARG(hard->key),
-                                           TD_STR_ARG(td_kind_text(item, TD_STR("name"))));
+                                           TD_STR_ARG(td_json_text(item, "name")));
                 }
             }
         }
@@ -204,10 +207,10 @@ static td_str unstated(struct td_arena *arena, const struct td_json *hard,
 static td_str check_quota(struct td_arena *arena, const struct td_json *quota,
                           const struct td_json *pod, const struct td_json *replaced)
 {
-    td_str name = td_kind_text(td_kind_metadata(quota), TD_STR("name"));
+    td_str name = td_json_text(td_kind_metadata(quota), "name");
     const struct td_json *hard = td_json_first_member(td_json_get_path(quota, "spec.hard"));
-    const struct td_json *own = td_kind_member(td_kind_spec(pod), TD_STR("resources"));
-    bool has_own = td_kind_member(own, TD_STR("requests")) || td_kind_member(own, TD_STR("limits"));
+    const struct td_json *own = td_json_member(td_kind_spec(pod), "resources");
+    bool has_own = td_json_member(own, "requests") || td_json_member(own, "limits");
     td_str missing = has_own ? TD_STR_EMPTY : unstated(arena, hard, pod);
     if (missing.len > 0) {
         return td_arena_format(arena, "failed quota: %.*s: %.*s", TD_STR_ARG(name),

@@ -39,7 +39,7 @@ static bool check_resource_name(struct td_field_errors *errors, const struct td_
         return true;
     }
     if (is_pod) {
-        td_field_unsupported(errors, path, name, of_pods, sizeof(of_pods) / sizeof(of_pods[0]));
+        td_field_unsupported(errors, path, name, of_pods, TD_COUNT(of_pods));
         return false;
     }
     if (!is_qualified(name) && !td_str_equal(name, TD_STR("ephemeral-storage"))) {
@@ -80,14 +80,12 @@ static void check_list(struct td_field_errors *errors, const struct td_field_pat
 static void check_request(struct td_field_errors *errors, const struct td_field_path *path,
                           const struct td_json *request, const struct td_json *limits)
 {
-    struct td_field_path requests_path = td_field_child(path, TD_STR("requests"));
     const struct td_json *limit = td_json_get(limits, request->key);
     struct td_quantity asked;
     struct td_quantity allowed;
     if (!limit) {
         if (!can_overcommit(request->key)) {
-            struct td_field_path limits_path = td_field_child(path, TD_STR("limits"));
-            td_field_required(errors, &limits_path,
+            td_field_required(errors, TD_FIELD(path, "limits"),
                               "Limit must be set for non overcommitable resources");
         }
         return;
@@ -100,7 +98,7 @@ static void check_request(struct td_field_errors *errors, const struct td_field_
     bool must_equal = !can_overcommit(request->key);
     if (order > 0 || (must_equal && order != 0)) {
         td_kind_invalid_text(
-            errors, &requests_path, td_quantity_text(errors->arena, &asked),
+            errors, TD_FIELD(path, "requests"), td_quantity_text(errors->arena, &asked),
             "must be %s %.*s limit of %.*s", must_equal ? "equal to" : "less than or equal to",
             TD_STR_ARG(request->key), TD_STR_ARG(td_quantity_text(errors->arena, &allowed)));
     }
@@ -109,16 +107,14 @@ static void check_request(struct td_field_errors *errors, const struct td_field_
 void td_pod_check_resources(struct td_field_errors *errors, const struct td_field_path *path,
                             const struct td_json *resources, bool is_pod)
 {
-    const struct td_json *limits = td_kind_member(resources, TD_STR("limits"));
-    const struct td_json *requests = td_kind_member(resources, TD_STR("requests"));
-    struct td_field_path limits_path = td_field_child(path, TD_STR("limits"));
-    struct td_field_path requests_path = td_field_child(path, TD_STR("requests"));
-    if (is_pod && td_kind_member(resources, TD_STR("claims"))) {
-        struct td_field_path place = td_field_child(path, TD_STR("claims"));
-        td_field_forbidden(errors, &place, "claims may not be set for Resources at pod-level");
+    const struct td_json *limits = td_json_member(resources, "limits");
+    const struct td_json *requests = td_json_member(resources, "requests");
+    if (is_pod && td_json_member(resources, "claims")) {
+        td_field_forbidden(errors, TD_FIELD(path, "claims"),
+                           "claims may not be set for Resources at pod-level");
     }
-    check_list(errors, &limits_path, limits, is_pod);
-    check_list(errors, &requests_path, requests, is_pod);
+    check_list(errors, TD_FIELD(path, "limits"), limits, is_pod);
+    check_list(errors, TD_FIELD(path, "requests"), requests, is_pod);
     bool has_huge_pages = false;
     bool has_compute = false;
     const struct td_json *sides[] = {limits, requests};
@@ -156,8 +152,7 @@ static void check_sum(struct td_field_errors *errors, const struct td_field_path
 static void check_container_limits(struct td_field_errors *errors, const struct td_field_path *path,
                                    const struct td_json *limits, const struct td_json *container)
 {
-    const struct td_json *own =
-        td_kind_member(td_kind_member(container, TD_STR("resources")), TD_STR("limits"));
+    const struct td_json *own = td_json_member(td_json_member(container, "resources"), "limits");
     for (const struct td_json *item = td_json_first_member(own); item; item = item->next) {
         const struct td_json *limit = td_json_get(limits, item->key);
         struct td_quantity mine;
@@ -168,8 +163,8 @@ static void check_container_limits(struct td_field_errors *errors, const struct 
             continue;
         }
         struct td_field_path key = td_kind_key(path, item->key);
-        struct td_field_path place = td_field_child(&key, TD_STR("limits"));
-        td_kind_invalid_text(errors, &place, td_quantity_text(errors->arena, &mine),
+        td_kind_invalid_text(errors, TD_FIELD(&key, "limits"),
+                             td_quantity_text(errors->arena, &mine),
                              "must be less than or equal to pod limits of %.*s",
                              TD_STR_ARG(td_quantity_text(errors->arena, &allowed)));
     }
@@ -180,19 +175,19 @@ void td_pod_check_consistency(struct td_field_errors *errors, const struct td_fi
 {
     static const struct td_pod_resource_options options = {.exclude_overhead = true,
                                                            .skip_pod_level_resources = true};
-    const struct td_json *resources = td_kind_member(spec, TD_STR("resources"));
+    const struct td_json *resources = td_json_member(spec, "resources");
     struct td_json *pod = td_json_new_object(errors->arena);
     td_json_set(errors->arena, pod, TD_STR("spec"), td_json_copy(errors->arena, spec, false));
     struct td_resource_list sum;
     if (td_pod_requests(errors->arena, pod, &options, &sum, NULL) == TD_OK) {
         for (size_t i = 0; i < sum.count; i++) {
-            check_sum(errors, path, td_kind_member(resources, TD_STR("requests")), &sum.items[i]);
+            check_sum(errors, path, td_json_member(resources, "requests"), &sum.items[i]);
         }
     }
     struct td_field_path containers = td_field_child(path, TD_STR("containers"));
-    const struct td_json *item = td_json_first_item(td_kind_member(spec, TD_STR("containers")));
+    const struct td_json *item = td_json_first_item(td_json_member(spec, "containers"));
     for (size_t index = 0; item; item = item->next, index++) {
-        struct td_field_path place = td_field_item(&containers, index);
-        check_container_limits(errors, &place, td_kind_member(resources, TD_STR("limits")), item);
+        check_container_limits(errors, TD_FIELD_ITEM(&containers, index),
+                               td_json_member(resources, "limits"), item);
     }
 }

@@ -2,19 +2,10 @@
 #include "api/pod/pod_private.h"
 #include "kube/names.h"
 
-static td_str quoted(struct td_arena *arena, td_str value)
-{
-    td_auto_buf text;
-    td_buf_init(&text, TD_JSON_BYTES_MAX);
-    td_json_write_string(value, false, &text);
-    return td_arena_copy_str(arena, td_buf_str(&text));
-}
-
 void td_pod_not_found(struct td_field_errors *errors, const struct td_field_path *path,
                       td_str value)
 {
-    td_field_error_add(errors, path, TD_FIELD_NOT_FOUND, quoted(errors->arena, value),
-                       TD_STR_EMPTY);
+    td_field_error_str(errors, path, TD_FIELD_NOT_FOUND, value);
 }
 
 /* Members that a volume source cannot do without. */
@@ -37,7 +28,7 @@ static void check_volume_source(struct td_field_errors *errors, const struct td_
                                 const struct td_json *source)
 {
     struct td_field_path place = td_field_child(path, source->key);
-    for (size_t i = 0; i < sizeof(source_rules) / sizeof(source_rules[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(source_rules); i++) {
         const struct source_rule *rule = &source_rules[i];
         if (td_str_equal(rule->source, source->key) &&
             td_kind_text(source, rule->member).len == 0) {
@@ -64,14 +55,14 @@ static void check_volume(struct td_pod_check *check, const struct td_field_path 
             continue;
         }
         if (sources++ > 0) {
-            struct td_field_path place = td_field_child(path, member->key);
-            td_field_forbidden(check->errors, &place, "may not specify more than 1 volume type");
+            td_field_forbidden(check->errors, TD_FIELD_AT(path, member->key),
+                               "may not specify more than 1 volume type");
         } else {
             check_volume_source(check->errors, path, member);
         }
     }
     struct td_field_path name_path = td_field_child(path, TD_STR("name"));
-    td_str name = td_kind_text(volume, TD_STR("name"));
+    td_str name = td_json_text(volume, "name");
     if (name.len == 0) {
         td_field_required(check->errors, &name_path, "");
     } else {
@@ -97,8 +88,7 @@ static void check_containers(struct td_pod_check *check, const struct td_field_p
         td_field_required(check->errors, &path, "");
     }
     for (; item; item = item->next, index++) {
-        struct td_field_path place = td_field_item(&path, index);
-        td_pod_check_container(check, &place, item, kind);
+        td_pod_check_container(check, TD_FIELD_ITEM(&path, index), item, kind);
     }
 }
 
@@ -108,21 +98,20 @@ static void check_host_ports(struct td_field_errors *errors, const struct td_fie
 {
     bool is_on_host = td_json_get_bool(spec, TD_STR("hostNetwork"), false);
     struct td_json *seen = td_json_new_object(errors->arena);
-    struct td_field_path path = td_field_child(spec_path, TD_STR("containers"));
     size_t index = 0;
-    const struct td_json *item = td_json_first_item(td_kind_member(spec, TD_STR("containers")));
+    const struct td_json *item = td_json_first_item(td_json_member(spec, "containers"));
     for (; item; item = item->next, index++) {
-        struct td_field_path container = td_field_item(&path, index);
-        struct td_field_path ports = td_field_child(&container, TD_STR("ports"));
+        struct td_field_path ports = td_field_child(
+            TD_FIELD_ITEM(TD_FIELD(spec_path, "containers"), index), TD_STR("ports"));
         size_t at = 0;
-        const struct td_json *port = td_json_first_item(td_kind_member(item, TD_STR("ports")));
+        const struct td_json *port = td_json_first_item(td_json_member(item, "ports"));
         for (; port; port = port->next, at++) {
-            struct td_field_path place = td_field_item(&ports, at);
-            struct td_field_path member = td_field_child(&place, TD_STR("hostPort"));
+            struct td_field_path member =
+                td_field_child(TD_FIELD_ITEM(&ports, at), TD_STR("hostPort"));
             int64_t number = td_json_get_int64(port, TD_STR("hostPort"), 0);
             td_str key = td_arena_format(
-                errors->arena, "%.*s/%.*s/%lld", TD_STR_ARG(td_kind_text(port, TD_STR("protocol"))),
-                TD_STR_ARG(td_kind_text(port, TD_STR("hostIP"))), (long long)number);
+                errors->arena, "%.*s/%.*s/%lld", TD_STR_ARG(td_json_text(port, "protocol")),
+                TD_STR_ARG(td_json_text(port, "hostIP")), (long long)number);
             if (number != 0 && !td_kind_add_name(errors->arena, seen, key)) {
                 td_kind_duplicate(errors, &member, key);
             }
@@ -139,8 +128,8 @@ static void check_toleration_value(struct td_field_errors *errors, const struct 
                                    const struct td_json *toleration)
 {
     static const td_str operators[] = {TD_STR_INIT("Equal"), TD_STR_INIT("Exists")};
-    td_str operation = td_kind_text(toleration, TD_STR("operator"));
-    td_str value = td_kind_text(toleration, TD_STR("value"));
+    td_str operation = td_json_text(toleration, "operator");
+    td_str value = td_json_text(toleration, "value");
     struct td_field_path place = td_field_child(path, TD_STR("operator"));
     if (operation.len == 0 || td_str_equal(operation, operators[0])) {
         td_kind_check_name_at(errors, &place, value, td_name_check_label_value);
@@ -159,22 +148,19 @@ static void check_toleration(struct td_field_errors *errors, const struct td_fie
 {
     static const td_str effects[] = {TD_STR_INIT("NoSchedule"), TD_STR_INIT("PreferNoSchedule"),
                                      TD_STR_INIT("NoExecute")};
-    td_str key = td_kind_text(toleration, TD_STR("key"));
-    td_str operation = td_kind_text(toleration, TD_STR("operator"));
-    td_str effect = td_kind_text(toleration, TD_STR("effect"));
-    struct td_field_path key_path = td_field_child(path, TD_STR("key"));
-    struct td_field_path effect_path = td_field_child(path, TD_STR("effect"));
+    td_str key = td_json_text(toleration, "key");
+    td_str operation = td_json_text(toleration, "operator");
+    td_str effect = td_json_text(toleration, "effect");
     if (key.len > 0) {
-        td_kind_check_name_at(errors, &key_path, key, td_name_check_qualified);
+        td_kind_check_name_at(errors, TD_FIELD(path, "key"), key, td_name_check_qualified);
     } else if (!td_str_equal(operation, TD_STR("Exists"))) {
-        struct td_field_path place = td_field_child(path, TD_STR("operator"));
-        td_field_invalid_str(errors, &place, operation,
+        td_field_invalid_str(errors, TD_FIELD(path, "operator"), operation,
                              "operator must be Exists when `key` is empty, which means \"match "
                              "all values and all keys\"");
     }
-    if (td_kind_member(toleration, TD_STR("tolerationSeconds")) &&
+    if (td_json_member(toleration, "tolerationSeconds") &&
         !td_str_equal(effect, TD_STR("NoExecute"))) {
-        td_field_invalid_str(errors, &effect_path, effect,
+        td_field_invalid_str(errors, TD_FIELD(path, "effect"), effect,
                              "effect must be 'NoExecute' when `tolerationSeconds` is set");
     }
     check_toleration_value(errors, path, toleration);
@@ -192,17 +178,17 @@ static void check_spread(struct td_field_errors *errors, const struct td_field_p
         struct td_field_path place = td_field_child(path, TD_STR("maxSkew"));
         td_field_invalid_int(errors, &place, skew, "must be greater than zero");
     }
-    if (td_kind_text(constraint, TD_STR("topologyKey")).len == 0) {
+    if (td_json_text(constraint, "topologyKey").len == 0) {
         struct td_field_path place = td_field_child(path, TD_STR("topologyKey"));
         td_field_required(errors, &place, "can not be empty");
     }
     struct td_field_path place = td_field_child(path, TD_STR("whenUnsatisfiable"));
-    td_str action = td_kind_text(constraint, TD_STR("whenUnsatisfiable"));
+    td_str action = td_json_text(constraint, "whenUnsatisfiable");
     if (!td_str_equal(action, actions[0]) && !td_str_equal(action, actions[1])) {
         td_field_unsupported(errors, &place, action, actions, 2);
     }
-    struct td_field_path selector = td_field_child(path, TD_STR("labelSelector"));
-    td_kind_check_selector(errors, &selector, td_kind_member(constraint, TD_STR("labelSelector")));
+    td_kind_check_selector(errors, TD_FIELD(path, "labelSelector"),
+                           td_json_member(constraint, "labelSelector"));
 }
 
 typedef void (*spec_item_fn)(struct td_field_errors *errors, const struct td_field_path *path,
@@ -211,28 +197,24 @@ typedef void (*spec_item_fn)(struct td_field_errors *errors, const struct td_fie
 static void check_items(struct td_field_errors *errors, const struct td_field_path *spec_path,
                         const struct td_json *spec, td_str list, spec_item_fn check)
 {
-    struct td_field_path path = td_field_child(spec_path, list);
     size_t index = 0;
     const struct td_json *item = td_json_first_item(td_kind_member(spec, list));
     for (; item; item = item->next, index++) {
-        struct td_field_path place = td_field_item(&path, index);
-        check(errors, &place, item);
+        check(errors, TD_FIELD_ITEM(TD_FIELD_AT(spec_path, list), index), item);
     }
 }
 
 static void check_gate(struct td_field_errors *errors, const struct td_field_path *path,
                        const struct td_json *gate)
 {
-    td_kind_check_name_at(errors, path, td_kind_text(gate, TD_STR("name")),
-                          td_name_check_qualified);
+    td_kind_check_name_at(errors, path, td_json_text(gate, "name"), td_name_check_qualified);
 }
 
 static void check_readiness_gate(struct td_field_errors *errors, const struct td_field_path *path,
                                  const struct td_json *gate)
 {
-    struct td_field_path place = td_field_child(path, TD_STR("conditionType"));
-    td_kind_check_name_at(errors, &place, td_kind_text(gate, TD_STR("conditionType")),
-                          td_name_check_qualified);
+    td_kind_check_name_at(errors, TD_FIELD(path, "conditionType"),
+                          td_json_text(gate, "conditionType"), td_name_check_qualified);
 }
 
 /* Names in the spec, each optional, by the rule that it follows. */
@@ -250,11 +232,10 @@ static void check_names(struct td_field_errors *errors, const struct td_field_pa
         {TD_STR_INIT("priorityClassName"), td_name_check_dns1123_subdomain},
         {TD_STR_INIT("runtimeClassName"), td_name_check_dns1123_subdomain},
     };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(rows); i++) {
         td_str name = td_kind_text(spec, rows[i].member);
         if (name.len > 0) {
-            struct td_field_path place = td_field_child(path, rows[i].member);
-            td_kind_check_name_at(errors, &place, name, rows[i].check);
+            td_kind_check_name_at(errors, TD_FIELD_AT(path, rows[i].member), name, rows[i].check);
         }
     }
 }
@@ -270,14 +251,13 @@ static void check_policies(struct td_field_errors *errors, const struct td_field
     static const td_str preemptions[] = {TD_STR_INIT("PreemptLowerPriority"), TD_STR_INIT("Never")};
     td_kind_check_one_of(errors, path, spec, TD_STR("restartPolicy"), restarts, 3);
     td_kind_check_one_of(errors, path, spec, TD_STR("dnsPolicy"), dns, 4);
-    if (td_kind_member(spec, TD_STR("preemptionPolicy"))) {
+    if (td_json_member(spec, "preemptionPolicy")) {
         td_kind_check_one_of(errors, path, spec, TD_STR("preemptionPolicy"), preemptions, 2);
     }
-    if (td_kind_member(spec, TD_STR("activeDeadlineSeconds"))) {
+    if (td_json_member(spec, "activeDeadlineSeconds")) {
         int64_t value = td_json_get_int64(spec, TD_STR("activeDeadlineSeconds"), 0);
-        struct td_field_path place = td_field_child(path, TD_STR("activeDeadlineSeconds"));
         if (value < 1 || value > INT32_MAX) {
-            td_field_invalid_int(errors, &place, value,
+            td_field_invalid_int(errors, TD_FIELD(path, "activeDeadlineSeconds"), value,
                                  "must be between 1 and 2147483647, inclusive");
         }
     }
@@ -290,11 +270,11 @@ void td_pod_check_spec(struct td_field_errors *errors, const struct td_field_pat
         .errors = errors,
         .volumes = td_json_new_object(errors->arena),
         .names = td_json_new_object(errors->arena),
-        .restart_policy = td_kind_text(spec, TD_STR("restartPolicy")),
+        .restart_policy = td_json_text(spec, "restartPolicy"),
     };
     struct td_field_path volumes = td_field_child(path, TD_STR("volumes"));
     size_t index = 0;
-    const struct td_json *volume = td_json_first_item(td_kind_member(spec, TD_STR("volumes")));
+    const struct td_json *volume = td_json_first_item(td_json_member(spec, "volumes"));
     for (; volume; volume = volume->next, index++) {
         struct td_field_path place = td_field_item(&volumes, index);
         check_volume(&check, &place, volume);
@@ -303,15 +283,15 @@ void td_pod_check_spec(struct td_field_errors *errors, const struct td_field_pat
     check_host_ports(errors, path, spec);
     check_containers(&check, path, spec, TD_STR("initContainers"), TD_CONTAINER_INIT);
     check_containers(&check, path, spec, TD_STR("ephemeralContainers"), TD_CONTAINER_EPHEMERAL);
-    const struct td_json *resources = td_kind_member(spec, TD_STR("resources"));
+    const struct td_json *resources = td_json_member(spec, "resources");
     if (resources) {
         struct td_field_path place = td_field_child(path, TD_STR("resources"));
         td_pod_check_resources(errors, &place, resources, true);
         td_pod_check_consistency(errors, &place, spec);
     }
     check_policies(errors, path, spec);
-    struct td_field_path selector = td_field_child(path, TD_STR("nodeSelector"));
-    td_kind_check_labels(errors, &selector, td_kind_member(spec, TD_STR("nodeSelector")));
+    td_kind_check_labels(errors, TD_FIELD(path, "nodeSelector"),
+                         td_json_member(spec, "nodeSelector"));
     check_items(errors, path, spec, TD_STR("readinessGates"), check_readiness_gate);
     check_items(errors, path, spec, TD_STR("schedulingGates"), check_gate);
     check_items(errors, path, spec, TD_STR("topologySpreadConstraints"), check_spread);
@@ -325,16 +305,15 @@ void td_pod_check_template(struct td_field_errors *errors, const struct td_field
     const struct td_json *metadata = td_kind_metadata(template);
     const struct td_json *spec = td_kind_spec(template);
     struct td_field_path labels = td_field_child(path, TD_STR("labels"));
-    td_kind_check_labels(errors, &labels, td_kind_member(metadata, TD_STR("labels")));
+    td_kind_check_labels(errors, &labels, td_json_member(metadata, "labels"));
     struct td_field_path annotations = td_field_child(path, TD_STR("annotations"));
-    td_kind_check_annotations(errors, &annotations,
-                              td_kind_member(metadata, TD_STR("annotations")));
+    td_kind_check_annotations(errors, &annotations, td_json_member(metadata, "annotations"));
     struct td_field_path spec_path = td_field_child(path, TD_STR("spec"));
     td_pod_check_spec(errors, &spec_path, spec);
-    const struct td_json *ephemeral = td_kind_member(spec, TD_STR("ephemeralContainers"));
+    const struct td_json *ephemeral = td_json_member(spec, "ephemeralContainers");
     if (ephemeral && ephemeral->count > 0) {
-        struct td_field_path place = td_field_child(&spec_path, TD_STR("ephemeralContainers"));
-        td_field_forbidden(errors, &place, "ephemeral containers not allowed in pod template");
+        td_field_forbidden(errors, TD_FIELD(&spec_path, "ephemeralContainers"),
+                           "ephemeral containers not allowed in pod template");
     }
 }
 
@@ -346,11 +325,9 @@ static void check_images(struct td_field_errors *errors, const struct td_field_p
     size_t index = 0;
     const struct td_json *item = td_json_first_item(td_kind_member(spec, list));
     for (; item; item = item->next, index++) {
-        td_str image = td_kind_text(item, TD_STR("image"));
+        td_str image = td_json_text(item, "image");
         if (td_str_trim(image).len != image.len) {
-            struct td_field_path place = td_field_item(&path, index);
-            struct td_field_path member = td_field_child(&place, TD_STR("image"));
-            td_field_invalid_str(errors, &member, image,
+            td_field_invalid_str(errors, TD_FIELD(TD_FIELD_ITEM(&path, index), "image"), image,
                                  "must not have leading or trailing whitespace");
         }
     }
@@ -362,9 +339,9 @@ void td_pod_check_new(struct td_field_errors *errors, const struct td_field_path
     td_pod_check_spec(errors, path, spec);
     check_images(errors, path, spec, TD_STR("containers"));
     check_images(errors, path, spec, TD_STR("initContainers"));
-    const struct td_json *ephemeral = td_kind_member(spec, TD_STR("ephemeralContainers"));
+    const struct td_json *ephemeral = td_json_member(spec, "ephemeralContainers");
     if (ephemeral && ephemeral->count > 0) {
-        struct td_field_path place = td_field_child(path, TD_STR("ephemeralContainers"));
-        td_field_forbidden(errors, &place, "cannot be set on create");
+        td_field_forbidden(errors, TD_FIELD(path, "ephemeralContainers"),
+                           "cannot be set on create");
     }
 }

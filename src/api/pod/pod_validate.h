@@ -7,10 +7,10 @@
 
 #include <stdbool.h>
 
-#include "api/fielderror.h"
 #include "base/arena.h"
 #include "base/json/json.h"
 #include "base/str.h"
+#include "kube/fielderror.h"
 
 /* The spec of a pod, whatever is done to it. */
 void td_pod_check_spec(struct td_field_errors *errors, const struct td_field_path *path,

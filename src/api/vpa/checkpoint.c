@@ -1,3 +1,8 @@
+/*
+ * Decoding refuses what Go would: fractions where a field is an integer, weights outside uint32,
+ * other types. Encoding writes the zero time as null and leaves out buckets without weight, so that
+ * upstream reads back what it would have written.
+ */
 #include "api/vpa/checkpoint.h"
 
 #include "base/error.h"
@@ -185,8 +190,8 @@ struct td_json *td_histogram_checkpoint_encode(struct td_arena *arena,
                 checkpoint_time_json(arena, histogram->reference));
     for (int bucket = 0; bucket < TD_CHECKPOINT_BUCKETS_MAX; bucket++) {
         if (histogram->weights[bucket] > 0) {
-            td_json_set(arena, weights, td_arena_format(arena, "%d", bucket),
-                        td_json_new_int64(arena, histogram->weights[bucket]));
+            td_json_set_int64(arena, weights, td_arena_format(arena, "%d", bucket),
+                              histogram->weights[bucket]);
         }
     }
     if (weights->count > 0) {
@@ -206,7 +211,7 @@ struct td_json *td_checkpoint_encode_status(struct td_arena *arena,
     struct td_json *status = td_json_new_object(arena);
     td_json_set(arena, status, TD_STR("lastUpdateTime"),
                 checkpoint_time_json(arena, checkpoint->last_update));
-    td_json_set(arena, status, TD_STR("version"), td_json_new_string(arena, checkpoint->version));
+    td_json_set_str(arena, status, TD_STR("version"), checkpoint->version);
     td_json_set(arena, status, TD_STR("cpuHistogram"),
                 td_histogram_checkpoint_encode(arena, &checkpoint->cpu));
     td_json_set(arena, status, TD_STR("memoryHistogram"),
@@ -216,8 +221,7 @@ struct td_json *td_checkpoint_encode_status(struct td_arena *arena,
     td_json_set(arena, status, TD_STR("lastSampleStart"),
                 checkpoint_time_json(arena, checkpoint->last_sample));
     if (checkpoint->total_samples != 0) {
-        td_json_set(arena, status, TD_STR("totalSamplesCount"),
-                    td_json_new_int64(arena, checkpoint->total_samples));
+        td_json_set_int64(arena, status, TD_STR("totalSamplesCount"), checkpoint->total_samples);
     }
     return status;
 }
@@ -228,19 +232,15 @@ struct td_json *td_checkpoint_encode(struct td_arena *arena, td_str namespace,
     struct td_json *object = td_json_new_object(arena);
     struct td_json *meta = td_json_new_object(arena);
     struct td_json *spec = td_json_new_object(arena);
-    td_json_set(arena, object, TD_STR("apiVersion"),
-                td_json_new_string(arena, TD_STR("autoscaling.k8s.io/v1")));
-    td_json_set(arena, object, TD_STR("kind"),
-                td_json_new_string(arena, TD_STR("VerticalPodAutoscalerCheckpoint")));
+    td_json_set_str(arena, object, TD_STR("apiVersion"), TD_STR("autoscaling.k8s.io/v1"));
+    td_json_set_str(arena, object, TD_STR("kind"), TD_STR("VerticalPodAutoscalerCheckpoint"));
     td_str name = td_arena_format(arena, "%.*s-%.*s", TD_STR_ARG(checkpoint->vpa_name),
                                   TD_STR_ARG(checkpoint->container_name));
-    td_json_set(arena, meta, TD_STR("name"), td_json_new_string(arena, name));
-    td_json_set(arena, meta, TD_STR("namespace"), td_json_new_string(arena, namespace));
+    td_json_set_str(arena, meta, TD_STR("name"), name);
+    td_json_set_str(arena, meta, TD_STR("namespace"), namespace);
     td_json_set(arena, object, TD_STR("metadata"), meta);
-    td_json_set(arena, spec, TD_STR("vpaObjectName"),
-                td_json_new_string(arena, checkpoint->vpa_name));
-    td_json_set(arena, spec, TD_STR("containerName"),
-                td_json_new_string(arena, checkpoint->container_name));
+    td_json_set_str(arena, spec, TD_STR("vpaObjectName"), checkpoint->vpa_name);
+    td_json_set_str(arena, spec, TD_STR("containerName"), checkpoint->container_name);
     td_json_set(arena, object, TD_STR("spec"), spec);
     td_json_set(arena, object, TD_STR("status"), td_checkpoint_encode_status(arena, checkpoint));
     return object;

@@ -1,3 +1,7 @@
+/*
+ * Lists that are absent and lists that are empty differ in the API, so each list has a flag beside
+ * it, which decoding sets, encoding follows and comparing counts.
+ */
 #include "api/vpa/recommendation.h"
 
 #include "base/error.h"
@@ -25,7 +29,7 @@ static int recommendation_container(struct td_arena *arena, const struct td_json
     if (!td_json_is(object, TD_JSON_TYPE_OBJECT)) {
         return td_error_set(err, TD_INVALID, "not an object");
     }
-    ret->container_name = td_json_get_str(object, TD_STR("containerName"), TD_STR_EMPTY);
+    ret->container_name = td_json_text(object, "containerName");
     const struct {
         td_str key;
         struct td_resource_list *list;
@@ -36,7 +40,7 @@ static int recommendation_container(struct td_arena *arena, const struct td_json
         {TD_STR("upperBound"), &ret->upper_bound, &ret->has_upper_bound},
         {TD_STR("uncappedTarget"), &ret->uncapped_target, &ret->has_uncapped_target},
     };
-    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(lists); i++) {
         int code =
             recommendation_list(arena, object, lists[i].key, lists[i].list, lists[i].has, err);
         if (code < 0) {
@@ -97,15 +101,25 @@ int td_recommendation_decode(struct td_arena *arena, const struct td_json *objec
     return TD_OK;
 }
 
-static struct td_json *recommendation_list_json(struct td_arena *arena,
-                                                const struct td_resource_list *list)
+void td_recommendation_put_lists(struct td_arena *arena, struct td_json *object,
+                                 const struct td_container_recommendation *from, bool skips_empty)
 {
-    struct td_json *object = td_json_new_object(arena);
-    for (size_t i = 0; i < list->count; i++) {
-        td_str text = td_quantity_text(arena, &list->items[i].quantity);
-        td_json_set(arena, object, list->items[i].name, td_json_new_string(arena, text));
+    const struct {
+        td_str key;
+        const struct td_resource_list *list;
+        bool has;
+    } lists[] = {
+        {TD_STR("target"), &from->target, from->has_target},
+        {TD_STR("lowerBound"), &from->lower_bound, from->has_lower_bound},
+        {TD_STR("upperBound"), &from->upper_bound, from->has_upper_bound},
+        {TD_STR("uncappedTarget"), &from->uncapped_target, from->has_uncapped_target},
+    };
+    for (size_t i = 0; i < TD_COUNT(lists); i++) {
+        /* target has no omitempty upstream; the others vanish when empty. */
+        if (lists[i].has && (i == 0 || !skips_empty || lists[i].list->count > 0)) {
+            td_json_set(arena, object, lists[i].key, td_resource_list_json(arena, lists[i].list));
+        }
     }
-    return object;
 }
 
 struct td_json *td_recommendation_encode(struct td_arena *arena,
@@ -116,39 +130,21 @@ struct td_json *td_recommendation_encode(struct td_arena *arena,
     for (size_t i = 0; i < recommendation->container_count; i++) {
         const struct td_container_recommendation *from = &recommendation->containers[i];
         struct td_json *item = td_json_new_object(arena);
-        td_json_set(arena, item, TD_STR("containerName"),
-                    td_json_new_string(arena, from->container_name));
-        const struct {
-            td_str key;
-            const struct td_resource_list *list;
-            bool has;
-        } lists[] = {
-            {TD_STR("target"), &from->target, from->has_target},
-            {TD_STR("lowerBound"), &from->lower_bound, from->has_lower_bound},
-            {TD_STR("upperBound"), &from->upper_bound, from->has_upper_bound},
-            {TD_STR("uncappedTarget"), &from->uncapped_target, from->has_uncapped_target},
-        };
-        for (size_t j = 0; j < sizeof(lists) / sizeof(lists[0]); j++) {
-            /* target has no omitempty upstream; the others vanish when empty. */
-            if (lists[j].has && (j == 0 || lists[j].list->count > 0)) {
-                td_json_set(arena, item, lists[j].key,
-                            recommendation_list_json(arena, lists[j].list));
-            }
-        }
+        td_json_set_str(arena, item, TD_STR("containerName"), from->container_name);
+        td_recommendation_put_lists(arena, item, from, true);
         td_json_append(list, item);
     }
     if (recommendation->container_count > 0) {
         td_json_set(arena, object, TD_STR("containerRecommendations"), list);
     }
     if (recommendation->pod.is_set) {
-        struct td_json *pod = td_json_new_object(arena);
+        struct td_json *pod = td_json_ensure_object(arena, object, TD_STR("podRecommendation"));
         td_json_set(arena, pod, TD_STR("target"),
-                    recommendation_list_json(arena, &recommendation->pod.target));
+                    td_resource_list_json(arena, &recommendation->pod.target));
         td_json_set(arena, pod, TD_STR("lowerBound"),
-                    recommendation_list_json(arena, &recommendation->pod.lower_bound));
+                    td_resource_list_json(arena, &recommendation->pod.lower_bound));
         td_json_set(arena, pod, TD_STR("upperBound"),
-                    recommendation_list_json(arena, &recommendation->pod.upper_bound));
-        td_json_set(arena, object, TD_STR("podRecommendation"), pod);
+                    td_resource_list_json(arena, &recommendation->pod.upper_bound));
     }
     return object;
 }

@@ -45,6 +45,9 @@ int td_recommendation_decode(struct td_arena *arena, const struct td_json *objec
                              struct td_recommendation *ret, struct td_error *err);
 struct td_json *td_recommendation_encode(struct td_arena *arena,
                                          const struct td_recommendation *recommendation);
+/* The lists of one container as members of `object`. */
+void td_recommendation_put_lists(struct td_arena *arena, struct td_json *object,
+                                 const struct td_container_recommendation *from, bool skips_empty);
 
 /* The same recommendation in meaning: quantities by value, an absent list equal to an empty one. */
 bool td_recommendation_equal(const struct td_recommendation *a, const struct td_recommendation *b);

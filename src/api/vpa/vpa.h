@@ -12,11 +12,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "api/fielderror.h"
 #include "api/vpa/recommendation.h"
 #include "base/arena.h"
 #include "base/json/json.h"
 #include "base/str.h"
+#include "kube/fielderror.h"
 #include "kube/meta.h"
 #include "kube/podresources.h"
 #include "kube/schema/schema.h"
@@ -109,6 +109,13 @@ struct td_vpa_condition {
     struct td_instant last_transition;
 };
 
+/* The conditions of a status; a time that is absent or cannot be read is TD_INSTANT_ZERO. */
+const struct td_vpa_condition *
+td_vpa_conditions_read(struct td_arena *arena, const struct td_json *list, size_t *ret_count);
+
+/* The condition of a type, or NULL. */
+const struct td_vpa_condition *td_vpa_condition_find(const struct td_vpa_condition *conditions,
+                                                     size_t count, td_str type);
 /* Is the condition there, and "True"? */
 bool td_vpa_condition_holds(const struct td_vpa_condition *conditions, size_t count, td_str type);
 
@@ -168,7 +175,7 @@ struct td_vpa_admission {
     struct td_vpa_gates gates;
 };
 
-/* The webhook's own checks and defaults (vpa.md 4.7, seeds.md 2 and 3.5), of one object alone;
+/* The webhook's own checks and defaults (vpa.md 4.7, proposals.md 2, 3.5), of one object alone;
  * siblings are judged in decide/vertical/siblings.h. Errors come in upstream's order. *ret_patches
  * gets the JSON Patch of the defaults (an empty array when none), *ret_warnings an array of
  * strings. TD_INVALID when the object does not decode. */
@@ -187,6 +194,9 @@ int td_vpa_parse_flag(struct td_arena *arena, td_str flag, td_str text, struct t
 int td_vpa_apply_crd(struct td_arena *arena, const struct td_json *object,
                      struct td_field_errors *errors, struct td_json **ret_stored,
                      struct td_error *err);
+
+/* The CEL rules of the CRD, about an object that its schema accepts. */
+void td_vpa_check_rules(const struct td_json *object, struct td_field_errors *errors);
 
 /* The schema tables and the CRDs made from them, as trees ready to be applied. */
 const struct td_schema_type *td_vpa_schema(void);

@@ -5,6 +5,7 @@
 #include "api/vpa/vpa_private.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "kube/patch/patch_write.h"
 
 enum { REQUIREMENT_RESOURCES = 2 };
 static const td_str requirement_resources[REQUIREMENT_RESOURCES] = {TD_STR_INIT("cpu"),
@@ -69,8 +70,8 @@ static void check_mode(struct td_vpa_check *check, const struct td_json *policy,
     static const td_str modes[] = {TD_STR_INIT("InPlace"), TD_STR_INIT("InPlaceOrRecreate"),
                                    TD_STR_INIT("Initial"), TD_STR_INIT("Off"),
                                    TD_STR_INIT("Recreate")};
-    static const size_t mode_count = sizeof(modes) / sizeof(modes[0]);
-    const struct td_json *mode = td_vpa_member(policy, TD_STR("updateMode"));
+    static const size_t mode_count = TD_COUNT(modes);
+    const struct td_json *mode = td_json_member(policy, "updateMode");
     struct td_field_path path = td_field_child(parent, TD_STR("updateMode"));
     if (!mode) {
         td_field_required(check->errors, &path, "updateMode is required if UpdatePolicy is used");
@@ -107,13 +108,12 @@ static void check_repeated(struct td_vpa_check *check, const struct td_field_pat
                            const struct requirement_seen *first, const struct requirement_seen *now,
                            td_str resource)
 {
-    struct td_field_path item = td_field_item(list, now->requirement);
-    struct td_field_path resources = td_field_child(&item, TD_STR("resources"));
+    struct td_field_path resources =
+        td_field_child(TD_FIELD_ITEM(list, now->requirement), TD_STR("resources"));
     struct td_field_path entry = td_field_item(&resources, now->entry);
     struct td_field_path first_item = td_field_item(list, first->requirement);
-    struct td_field_path first_resources = td_field_child(&first_item, TD_STR("resources"));
-    struct td_field_path first_entry = td_field_item(&first_resources, first->entry);
-    td_str place = td_field_path_text(check->arena, &first_entry);
+    td_str place = td_field_path_text(
+        check->arena, TD_FIELD_ITEM(TD_FIELD(&first_item, "resources"), first->entry));
     td_str shown = td_arena_format(check->arena, "\"%.*s\"", TD_STR_ARG(resource));
     td_str detail = td_arena_format(check->arena, "%.*s %s", TD_STR_ARG(place),
                                     first->requirement == now->requirement
@@ -128,8 +128,8 @@ static void check_requirement_resources(struct td_vpa_check *check,
                                         struct requirement_seen seen[REQUIREMENT_RESOURCES])
 {
     const struct td_eviction_requirement *requirement = &check->vpa->eviction_requirements[index];
-    struct td_field_path item = td_field_item(list, index);
-    struct td_field_path resources = td_field_child(&item, TD_STR("resources"));
+    struct td_field_path resources =
+        td_field_child(TD_FIELD_ITEM(list, index), TD_STR("resources"));
     if (requirement->resource_count == 0) {
         td_field_required(check->errors, &resources, "must name cpu, memory or both");
     }
@@ -141,9 +141,8 @@ static void check_requirement_resources(struct td_vpa_check *check,
         }
         struct requirement_seen now = {true, index, i};
         if (r == REQUIREMENT_RESOURCES) {
-            struct td_field_path entry = td_field_item(&resources, i);
-            td_field_unsupported(check->errors, &entry, name, requirement_resources,
-                                 REQUIREMENT_RESOURCES);
+            td_field_unsupported(check->errors, TD_FIELD_ITEM(&resources, i), name,
+                                 requirement_resources, REQUIREMENT_RESOURCES);
         } else if (seen[r].is_seen) {
             check_repeated(check, list, &seen[r], &now, name);
         } else {
@@ -158,10 +157,10 @@ static void check_requirements(struct td_vpa_check *check, const struct td_json 
 {
     static const td_str changes[] = {TD_STR_INIT("TargetHigherThanRequests"),
                                      TD_STR_INIT("TargetLowerThanRequests")};
-    const struct td_json *list = td_vpa_member(policy, TD_STR("evictionRequirements"));
+    const struct td_json *list = td_json_member(policy, "evictionRequirements");
     const struct td_json *old =
-        check->old ? td_vpa_member(td_json_get_path(check->old->tree, "spec.updatePolicy"),
-                                   TD_STR("evictionRequirements"))
+        check->old ? td_json_member(td_json_get_path(check->old->tree, "spec.updatePolicy"),
+                                    "evictionRequirements")
                    : NULL;
     if (!list || (old && td_json_equal(list, old))) {
         return;
@@ -172,9 +171,9 @@ static void check_requirements(struct td_vpa_check *check, const struct td_json 
     for (const struct td_json *item = td_json_first_item(list);
          item && !td_vpa_check_is_full(check); item = item->next, index++) {
         check_requirement_resources(check, &path, index, seen);
-        td_str change = td_json_get_str(item, TD_STR("changeRequirement"), TD_STR_EMPTY);
-        struct td_field_path item_path = td_field_item(&path, index);
-        struct td_field_path change_path = td_field_child(&item_path, TD_STR("changeRequirement"));
+        td_str change = td_json_text(item, "changeRequirement");
+        struct td_field_path change_path =
+            td_field_child(TD_FIELD_ITEM(&path, index), TD_STR("changeRequirement"));
         if (change.len == 0) {
             td_field_required(check->errors, &change_path,
                               "must be TargetHigherThanRequests or TargetLowerThanRequests");
@@ -186,17 +185,16 @@ static void check_requirements(struct td_vpa_check *check, const struct td_json 
 
 static void check_update_policy(struct td_vpa_check *check, const struct td_field_path *spec_path)
 {
-    const struct td_json *policy = td_vpa_member(check->spec, TD_STR("updatePolicy"));
+    const struct td_json *policy = td_json_member(check->spec, "updatePolicy");
     const struct td_vpa *vpa = check->vpa;
     if (!policy) {
         return;
     }
     struct td_field_path path = td_field_child(spec_path, TD_STR("updatePolicy"));
-    struct td_field_path replicas = td_field_child(&path, TD_STR("minReplicas"));
     struct td_field_path seconds = td_field_child(&path, TD_STR("evictAfterOOMSeconds"));
     check_mode(check, policy, &path);
     if (vpa->has_min_replicas && vpa->min_replicas <= 0) {
-        td_field_invalid_int(check->errors, &replicas, vpa->min_replicas,
+        td_field_invalid_int(check->errors, TD_FIELD(&path, "minReplicas"), vpa->min_replicas,
                              "minReplicas has to be positive");
     }
     if (vpa->has_evict_after_oom && !check->allows_config) {
@@ -224,20 +222,19 @@ static void check_selector(struct td_vpa_check *check, const struct td_field_pat
     }
     bool has_path = td_str_starts_with(text, TD_STR("match")) && end + 1 < text.len;
     struct td_field_path path = td_field_child(spec_path, TD_STR("selector"));
-    struct td_field_path below = td_field_child(&path, td_str_slice(text, 0, end));
-    td_field_error_add(check->errors, has_path ? &below : &path, TD_FIELD_INVALID, TD_STR_EMPTY,
-                       has_path ? td_str_slice(text, end + 2, text.len) : text);
+    td_field_error_add(
+        check->errors, has_path ? TD_FIELD_AT(&path, td_str_slice(text, 0, end)) : &path,
+        TD_FIELD_INVALID, TD_STR_EMPTY, has_path ? td_str_slice(text, end + 2, text.len) : text);
 }
 
 static void check_spec(struct td_vpa_check *check)
 {
     struct td_field_path spec = td_field_child(NULL, TD_STR("spec"));
-    struct td_field_path boost = td_field_child(&spec, TD_STR("startupBoost"));
     struct td_field_path recommenders = td_field_child(&spec, TD_STR("recommenders"));
-    const struct td_json *list = td_vpa_member(check->spec, TD_STR("recommenders"));
+    const struct td_json *list = td_json_member(check->spec, "recommenders");
     check_update_policy(check, &spec);
     td_vpa_check_policies(check, &spec);
-    td_vpa_check_boost(check, &check->vpa->startup_boost, &boost);
+    td_vpa_check_boost(check, &check->vpa->startup_boost, TD_FIELD(&spec, "startupBoost"));
     if (list && list->count > 1) {
         td_field_error_add(check->errors, &recommenders, TD_FIELD_TOO_MANY,
                            td_arena_format(check->arena, "%zu", list->count),
@@ -249,8 +246,7 @@ static void check_spec(struct td_vpa_check *check)
 /* What the stored object has used already stays allowed. */
 static void check_waive(struct td_vpa_check *check, const struct td_vpa *old)
 {
-    td_str mode = td_json_get_str(td_json_get_path(old->tree, "spec.updatePolicy"),
-                                  TD_STR("updateMode"), TD_STR_EMPTY);
+    td_str mode = td_json_text(td_json_get_path(old->tree, "spec.updatePolicy"), "updateMode");
     check->allows_in_place = check->allows_in_place || td_str_equal(mode, TD_STR("InPlace"));
     check->allows_boost = check->allows_boost || old->startup_boost.has_cpu;
     check->allows_config = check->allows_config || old->has_evict_after_oom;
@@ -261,8 +257,8 @@ static void check_waive(struct td_vpa_check *check, const struct td_vpa *old)
                                policy->has_oom_min_bump_up || policy->has_memory_interval ||
                                policy->has_memory_interval_count;
         for (size_t r = 0; r < policy->controlled_resource_count; r++) {
-            td_json_set(check->arena, check->old_resources, policy->controlled_resources[r],
-                        td_json_new_bool(check->arena, true));
+            td_json_set_bool(check->arena, check->old_resources, policy->controlled_resources[r],
+                             true);
         }
     }
 }
@@ -291,13 +287,9 @@ static struct td_json *check_defaults(struct td_arena *arena, const struct td_vp
 {
     struct td_json *patches = td_json_new_array(arena);
     if (!vpa->has_update_policy) {
-        struct td_json *patch = td_json_new_object(arena);
-        td_json_set(arena, patch, TD_STR("op"), td_json_new_string(arena, TD_STR("add")));
-        td_json_set(arena, patch, TD_STR("path"),
-                    td_json_new_string(arena, TD_STR("/spec/updatePolicy")));
-        td_json_set(arena, td_json_ensure_object(arena, patch, TD_STR("value")),
-                    TD_STR("updateMode"), td_json_new_string(arena, TD_STR("Recreate")));
-        td_json_append(patches, patch);
+        struct td_json *policy = td_json_new_object(arena);
+        td_json_set_str(arena, policy, TD_STR("updateMode"), TD_STR("Recreate"));
+        td_patch_append(arena, patches, "add", TD_STR("/spec/updatePolicy"), policy);
     }
     return patches;
 }
@@ -349,7 +341,7 @@ int td_vpa_admit(struct td_arena *arena, const struct td_vpa_admission *admissio
     if (code < 0) {
         return code;
     }
-    check.spec = td_vpa_member(tree, TD_STR("spec"));
+    check.spec = td_json_member(tree, "spec");
     check.checks_pod =
         admission->gates.pod_level_resources &&
         !(check.old && td_json_equal(td_json_get_path(admission->object, "spec.resourcePolicy"),

@@ -31,12 +31,11 @@ static struct td_field_path policy_key(const struct td_field_path *parent, td_st
 static void check_bounds(struct td_vpa_check *check, const struct td_container_policy *policy,
                          const struct td_field_path *path)
 {
-    struct td_field_path min_path = td_field_child(path, TD_STR("minAllowed"));
     struct td_field_path max_path = td_field_child(path, TD_STR("maxAllowed"));
     for (size_t i = 0; i < policy->min_allowed.count && !td_vpa_check_is_full(check); i++) {
         const struct td_resource_amount *min = &policy->min_allowed.items[i];
         const struct td_quantity *max = td_resource_list_get(&policy->max_allowed, min->name);
-        struct td_field_path min_key = policy_key(&min_path, min->name);
+        struct td_field_path min_key = policy_key(TD_FIELD(path, "minAllowed"), min->name);
         struct td_field_path max_key = policy_key(&max_path, min->name);
         td_vpa_check_resolution(check, &min_key, min->name, &min->quantity);
         if (max && td_quantity_compare(max, &min->quantity) < 0) {
@@ -58,10 +57,9 @@ static void check_bounds(struct td_vpa_check *check, const struct td_container_p
 static void check_controlled(struct td_vpa_check *check, const struct td_container_policy *policy,
                              const struct td_field_path *path)
 {
-    struct td_field_path list = td_field_child(path, TD_STR("controlledResources"));
     for (size_t i = 0; i < policy->controlled_resource_count && !td_vpa_check_is_full(check); i++) {
         td_str name = policy->controlled_resources[i];
-        struct td_field_path item = td_field_item(&list, i);
+        struct td_field_path item = td_field_item(TD_FIELD(path, "controlledResources"), i);
         if (policy_resource(name) < POLICY_RESOURCES) {
             continue;
         }
@@ -132,28 +130,24 @@ static void check_container(struct td_vpa_check *check, const struct td_json *tr
                             const struct td_field_path *path)
 {
     static const td_str modes[] = {TD_STR_INIT("Auto"), TD_STR_INIT("Off")};
-    struct td_field_path name_path = td_field_child(path, TD_STR("containerName"));
-    struct td_field_path mode_path = td_field_child(path, TD_STR("mode"));
-    struct td_field_path values_path = td_field_child(path, TD_STR("controlledValues"));
-    struct td_field_path boost_path = td_field_child(path, TD_STR("startupBoost"));
-    const struct td_json *mode = td_vpa_member(tree, TD_STR("mode"));
-    td_str values = td_json_get_str(tree, TD_STR("controlledValues"), TD_STR_EMPTY);
+    const struct td_json *mode = td_json_member(tree, "mode");
+    td_str values = td_json_text(tree, "controlledValues");
     if (policy->container_name.len == 0) {
-        td_field_required(check->errors, &name_path, "");
+        td_field_required(check->errors, TD_FIELD(path, "containerName"), "");
     }
     if (mode && !td_str_equal(mode->text, modes[0]) && !td_str_equal(mode->text, modes[1])) {
-        td_field_unsupported(check->errors, &mode_path, mode->text, modes, 2);
+        td_field_unsupported(check->errors, TD_FIELD(path, "mode"), mode->text, modes, 2);
     }
     check_bounds(check, policy, path);
     if (policy->is_off && td_str_equal(values, TD_STR("RequestsAndLimits"))) {
         td_field_forbidden(
-            check->errors, &values_path,
+            check->errors, TD_FIELD(path, "controlledValues"),
             "controlledValues shouldn't be specified if container scaling mode is off");
     }
     check_controlled(check, policy, path);
     check_oom(check, policy, path);
     check_intervals(check, policy, path);
-    td_vpa_check_boost(check, &policy->startup_boost, &boost_path);
+    td_vpa_check_boost(check, &policy->startup_boost, TD_FIELD(path, "startupBoost"));
 }
 
 /* --- podPolicies --- */
@@ -165,9 +159,8 @@ struct td_json *td_vpa_check_pod_quantities(struct td_vpa_check *check,
     static const td_str lists[] = {TD_STR_INIT("minAllowed"), TD_STR_INIT("maxAllowed")};
     static const struct td_field_path pod_path = {
         .name = TD_STR_INIT("spec.resourcePolicy.podPolicies")};
-    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(lists); i++) {
         const struct td_json *list = td_json_get(policies, lists[i]);
-        struct td_field_path path = td_field_child(&pod_path, lists[i]);
         struct td_json *kept = td_json_new_object(check->arena);
         if (!td_json_is(list, TD_JSON_TYPE_OBJECT)) {
             continue; /* missing, or for decoding to refuse */
@@ -180,12 +173,10 @@ struct td_json *td_vpa_check_pod_quantities(struct td_vpa_check *check,
                 td_json_set(check->arena, kept, member->key,
                             td_json_copy(check->arena, member, false));
             } else if (check->pod_bad.count < TD_STRICT_PROBLEMS_MAX) {
-                struct td_field_path key = policy_key(&path, member->key);
-                td_auto_buf shown;
-                td_buf_init(&shown, TD_JSON_BYTES_MAX);
-                td_json_write(member, &(struct td_json_format){.indent = 0}, &shown);
-                td_field_error_add(&check->pod_bad, &key, TD_FIELD_INVALID, td_buf_str(&shown),
-                                   td_str_from(err.message));
+                struct td_field_path key =
+                    policy_key(TD_FIELD_AT(&pod_path, lists[i]), member->key);
+                td_field_error_add(&check->pod_bad, &key, TD_FIELD_INVALID,
+                                   td_json_line(check->arena, member), td_str_from(err.message));
             }
         }
         td_json_set(check->arena, made, lists[i], kept);
@@ -221,8 +212,6 @@ static void check_pod_values(struct td_vpa_check *check, const struct td_resourc
 static void check_pod_order(struct td_vpa_check *check, const struct td_field_path *path)
 {
     const struct td_pod_policy *pod = &check->vpa->policy.pod;
-    struct td_field_path min_path = td_field_child(path, TD_STR("minAllowed"));
-    struct td_field_path max_path = td_field_child(path, TD_STR("maxAllowed"));
     for (size_t i = 0; i < pod->max_allowed.count && !td_vpa_check_is_full(check); i++) {
         const struct td_resource_amount *max = &pod->max_allowed.items[i];
         const struct td_quantity *lowest = td_resource_list_get(&pod->min_allowed, max->name);
@@ -235,8 +224,8 @@ static void check_pod_order(struct td_vpa_check *check, const struct td_field_pa
             td_quantity_compare(&max->quantity, lowest) >= 0) {
             continue;
         }
-        struct td_field_path min_key = policy_key(&min_path, max->name);
-        struct td_field_path max_key = policy_key(&max_path, max->name);
+        struct td_field_path min_key = policy_key(TD_FIELD(path, "minAllowed"), max->name);
+        struct td_field_path max_key = policy_key(TD_FIELD(path, "maxAllowed"), max->name);
         td_str place = td_field_path_text(check->arena, &min_key);
         td_str shown = td_quantity_text(check->arena, lowest);
         td_str detail =
@@ -321,12 +310,11 @@ static void check_pod_controlled(struct td_vpa_check *check, const struct td_fie
             is_controlled[r] = is_controlled[r] || td_vpa_controls(container, policy_resources[r]);
         }
     }
-    struct td_field_path list = td_field_child(path, TD_STR("controlledResources"));
     for (size_t i = 0; i < policy->pod.controlled_resource_count && !td_vpa_check_is_full(check);
          i++) {
         td_str name = policy->pod.controlled_resources[i];
         size_t r = policy_resource(name);
-        struct td_field_path item = td_field_item(&list, i);
+        struct td_field_path item = td_field_item(TD_FIELD(path, "controlledResources"), i);
         if (r == POLICY_RESOURCES) {
             td_field_unsupported(check->errors, &item, name, policy_resources, POLICY_RESOURCES);
         } else if (!is_controlled[r]) {
@@ -342,39 +330,36 @@ static void check_pod(struct td_vpa_check *check, const struct td_json *tree,
 {
     static const td_str values[] = {TD_STR_INIT("RequestsAndLimits"), TD_STR_INIT("RequestsOnly")};
     struct td_field_path path = td_field_child(policy_path, TD_STR("podPolicies"));
-    struct td_field_path min_path = td_field_child(&path, TD_STR("minAllowed"));
-    struct td_field_path max_path = td_field_child(&path, TD_STR("maxAllowed"));
-    struct td_field_path values_path = td_field_child(&path, TD_STR("controlledValues"));
-    const struct td_json *chosen = td_vpa_member(tree, TD_STR("controlledValues"));
+    const struct td_json *chosen = td_json_member(tree, "controlledValues");
     for (size_t i = 0; i < check->pod_bad.count; i++) {
         const struct td_field_error *bad = &check->pod_bad.items[i];
-        struct td_field_path place = td_field_child(NULL, bad->field);
-        td_field_error_add(check->errors, &place, bad->type, bad->value, bad->detail);
+        td_field_error_add(check->errors, TD_FIELD_AT(NULL, bad->field), bad->type, bad->value,
+                           bad->detail);
     }
-    check_pod_values(check, &check->vpa->policy.pod.min_allowed, &min_path);
-    check_pod_values(check, &check->vpa->policy.pod.max_allowed, &max_path);
+    check_pod_values(check, &check->vpa->policy.pod.min_allowed, TD_FIELD(&path, "minAllowed"));
+    check_pod_values(check, &check->vpa->policy.pod.max_allowed, TD_FIELD(&path, "maxAllowed"));
     check_pod_order(check, &path);
     check_pod_sums(check, &path, true);
     check_pod_sums(check, &path, false);
     if (chosen && !td_str_equal(chosen->text, values[0]) &&
         !td_str_equal(chosen->text, values[1])) {
-        td_field_unsupported(check->errors, &values_path, chosen->text, values, 2);
+        td_field_unsupported(check->errors, TD_FIELD(&path, "controlledValues"), chosen->text,
+                             values, 2);
     }
     check_pod_controlled(check, &path);
 }
 
 void td_vpa_check_policies(struct td_vpa_check *check, const struct td_field_path *spec_path)
 {
-    const struct td_json *policy = td_vpa_member(check->spec, TD_STR("resourcePolicy"));
-    const struct td_json *list = td_vpa_member(policy, TD_STR("containerPolicies"));
-    const struct td_json *pod = td_vpa_member(policy, TD_STR("podPolicies"));
+    const struct td_json *policy = td_json_member(check->spec, "resourcePolicy");
+    const struct td_json *list = td_json_member(policy, "containerPolicies");
+    const struct td_json *pod = td_json_member(policy, "podPolicies");
     struct td_field_path path = td_field_child(spec_path, TD_STR("resourcePolicy"));
-    struct td_field_path list_path = td_field_child(&path, TD_STR("containerPolicies"));
     size_t index = 0;
     for (const struct td_json *item = td_json_first_item(list);
          item && !td_vpa_check_is_full(check); item = item->next, index++) {
-        struct td_field_path item_path = td_field_item(&list_path, index);
-        check_container(check, item, &check->vpa->policy.containers[index], &item_path);
+        check_container(check, item, &check->vpa->policy.containers[index],
+                        TD_FIELD_ITEM(TD_FIELD(&path, "containerPolicies"), index));
     }
     if (pod && check->checks_pod) {
         check_pod(check, pod, &path);

@@ -1,11 +1,12 @@
 /* Both CRDs, and what the first one does with an object. The schema tables say what fields there
  * are; notes say the rest (required members, enums, bounds). The two CEL rules stand beside the
  * functions that hold them here, since there is no CEL in this program. */
-#include "api/crd_apply.h"
+#include "api/crd.h"
 #include "api/vpa/vpa_private.h"
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "kube/schema/schema_check.h"
 
 #define CRD_GROUP "autoscaling.k8s.io"
 #define CRD_APPROVED "https://github.com/kubernetes/kubernetes/pull/63797"
@@ -51,10 +52,10 @@ static const struct td_crd_note vpa_notes[] = {
 #define CRD_QUANTITY_TEXT "quantity is required when type is Quantity and forbidden otherwise"
 
 static const struct td_crd_rule vpa_rules[] = {
-    {CRD_CONTAINERS "[].startupBoost.cpu", CRD_FACTOR_RULE, CRD_FACTOR_TEXT, NULL},
-    {CRD_CONTAINERS "[].startupBoost.cpu", CRD_QUANTITY_RULE, CRD_QUANTITY_TEXT, NULL},
-    {"spec.startupBoost.cpu", CRD_FACTOR_RULE, CRD_FACTOR_TEXT, NULL},
-    {"spec.startupBoost.cpu", CRD_QUANTITY_RULE, CRD_QUANTITY_TEXT, NULL},
+    {CRD_CONTAINERS "[].startupBoost.cpu", CRD_FACTOR_RULE, CRD_FACTOR_TEXT, NULL, NULL},
+    {CRD_CONTAINERS "[].startupBoost.cpu", CRD_QUANTITY_RULE, CRD_QUANTITY_TEXT, NULL, NULL},
+    {"spec.startupBoost.cpu", CRD_FACTOR_RULE, CRD_FACTOR_TEXT, NULL, NULL},
+    {"spec.startupBoost.cpu", CRD_QUANTITY_RULE, CRD_QUANTITY_TEXT, NULL, NULL},
 };
 
 #define CRD_FIRST_TARGET ".status.recommendation.containerRecommendations[0].target"
@@ -89,11 +90,11 @@ static struct td_crd vpa_definition(void)
         .has_status = true,
         .type = td_vpa_schema(),
         .notes = vpa_notes,
-        .note_count = sizeof(vpa_notes) / sizeof(vpa_notes[0]),
+        .note_count = TD_COUNT(vpa_notes),
         .rules = vpa_rules,
-        .rule_count = sizeof(vpa_rules) / sizeof(vpa_rules[0]),
+        .rule_count = TD_COUNT(vpa_rules),
         .columns = vpa_columns,
-        .column_count = sizeof(vpa_columns) / sizeof(vpa_columns[0]),
+        .column_count = TD_COUNT(vpa_columns),
     };
 }
 
@@ -106,9 +107,9 @@ static struct td_json *crd_old_version(struct td_arena *arena, bool is_deprecate
         "{\"type\":\"object\",\"x-kubernetes-preserve-unknown-fields\":true}}}";
     struct td_json *version = td_json_parse_own(arena, text);
     if (is_deprecated) {
-        td_json_set(arena, version, TD_STR("deprecated"), td_json_new_bool(arena, true));
-        td_json_set(arena, version, TD_STR("deprecationWarning"),
-                    td_json_new_string(arena, TD_STR(CRD_GROUP "/v1beta2 API is deprecated")));
+        td_json_set_bool(arena, version, TD_STR("deprecated"), true);
+        td_json_set_str(arena, version, TD_STR("deprecationWarning"),
+                        TD_STR(CRD_GROUP "/v1beta2 API is deprecated"));
     }
     if (has_status) {
         (void)td_json_ensure_object(
@@ -121,9 +122,8 @@ static struct td_json *crd_old_version(struct td_arena *arena, bool is_deprecate
 static void crd_finish(struct td_arena *arena, struct td_json *crd, struct td_json *old_version)
 {
     struct td_json *metadata = td_json_get(crd, TD_STR("metadata"));
-    td_json_set(arena, td_json_ensure_object(arena, metadata, TD_STR("annotations")),
-                TD_STR("api-approved.kubernetes.io"),
-                td_json_new_string(arena, TD_STR(CRD_APPROVED)));
+    td_json_set_str(arena, td_json_ensure_object(arena, metadata, TD_STR("annotations")),
+                    TD_STR("api-approved.kubernetes.io"), TD_STR(CRD_APPROVED));
     td_json_append(td_json_get_path(crd, "spec.versions"), old_version);
 }
 
@@ -146,7 +146,7 @@ struct td_json *td_vpa_checkpoint_crd(struct td_arena *arena)
         .short_name = "vpacheckpoint",
         .type = td_vpa_checkpoint_schema(),
         .notes = checkpoint_notes,
-        .note_count = sizeof(checkpoint_notes) / sizeof(checkpoint_notes[0]),
+        .note_count = TD_COUNT(checkpoint_notes),
     };
     struct td_json *crd = td_crd_new(arena, &definition);
     crd_finish(arena, crd, crd_old_version(arena, false, false));
@@ -163,9 +163,8 @@ static void rules_check_boost(const struct td_json *boost, const struct td_field
     if (!cpu) {
         return;
     }
-    struct td_field_path boost_path = td_field_child(parent, TD_STR("startupBoost"));
-    struct td_field_path path = td_field_child(&boost_path, TD_STR("cpu"));
-    td_str type = td_json_get_str(cpu, TD_STR("type"), TD_STR_EMPTY);
+    struct td_field_path path = td_field_child(TD_FIELD(parent, "startupBoost"), TD_STR("cpu"));
+    td_str type = td_json_text(cpu, "type");
     bool has_factor = td_json_get(cpu, TD_STR("factor")) != NULL;
     bool has_quantity = td_json_get(cpu, TD_STR("quantity")) != NULL;
     if (td_str_equal(type, TD_STR("Factor")) != has_factor) {
@@ -177,17 +176,16 @@ static void rules_check_boost(const struct td_json *boost, const struct td_field
     }
 }
 
-static void rules_check(const struct td_json *object, struct td_field_errors *errors)
+void td_vpa_check_rules(const struct td_json *object, struct td_field_errors *errors)
 {
     const struct td_json *spec = td_json_get(object, TD_STR("spec"));
     const struct td_json *policies = td_json_get_path(spec, "resourcePolicy.containerPolicies");
     struct td_field_path spec_path = td_field_child(NULL, TD_STR("spec"));
-    struct td_field_path policy_path = td_field_child(&spec_path, TD_STR("resourcePolicy"));
-    struct td_field_path list_path = td_field_child(&policy_path, TD_STR("containerPolicies"));
     size_t index = 0;
     for (const struct td_json *item = td_json_first_item(policies);
          item && errors->count < TD_STRICT_PROBLEMS_MAX; item = item->next) {
-        struct td_field_path path = td_field_item(&list_path, index++);
+        struct td_field_path path = td_field_item(
+            TD_FIELD(TD_FIELD(&spec_path, "resourcePolicy"), "containerPolicies"), index++);
         rules_check_boost(td_json_get(item, TD_STR("startupBoost")), &path, errors);
     }
     rules_check_boost(td_json_get(spec, TD_STR("startupBoost")), &spec_path, errors);
@@ -204,13 +202,17 @@ int td_vpa_apply_crd(struct td_arena *arena, const struct td_json *object,
     const struct td_json *version = td_json_at(td_json_get_path(crd, "spec.versions"), 0);
     const struct td_json *schema = td_json_get_path(version, "schema.openAPIV3Schema");
     td_assert(schema);
-    struct td_json *stored = td_crd_prune(arena, schema, object);
-    size_t count = errors->count;
-    td_crd_check(schema, stored, errors);
-    if (errors->count == count) {
-        rules_check(stored, errors); /* a server, too, asks its rules about sound objects only */
+    struct td_json *stored;
+    int code = td_schema_shape(arena, schema, object, &stored, err);
+    if (code != TD_OK) {
+        return code;
     }
-    int code = td_arena_check(arena, err);
+    size_t count = errors->count;
+    td_schema_check(schema, stored, errors);
+    if (errors->count == count) {
+        td_vpa_check_rules(stored, errors); /* servers, too, evaluate rules of valid objects only */
+    }
+    code = td_arena_check(arena, err);
     if (code == TD_OK) {
         *ret_stored = stored;
     }

@@ -5,26 +5,21 @@
 #include "base/error.h"
 #include "kube/schema/check.h"
 
-/* A list as its items, none when it is missing. */
-static td_str decode_text(const struct td_json *object, td_str key)
-{
-    return td_json_get_str(object, key, TD_STR_EMPTY);
-}
-
 /* Its range is checked. */
 static bool decode_int32(const struct td_json *object, td_str key, int32_t *ret)
 {
     *ret = (int32_t)td_json_get_int64(object, key, 0);
-    return td_vpa_member(object, key) != NULL;
+    return td_kind_member(object, key) != NULL;
 }
 
 static bool decode_quantity(struct td_arena *arena, const struct td_json *object, td_str key,
                             struct td_quantity *ret)
 {
-    const struct td_json *node = td_vpa_member(object, key);
+    const struct td_json *node = td_kind_member(object, key);
     return node && td_quantity_from_json(arena, node, ret, NULL) == TD_OK;
 }
 
+/* A list as its items, none when it is missing. */
 static const td_str *decode_strings(struct td_arena *arena, const struct td_json *list,
                                     size_t *ret_count)
 {
@@ -37,14 +32,21 @@ static const td_str *decode_strings(struct td_arena *arena, const struct td_json
     return made;
 }
 
-bool td_vpa_condition_holds(const struct td_vpa_condition *conditions, size_t count, td_str type)
+const struct td_vpa_condition *td_vpa_condition_find(const struct td_vpa_condition *conditions,
+                                                     size_t count, td_str type)
 {
     for (size_t i = 0; i < count; i++) {
         if (td_str_equal(conditions[i].type, type)) {
-            return td_str_equal(conditions[i].status, TD_STR("True"));
+            return &conditions[i];
         }
     }
-    return false;
+    return NULL;
+}
+
+bool td_vpa_condition_holds(const struct td_vpa_condition *conditions, size_t count, td_str type)
+{
+    const struct td_vpa_condition *found = td_vpa_condition_find(conditions, count, type);
+    return found && td_str_equal(found->status, TD_STR("True"));
 }
 
 td_str td_vpa_mode_name(enum td_vpa_mode mode)
@@ -72,8 +74,8 @@ static enum td_vpa_mode decode_mode(const struct td_json *policy)
         {TD_STR_INIT("InPlaceOrRecreate"), TD_VPA_IN_PLACE_OR_RECREATE},
         {TD_STR_INIT("InPlace"), TD_VPA_IN_PLACE},
     };
-    td_str text = decode_text(policy, TD_STR("updateMode"));
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    td_str text = td_json_text(policy, "updateMode");
+    for (size_t i = 0; i < TD_COUNT(rows); i++) {
         if (td_str_equal(text, rows[i].text)) {
             return rows[i].mode;
         }
@@ -89,9 +91,9 @@ static void decode_requirements(struct td_arena *arena, const struct td_json *li
         td_arena_array(arena, struct td_eviction_requirement, count);
     size_t i = 0;
     for (const struct td_json *item = td_json_first_item(list); item; item = item->next, i++) {
-        made[i].resources = decode_strings(arena, td_vpa_member(item, TD_STR("resources")),
-                                           &made[i].resource_count);
-        td_str change = decode_text(item, TD_STR("changeRequirement"));
+        made[i].resources =
+            decode_strings(arena, td_json_member(item, "resources"), &made[i].resource_count);
+        td_str change = td_json_text(item, "changeRequirement");
         made[i].change = TD_CHANGE_UNKNOWN;
         if (td_str_equal(change, TD_STR("TargetLowerThanRequests"))) {
             made[i].change = TD_TARGET_LOWER_THAN_REQUESTS;
@@ -111,17 +113,17 @@ static void decode_update_policy(struct td_arena *arena, const struct td_json *p
     vpa->has_min_replicas = decode_int32(policy, TD_STR("minReplicas"), &vpa->min_replicas);
     vpa->has_evict_after_oom =
         decode_int32(policy, TD_STR("evictAfterOOMSeconds"), &vpa->evict_after_oom_seconds);
-    decode_requirements(arena, td_vpa_member(policy, TD_STR("evictionRequirements")), vpa);
+    decode_requirements(arena, td_json_member(policy, "evictionRequirements"), vpa);
 }
 
 static struct td_startup_boost decode_boost(struct td_arena *arena, const struct td_json *boost)
 {
-    const struct td_json *cpu = td_vpa_member(boost, TD_STR("cpu"));
+    const struct td_json *cpu = td_json_member(boost, "cpu");
     struct td_startup_boost made = {
         .is_set = boost != NULL,
         .has_cpu = cpu != NULL,
         .type = TD_BOOST_UNKNOWN,
-        .type_text = decode_text(cpu, TD_STR("type")),
+        .type_text = td_json_text(cpu, "type"),
     };
     if (td_str_equal(made.type_text, TD_STR("Factor"))) {
         made.type = TD_BOOST_FACTOR;
@@ -137,12 +139,12 @@ static struct td_startup_boost decode_boost(struct td_arena *arena, const struct
 static int decode_resources(struct td_arena *arena, const struct td_json *object, td_str key,
                             struct td_resource_list *ret, struct td_error *err)
 {
-    return td_resource_list_decode(arena, td_vpa_member(object, key), ret, err);
+    return td_resource_list_decode(arena, td_kind_member(object, key), ret, err);
 }
 
 static bool decode_is_requests_only(const struct td_json *policy)
 {
-    return td_str_equal(decode_text(policy, TD_STR("controlledValues")), TD_STR("RequestsOnly"));
+    return td_str_equal(td_json_text(policy, "controlledValues"), TD_STR("RequestsOnly"));
 }
 
 static int decode_container(struct td_arena *arena, const struct td_json *policy,
@@ -155,10 +157,10 @@ static int decode_container(struct td_arena *arena, const struct td_json *policy
     if (code < 0) {
         return code;
     }
-    const struct td_json *controlled = td_vpa_member(policy, TD_STR("controlledResources"));
-    const struct td_json *count = td_vpa_member(policy, TD_STR("memoryAggregationIntervalCount"));
-    ret->container_name = decode_text(policy, TD_STR("containerName"));
-    ret->is_off = td_str_equal(decode_text(policy, TD_STR("mode")), TD_STR("Off"));
+    const struct td_json *controlled = td_json_member(policy, "controlledResources");
+    const struct td_json *count = td_json_member(policy, "memoryAggregationIntervalCount");
+    ret->container_name = td_json_text(policy, "containerName");
+    ret->is_off = td_str_equal(td_json_text(policy, "mode"), TD_STR("Off"));
     ret->has_controlled_resources = controlled != NULL;
     ret->controlled_resources = decode_strings(arena, controlled, &ret->controlled_resource_count);
     ret->is_requests_only = decode_is_requests_only(policy);
@@ -171,7 +173,7 @@ static int decode_container(struct td_arena *arena, const struct td_json *policy
     ret->has_memory_interval_count = count != NULL;
     ret->memory_interval_count =
         td_json_get_int64(policy, TD_STR("memoryAggregationIntervalCount"), 0);
-    ret->startup_boost = decode_boost(arena, td_vpa_member(policy, TD_STR("startupBoost")));
+    ret->startup_boost = decode_boost(arena, td_json_member(policy, "startupBoost"));
     return TD_OK;
 }
 
@@ -182,7 +184,7 @@ static int decode_pod_policy(struct td_arena *arena, const struct td_json *polic
     if (code == TD_OK) {
         code = decode_resources(arena, policy, TD_STR("maxAllowed"), &ret->max_allowed, err);
     }
-    const struct td_json *controlled = td_vpa_member(policy, TD_STR("controlledResources"));
+    const struct td_json *controlled = td_json_member(policy, "controlledResources");
     ret->is_set = policy != NULL;
     ret->has_controlled_resources = controlled != NULL;
     ret->controlled_resources = decode_strings(arena, controlled, &ret->controlled_resource_count);
@@ -193,7 +195,7 @@ static int decode_pod_policy(struct td_arena *arena, const struct td_json *polic
 static int decode_policy(struct td_arena *arena, const struct td_json *policy,
                          struct td_resource_policy *ret, struct td_error *err)
 {
-    const struct td_json *list = td_vpa_member(policy, TD_STR("containerPolicies"));
+    const struct td_json *list = td_json_member(policy, "containerPolicies");
     size_t count = td_json_item_count(list);
     struct td_container_policy *containers =
         td_arena_array(arena, struct td_container_policy, count);
@@ -207,7 +209,7 @@ static int decode_policy(struct td_arena *arena, const struct td_json *policy,
     ret->is_set = policy != NULL;
     ret->containers = containers;
     ret->container_count = count;
-    return decode_pod_policy(arena, td_vpa_member(policy, TD_STR("podPolicies")), &ret->pod, err);
+    return decode_pod_policy(arena, td_json_member(policy, "podPolicies"), &ret->pod, err);
 }
 
 static int decode_selector(struct td_arena *arena, const struct td_json *tree, bool is_lax,
@@ -232,47 +234,48 @@ static int decode_selector(struct td_arena *arena, const struct td_json *tree, b
 static int decode_spec(struct td_arena *arena, const struct td_json *spec, struct td_vpa *vpa,
                        struct td_error *err)
 {
-    const struct td_json *target = td_vpa_member(spec, TD_STR("targetRef"));
+    const struct td_json *target = td_json_member(spec, "targetRef");
     vpa->has_target = target != NULL;
-    vpa->target_api_version = decode_text(target, TD_STR("apiVersion"));
-    vpa->target_kind = decode_text(target, TD_STR("kind"));
-    vpa->target_name = decode_text(target, TD_STR("name"));
-    decode_update_policy(arena, td_vpa_member(spec, TD_STR("updatePolicy")), vpa);
-    vpa->startup_boost = decode_boost(arena, td_vpa_member(spec, TD_STR("startupBoost")));
+    vpa->target_api_version = td_json_text(target, "apiVersion");
+    vpa->target_kind = td_json_text(target, "kind");
+    vpa->target_name = td_json_text(target, "name");
+    decode_update_policy(arena, td_json_member(spec, "updatePolicy"), vpa);
+    vpa->startup_boost = decode_boost(arena, td_json_member(spec, "startupBoost"));
     /* At most one is admitted. */
-    vpa->recommender = decode_text(td_json_first_item(td_vpa_member(spec, TD_STR("recommenders"))),
-                                   TD_STR("name"));
-    return decode_policy(arena, td_vpa_member(spec, TD_STR("resourcePolicy")), &vpa->policy, err);
+    vpa->recommender =
+        td_json_text(td_json_first_item(td_json_member(spec, "recommenders")), "name");
+    return decode_policy(arena, td_json_member(spec, "resourcePolicy"), &vpa->policy, err);
 }
 
-static void decode_conditions(struct td_arena *arena, const struct td_json *list,
-                              struct td_vpa *vpa)
+const struct td_vpa_condition *td_vpa_conditions_read(struct td_arena *arena,
+                                                      const struct td_json *list, size_t *ret_count)
 {
     size_t count = td_json_item_count(list);
     struct td_vpa_condition *made = td_arena_array(arena, struct td_vpa_condition, count);
     size_t i = 0;
     for (const struct td_json *item = td_json_first_item(list); item; item = item->next, i++) {
         made[i] = (struct td_vpa_condition){
-            .type = decode_text(item, TD_STR("type")),
-            .status = decode_text(item, TD_STR("status")),
-            .reason = decode_text(item, TD_STR("reason")),
-            .message = decode_text(item, TD_STR("message")),
+            .type = td_json_text(item, "type"),
+            .status = td_json_text(item, "status"),
+            .reason = td_json_text(item, "reason"),
+            .message = td_json_text(item, "message"),
             .last_transition = TD_INSTANT_ZERO,
         };
-        td_str time = decode_text(item, TD_STR("lastTransitionTime"));
+        td_str time = td_json_text(item, "lastTransitionTime");
         if (time.len > 0) {
             (void)td_time_parse(time, &made[i].last_transition, NULL); /* checked before */
         }
     }
-    vpa->conditions = made;
-    vpa->condition_count = count;
+    *ret_count = count;
+    return made;
 }
 
 static int decode_status(struct td_arena *arena, const struct td_json *status, struct td_vpa *vpa,
                          struct td_error *err)
 {
-    const struct td_json *recommendation = td_vpa_member(status, TD_STR("recommendation"));
-    decode_conditions(arena, td_vpa_member(status, TD_STR("conditions")), vpa);
+    const struct td_json *recommendation = td_json_member(status, "recommendation");
+    vpa->conditions =
+        td_vpa_conditions_read(arena, td_json_member(status, "conditions"), &vpa->condition_count);
     vpa->observed_generation = td_json_get_int64(status, TD_STR("observedGeneration"), 0);
     vpa->has_recommendation = recommendation != NULL;
     if (!recommendation) {
@@ -293,16 +296,16 @@ static int decode_object(struct td_arena *arena, const struct td_json *object, b
         return code;
     }
     struct td_vpa made = {.tree = object};
-    const struct td_json *spec = td_vpa_member(object, TD_STR("spec"));
+    const struct td_json *spec = td_json_member(object, "spec");
     code = td_meta_decode(arena, object, &made.meta, err);
     if (code == TD_OK) {
-        code = decode_selector(arena, td_vpa_member(spec, TD_STR("selector")), is_lax, &made, err);
+        code = decode_selector(arena, td_json_member(spec, "selector"), is_lax, &made, err);
     }
     if (code == TD_OK) {
         code = decode_spec(arena, spec, &made, err);
     }
     if (code == TD_OK) {
-        code = decode_status(arena, td_vpa_member(object, TD_STR("status")), &made, err);
+        code = decode_status(arena, td_json_member(object, "status"), &made, err);
     }
     if (code == TD_OK) {
         *ret = made;

@@ -1,26 +1,16 @@
 /*
- * What the files of the VerticalPodAutoscaler module share; nobody else includes this.
+ * What the files of the VerticalPodAutoscaler module share; private to them.
  */
 #pragma once
 
 #include "api/crd.h"
+#include "api/object_check.h"
 #include "api/vpa/vpa.h"
-
-#define TD_VPA_API_VERSION TD_STR("autoscaling.k8s.io/v1")
-#define TD_VPA_KIND TD_STR("VerticalPodAutoscaler")
-#define TD_VPA_CHECKPOINT_KIND TD_STR("VerticalPodAutoscalerCheckpoint")
 
 /* td_vpa_decode, but a selector that is no valid one is passed over (has_selector stays false):
  * admission names its faults one by one, or must not look at it at all. */
 int td_vpa_decode_lax(struct td_arena *arena, const struct td_json *object, struct td_vpa *ret,
                       struct td_error *err);
-
-/* A member that is there and not null, or NULL. */
-static inline const struct td_json *td_vpa_member(const struct td_json *object, td_str key)
-{
-    const struct td_json *member = td_json_get(object, key);
-    return td_json_is(member, TD_JSON_TYPE_NULL) ? NULL : member;
-}
 
 /* One admission while it is judged. */
 struct td_vpa_check {
@@ -38,7 +28,7 @@ struct td_vpa_check {
     bool checks_pod;      /* podPolicies: gate open, and not left as it was */
 };
 
-/* Enough was found: nobody reads more, and a hostile object could have millions of errors. */
+/* Enough errors for one answer: a hostile object could have millions of errors. */
 bool td_vpa_check_is_full(const struct td_vpa_check *check);
 
 /* A fraction of a millicore (cpu) or of a byte (memory) is an error at `path`. */

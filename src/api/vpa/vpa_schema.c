@@ -117,7 +117,7 @@ static const struct td_schema_field checkpoint_spec_fields[] = {
     FIELD("containerName", type_string), FIELD("vpaObjectName", type_string)};
 static const struct td_schema_type type_checkpoint_spec =
     OBJECT("VerticalPodAutoscalerCheckpointSpec", checkpoint_spec_fields);
-/* Bucket numbers to weights; nobody but the reader of a checkpoint checks them. */
+/* Bucket numbers to weights; checked by the decoder of checkpoints alone. */
 static const struct td_schema_type type_weights = {.kind = TD_SCHEMA_OBJECT, .element = &type_any};
 static const struct td_schema_field histogram_fields[] = {
     FIELD("bucketWeights", type_weights),

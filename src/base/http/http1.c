@@ -101,7 +101,7 @@ static bool text_is_token(td_str text)
     return text.len > 0;
 }
 
-/* No control characters; bytes above 127 are left to whoever reads the text. */
+/* No control characters; bytes above 127 are left to the reader of the text. */
 static bool text_is_visible(td_str text, bool may_have_blanks)
 {
     for (size_t i = 0; i < text.len; i++) {

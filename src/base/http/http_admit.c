@@ -18,7 +18,6 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/http/http_internal.h"
-#include "base/limits.h"
 
 #define ADMIT_SMALL ((size_t)16) /* sources are not told apart among so few connections */
 

@@ -361,8 +361,8 @@ static void connection_on_read(struct bufferevent *io, void *context)
     }
 }
 
-/* A client that has shut down its side is told what was written, but nobody waits with it for more:
- * a stream that has nothing left to send is over. */
+/* A client that has shut down its side gets what was written, but the connection is not kept open
+ * for more: a stream that has nothing left to send is over. */
 static bool connection_stream_is_idle(const struct http_connection *connection)
 {
     return connection->phase == HTTP_ANSWER && connection->has_input_ended &&
@@ -535,7 +535,7 @@ static void socket_set_options(evutil_socket_t fd)
         {IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S},
         {IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S},
     };
-    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(options); i++) {
         /* Each only makes the connection better. */
         (void)setsockopt(fd, options[i].level, options[i].name, &options[i].value,
                          sizeof(options[i].value));

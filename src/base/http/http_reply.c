@@ -6,7 +6,6 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/http/http_internal.h"
-#include "base/limits.h"
 #include "base/os/loop.h"
 #include "base/timefmt.h"
 
@@ -50,7 +49,7 @@ const char *http_reason(int status)
         {503, "Service Unavailable"},
         {504, "Gateway Timeout"},
     };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(rows); i++) {
         if (rows[i].status == status) {
             return rows[i].text;
         }
@@ -281,7 +280,7 @@ void td_http_reply_begin(struct td_http_exchange *exchange, int status,
     output_end_head(output, exchange->request.minor, is_last);
 }
 
-/* Is there somebody to send a part of a body to? */
+/* Is there still a client to send a part of a body to? */
 static bool exchange_takes(const struct td_http_exchange *exchange, td_str bytes)
 {
     td_assert(!exchange->is_over);
@@ -362,13 +361,6 @@ void td_http_reply_end(struct td_http_exchange *exchange)
         output_add(output_of(exchange->connection), TD_STR("0\r\n\r\n"));
     }
     exchange_end(exchange, false);
-}
-
-void td_http_reply_abort(struct td_http_exchange *exchange)
-{
-    td_assert(!exchange->is_over);
-    td_assert(exchange->is_begun);
-    exchange_end(exchange, true);
 }
 
 size_t td_http_exchange_pending_bytes(const struct td_http_exchange *exchange)

@@ -113,10 +113,6 @@ void td_http_reply_write_ref(struct td_http_exchange *exchange, td_str bytes,
 /* The stream is complete; the exchange is over, what is pending is still sent. */
 void td_http_reply_end(struct td_http_exchange *exchange);
 
-/* Break the stream off: what is pending is still sent, but not the end of the body, so the client
- * sees that something is missing. The exchange is over. */
-void td_http_reply_abort(struct td_http_exchange *exchange);
-
 /* Written to the exchange but not yet taken by the socket; 0 when the client is gone. */
 size_t td_http_exchange_pending_bytes(const struct td_http_exchange *exchange);
 

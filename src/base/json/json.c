@@ -1,3 +1,7 @@
+/*
+ * Making, finding, changing and copying nodes. Members are a linked list; an object that has grown
+ * large gets a hash index (json_index.h), which every change here keeps right.
+ */
 #include "base/json/json.h"
 
 #include "base/assert.h"
@@ -39,8 +43,7 @@ struct td_json *td_json_new_int64(struct td_arena *arena, int64_t value)
 
 struct td_json *td_json_new_double(struct td_arena *arena, double value)
 {
-    td_auto_buf text;
-    td_buf_init(&text, TD_JSON_DOUBLE_BYTES);
+    td_auto_buf text = td_buf_capped(TD_JSON_DOUBLE_BYTES);
     td_json_write_double(value, &text);
     return json_new_text(arena, TD_JSON_TYPE_NUMBER, td_arena_copy_str(arena, td_buf_str(&text)));
 }
@@ -198,6 +201,26 @@ void td_json_set_int64(struct td_arena *arena, struct td_json *object, td_str ke
     td_json_set(arena, object, key, td_json_new_int64(arena, value));
 }
 
+void td_json_set_text(struct td_arena *arena, struct td_json *object, td_str key, td_str text)
+{
+    if (text.len > 0) {
+        td_json_set_str(arena, object, key, text);
+    }
+}
+
+void td_json_set_copy(struct td_arena *arena, struct td_json *object, td_str key,
+                      const struct td_json *value)
+{
+    if (value) {
+        td_json_set(arena, object, key, td_json_copy(arena, value, false));
+    }
+}
+
+void td_json_set_bool(struct td_arena *arena, struct td_json *object, td_str key, bool value)
+{
+    td_json_set(arena, object, key, td_json_new_bool(arena, value));
+}
+
 struct td_json *td_json_ensure_object(struct td_arena *arena, struct td_json *object, td_str key)
 {
     struct td_json *found = td_json_get(object, key);
@@ -206,6 +229,35 @@ struct td_json *td_json_ensure_object(struct td_arena *arena, struct td_json *ob
         td_json_set(arena, object, key, found);
     }
     return found;
+}
+
+struct td_json *td_json_ensure_array(struct td_arena *arena, struct td_json *object, td_str key)
+{
+    struct td_json *found = td_json_get(object, key);
+    if (!td_json_is(found, TD_JSON_TYPE_ARRAY)) {
+        found = td_json_new_array(arena);
+        td_json_set(arena, object, key, found);
+    }
+    return found;
+}
+
+void td_json_set_filled(struct td_arena *arena, struct td_json *object, td_str key,
+                        struct td_json *array)
+{
+    if (array->count > 0) {
+        td_json_set(arena, object, key, array);
+    } else {
+        (void)td_json_remove(object, key); /* it may not be there */
+    }
+}
+
+bool td_json_has_text(const struct td_json *array, td_str text)
+{
+    const struct td_json *item = td_json_first_item(array);
+    while (item && !(item->type == TD_JSON_TYPE_STRING && td_str_equal(item->text, text))) {
+        item = item->next;
+    }
+    return item != NULL;
 }
 
 /* The child at `index`, or the last one for an index just past it; also the one before. */

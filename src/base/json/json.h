@@ -145,10 +145,20 @@ void td_json_set(struct td_arena *arena, struct td_json *object, td_str key,
                  struct td_json *value); /* add or replace in place */
 void td_json_set_str(struct td_arena *arena, struct td_json *object, td_str key, td_str text);
 void td_json_set_int64(struct td_arena *arena, struct td_json *object, td_str key, int64_t value);
+void td_json_set_bool(struct td_arena *arena, struct td_json *object, td_str key, bool value);
+/* An empty text, or a value that is NULL, changes nothing. The copy shares the texts of `value`. */
+void td_json_set_text(struct td_arena *arena, struct td_json *object, td_str key, td_str text);
+void td_json_set_copy(struct td_arena *arena, struct td_json *object, td_str key,
+                      const struct td_json *value);
 bool td_json_remove(struct td_json *object, td_str key);
 
 /* The object under `key`, made when it is missing or not an object. */
 struct td_json *td_json_ensure_object(struct td_arena *arena, struct td_json *object, td_str key);
+/* The same of an array. */
+struct td_json *td_json_ensure_array(struct td_arena *arena, struct td_json *object, td_str key);
+/* The array under `key`, or nothing when it is empty. */
+void td_json_set_filled(struct td_arena *arena, struct td_json *object, td_str key,
+                        struct td_json *array);
 
 /* Members in byte order of their names, recursively: the order in which Go writes maps. */
 void td_json_sort(struct td_arena *arena, struct td_json *node);
@@ -157,12 +167,23 @@ void td_json_sort(struct td_arena *arena, struct td_json *node);
  * the end. All but append walk to the index: use td_json_first_item to visit every item. */
 struct td_json *td_json_at(const struct td_json *array, size_t index);
 void td_json_append(struct td_json *array, struct td_json *value);
+bool td_json_has_text(const struct td_json *array, td_str text); /* NULL has none */
 void td_json_insert(struct td_json *array, size_t index, struct td_json *value);
 void td_json_remove_at(struct td_json *array, size_t index);
 void td_json_replace_at(struct td_json *array, size_t index, struct td_json *value);
 
 /* Values of typed members; the fallback when missing or of another type. */
 td_str td_json_get_str(const struct td_json *object, td_str key, td_str fallback);
+static inline td_str td_json_text(const struct td_json *object, const char *key)
+{
+    return td_json_get_str(object, (td_str){.ptr = key, .len = strlen(key)}, TD_STR_EMPTY);
+}
+/* A member that is there and not null, or NULL. */
+static inline struct td_json *td_json_member(const struct td_json *object, const char *key)
+{
+    struct td_json *member = td_json_get(object, (td_str){.ptr = key, .len = strlen(key)});
+    return td_json_is(member, TD_JSON_TYPE_NULL) ? NULL : member;
+}
 bool td_json_get_bool(const struct td_json *object, td_str key, bool fallback);
 int64_t td_json_get_int64(const struct td_json *object, td_str key, int64_t fallback);
 
@@ -198,6 +219,8 @@ struct td_json_format {
 void td_json_write(const struct td_json *node, const struct td_json_format *format,
                    struct td_buf *out);
 void td_json_write_string(td_str text, bool escape_html, struct td_buf *out);
+/* On one line, in the arena. */
+td_str td_json_line(struct td_arena *arena, const struct td_json *node);
 
 /* A float64 as Go's encoding/json writes it (shortest digits that read back, exponent below 1e-6
  * and from 1e21); must be finite. At most TD_JSON_DOUBLE_BYTES bytes. */

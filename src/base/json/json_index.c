@@ -1,3 +1,7 @@
+/*
+ * Lookup, insertion and removal; the index is rebuilt twice as large when it is three quarters
+ * full.
+ */
 #include "base/json/json_index.h"
 
 #include "base/assert.h"

@@ -1,7 +1,5 @@
 #include "base/json/json_problem.h"
 
-#include "base/error.h"
-
 /* As Go's %q, for the bytes that occur in names: quotes, backslashes and control characters. */
 static void problem_put_name(td_str name, struct td_buf *out)
 {
@@ -50,8 +48,7 @@ void td_json_problem_duplicate(struct td_json_problems *problems,
         problems->is_cut = true;
         return;
     }
-    td_auto_buf text;
-    td_buf_init(&text, TD_STRICT_PATH_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_STRICT_PATH_BYTES_MAX);
     (void)td_buf_append(&text, TD_STR("duplicate field \""));
     for (uint32_t i = 0; i < depth && !text.is_full; i++) {
         if (path[i]->type == TD_JSON_TYPE_ARRAY) {

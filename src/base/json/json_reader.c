@@ -1,3 +1,4 @@
+/* The public pull reader: one step of json_scan.h at a time, with the stack of open containers. */
 #include "base/json/json_reader.h"
 
 #include "base/arena.h"

@@ -1,3 +1,7 @@
+/*
+ * The parts of the scanner that are too large to be inlined: strings with escapes, UTF-8, numbers,
+ * and the words of each error.
+ */
 #include "base/json/json_scan.h"
 
 const char *td_json_scan_fail(struct td_json_reader *reader, const char *at, int code,

@@ -1,3 +1,7 @@
+/*
+ * Finds the end of each value with a small machine over quotes and brackets, and hands whole
+ * values to the parser; bytes of an unfinished value are kept.
+ */
 #include "base/json/json_stream.h"
 
 #include <stdint.h>

@@ -1,12 +1,9 @@
+/* Trees as text, compact or indented. Strings are escaped as Go escapes them. */
 #include "base/json/json.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "base/assert.h"
 #include "base/json/json_scan.h"
 #include "base/json/json_stack.h"
+#include "base/limits.h"
 
 /* Append inside the memory that is there; td_buf_append grows it and keeps the cap. */
 JSON_INLINE void write_bytes(struct td_buf *out, const char *bytes, size_t len)
@@ -193,4 +190,11 @@ void td_json_write(const struct td_json *node, const struct td_json_format *form
         }
     }
     json_stack_done(&stack);
+}
+
+td_str td_json_line(struct td_arena *arena, const struct td_json *node)
+{
+    td_auto_buf text = td_buf_capped(TD_JSON_BYTES_MAX);
+    td_json_write(node, &(struct td_json_format){.indent = 0}, &text);
+    return td_arena_copy_str(arena, td_buf_str(&text));
 }

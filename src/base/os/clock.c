@@ -1,3 +1,4 @@
+/* The three clocks: real, accelerated, virtual. Only a virtual one is moved by its owner. */
 #include "base/os/clock.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /*
- * The environment as a function, so that whoever depends on it says so and a test passes its own.
- * Values are borrowed from the process and never changed by us.
+ * The environment as a function, so that a function that depends on it says so and a test passes
+ * its own. Values are borrowed from the process and never changed by us.
  */
 #pragma once
 

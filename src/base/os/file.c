@@ -1,3 +1,7 @@
+/*
+ * A file is replaced by writing a temporary one beside it, syncing both and renaming, so that a
+ * reader sees the old or the new text.
+ */
 #include "base/os/file.h"
 
 #include <dirent.h>
@@ -8,7 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/limits.h"
@@ -18,6 +21,11 @@
 static const char *file_title(const char *path)
 {
     return strcmp(path, "-") == 0 ? "standard input" : path;
+}
+
+bool td_file_exists(const char *path)
+{
+    return access(path, F_OK) == 0;
 }
 
 /* Reads until the end or one byte past the cap, which is how a file at the cap is told from a
@@ -55,8 +63,7 @@ int td_file_read(const char *path, struct td_arena *arena, size_t bytes_max, td_
         int code = errno == ENOENT ? TD_NOT_FOUND : errno == EACCES ? TD_DENIED : TD_IO;
         return td_error_set(err, code, "%s: %s", path, strerror(errno));
     }
-    td_auto_buf content;
-    td_buf_init(&content, bytes_max + 1);
+    td_auto_buf content = td_buf_capped(bytes_max + 1);
     int code = file_read_fd(fd, file_title(path), bytes_max, &content, err);
     if (!is_stdin) {
         (void)close(fd); /* only read from */
@@ -82,8 +89,7 @@ static bool file_write_fd(int fd, td_str content)
 /* The rename itself lasts only once its folder is on the disk. */
 static bool file_sync_folder(const char *path)
 {
-    td_auto_buf folder;
-    td_buf_init(&folder, TD_PATH_BYTES_MAX);
+    td_auto_buf folder = td_buf_capped(TD_PATH_BYTES_MAX);
     const char *slash = strrchr(path, '/');
     td_str name = slash ? (td_str){.ptr = path, .len = (size_t)(slash - path) + 1} : TD_STR(".");
     if (td_buf_append(&folder, name) < 0) {
@@ -100,8 +106,7 @@ static bool file_sync_folder(const char *path)
 
 int td_file_write(const char *path, unsigned mode, td_str content, struct td_error *err)
 {
-    td_auto_buf temporary;
-    td_buf_init(&temporary, TD_PATH_BYTES_MAX);
+    td_auto_buf temporary = td_buf_capped(TD_PATH_BYTES_MAX);
     if (td_buf_append_format(&temporary, "%s.XXXXXX", path) < 0) {
         return td_error_set(err, TD_LIMIT, "%s: the path is too long", path);
     }
@@ -123,6 +128,17 @@ int td_file_write(const char *path, unsigned mode, td_str content, struct td_err
         return td_error_set(err, TD_IO, "%s: its folder: %s", path, strerror(errno));
     }
     return TD_OK;
+}
+
+int td_file_replace(const char *path, td_str content, struct td_error *err)
+{
+    char whole[PATH_MAX];
+    struct stat status;
+    if (!realpath(path, whole) || stat(whole, &status) != 0) {
+        int code = errno == ENOENT ? TD_NOT_FOUND : errno == EACCES ? TD_DENIED : TD_IO;
+        return td_error_set(err, code, "%s: %s", path, strerror(errno));
+    }
+    return td_file_write(whole, status.st_mode & 07777, content, err);
 }
 
 struct file_walk {
@@ -154,16 +170,20 @@ static int file_walk_entry(struct file_walk *walk, const char *path, const char 
     td_auto_buf child;
     struct stat status;
     td_buf_init(&child, TD_PATH_BYTES_MAX);
-    if (td_buf_append_format(&child, "%s/%s", path, name) < 0) {
+    const char *slash = td_str_ends_with(td_str_from(path), TD_STR("/")) ? "" : "/";
+    if (td_buf_append_format(&child, "%s%s%s", path, slash, name) < 0) {
         return td_error_set(err, TD_LIMIT, "%s/%s: the path is too long", path, name);
     }
-    if (stat(child.ptr, &status) != 0) {
-        return td_error_set(err, TD_IO, "%s: %s", child.ptr, strerror(errno));
-    }
-    if (S_ISDIR(status.st_mode)) {
+    bool is_there = lstat(child.ptr, &status) == 0;
+    if (is_there && S_ISDIR(status.st_mode)) {
         return file_walk_folder(walk, child.ptr, depth + 1, err);
     }
-    if (!S_ISREG(status.st_mode) || !file_has_ending(name, walk->endings)) {
+    bool is_link = is_there && S_ISLNK(status.st_mode);
+    if (is_link && stat(child.ptr, &status) == 0 && S_ISDIR(status.st_mode)) {
+        return TD_OK; /* a link to a folder may lead in a circle */
+    }
+    bool is_file = !is_there || is_link || S_ISREG(status.st_mode);
+    if (!is_file || !file_has_ending(name, walk->endings)) {
         return TD_OK;
     }
     walk->count++;
@@ -180,7 +200,8 @@ static int file_walk_folder(struct file_walk *walk, const char *path, int depth,
     struct dirent **entries = NULL;
     int count = scandir(path, &entries, NULL, alphasort);
     if (count < 0) {
-        return td_error_set(err, TD_IO, "%s: %s", path, strerror(errno));
+        walk->count++;
+        return walk->fn(path, walk->context, err); /* reading it says why */
     }
     int code = TD_OK;
     for (int i = 0; i < count; i++) {

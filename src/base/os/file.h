@@ -5,12 +5,16 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/arena.h"
 #include "base/str.h"
 
 struct td_error;
+
+/* Is there a file, or anything else, of this name? */
+bool td_file_exists(const char *path);
 
 /* The content of one file, in the arena; TD_LIMIT when it is larger than bytes_max (nothing past
  * the cap is read). */
@@ -22,12 +26,17 @@ int td_file_read(const char *path, struct td_arena *arena, size_t bytes_max, td_
  * exist. */
 int td_file_write(const char *path, unsigned mode, td_str content, struct td_error *err);
 
+/* New content for a file that exists, in one step; its mode stays, and a symbolic link goes on
+ * pointing at it. */
+int td_file_replace(const char *path, td_str content, struct td_error *err);
+
 /* Called with each file's path; a negative return ends the walk and is passed on. */
 typedef int (*td_file_fn)(const char *path, void *context, struct td_error *err);
 
 /* A file, or "-", is visited as it is. A folder is walked in byte order of names: files whose name
  * ends in one of `endings`
- * (".yaml,.yml,.json"), folders below it, nothing hidden. A folder without any such file is
- * TD_NOT_FOUND. */
+ * (".yaml,.yml,.json"), folders below it, nothing hidden, no links to folders. A link that leads
+ * nowhere and a folder that cannot be opened are visited too: reading them says why. A folder
+ * without any such file is TD_NOT_FOUND. */
 int td_file_each(const char *path, const char *endings, td_file_fn fn, void *context,
                  struct td_error *err);

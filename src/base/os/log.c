@@ -49,7 +49,7 @@ static const struct {
     [TD_LOG_DEBUG] = {"debug", "DEBUG"},
 };
 
-#define LOG_LEVEL_COUNT (sizeof(log_levels) / sizeof(log_levels[0]))
+#define LOG_LEVEL_COUNT (TD_COUNT(log_levels))
 
 struct td_log *td_log_new(const struct td_log_options *options)
 {
@@ -335,17 +335,4 @@ void td_log_free(struct td_log *log)
     td_buf_done(&log->line);
     td_buf_done(&log->field);
     td_free(log);
-}
-
-int td_log_level_parse(td_str text, enum td_log_level *ret, struct td_error *err)
-{
-    for (size_t i = 0; i < LOG_LEVEL_COUNT; i++) {
-        if (td_str_equal(text, td_str_from(log_levels[i].name))) {
-            *ret = (enum td_log_level)i;
-            return TD_OK;
-        }
-    }
-    return td_error_set(err, TD_INVALID,
-                        "log level '%.*s' is not one of error, warn, info and debug",
-                        TD_STR_ARG(td_str_slice(text, 0, 64)));
 }

@@ -1,5 +1,5 @@
 /*
- * Structured log lines, as text for people or as JSON lines for machines, to a stream the caller
+ * Structured log lines, as text or as JSON lines, to a stream the caller
  * opened. A line has a level, a fixed message and fields; the message is the identity under which
  * repeats inside a window are counted instead of printed ("repeated 41 times in 10s", written with
  * the first line after the window). Values are cut at a cap, fields that do not fit are left out,
@@ -59,6 +59,3 @@ void td_log_free(struct td_log *log);
 
 void td_log_write(struct td_log *log, enum td_log_level level, const char *message,
                   const struct td_log_field *fields);
-
-/* "error", "warn", "info", "debug"; TD_INVALID for another word. */
-int td_log_level_parse(td_str text, enum td_log_level *ret, struct td_error *err);

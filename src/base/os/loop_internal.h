@@ -1,5 +1,5 @@
 /*
- * What loop.c and queue.c share; nobody else includes it. Timers may be embedded (a queue has one
+ * Shared by loop.c and queue.c only. Timers may be embedded (a queue has one
  * in each key), and queues with waiting keys stand in a line of the loop.
  */
 #pragma once

@@ -116,7 +116,7 @@ static void process_asks(evutil_socket_t fd, short what, void *context)
     if (got == 0 || (got < 0 && errno == EINTR)) {
         process_poll_later(process);
     } else if (got < 0) {
-        process->pid = 0; /* somebody else has waited for it: how it ended is lost */
+        process->pid = 0; /* already reaped elsewhere: its status is lost */
         process_finish(process, TD_IO, 0);
     } else {
         process->pid = 0;
@@ -164,8 +164,7 @@ static int process_environment(const char *const *given, const char ***ret, stru
 {
     size_t our_count = 0;
     size_t given_count = 0;
-    td_auto_map last;
-    td_map_init(&last, TD_PROCESS_ARGS_MAX);
+    td_auto_map last = td_map_capped(TD_PROCESS_ARGS_MAX);
     for (; environ[our_count]; our_count++) {
     }
     for (; given && given[given_count]; given_count++) {

@@ -41,7 +41,7 @@ typedef void (*td_process_fn)(const struct td_process_end *end, void *context);
 int td_process_start(struct td_loop *loop, const struct td_process_spec *spec, td_process_fn fn,
                      void *context, struct td_process **ret, struct td_error *err);
 
-/* Kills what still runs, and nobody is called. NULL is accepted. */
+/* Kills what still runs, without calling back. NULL is accepted. */
 void td_process_free(struct td_process *process);
 
 /* May a child talk to a person through our standard input? */

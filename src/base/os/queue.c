@@ -128,10 +128,8 @@ void td_queue_free(struct td_queue *queue)
     }
     td_assert(!queue->is_freed);
     ready_remove(queue);
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&queue->items, &position)) != NULL) {
-        struct queue_item *item = entry->value;
+    for (struct td_map_walk at = {.map = &queue->items}; td_map_step(&at);) {
+        struct queue_item *item = at.value;
         td_timer_stop(&item->timer);
         if (item != queue->running) {
             td_free(item);

@@ -78,7 +78,7 @@ struct td_pki_server {
 int td_pki_server_context(const struct td_pki_server *server, struct ssl_ctx_st **ret,
                           struct td_error *err);
 
-/* Bytes that nobody can guess, from the system. */
+/* Cryptographically random bytes, from the system. */
 int td_random_bytes(void *out, size_t len, struct td_error *err);
 
 /* A new bearer token, appended: TD_TOKEN_BYTES random bytes in hexadecimal. */

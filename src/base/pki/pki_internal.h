@@ -1,5 +1,5 @@
 /*
- * What pki.c and pki_tls.c share; nobody else includes it.
+ * Shared by pki.c and pki_tls.c only.
  */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* TLS contexts of servers and clients from keys and certificates in memory, TLS 1.2 and newer. */
 #include "base/pki/pki.h"
 
 #include <openssl/err.h>

@@ -20,7 +20,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/alloc.h"
 #include "base/assert.h"
 #include "base/base64.h"
 #include "base/buf.h"
@@ -80,7 +79,7 @@ static bool scalar_resolve_word(td_str text, struct td_yaml_scalar *ret)
         *ret = (struct td_yaml_scalar){.kind = TD_YAML_NULL};
         return true;
     }
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]) && text.len <= 5; i++) {
+    for (size_t i = 0; i < TD_COUNT(words) && text.len <= 5; i++) {
         for (size_t f = 0; f < 5 && words[i].forms[f].len > 0; f++) {
             if (td_str_equal(text, words[i].forms[f])) {
                 *ret = words[i].value;
@@ -206,8 +205,7 @@ static bool scalar_read_float(td_str text, double *ret)
     while (whole < whole_end && text.ptr[whole] == '0') {
         whole++;
     }
-    td_auto_buf number;
-    td_buf_init(&number, text.len + 1);
+    td_auto_buf number = td_buf_capped(text.len + 1);
     if (text.ptr[0] == '-') {
         (void)td_buf_append_char(&number, '-'); /* fits: at most one byte longer than the text */
     }
@@ -250,8 +248,7 @@ static void scalar_drop_underscores(td_str text, struct td_buf *out)
 
 static bool scalar_resolve_number(td_str text, struct td_yaml_scalar *ret)
 {
-    td_auto_buf stripped;
-    td_buf_init(&stripped, text.len);
+    td_auto_buf stripped = td_buf_capped(text.len);
     bool is_point_first = text.ptr[0] == '.';
     if (td_str_find(text, '_', 0) < text.len) {
         if (is_point_first && !scalar_underscores_separate(text)) {

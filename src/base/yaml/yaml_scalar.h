@@ -2,9 +2,9 @@
  * What one YAML scalar means: the rules by which Kubernetes' YAML library turns the text between
  * the indicators into null, a boolean, a number or a string, what such a value is called when it is
  * a key, and what it is in JSON. Shared by the reader and the writer of yaml.h, which quotes what
- * these rules would misread; nobody else needs it. Texts of a result are slices of the input unless
- * an arena copy was needed. Failures are TD_INVALID with a message without the line: the reader
- * knows it.
+ * these rules would misread; private to the YAML code. Texts of a result are slices of the input
+ * unless an arena copy was needed. Failures are TD_INVALID with a message without the line: the
+ * reader knows it.
  */
 #pragma once
 

@@ -1,6 +1,5 @@
+/* Timestamps and binary scalars, as the Go library of Kubernetes reads them. */
 #include "base/yaml/yaml_text.h"
-
-#include <stdint.h>
 
 #define REPLACEMENT "\xEF\xBF\xBD" /* U+FFFD */
 

@@ -1,5 +1,5 @@
 /*
- * YAML for people. Collections are written in block style and scalars in the plainest style that
+ * Readable YAML. Collections are written in block style and scalars in the plainest style that
  * every reader gives back unchanged: unquoted, then a literal block for texts of several lines,
  * then single quotes, then double quotes with escapes. A text that YAML would take for another type
  * gets double quotes ("yes", "1.0"), as kubectl prints it.
@@ -16,7 +16,13 @@
 #define YAML_INDENT 2
 /* A key without the '?' indicator must end within 1024 characters. */
 #define YAML_SIMPLE_KEY_BYTES_MAX 1000
-#define YAML_ESCAPE_BYTES_MAX 6 /* \u2028 */
+#define YAML_ESCAPE_BYTES_MAX 6 /* \u2028; of wider characters fewer for each byte */
+
+/* Where the text goes, and whether it may have characters beyond ASCII. */
+struct yaml_out {
+    struct td_buf *buf;
+    bool is_ascii;
+};
 
 enum yaml_style { STYLE_PLAIN, STYLE_SINGLE, STYLE_DOUBLE, STYLE_LITERAL };
 
@@ -44,9 +50,9 @@ static struct yaml_char yaml_char_at(td_str text, size_t at)
 }
 
 /* Characters that a reader refuses, drops or takes for a line break unless they are escaped. */
-static bool yaml_must_escape(struct yaml_char c)
+static bool yaml_must_escape(struct yaml_char c, bool is_ascii)
 {
-    return (c.code < 0x20 && c.code != '\n' && c.code != '\t') ||
+    return (is_ascii && c.code >= 0x80) || (c.code < 0x20 && c.code != '\n' && c.code != '\t') ||
            (c.code >= 0x7F && c.code <= 0x9F) || c.code == 0x2028 || c.code == 0x2029 ||
            c.code == 0xFEFF || c.code == 0xFFFE || c.code == 0xFFFF ||
            (c.code == 0xFFFD && c.len == 1);
@@ -59,12 +65,12 @@ struct yaml_survey {
     bool has_text; /* anything but line breaks */
 };
 
-static struct yaml_survey yaml_survey_text(td_str text)
+static struct yaml_survey yaml_survey_text(td_str text, bool is_ascii)
 {
     struct yaml_survey survey = {0};
     for (size_t at = 0; at < text.len;) {
         struct yaml_char c = yaml_char_at(text, at);
-        survey.must_escape |= yaml_must_escape(c);
+        survey.must_escape |= yaml_must_escape(c, is_ascii);
         survey.has_tab |= c.code == '\t';
         survey.has_break |= c.code == '\n';
         survey.has_text |= c.code != '\n';
@@ -128,9 +134,9 @@ static bool yaml_has_indicators(td_str text)
     return false;
 }
 
-static enum yaml_style yaml_choose_style(td_str text, bool is_key)
+static enum yaml_style yaml_choose_style(td_str text, bool is_key, bool is_ascii)
 {
-    struct yaml_survey survey = yaml_survey_text(text);
+    struct yaml_survey survey = yaml_survey_text(text, is_ascii);
     if (survey.must_escape) {
         return STYLE_DOUBLE;
     }
@@ -146,7 +152,7 @@ static enum yaml_style yaml_choose_style(td_str text, bool is_key)
 static void yaml_write_indent(size_t indent, struct td_buf *out)
 {
     for (size_t i = 0; i < indent; i++) {
-        (void)td_buf_append_char(out, ' '); /* sticky: whoever owns the buffer checks it */
+        (void)td_buf_append_char(out, ' '); /* sticky: the owner of the buffer checks it */
     }
 }
 
@@ -171,22 +177,26 @@ static void yaml_write_escape(uint32_t code, struct td_buf *out)
         char letter;
     } letters[] = {{0x00, '0'}, {0x07, 'a'}, {0x08, 'b'}, {'\t', 't'}, {'\n', 'n'}, {0x0B, 'v'},
                    {0x0C, 'f'}, {'\r', 'r'}, {0x1B, 'e'}, {'"', '"'},  {'\\', '\\'}};
-    for (size_t i = 0; i < sizeof(letters) / sizeof(letters[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(letters); i++) {
         if (letters[i].code == code) {
             (void)td_buf_append_char(out, '\\');
             (void)td_buf_append_char(out, letters[i].letter);
             return;
         }
     }
-    (void)td_buf_append_format(out, code < 0x100 ? "\\x%02X" : "\\u%04X", (unsigned int)code);
+    (void)td_buf_append_format(out,
+                               code < 0x100     ? "\\x%02X"
+                               : code < 0x10000 ? "\\u%04X"
+                                                : "\\U%08X",
+                               (unsigned int)code);
 }
 
-static void yaml_write_double(td_str text, struct td_buf *out)
+static void yaml_write_double(td_str text, bool is_ascii, struct td_buf *out)
 {
     (void)td_buf_append_char(out, '"');
     for (size_t at = 0; at < text.len;) {
         struct yaml_char c = yaml_char_at(text, at);
-        if (yaml_must_escape(c) || c.code == '\n' || c.code == '\t' || c.code == '"' ||
+        if (yaml_must_escape(c, is_ascii) || c.code == '\n' || c.code == '\t' || c.code == '"' ||
             c.code == '\\') {
             yaml_write_escape(c.code, out);
         } else {
@@ -228,68 +238,69 @@ static void yaml_write_literal(td_str text, size_t indent, struct td_buf *out)
     }
 }
 
-static void yaml_write_text(td_str text, enum yaml_style style, size_t indent, struct td_buf *out)
+static void yaml_write_text(td_str text, enum yaml_style style, size_t indent,
+                            const struct yaml_out *out)
 {
     switch (style) {
     case STYLE_PLAIN:
-        (void)td_buf_append(out, text);
+        (void)td_buf_append(out->buf, text);
         break;
     case STYLE_SINGLE:
-        yaml_write_single(text, out);
+        yaml_write_single(text, out->buf);
         break;
     case STYLE_LITERAL:
-        yaml_write_literal(text, indent, out);
+        yaml_write_literal(text, indent, out->buf);
         break;
     case STYLE_DOUBLE:
     default:
-        yaml_write_double(text, out);
+        yaml_write_double(text, out->is_ascii, out->buf);
         break;
     }
 }
 
 /* A scalar or an empty collection, up to the end of its line. */
-static void yaml_write_leaf(const struct td_json *node, size_t indent, struct td_buf *out)
+static void yaml_write_leaf(const struct td_json *node, size_t indent, const struct yaml_out *out)
 {
     switch (node->type) {
     case TD_JSON_TYPE_BOOL:
-        (void)td_buf_append(out, node->boolean ? TD_STR("true") : TD_STR("false"));
+        (void)td_buf_append(out->buf, node->boolean ? TD_STR("true") : TD_STR("false"));
         break;
     case TD_JSON_TYPE_NUMBER:
-        (void)td_buf_append(out, node->text);
+        (void)td_buf_append(out->buf, node->text);
         break;
     case TD_JSON_TYPE_STRING:
-        yaml_write_text(node->text, yaml_choose_style(node->text, false), indent + YAML_INDENT,
-                        out);
+        yaml_write_text(node->text, yaml_choose_style(node->text, false, out->is_ascii),
+                        indent + YAML_INDENT, out);
         break;
     case TD_JSON_TYPE_ARRAY:
-        (void)td_buf_append(out, TD_STR("[]"));
+        (void)td_buf_append(out->buf, TD_STR("[]"));
         break;
     case TD_JSON_TYPE_OBJECT:
-        (void)td_buf_append(out, TD_STR("{}"));
+        (void)td_buf_append(out->buf, TD_STR("{}"));
         break;
     case TD_JSON_TYPE_NULL:
     default:
-        (void)td_buf_append(out, TD_STR("null"));
+        (void)td_buf_append(out->buf, TD_STR("null"));
         break;
     }
-    (void)td_buf_append_char(out, '\n');
+    (void)td_buf_append_char(out->buf, '\n');
 }
 
 /* The key and its colon. A key that is too long to be found without one gets the '?' indicator. */
-static void yaml_write_key(td_str key, size_t indent, struct td_buf *out)
+static void yaml_write_key(td_str key, size_t indent, const struct yaml_out *out)
 {
-    enum yaml_style style = yaml_choose_style(key, true);
+    enum yaml_style style = yaml_choose_style(key, true, out->is_ascii);
     size_t grow = style == STYLE_DOUBLE ? YAML_ESCAPE_BYTES_MAX : style == STYLE_SINGLE ? 2 : 1;
     bool is_long = key.len > YAML_SIMPLE_KEY_BYTES_MAX / grow;
     if (is_long) {
-        (void)td_buf_append(out, TD_STR("? "));
+        (void)td_buf_append(out->buf, TD_STR("? "));
     }
     yaml_write_text(key, style, indent, out);
     if (is_long) {
-        (void)td_buf_append_char(out, '\n');
-        yaml_write_indent(indent, out);
+        (void)td_buf_append_char(out->buf, '\n');
+        yaml_write_indent(indent, out->buf);
     }
-    (void)td_buf_append_char(out, ':');
+    (void)td_buf_append_char(out->buf, ':');
 }
 
 static bool yaml_is_block(const struct td_json *node)
@@ -303,41 +314,41 @@ static bool yaml_is_block(const struct td_json *node)
  * line. A list under a key stands at the key's own column, everything else two further in.
  */
 static void yaml_write_block(const struct td_json *node, size_t indent, uint32_t depth,
-                             struct td_buf *out)
+                             const struct yaml_out *out)
 {
     if (depth > TD_JSON_DEPTH_MAX) {
-        out->is_full = true; /* nobody could read it back */
+        out->buf->is_full = true; /* the reader would refuse it */
         return;
     }
     bool is_object = node->type == TD_JSON_TYPE_OBJECT;
-    for (const struct td_json *child = td_json_first_child(node); child && !out->is_full;
+    for (const struct td_json *child = td_json_first_child(node); child && !out->buf->is_full;
          child = child->next) {
         if (child != td_json_first_child(node)) {
-            yaml_write_indent(indent, out);
+            yaml_write_indent(indent, out->buf);
         }
         if (is_object) {
             yaml_write_key(child->key, indent, out);
         } else {
-            (void)td_buf_append_char(out, '-');
+            (void)td_buf_append_char(out->buf, '-');
         }
         if (!yaml_is_block(child)) {
-            (void)td_buf_append_char(out, ' ');
+            (void)td_buf_append_char(out->buf, ' ');
             yaml_write_leaf(child, indent, out);
             continue;
         }
         size_t inner = indent + YAML_INDENT;
         if (is_object) {
             inner = child->type == TD_JSON_TYPE_ARRAY ? indent : inner;
-            (void)td_buf_append_char(out, '\n');
-            yaml_write_indent(inner, out);
+            (void)td_buf_append_char(out->buf, '\n');
+            yaml_write_indent(inner, out->buf);
         } else {
-            (void)td_buf_append_char(out, ' ');
+            (void)td_buf_append_char(out->buf, ' ');
         }
         yaml_write_block(child, inner, depth + 1, out);
     }
 }
 
-void td_yaml_write(const struct td_json *node, struct td_buf *out)
+static void yaml_write(const struct td_json *node, const struct yaml_out *out)
 {
     td_assert(node);
     if (yaml_is_block(node)) {
@@ -345,4 +356,14 @@ void td_yaml_write(const struct td_json *node, struct td_buf *out)
     } else {
         yaml_write_leaf(node, 0, out);
     }
+}
+
+void td_yaml_write(const struct td_json *node, struct td_buf *out)
+{
+    yaml_write(node, &(struct yaml_out){.buf = out});
+}
+
+void td_yaml_write_ascii(const struct td_json *node, struct td_buf *out)
+{
+    yaml_write(node, &(struct yaml_out){.buf = out, .is_ascii = true});
 }

@@ -8,9 +8,10 @@
 #include <stdint.h>
 
 #include "base/limits.h"
-#include "cli/up/screen_text.h"
+#include "base/os/screen_text.h"
+#include "base/os/table.h"
+#include "cli/up/screen_number.h"
 
-#define SCREEN_GAP 2
 #define SCREEN_HELP_AT 17       /* columns for titles, where they are explained */
 #define SCREEN_LINES_ABOVE 3    /* status, an empty one, titles */
 #define SCREEN_THROTTLED 0.01   /* a share from which on it is worth a look ... */
@@ -54,6 +55,17 @@ static size_t line_text(struct screen_line *line, td_str text, enum screen_state
     return columns;
 }
 
+/* A sentence that the rest of the line has no room for ends with a word and an ellipsis. */
+static void line_clip(const struct screen_line *line, struct td_buf *text)
+{
+    td_auto_buf whole = td_buf_capped(TD_SCREEN_CELL_BYTES_MAX);
+    size_t width = line->screen->width;
+    (void)td_buf_append(&whole, td_buf_str(text)); /* of the same size */
+    td_buf_reset(text);
+    td_screen_clip(text, td_buf_str(&whole), width > line->columns ? width - line->columns : 0,
+                   line->screen->has_utf8);
+}
+
 static void line_end(struct screen_line *line)
 {
     (void)td_buf_append_char(line->buf, '\n');
@@ -84,16 +96,16 @@ static void status_slack(struct td_buf *buf, const char *word, double asked, dou
 
 static void status_cpu(struct td_buf *buf, const struct td_world_view *view)
 {
-    double asked = (double)view->asked.cpu_request_milli;
-    (void)td_buf_append_format(buf, "cpu asked %.1f used %.1f", asked / 1000,
+    double asked = (double)view->requested.cpu_request_milli;
+    (void)td_buf_append_format(buf, "cpu req %.1f used %.1f", asked / 1000,
                                view->used.cpu_milli / 1000);
     status_slack(buf, "slack ", asked, view->used.cpu_milli);
 }
 
 static void status_memory(struct td_buf *buf, const struct td_world_view *view)
 {
-    double asked = (double)view->asked.memory_request_bytes;
-    (void)td_buf_append(buf, TD_STR("memory asked "));
+    double asked = (double)view->requested.memory_request_bytes;
+    (void)td_buf_append(buf, TD_STR("memory req "));
     td_screen_memory(buf, asked);
     (void)td_buf_append(buf, TD_STR(" used "));
     td_screen_memory(buf, view->used.memory_bytes);
@@ -324,19 +336,19 @@ static const struct screen_column {
     const char *help;
 } screen_columns[] = {
     {TD_STR_INIT("WORKLOAD"), 12, cell_workload,
-     "its name, and the role of its pods in brackets; pod-level: resources of whole pods"},
-    {TD_STR_INIT("BY"), 8, cell_by, "the autoscaler that has it as its target"},
-    {TD_STR_INIT("REPLICAS"), 8, cell_replicas,
-     "ready pods; with an arrow: ready now and wished for"},
+     "name, with the role of its pods in brackets; pod-level: its pods have pod-level resources"},
+    {TD_STR_INIT("BY"), 8, cell_by, "the autoscaler that targets it"},
+    {TD_STR_INIT("REPLICAS"), 8, cell_replicas, "ready pods; with an arrow: ready and desired"},
     {TD_STR_INIT("CPU req/used"), 12, cell_cpu,
-     "of a pod on average, requested and used; pod: a request of the pod, not of its containers"},
+     "average per pod, requested and used; pod: a pod-level request"},
     {TD_STR_INIT("MEMORY req/used"), 15, cell_memory, "the same for memory"},
     {TD_STR_INIT("THROTTLED"), 9, cell_throttled,
-     "share of the cpu time wanted in the last minute that limits and full nodes did not give"},
-    {TD_STR_INIT("OOM"), 3, cell_kills, "containers killed because they were out of memory"},
+     "share of the CPU time demanded in the last minute that limits and full nodes withheld"},
+    {TD_STR_INIT("OOM"), 3, cell_kills, "containers OOM-killed"},
     {TD_STR_INIT("LATENCY"), 10, cell_latency,
-     "mean time of a request now, waiting included; +N: requests that wait"},
-    {TD_STR_INIT("LAST DECISION"), 13, cell_decision, "what last happened to it, and when"},
+     "current mean latency of requests, with time in the queue; +N: requests in the queue"},
+    {TD_STR_INIT("LAST DECISION"), 13, cell_decision,
+     "when an autoscaler last changed it, what it did and why"},
 };
 
 #define SCREEN_COLUMNS (sizeof(screen_columns) / sizeof(screen_columns[0]))
@@ -356,18 +368,6 @@ static void table_widths(const struct screen_rows *rows, struct td_buf *scratch,
     }
 }
 
-/* How many columns fit; the first one is always there. */
-static size_t table_fit(const struct td_screen *screen, const size_t widths[SCREEN_COLUMNS])
-{
-    size_t end = 1 + widths[0];
-    size_t count = 1;
-    while (count < SCREEN_COLUMNS && end + SCREEN_GAP + widths[count] <= screen->width) {
-        end += SCREEN_GAP + widths[count];
-        count++;
-    }
-    return count;
-}
-
 /* Titles when `row` is NULL. */
 static void table_line(const struct screen_rows *rows, const struct td_world_row *row,
                        const size_t widths[SCREEN_COLUMNS], size_t column_count,
@@ -382,8 +382,11 @@ static void table_line(const struct screen_rows *rows, const struct td_world_row
         } else {
             (void)td_buf_append(scratch, screen_columns[c].title); /* a few bytes */
         }
+        if (row && c + 1 == SCREEN_COLUMNS) {
+            line_clip(line, scratch);
+        }
         size_t width = line_text(line, td_buf_str(scratch), state);
-        line_space(line, (widths[c] > width ? widths[c] - width : 0) + SCREEN_GAP);
+        line_space(line, (widths[c] > width ? widths[c] - width : 0) + TD_TABLE_GAP);
     }
     line_end(line);
 }
@@ -393,7 +396,7 @@ static void screen_rows_write(const struct screen_rows *rows, struct td_buf *scr
 {
     size_t widths[SCREEN_COLUMNS];
     table_widths(rows, scratch, widths);
-    size_t column_count = table_fit(rows->screen, widths);
+    size_t column_count = td_table_fit(widths, SCREEN_COLUMNS, rows->screen->width);
     table_line(rows, NULL, widths, column_count, scratch, line);
     for (size_t r = 0; r < rows->count; r++) {
         table_line(rows, &rows->view->rows[r], widths, column_count, scratch, line);
@@ -417,7 +420,7 @@ static void screen_help(struct screen_line *line, size_t lines_max)
         line_end(line);
     }
     if (lines_max > SCREEN_COLUMNS) {
-        screen_note(line, TD_STR("keys: ? goes back to the table, q or Ctrl-C ends it all"));
+        screen_note(line, TD_STR("keys: ? returns to the table, q or Ctrl-C quits"));
     }
 }
 

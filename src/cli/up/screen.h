@@ -1,7 +1,7 @@
 /*
- * The live table of `tandem up`: what a world shows (sim/world.h) as text. Pure: the caller knows
- * the terminal. Columns that do not fit are dropped from the right, the last one is cut. Nothing
- * that a name or a message holds reaches the terminal as an order.
+ * The live table of `tandem up`: what a world shows (sim/world/world.h) as text. Pure: the caller
+ * knows the terminal. Columns that do not fit are dropped from the right, the last one is cut.
+ * Nothing that a name or a message holds reaches the terminal as an order.
  */
 #pragma once
 

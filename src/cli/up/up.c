@@ -1,3 +1,7 @@
+/*
+ * `tandem up`: a scenario or manifests on a local cluster with the controllers beside it, served
+ * on loopback, until q or a signal.
+ */
 #include <event2/event.h>
 #include <getopt.h>
 #include <signal.h>
@@ -36,30 +40,31 @@
 #define UP_SIGNALS 3
 
 static const char up_help[] =
-    "start a local cluster: a Kubernetes API server in this process, nothing to install\n\n"
-    "  tandem up examples/shop --speed 60          for example: a day in 24 minutes, in a table\n"
-    "  tandem up                                   an empty cluster, until Ctrl-C\n"
+    "start a local cluster: a Kubernetes API server with nodes in this process\n\n"
+    "  tandem up examples/shop --speed 60      for example: a day in 24 minutes\n"
+    "  tandem up                               an empty cluster, until Ctrl-C\n"
     "  tandem up --data cluster/ --listen 127.0.0.1:7443\n\n"
     "usage: tandem up [OPTIONS] [SCENARIO]\n\n"
-    "  SCENARIO              a file, or a folder with a scenario.yaml: nodes, workloads, what "
-    "they\n"
-    "                        use and what happens to them (docs/scenario.md)\n"
-    "  --speed N             how fast its time goes, from 0.1 to 10000 (1)\n"
-    "  --listen HOST:PORT    address of the API (" UP_LISTEN
-    ", or a free port when that is taken)\n"
-    "  --kubeconfig FILE     where to write the administrator's kubeconfig, readable by you only\n"
-    "                        (tandem.kubeconfig, or the scenario's name in place of tandem)\n"
-    "  --data DIR            keep everything in DIR: what was acknowledged survives a crash\n"
-    "  --controllers LIST    of recommender, updater, admission, horizontal and hvpa, or none (all "
-    "of\n"
-    "                        them)\n"
+    "  SCENARIO              a file, or a folder with a scenario.yaml: nodes,\n"
+    "                        workloads, their demand, events (docs/scenario.md)\n"
+    "  --speed N             clock speed of the cluster, 0.1 to 10000 (1)\n"
+    "  --listen HOST:PORT    address of the API server (" UP_LISTEN ", or a free\n"
+    "                        port if that is taken)\n"
+    "  --kubeconfig FILE     file for the administrator's kubeconfig, mode 0600\n"
+    "                        (tandem.kubeconfig, or SCENARIO-NAME.kubeconfig)\n"
+    "  --data DIR            store objects in DIR; acknowledged writes survive a\n"
+    "                        crash\n"
+    "  --controllers LIST    controllers to run, of recommender, updater, admission,\n"
+    "                        horizontal, hvpa, or none (all)\n"
     "  --feature-gates LIST  Name=true,Name=false, as of tandem run\n"
-    "  --nodes N             how many nodes it has, each with 8 CPUs and 32Gi (3); with 0 pods\n"
-    "                        are left to a scheduler and kubelets of your own\n"
-    "  --seed N              of uids, generated names and noise (1, or the scenario's)\n"
+    "  --nodes N             number of nodes, each with 8 CPUs and 32Gi (3); 0: use\n"
+    "                        your own scheduler and kubelets\n"
+    "  --seed N              random seed for UIDs, generated names and noise (1, or\n"
+    "                        the scenario's)\n"
     "  -q, --quiet           no log lines\n"
-    "  -v, --verbose         more of them\n\n"
-    "On a terminal: q ends it, ? explains the columns. Guide: docs/local-cluster.md\n";
+    "  -v, --verbose         more log lines\n\n"
+    "Keys on a terminal: q quits, ? explains the columns.\n"
+    "Guide: docs/local-cluster.md\n";
 
 struct up {
     const char *scenario_path; /* NULL: an empty cluster */
@@ -88,7 +93,7 @@ static int up_parse_seed(struct up *up)
 {
     int64_t seed;
     if (!td_str_to_int64(td_str_from(optarg), &seed) || seed < 0) {
-        return td_command_fail("up: --seed: '%s': must be a whole number from 0 on", optarg);
+        return td_command_fail("up: --seed: '%s': must be a non-negative integer", optarg);
     }
     up->seed = (uint64_t)seed;
     up->has_seed = true;
@@ -99,7 +104,7 @@ static int up_parse_nodes(struct up *up)
 {
     int64_t count;
     if (!td_str_to_int64(td_str_from(optarg), &count) || count < 0 || count > TD_NODES_OWN_MAX) {
-        return td_command_fail("up: --nodes: '%s': must be a whole number from 0 to %d", optarg,
+        return td_command_fail("up: --nodes: '%s': must be an integer from 0 to %d", optarg,
                                TD_NODES_OWN_MAX);
     }
     up->node_count = count;
@@ -150,8 +155,8 @@ enum {
     UP_OPTION_GATES
 };
 
-/* TD_EXIT_DONE, or TD_EXIT_FAILED after one line. */
-static int up_take_option(struct up *up, int option, const char *word)
+/* TD_EXIT_DONE, TD_EXIT_FAILED after one line, or -1: it is none. */
+static int up_take_option(struct up *up, int option)
 {
     switch (option) {
     case UP_OPTION_LISTEN:
@@ -180,8 +185,7 @@ static int up_take_option(struct up *up, int option, const char *word)
         up->level = TD_LOG_DEBUG;
         return TD_EXIT_DONE;
     default:
-        return td_command_fail("up: %s: unknown option or missing value; see 'tandem up --help'",
-                               word);
+        return -1;
     }
 }
 
@@ -193,13 +197,12 @@ static int up_check_options(const struct up *up, int argc, char **argv)
     }
     /* What is kept would have been written at times that were never there. */
     if (up->data_dir && up->scenario_path) {
-        return td_command_fail("up: --data: '%s': a scenario begins anew each time, nothing of it "
-                               "can be kept",
-                               up->data_dir);
+        return td_command_fail(
+            "up: --data: '%s': not allowed with a scenario, which starts from scratch each time",
+            up->data_dir);
     }
     if (up->data_dir && up->speed != 1) {
-        return td_command_fail("up: --data: '%s': only a cluster at speed 1 can be kept",
-                               up->data_dir);
+        return td_command_fail("up: --data: '%s': only allowed with --speed 1", up->data_dir);
     }
     return -1;
 }
@@ -227,9 +230,9 @@ static int up_parse(struct up *up, int argc, char **argv)
             (void)fputs(up_help, stdout); /* checked when standard output is flushed */
             return TD_EXIT_DONE;
         }
-        int status = up_take_option(up, option, argv[optind - 1]);
+        int status = up_take_option(up, option);
         if (status != TD_EXIT_DONE) {
-            return status;
+            return status > 0 ? status : td_command_bad_option("up", options, option, argv);
         }
     }
     if (optind < argc) {
@@ -248,7 +251,7 @@ static int up_load_scenario(struct up *up, struct td_error *err)
     const char *path = td_scenario_path(&up->arena, up->scenario_path);
     int code = td_scenario_load(&up->arena, path, &up->scenario, err);
     if (code == TD_OK && up->node_count >= 0 && up->scenario.node_count > 0) {
-        return td_error_set(err, TD_INVALID, "--nodes: '%lld': %s names its nodes",
+        return td_error_set(err, TD_INVALID, "--nodes: '%lld': not allowed, %s defines its nodes",
                             (long long)up->node_count, path);
     }
     return code;
@@ -329,7 +332,7 @@ static td_str up_size(struct up *up)
     td_str cpu_text = td_quantity_text(&up->arena, &cpu);
     td_str memory_text = td_quantity_text(&up->arena, &memory);
     return td_arena_format(&up->arena, "%lld node%s, %.*s cores, %.*s", (long long)count,
-                           count == 1 ? "" : "s", TD_STR_ARG(cpu_text), TD_STR_ARG(memory_text));
+                           TD_PLURAL(count), TD_STR_ARG(cpu_text), TD_STR_ARG(memory_text));
 }
 
 static td_str up_greeting(struct up *up)
@@ -345,10 +348,11 @@ static td_str up_greeting(struct up *up)
         &up->arena,
         "tandem " TANDEM_VERSION ": local cluster \"%.*s\"%s%s (%.*s)%.*s, seed %llu\n"
         "  API        %.*s     export KUBECONFIG=%s%s%s   (kubectl works)\n"
-        "  stop       Ctrl-C\n",
+        "  stop       %s\n",
         TD_STR_ARG(up_name(up)), up->data_dir ? " in " : "", up->data_dir ? up->data_dir : "",
         TD_STR_ARG(size), TD_STR_ARG(speed), (unsigned long long)seed, TD_STR_ARG(url),
-        is_relative ? directory : "", is_relative ? "/" : "", up->kubeconfig);
+        is_relative ? directory : "", is_relative ? "/" : "", up->kubeconfig,
+        td_live_has_keys(up->live) ? "q or Ctrl-C; ? explains the columns" : "Ctrl-C");
 }
 
 /* ---- The run ---- */

@@ -1,8 +1,11 @@
+/*
+ * Chooses table or lines by the output, redraws on a timer and on keys, and holds log lines back
+ * while the table is shown.
+ */
 #include "cli/up/up_live.h"
 
 #include <event2/event.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -11,6 +14,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/os/loop.h"
+#include "base/os/screen_text.h"
 #include "cli/up/screen.h"
 #include "cli/up/up_terminal.h"
 
@@ -32,33 +36,24 @@ struct td_live {
     struct td_buf early_events; /* from before the begin */
 };
 
-/* LC_ALL counts before LC_CTYPE before LANG, as everywhere. */
-static bool live_has_utf8(td_env_fn env, void *context)
-{
-    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        const char *value = env(names[i], context);
-        if (value && value[0] != '\0') {
-            const char *dot = strchr(value, '.');
-            return dot && (strncasecmp(dot, ".UTF-8", 6) == 0 || strncasecmp(dot, ".UTF8", 5) == 0);
-        }
-    }
-    return false;
-}
-
 struct td_live *td_live_new(td_env_fn env, void *env_context)
 {
     struct td_live *live = td_alloc_zero(1, sizeof(*live));
     const char *no_colour = env("NO_COLOR", env_context);
     live->has_table = td_terminal_is_there(env("TERM", env_context));
     live->screen.has_colour = live->has_table && !(no_colour && no_colour[0] != '\0');
-    live->screen.has_utf8 = live_has_utf8(env, env_context);
+    live->screen.has_utf8 = td_screen_has_utf8(env, env_context);
     live->kept_log = live->has_table && isatty(STDERR_FILENO) ? tmpfile() : NULL;
     td_arena_init(&live->arena, TD_SCREEN_VIEW_BYTES_MAX);
     td_buf_init(&live->frame, TD_SCREEN_BYTES_MAX);
     td_buf_init(&live->line, TD_SCREEN_BYTES_MAX);
     td_buf_init(&live->early_events, TD_SCREEN_BYTES_MAX);
     return live;
+}
+
+bool td_live_has_keys(const struct td_live *live)
+{
+    return live->has_table && isatty(STDIN_FILENO);
 }
 
 FILE *td_live_log_stream(struct td_live *live)
@@ -107,7 +102,7 @@ void td_live_free(struct td_live *live)
 static void live_print(struct td_live *live, td_str text)
 {
     if (fwrite(text.ptr, 1, text.len, stdout) != text.len || fflush(stdout) != 0) {
-        td_loop_stop(live->loop); /* nobody listens any more; told when the program ends */
+        td_loop_stop(live->loop); /* the output is closed; reported when the program ends */
     }
 }
 

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "base/os/env.h"
@@ -18,6 +19,9 @@ struct td_loop;
 /* Looks at standard input, output and error, at TERM, NO_COLOR and the locale. */
 struct td_live *td_live_new(td_env_fn env, void *env_context);
 void td_live_free(struct td_live *live); /* prints what was kept; NULL is accepted */
+
+/* Is there a table with keys, so that they are worth telling of? */
+bool td_live_has_keys(const struct td_live *live);
 
 FILE *td_live_log_stream(struct td_live *live);
 

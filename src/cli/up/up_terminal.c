@@ -1,3 +1,7 @@
+/*
+ * Terminal settings, the size of the window, keys, and the redrawing of changed lines. A signal
+ * handler puts the terminal back with calls that are safe there.
+ */
 #include "cli/up/up_terminal.h"
 
 #include <errno.h>
@@ -54,7 +58,7 @@ void td_terminal_size(size_t *ret_columns, size_t *ret_lines)
     *ret_lines = is_known && size.ws_row > 0 ? size.ws_row : TERMINAL_LINES;
 }
 
-/* Safe in a handler. What a terminal does not take is lost: there is nobody else to tell. */
+/* Safe in a handler. What the terminal does not accept is lost: there is no other output. */
 static void terminal_write(const char *bytes, size_t len)
 {
     while (len > 0) {
@@ -110,7 +114,7 @@ static void terminal_uncatch(void)
     }
 }
 
-/* Without job control nobody else is there to own it. */
+/* Without job control no other process group owns it. */
 static bool terminal_is_ours(void)
 {
     pid_t group = tcgetpgrp(STDOUT_FILENO);

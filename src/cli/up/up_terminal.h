@@ -19,8 +19,8 @@ struct td_terminal;
 struct td_terminal_options {
     struct event_base *base;
     void (*key)(char key, void *context);
-    /* The window has another size, or was somebody else's for a while: it is empty now, and all
-     * that should be on it is to be printed and drawn again. */
+    /* The window has another size, or another process wrote to it for a while: it is empty now, and
+     * all that should be on it is to be printed and drawn again. */
     void (*cleared)(void *context);
     void *context;
 };

@@ -1,230 +1,204 @@
+/*
+ * The command `tandem validate`: files are read into one manifest, definitions are judged first so
+ * that their kinds are known, then every other object alone and all of them together. With
+ * --migrate it prints Hvpas instead (validate_migrate.c).
+ */
 #include <getopt.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "api/objects.h"
-#include "base/arena.h"
 #include "base/error.h"
 #include "base/json/json.h"
 #include "base/limits.h"
-#include "base/os/file.h"
 #include "cli/command.h"
-#include "cli/output.h"
-#include "cli/validate_migrate.h"
+#include "cli/validate/validate_private.h"
 #include "decide/manifests.h"
 #include "decide/vertical/siblings_check.h"
-#include "kube/manifest.h"
-#include "kube/schema/check.h"
+#include "kube/objectkey.h"
+#include "local/kinds/offline.h"
 
 static const char validate_help[] =
-    "check manifests offline, as the API server and our webhooks would\n\n"
-    "  tandem validate k8s/ db.yaml      for example: a folder and a file; '-' reads standard "
-    "input\n\n"
-    "usage: tandem validate [--output table|json|yaml] [--migrate] FILE...\n\n"
-    "--migrate prints instead the Hvpa that each HPA and VPA on one workload could become, and "
-    "each\n"
-    "Hvpa of gardener's, as YAML with notes; exit status 1 when one cannot be expressed.\n\n"
-    "Reads YAML and JSON (.json), folders too. Exit status: 0 no problems, 1 problems, 2 a file "
-    "cannot be\n"
-    "read or decoded. Guide: docs/validate.md\n";
+    "check manifests offline, as the API server and tandem's webhooks would\n\n"
+    "  tandem validate k8s/ db.yaml      for example: a folder and a file\n\n"
+    "usage: tandem validate [--output FORMAT] [--ignore PATTERN]... [--allow-empty]\n"
+    "                       [--migrate] FILE...\n\n"
+    "  -o, --output FORMAT   table, json, yaml, junit or sarif (table)\n"
+    "  --ignore PATTERN      leave out paths that match, or have a part that\n"
+    "                        matches: '*.json', 'vendor', 'k8s/old-*'\n"
+    "  --allow-empty         files without any object are no problem\n"
+    "  --migrate             print instead, as YAML with notes, the Hvpa that\n"
+    "                        replaces each HPA and VPA on one workload, and each\n"
+    "                        Hvpa of gardener; exit status 1 if one has no\n"
+    "                        equivalent\n\n"
+    "Reads YAML and JSON files, and folders; '-' is standard input. Helm charts,\n"
+    "kustomizations and files of other programs are counted and skipped. Exit\n"
+    "status: 0 no problems (warnings are none), 1 problems found, 2 nothing could\n"
+    "be read. Guide: docs/validate.md\n";
 
-struct validate {
-    struct td_arena arena;
-    struct td_manifest manifest;
-    size_t file_count;
-    struct td_json *problems; /* array of objects: file, line, object, field, message */
-    enum td_output output;
-    bool migrates;
-};
-
-/* One file; failures are already complete sentences with the file's name. */
-static int validate_read(const char *path, void *context, struct td_error *err)
+td_str td_validate_title(struct td_arena *arena, const struct td_manifest_object *object)
 {
-    struct validate *run = context;
-    td_str text;
-    int code = td_file_read(path, &run->arena, TD_YAML_BYTES_MAX, &text, err);
-    if (code < 0) {
-        return code;
-    }
-    run->file_count++;
-    td_str name = td_arena_copy_str(&run->arena, td_str_from(path));
-    return td_manifest_read(&run->arena, name, text, &run->manifest, err);
+    td_str key = td_object_key_text(arena, TD_OBJECT_KEY(object->namespace, object->name));
+    return td_arena_format(arena, "%.*s %.*s", TD_STR_ARG(object->kind), TD_STR_ARG(key));
 }
 
-/* One object by itself: what cannot be decoded fails, all else is collected. */
-static int validate_object(const struct td_manifest_object *object, struct td_problems *problems,
-                           struct td_error *err)
+void td_validate_add(struct td_validate *run, const struct td_finding *finding)
 {
-    const struct td_schema_type *type = td_objects_schema(object->api_version, object->kind);
-    const struct td_schema_type *shape = type ? type : td_schema_any_object();
-    struct td_error cause = TD_ERROR_INIT;
-    uint32_t line = object->line;
-    if (td_check_types(shape, object->tree, &line, &cause) < 0) {
-        return td_error_set(err, cause.code, "%.*s:%u: %s", TD_STR_ARG(object->file), line,
-                            cause.message);
-    }
-    td_check_object(type, object->tree, problems);
-    td_objects_check(object->api_version, object->kind, object->tree, problems);
-    return TD_OK;
+    run->findings = td_arena_grow(&run->arena, run->findings, run->finding_count, &run->finding_cap,
+                                  sizeof(*run->findings));
+    run->findings[run->finding_count++] = *finding;
+    run->problem_count += !finding->problem->is_warning;
 }
 
-static void validate_report(struct validate *run, const struct td_manifest_object *object,
-                            const struct td_problems *problems)
+/* Definitions first, then the rest; each object alone. */
+static void validate_alone(struct td_validate *run)
 {
-    struct td_arena *arena = &run->arena;
-    td_str title = td_arena_format(arena, "%.*s %.*s%s%.*s", TD_STR_ARG(object->kind),
-                                   TD_STR_ARG(object->namespace),
-                                   object->namespace.len > 0 ? "/" : "", TD_STR_ARG(object->name));
-    for (size_t i = 0; i < problems->count; i++) {
-        struct td_json *row = td_json_new_object(arena);
-        td_json_set(arena, row, TD_STR("file"), td_json_new_string(arena, object->file));
-        td_json_set(arena, row, TD_STR("line"), td_json_new_int64(arena, problems->items[i].line));
-        td_json_set(arena, row, TD_STR("object"), td_json_new_string(arena, title));
-        td_json_set(arena, row, TD_STR("field"),
-                    td_json_new_string(arena, problems->items[i].field));
-        td_json_set(arena, row, TD_STR("message"),
-                    td_json_new_string(arena, problems->items[i].message));
-        td_json_append(run->problems, row);
+    struct td_offline *offline = td_offline_new();
+    const struct td_manifest *manifest = &run->manifest;
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < manifest->count; i++) {
+            const struct td_manifest_object *object = &manifest->items[i];
+            if (td_offline_is_definition(object) == (pass == 0)) {
+                run->problems[i].arena = &run->arena;
+                run->unknown_count += !td_offline_judge(offline, object, &run->problems[i]);
+            }
+        }
     }
+    td_offline_free(offline);
 }
 
-/* Every object alone, then all together, reported in the order of files. */
-static int validate_objects(struct validate *run, struct td_error *err)
+static void validate_objects(struct td_validate *run)
 {
     const struct td_manifest *manifest = &run->manifest;
-    struct td_problems *problems = td_arena_array(&run->arena, struct td_problems, manifest->count);
+    run->problems = td_arena_array(&run->arena, struct td_problems, manifest->count);
+    validate_alone(run);
+    td_objects_check_all(manifest, run->problems);
+    td_siblings_check_all(manifest, run->problems);
+    td_manifests_check_all(manifest, run->problems);
     for (size_t i = 0; i < manifest->count; i++) {
-        problems[i].arena = &run->arena;
-        int code = validate_object(&manifest->items[i], &problems[i], err);
-        if (code < 0) {
-            return code;
+        const struct td_manifest_object *object = &manifest->items[i];
+        for (size_t j = 0; j < run->problems[i].count; j++) {
+            td_validate_add(run, &(struct td_finding){
+                                     .file = object->file,
+                                     .object = td_validate_title(&run->arena, object),
+                                     .problem = &run->problems[i].items[j],
+                                 });
         }
     }
-    td_objects_check_all(manifest, problems);
-    td_siblings_check_all(manifest, problems);
-    td_manifests_check_all(manifest, problems);
-    for (size_t i = 0; i < manifest->count; i++) {
-        validate_report(run, &manifest->items[i], &problems[i]);
-    }
-    return TD_OK;
 }
 
-/* A message that begins with the field's own name ("selector overlaps ...") needs no path before
- * it. */
-static bool validate_names_itself(td_str field, td_str message)
+static void validate_expect_objects(struct td_validate *run)
 {
-    size_t start = field.len;
-    while (start > 0 && field.ptr[start - 1] != '.') {
-        start--;
-    }
-    td_str name = td_str_slice(field, start, field.len);
-    return field.len == 0 || (td_str_starts_with(message, name) && message.len > name.len &&
-                              message.ptr[name.len] == ' ');
-}
-
-/* One problem: its place, then the message; further lines of that are indented. */
-static void validate_print_row(const struct td_json *row)
-{
-    td_str field = td_json_get_str(row, TD_STR("field"), TD_STR_EMPTY);
-    td_str message = td_json_get_str(row, TD_STR("message"), TD_STR_EMPTY);
-    /* "A and B both act on ...": the message goes on where the object's name ends. */
-    bool goes_on = td_str_starts_with(message, TD_STR("and "));
-    (void)printf(
-        "%.*s:%lld: %.*s%s", TD_STR_ARG(td_json_get_str(row, TD_STR("file"), TD_STR_EMPTY)),
-        (long long)td_json_get_int64(row, TD_STR("line"), 0),
-        TD_STR_ARG(td_json_get_str(row, TD_STR("object"), TD_STR_EMPTY)), goes_on ? " " : ": ");
-    if (!goes_on && !validate_names_itself(field, message)) {
-        (void)printf("%.*s: ", TD_STR_ARG(field));
-    }
-    while (message.len > 0) {
-        size_t end = td_str_find(message, '\n', 0);
-        (void)printf("%.*s\n%s", TD_STR_ARG(td_str_slice(message, 0, end)),
-                     end + 1 < message.len ? "    " : "");
-        message = td_str_slice(message, end + 1, message.len);
+    static const struct td_problem nothing = {
+        .message = TD_STR_INIT("no objects found; name files or folders that have manifests, or "
+                               "say --allow-empty"),
+        .rule = "no-objects",
+    };
+    if (run->manifest.count == 0 && run->unread_count == 0 && !run->allows_empty) {
+        td_validate_add(run, &(struct td_finding){.problem = &nothing});
     }
 }
 
-static void validate_print_table(const struct validate *run)
+bool td_validate_is_blind(const struct td_validate *run)
 {
-    for (const struct td_json *row = td_json_first_item(run->problems); row; row = row->next) {
-        validate_print_row(row);
+    size_t skipped = 0;
+    for (size_t i = 0; i < TD_SKIP_COUNT; i++) {
+        skipped += run->skipped[i];
     }
-    size_t count = run->problems->count;
-    char number[24] = "no";
-    if (count > 0) {
-        (void)snprintf(number, sizeof(number), "%zu", count);
-    }
-    (void)printf("%s problem%s in %zu object%s (%zu file%s)\n", number, count == 1 ? "" : "s",
-                 run->manifest.count, run->manifest.count == 1 ? "" : "s", run->file_count,
-                 run->file_count == 1 ? "" : "s");
+    return run->unread_count > 0 && run->file_count == 0 && skipped == 0;
 }
 
-static int validate_print(struct validate *run)
+static int validate_run(struct td_validate *run, int count, char **paths)
 {
-    if (run->output == TD_OUTPUT_TABLE) {
-        validate_print_table(run);
-        return TD_EXIT_DONE;
-    }
-    struct td_arena *arena = &run->arena;
-    struct td_json *report = td_json_new_object(arena);
-    td_json_set(arena, report, TD_STR("problems"), run->problems);
-    td_json_set(arena, report, TD_STR("objects"),
-                td_json_new_int64(arena, (int64_t)run->manifest.count));
-    td_json_set(arena, report, TD_STR("files"), td_json_new_int64(arena, (int64_t)run->file_count));
-    return td_output_print(report, run->output);
-}
-
-static int validate_files(struct validate *run, int count, char **paths)
-{
-    struct td_error err = TD_ERROR_INIT;
     for (int i = 0; i < count; i++) {
-        if (td_file_each(paths[i], ".yaml,.yml,.json", validate_read, run, &err) < 0) {
-            return td_command_fail("%s", err.message);
-        }
+        td_validate_read(run, paths[i]);
     }
+    td_validate_drop_patches(run);
+    int status = TD_EXIT_DONE;
     if (run->migrates) {
-        return td_validate_migrate(&run->arena, &run->manifest, run->output == TD_OUTPUT_JSON);
+        status = td_validate_migrate(run);
+    } else {
+        validate_objects(run);
+        validate_expect_objects(run);
+        status = td_validate_print(run);
     }
-    if (validate_objects(run, &err) < 0) {
-        return td_command_fail("%s", err.message);
+    if (td_validate_is_blind(run)) {
+        return TD_EXIT_FAILED;
     }
-    int status = validate_print(run);
-    return status == TD_EXIT_DONE && run->problems->count > 0 ? TD_EXIT_PROBLEMS : status;
+    return status == TD_EXIT_DONE && run->problem_count > 0 ? TD_EXIT_PROBLEMS : status;
 }
 
-int td_command_validate(int argc, char **argv)
+static int validate_output(struct td_validate *run, const char *word)
+{
+    static const char *const words[] = {"table", "json", "yaml", "junit", "sarif"};
+    for (size_t i = 0; i < TD_COUNT(words); i++) {
+        if (strcmp(word, words[i]) == 0) {
+            run->output = (enum td_validate_output)i;
+            return TD_EXIT_DONE;
+        }
+    }
+    return td_command_fail("validate: --output: '%s': use table, json, yaml, junit or sarif", word);
+}
+
+/* One of the options of validate_command; its value, if it has one, is in optarg. */
+static int validate_option(struct td_validate *run, const char **ignored, int option)
+{
+    switch (option) {
+    case 'm':
+        run->migrates = true;
+        return TD_EXIT_DONE;
+    case 'e':
+        run->allows_empty = true;
+        return TD_EXIT_DONE;
+    case 'i':
+        ignored[run->ignored_count++] = optarg;
+        return TD_EXIT_DONE;
+    default:
+        return validate_output(run, optarg);
+    }
+}
+
+static int validate_command(struct td_validate *run, int argc, char **argv)
 {
     static const struct option options[] = {
-        {"output", required_argument, NULL, 'o'},
-        {"migrate", no_argument, NULL, 'm'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
+        {"output", required_argument, NULL, 'o'}, {"ignore", required_argument, NULL, 'i'},
+        {"allow-empty", no_argument, NULL, 'e'},  {"migrate", no_argument, NULL, 'm'},
+        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
     };
-    struct validate run = {.output = TD_OUTPUT_TABLE};
+    const char **ignored = td_arena_array(&run->arena, const char *, (size_t)argc);
+    run->ignored = ignored;
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, ":o:h", options, NULL)) != -1;) {
         if (option == 'h') {
             (void)fputs(validate_help, stdout); /* main looks at the stream's state */
             return TD_EXIT_DONE;
         }
-        if (option == 'm') {
-            run.migrates = true;
-            continue;
+        if (option == '?' || option == ':') {
+            return td_command_bad_option("validate", options, option, argv);
         }
-        if (option != 'o') {
-            return td_command_fail(
-                "validate: %s: unknown option or missing value; see 'tandem validate --help'",
-                argv[optind - 1]);
-        }
-        if (td_output_parse("validate", optarg, &run.output) != TD_EXIT_DONE) {
-            return TD_EXIT_FAILED;
+        int status = validate_option(run, ignored, option);
+        if (status != TD_EXIT_DONE) {
+            return status;
         }
     }
     if (optind == argc) {
         return td_command_fail("validate: no files; for example 'tandem validate k8s/'");
     }
+    if (run->migrates && run->output > TD_VALIDATE_YAML) {
+        return td_command_fail("validate: --migrate prints yaml or json");
+    }
+    return validate_run(run, argc - optind, argv + optind);
+}
+
+int td_command_validate(int argc, char **argv)
+{
+    struct td_validate run = {.output = TD_VALIDATE_TABLE};
     td_arena_init(&run.arena, TD_TREE_ARENA_BYTES_MAX);
-    run.problems = td_json_new_array(&run.arena);
-    int status = validate_files(&run, argc - optind, argv + optind);
+    td_arena_init(&run.text, TD_TREE_ARENA_BYTES_MAX);
+    run.patches = td_json_new_object(&run.arena);
+    int status = validate_command(&run, argc, argv);
+    td_validate_free_files(&run);
+    td_arena_done(&run.text);
     td_arena_done(&run.arena);
     return status;
 }

@@ -20,21 +20,25 @@ struct td_arena;
 struct td_buf;
 struct td_controller;
 struct td_error;
-struct td_hook;
+struct td_webhook;
 struct td_pod_sizes;
-struct td_vertical_pod;
+struct td_pod;
 
 /* Is the target of a pod under an Hvpa that sizes its pods? `top` is the pod's topmost controller;
  * results are in the arena or live until the return to the loop. True also when it has not decided
  * yet: VPAs are not asked then. */
-typedef bool (*td_hook_sizes_fn)(void *context, struct td_arena *arena,
-                                 const struct td_controller *top, const struct td_vertical_pod *pod,
-                                 struct td_pod_sizes *ret);
+typedef bool (*td_webhook_sizes_fn)(void *context, struct td_arena *arena,
+                                    const struct td_controller *top, const struct td_pod *pod,
+                                    struct td_pod_sizes *ret);
 
-struct td_hook_options {
+/* The configurations of a process outside the cluster, which the API server calls by URL: not those
+ * of an installation in it. */
+#define TD_WEBHOOK_OUTSIDE "tandem-outside-webhook-config"
+
+struct td_webhook_options {
     struct td_control control;
-    const char *listen;  /* "0.0.0.0:8000" in a cluster, "127.0.0.1:PORT" outside; NULL: nobody
-                            listens, a local cluster in this process calls td_hook_review */
+    const char *listen;  /* "0.0.0.0:8000" in a cluster, "127.0.0.1:PORT" outside; NULL: no
+                            server, a local cluster in this process calls td_webhook_review */
     bool is_by_url;      /* registered by the address it listens on, not by a Service */
     bool registers;      /* --register-webhook */
     bool keeps;          /* --keep-webhooks: a registration by URL stays at a clean stop; one by
@@ -55,36 +59,37 @@ struct td_hook_options {
     bool warns_of_limit_range;         /* --pod-level-container-limitrange=warn */
     td_duration probe_interval;        /* of the self-probe; 0: none */
     td_duration deadline;              /* of one answer */
-    td_hook_sizes_fn get_sizes;        /* NULL: no Hvpas */
+    td_webhook_sizes_fn get_sizes;     /* NULL: no Hvpas */
     void *sizes_context;
-    void (*changed)(void *context); /* what td_hook_trouble says; NULL: nobody asks */
+    void (*changed)(void *context); /* what td_webhook_problem says; NULL: not told */
     void *changed_context;
     const struct td_clock *certificate_clock; /* NULL: the machine's, as peers check it */
 };
 
 /* Listens from here on, so that an address that cannot be had is known at once. Before
- * td_sight_start; the sight must not be run after the hook is freed. */
-int td_hook_new(const struct td_hook_options *options, struct td_hook **ret, struct td_error *err);
-void td_hook_start(struct td_hook *hook);
+ * td_informers_start; the informers must not be run after the webhook is freed. */
+int td_webhook_new(const struct td_webhook_options *options, struct td_webhook **ret,
+                   struct td_error *err);
+void td_webhook_start(struct td_webhook *webhook);
 /* Unregisters what was registered by URL (unless it keeps) and calls done once; requests are
  * answered until then. */
-void td_hook_stop(struct td_hook *hook, void (*done)(void *context), void *context);
-void td_hook_free(struct td_hook *hook);
+void td_webhook_stop(struct td_webhook *webhook, void (*done)(void *context), void *context);
+void td_webhook_free(struct td_webhook *webhook);
 
-/* Where the API server reaches it; with nobody listening a name for the local cluster. */
-td_str td_hook_url(const struct td_hook *hook);
+/* Where the API server reaches it; without a server a name for the local cluster. */
+td_str td_webhook_url(const struct td_webhook *webhook);
 
-/* Why pods are not mutated, in words for people, or empty: the last probe saw that they are. */
-td_str td_hook_trouble(const struct td_hook *hook);
+/* Why pods are not mutated, as a sentence, or empty: the last probe saw that they are. */
+td_str td_webhook_problem(const struct td_webhook *webhook);
 
 /* Are pods of the namespace never asked about? */
-bool td_hook_is_exempt(const struct td_hook *hook, td_str namespace);
+bool td_webhook_is_exempt(const struct td_webhook *webhook, td_str namespace);
 
 /* Has a probe that was sent at `since` (td_clock_machine), a quarter of a second before it, or
  * later shown that pods are mutated? If not, one is sent, so that it is known soon. Always where
  * there are no probes. */
-bool td_hook_is_proved(struct td_hook *hook, td_duration since);
+bool td_webhook_is_proved(struct td_webhook *webhook, td_duration since);
 
 /* One review, as the server does it: `body` is an AdmissionReview, the answer is appended. Also
  * called by a local cluster in this process on a clock that no socket keeps up with. */
-void td_hook_review(struct td_hook *hook, td_str body, struct td_buf *answer);
+void td_webhook_review(struct td_webhook *webhook, td_str body, struct td_buf *answer);

@@ -1,5 +1,5 @@
 /*
- * Authority and serving certificate, in a Secret that all replicas share. Whoever comes first makes
+ * Authority and serving certificate, in a Secret that all replicas share. The first replica makes
  * it; the others, and all later, read it by a watch and serve what it says from the next connection
  * on. Renewal is a write with the version that was read, so of two replicas that renew at one time
  * one wins and the other reads.
@@ -23,7 +23,8 @@
 #include "base/os/loop.h"
 #include "base/pki/pki.h"
 #include "base/text.h"
-#include "control/hook_private.h"
+#include "control/admission/webhook_private.h"
+#include "control/rights.h"
 #include "kube/cache/cache.h"
 #include "kube/client/client.h"
 #include "kube/client/verbs.h"
@@ -58,12 +59,12 @@ enum identity_step {
     IDENTITY_DROP
 };
 
-struct hook_identity {
-    struct td_hook *hook;
+struct webhook_identity {
+    struct td_webhook *webhook;
     struct td_cache *cache;
     struct td_timer *timer;
     struct td_client_call *call;
-    bool is_told;       /* of a change that was not looked at yet */
+    bool is_reported;   /* of a change that was not looked at yet */
     td_str names;       /* of ours, owned */
     td_str bundle;      /* in use, owned; empty: none yet */
     td_str certificate; /* served, owned */
@@ -73,12 +74,10 @@ struct hook_identity {
 
 static bool identity_lists(td_str list, td_str word)
 {
-    for (size_t from = 0; from < list.len;) {
-        size_t end = td_str_find(list, ',', from);
-        if (td_str_equal(td_str_slice(list, from, end), word)) {
+    while (list.len > 0) {
+        if (td_str_equal(td_rights_word(&list), word)) {
             return true;
         }
-        from = end + 1;
     }
     return false;
 }
@@ -87,14 +86,12 @@ static bool identity_lists(td_str list, td_str word)
 static td_str identity_union(struct td_arena *arena, td_str first, td_str second)
 {
     td_str both = first;
-    for (size_t from = 0; from < second.len;) {
-        size_t end = td_str_find(second, ',', from);
-        td_str word = td_str_slice(second, from, end);
+    while (second.len > 0) {
+        td_str word = td_rights_word(&second);
         if (word.len > 0 && !identity_lists(both, word)) {
             both = td_arena_format(arena, "%.*s%s%.*s", TD_STR_ARG(both), both.len > 0 ? "," : "",
                                    TD_STR_ARG(word));
         }
-        from = end + 1;
     }
     return both;
 }
@@ -122,9 +119,9 @@ static td_str identity_host(const char *listen)
     return td_str_starts_with(host, TD_STR("[")) ? td_str_slice(host, 1, host.len - 1) : host;
 }
 
-static td_str identity_own_names(struct td_arena *arena, const struct td_hook *hook)
+static td_str identity_own_names(struct td_arena *arena, const struct td_webhook *webhook)
 {
-    const struct td_hook_options *options = &hook->options;
+    const struct td_webhook_options *options = &webhook->options;
     td_str fixed = td_arena_format(arena, "%.*s.%.*s.svc,localhost,127.0.0.1,::1",
                                    TD_STR_ARG(options->service), TD_STR_ARG(options->namespace));
     td_str host = identity_host(options->listen);
@@ -136,19 +133,16 @@ static td_str identity_own_names(struct td_arena *arena, const struct td_hook *h
 static int identity_issue(const struct identity_material *by, td_str names, struct td_instant now,
                           struct td_pki_pair *ret, struct td_error *err)
 {
-    td_str dns[TD_HOOK_NAMES_MAX] = {{.ptr = NULL}};
-    td_str ips[TD_HOOK_NAMES_MAX] = {{.ptr = NULL}};
+    td_str dns[TD_WEBHOOK_NAMES_MAX] = {{.ptr = NULL}};
+    td_str ips[TD_WEBHOOK_NAMES_MAX] = {{.ptr = NULL}};
     struct td_pki_names wanted = {.dns_names = dns, .ip_addresses = ips};
-    for (size_t from = 0;
-         from < names.len && wanted.dns_count + wanted.ip_count < TD_HOOK_NAMES_MAX;) {
-        size_t end = td_str_find(names, ',', from);
-        td_str name = td_str_slice(names, from, end);
+    while (names.len > 0 && wanted.dns_count + wanted.ip_count < TD_WEBHOOK_NAMES_MAX) {
+        td_str name = td_rights_word(&names);
         if (identity_is_ip(name)) {
             ips[wanted.ip_count++] = name;
         } else if (name.len > 0) {
             dns[wanted.dns_count++] = name;
         }
-        from = end + 1;
     }
     wanted.common_name = wanted.dns_count > 0 ? dns[0] : TD_STR("tandem");
     return td_pki_issue_server(by->bundle, by->bundle_key, &wanted, now, ret, err);
@@ -194,12 +188,12 @@ static int identity_make_authority(struct td_arena *arena, struct identity_mater
     return code;
 }
 
-int hook_identity_first(struct td_hook *hook, struct ssl_ctx_st **ret, struct td_error *err)
+int webhook_identity_first(struct td_webhook *webhook, struct ssl_ctx_st **ret,
+                           struct td_error *err)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    struct identity_material material = {.names = identity_own_names(&arena, hook)};
-    struct td_instant now = hook_certificate_now(hook);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
+    struct identity_material material = {.names = identity_own_names(&arena, webhook)};
+    struct td_instant now = webhook_certificate_now(webhook);
     int code = identity_make_authority(&arena, &material, now, err);
     if (code == TD_OK) {
         code = identity_make_server(&arena, &material, now, err);
@@ -217,13 +211,13 @@ static int64_t identity_age(const struct td_pki_validity *validity, struct td_in
 }
 
 /* Do API servers trust a new authority by now: have they been told, and had time to hear? */
-static bool identity_is_settled(const struct hook_identity *identity,
+static bool identity_is_settled(const struct webhook_identity *identity,
                                 const struct identity_material *material,
                                 const struct td_pki_validity *authority, struct td_instant now)
 {
     return identity_age(authority, now) >= IDENTITY_SETTLE_SECONDS &&
            td_str_equal(identity->bundle, material->bundle) &&
-           hook_registration_is_current(identity->hook->registration);
+           webhook_registration_is_current(identity->webhook->registration);
 }
 
 /* Two thirds of its life are over. */
@@ -235,12 +229,11 @@ static bool identity_is_due(const struct td_pki_validity *validity, struct td_in
 
 static bool identity_names_are_there(td_str there, td_str wanted)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     return identity_union(&arena, there, wanted).len == there.len;
 }
 
-static enum identity_step identity_judge(const struct hook_identity *identity,
+static enum identity_step identity_judge(const struct webhook_identity *identity,
                                          const struct identity_material *material,
                                          struct td_instant now)
 {
@@ -299,16 +292,16 @@ static void identity_read(struct td_arena *arena, const struct identity_secret *
 
 static void identity_encode(struct td_arena *arena, struct td_json *data, td_str key, td_str bytes)
 {
-    td_auto_buf text;
-    td_buf_init(&text, 2 * TD_PEM_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(2 * TD_PEM_BYTES_MAX);
     td_base64_write(bytes, TD_BASE64_STANDARD, &text);
     td_json_set_str(arena, data, key, td_arena_copy_str(arena, td_buf_str(&text)));
 }
 
-static struct td_json *identity_object(struct td_arena *arena, const struct hook_identity *identity,
+static struct td_json *identity_object(struct td_arena *arena,
+                                       const struct webhook_identity *identity,
                                        const struct identity_material *material, td_str version)
 {
-    const struct td_hook_options *options = &identity->hook->options;
+    const struct td_webhook_options *options = &identity->webhook->options;
     struct td_json *object = td_json_new_object(arena);
     td_json_set_str(arena, object, TD_STR("apiVersion"), TD_STR("v1"));
     td_json_set_str(arena, object, TD_STR("kind"), TD_STR("Secret"));
@@ -332,33 +325,33 @@ static struct td_json *identity_object(struct td_arena *arena, const struct hook
 
 /* ---- Writing ---- */
 
-static void identity_say(struct hook_identity *identity, const char *message)
+static void identity_say(struct webhook_identity *identity, const char *message)
 {
-    td_log_line(identity->hook->options.control.log, TD_LOG_WARN,
-                "the certificate of the webhook cannot be kept in its secret",
-                TD_LOG_S("namespace", identity->hook->options.namespace),
-                TD_LOG_S("secret", identity->hook->options.secret), TD_LOG_C("error", message));
+    td_log_line(identity->webhook->options.control.log, TD_LOG_WARN,
+                "cannot store the webhook's certificate in its Secret",
+                TD_LOG_S("namespace", identity->webhook->options.namespace),
+                TD_LOG_S("secret", identity->webhook->options.secret), TD_LOG_C("error", message));
 }
 
 /* What was written comes back by the watch. */
 static void identity_written(void *context, const struct td_client_reply *reply)
 {
-    struct hook_identity *identity = context;
+    struct webhook_identity *identity = context;
     identity->call = NULL;
     if (reply->code != TD_OK && reply->code != TD_EXISTS && reply->code != TD_CONFLICT) {
         identity_say(identity, reply->err.message);
     }
-    td_timer_set_machine(identity->timer,
-                         identity->is_told ? 0 : IDENTITY_RETRY); /* should the watch not tell */
+    td_timer_set_machine(identity->timer, identity->is_reported
+                                              ? 0
+                                              : IDENTITY_RETRY); /* should the watch not tell */
 }
 
-static int identity_send(struct hook_identity *identity, struct td_arena *arena,
+static int identity_send(struct webhook_identity *identity, struct td_arena *arena,
                          const struct identity_material *material, td_str version,
                          struct td_error *err)
 {
-    const struct td_hook_options *options = &identity->hook->options;
-    td_auto_buf body;
-    td_buf_init(&body, TD_OBJECT_BYTES_MAX);
+    const struct td_webhook_options *options = &identity->webhook->options;
+    td_auto_buf body = td_buf_capped(TD_OBJECT_BYTES_MAX);
     td_json_write(identity_object(arena, identity, material, version),
                   &(struct td_json_format){.indent = 0}, &body);
     struct td_api_path path = {
@@ -379,12 +372,11 @@ static int identity_send(struct hook_identity *identity, struct td_arena *arena,
     return code;
 }
 
-/* One step of the renewal, in the material. */
-static int identity_take(struct hook_identity *identity, struct td_arena *arena,
+static int identity_take(struct webhook_identity *identity, struct td_arena *arena,
                          enum identity_step step, struct identity_material *material,
                          struct td_error *err)
 {
-    struct td_instant now = hook_certificate_now(identity->hook);
+    struct td_instant now = webhook_certificate_now(identity->webhook);
     switch (step) {
     case IDENTITY_AUTHORITY:
         return identity_make_authority(arena, material, now, err);
@@ -406,9 +398,10 @@ static int identity_take(struct hook_identity *identity, struct td_arena *arena,
 /* ---- Using ---- */
 
 /* Serve it from the next connection on, and have it trusted. */
-static void identity_use(struct hook_identity *identity, const struct identity_material *material)
+static void identity_use(struct webhook_identity *identity,
+                         const struct identity_material *material)
 {
-    struct td_hook *hook = identity->hook;
+    struct td_webhook *webhook = identity->webhook;
     struct ssl_ctx_st *tls;
     struct td_error err = TD_ERROR_INIT;
     const struct td_pki_server server = {.certificate_pem = material->certificate,
@@ -418,31 +411,28 @@ static void identity_use(struct hook_identity *identity, const struct identity_m
             identity_say(identity, err.message);
             return;
         }
-        hook_server_set_tls(hook->server, tls);
+        webhook_server_set_tls(webhook->server, tls);
         SSL_CTX_free(tls);
-        td_text_free(identity->certificate);
-        identity->certificate = td_text_copy(material->certificate);
+        td_text_set(&identity->certificate, material->certificate);
         struct td_pki_validity validity;
         if (td_pki_validity_of(material->certificate, &validity, NULL) == TD_OK) {
-            td_tally_set(hook->tallies.expiry, (double)validity.not_after.unix_seconds);
+            td_metric_set(webhook->metrics.expiry, (double)validity.not_after.unix_seconds);
         }
     }
     if (!td_str_equal(material->bundle, identity->bundle)) {
-        td_text_free(identity->bundle);
-        identity->bundle = td_text_copy(material->bundle);
-        hook_registration_check(hook->registration);
+        td_text_set(&identity->bundle, material->bundle);
+        webhook_registration_check(webhook->registration);
     }
 }
 
-static void identity_look(struct hook_identity *identity)
+static void identity_look(struct webhook_identity *identity)
 {
-    const struct td_hook_options *options = &identity->hook->options;
+    const struct td_webhook_options *options = &identity->webhook->options;
     if (identity->call || !td_cache_is_synced(identity->cache)) {
-        return; /* is_told stays: looked at when the answer has come */
+        return; /* is_reported stays: looked at when the answer has come */
     }
-    identity->is_told = false;
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    identity->is_reported = false;
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     const struct identity_secret *secret =
         td_cache_get(identity->cache, options->namespace, options->secret);
     struct identity_material material = {.names = TD_STR_EMPTY};
@@ -450,7 +440,7 @@ static void identity_look(struct hook_identity *identity)
         identity_read(&arena, secret, &material);
     }
     enum identity_step step =
-        identity_judge(identity, &material, hook_certificate_now(identity->hook));
+        identity_judge(identity, &material, webhook_certificate_now(identity->webhook));
     if (step != IDENTITY_MAKE) {
         identity_use(identity, &material);
     }
@@ -472,9 +462,9 @@ static void identity_rings(struct td_timer *timer, void *context)
 }
 
 /* Not from inside a handler: the cache must not change there. */
-static void identity_soon(struct hook_identity *identity)
+static void identity_soon(struct webhook_identity *identity)
 {
-    identity->is_told = true;
+    identity->is_reported = true;
     td_timer_set_machine(identity->timer, 0);
 }
 
@@ -496,7 +486,8 @@ static void identity_synced(void *context)
     identity_soon(context);
 }
 
-int hook_identity_new(struct td_hook *hook, struct hook_identity **ret, struct td_error *err)
+int webhook_identity_new(struct td_webhook *webhook, struct webhook_identity **ret,
+                         struct td_error *err)
 {
     static const struct td_cache_field fields[] = {
         {"data", TD_CACHE_RAW, offsetof(struct identity_secret, data)},
@@ -506,9 +497,8 @@ int hook_identity_new(struct td_hook *hook, struct hook_identity **ret, struct t
                                                     .changed = identity_changed,
                                                     .deleted = identity_added,
                                                     .synced = identity_synced};
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    const struct td_hook_options *options = &hook->options;
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
+    const struct td_webhook_options *options = &webhook->options;
     const struct td_cache_options cache = {
         .loop = options->control.loop,
         .client = options->control.client,
@@ -523,28 +513,28 @@ int hook_identity_new(struct td_hook *hook, struct hook_identity **ret, struct t
         .struct_bytes = sizeof(struct identity_secret),
         .seed = options->control.seed,
     };
-    struct hook_identity *identity = td_alloc_zero(1, sizeof(*identity));
+    struct webhook_identity *identity = td_alloc_zero(1, sizeof(*identity));
     int code = td_cache_new(&cache, &identity->cache, err);
     if (code != TD_OK) {
         td_free(identity);
         return code;
     }
-    identity->hook = hook;
-    identity->names = td_text_copy(identity_own_names(&arena, hook));
+    identity->webhook = webhook;
+    identity->names = td_text_copy(identity_own_names(&arena, webhook));
     identity->timer = td_timer_new(options->control.loop, identity_rings, identity);
     td_cache_subscribe(identity->cache, &handler, identity);
     *ret = identity;
     return TD_OK;
 }
 
-void hook_identity_start(struct hook_identity *identity)
+void webhook_identity_start(struct webhook_identity *identity)
 {
     if (identity) {
         td_cache_start(identity->cache);
     }
 }
 
-void hook_identity_free(struct hook_identity *identity)
+void webhook_identity_free(struct webhook_identity *identity)
 {
     if (!identity) {
         return;
@@ -558,7 +548,7 @@ void hook_identity_free(struct hook_identity *identity)
     td_free(identity);
 }
 
-td_str hook_identity_bundle(const struct hook_identity *identity)
+td_str webhook_identity_bundle(const struct webhook_identity *identity)
 {
     return identity ? identity->bundle : TD_STR_EMPTY;
 }

@@ -1,6 +1,6 @@
 /*
  * VPAs by the target they name, so that a pod meets only those that can be its own. Kept up by what
- * the sight tells, and only names are kept: a VPA is decoded when a review needs it, which costs
+ * the informers tell, and only names are kept: a VPA is decoded when a review needs it, which costs
  * microseconds, where ten thousand decoded ones would cost a hundred megabytes. A change of status,
  * of which there is one a minute and VPA, does not touch the index.
  */
@@ -10,8 +10,9 @@
 #include "base/map.h"
 #include "base/text.h"
 #include "base/vec.h"
-#include "control/hook_private.h"
-#include "control/sight.h"
+#include "control/admission/webhook_private.h"
+#include "control/informers/informers.h"
+#include "kube/objectkey.h"
 
 struct index_target {
     td_str key; /* owned */
@@ -26,15 +27,15 @@ struct index_namespace {
     size_t count;
 };
 
-struct hook_index {
-    struct td_sight *sight;
+struct webhook_index {
+    struct td_informers *informers;
     struct td_map targets;    /* by "namespace/kind/name" */
     struct td_map namespaces; /* by name */
 };
 
 /* ---- Namespaces ---- */
 
-static void index_count(struct hook_index *index, td_str name)
+static void index_count(struct webhook_index *index, td_str name)
 {
     struct index_namespace *ns = td_map_get(&index->namespaces, name);
     if (!ns) {
@@ -49,7 +50,7 @@ static void index_count(struct hook_index *index, td_str name)
     ns->count++;
 }
 
-static void index_discount(struct hook_index *index, td_str name)
+static void index_discount(struct webhook_index *index, td_str name)
 {
     struct index_namespace *ns = td_map_get(&index->namespaces, name);
     if (ns && --ns->count == 0) {
@@ -59,30 +60,25 @@ static void index_discount(struct hook_index *index, td_str name)
     }
 }
 
-bool hook_index_has(const struct hook_index *index, td_str namespace)
+bool webhook_index_has(const struct webhook_index *index, td_str namespace)
 {
     return td_map_has(&index->namespaces, namespace);
 }
 
 /* ---- Targets ---- */
 
-static td_str index_key(struct td_arena *arena, td_str namespace, td_str kind, td_str name)
-{
-    return td_arena_format(arena, "%.*s/%.*s/%.*s", TD_STR_ARG(namespace), TD_STR_ARG(kind),
-                           TD_STR_ARG(name));
-}
-
 /* The key of the target that a VPA names; empty: none can be read. */
-static td_str index_target_of(struct td_arena *arena, const struct td_sight_object *object)
+static td_str index_target_of(struct td_arena *arena, const struct td_informer_object *object,
+                              char buffer[TD_OBJECT_KEY_BYTES_MAX])
 {
     struct td_json *tree;
-    if (td_sight_tree(arena, object, &tree, NULL) != TD_OK) {
+    if (td_informers_tree(arena, object, &tree, NULL) != TD_OK) {
         return TD_STR_EMPTY;
     }
     const struct td_json *target = td_json_get_path(tree, "spec.targetRef");
-    td_str kind = td_json_get_str(target, TD_STR("kind"), TD_STR_EMPTY);
-    td_str name = td_json_get_str(target, TD_STR("name"), TD_STR_EMPTY);
-    return kind.len + name.len > 0 ? index_key(arena, object->head.namespace, kind, name)
+    td_str kind = td_json_text(target, "kind");
+    td_str name = td_json_text(target, "name");
+    return kind.len + name.len > 0 ? TD_KEY_LINES(buffer, object->head.namespace, kind, name)
                                    : TD_STR_EMPTY;
 }
 
@@ -96,11 +92,11 @@ static void index_target_free(struct index_target *target)
     td_free(target);
 }
 
-static void index_put(struct hook_index *index, const struct td_sight_object *object)
+static void index_put(struct webhook_index *index, const struct td_informer_object *object)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    td_str key = index_target_of(&arena, object);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    td_str key = index_target_of(&arena, object, buffer);
     struct index_target *target = td_map_get(&index->targets, key);
     if (key.len == 0) {
         return;
@@ -120,11 +116,12 @@ static void index_put(struct hook_index *index, const struct td_sight_object *ob
     }
 }
 
-static void index_drop(struct hook_index *index, const struct td_sight_object *object)
+static void index_drop(struct webhook_index *index, const struct td_informer_object *object)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    struct index_target *target = td_map_get(&index->targets, index_target_of(&arena, object));
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    struct index_target *target =
+        td_map_get(&index->targets, index_target_of(&arena, object, buffer));
     for (size_t i = 0; target && i < target->names.count; i++) {
         if (td_str_equal(target->names.items[i], object->head.name)) {
             td_text_free(target->names.items[i]);
@@ -138,19 +135,19 @@ static void index_drop(struct hook_index *index, const struct td_sight_object *o
     }
 }
 
-/* ---- What the sight tells ---- */
+/* ---- What the informers tell ---- */
 
 static void index_vpa_added(void *context, const void *object)
 {
-    const struct td_sight_object *vpa = object;
+    const struct td_informer_object *vpa = object;
     index_count(context, vpa->head.namespace);
     index_put(context, vpa);
 }
 
 static void index_vpa_changed(void *context, const void *before, const void *after)
 {
-    const struct td_sight_object *old = before;
-    const struct td_sight_object *new = after;
+    const struct td_informer_object *old = before;
+    const struct td_informer_object *new = after;
     bool is_status_only =
         new->generation > 0 &&
         new->generation == old->generation &&td_str_equal(new->head.uid, old->head.uid);
@@ -162,53 +159,50 @@ static void index_vpa_changed(void *context, const void *before, const void *aft
 
 static void index_vpa_deleted(void *context, const void *object)
 {
-    const struct td_sight_object *vpa = object;
+    const struct td_informer_object *vpa = object;
     index_discount(context, vpa->head.namespace);
     index_drop(context, vpa);
 }
 
 static void index_hvpa_added(void *context, const void *object)
 {
-    const struct td_sight_object *hvpa = object;
+    const struct td_informer_object *hvpa = object;
     index_count(context, hvpa->head.namespace);
 }
 
 static void index_hvpa_deleted(void *context, const void *object)
 {
-    const struct td_sight_object *hvpa = object;
+    const struct td_informer_object *hvpa = object;
     index_discount(context, hvpa->head.namespace);
 }
 
-struct hook_index *hook_index_new(struct td_sight *sight, bool counts_hvpas)
+struct webhook_index *webhook_index_new(struct td_informers *informers, bool counts_hvpas)
 {
     static const struct td_cache_handler vpas = {
         .added = index_vpa_added, .changed = index_vpa_changed, .deleted = index_vpa_deleted};
     static const struct td_cache_handler hvpas = {.added = index_hvpa_added,
                                                   .deleted = index_hvpa_deleted};
-    struct hook_index *index = td_alloc_zero(1, sizeof(*index));
-    index->sight = sight;
+    struct webhook_index *index = td_alloc_zero(1, sizeof(*index));
+    index->informers = informers;
     td_map_init(&index->targets, TD_VPAS_MAX);
     td_map_init(&index->namespaces, TD_CACHE_OBJECTS_MAX);
-    td_sight_subscribe(sight, TD_SIGHT_VPAS, &vpas, index);
+    td_informers_subscribe(informers, TD_INFORMER_VPAS, &vpas, index);
     if (counts_hvpas) {
-        td_sight_subscribe(sight, TD_SIGHT_HVPAS, &hvpas, index);
+        td_informers_subscribe(informers, TD_INFORMER_HVPAS, &hvpas, index);
     }
     return index;
 }
 
-void hook_index_free(struct hook_index *index)
+void webhook_index_free(struct webhook_index *index)
 {
     if (!index) {
         return;
     }
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&index->targets, &position))) {
-        index_target_free(entry->value);
+    for (struct td_map_walk at = {.map = &index->targets}; td_map_step(&at);) {
+        index_target_free(at.value);
     }
-    position = 0;
-    while ((entry = td_map_next(&index->namespaces, &position))) {
-        struct index_namespace *ns = entry->value;
+    for (struct td_map_walk at = {.map = &index->namespaces}; td_map_step(&at);) {
+        struct index_namespace *ns = at.value;
         td_text_free(ns->name);
         td_free(ns);
     }
@@ -217,21 +211,23 @@ void hook_index_free(struct hook_index *index)
     td_free(index);
 }
 
-size_t hook_index_find(const struct hook_index *index, struct td_arena *arena, td_str namespace,
-                       td_str kind, td_str name, const struct td_vpa *const **ret)
+size_t webhook_index_find(const struct webhook_index *index, struct td_arena *arena,
+                          td_str namespace, td_str kind, td_str name,
+                          const struct td_vpa *const **ret)
 {
-    const struct td_cache *cache = td_sight_cache(index->sight, TD_SIGHT_VPAS);
+    const struct td_cache *cache = td_informers_cache(index->informers, TD_INFORMER_VPAS);
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
     const struct index_target *target =
-        td_map_get(&index->targets, index_key(arena, namespace, kind, name));
+        td_map_get(&index->targets, TD_KEY_LINES(buffer, namespace, kind, name));
     size_t max = target ? target->names.count : 0;
     const struct td_vpa **vpas = td_arena_array(arena, const struct td_vpa *, max + 1);
     size_t count = 0;
     for (size_t i = 0; i < max && count < TD_SIBLINGS_MAX; i++) {
-        const struct td_sight_object *object =
+        const struct td_informer_object *object =
             td_cache_get(cache, namespace, target->names.items[i]);
         struct td_vpa *vpa = td_arena_new(arena, struct td_vpa);
         struct td_json *tree;
-        if (object && td_sight_tree(arena, object, &tree, NULL) == TD_OK &&
+        if (object && td_informers_tree(arena, object, &tree, NULL) == TD_OK &&
             td_vpa_decode(arena, tree, vpa, NULL) == TD_OK) {
             vpas[count++] = vpa;
         }

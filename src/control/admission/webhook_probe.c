@@ -2,8 +2,8 @@
  * Are pods really mutated? Configuration that looks right proves nothing: a network policy, another
  * webhook or an unreachable Service can stand between the API server and us. So a pod is created by
  * dry run, through the API server, and must come back with the mark that a review gives it. While
- * it does not, the heartbeat that says "pods are mutated" stops, td_hook_trouble says why, and the
- * updater evicts nothing.
+ * it does not, the heartbeat that says "pods are mutated" stops, td_webhook_problem says why, and
+ * the updater evicts nothing.
  */
 #include "base/alloc.h"
 #include "base/error.h"
@@ -11,7 +11,7 @@
 #include "base/os/log.h"
 #include "base/os/loop.h"
 #include "base/text.h"
-#include "control/hook_private.h"
+#include "control/admission/webhook_private.h"
 #include "kube/client/client.h"
 #include "kube/client/lease.h"
 #include "kube/client/verbs.h"
@@ -21,24 +21,24 @@
 #define PROBE_SHARED (250 * TD_MILLISECOND)   /* evictions that follow each other have one probe */
 #define PROBE_FAILURES_MAX 2 /* unanswered probes after which nothing is known any more */
 
-struct hook_probe {
-    struct td_hook *hook;
+struct webhook_probe {
+    struct td_webhook *webhook;
     struct td_timer *timer;
     struct td_client_call *call;
     struct td_heartbeat *heartbeat;
-    td_str trouble; /* owned; empty: none */
+    td_str problem; /* owned; empty: none */
     bool is_running;
     bool is_known; /* some probe was answered */
     unsigned failures;
-    td_duration asked;  /* when the last probe was sent, in the machine's time */
-    td_duration proved; /* the last that showed it was sent then */
-    bool is_proved;     /* some did */
+    td_duration sent_at; /* when the last probe was sent, in the machine's time */
+    td_duration proved;  /* the last that showed it was sent then */
+    bool is_proved;      /* some did */
 };
 
 /* ---- The verdict ---- */
 
 /* Readers compare the lease with the loop's clock, the heartbeat's timer is the machine's. */
-static td_duration probe_beat_interval(const struct td_hook_options *options)
+static td_duration probe_beat_interval(const struct td_webhook_options *options)
 {
     const struct td_clock *clock = td_loop_clock(options->control.loop);
     if (clock->kind == TD_CLOCK_VIRTUAL) {
@@ -48,9 +48,9 @@ static td_duration probe_beat_interval(const struct td_hook_options *options)
     return real > PROBE_BEAT_MIN ? real : PROBE_BEAT_MIN;
 }
 
-static void probe_beat(struct hook_probe *probe, bool is_wanted)
+static void probe_beat(struct webhook_probe *probe, bool is_wanted)
 {
-    const struct td_hook_options *options = &probe->hook->options;
+    const struct td_webhook_options *options = &probe->webhook->options;
     if (!is_wanted || options->lease_name.len == 0) {
         td_heartbeat_free(probe->heartbeat);
         probe->heartbeat = NULL;
@@ -73,46 +73,45 @@ static void probe_beat(struct hook_probe *probe, bool is_wanted)
     probe->heartbeat = td_heartbeat_new(&beat);
 }
 
-static void probe_judge(struct hook_probe *probe, td_str trouble)
+static void probe_judge(struct webhook_probe *probe, td_str problem)
 {
-    struct td_log *log = probe->hook->options.control.log;
-    bool is_changed = !td_str_equal(probe->trouble, trouble);
+    struct td_log *log = probe->webhook->options.control.log;
+    bool is_changed = !td_str_equal(probe->problem, problem);
     if (is_changed) {
-        if (trouble.len > 0) {
-            td_log_line(log, TD_LOG_WARN, "pods are not mutated", TD_LOG_S("because", trouble));
+        if (problem.len > 0) {
+            td_log_line(log, TD_LOG_WARN, "webhook probe failed: new pods are not mutated",
+                        TD_LOG_S("because", problem));
         } else {
-            td_log_line(log, TD_LOG_INFO, "pods are mutated", TD_LOG_S("url", probe->hook->url));
+            td_log_line(log, TD_LOG_INFO, "webhook probe succeeded: new pods are mutated",
+                        TD_LOG_S("url", probe->webhook->url));
         }
-        td_text_free(probe->trouble);
-        probe->trouble = td_text_copy(trouble);
+        td_text_set(&probe->problem, problem);
     }
-    td_tally_set(probe->hook->tallies.mutates, trouble.len == 0 ? 1 : 0);
-    probe_beat(probe, probe->is_running && trouble.len == 0);
-    if (is_changed && probe->hook->options.changed) {
-        probe->hook->options.changed(probe->hook->options.changed_context);
+    td_metric_set(probe->webhook->metrics.mutates, problem.len == 0 ? 1 : 0);
+    probe_beat(probe, probe->is_running && problem.len == 0);
+    if (is_changed && probe->webhook->options.changed) {
+        probe->webhook->options.changed(probe->webhook->options.changed_context);
     }
 }
 
 /* The API server gave an answer: was the pod changed on the way? */
 static bool probe_is_marked(const struct td_client_reply *reply)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_json *pod = NULL;
     if (td_json_parse(&arena, reply->body, NULL, &pod, NULL) != TD_OK) {
         return false;
     }
     const struct td_json *annotations = td_json_get_path(pod, "metadata.annotations");
-    return td_str_equal(td_json_get_str(annotations, TD_STR(HOOK_PROBE_KEY), TD_STR_EMPTY),
-                        TD_STR(HOOK_PROBE_ANSWER));
+    return td_str_equal(td_json_get_str(annotations, TD_STR(WEBHOOK_PROBE_KEY), TD_STR_EMPTY),
+                        TD_STR(WEBHOOK_PROBE_ANSWER));
 }
 
 static void probe_answered(void *context, const struct td_client_reply *reply)
 {
-    struct hook_probe *probe = context;
-    struct td_hook *hook = probe->hook;
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    struct webhook_probe *probe = context;
+    struct td_webhook *webhook = probe->webhook;
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     probe->call = NULL;
     bool is_refused = reply->code == TD_DENIED || reply->code == TD_INVALID ||
                       reply->code == TD_NOT_FOUND || reply->code == TD_CONFLICT;
@@ -120,27 +119,27 @@ static void probe_answered(void *context, const struct td_client_reply *reply)
         probe->is_known = true;
         probe->failures = 0;
         probe->is_proved = probe_is_marked(reply);
-        probe->proved = probe->asked;
+        probe->proved = probe->sent_at;
         probe_judge(
             probe,
             probe->is_proved
                 ? TD_STR_EMPTY
-                : td_arena_format(&arena,
-                                  "a pod created by dry run in namespace %.*s came back unchanged; "
-                                  "check that the API server reaches %.*s (endpoints, network "
-                                  "policies) and that MutatingWebhookConfiguration %.*s is intact",
-                                  TD_STR_ARG(hook->options.namespace), TD_STR_ARG(hook->url),
-                                  TD_STR_ARG(hook_configuration_name(HOOK_MUTATING))));
+                : td_arena_format(
+                      &arena,
+                      "the webhook did not mutate a pod created by dry run in namespace "
+                      "%.*s; check that the API server reaches %.*s (endpoints, network "
+                      "policies) and that MutatingWebhookConfiguration %.*s is intact",
+                      TD_STR_ARG(webhook->options.namespace), TD_STR_ARG(webhook->url),
+                      TD_STR_ARG(webhook_configuration_name(probe->webhook, WEBHOOK_MUTATING))));
     } else if (is_refused || ++probe->failures >= PROBE_FAILURES_MAX) {
-        probe_judge(probe, td_arena_format(
-                               &arena,
-                               "whether pods are mutated is not known, because a pod cannot be "
-                               "created by dry run in namespace %.*s: %s; allow that, and it is "
-                               "tried again",
-                               TD_STR_ARG(hook->options.namespace), reply->err.message));
+        probe_judge(probe,
+                    td_arena_format(&arena,
+                                    "cannot probe the webhook: creating a pod by dry run in "
+                                    "namespace %.*s failed: %s; allow it, the probe is repeated",
+                                    TD_STR_ARG(webhook->options.namespace), reply->err.message));
     }
     if (probe->is_running) {
-        td_timer_set(probe->timer, hook->options.probe_interval);
+        td_timer_set(probe->timer, webhook->options.probe_interval);
     }
 }
 
@@ -149,8 +148,8 @@ static void probe_answered(void *context, const struct td_client_reply *reply)
 /* A pod that the strictest policies let through, and that asks for next to nothing. */
 static const char probe_pod[] =
     "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"generateName\":"
-    "\"tandem-webhook-probe-\",\"labels\":{\"" HOOK_PROBE_KEY "\":\"true\"},\"annotations\":{"
-    "\"" HOOK_PROBE_KEY "\":\"asked\"}},\"spec\":{\"restartPolicy\":\"Never\","
+    "\"tandem-webhook-probe-\",\"labels\":{\"" WEBHOOK_PROBE_KEY "\":\"true\"},\"annotations\":{"
+    "\"" WEBHOOK_PROBE_KEY "\":\"asked\"}},\"spec\":{\"restartPolicy\":\"Never\","
     "\"automountServiceAccountToken\":false,\"securityContext\":{\"runAsNonRoot\":true,"
     "\"runAsUser\":65534,\"seccompProfile\":{\"type\":\"RuntimeDefault\"}},\"containers\":[{"
     "\"name\":\"probe\",\"image\":\"registry.k8s.io/pause:3.10\",\"resources\":{\"requests\":{"
@@ -160,17 +159,16 @@ static const char probe_pod[] =
 
 static void probe_ask(struct td_timer *timer, void *context)
 {
-    struct hook_probe *probe = context;
-    const struct td_hook_options *options = &probe->hook->options;
+    struct webhook_probe *probe = context;
+    const struct td_webhook_options *options = &probe->webhook->options;
     (void)timer;
     if (probe->call || !probe->is_running) {
         return;
     }
-    if (!hook_registration_is_right(probe->hook->registration)) {
-        return; /* hook_probe_registered comes when it is */
+    if (!webhook_registration_is_right(probe->webhook->registration)) {
+        return; /* webhook_probe_registered comes when it is */
     }
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     const struct td_api_path path = {
         .version = TD_STR("v1"), .namespace = options->namespace, .plural = TD_STR("pods")};
     const struct td_write_options write = {.is_dry_run = true};
@@ -183,18 +181,18 @@ static void probe_ask(struct td_timer *timer, void *context)
     request.flow = options->control.flow;
     request.deadline = PROBE_DEADLINE;
     request.is_idempotent = true; /* a dry run leaves nothing behind */
-    probe->asked = td_clock_machine(td_loop_clock(options->control.loop));
+    probe->sent_at = td_clock_machine(td_loop_clock(options->control.loop));
     probe->call = td_client_send(options->control.client, &request, probe_answered, probe);
 }
 
-void hook_probe_registered(struct hook_probe *probe)
+void webhook_probe_registered(struct webhook_probe *probe)
 {
-    const struct hook_registration *registration = probe ? probe->hook->registration : NULL;
+    const struct webhook_registration *registration = probe ? probe->webhook->registration : NULL;
     if (!probe || !probe->is_running) {
         return;
     }
-    if (hook_registration_is_right(registration)) {
-        if (probe->hook->options.probe_interval > 0) {
+    if (webhook_registration_is_right(registration)) {
+        if (probe->webhook->options.probe_interval > 0) {
             td_timer_set(probe->timer, 0);
         } else {
             probe_judge(probe, TD_STR_EMPTY);
@@ -204,49 +202,47 @@ void hook_probe_registered(struct hook_probe *probe)
         }
         return;
     }
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    td_str problem = hook_registration_problem(registration);
-    probe_judge(probe,
-                td_arena_format(&arena,
-                                "MutatingWebhookConfiguration %.*s is not at the API server as it "
-                                "should be%s%.*s; it is being put back",
-                                TD_STR_ARG(hook_configuration_name(HOOK_MUTATING)),
-                                problem.len > 0 ? ": " : "", TD_STR_ARG(problem)));
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
+    td_str problem = webhook_registration_problem(registration);
+    probe_judge(probe, td_arena_format(
+                           &arena,
+                           "MutatingWebhookConfiguration %.*s is missing or was "
+                           "changed%s%.*s; the admission controller is restoring it",
+                           TD_STR_ARG(webhook_configuration_name(probe->webhook, WEBHOOK_MUTATING)),
+                           problem.len > 0 ? ": " : "", TD_STR_ARG(problem)));
 }
 
 /* ---- The whole ---- */
 
-struct hook_probe *hook_probe_new(struct td_hook *hook)
+struct webhook_probe *webhook_probe_new(struct td_webhook *webhook)
 {
-    struct hook_probe *probe = td_alloc_zero(1, sizeof(*probe));
-    probe->hook = hook;
-    probe->timer = td_timer_new(hook->options.control.loop, probe_ask, probe);
-    probe->trouble = td_text_copy(TD_STR("the webhook has not been started"));
+    struct webhook_probe *probe = td_alloc_zero(1, sizeof(*probe));
+    probe->webhook = webhook;
+    probe->timer = td_timer_new(webhook->options.control.loop, probe_ask, probe);
+    probe->problem = td_text_copy(TD_STR("the webhook is not started yet"));
     return probe;
 }
 
-void hook_probe_start(struct hook_probe *probe)
+void webhook_probe_start(struct webhook_probe *probe)
 {
     probe->is_running = true;
-    if (hook_registration_is_right(probe->hook->registration)) {
-        hook_probe_registered(probe); /* somebody else registers */
+    if (webhook_registration_is_right(probe->webhook->registration)) {
+        webhook_probe_registered(probe); /* another process registers it */
     } else {
-        td_text_free(probe->trouble);
-        probe->trouble = td_text_copy(TD_STR("the webhook is not registered yet"));
+        td_text_set(&probe->problem, TD_STR("the webhook is not registered yet"));
     }
 }
 
-void hook_probe_stop(struct hook_probe *probe)
+void webhook_probe_stop(struct webhook_probe *probe)
 {
     probe->is_running = false;
     td_timer_stop(probe->timer);
     td_client_cancel(probe->call);
     probe->call = NULL;
-    probe_judge(probe, TD_STR("the webhook has been stopped"));
+    probe_judge(probe, TD_STR("the webhook is stopped"));
 }
 
-void hook_probe_free(struct hook_probe *probe)
+void webhook_probe_free(struct webhook_probe *probe)
 {
     if (!probe) {
         return;
@@ -254,18 +250,18 @@ void hook_probe_free(struct hook_probe *probe)
     td_client_cancel(probe->call);
     td_heartbeat_free(probe->heartbeat);
     td_timer_free(probe->timer);
-    td_text_free(probe->trouble);
+    td_text_free(probe->problem);
     td_free(probe);
 }
 
-td_str hook_probe_trouble(const struct hook_probe *probe)
+td_str webhook_probe_problem(const struct webhook_probe *probe)
 {
-    return probe->trouble;
+    return probe->problem;
 }
 
-bool hook_probe_is_proved(struct hook_probe *probe, td_duration since)
+bool webhook_probe_is_proved(struct webhook_probe *probe, td_duration since)
 {
-    const struct td_hook_options *options = &probe->hook->options;
+    const struct td_webhook_options *options = &probe->webhook->options;
     if (options->probe_interval == 0 ||
         (probe->is_proved && probe->proved >= since - PROBE_SHARED)) {
         return true;

@@ -1,6 +1,6 @@
 /*
  * The registration at the API server: made when there is none, adopted and corrected when there is
- * one, put back when somebody takes it away, its bundle kept current. Two watches of one object
+ * one, put back when another client deletes it, its bundle kept current. Two watches of one object
  * each tell of every change, so nothing is asked for again and again.
  */
 #include "base/alloc.h"
@@ -9,7 +9,7 @@
 #include "base/os/log.h"
 #include "base/os/loop.h"
 #include "base/text.h"
-#include "control/hook_private.h"
+#include "control/admission/webhook_private.h"
 #include "kube/cache/cache.h"
 #include "kube/client/client.h"
 #include "kube/client/verbs.h"
@@ -25,10 +25,11 @@ struct register_found {
 };
 
 struct register_one {
-    struct hook_registration *registration;
-    enum hook_configuration which;
+    struct webhook_registration *registration;
+    enum webhook_configuration which;
     struct td_cache *cache;
     struct td_client_call *call;
+    struct td_client_call *leftover_call;
     struct td_timer *timer;
     td_duration held_until; /* of the steady clock: a write was made lately */
     bool is_right;          /* but for its bundle, perhaps */
@@ -36,9 +37,9 @@ struct register_one {
     unsigned removal_tries;
 };
 
-struct hook_registration {
-    struct td_hook *hook;
-    struct register_one ones[HOOK_CONFIGURATIONS];
+struct webhook_registration {
+    struct td_webhook *webhook;
+    struct register_one ones[WEBHOOK_CONFIGURATIONS];
     td_str problem; /* owned */
     bool is_started;
     bool is_stopping;
@@ -48,27 +49,31 @@ struct hook_registration {
     void *removed_context;
 };
 
-static struct td_api_path register_path(enum hook_configuration which, bool has_name)
+static struct td_api_path register_path(enum webhook_configuration which, td_str name)
 {
     return (struct td_api_path){
         .group = TD_STR("admissionregistration.k8s.io"),
         .version = TD_STR("v1"),
-        .plural = hook_configuration_plural(which),
-        .name = has_name ? hook_configuration_name(which) : TD_STR_EMPTY,
+        .plural = webhook_configuration_plural(which),
+        .name = name,
     };
 }
 
-static void register_set_problem(struct hook_registration *registration, td_str problem)
+static td_str register_name(const struct register_one *one)
 {
-    td_text_free(registration->problem);
-    registration->problem = td_text_copy(problem);
+    return webhook_configuration_name(one->registration->webhook, one->which);
+}
+
+static void register_set_problem(struct webhook_registration *registration, td_str problem)
+{
+    td_text_set(&registration->problem, problem);
 }
 
 /* ---- Comparing ---- */
 
 static const struct register_found *register_find(const struct register_one *one)
 {
-    return td_cache_get(one->cache, TD_STR_EMPTY, hook_configuration_name(one->which));
+    return td_cache_get(one->cache, TD_STR_EMPTY, register_name(one));
 }
 
 static struct td_json *register_tree(struct td_arena *arena, const struct register_found *found)
@@ -87,14 +92,13 @@ static struct td_json *register_tree(struct td_arena *arena, const struct regist
 }
 
 /* Does the first webhook of what was found lead to this process, by its URL? */
-static bool register_is_ours(const struct td_hook *hook, const struct register_found *found)
+static bool register_is_ours(const struct td_webhook *webhook, const struct register_found *found)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     const struct td_json *webhooks = td_json_get(register_tree(&arena, found), TD_STR("webhooks"));
     const struct td_json *client =
         td_json_get(td_json_first_item(webhooks), TD_STR("clientConfig"));
-    return td_str_equal(td_json_get_str(client, TD_STR("url"), TD_STR_EMPTY), hook->url);
+    return td_str_equal(td_json_text(client, "url"), webhook->url);
 }
 
 /* ---- Writing ---- */
@@ -102,14 +106,13 @@ static bool register_is_ours(const struct td_hook *hook, const struct register_f
 static void register_written(void *context, const struct td_client_reply *reply)
 {
     struct register_one *one = context;
-    struct hook_registration *registration = one->registration;
+    struct webhook_registration *registration = one->registration;
     one->call = NULL;
     td_timer_set(one->timer, 0); /* the watch may have told before this answer came */
     if (reply->code != TD_OK && reply->code != TD_EXISTS && reply->code != TD_CONFLICT) {
         register_set_problem(registration, td_str_from(reply->err.message));
-        td_log_line(registration->hook->options.control.log, TD_LOG_WARN,
-                    "the webhook cannot be registered",
-                    TD_LOG_S("configuration", hook_configuration_name(one->which)),
+        td_log_line(registration->webhook->options.control.log, TD_LOG_WARN,
+                    "webhook registration failed", TD_LOG_S("configuration", register_name(one)),
                     TD_LOG_C("error", reply->err.message));
     }
 }
@@ -117,11 +120,11 @@ static void register_written(void *context, const struct td_client_reply *reply)
 static int register_send(struct register_one *one, struct td_arena *arena,
                          const struct td_json *wanted, bool is_there, struct td_error *err)
 {
-    const struct td_hook_options *options = &one->registration->hook->options;
-    td_auto_buf body;
-    td_buf_init(&body, TD_OBJECT_BYTES_MAX);
+    const struct td_webhook_options *options = &one->registration->webhook->options;
+    td_auto_buf body = td_buf_capped(TD_OBJECT_BYTES_MAX);
     td_json_write(wanted, &(struct td_json_format){.indent = 0}, &body);
-    const struct td_api_path path = register_path(one->which, is_there);
+    const struct td_api_path path =
+        register_path(one->which, is_there ? register_name(one) : TD_STR_EMPTY);
     struct td_client_request request;
     int code = td_buf_check(&body, "the webhook configuration", err);
     if (code == TD_OK) {
@@ -142,41 +145,40 @@ static bool register_is_right_but_bundle(struct td_arena *arena, const struct re
 {
     struct td_json *bare = td_json_copy(arena, there, false);
     const struct td_json *webhooks = td_json_get(bare, TD_STR("webhooks"));
-    const struct td_json *w = td_json_first_item(webhooks);
-    for (; w; w = w->next) {
+    for (const struct td_json *w = td_json_first_item(webhooks); w; w = w->next) {
         (void)td_json_remove(td_json_get(w, TD_STR("clientConfig")), TD_STR("caBundle"));
     }
-    return hook_configuration_is_same(
-        hook_configuration_make(arena, one->registration->hook, one->which, TD_STR_EMPTY), bare);
+    return webhook_configuration_is_same(
+        webhook_configuration_make(arena, one->registration->webhook, one->which, TD_STR_EMPTY),
+        bare);
 }
 
 static void register_look(struct register_one *one)
 {
-    struct hook_registration *registration = one->registration;
-    struct td_hook *hook = registration->hook;
-    td_str bundle = hook_identity_bundle(hook->identity);
+    struct webhook_registration *registration = one->registration;
+    struct td_webhook *webhook = registration->webhook;
+    td_str bundle = webhook_identity_bundle(webhook->identity);
     if (one->call || registration->is_stopping || !registration->is_started ||
-        !td_cache_is_synced(one->cache) || (hook->identity && bundle.len == 0)) {
+        !td_cache_is_synced(one->cache) || (webhook->identity && bundle.len == 0)) {
         return;
     }
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     const struct register_found *found = register_find(one);
-    struct td_json *wanted = hook_configuration_make(&arena, hook, one->which, bundle);
+    struct td_json *wanted = webhook_configuration_make(&arena, webhook, one->which, bundle);
     struct td_json *there = found ? register_tree(&arena, found) : NULL;
-    bool is_same = there && hook_configuration_is_same(wanted, there);
+    bool is_same = there && webhook_configuration_is_same(wanted, there);
     one->is_current = is_same;
     bool was_right = one->is_right;
     one->is_right = is_same || (there && register_is_right_but_bundle(&arena, one, there));
-    if (was_right != one->is_right && one->which == HOOK_MUTATING) {
-        hook_probe_registered(hook->probe);
+    if (was_right != one->is_right && one->which == WEBHOOK_MUTATING) {
+        webhook_probe_registered(webhook->probe);
     }
     if (is_same) {
         register_set_problem(registration, TD_STR_EMPTY);
         return;
     }
     struct td_error err = TD_ERROR_INIT;
-    td_duration now = td_clock_steady(td_loop_clock(hook->options.control.loop));
+    td_duration now = td_clock_steady(td_loop_clock(webhook->options.control.loop));
     if (now < one->held_until) {
         td_timer_set(one->timer, one->held_until - now);
         return;
@@ -189,7 +191,7 @@ static void register_look(struct register_one *one)
 }
 
 static bool register_remove_one(struct register_one *one);
-static void register_removal_ended(struct hook_registration *registration);
+static void register_removal_ended(struct webhook_registration *registration);
 
 static void register_rings(struct td_timer *timer, void *context)
 {
@@ -230,8 +232,8 @@ static void register_deleted(void *context, const void *object)
     (void)object;
     one->is_right = false;
     one->is_current = false;
-    if (one->which == HOOK_MUTATING) {
-        hook_probe_registered(one->registration->hook->probe);
+    if (one->which == WEBHOOK_MUTATING) {
+        webhook_probe_registered(one->registration->webhook->probe);
     }
     register_soon(one);
 }
@@ -241,34 +243,34 @@ static void register_synced(void *context)
     register_soon(context);
 }
 
-void hook_registration_check(struct hook_registration *registration)
+void webhook_registration_check(struct webhook_registration *registration)
 {
-    for (size_t i = 0; registration && i < HOOK_CONFIGURATIONS; i++) {
+    for (size_t i = 0; registration && i < WEBHOOK_CONFIGURATIONS; i++) {
         registration->ones[i].is_current = false;
         registration->ones[i].held_until = 0;
         register_soon(&registration->ones[i]);
     }
 }
 
-bool hook_registration_is_current(const struct hook_registration *registration)
+bool webhook_registration_is_current(const struct webhook_registration *registration)
 {
-    return !registration || (registration->ones[HOOK_MUTATING].is_current &&
-                             registration->ones[HOOK_VALIDATING].is_current);
+    return !registration || (registration->ones[WEBHOOK_MUTATING].is_current &&
+                             registration->ones[WEBHOOK_VALIDATING].is_current);
 }
 
-bool hook_registration_is_right(const struct hook_registration *registration)
+bool webhook_registration_is_right(const struct webhook_registration *registration)
 {
-    return !registration || registration->ones[HOOK_MUTATING].is_right;
+    return !registration || registration->ones[WEBHOOK_MUTATING].is_right;
 }
 
-td_str hook_registration_problem(const struct hook_registration *registration)
+td_str webhook_registration_problem(const struct webhook_registration *registration)
 {
     return registration ? registration->problem : TD_STR_EMPTY;
 }
 
 /* ---- Removing ---- */
 
-static void register_removal_ended(struct hook_registration *registration)
+static void register_removal_ended(struct webhook_registration *registration)
 {
     if (--registration->removals == 0) {
         registration->removed(registration->removed_context);
@@ -277,21 +279,21 @@ static void register_removal_ended(struct hook_registration *registration)
 
 static void register_lease_taken(void *context, const struct td_client_reply *reply)
 {
-    struct hook_registration *registration = context;
+    struct webhook_registration *registration = context;
     registration->lease_call = NULL;
     if (reply->code != TD_OK && reply->code != TD_NOT_FOUND) {
-        td_log_line(registration->hook->options.control.log, TD_LOG_WARN,
-                    "the lease of the webhook could not be taken back",
+        td_log_line(registration->webhook->options.control.log, TD_LOG_WARN,
+                    "cannot delete the webhook's status lease",
                     TD_LOG_C("error", reply->err.message));
     }
     register_removal_ended(registration);
 }
 
-/* With the registration goes what says that pods are mutated: an updater, whoever's it is, would
+/* With the registration goes what says that pods are mutated: an updater, ours or upstream's, would
  * otherwise believe it for another minute. */
-static void register_take_lease(struct hook_registration *registration)
+static void register_take_lease(struct webhook_registration *registration)
 {
-    const struct td_hook_options *options = &registration->hook->options;
+    const struct td_webhook_options *options = &registration->webhook->options;
     const struct td_api_path path = {
         .group = TD_STR("coordination.k8s.io"),
         .version = TD_STR("v1"),
@@ -300,8 +302,7 @@ static void register_take_lease(struct hook_registration *registration)
         .plural = TD_STR("leases"),
         .name = options->lease_name,
     };
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_client_request request;
     if (options->lease_name.len == 0 ||
         td_verb_patch(&arena, &path, TD_PATCH_MERGE, TD_STR("{\"spec\":{\"renewTime\":null}}"),
@@ -317,19 +318,19 @@ static void register_take_lease(struct hook_registration *registration)
 static void register_removed(void *context, const struct td_client_reply *reply)
 {
     struct register_one *one = context;
-    struct hook_registration *registration = one->registration;
+    struct webhook_registration *registration = one->registration;
     one->call = NULL;
     if (reply->code == TD_CONFLICT && one->removal_tries++ < REGISTER_REMOVALS_MAX) {
         td_timer_set(one->timer, REGISTER_REMOVE_AGAIN); /* a change is on its way here */
         return;
     }
     if (reply->code != TD_OK && reply->code != TD_NOT_FOUND) {
-        td_log_line(registration->hook->options.control.log, TD_LOG_WARN,
-                    "the registration of the webhook could not be removed",
-                    TD_LOG_S("configuration", hook_configuration_name(one->which)),
+        td_log_line(registration->webhook->options.control.log, TD_LOG_WARN,
+                    "cannot delete the webhook configuration",
+                    TD_LOG_S("configuration", register_name(one)),
                     TD_LOG_C("error", reply->err.message));
     }
-    if (reply->code == TD_OK && one->which == HOOK_MUTATING) {
+    if (reply->code == TD_OK && one->which == WEBHOOK_MUTATING) {
         register_take_lease(registration);
     }
     register_removal_ended(registration);
@@ -338,18 +339,17 @@ static void register_removed(void *context, const struct td_client_reply *reply)
 /* One that others took over is left alone. */
 static bool register_remove_one(struct register_one *one)
 {
-    const struct td_hook_options *options = &one->registration->hook->options;
+    const struct td_webhook_options *options = &one->registration->webhook->options;
     const struct register_found *found = register_find(one);
     struct td_delete_options delete = TD_DELETE_OPTIONS_INIT;
     struct td_client_request request;
-    const struct td_api_path path = register_path(one->which, true);
-    if (!found || !register_is_ours(one->registration->hook, found)) {
+    const struct td_api_path path = register_path(one->which, register_name(one));
+    if (!found || !register_is_ours(one->registration->webhook, found)) {
         return false;
     }
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     delete.uid = found->head.uid;
-    delete.resource_version = found->head.version; /* nobody changed it since */
+    delete.resource_version = found->head.version; /* only as it was seen */
     if (td_verb_delete(&arena, &path, &delete, &request, NULL) != TD_OK) {
         return false;
     }
@@ -358,8 +358,8 @@ static bool register_remove_one(struct register_one *one)
     return true;
 }
 
-void hook_registration_remove(struct hook_registration *registration, void (*done)(void *context),
-                              void *context)
+void webhook_registration_remove(struct webhook_registration *registration,
+                                 void (*done)(void *context), void *context)
 {
     if (!registration) {
         done(context);
@@ -369,9 +369,10 @@ void hook_registration_remove(struct hook_registration *registration, void (*don
     registration->removed = done;
     registration->removed_context = context;
     registration->removals = 1; /* this call */
-    bool stays = registration->hook->options.keeps ||
-                 (registration->hook->options.listen && !registration->hook->options.is_by_url);
-    for (size_t i = 0; i < HOOK_CONFIGURATIONS; i++) {
+    bool stays =
+        registration->webhook->options.keeps ||
+        (registration->webhook->options.listen && !registration->webhook->options.is_by_url);
+    for (size_t i = 0; i < WEBHOOK_CONFIGURATIONS; i++) {
         struct register_one *one = &registration->ones[i];
         td_timer_stop(one->timer);
         td_client_cancel(one->call);
@@ -384,10 +385,48 @@ void hook_registration_remove(struct hook_registration *registration, void (*don
     register_removal_ended(registration);
 }
 
+/* ---- What others left behind ---- */
+
+static void register_leftover_removed(void *context, const struct td_client_reply *reply)
+{
+    struct register_one *one = context;
+    struct td_log *log = one->registration->webhook->options.control.log;
+    td_str plural = webhook_configuration_plural(one->which);
+    one->leftover_call = NULL;
+    if (reply->code == TD_OK) {
+        td_log_line(log, TD_LOG_INFO,
+                    "removed the webhook configuration that a process outside the cluster left",
+                    TD_LOG_S("kind", plural), TD_LOG_S("name", TD_STR(TD_WEBHOOK_OUTSIDE)));
+    } else if (reply->code != TD_NOT_FOUND) {
+        td_log_line(log, TD_LOG_WARN,
+                    "cannot remove the webhook configuration of a process outside the cluster",
+                    TD_LOG_S("kind", plural), TD_LOG_C("error", reply->err.message));
+    }
+}
+
+/* Begun in the cluster, when no process outside of it is alive (controllers_guard.c): what one of
+ * them registered leads nowhere. */
+static void register_remove_leftover(struct register_one *one)
+{
+    const struct td_webhook_options *options = &one->registration->webhook->options;
+    const struct td_api_path path = register_path(one->which, TD_STR(TD_WEBHOOK_OUTSIDE));
+    const struct td_delete_options delete = TD_DELETE_OPTIONS_INIT;
+    td_auto_arena arena;
+    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    struct td_client_request request;
+    if (options->is_by_url || !options->listen ||
+        td_verb_delete(&arena, &path, &delete, &request, NULL) != TD_OK) {
+        return;
+    }
+    request.flow = options->control.flow;
+    one->leftover_call =
+        td_client_send(options->control.client, &request, register_leftover_removed, one);
+}
+
 /* ---- The whole ---- */
 
-static int register_make(struct hook_registration *registration, enum hook_configuration which,
-                         struct td_error *err)
+static int register_make(struct webhook_registration *registration,
+                         enum webhook_configuration which, struct td_error *err)
 {
     static const struct td_cache_field fields[] = {
         {"metadata.labels", TD_CACHE_RAW, offsetof(struct register_found, labels)},
@@ -397,18 +436,17 @@ static int register_make(struct hook_registration *registration, enum hook_confi
                                                     .changed = register_changed,
                                                     .deleted = register_deleted,
                                                     .synced = register_synced};
-    const struct td_hook_options *options = &registration->hook->options;
+    const struct td_webhook_options *options = &registration->webhook->options;
     struct register_one *one = &registration->ones[which];
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    td_str name = hook_configuration_name(which);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
+    td_str name = webhook_configuration_name(registration->webhook, which);
     const struct td_cache_options cache = {
         .loop = options->control.loop,
         .client = options->control.client,
         .flow = options->control.flow,
         .group = TD_STR("admissionregistration.k8s.io"),
         .version = TD_STR("v1"),
-        .plural = hook_configuration_plural(which),
+        .plural = webhook_configuration_plural(which),
         .field_selector = td_arena_format(&arena, "metadata.name=%.*s", TD_STR_ARG(name)),
         .fields = fields,
         .field_count = sizeof(fields) / sizeof(fields[0]),
@@ -425,42 +463,44 @@ static int register_make(struct hook_registration *registration, enum hook_confi
     return code;
 }
 
-int hook_registration_new(struct td_hook *hook, struct hook_registration **ret,
-                          struct td_error *err)
+int webhook_registration_new(struct td_webhook *webhook, struct webhook_registration **ret,
+                             struct td_error *err)
 {
-    struct hook_registration *registration = td_alloc_zero(1, sizeof(*registration));
-    registration->hook = hook;
+    struct webhook_registration *registration = td_alloc_zero(1, sizeof(*registration));
+    registration->webhook = webhook;
     int code = TD_OK;
-    for (int which = 0; which < HOOK_CONFIGURATIONS && code == TD_OK; which++) {
-        code = register_make(registration, (enum hook_configuration)which, err);
+    for (int which = 0; which < WEBHOOK_CONFIGURATIONS && code == TD_OK; which++) {
+        code = register_make(registration, (enum webhook_configuration)which, err);
     }
     if (code != TD_OK) {
-        hook_registration_free(registration);
+        webhook_registration_free(registration);
         return code;
     }
     *ret = registration;
     return TD_OK;
 }
 
-void hook_registration_start(struct hook_registration *registration)
+void webhook_registration_start(struct webhook_registration *registration)
 {
     if (!registration) {
         return;
     }
     registration->is_started = true;
-    for (size_t i = 0; i < HOOK_CONFIGURATIONS; i++) {
+    for (size_t i = 0; i < WEBHOOK_CONFIGURATIONS; i++) {
         td_cache_start(registration->ones[i].cache);
+        register_remove_leftover(&registration->ones[i]);
     }
 }
 
-void hook_registration_free(struct hook_registration *registration)
+void webhook_registration_free(struct webhook_registration *registration)
 {
     if (!registration) {
         return;
     }
-    for (size_t i = 0; i < HOOK_CONFIGURATIONS; i++) {
+    for (size_t i = 0; i < WEBHOOK_CONFIGURATIONS; i++) {
         struct register_one *one = &registration->ones[i];
         td_client_cancel(one->call);
+        td_client_cancel(one->leftover_call);
         td_cache_free(one->cache);
         td_timer_free(one->timer);
     }

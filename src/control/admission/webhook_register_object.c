@@ -3,31 +3,32 @@
  * fill in is written out, so that what is read back can be compared with what should be there.
  */
 #include "base/base64.h"
-#include "base/error.h"
 #include "base/limits.h"
-#include "control/hook_private.h"
+#include "control/admission/webhook_private.h"
 
 #define OBJECT_NAMESPACE_LABEL "kubernetes.io/metadata.name"
 
-td_str hook_configuration_name(enum hook_configuration which)
+td_str webhook_configuration_name(const struct td_webhook *webhook,
+                                  enum webhook_configuration which)
 {
-    return which == HOOK_MUTATING ? TD_STR("vpa-webhook-config") : TD_STR("tandem-webhook-config");
-}
-
-td_str hook_configuration_plural(enum hook_configuration which)
-{
-    return which == HOOK_MUTATING ? TD_STR("mutatingwebhookconfigurations")
-                                  : TD_STR("validatingwebhookconfigurations");
-}
-
-bool td_hook_is_exempt(const struct td_hook *hook, td_str namespace)
-{
-    for (size_t i = 0; i < hook->options.exempt_count; i++) {
-        if (td_str_equal(hook->options.exempt_namespaces[i], namespace)) {
-            return true;
-        }
+    bool is_by_service = webhook->options.listen && !webhook->options.is_by_url;
+    if (!is_by_service) {
+        return TD_STR(TD_WEBHOOK_OUTSIDE);
     }
-    return false;
+    return which == WEBHOOK_MUTATING ? TD_STR("vpa-webhook-config")
+                                     : TD_STR("tandem-webhook-config");
+}
+
+td_str webhook_configuration_plural(enum webhook_configuration which)
+{
+    return which == WEBHOOK_MUTATING ? TD_STR("mutatingwebhookconfigurations")
+                                     : TD_STR("validatingwebhookconfigurations");
+}
+
+bool td_webhook_is_exempt(const struct td_webhook *webhook, td_str namespace)
+{
+    return td_str_is_among(namespace, webhook->options.exempt_namespaces,
+                           webhook->options.exempt_count);
 }
 
 /* "a,b" as an array of texts. */
@@ -83,82 +84,82 @@ static struct td_json *object_namespaces(struct td_arena *arena, const char *ope
     return selector;
 }
 
-static struct td_json *object_client(struct td_arena *arena, const struct td_hook *hook,
+static struct td_json *object_client(struct td_arena *arena, const struct td_webhook *webhook,
                                      td_str bundle_pem)
 {
     struct td_json *client = td_json_new_object(arena);
-    td_auto_buf bundle;
-    td_buf_init(&bundle, TD_PEM_BYTES_MAX);
+    td_auto_buf bundle = td_buf_capped(TD_PEM_BYTES_MAX);
     td_base64_write(bundle_pem, TD_BASE64_STANDARD, &bundle);
     if (bundle_pem.len > 0) {
         td_json_set_str(arena, client, TD_STR("caBundle"),
                         td_arena_copy_str(arena, td_buf_str(&bundle)));
     }
-    if (hook->options.is_by_url || !hook->options.listen) {
-        td_json_set_str(arena, client, TD_STR("url"), hook->url);
+    if (webhook->options.is_by_url || !webhook->options.listen) {
+        td_json_set_str(arena, client, TD_STR("url"), webhook->url);
         return client;
     }
     struct td_json *service = td_json_ensure_object(arena, client, TD_STR("service"));
-    td_json_set_str(arena, service, TD_STR("namespace"), hook->options.namespace);
-    td_json_set_str(arena, service, TD_STR("name"), hook->options.service);
+    td_json_set_str(arena, service, TD_STR("namespace"), webhook->options.namespace);
+    td_json_set_str(arena, service, TD_STR("name"), webhook->options.service);
     td_json_set_int64(arena, service, TD_STR("port"), 443);
     return client;
 }
 
-static struct td_json *object_webhook(struct td_arena *arena, const struct td_hook *hook,
+static struct td_json *object_webhook(struct td_arena *arena, const struct td_webhook *webhook,
                                       td_str name, td_str bundle_pem)
 {
-    const struct td_hook_options *options = &hook->options;
-    struct td_json *webhook = td_json_new_object(arena);
-    td_json_set_str(arena, webhook, TD_STR("name"), name);
-    td_json_set(arena, webhook, TD_STR("admissionReviewVersions"), object_list(arena, "v1"));
-    td_json_set(arena, webhook, TD_STR("clientConfig"), object_client(arena, hook, bundle_pem));
-    td_json_set_str(arena, webhook, TD_STR("failurePolicy"),
+    const struct td_webhook_options *options = &webhook->options;
+    struct td_json *entry = td_json_new_object(arena);
+    td_json_set_str(arena, entry, TD_STR("name"), name);
+    td_json_set(arena, entry, TD_STR("admissionReviewVersions"), object_list(arena, "v1"));
+    td_json_set(arena, entry, TD_STR("clientConfig"), object_client(arena, webhook, bundle_pem));
+    td_json_set_str(arena, entry, TD_STR("failurePolicy"),
                     options->fails_closed ? TD_STR("Fail") : TD_STR("Ignore"));
-    td_json_set_str(arena, webhook, TD_STR("matchPolicy"), TD_STR("Equivalent"));
+    td_json_set_str(arena, entry, TD_STR("matchPolicy"), TD_STR("Equivalent"));
     td_json_set(
-        arena, webhook, TD_STR("namespaceSelector"),
+        arena, entry, TD_STR("namespaceSelector"),
         object_namespaces(arena, "NotIn", options->exempt_namespaces, options->exempt_count));
-    td_json_set(arena, webhook, TD_STR("objectSelector"), td_json_new_object(arena));
-    td_json_set_str(arena, webhook, TD_STR("sideEffects"), TD_STR("None"));
-    td_json_set_int64(arena, webhook, TD_STR("timeoutSeconds"), options->timeout_seconds);
-    return webhook;
+    td_json_set(arena, entry, TD_STR("objectSelector"), td_json_new_object(arena));
+    td_json_set_str(arena, entry, TD_STR("sideEffects"), TD_STR("None"));
+    td_json_set_int64(arena, entry, TD_STR("timeoutSeconds"), options->timeout_seconds);
+    return entry;
 }
 
 /* The probe's pod is made in a namespace that is exempt: a webhook for it alone. */
-static struct td_json *object_probe(struct td_arena *arena, const struct td_hook *hook,
+static struct td_json *object_probe(struct td_arena *arena, const struct td_webhook *webhook,
                                     td_str bundle_pem)
 {
     static const struct object_rule pods = {"", "v1", "pods", "CREATE"};
-    struct td_json *webhook =
-        object_webhook(arena, hook, TD_STR("probe.webhook.tandem.dev"), bundle_pem);
-    td_json_set_str(arena, webhook, TD_STR("failurePolicy"), TD_STR("Ignore"));
-    td_json_set(arena, webhook, TD_STR("namespaceSelector"),
-                object_namespaces(arena, "In", &hook->options.namespace, 1));
-    struct td_json *selector = td_json_ensure_object(arena, webhook, TD_STR("objectSelector"));
+    struct td_json *entry =
+        object_webhook(arena, webhook, TD_STR("probe.webhook.tandem.dev"), bundle_pem);
+    td_json_set_str(arena, entry, TD_STR("failurePolicy"), TD_STR("Ignore"));
+    td_json_set(arena, entry, TD_STR("namespaceSelector"),
+                object_namespaces(arena, "In", &webhook->options.namespace, 1));
+    struct td_json *selector = td_json_ensure_object(arena, entry, TD_STR("objectSelector"));
     struct td_json *labels = td_json_ensure_object(arena, selector, TD_STR("matchLabels"));
-    td_json_set_str(arena, labels, TD_STR(HOOK_PROBE_KEY), TD_STR("true"));
+    td_json_set_str(arena, labels, TD_STR(WEBHOOK_PROBE_KEY), TD_STR("true"));
     struct td_json *rules = td_json_new_array(arena);
     td_json_append(rules, object_rule(arena, &pods));
-    td_json_set(arena, webhook, TD_STR("rules"), rules);
-    return webhook;
+    td_json_set(arena, entry, TD_STR("rules"), rules);
+    return entry;
 }
 
-static struct td_json *object_mutating(struct td_arena *arena, const struct td_hook *hook,
+static struct td_json *object_mutating(struct td_arena *arena, const struct td_webhook *webhook,
                                        td_str bundle_pem)
 {
     static const struct object_rule pods = {"", "v1", "pods", "CREATE"};
     static const struct object_rule vpas = {"autoscaling.k8s.io", "*", "verticalpodautoscalers",
                                             "CREATE,UPDATE"};
     struct td_json *webhooks = td_json_new_array(arena);
-    struct td_json *webhook = object_webhook(arena, hook, TD_STR("vpa.k8s.io"), bundle_pem);
+    struct td_json *entry = object_webhook(arena, webhook, TD_STR("vpa.k8s.io"), bundle_pem);
     struct td_json *rules = td_json_new_array(arena);
     td_json_append(rules, object_rule(arena, &pods));
     td_json_append(rules, object_rule(arena, &vpas));
-    td_json_set(arena, webhook, TD_STR("rules"), rules);
-    td_json_append(webhooks, webhook);
-    if (hook->options.probe_interval > 0 && td_hook_is_exempt(hook, hook->options.namespace)) {
-        td_json_append(webhooks, object_probe(arena, hook, bundle_pem));
+    td_json_set(arena, entry, TD_STR("rules"), rules);
+    td_json_append(webhooks, entry);
+    if (webhook->options.probe_interval > 0 &&
+        td_webhook_is_exempt(webhook, webhook->options.namespace)) {
+        td_json_append(webhooks, object_probe(arena, webhook, bundle_pem));
     }
     for (struct td_json *w = td_json_first_item(webhooks); w; w = w->next) {
         td_json_set_str(arena, w, TD_STR("reinvocationPolicy"), TD_STR("Never"));
@@ -166,7 +167,7 @@ static struct td_json *object_mutating(struct td_arena *arena, const struct td_h
     return webhooks;
 }
 
-static struct td_json *object_validating(struct td_arena *arena, const struct td_hook *hook,
+static struct td_json *object_validating(struct td_arena *arena, const struct td_webhook *webhook,
                                          td_str bundle_pem)
 {
     static const struct {
@@ -178,17 +179,17 @@ static struct td_json *object_validating(struct td_arena *arena, const struct td
         {TD_STR_INIT("hvpa.autoscaling.k8s.io"),
          {"autoscaling.k8s.io", "*", "hvpas", "CREATE,UPDATE"}},
     };
-    const bool is_on[] = {true, hook->options.control.hvpa_gate};
+    const bool is_on[] = {true, webhook->options.control.hvpa_gate};
     struct td_json *webhooks = td_json_new_array(arena);
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(rows); i++) {
         if (!is_on[i]) {
             continue;
         }
-        struct td_json *webhook = object_webhook(arena, hook, rows[i].name, bundle_pem);
+        struct td_json *entry = object_webhook(arena, webhook, rows[i].name, bundle_pem);
         struct td_json *rules = td_json_new_array(arena);
         td_json_append(rules, object_rule(arena, &rows[i].rule));
-        td_json_set(arena, webhook, TD_STR("rules"), rules);
-        td_json_append(webhooks, webhook);
+        td_json_set(arena, entry, TD_STR("rules"), rules);
+        td_json_append(webhooks, entry);
     }
     return webhooks;
 }
@@ -217,25 +218,25 @@ static struct td_json *object_labels(struct td_arena *arena, td_str text)
     return labels;
 }
 
-struct td_json *hook_configuration_make(struct td_arena *arena, const struct td_hook *hook,
-                                        enum hook_configuration which, td_str bundle_pem)
+struct td_json *webhook_configuration_make(struct td_arena *arena, const struct td_webhook *webhook,
+                                           enum webhook_configuration which, td_str bundle_pem)
 {
     struct td_json *object = td_json_new_object(arena);
     td_json_set_str(arena, object, TD_STR("apiVersion"), TD_STR("admissionregistration.k8s.io/v1"));
     td_json_set_str(arena, object, TD_STR("kind"),
-                    which == HOOK_MUTATING ? TD_STR("MutatingWebhookConfiguration")
-                                           : TD_STR("ValidatingWebhookConfiguration"));
+                    which == WEBHOOK_MUTATING ? TD_STR("MutatingWebhookConfiguration")
+                                              : TD_STR("ValidatingWebhookConfiguration"));
     struct td_json *metadata = td_json_ensure_object(arena, object, TD_STR("metadata"));
-    td_json_set_str(arena, metadata, TD_STR("name"), hook_configuration_name(which));
-    td_json_set(arena, metadata, TD_STR("labels"), object_labels(arena, hook->options.labels));
+    td_json_set_str(arena, metadata, TD_STR("name"), webhook_configuration_name(webhook, which));
+    td_json_set(arena, metadata, TD_STR("labels"), object_labels(arena, webhook->options.labels));
     td_json_set(arena, object, TD_STR("webhooks"),
-                which == HOOK_MUTATING ? object_mutating(arena, hook, bundle_pem)
-                                       : object_validating(arena, hook, bundle_pem));
+                which == WEBHOOK_MUTATING ? object_mutating(arena, webhook, bundle_pem)
+                                          : object_validating(arena, webhook, bundle_pem));
     return object;
 }
 
 /* Labels of others may be there beside ours. */
-bool hook_configuration_is_same(const struct td_json *wanted, const struct td_json *found)
+bool webhook_configuration_is_same(const struct td_json *wanted, const struct td_json *found)
 {
     const struct td_json *labels = td_json_get_path(wanted, "metadata.labels");
     const struct td_json *there = td_json_get_path(found, "metadata.labels");

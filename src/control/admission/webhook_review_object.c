@@ -5,34 +5,34 @@
 #include "api/hvpa/hvpa.h"
 #include "api/vpa/vpa.h"
 #include "base/error.h"
-#include "control/hook_private.h"
-#include "control/sight.h"
+#include "control/admission/webhook_private.h"
+#include "control/informers/informers.h"
 #include "decide/horizontal/strategy.h"
 #include "decide/tandem/ownership.h"
 #include "decide/vertical/siblings.h"
 #include "decide/vertical/updater/selected.h"
 
 /* What does not even decode: the message has the path. */
-static void object_refuse_unreadable(struct hook_review *review, const struct td_error *err)
+static void object_refuse_unreadable(struct webhook_review *review, const struct td_error *err)
 {
     td_str message =
         td_arena_format(review->arena, "%.*s%s%.*s \"%.*s\" is invalid: %s",
                         TD_STR_ARG(review->kind), review->kind_group.len > 0 ? "." : "",
                         TD_STR_ARG(review->kind_group), TD_STR_ARG(review->name), err->message);
-    hook_review_refuse(review, 422, "Invalid", message);
+    webhook_review_refuse(review, 422, "Invalid", message);
 }
 
-static void object_warn(struct hook_review *review, td_str sentence)
+static void object_warn(struct webhook_review *review, td_str sentence)
 {
     if (sentence.len > 0) {
-        hook_review_warn(review, sentence);
+        webhook_review_warn(review, sentence);
     }
 }
 
 /* ---- VPAs ---- */
 
 /* Is it created, or an update that changes its selector or target? */
-static bool vpa_is_moved(struct hook_review *review, const struct td_vpa *vpa)
+static bool vpa_is_moved(struct webhook_review *review, const struct td_vpa *vpa)
 {
     struct td_vpa old;
     return !review->is_update || !review->old ||
@@ -41,11 +41,11 @@ static bool vpa_is_moved(struct hook_review *review, const struct td_vpa *vpa)
 }
 
 /* False: what is stored is not known yet, and the review waits. */
-static bool vpa_judge_siblings(struct hook_review *review, const struct td_vpa *vpa,
+static bool vpa_judge_siblings(struct webhook_review *review, const struct td_vpa *vpa,
                                struct td_field_errors *errors)
 {
-    struct hook_sibling_list stored;
-    if (hook_siblings_get(review, TD_SIGHT_VPAS, &stored) != TD_OK) {
+    struct webhook_sibling_list stored;
+    if (webhook_siblings_get(review, TD_INFORMER_VPAS, &stored) != TD_OK) {
         return false;
     }
     const struct td_vpa **existing =
@@ -73,27 +73,27 @@ static bool vpa_judge_siblings(struct hook_review *review, const struct td_vpa *
 }
 
 /* A selector that no pod meets when it is made: said now, not when pods are left alone. */
-static void vpa_warn_of_selector(struct hook_review *review)
+static void vpa_warn_of_selector(struct webhook_review *review)
 {
-    const struct td_control *control = &review->hook->options.control;
+    const struct td_control *control = &review->webhook->options.control;
     struct td_vpa vpa;
     if (!control->gates.heterogeneous_workloads ||
         td_vpa_decode(review->arena, review->object, &vpa, NULL) != TD_OK || !vpa.has_target) {
         return;
     }
-    const struct td_workload_source *source = td_sight_source(control->sight);
+    const struct td_workload_source *source = td_informers_source(control->informers);
     const struct td_workload *target =
         source->get_workload(source->context, vpa.target_kind, review->namespace, vpa.target_name);
     if (target && target->template.is_set) {
         td_str text = td_vpa_selector_warning(review->arena, &vpa, &target->template.labels);
         if (text.len > 0) {
-            hook_review_warn(
+            webhook_review_warn(
                 review, td_arena_format(review->arena, "spec.selector: %.*s", TD_STR_ARG(text)));
         }
     }
 }
 
-void hook_review_vpa(struct hook_review *review)
+void webhook_review_vpa(struct webhook_review *review)
 {
     struct td_field_errors errors = {.arena = review->arena};
     struct td_json *patches;
@@ -103,7 +103,7 @@ void hook_review_vpa(struct hook_review *review)
         .is_update = review->is_update,
         .object = review->object,
         .old = review->old,
-        .gates = review->hook->options.control.gates,
+        .gates = review->webhook->options.control.gates,
     };
     if (td_vpa_admit(review->arena, &admission, &errors, &patches, &warnings, &err) != TD_OK) {
         object_refuse_unreadable(review, &err);
@@ -120,11 +120,11 @@ void hook_review_vpa(struct hook_review *review)
     review->patches = patches;
     vpa_warn_of_selector(review);
     if (errors.count > 0) {
-        hook_review_refuse_fields(review, &errors);
+        webhook_review_refuse_fields(review, &errors);
         return;
     }
     if (is_judged) {
-        hook_siblings_admitted(review, TD_SIGHT_VPAS);
+        webhook_siblings_admitted(review, TD_INFORMER_VPAS);
     }
     if (is_read) {
         object_warn(review, td_vpa_close_gates(review->arena, &admission.gates, &vpa));
@@ -133,7 +133,7 @@ void hook_review_vpa(struct hook_review *review)
 
 /* ---- HPAs ---- */
 
-static void hpa_warn(struct hook_review *review, const struct td_hpa_gates *gates)
+static void hpa_warn(struct webhook_review *review, const struct td_hpa_gates *gates)
 {
     struct td_hpa hpa;
     struct td_json *copy = td_json_copy(review->arena, review->object, false);
@@ -144,7 +144,7 @@ static void hpa_warn(struct hook_review *review, const struct td_hpa_gates *gate
     }
 }
 
-void hook_review_hpa(struct hook_review *review)
+void webhook_review_hpa(struct webhook_review *review)
 {
     struct td_field_errors errors = {.arena = review->arena};
     struct td_error err = TD_ERROR_INIT;
@@ -152,18 +152,18 @@ void hook_review_hpa(struct hook_review *review)
         .operation = review->is_update ? TD_HPA_UPDATE : TD_HPA_CREATE,
         .object = review->object,
         .old = review->is_update ? review->old : NULL,
-        .gates = {.selection_strategy = review->hook->options.control.selection_strategy_gate,
-                  .scale_to_zero = review->hook->options.control.scale_to_zero_gate,
-                  .configurable_tolerance = review->hook->options.control.tolerance_gate},
+        .gates = {.selection_strategy = review->webhook->options.control.selection_strategy_gate,
+                  .scale_to_zero = review->webhook->options.control.scale_to_zero_gate,
+                  .configurable_tolerance = review->webhook->options.control.tolerance_gate},
     };
     if (review->is_update && !review->old) {
-        hook_review_undecided(review, "unreadable-review");
+        webhook_review_undecided(review, "unreadable-review");
         return;
     }
     if (td_hpa_admit(review->arena, &admission, &errors, NULL, &err) != TD_OK) {
         object_refuse_unreadable(review, &err);
     } else if (errors.count > 0) {
-        hook_review_refuse_fields(review, &errors);
+        webhook_review_refuse_fields(review, &errors);
     } else {
         hpa_warn(review, &admission.gates);
     }
@@ -171,7 +171,7 @@ void hook_review_hpa(struct hook_review *review)
 
 /* ---- Hvpas ---- */
 
-static bool hvpa_read_target(struct hook_review *review, const struct td_json *object,
+static bool hvpa_read_target(struct webhook_review *review, const struct td_json *object,
                              struct td_ownership_object *ret)
 {
     struct td_json *copy = td_json_copy(review->arena, object, false);
@@ -181,12 +181,12 @@ static bool hvpa_read_target(struct hook_review *review, const struct td_json *o
 }
 
 /* An Hvpa shares its target with no other. False: the review waits. */
-static bool hvpa_judge_siblings(struct hook_review *review, struct td_field_errors *errors)
+static bool hvpa_judge_siblings(struct webhook_review *review, struct td_field_errors *errors)
 {
     struct td_ownership_object mine;
     struct td_ownership_object old;
     struct td_ownership_object other;
-    struct hook_sibling_list stored;
+    struct webhook_sibling_list stored;
     if (!hvpa_read_target(review, review->object, &mine)) {
         return true;
     }
@@ -194,7 +194,7 @@ static bool hvpa_judge_siblings(struct hook_review *review, struct td_field_erro
         td_ownership_is_same_target(&mine.target, &old.target)) {
         return true;
     }
-    if (hook_siblings_get(review, TD_SIGHT_HVPAS, &stored) != TD_OK) {
+    if (webhook_siblings_get(review, TD_INFORMER_HVPAS, &stored) != TD_OK) {
         return false;
     }
     const struct td_field_path field = td_field_child(NULL, mine.target_field);
@@ -208,23 +208,23 @@ static bool hvpa_judge_siblings(struct hook_review *review, struct td_field_erro
         }
     }
     if (errors->count == 0) {
-        hook_siblings_admitted(review, TD_SIGHT_HVPAS);
+        webhook_siblings_admitted(review, TD_INFORMER_HVPAS);
     }
     return true;
 }
 
-static void hvpa_warn(struct hook_review *review, struct td_hvpa *hvpa,
+static void hvpa_warn(struct webhook_review *review, struct td_hvpa *hvpa,
                       const struct td_hvpa_findings *findings)
 {
-    const struct td_control *control = &review->hook->options.control;
+    const struct td_control *control = &review->webhook->options.control;
     const struct td_hpa_gates gates = {.scale_to_zero = control->scale_to_zero_gate,
                                        .selection_strategy = control->selection_strategy_gate,
                                        .configurable_tolerance = control->tolerance_gate};
     for (size_t i = 0; i < findings->warnings.count; i++) {
         const struct td_field_error *warning = &findings->warnings.items[i];
-        hook_review_warn(review,
-                         td_arena_format(review->arena, "%.*s: %.*s", TD_STR_ARG(warning->field),
-                                         TD_STR_ARG(warning->detail)));
+        webhook_review_warn(review,
+                            td_arena_format(review->arena, "%.*s: %.*s", TD_STR_ARG(warning->field),
+                                            TD_STR_ARG(warning->detail)));
     }
     if (hvpa) {
         object_warn(review, td_hvpa_close_gates(review->arena, &control->gates, &gates,
@@ -232,14 +232,15 @@ static void hvpa_warn(struct hook_review *review, struct td_hvpa *hvpa,
     }
 }
 
-void hook_review_hvpa(struct hook_review *review)
+void webhook_review_hvpa(struct webhook_review *review)
 {
     const struct td_json *spec = td_json_get(review->object, TD_STR("spec"));
     struct td_hvpa hvpa;
     struct td_hvpa_findings findings = {.is_target_mismatch = false};
     struct td_error err = TD_ERROR_INIT;
-    if (!review->hook->options.control.hvpa_gate) {
-        hook_review_warn(review, TD_STR("the feature gate Hvpa is off: nothing acts by it"));
+    if (!review->webhook->options.control.hvpa_gate) {
+        webhook_review_warn(
+            review, TD_STR("the feature gate Hvpa is off: no controller acts on this object"));
         return;
     }
     if (review->is_update && spec &&
@@ -252,7 +253,7 @@ void hook_review_hvpa(struct hook_review *review)
     }
     hvpa_warn(review, code == TD_OK ? &hvpa : NULL, &findings);
     if (findings.errors.count > 0) {
-        hook_review_refuse_fields(review, &findings.errors);
+        webhook_review_refuse_fields(review, &findings.errors);
     } else if (code != TD_OK) {
         object_refuse_unreadable(review, &err);
     }

@@ -4,8 +4,8 @@
  * for; every other doubt ends in a pod as it was sent.
  */
 #include "base/error.h"
-#include "control/hook_private.h"
-#include "control/sight.h"
+#include "control/admission/webhook_private.h"
+#include "control/informers/informers.h"
 #include "decide/vertical/patch/limitrange.h"
 #include "decide/vertical/patch/patchops.h"
 #include "decide/vertical/patch/podpatch.h"
@@ -14,37 +14,37 @@
 
 /* ---- Probes ---- */
 
-/* True when it is a probe of ours: only a dry run is, so nobody can mark a real pod. */
-static bool pod_is_probe(const struct hook_review *review)
+/* True when it is a probe of ours: only a dry run is, so a real pod cannot be marked. */
+static bool pod_is_probe(const struct webhook_review *review)
 {
     const struct td_json *annotations = td_json_get_path(review->object, "metadata.annotations");
     return review->is_dry_run &&
-           td_json_is(td_json_get(annotations, TD_STR(HOOK_PROBE_KEY)), TD_JSON_TYPE_STRING);
+           td_json_is(td_json_get(annotations, TD_STR(WEBHOOK_PROBE_KEY)), TD_JSON_TYPE_STRING);
 }
 
 /* ---- Hvpas ---- */
 
-static void pod_apply_sizes(struct hook_review *review, const struct td_vertical_pod *pod,
+static void pod_apply_sizes(struct webhook_review *review, const struct td_pod *pod,
                             const struct td_pod_sizes *sizes)
 {
     const struct td_limit_ranges *limits =
-        td_sight_limits(review->hook->options.control.sight, review->namespace);
+        td_informers_limits(review->webhook->options.control.informers, review->namespace);
     const struct td_pod_sizes_patch patch = td_pod_sizes_patch(review->arena, sizes, pod, limits);
     if (patch.is_kept_out) {
-        hook_review_undecided(review, "limit-range");
+        webhook_review_undecided(review, "limit-range");
     }
     review->patches = patch.patches ? patch.patches : review->patches;
 }
 
 /* ---- VPAs ---- */
 
-static void pod_apply_vpa(struct hook_review *review, const struct td_vertical_pod *pod,
+static void pod_apply_vpa(struct webhook_review *review, const struct td_pod *pod,
                           const struct td_vpa *vpa)
 {
     static const struct td_limit_ranges none = {.container_name_count = 0};
-    const struct td_hook_options *options = &review->hook->options;
+    const struct td_webhook_options *options = &review->webhook->options;
     const struct td_limit_ranges *limits =
-        td_sight_limits(options->control.sight, review->namespace);
+        td_informers_limits(options->control.informers, review->namespace);
     const struct td_pod_patch_input input = {
         .pod = pod,
         .vpa = vpa,
@@ -53,7 +53,7 @@ static void pod_apply_vpa(struct hook_review *review, const struct td_vertical_p
         .max_cpu_boost = options->max_cpu_boost,
         .warns_of_limit_range = options->warns_of_limit_range,
         .largest_node = options->control.caps_to_node
-                            ? td_sight_largest_node(options->control.sight, review->arena)
+                            ? td_informers_largest_node(options->control.informers, review->arena)
                             : NULL,
     };
     struct td_pod_patch patch;
@@ -61,53 +61,53 @@ static void pod_apply_vpa(struct hook_review *review, const struct td_vertical_p
         return;
     }
     if (td_pod_patch(review->arena, &input, &patch, NULL) != TD_OK) {
-        hook_review_undecided(review, "no-patch");
+        webhook_review_undecided(review, "no-patch");
         return;
     }
     if (patch.is_rejected) {
-        hook_review_refuse(review, 403, "Forbidden", patch.message);
+        webhook_review_refuse(review, 403, "Forbidden", patch.message);
         return;
     }
     if (patch.message.len > 0) {
-        hook_review_warn(review, patch.message);
+        webhook_review_warn(review, patch.message);
     }
     review->patches = patch.patches;
 }
 
 /* The VPA of a pod under this controller, or NULL. */
-static const struct td_vpa *pod_vpa(struct hook_review *review, const struct td_vertical_pod *pod,
+static const struct td_vpa *pod_vpa(struct webhook_review *review, const struct td_pod *pod,
                                     const struct td_controller *top)
 {
-    struct td_sight *sight = review->hook->options.control.sight;
+    struct td_informers *informers = review->webhook->options.control.informers;
     const struct td_vpa *const *vpas;
-    size_t count = hook_index_find(review->hook->index, review->arena, review->namespace, top->kind,
-                                   top->name, &vpas);
+    size_t count = webhook_index_find(review->webhook->index, review->arena, review->namespace,
+                                      top->kind, top->name, &vpas);
     if (count == 0) {
         return NULL;
     }
     struct td_match_index index;
     td_match_index_init(&index, review->arena,
-                        review->hook->options.control.gates.heterogeneous_workloads);
+                        review->webhook->options.control.gates.heterogeneous_workloads);
     size_t skipped = 0;
     const struct td_match_vpa *match = NULL;
-    int code = td_match_index_add(&index, td_sight_source(sight), vpas, count, TD_MATCH_ADMISSION,
-                                  &skipped, NULL);
+    int code = td_match_index_add(&index, td_informers_source(informers), vpas, count,
+                                  TD_MATCH_ADMISSION, &skipped, NULL);
     if (code == TD_OK) {
         match = td_match_find(&index, top, review->namespace, &pod->meta.labels);
     }
     td_match_index_done(&index);
     if (code == TD_BUSY) {
-        hook_review_wait(review, "target-unknown");
+        webhook_review_wait(review, "target-unknown");
     } else if (code != TD_OK || (!match && skipped > 0)) {
-        hook_review_undecided(review, "target-unreadable"); /* waiting would not mend it */
+        webhook_review_undecided(review, "target-unreadable"); /* waiting would not mend it */
     }
     return match && !review->waits ? match->vpa : NULL;
 }
 
-static void pod_apply(struct hook_review *review, const struct td_vertical_pod *pod,
+static void pod_apply(struct webhook_review *review, const struct td_pod *pod,
                       const struct td_controller *top)
 {
-    const struct td_hook_options *options = &review->hook->options;
+    const struct td_webhook_options *options = &review->webhook->options;
     struct td_pod_sizes sizes = {.count = 0};
     if (options->get_sizes &&
         options->get_sizes(options->sizes_context, review->arena, top, pod, &sizes)) {
@@ -123,15 +123,15 @@ static void pod_apply(struct hook_review *review, const struct td_vertical_pod *
 /* ---- The pod ---- */
 
 /* Of what is needed here, has all been listed once? */
-static bool pod_is_known(const struct td_sight *sight)
+static bool pod_is_known(const struct td_informers *informers)
 {
-    static const enum td_sight_kind kinds[] = {
-        TD_SIGHT_VPAS,         TD_SIGHT_LIMIT_RANGES,  TD_SIGHT_DEPLOYMENTS,
-        TD_SIGHT_REPLICA_SETS, TD_SIGHT_STATEFUL_SETS, TD_SIGHT_DAEMON_SETS,
-        TD_SIGHT_JOBS,         TD_SIGHT_CRON_JOBS,     TD_SIGHT_REPLICATION_CONTROLLERS,
+    static const enum td_informer_kind kinds[] = {
+        TD_INFORMER_VPAS,         TD_INFORMER_LIMIT_RANGES,  TD_INFORMER_DEPLOYMENTS,
+        TD_INFORMER_REPLICA_SETS, TD_INFORMER_STATEFUL_SETS, TD_INFORMER_DAEMON_SETS,
+        TD_INFORMER_JOBS,         TD_INFORMER_CRON_JOBS,     TD_INFORMER_REPLICATION_CONTROLLERS,
     };
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-        const struct td_cache *cache = td_sight_cache(sight, kinds[i]);
+    for (size_t i = 0; i < TD_COUNT(kinds); i++) {
+        const struct td_cache *cache = td_informers_cache(informers, kinds[i]);
         if (cache && !td_cache_is_synced(cache)) {
             return false;
         }
@@ -139,10 +139,10 @@ static bool pod_is_known(const struct td_sight *sight)
     return true;
 }
 
-void hook_review_pod(struct hook_review *review)
+void webhook_review_pod(struct webhook_review *review)
 {
-    struct td_sight *sight = review->hook->options.control.sight;
-    struct td_vertical_pod pod;
+    struct td_informers *informers = review->webhook->options.control.informers;
+    struct td_pod pod;
     struct td_controller owner;
     struct td_controller top;
     bool is_found = false;
@@ -150,31 +150,31 @@ void hook_review_pod(struct hook_review *review)
         return; /* not registered for: resources of a pod that exists are the updater's */
     }
     if (pod_is_probe(review)) {
-        review->counted_as = "probe"; /* nobody's pod */
+        review->counted_as = "probe"; /* of no workload */
         review->patches = td_json_new_array(review->arena);
-        td_patchops_set_annotation(review->arena, review->patches, TD_STR(HOOK_PROBE_KEY),
-                                   TD_STR(HOOK_PROBE_ANSWER));
+        td_patchops_set_annotation(review->arena, review->patches, TD_STR(WEBHOOK_PROBE_KEY),
+                                   TD_STR(WEBHOOK_PROBE_ANSWER));
         return;
     }
-    if (td_vertical_pod_decode(review->arena, review->object, &pod, NULL) != TD_OK) {
-        hook_review_undecided(review, "unreadable-pod");
+    if (td_pod_decode(review->arena, review->object, &pod, NULL) != TD_OK) {
+        webhook_review_undecided(review, "unreadable-pod");
         return;
     }
     if (!td_controller_of_pod(&pod.meta, &owner)) {
         return;
     }
-    if (!pod_is_known(sight)) {
-        hook_review_wait(review, "not-synced");
+    if (!pod_is_known(informers)) {
+        webhook_review_wait(review, "not-synced");
         return;
     }
-    if (!hook_index_has(review->hook->index, review->namespace)) {
-        return; /* without a look at owners: nobody waits in a namespace without autoscalers */
+    if (!webhook_index_has(review->webhook->index, review->namespace)) {
+        return; /* a namespace without autoscalers: no pod waits for a look at owners */
     }
-    int code = td_controller_top(td_sight_source(sight), &owner, &top, &is_found, NULL);
+    int code = td_controller_top(td_informers_source(informers), &owner, &top, &is_found, NULL);
     if (code == TD_BUSY || code == TD_NOT_FOUND) {
-        hook_review_wait(review, "owner-unknown"); /* it may be younger than what we know */
+        webhook_review_wait(review, "owner-unknown"); /* it may be younger than what we know */
     } else if (code != TD_OK && code != TD_DENIED) {
-        hook_review_undecided(review, "owner-unreadable");
+        webhook_review_undecided(review, "owner-unreadable");
     } else if (code == TD_OK && is_found) {
         pod_apply(review, &pod, &top);
     }

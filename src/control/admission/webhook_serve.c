@@ -8,14 +8,14 @@
 #include "base/http/http_server.h"
 #include "base/limits.h"
 #include "base/os/loop.h"
-#include "control/hook_private.h"
+#include "control/admission/webhook_private.h"
 
 #define SERVE_RETRY (25 * TD_MILLISECOND)
 #define SERVE_SLICE (10 * TD_MILLISECOND) /* of trying again, at one go */
 #define SERVE_PAUSE TD_MILLISECOND        /* between two slices */
 
 struct serve_waiting {
-    struct hook_server *server;
+    struct webhook_server *server;
     struct td_http_exchange *exchange;
     td_str body;       /* lives as long as the exchange */
     td_duration since; /* when it came, of the machine's steady time */
@@ -23,8 +23,8 @@ struct serve_waiting {
     struct serve_waiting *previous;
 };
 
-struct hook_server {
-    struct td_hook *hook;
+struct webhook_server {
+    struct td_webhook *webhook;
     struct td_http_server *http;
     struct td_timer *retry;
     struct serve_waiting *first;
@@ -32,9 +32,9 @@ struct hook_server {
     size_t waiting_count;
 };
 
-static td_duration serve_now(const struct hook_server *server)
+static td_duration serve_now(const struct webhook_server *server)
 {
-    return td_clock_machine(td_loop_clock(server->hook->options.control.loop));
+    return td_clock_machine(td_loop_clock(server->webhook->options.control.loop));
 }
 
 static void serve_reply(struct td_http_exchange *exchange, td_str answer)
@@ -48,7 +48,7 @@ static void serve_reply(struct td_http_exchange *exchange, td_str answer)
 
 static void serve_forget(struct serve_waiting *waiting)
 {
-    struct hook_server *server = waiting->server;
+    struct webhook_server *server = waiting->server;
     *(waiting->previous ? &waiting->previous->next : &server->first) = waiting->next;
     if (waiting->next) {
         waiting->next->previous = waiting->previous;
@@ -64,8 +64,8 @@ static void serve_gone(struct td_http_exchange *exchange, void *context)
     serve_forget(context);
 }
 
-static void serve_wait(struct hook_server *server, struct td_http_exchange *exchange, td_str body,
-                       td_duration since)
+static void serve_wait(struct webhook_server *server, struct td_http_exchange *exchange,
+                       td_str body, td_duration since)
 {
     struct serve_waiting *waiting = td_alloc_zero(1, sizeof(*waiting));
     *waiting = (struct serve_waiting){
@@ -86,17 +86,16 @@ static void serve_wait(struct hook_server *server, struct td_http_exchange *exch
     }
 }
 
-static void serve_try(struct hook_server *server, struct serve_waiting *waiting)
+static void serve_try(struct webhook_server *server, struct serve_waiting *waiting)
 {
-    td_auto_buf answer;
-    td_buf_init(&answer, TD_HOOK_ANSWER_BYTES_MAX);
-    const struct hook_attempt attempt = {
-        .is_last = serve_now(server) - waiting->since >= server->hook->options.deadline,
+    td_auto_buf answer = td_buf_capped(TD_WEBHOOK_ANSWER_BYTES_MAX);
+    const struct webhook_attempt attempt = {
+        .is_last = serve_now(server) - waiting->since >= server->webhook->options.deadline,
         .can_wait = true,
         .since = waiting->since,
     };
     /* It was judged before, so it is not too large. */
-    if (hook_review_try(server->hook, waiting->body, &attempt, &answer) != TD_BUSY) {
+    if (webhook_review_try(server->webhook, waiting->body, &attempt, &answer) != TD_BUSY) {
         struct td_http_exchange *exchange = waiting->exchange;
         td_http_exchange_set_callbacks(exchange, NULL, NULL, NULL);
         serve_forget(waiting);
@@ -108,7 +107,7 @@ static void serve_try(struct hook_server *server, struct serve_waiting *waiting)
  * tried in this pass are first in the next slice. */
 static void serve_retry(struct td_timer *timer, void *context)
 {
-    struct hook_server *server = context;
+    struct webhook_server *server = context;
     td_duration end = serve_now(server) + SERVE_SLICE;
     struct serve_waiting *waiting = server->next ? server->next : server->first;
     while (waiting && serve_now(server) < end) {
@@ -122,7 +121,7 @@ static void serve_retry(struct td_timer *timer, void *context)
     }
 }
 
-void hook_server_retry(struct hook_server *server)
+void webhook_server_retry(struct webhook_server *server)
 {
     if (server && server->first) {
         td_timer_set_machine(server->retry, 0);
@@ -143,63 +142,63 @@ static bool serve_is_json(const struct td_http_request *request)
 static void serve_request(struct td_http_exchange *exchange, const struct td_http_request *request,
                           void *context)
 {
-    struct hook_server *server = context;
+    struct webhook_server *server = context;
     if (!serve_is_json(request)) {
         td_http_reply(exchange, 200, NULL, 0, TD_STR_EMPTY);
         return;
     }
-    if (request->body.len > TD_HOOK_BODY_BYTES_MAX) {
+    if (request->body.len > TD_WEBHOOK_BODY_BYTES_MAX) {
         td_http_reply(exchange, 413, NULL, 0, TD_STR("request payload too large"));
         return;
     }
-    td_auto_buf answer;
-    td_buf_init(&answer, TD_HOOK_ANSWER_BYTES_MAX);
-    const struct hook_attempt attempt = {
-        .is_last =
-            server->hook->options.deadline <= 0 || server->waiting_count >= TD_HOOK_WAITING_MAX,
+    td_auto_buf answer = td_buf_capped(TD_WEBHOOK_ANSWER_BYTES_MAX);
+    const struct webhook_attempt attempt = {
+        .is_last = server->webhook->options.deadline <= 0 ||
+                   server->waiting_count >= TD_WEBHOOK_WAITING_MAX,
         .can_wait = true,
         .since = serve_now(server),
     };
-    int code = hook_review_try(server->hook, request->body, &attempt, &answer);
+    int code = webhook_review_try(server->webhook, request->body, &attempt, &answer);
     if (code == TD_BUSY) {
         serve_wait(server, exchange, request->body, attempt.since);
         return;
     }
     if (code == TD_LIMIT) {
         /* An error of the call, not of the object: the registration's failurePolicy decides. */
-        td_http_reply(exchange, 413, NULL, 0, TD_STR("the review has more values than are judged"));
+        td_http_reply(exchange, 413, NULL, 0,
+                      TD_STR("the AdmissionReview has too many JSON values"));
         return;
     }
     td_duration began = serve_now(server);
     serve_reply(exchange, td_buf_str(&answer));
-    (void)hook_tally_step(server->hook, "write_response", began);
+    (void)webhook_metrics_step(server->webhook, "write_response", began);
 }
 
-int hook_server_new(struct td_hook *hook, struct ssl_ctx_st *tls, struct hook_server **ret,
-                    struct td_error *err)
+int webhook_server_new(struct td_webhook *webhook, struct ssl_ctx_st *tls,
+                       struct webhook_server **ret, struct td_error *err)
 {
-    struct hook_server *server = td_alloc_zero(1, sizeof(*server));
-    server->hook = hook;
+    struct webhook_server *server = td_alloc_zero(1, sizeof(*server));
+    server->webhook = webhook;
     const struct td_http_server_options options = {
-        .loop = hook->options.control.loop,
-        .address = hook->options.listen,
+        .loop = webhook->options.control.loop,
+        .address = webhook->options.listen,
         .tls = tls,
         .handler = serve_request,
         .context = server,
         /* A little more than is taken, so that it is refused here in words that are known. */
-        .limits = {.request = {.body_bytes_max = TD_HOOK_BODY_BYTES_MAX + 1}},
+        .limits = {.request = {.body_bytes_max = TD_WEBHOOK_BODY_BYTES_MAX + 1}},
     };
     int code = td_http_server_new(&options, &server->http, err);
     if (code != TD_OK) {
         td_free(server);
         return code;
     }
-    server->retry = td_timer_new(hook->options.control.loop, serve_retry, server);
+    server->retry = td_timer_new(webhook->options.control.loop, serve_retry, server);
     *ret = server;
     return TD_OK;
 }
 
-void hook_server_free(struct hook_server *server)
+void webhook_server_free(struct webhook_server *server)
 {
     if (!server) {
         return;
@@ -209,12 +208,12 @@ void hook_server_free(struct hook_server *server)
     td_free(server);
 }
 
-uint16_t hook_server_port(const struct hook_server *server)
+uint16_t webhook_server_port(const struct webhook_server *server)
 {
     return td_http_server_port(server->http);
 }
 
-void hook_server_set_tls(struct hook_server *server, struct ssl_ctx_st *tls)
+void webhook_server_set_tls(struct webhook_server *server, struct ssl_ctx_st *tls)
 {
     td_http_server_set_tls(server->http, tls);
 }

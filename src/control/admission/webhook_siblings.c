@@ -9,9 +9,8 @@
  * by another: a review of the same target waits for it a moment and lists again. Where a list
  * fails, or there is no time for one, the informer counts, together with what this process has
  * admitted. Two processes that admit two objects at the same instant cannot see each other;
- * controllers find such pairs (recommend_vpas.c, hvpa_claims.c).
+ * controllers find such pairs (recommend_vpas.c, hvpa_targets.c).
  */
-#include "api/hvpa/hvpa.h"
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/limits.h"
@@ -20,8 +19,8 @@
 #include "base/os/loop.h"
 #include "base/text.h"
 #include "base/vec.h"
-#include "control/hook_private.h"
-#include "control/sight.h"
+#include "control/admission/webhook_private.h"
+#include "control/informers/informers.h"
 #include "kube/client/client.h"
 #include "kube/paths.h"
 
@@ -33,7 +32,7 @@
 /* An object as it was admitted here. */
 struct siblings_recent {
     td_str key; /* "hvpas/namespace/name"; owned */
-    enum td_sight_kind kind;
+    enum td_informer_kind kind;
     td_str namespace; /* owned, as the next two */
     td_str name;
     td_str target; /* "Deployment/web"; owned, as the next */
@@ -59,8 +58,8 @@ struct siblings_answer {
 
 /* The lists of one kind in one namespace. */
 struct siblings_list {
-    struct hook_siblings *all;
-    enum td_sight_kind kind;
+    struct webhook_siblings *all;
+    enum td_informer_kind kind;
     td_str key;                   /* "hvpas/namespace"; owned */
     td_str namespace;             /* owned */
     struct td_client_call *call;  /* NULL: none is under way */
@@ -68,35 +67,34 @@ struct siblings_list {
     struct siblings_answer known; /* of the last that ended */
 };
 
-struct hook_siblings {
-    struct td_hook *hook;
+struct webhook_siblings {
+    struct td_webhook *webhook;
     struct td_client_flow *flow;
     struct td_map lists;  /* by key */
     struct td_map recent; /* by key */
 };
 
-static const char *siblings_plural(enum td_sight_kind kind)
+static const char *siblings_plural(enum td_informer_kind kind)
 {
-    return kind == TD_SIGHT_HVPAS ? "hvpas" : "verticalpodautoscalers";
+    return kind == TD_INFORMER_HVPAS ? "hvpas" : "verticalpodautoscalers";
 }
 
-static td_duration siblings_machine_now(const struct hook_siblings *all)
+static td_duration siblings_machine_now(const struct webhook_siblings *all)
 {
-    return td_clock_machine(td_loop_clock(all->hook->options.control.loop));
+    return td_clock_machine(td_loop_clock(all->webhook->options.control.loop));
 }
 
-static td_duration siblings_now(const struct hook_siblings *all)
+static td_duration siblings_now(const struct webhook_siblings *all)
 {
-    return td_clock_steady(td_loop_clock(all->hook->options.control.loop));
+    return td_clock_steady(td_loop_clock(all->webhook->options.control.loop));
 }
 
-static td_str siblings_target(struct td_arena *arena, enum td_sight_kind kind,
+static td_str siblings_target(struct td_arena *arena, enum td_informer_kind kind,
                               const struct td_json *object)
 {
-    const struct td_json *target = td_sight_target(kind, object);
-    return td_arena_format(arena, "%.*s/%.*s",
-                           TD_STR_ARG(td_json_get_str(target, TD_STR("kind"), TD_STR_EMPTY)),
-                           TD_STR_ARG(td_json_get_str(target, TD_STR("name"), TD_STR_EMPTY)));
+    const struct td_json *target = td_informers_target(kind, object);
+    return td_arena_format(arena, "%.*s/%.*s", TD_STR_ARG(td_json_text(target, "kind")),
+                           TD_STR_ARG(td_json_text(target, "name")));
 }
 
 /* ---- What was admitted here ---- */
@@ -111,14 +109,14 @@ static void recent_free(struct siblings_recent *recent)
     td_free(recent);
 }
 
-static td_str recent_key(struct td_arena *arena, enum td_sight_kind kind, td_str namespace,
+static td_str recent_key(struct td_arena *arena, enum td_informer_kind kind, td_str namespace,
                          td_str name)
 {
     return td_arena_format(arena, "%s/%.*s/%.*s", siblings_plural(kind), TD_STR_ARG(namespace),
                            TD_STR_ARG(name));
 }
 
-static void recent_drop(struct hook_siblings *all, td_str key)
+static void recent_drop(struct webhook_siblings *all, td_str key)
 {
     struct siblings_recent *recent = td_map_remove(&all->recent, key);
     if (recent) {
@@ -126,29 +124,26 @@ static void recent_drop(struct hook_siblings *all, td_str key)
     }
 }
 
-static void recent_sweep(struct hook_siblings *all)
+static void recent_sweep(struct webhook_siblings *all)
 {
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&all->recent, &position))) {
-        const struct siblings_recent *recent = entry->value;
+    for (struct td_map_walk at = {.map = &all->recent}; td_map_step(&at);) {
+        const struct siblings_recent *recent = at.value;
         if (siblings_now(all) - recent->at > SIBLINGS_RECENT) {
             recent_drop(all, recent->key);
         }
     }
 }
 
-void hook_siblings_admitted(struct hook_review *review, enum td_sight_kind kind)
+void webhook_siblings_admitted(struct webhook_review *review, enum td_informer_kind kind)
 {
-    struct hook_siblings *all = review->hook->siblings;
+    struct webhook_siblings *all = review->webhook->siblings;
     td_str key = recent_key(review->arena, kind, review->namespace, review->name);
     if (review->is_dry_run || review->name.len == 0) {
         return; /* it is not stored, or under a name that the server makes up */
     }
     recent_sweep(all);
     recent_drop(all, key);
-    td_auto_buf text;
-    td_buf_init(&text, TD_OBJECT_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_OBJECT_BYTES_MAX);
     td_json_write(review->object, &(struct td_json_format){.indent = 0}, &text);
     struct siblings_recent *recent = td_alloc_zero(1, sizeof(*recent));
     *recent = (struct siblings_recent){
@@ -166,26 +161,25 @@ void hook_siblings_admitted(struct hook_review *review, enum td_sight_kind kind)
 }
 
 /* The informer has it: from here on what is stored counts. */
-static void recent_seen(struct hook_siblings *all, enum td_sight_kind kind,
-                        const struct td_sight_object *object)
+static void recent_seen(struct webhook_siblings *all, enum td_informer_kind kind,
+                        const struct td_informer_object *object)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     recent_drop(all, recent_key(&arena, kind, object->head.namespace, object->head.name));
 }
 
 static void recent_vpa(void *context, const void *object)
 {
-    recent_seen(context, TD_SIGHT_VPAS, object);
+    recent_seen(context, TD_INFORMER_VPAS, object);
 }
 
 static void recent_hvpa(void *context, const void *object)
 {
-    recent_seen(context, TD_SIGHT_HVPAS, object);
+    recent_seen(context, TD_INFORMER_HVPAS, object);
 }
 
-static bool recent_is_edit(const struct td_sight_object *before,
-                           const struct td_sight_object *after)
+static bool recent_is_edit(const struct td_informer_object *before,
+                           const struct td_informer_object *after)
 {
     return after->generation == 0 || after->generation != before->generation ||
            !td_str_equal(before->head.uid, after->head.uid);
@@ -221,9 +215,7 @@ static void answer_done(struct siblings_answer *answer)
 
 static void list_free(struct siblings_list *list)
 {
-    if (list->call) {
-        td_client_cancel(list->call);
-    }
+    td_client_cancel(list->call);
     answer_done(&list->next);
     answer_done(&list->known);
     td_text_free(list->key);
@@ -232,13 +224,11 @@ static void list_free(struct siblings_list *list)
 }
 
 /* What no review can wait for any more is forgotten. */
-static void list_sweep(struct hook_siblings *all)
+static void list_sweep(struct webhook_siblings *all)
 {
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    td_duration oldest = siblings_machine_now(all) - all->hook->options.deadline;
-    while ((entry = td_map_next(&all->lists, &position))) {
-        struct siblings_list *list = entry->value;
+    td_duration oldest = siblings_machine_now(all) - all->webhook->options.deadline;
+    for (struct td_map_walk at = {.map = &all->lists}; td_map_step(&at);) {
+        struct siblings_list *list = at.value;
         if (!list->call && list->known.began < oldest) {
             (void)td_map_remove(&all->lists, list->key); /* it is there */
             list_free(list);
@@ -247,9 +237,9 @@ static void list_sweep(struct hook_siblings *all)
 }
 
 /* NULL: there are too many at this moment. */
-static struct siblings_list *list_ensure(struct hook_review *review, enum td_sight_kind kind)
+static struct siblings_list *list_ensure(struct webhook_review *review, enum td_informer_kind kind)
 {
-    struct hook_siblings *all = review->hook->siblings;
+    struct webhook_siblings *all = review->webhook->siblings;
     td_str key = td_arena_format(review->arena, "%s/%.*s", siblings_plural(kind),
                                  TD_STR_ARG(review->namespace));
     struct siblings_list *list = td_map_get(&all->lists, key);
@@ -273,17 +263,17 @@ static struct siblings_list *list_ensure(struct hook_review *review, enum td_sig
 
 static void list_end(struct siblings_list *list, int code, const struct td_error *err)
 {
-    struct td_hook *hook = list->all->hook;
+    struct td_webhook *webhook = list->all->webhook;
     answer_done(&list->known);
     list->known = list->next;
     list->known.code = code;
     answer_init(&list->next);
     if (code != TD_OK) {
-        td_log_line(hook->options.control.log, TD_LOG_WARN,
-                    "siblings cannot be listed, the informer counts", TD_LOG_S("list", list->key),
-                    TD_LOG_C("error", err->message));
+        td_log_line(webhook->options.control.log, TD_LOG_WARN,
+                    "cannot list the namespace's VPAs or Hvpas, using the informer",
+                    TD_LOG_S("list", list->key), TD_LOG_C("error", err->message));
     }
-    hook_server_retry(hook->server);
+    webhook_server_retry(webhook->server);
 }
 
 /* Of an object what siblings are judged by. */
@@ -296,24 +286,22 @@ static int list_take(struct siblings_list *list, struct td_arena *arena, const s
     const struct td_json *given = td_json_get(item, TD_STR("metadata"));
     struct td_json *made = td_json_new_object(arena);
     struct td_json *metadata = td_json_ensure_object(arena, made, TD_STR("metadata"));
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(keys); i++) {
         td_json_set_str(arena, metadata, keys[i], td_json_get_str(given, keys[i], TD_STR_EMPTY));
     }
     const struct td_json *spec = td_json_get(item, TD_STR("spec"));
     if (spec) {
         td_json_set(arena, made, TD_STR("spec"), td_json_copy(arena, spec, false));
     }
-    td_auto_buf text;
-    td_buf_init(&text, TD_OBJECT_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_OBJECT_BYTES_MAX);
     td_json_write(made, &(struct td_json_format){.indent = 0}, &text);
     next->bytes += text.len;
     struct siblings_item *place = td_vec_push(next);
-    if (!place || text.is_full || next->bytes > TD_HOOK_LIST_BYTES_MAX) {
-        return td_error_set(err, TD_LIMIT, "the namespace has too many of them");
+    if (!place || text.is_full || next->bytes > TD_WEBHOOK_LIST_BYTES_MAX) {
+        return td_error_set(err, TD_LIMIT, "the namespace has too many objects of this kind");
     }
     *place = (struct siblings_item){
-        .name =
-            td_arena_copy_str(&next->arena, td_json_get_str(given, TD_STR("name"), TD_STR_EMPTY)),
+        .name = td_arena_copy_str(&next->arena, td_json_text(given, "name")),
         .target = siblings_target(&next->arena, list->kind, item),
         .text = td_arena_copy_str(&next->arena, td_buf_str(&text)),
     };
@@ -331,8 +319,7 @@ static int list_take_page(struct siblings_list *list, const struct td_client_rep
     for (; code == TD_OK && item; item = item->next) {
         code = list_take(list, arena, item, err);
     }
-    *ret_next =
-        td_json_get_str(td_json_get(page, TD_STR("metadata")), TD_STR("continue"), TD_STR_EMPTY);
+    *ret_next = td_json_text(td_json_get(page, TD_STR("metadata")), "continue");
     return code;
 }
 
@@ -343,8 +330,7 @@ static void list_answered(void *context, const struct td_client_reply *reply)
     struct siblings_list *list = context;
     struct td_error err = TD_ERROR_INIT;
     td_str next = TD_STR_EMPTY;
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     list->call = NULL;
     int code = list_take_page(list, reply, &arena, &next, &err);
     if (code == TD_OK && next.len > 0) {
@@ -356,12 +342,11 @@ static void list_answered(void *context, const struct td_client_reply *reply)
 
 static void list_ask(struct siblings_list *list, td_str next)
 {
-    const struct td_hook_options *options = &list->all->hook->options;
-    td_auto_buf path;
-    td_buf_init(&path, TD_MEASURE_PATH_BYTES_MAX);
+    const struct td_webhook_options *options = &list->all->webhook->options;
+    td_auto_buf path = td_buf_capped(TD_METRICS_PATH_BYTES_MAX);
     const struct td_api_path collection = {
         .group = TD_STR("autoscaling.k8s.io"),
-        .version = list->kind == TD_SIGHT_HVPAS ? TD_STR("v1alpha1") : TD_STR("v1"),
+        .version = list->kind == TD_INFORMER_HVPAS ? TD_STR("v1alpha1") : TD_STR("v1"),
         .namespace = list->namespace,
         .plural = td_str_from(siblings_plural(list->kind)),
     };
@@ -386,29 +371,24 @@ static void list_ask(struct siblings_list *list, td_str next)
     list->call = td_client_send(options->control.client, &request, list_answered, list);
 }
 
-static void list_begin(struct siblings_list *list)
-{
-    list->next.began = siblings_machine_now(list->all);
-    list_ask(list, TD_STR_EMPTY);
-}
-
 /* ---- The question ---- */
 
-static bool siblings_has(const struct hook_sibling_list *found, td_str name)
+static bool siblings_has(const struct webhook_sibling_list *found, td_str name)
 {
     for (size_t i = 0; i < found->count; i++) {
         const struct td_json *metadata = td_json_get(found->items[i], TD_STR("metadata"));
-        if (td_str_equal(td_json_get_str(metadata, TD_STR("name"), TD_STR_EMPTY), name)) {
+        if (td_str_equal(td_json_text(metadata, "name"), name)) {
             return true;
         }
     }
     return false;
 }
 
-static void siblings_add(struct hook_review *review, td_str text, struct hook_sibling_list *ret)
+static void siblings_add(struct webhook_review *review, td_str text,
+                         struct webhook_sibling_list *ret)
 {
     struct td_json *tree;
-    if (text.len > TD_HOOK_SIBLINGS_BYTES_MAX - ret->bytes) {
+    if (text.len > TD_WEBHOOK_SIBLINGS_BYTES_MAX - ret->bytes) {
         return; /* more than any target has; the controllers check again */
     }
     ret->bytes += text.len;
@@ -421,14 +401,13 @@ static void siblings_add(struct hook_review *review, td_str text, struct hook_si
 }
 
 /* What was admitted here on the same target, not in `ret` and no older than that. */
-static void siblings_add_recent(struct hook_review *review, enum td_sight_kind kind, td_str target,
-                                td_duration age_max, struct hook_sibling_list *ret)
+static void siblings_add_recent(struct webhook_review *review, enum td_informer_kind kind,
+                                td_str target, td_duration age_max,
+                                struct webhook_sibling_list *ret)
 {
-    struct hook_siblings *all = review->hook->siblings;
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&all->recent, &position))) {
-        const struct siblings_recent *recent = entry->value;
+    struct webhook_siblings *all = review->webhook->siblings;
+    for (struct td_map_walk at = {.map = &all->recent}; td_map_step(&at);) {
+        const struct siblings_recent *recent = at.value;
         bool is_near = recent->kind == kind && siblings_now(all) - recent->at <= age_max &&
                        td_str_equal(recent->namespace, review->namespace) &&
                        td_str_equal(recent->target, target);
@@ -439,37 +418,38 @@ static void siblings_add_recent(struct hook_review *review, enum td_sight_kind k
     }
 }
 
-static void siblings_of_informer(struct hook_review *review, enum td_sight_kind kind, td_str target,
-                                 struct hook_sibling_list *ret)
+static void siblings_of_informer(struct webhook_review *review, enum td_informer_kind kind,
+                                 td_str target, struct webhook_sibling_list *ret)
 {
-    const struct td_cache *cache = td_sight_cache(review->hook->options.control.sight, kind);
+    const struct td_cache *cache =
+        td_informers_cache(review->webhook->options.control.informers, kind);
     size_t position = 0;
     siblings_add_recent(review, kind, target, SIBLINGS_RECENT, ret);
     size_t admitted = ret->count; /* they are newer than what the informer has of them */
-    td_auto_arena look;
-    td_arena_init(&look, TD_TREE_ARENA_BYTES_MAX);
-    for (const struct td_sight_object *object;
+    td_auto_arena look = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
+    for (const struct td_informer_object *object;
          cache && (object = td_cache_next(cache, &position));) {
         struct td_json *tree;
-        const struct hook_sibling_list newer = {.items = ret->items, .count = admitted};
+        const struct webhook_sibling_list newer = {.items = ret->items, .count = admitted};
         if (td_str_equal(object->head.namespace, review->namespace) &&
             !td_str_equal(object->head.name, review->name) &&
             !siblings_has(&newer, object->head.name) &&
-            td_sight_tree(&look, object, &tree, NULL) == TD_OK &&
+            td_informers_tree(&look, object, &tree, NULL) == TD_OK &&
             td_str_equal(siblings_target(&look, kind, tree), target)) {
             siblings_add(review, object->text, ret);
         }
         td_arena_reset(&look);
     }
-    hook_tally_siblings(review->hook, "informer");
+    webhook_metrics_siblings(review->webhook, "informer");
     if (!cache || !td_cache_is_synced(cache)) {
-        hook_tally_undecided(review->hook, "siblings-unknown"); /* the controllers check again */
+        webhook_metrics_undecided(review->webhook,
+                                  "siblings-unknown"); /* the controllers check again */
     }
 }
 
 /* False: something that was admitted here is not in the list yet. */
-static bool siblings_of_list(struct hook_review *review, const struct siblings_list *list,
-                             td_str target, struct hook_sibling_list *ret)
+static bool siblings_of_list(struct webhook_review *review, const struct siblings_list *list,
+                             td_str target, struct webhook_sibling_list *ret)
 {
     for (size_t i = 0; i < list->known.count; i++) {
         const struct siblings_item *item = &list->known.items[i];
@@ -477,23 +457,23 @@ static bool siblings_of_list(struct hook_review *review, const struct siblings_l
             siblings_add(review, item->text, ret);
         }
     }
-    struct hook_sibling_list more = *ret;
+    struct webhook_sibling_list more = *ret;
     siblings_add_recent(review, list->kind, target, SIBLINGS_SETTLE, &more);
     return more.count == ret->count;
 }
 
-int hook_siblings_get(struct hook_review *review, enum td_sight_kind kind,
-                      struct hook_sibling_list *ret)
+int webhook_siblings_get(struct webhook_review *review, enum td_informer_kind kind,
+                         struct webhook_sibling_list *ret)
 {
-    struct hook_siblings *all = review->hook->siblings;
+    struct webhook_siblings *all = review->webhook->siblings;
     struct siblings_list *list = review->attempt->can_wait ? list_ensure(review, kind) : NULL;
     td_str target = siblings_target(review->arena, kind, review->object);
     bool is_last = review->attempt->is_last;
     bool is_known = list && list->known.began >= review->attempt->since;
-    *ret = (struct hook_sibling_list){.count = 0};
+    *ret = (struct webhook_sibling_list){.count = 0};
     if (is_known && list->known.code == TD_OK) {
         if (siblings_of_list(review, list, target, ret) || is_last) {
-            hook_tally_siblings(review->hook, "list");
+            webhook_metrics_siblings(review->webhook, "list");
             return TD_OK;
         }
     } else if (!list || is_known || is_last) {
@@ -502,7 +482,8 @@ int hook_siblings_get(struct hook_review *review, enum td_sight_kind kind,
     }
     if (!list->call &&
         (!is_known || siblings_machine_now(all) - list->known.began >= SIBLINGS_AGAIN)) {
-        list_begin(list);
+        list->next.began = siblings_machine_now(all);
+        list_ask(list, TD_STR_EMPTY);
     }
     review->waits = true;
     return TD_BUSY;
@@ -510,36 +491,33 @@ int hook_siblings_get(struct hook_review *review, enum td_sight_kind kind,
 
 /* ---- The whole ---- */
 
-struct hook_siblings *hook_siblings_new(struct td_hook *hook)
+struct webhook_siblings *webhook_siblings_new(struct td_webhook *webhook)
 {
     static const struct td_cache_handler vpas = {
         .added = recent_vpa, .changed = recent_vpa_changed, .deleted = recent_vpa};
     static const struct td_cache_handler hvpas = {
         .added = recent_hvpa, .changed = recent_hvpa_changed, .deleted = recent_hvpa};
-    struct hook_siblings *all = td_alloc_zero(1, sizeof(*all));
-    struct td_sight *sight = hook->options.control.sight;
-    all->hook = hook;
-    all->flow = td_client_flow_new(hook->options.control.client, TD_STR("siblings"));
-    td_map_init(&all->lists, TD_HOOK_LISTS_MAX);
-    td_map_init(&all->recent, TD_HOOK_RECENT_MAX);
-    td_sight_subscribe(sight, TD_SIGHT_VPAS, &vpas, all);
-    td_sight_subscribe(sight, TD_SIGHT_HVPAS, &hvpas, all);
+    struct webhook_siblings *all = td_alloc_zero(1, sizeof(*all));
+    struct td_informers *informers = webhook->options.control.informers;
+    all->webhook = webhook;
+    all->flow = td_client_flow_new(webhook->options.control.client, TD_STR("siblings"));
+    td_map_init(&all->lists, TD_WEBHOOK_LISTS_MAX);
+    td_map_init(&all->recent, TD_WEBHOOK_RECENT_MAX);
+    td_informers_subscribe(informers, TD_INFORMER_VPAS, &vpas, all);
+    td_informers_subscribe(informers, TD_INFORMER_HVPAS, &hvpas, all);
     return all;
 }
 
-void hook_siblings_free(struct hook_siblings *all)
+void webhook_siblings_free(struct webhook_siblings *all)
 {
     if (!all) {
         return;
     }
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&all->lists, &position))) {
-        list_free(entry->value);
+    for (struct td_map_walk at = {.map = &all->lists}; td_map_step(&at);) {
+        list_free(at.value);
     }
-    position = 0;
-    while ((entry = td_map_next(&all->recent, &position))) {
-        recent_drop(all, entry->key);
+    for (struct td_map_walk at = {.map = &all->recent}; td_map_step(&at);) {
+        recent_drop(all, at.key);
     }
     td_map_done(&all->lists);
     td_map_done(&all->recent);

@@ -1,3 +1,26 @@
+/*
+ * The loop of the horizontal controller: which HPA is reconciled when.
+ *
+ * What starts it. td_horizontal_loop_new subscribes to the informers; every HPA of our own group,
+ * and every built-in one when the options say so, becomes an item. td_horizontal_loop_start puts
+ * all items into the work queue. From then on an item is due when its object is added, when its
+ * spec or its selection strategy changes, and one sync period after its last sync ended.
+ *
+ * Its states. A due item runs at once when one of the `syncs_max` places is free, and else stands
+ * in a line for the next place. An item that runs has a sync (horizontal_sync.c): READING, while it
+ * reads the scale, pods, owners and metrics, and WRITING, from its first write on. An item that
+ * becomes due while it runs is marked and runs again afterwards. An item is put off instead when
+ * the caches are not listed yet, when the cache does not show our own last write, or when another
+ * controller may be serving it (decide/horizontal/claim.h).
+ *
+ * What it may write. Per sync at most one change of the target's scale subresource (repeated on a
+ * conflict) and one of the HPA's status, then events. Nothing is written for syncs that an Hvpa or
+ * `explain` asked for: those have no item.
+ *
+ * How it stops. td_horizontal_loop_stop gives up syncs that are READING at once, lets those that
+ * are WRITING end, and calls back when the last one has. A deleted HPA is treated the same way.
+ * Freeing the loop cancels everything.
+ */
 #include "control/horizontal/horizontal_loop.h"
 
 #include "base/alloc.h"
@@ -7,6 +30,7 @@
 #include "base/os/loop.h"
 #include "base/text.h"
 #include "control/horizontal/horizontal_private.h"
+#include "kube/objectkey.h"
 
 #define LOOP_SWEEP_EVERY TD_OWNER_SWEEP_DEFAULT
 #define LOOP_MOMENTS 150             /* of a sync period, at which syncs begin */
@@ -25,27 +49,25 @@ td_str horizontal_api_version(enum horizontal_group group)
 const struct td_cache *horizontal_cache(const struct td_horizontal_loop *loop,
                                         enum horizontal_group group)
 {
-    return td_sight_cache(loop->options.control.sight,
-                          group == HORIZONTAL_OWN ? TD_SIGHT_OWN_HPAS : TD_SIGHT_HPAS);
+    return td_informers_cache(loop->options.control.informers,
+                              group == HORIZONTAL_OWN ? TD_INFORMER_OWN_HPAS : TD_INFORMER_HPAS);
 }
 
 /* ---- Items ---- */
 
-static void loop_write_key(struct td_buf *out, enum horizontal_group group, td_str namespace,
-                           td_str name)
+static td_str loop_key(char buffer[TD_OBJECT_KEY_BYTES_MAX], enum horizontal_group group,
+                       td_str namespace, td_str name)
 {
-    (void)td_buf_append_format(out, "%d\n%.*s\n%.*s", (int)group, TD_STR_ARG(namespace),
-                               TD_STR_ARG(name));
+    const char number[] = {(char)('0' + (int)group)};
+    return TD_KEY_LINES(buffer, (td_str){.ptr = number, .len = 1}, namespace, name);
 }
 
 struct horizontal_item *horizontal_item_find(const struct td_horizontal_loop *loop,
                                              enum horizontal_group group, td_str namespace,
                                              td_str name)
 {
-    td_auto_buf key;
-    td_buf_init(&key, TD_CACHE_KEY_BYTES_MAX);
-    loop_write_key(&key, group, namespace, name);
-    return td_map_get(&loop->items, td_buf_str(&key));
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    return td_map_get(&loop->items, loop_key(buffer, group, namespace, name));
 }
 
 static void item_free(struct horizontal_item *item)
@@ -59,18 +81,16 @@ static struct horizontal_item *item_new(struct td_horizontal_loop *loop,
                                         enum horizontal_group group,
                                         const struct td_cache_head *head)
 {
-    td_auto_buf key;
-    td_buf_init(&key, TD_CACHE_KEY_BYTES_MAX);
-    loop_write_key(&key, group, head->namespace, head->name);
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
     struct horizontal_item *item = td_alloc_zero(1, sizeof(*item));
     item->loop = loop;
     item->group = group;
-    item->key = td_text_copy(td_buf_str(&key));
+    item->key = td_text_copy(loop_key(buffer, group, head->namespace, head->name));
     item->name = td_str_slice(item->key, item->key.len - head->name.len, item->key.len);
     item->namespace = td_str_slice(item->key, 2, 2 + head->namespace.len);
-    item->first_seen = horizontal_now(loop);
-    item->rival_told = TD_TIME_NONE;
-    item->claimed = TD_TIME_NONE;
+    item->claim.first_seen = horizontal_now(loop);
+    item->rival_reported = TD_TIME_NONE;
+    item->claim.claimed = TD_TIME_NONE;
     td_hpa_state_init(&item->state);
     if (td_map_put(&loop->items, item->key, item) != TD_OK) {
         item_free(item);
@@ -150,6 +170,15 @@ static void line_next(struct td_horizontal_loop *loop)
     }
 }
 
+static void line_drain(struct td_horizontal_loop *loop)
+{
+    for (struct horizontal_item *item; (item = line_take(loop));) {
+        if (item->is_gone) {
+            item_free(item);
+        }
+    }
+}
+
 void horizontal_item_put_off(struct horizontal_item *item, td_duration after)
 {
     item_add_later(item, after);
@@ -190,22 +219,23 @@ void horizontal_item_done(struct horizontal_item *item)
     line_next(loop);
 }
 
-static bool loop_is_listed(const struct td_horizontal_loop *loop, enum td_sight_kind kind)
+static bool loop_is_listed(const struct td_horizontal_loop *loop, enum td_informer_kind kind)
 {
-    const struct td_cache *cache = td_sight_cache(loop->options.control.sight, kind);
+    const struct td_cache *cache = td_informers_cache(loop->options.control.informers, kind);
     /* A kind that the cluster does not have has no objects. */
-    return !cache || td_cache_is_synced(cache) || td_cache_trouble(cache)->code == TD_NOT_FOUND;
+    return !cache || td_cache_is_synced(cache) || td_cache_error(cache)->code == TD_NOT_FOUND;
 }
 
 /* Who else scales the target must be known before anything is scaled. */
 static bool loop_is_ready(const struct td_horizontal_loop *loop)
 {
-    return loop_is_listed(loop, TD_SIGHT_PODS) && loop_is_listed(loop, TD_SIGHT_HPAS) &&
-           loop_is_listed(loop, TD_SIGHT_OWN_HPAS) && loop_is_listed(loop, TD_SIGHT_HVPAS);
+    return loop_is_listed(loop, TD_INFORMER_PODS) && loop_is_listed(loop, TD_INFORMER_HPAS) &&
+           loop_is_listed(loop, TD_INFORMER_OWN_HPAS) && loop_is_listed(loop, TD_INFORMER_HVPAS);
 }
 
-/* Has the sight not yet shown us our own last write? */
-static bool item_is_stale(const struct horizontal_item *item, const struct td_sight_object *object)
+/* Has the informers not yet shown us our own last write? */
+static bool item_is_stale(const struct horizontal_item *item,
+                          const struct td_informer_object *object)
 {
     int64_t seen;
     int64_t listed;
@@ -221,7 +251,7 @@ static bool item_is_stale(const struct horizontal_item *item, const struct td_si
 static bool item_run(struct horizontal_item *item)
 {
     struct td_horizontal_loop *loop = item->loop;
-    const struct td_sight_object *object =
+    const struct td_informer_object *object =
         td_cache_get(horizontal_cache(loop, item->group), item->namespace, item->name);
     if (!object) {
         return false; /* its deletion is about to be told */
@@ -231,7 +261,7 @@ static bool item_run(struct horizontal_item *item)
         return false;
     }
     if (item_is_stale(item, object)) {
-        horizontal_tally_stale(item);
+        horizontal_metrics_stale(item);
         item_add_later(item, loop->options.sync_period);
         return false;
     }
@@ -256,44 +286,47 @@ static enum td_job_result loop_job(td_str key, void *context)
     return TD_JOB_DONE;
 }
 
-/* ---- What the sight tells ---- */
+/* ---- What the informers tell ---- */
 
-static void loop_added(struct td_horizontal_loop *loop, enum horizontal_group group,
-                       const struct td_sight_object *object)
+static void loop_added(void *context, const void *added)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    const struct horizontal_group_context *group = context;
+    struct td_horizontal_loop *loop = group->loop;
+    const struct td_informer_object *object = added;
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_json *tree;
-    struct horizontal_item *item = item_new(loop, group, &object->head);
+    struct horizontal_item *item = item_new(loop, group->group, &object->head);
     if (!item) {
-        td_log_line(loop->options.control.log, TD_LOG_ERROR, "there are too many HPAs",
+        td_log_line(loop->options.control.log, TD_LOG_ERROR, "HPA ignored: too many HPAs",
                     TD_LOG_S("namespace", object->head.namespace),
                     TD_LOG_S("hpa", object->head.name));
         return;
     }
-    /* Past the cap of the tracker nobody knows which pods it selects. */
+    /* Past the cap of the tracker it is not known which pods it selects. */
     (void)td_hpa_tracker_add(&loop->tracker, item->namespace, item->name);
-    if (td_sight_tree(&arena, object, &tree, NULL) == TD_OK) {
+    if (td_informers_tree(&arena, object, &tree, NULL) == TD_OK) {
         const struct td_object_reference target = horizontal_target(tree);
         td_hpa_tracker_put_target(&loop->tracker, item->namespace, item->name, &target);
         item->strategy = item_strategy(loop, &arena, tree);
     }
-    horizontal_tally_objects(loop);
+    horizontal_metrics_objects(loop);
     item_add_now(item);
 }
 
-static void loop_deleted(struct td_horizontal_loop *loop, enum horizontal_group group,
-                         const struct td_sight_object *object)
+static void loop_deleted(void *context, const void *deleted)
 {
+    const struct horizontal_group_context *group = context;
+    struct td_horizontal_loop *loop = group->loop;
+    const struct td_cache_head *head = deleted;
     struct horizontal_item *item =
-        horizontal_item_find(loop, group, object->head.namespace, object->head.name);
+        horizontal_item_find(loop, group->group, head->namespace, head->name);
     if (!item) {
         return;
     }
     (void)td_map_remove(&loop->items, item->key);
     td_hpa_tracker_remove(&loop->tracker, item->namespace, item->name);
-    horizontal_tally_forget(item);
-    horizontal_tally_objects(loop);
+    horizontal_metrics_forget(item);
+    horizontal_metrics_objects(loop);
     item->is_gone = true;
     bool is_reading = item->sync && item->sync->phase == HORIZONTAL_READING;
     if (is_reading) {
@@ -304,26 +337,29 @@ static void loop_deleted(struct td_horizontal_loop *loop, enum horizontal_group 
     }
 }
 
-static void loop_changed(struct td_horizontal_loop *loop, enum horizontal_group group,
-                         const struct td_sight_object *before, const struct td_sight_object *after)
+static void loop_changed(void *context, const void *old_object, const void *new_object)
 {
+    const struct horizontal_group_context *group = context;
+    const struct td_informer_object *before = old_object;
+    const struct td_informer_object *after = new_object;
+    struct td_horizontal_loop *loop = group->loop;
     struct horizontal_item *item =
-        horizontal_item_find(loop, group, after->head.namespace, after->head.name);
+        horizontal_item_find(loop, group->group, after->head.namespace, after->head.name);
     if (!item || !td_str_equal(before->head.uid, after->head.uid)) {
-        loop_deleted(loop, group, before);
-        loop_added(loop, group, after);
+        loop_deleted(context, before);
+        loop_added(context, after);
         return;
     }
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_json *old;
     struct td_json *new;
-    if (before->asked == after->asked || td_sight_tree(&arena, after, &new, NULL) != TD_OK) {
+    if (before->spec_hash == after->spec_hash ||
+        td_informers_tree(&arena, after, &new, NULL) != TD_OK) {
         return;
     }
     /* Servers before 1.37 keep no generation of built-in HPAs: the specs are compared. */
     bool is_changed = before->generation != after->generation;
-    if (after->generation == 0 && td_sight_tree(&arena, before, &old, NULL) == TD_OK) {
+    if (after->generation == 0 && td_informers_tree(&arena, before, &old, NULL) == TD_OK) {
         is_changed =
             !td_json_equal(td_json_get(old, TD_STR("spec")), td_json_get(new, TD_STR("spec")));
     }
@@ -334,36 +370,6 @@ static void loop_changed(struct td_horizontal_loop *loop, enum horizontal_group 
         item->strategy = strategy;
         item_add_now(item);
     }
-}
-
-static void own_added(void *context, const void *object)
-{
-    loop_added(context, HORIZONTAL_OWN, object);
-}
-
-static void own_changed(void *context, const void *before, const void *after)
-{
-    loop_changed(context, HORIZONTAL_OWN, before, after);
-}
-
-static void own_deleted(void *context, const void *object)
-{
-    loop_deleted(context, HORIZONTAL_OWN, object);
-}
-
-static void builtin_added(void *context, const void *object)
-{
-    loop_added(context, HORIZONTAL_BUILTIN, object);
-}
-
-static void builtin_changed(void *context, const void *before, const void *after)
-{
-    loop_changed(context, HORIZONTAL_BUILTIN, before, after);
-}
-
-static void builtin_deleted(void *context, const void *object)
-{
-    loop_deleted(context, HORIZONTAL_BUILTIN, object);
 }
 
 /* Called from inside another's callback: go on from the loop. */
@@ -393,17 +399,19 @@ static void loop_sweep(struct td_timer *timer, void *context)
 
 static void loop_subscribe(struct td_horizontal_loop *loop)
 {
-    static const struct td_cache_handler own = {
-        .added = own_added, .changed = own_changed, .deleted = own_deleted};
-    static const struct td_cache_handler builtin = {
-        .added = builtin_added, .changed = builtin_changed, .deleted = builtin_deleted};
-    struct td_sight *sight = loop->options.control.sight;
-    td_sight_index_pods(sight);
-    td_sight_subscribe(sight, TD_SIGHT_OWN_HPAS, &own, loop);
-    if (loop->options.serves_builtin) {
-        td_sight_subscribe(sight, TD_SIGHT_HPAS, &builtin, loop);
+    static const struct td_cache_handler handler = {
+        .added = loop_added, .changed = loop_changed, .deleted = loop_deleted};
+    static const enum td_informer_kind kinds[HORIZONTAL_GROUPS] = {
+        [HORIZONTAL_OWN] = TD_INFORMER_OWN_HPAS, [HORIZONTAL_BUILTIN] = TD_INFORMER_HPAS};
+    struct td_informers *informers = loop->options.control.informers;
+    td_informers_index_pods(informers);
+    for (int i = 0; i < HORIZONTAL_GROUPS; i++) {
+        loop->groups[i] = (struct horizontal_group_context){loop, (enum horizontal_group)i};
+        if (i != HORIZONTAL_BUILTIN || loop->options.serves_builtin) {
+            td_informers_subscribe(informers, kinds[i], &handler, &loop->groups[i]);
+        }
     }
-    td_sight_on_settled(sight, loop_settled, loop);
+    td_informers_on_settled(informers, loop_settled, loop);
 }
 
 int td_horizontal_loop_new(const struct td_horizontal_options *options,
@@ -434,8 +442,8 @@ int td_horizontal_loop_new(const struct td_horizontal_options *options,
     loop->wake = td_timer_new(events, loop_wake, loop);
     loop->sweep = td_timer_new(events, loop_sweep, loop);
     td_timer_set(loop->sweep, LOOP_SWEEP_EVERY);
-    horizontal_tallies_init(loop);
-    horizontal_measures_init(loop);
+    horizontal_metrics_init(loop);
+    horizontal_usage_init(loop);
     horizontal_owners_init(loop);
     horizontal_guard_init(loop);
     loop_subscribe(loop);
@@ -447,11 +455,9 @@ void td_horizontal_loop_start(struct td_horizontal_loop *loop)
 {
     loop->is_running = true;
     td_time now = horizontal_now(loop);
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&loop->items, &position))) {
-        struct horizontal_item *item = entry->value;
-        item->first_seen = now;
+    for (struct td_map_walk at = {.map = &loop->items}; td_map_step(&at);) {
+        struct horizontal_item *item = at.value;
+        item->claim.first_seen = now;
         item_add_now(item);
     }
 }
@@ -460,11 +466,7 @@ void td_horizontal_loop_stop(struct td_horizontal_loop *loop, void (*done)(void 
                              void *context)
 {
     loop->is_running = false;
-    for (struct horizontal_item *item; (item = line_take(loop));) {
-        if (item->is_gone) {
-            item_free(item);
-        }
-    }
+    line_drain(loop);
     struct horizontal_sync *next;
     for (struct horizontal_sync *sync = loop->syncs; sync; sync = next) {
         next = sync->next;
@@ -482,11 +484,7 @@ void td_horizontal_loop_stop(struct td_horizontal_loop *loop, void (*done)(void 
 
 static void loop_free_items(struct td_horizontal_loop *loop)
 {
-    for (struct horizontal_item *item; (item = line_take(loop));) {
-        if (item->is_gone) {
-            item_free(item);
-        }
-    }
+    line_drain(loop);
     while (loop->syncs) {
         struct horizontal_item *item = loop->syncs->item;
         horizontal_sync_free(loop->syncs);
@@ -494,10 +492,8 @@ static void loop_free_items(struct td_horizontal_loop *loop)
             item_free(item);
         }
     }
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&loop->items, &position))) {
-        item_free(entry->value);
+    for (struct td_map_walk at = {.map = &loop->items}; td_map_step(&at);) {
+        item_free(at.value);
     }
     td_map_done(&loop->items);
 }
@@ -510,7 +506,7 @@ void td_horizontal_loop_free(struct td_horizontal_loop *loop)
     loop->is_running = false;
     loop_free_items(loop);
     horizontal_owners_done(loop);
-    horizontal_measures_done(loop);
+    horizontal_usage_done(loop);
     td_hpa_tracker_done(&loop->tracker);
     td_hpa_tracker_done(&loop->builtin);
     td_hpa_tracker_done(&loop->hvpas);

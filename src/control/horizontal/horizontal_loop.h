@@ -11,7 +11,7 @@
 
 #include "base/os/clock.h"
 #include "control/common.h"
-#include "control/sight.h"
+#include "control/informers/informers.h"
 #include "decide/horizontal/account.h"
 #include "decide/horizontal/reconcile.h"
 
@@ -52,7 +52,7 @@ typedef void (*td_horizontal_explain_fn)(void *context,
                                          const struct td_horizontal_account *account);
 
 /* Reconciles without writing, ours first when both groups have the name; works on a loop that was
- * never started, once the sight is synced. `fn` is not called any more after
+ * never started, once the informers are synced. `fn` is not called any more after
  * td_horizontal_loop_free.
  */
 void td_horizontal_explain(struct td_horizontal_loop *loop, td_str namespace, td_str name,
@@ -61,32 +61,31 @@ void td_horizontal_explain(struct td_horizontal_loop *loop, td_str namespace, td
 /* ---- For Hvpas, whose hpaSpec is no object ---- */
 
 /* What is asked; all of it is borrowed until the answer. */
-struct td_horizontal_question {
+struct td_horizontal_input {
     const struct td_hpa *hpa; /* without metrics: only scale and pods are wanted */
     struct td_hpa_state *state;
     const struct td_hpa_config *config;
 };
 
 /* Valid during the callback. */
-struct td_horizontal_verdict {
-    struct td_arena *arena;                   /* of the answer */
-    const struct td_hpa_pass *pass;           /* decided, nothing written */
-    const struct td_sight_resource *resource; /* of the target, when the scale was read */
-    struct td_json *scale;                    /* as it was read, or NULL */
-    const struct td_pod *const *pods;         /* that count for the HPA */
+struct td_horizontal_result {
+    struct td_arena *arena;                    /* of the answer */
+    const struct td_hpa_pass *pass;            /* decided, nothing written */
+    const struct td_served_resource *resource; /* of the target, when the scale was read */
+    struct td_json *scale;                     /* as it was read, or NULL */
+    const struct td_pod *const *pods;          /* that count for the HPA */
     size_t pod_count;
     struct horizontal_sync *sync; /* private */
 };
-typedef void (*td_horizontal_verdict_fn)(void *context,
-                                         const struct td_horizontal_verdict *verdict);
+typedef void (*td_horizontal_result_fn)(void *context, const struct td_horizontal_result *result);
 
-/* One reconcile that ends with the verdict, on a loop that need not be started. The answer comes
+/* One reconcile that ends with the result, on a loop that need not be started. The answer comes
  * from the loop, once, unless it is cancelled. */
 struct horizontal_sync *td_horizontal_ask(struct td_horizontal_loop *loop,
-                                          const struct td_horizontal_question *question,
-                                          td_horizontal_verdict_fn fn, void *context);
+                                          const struct td_horizontal_input *query,
+                                          td_horizontal_result_fn fn, void *context);
 void td_horizontal_cancel(struct horizontal_sync *sync);
 
 /* The mean use of a container over the pods that the HPA counts as running; false: not measured. */
-bool td_horizontal_usage(const struct td_horizontal_verdict *verdict, td_str container,
+bool td_horizontal_usage(const struct td_horizontal_result *result, td_str container,
                          td_str resource, int64_t *ret_amount);

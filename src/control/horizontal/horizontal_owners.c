@@ -1,7 +1,7 @@
 /*
- * Owners that a filter wants. Those of the kinds that the sight watches cost nothing; what is kept
- * of them is dropped when they change. Others are read from the API server, metadata only; several
- * reconciles that want the same one share the request.
+ * Owners that a filter wants. Those of the kinds that the informers watch cost nothing; what is
+ * kept of them is dropped when they change. Others are read from the API server, metadata only;
+ * several reconciles that want the same one share the request.
  */
 #include "base/alloc.h"
 #include "base/error.h"
@@ -11,6 +11,7 @@
 #include "control/horizontal/horizontal_private.h"
 #include "kube/client/client.h"
 #include "kube/client/verbs.h"
+#include "kube/objectkey.h"
 
 #define OWNERS_ACCEPT "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
@@ -28,24 +29,24 @@ struct owners_fetch {
     } waiters;
 };
 
-/* ---- From the sight ---- */
+/* ---- From the informers ---- */
 
 static const struct {
     td_str api_version;
     td_str kind;
-    enum td_sight_kind sight;
+    enum td_informer_kind informers;
 } owners_known[] = {
-    {TD_STR_INIT("apps/v1"), TD_STR_INIT("ReplicaSet"), TD_SIGHT_REPLICA_SETS},
-    {TD_STR_INIT("apps/v1"), TD_STR_INIT("Deployment"), TD_SIGHT_DEPLOYMENTS},
-    {TD_STR_INIT("apps/v1"), TD_STR_INIT("StatefulSet"), TD_SIGHT_STATEFUL_SETS},
-    {TD_STR_INIT("apps/v1"), TD_STR_INIT("DaemonSet"), TD_SIGHT_DAEMON_SETS},
-    {TD_STR_INIT("batch/v1"), TD_STR_INIT("Job"), TD_SIGHT_JOBS},
-    {TD_STR_INIT("batch/v1"), TD_STR_INIT("CronJob"), TD_SIGHT_CRON_JOBS},
-    {TD_STR_INIT("v1"), TD_STR_INIT("ReplicationController"), TD_SIGHT_REPLICATION_CONTROLLERS},
+    {TD_STR_INIT("apps/v1"), TD_STR_INIT("ReplicaSet"), TD_INFORMER_REPLICA_SETS},
+    {TD_STR_INIT("apps/v1"), TD_STR_INIT("Deployment"), TD_INFORMER_DEPLOYMENTS},
+    {TD_STR_INIT("apps/v1"), TD_STR_INIT("StatefulSet"), TD_INFORMER_STATEFUL_SETS},
+    {TD_STR_INIT("apps/v1"), TD_STR_INIT("DaemonSet"), TD_INFORMER_DAEMON_SETS},
+    {TD_STR_INIT("batch/v1"), TD_STR_INIT("Job"), TD_INFORMER_JOBS},
+    {TD_STR_INIT("batch/v1"), TD_STR_INIT("CronJob"), TD_INFORMER_CRON_JOBS},
+    {TD_STR_INIT("v1"), TD_STR_INIT("ReplicationController"), TD_INFORMER_REPLICATION_CONTROLLERS},
 };
 #define OWNERS_KNOWN (sizeof(owners_known) / sizeof(owners_known[0]))
 
-/* What the sight holds of it, or NULL. */
+/* What the informers hold of it, or NULL. */
 static const struct td_workload *owners_find(const struct td_workload_source *source,
                                              const struct td_owner_key *key)
 {
@@ -58,14 +59,15 @@ static const struct td_workload *owners_find(const struct td_workload_source *so
     return NULL;
 }
 
-/* One that was made a moment ago may not be in the sight yet, so what is missing there is asked
+/* One that was made a moment ago may not be in the informers yet, so what is missing there is asked
  * for. */
 static bool owners_answer_here(struct horizontal_sync *sync, size_t index)
 {
-    const struct td_workload *workload = owners_find(
-        td_sight_source(sync->loop->options.control.sight), &sync->filter.wanted[index]);
+    const struct td_workload *workload =
+        owners_find(td_informers_source(sync->loop->options.control.informers),
+                    &sync->seen.filter.wanted[index]);
     if (workload) {
-        td_owner_filter_answer(&sync->filter, index, TD_OWNER_FOUND, workload->uid,
+        td_owner_filter_answer(&sync->seen.filter, index, TD_OWNER_FOUND, workload->uid,
                                workload->owners, workload->owner_count);
     }
     return workload;
@@ -86,7 +88,7 @@ static void owners_forget(void *context, const void *object)
 
 static void owners_changed(void *context, const void *before, const void *after)
 {
-    if (!td_sight_has_same_owners(before, after)) {
+    if (!td_informers_has_same_owners(before, after)) {
         owners_forget(context, after);
     }
 }
@@ -96,13 +98,13 @@ void horizontal_owners_init(struct td_horizontal_loop *loop)
     static const struct td_cache_handler handler = {
         .added = owners_forget, .changed = owners_changed, .deleted = owners_forget};
     td_owner_cache_init(&loop->owners, loop->options.owner_ttl, loop->options.sync_period);
-    loop->owners.looked_up = horizontal_tally_lookup;
+    loop->owners.looked_up = horizontal_metrics_lookup;
     loop->owners.context = loop;
     td_map_init(&loop->fetches, TD_OWNER_CACHE_MAX);
     for (size_t i = 0; i < OWNERS_KNOWN; i++) {
         loop->owner_kinds[i] = (struct horizontal_owner_kind){.loop = loop, .row = i};
-        td_sight_subscribe(loop->options.control.sight, owners_known[i].sight, &handler,
-                           &loop->owner_kinds[i]);
+        td_informers_subscribe(loop->options.control.informers, owners_known[i].informers, &handler,
+                               &loop->owner_kinds[i]);
     }
 }
 
@@ -110,9 +112,7 @@ void horizontal_owners_init(struct td_horizontal_loop *loop)
 
 static void owners_fetch_free(struct owners_fetch *fetch)
 {
-    if (fetch->call) {
-        td_client_cancel(fetch->call);
-    }
+    td_client_cancel(fetch->call);
     td_vec_done(&fetch->waiters);
     td_text_free(fetch->key);
     td_free(fetch);
@@ -140,7 +140,7 @@ static void owners_answer(const struct owners_waiter *waiter, enum td_owner_answ
                           const struct td_meta *meta)
 {
     struct horizontal_sync *sync = waiter->sync;
-    td_owner_filter_answer(&sync->filter, waiter->index, answer, meta->uid, meta->owners,
+    td_owner_filter_answer(&sync->seen.filter, waiter->index, answer, meta->uid, meta->owners,
                            meta->owner_count);
     sync->owners_open--;
 }
@@ -150,8 +150,7 @@ static void owners_fetched(void *context, const struct td_client_reply *reply)
     struct owners_fetch *fetch = context;
     fetch->call = NULL;
     (void)td_map_remove(&fetch->loop->fetches, fetch->key); /* it is there */
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     enum td_owner_answer answer = owners_answer_of(reply);
     struct td_meta meta = {.uid = TD_STR_EMPTY};
     struct td_json *tree;
@@ -172,8 +171,7 @@ static void owners_fetched(void *context, const struct td_client_reply *reply)
 
 static bool owners_send(struct owners_fetch *fetch, const struct td_api_path *path)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_client_request request;
     if (td_verb_get(&arena, path, &request, NULL) != TD_OK) {
         return false;
@@ -189,12 +187,12 @@ static bool owners_send(struct owners_fetch *fetch, const struct td_api_path *pa
 /* Discovery's word for a kind that it does not list is guessed, as upstream's prototype does: the
  * server says then whether it exists. TD_BUSY: discovery is under way. */
 static int owners_resource(struct horizontal_sync *sync, const struct td_owner_key *key,
-                           struct td_sight_resource *ret)
+                           struct td_served_resource *ret)
 {
     struct td_group_version gv = td_group_version_parse(key->api_version);
     struct td_error err = TD_ERROR_INIT;
-    int code =
-        td_sight_resource(sync->loop->options.control.sight, gv.group, key->kind, 0, ret, &err);
+    int code = td_informers_resource(sync->loop->options.control.informers, gv.group, key->kind, 0,
+                                     ret, &err);
     if (code != TD_NOT_FOUND) {
         return code;
     }
@@ -204,7 +202,7 @@ static int owners_resource(struct horizontal_sync *sync, const struct td_owner_k
         char c = plural.ptr[i];
         bytes[i] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
     }
-    *ret = (struct td_sight_resource){
+    *ret = (struct td_served_resource){
         .group = gv.group,
         .version = gv.version,
         .plural = {.ptr = bytes, .len = plural.len},
@@ -232,15 +230,15 @@ static struct owners_fetch *owners_fetch_of(struct td_horizontal_loop *loop, td_
 /* False: it cannot be asked for. */
 static bool owners_ask(struct horizontal_sync *sync, size_t index)
 {
-    const struct td_owner_key *wanted = &sync->filter.wanted[index];
-    struct td_sight_resource resource;
+    const struct td_owner_key *wanted = &sync->seen.filter.wanted[index];
+    struct td_served_resource resource;
     if (owners_resource(sync, wanted, &resource) != TD_OK) {
         return false;
     }
-    td_str key = td_arena_format(&sync->arena, "%.*s\n%.*s\n%.*s\n%.*s",
-                                 TD_STR_ARG(wanted->api_version), TD_STR_ARG(wanted->kind),
-                                 TD_STR_ARG(wanted->namespace), TD_STR_ARG(wanted->name));
-    struct owners_fetch *fetch = owners_fetch_of(sync->loop, key);
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    td_str key =
+        TD_KEY_LINES(buffer, wanted->api_version, wanted->kind, wanted->namespace, wanted->name);
+    struct owners_fetch *fetch = key.len > 0 ? owners_fetch_of(sync->loop, key) : NULL;
     struct owners_waiter *waiter = fetch ? td_vec_push(&fetch->waiters) : NULL;
     if (!waiter) {
         return false;
@@ -255,7 +253,7 @@ static bool owners_ask(struct horizontal_sync *sync, size_t index)
     };
     if (!fetch->call && !owners_send(fetch, &path)) {
         (void)td_map_remove(&sync->loop->fetches, fetch->key);
-        owners_fetch_free(fetch); /* nobody else waits for what was never asked */
+        owners_fetch_free(fetch); /* a fetch that was never sent has no other waiter */
         return false;
     }
     sync->owners_open++;
@@ -264,9 +262,9 @@ static bool owners_ask(struct horizontal_sync *sync, size_t index)
 
 static bool owners_are_busy(struct horizontal_sync *sync)
 {
-    for (size_t i = 0; i < sync->filter.wanted_count; i++) {
-        struct td_sight_resource resource;
-        if (owners_resource(sync, &sync->filter.wanted[i], &resource) == TD_BUSY) {
+    for (size_t i = 0; i < sync->seen.filter.wanted_count; i++) {
+        struct td_served_resource resource;
+        if (owners_resource(sync, &sync->seen.filter.wanted[i], &resource) == TD_BUSY) {
             return true;
         }
     }
@@ -275,9 +273,10 @@ static bool owners_are_busy(struct horizontal_sync *sync)
 
 static bool owners_all_here(struct horizontal_sync *sync)
 {
-    const struct td_workload_source *source = td_sight_source(sync->loop->options.control.sight);
-    for (size_t i = 0; i < sync->filter.wanted_count; i++) {
-        const struct td_owner_key *key = &sync->filter.wanted[i];
+    const struct td_workload_source *source =
+        td_informers_source(sync->loop->options.control.informers);
+    for (size_t i = 0; i < sync->seen.filter.wanted_count; i++) {
+        const struct td_owner_key *key = &sync->seen.filter.wanted[i];
         if (!owners_find(source, key)) {
             return false;
         }
@@ -292,9 +291,9 @@ void horizontal_owners_fetch(struct horizontal_sync *sync)
         return;
     }
     sync->owners_open = 1; /* until all are asked for */
-    for (size_t i = 0; i < sync->filter.wanted_count; i++) {
+    for (size_t i = 0; i < sync->seen.filter.wanted_count; i++) {
         if (!owners_answer_here(sync, i) && !owners_ask(sync, i)) {
-            td_owner_filter_answer(&sync->filter, i, TD_OWNER_UNMAPPED, TD_STR_EMPTY, NULL, 0);
+            td_owner_filter_answer(&sync->seen.filter, i, TD_OWNER_UNMAPPED, TD_STR_EMPTY, NULL, 0);
         }
     }
     if (--sync->owners_open == 0) {
@@ -304,10 +303,9 @@ void horizontal_owners_fetch(struct horizontal_sync *sync)
 
 void horizontal_owners_leave(struct horizontal_sync *sync)
 {
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while (sync->owners_open > 0 && (entry = td_map_next(&sync->loop->fetches, &position))) {
-        struct owners_fetch *fetch = entry->value;
+    for (struct td_map_walk at = {.map = &sync->loop->fetches};
+         sync->owners_open > 0 && td_map_step(&at);) {
+        struct owners_fetch *fetch = at.value;
         for (size_t i = fetch->waiters.count; i > 0; i--) {
             if (fetch->waiters.items[i - 1].sync == sync) {
                 td_vec_remove(&fetch->waiters, i - 1);
@@ -319,10 +317,8 @@ void horizontal_owners_leave(struct horizontal_sync *sync)
 
 void horizontal_owners_done(struct td_horizontal_loop *loop)
 {
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&loop->fetches, &position))) {
-        owners_fetch_free(entry->value);
+    for (struct td_map_walk at = {.map = &loop->fetches}; td_map_step(&at);) {
+        owners_fetch_free(at.value);
     }
     td_map_done(&loop->fetches);
     td_owner_cache_done(&loop->owners);

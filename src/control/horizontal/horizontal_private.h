@@ -10,16 +10,19 @@
 
 #include "base/arena.h"
 #include "base/map.h"
+#include "base/metrics.h"
 #include "control/horizontal/horizontal_loop.h"
-#include "control/sight.h"
-#include "control/tally.h"
+#include "control/informers/informers.h"
 #include "decide/horizontal/account.h"
+#include "decide/horizontal/claim.h"
 #include "decide/horizontal/owners.h"
 #include "decide/horizontal/tracker.h"
 
 struct td_client_call;
 struct td_client_reply;
-struct td_measure_call;
+struct td_client_request;
+struct td_container_metrics;
+struct td_metrics_call;
 struct td_queue;
 struct td_timer;
 
@@ -36,11 +39,8 @@ struct horizontal_item {
     td_str name;
     struct td_hpa_state state;
     uint64_t strategy;            /* a hash of the choice that the object asks for */
-    td_time first_seen;           /* since the start of this controller */
-    td_time rival_told;           /* event AnotherControllerActive; TD_TIME_NONE */
-    td_time claimed;              /* our claim was written, and is not old enough; TD_TIME_NONE */
-    td_time hold_until;           /* a claim was lost */
-    bool needs_claim;             /* another controller was seen at work */
+    struct td_hpa_claim claim;    /* on a built-in HPA */
+    td_time rival_reported;       /* event AnotherControllerActive; TD_TIME_NONE */
     bool reads_scale;             /* what was seen of the target was not what the server has */
     int64_t written_version;      /* resourceVersion of our last write; 0: none, or not a number */
     struct horizontal_sync *sync; /* under way */
@@ -51,13 +51,14 @@ struct horizontal_item {
 };
 
 /* What one metric's API is asked. */
-struct horizontal_question {
+struct horizontal_query {
     struct horizontal_sync *sync;
-    const struct td_hpa_metric *metric;
-    struct td_sight_resource resource; /* of an Object metric's object */
-    struct td_measure_call *call;      /* under way */
-    struct horizontal_usage *usage;    /* waits for this one */
-    struct horizontal_question *next_waiter;
+    const struct td_hpa_metric *metric; /* of the HPA, which an Hvpa takes back with its result */
+    const struct horizontal_source *source;
+    struct td_served_resource resource; /* of an Object metric's object */
+    struct td_metrics_call *call;       /* under way */
+    struct horizontal_usage *usage;     /* waits for this one */
+    struct horizontal_query *next_waiter;
     bool is_open; /* not answered yet */
     bool is_failed;
     td_str error;
@@ -69,101 +70,113 @@ struct horizontal_question {
     int64_t *values;
     size_t value_count;
     size_t value_cap;
-    td_time asked;
+    td_time sent_at;
     td_duration took;
 };
 
-/* What one container uses. */
-struct horizontal_use {
-    td_str pod;
-    td_str container;
-    td_time time;
-    td_duration window;
-    bool has_cpu;
-    bool has_memory;
-    int64_t cpu_milli;
-    int64_t memory_bytes;
+/* What a sync saw; all of it is in the arena of the sync. */
+struct horizontal_seen {
+    struct td_json *tree; /* the object */
+    struct td_hpa hpa;
+    td_str gated;                       /* fields whose gate is off, in a sentence; empty: none */
+    struct td_served_resource resource; /* of the target */
+    size_t resource_at;                 /* of those that serve its kind */
+    td_str scale_error;                 /* of the first of them; empty: none was tried yet */
+    struct td_json *scale; /* NULL: what the informers have of the target was good enough so far */
+    const struct td_pod **pods; /* that the selector matches */
+    size_t pod_count;
+    struct td_owner_filter filter;
+    bool has_filter;
+    struct horizontal_query *queries; /* one a metric */
+    size_t query_count;
+    struct td_container_metrics *uses; /* of containers, as the metrics API gave them */
+    size_t use_count;
+    size_t use_cap;
 };
+
+/* What it decided, and what it decided that with. */
+struct horizontal_decided {
+    struct td_hpa_pass pass;
+    struct td_hpa_account_selection selection;
+    const struct td_hpa_config *config;
+    struct td_hpa_state *state;     /* of the item or the Hvpa, or its own */
+    struct td_hpa_tracker *tracker; /* of the loop, or its own */
+    struct td_hpa_state own_state;
+    struct td_hpa_tracker own_tracker;
+};
+
+/* What a sync is for: the reconcile of an item, the result that an Hvpa asks for, or an account of
+ * what a reconcile would do. They read and decide alike. */
+struct horizontal_purpose {
+    void (*decided)(struct horizontal_sync *sync); /* what follows; the sync ends here or later */
+    bool
+        is_periodic; /* one of many: what informers have of the target and shared queries will do */
+    bool keeps_uses; /* of containers */
+    bool finds_peers; /* that count the same pods, anew: none of them may have been judged yet */
+};
+extern const struct horizontal_purpose horizontal_purpose_reconcile; /* horizontal_write.c */
+extern const struct horizontal_purpose horizontal_purpose_result;
+extern const struct horizontal_purpose horizontal_purpose_explain;
 
 enum horizontal_phase {
     HORIZONTAL_READING, /* may be given up */
     HORIZONTAL_WRITING,
 };
 
+/* What is being done. */
 struct horizontal_sync {
     struct td_horizontal_loop *loop;
-    struct horizontal_item *item; /* NULL: nothing is to be written */
+    const struct horizontal_purpose *purpose;
+    void *context;                /* of its purpose, in the arena */
+    struct horizontal_item *item; /* of a reconcile; else NULL */
     enum horizontal_group group;
     struct horizontal_sync *next;
     struct horizontal_sync *previous;
     enum horizontal_phase phase;
-    void (*resume)(struct horizontal_sync *sync); /* when the sight has settled */
+    void (*resume)(struct horizontal_sync *sync); /* when the informers have settled */
     bool is_settled;
     td_time began;
-
-    struct td_arena arena;
-    struct td_json *tree; /* the object */
-    struct td_hpa hpa;
-    td_str gated; /* fields whose gate is off, in a sentence; empty: none */
-    struct td_hpa_state *state;
-    struct td_hpa_tracker *tracker;
-    struct td_sight_resource resource; /* of the target */
-    size_t resource_at;                /* of those that serve its kind */
-    td_str scale_error;                /* of the first of them; empty: none was tried yet */
-    struct td_json *scale; /* NULL: what the sight has of the target was good enough so far */
-    struct td_hpa_pass pass;
-    struct td_hpa_account_selection selection;
-
-    const struct td_pod **pods; /* that the selector matches */
-    size_t pod_count;
-    struct td_owner_filter filter;
-    bool has_filter;
-    size_t owners_open; /* fetches without an answer */
-    struct horizontal_question *questions;
-    size_t question_count;
-    size_t questions_open;
-
+    size_t owners_open;  /* fetches without an answer */
+    size_t queries_open; /* likewise */
     struct td_client_call *call;
     struct td_timer *timer; /* before the next try of a write; NULL until needed */
     unsigned puts;
-
-    /* Of a verdict for an Hvpa. */
-    td_horizontal_verdict_fn verdict;
-    void *verdict_context;
-    const struct td_hpa_config *config;
-    struct horizontal_use *uses; /* of containers, as the metrics API gave them */
-    size_t use_count;
-    size_t use_cap;
-
-    /* Of a reconcile that writes nothing. */
-    td_horizontal_explain_fn explain;
-    void *explain_context;
-    bool is_last;
-    td_str namespace; /* of the object, in the arena */
-    td_str name;
-    td_str warning;
-    struct td_hpa_state own_state;
-    struct td_hpa_tracker own_tracker;
+    struct td_arena arena;
+    struct horizontal_seen seen;
+    struct horizontal_decided decided;
 };
 
-/* A kind of owners that the sight watches: the context of its handlers. */
+/* A group of HPAs: the context of the handlers of its objects. */
+struct horizontal_group_context {
+    struct td_horizontal_loop *loop;
+    enum horizontal_group group;
+};
+
+/* A kind of owners that the informers watch, likewise. */
 struct horizontal_owner_kind {
     struct td_horizontal_loop *loop;
     size_t row;
 };
 #define HORIZONTAL_OWNER_KINDS 7
 
-struct horizontal_tallies {
-    struct td_tally_family *reconciliations;
-    struct td_tally_family *reconciliation_seconds;
-    struct td_tally_family *computations;
-    struct td_tally_family *computation_seconds;
-    struct td_tally_family *objects;
-    struct td_tally_family *desired;
-    struct td_tally_family *stale_skips;
-    struct td_tally_family *owner_hits;
-    struct td_tally_family *owner_misses;
-    struct td_tally_family *fallbacks;
+/* A kind of other objects that scale targets, likewise. */
+struct horizontal_guarded {
+    struct td_hpa_tracker *tracker; /* of their targets */
+    bool (*read)(struct td_arena *arena, const struct td_json *tree,
+                 struct td_object_reference *ret); /* false: it scales nothing */
+};
+
+struct horizontal_metrics {
+    struct td_metric_family *reconciliations;
+    struct td_metric_family *reconciliation_seconds;
+    struct td_metric_family *computations;
+    struct td_metric_family *computation_seconds;
+    struct td_metric_family *objects;
+    struct td_metric_family *desired;
+    struct td_metric_family *stale_skips;
+    struct td_metric_family *owner_hits;
+    struct td_metric_family *owner_misses;
+    struct td_metric_family *fallbacks;
 };
 
 struct td_horizontal_loop {
@@ -174,25 +187,28 @@ struct td_horizontal_loop {
     uint64_t random;     /* state of the jitter */
     td_duration created; /* steady time */
 
+    struct horizontal_group_context groups[HORIZONTAL_GROUPS];
     struct td_map items; /* by key */
     struct td_queue *queue;
     struct horizontal_item *line_first; /* due, waiting for a place */
     struct horizontal_item *line_last;
     struct horizontal_sync *syncs;
     size_t sync_count;     /* those with an item */
-    struct td_timer *wake; /* the sight has settled */
+    struct td_timer *wake; /* the informers have settled */
     struct td_timer *sweep;
 
     struct td_hpa_tracker tracker; /* selectors and targets of the items */
-    struct td_hpa_tracker builtin; /* targets of all built-in HPAs, whoever serves them */
+    struct td_hpa_tracker builtin; /* targets of all built-in HPAs, served here or not */
     struct td_hpa_tracker hvpas;   /* targets of Hvpas */
+    struct horizontal_guarded guarded_hpas;
+    struct horizontal_guarded guarded_hvpas;
     struct td_owner_cache owners;
     struct horizontal_owner_kind owner_kinds[HORIZONTAL_OWNER_KINDS];
     struct td_map fetches; /* of owners, under way */
     struct td_map usages;  /* answers of the resource metrics API, by namespace and selector */
-    struct td_map crowds;  /* namespaces by how much is asked about them */
+    struct td_map shared_queries; /* namespaces by how much is asked about them */
     struct td_timer *usages_sweep;
-    struct horizontal_tallies tallies;
+    struct horizontal_metrics metrics;
 };
 
 td_time horizontal_now(const struct td_horizontal_loop *loop);
@@ -217,18 +233,18 @@ void horizontal_item_done(struct horizontal_item *item);
 /* ---- horizontal_sync.c ---- */
 
 /* Begins a reconcile of the object; it is gone before this returns when there is nothing to do. */
-void horizontal_sync_start(struct horizontal_item *item, const struct td_sight_object *object);
-/* The same without writing. */
-void horizontal_sync_start_dry(struct td_horizontal_loop *loop, enum horizontal_group group,
-                               const struct td_sight_object *object,
-                               const struct horizontal_sync *how);
-/* A verdict: only what is known, nothing is written. */
-struct horizontal_sync *horizontal_sync_start_verdict(struct td_horizontal_loop *loop,
-                                                      const struct td_horizontal_question *how,
-                                                      td_horizontal_verdict_fn fn, void *context);
-/* All calls are cancelled, nobody is told. */
+void horizontal_sync_start(struct horizontal_item *item, const struct td_informer_object *object);
+/* A sync with a state and a tracker of its own, to be begun by one of the two below. */
+struct horizontal_sync *horizontal_sync_new(struct td_horizontal_loop *loop,
+                                            enum horizontal_group group,
+                                            const struct horizontal_purpose *purpose);
+int horizontal_sync_read(struct horizontal_sync *sync, const struct td_informer_object *object,
+                         struct td_error *err);
+void horizontal_sync_begin(struct horizontal_sync *sync);     /* from the object that was read */
+void horizontal_sync_ask_scale(struct horizontal_sync *sync); /* from its target */
+/* All calls are cancelled, and no callback of its purpose is called. */
 void horizontal_sync_free(struct horizontal_sync *sync);
-/* Goes on when the sight has settled. */
+/* Goes on when the informers have settled. */
 void horizontal_sync_wait(struct horizontal_sync *sync,
                           void (*resume)(struct horizontal_sync *sync));
 /* Goes on from the loop, not from inside the caller. */
@@ -237,8 +253,10 @@ void horizontal_sync_resume(struct horizontal_sync *sync,
 void horizontal_sync_wake(struct td_horizontal_loop *loop);
 void horizontal_sync_filter(struct horizontal_sync *sync); /* owners were answered */
 void horizontal_sync_decide(struct horizontal_sync *sync); /* metrics were answered */
-/* What the server said, without the words of our client. */
-td_str horizontal_message(struct td_arena *arena, const struct td_client_reply *reply);
+void horizontal_record(const struct horizontal_sync *sync, const struct td_hpa_event *event);
+/* As the call of the sync. */
+void horizontal_send(struct horizontal_sync *sync, struct td_client_request *request,
+                     void (*done)(void *context, const struct td_client_reply *reply));
 int horizontal_get_scale(struct horizontal_sync *sync,
                          void (*done)(void *context, const struct td_client_reply *reply),
                          struct td_error *err);
@@ -246,40 +264,24 @@ int horizontal_get_scale(struct horizontal_sync *sync,
 int horizontal_read_scale(struct horizontal_sync *sync, const struct td_client_reply *reply,
                           td_str *ret_error);
 
-/* ---- horizontal_write.c ---- */
-
-void horizontal_write(struct horizontal_sync *sync); /* what was decided */
-
 /* ---- horizontal_explain.c ---- */
 
-/* The sync is gone afterwards. */
-void horizontal_explain_tell(struct horizontal_sync *sync, int code, td_str message);
-void horizontal_explain_state(struct horizontal_sync *sync); /* a copy of what is remembered */
 /* The tracker as it would be if all HPAs of the namespace had been judged. */
 void horizontal_explain_track(struct horizontal_sync *sync);
-
-/* ---- horizontal_verdict.c ---- */
-
-void horizontal_verdict_tell(struct horizontal_sync *sync); /* the sync is gone afterwards */
 
 /* ---- horizontal_guard.c ---- */
 
 void horizontal_guard_init(struct td_horizontal_loop *loop);
 /* The manager that served the object within the last two sync periods, if it is not us. */
 bool horizontal_guard_rival(struct td_arena *arena, const struct td_horizontal_loop *loop,
-                            const struct td_sight_object *object, td_str *ret_manager);
+                            const struct td_informer_object *object, td_str *ret_manager);
 td_str horizontal_guard_words(struct td_arena *arena, td_str manager);
-enum horizontal_verdict {
-    HORIZONTAL_GO,
-    HORIZONTAL_WAIT,  /* for a while, then it is judged again */
-    HORIZONTAL_RIVAL, /* another controller serves it */
-    HORIZONTAL_CLAIM, /* another one did: say in the status that we take over, and see */
-};
 /* May the item be served? */
-enum horizontal_verdict horizontal_guard_judge(struct td_arena *arena, struct horizontal_item *item,
-                                               const struct td_sight_object *object,
-                                               td_str *ret_manager, td_duration *ret_wait);
-/* Who else scales the target: a sentence, or empty. */
+enum td_hpa_claim_verdict horizontal_guard_judge(struct td_arena *arena,
+                                                 struct horizontal_item *item,
+                                                 const struct td_informer_object *object,
+                                                 td_str *ret_manager, td_duration *ret_wait);
+/* Which other object scales the target: a sentence, or empty. */
 td_str horizontal_guard_conflict(struct td_arena *arena, const struct td_horizontal_loop *loop,
                                  const struct td_hpa *hpa);
 /* spec.scaleTargetRef of an HPA's tree. */
@@ -290,7 +292,7 @@ struct td_object_reference horizontal_target(const struct td_json *tree);
 void horizontal_pods_match(struct horizontal_sync *sync);
 /* The answer for one metric, joined with the pods that count. */
 struct td_hpa_answer horizontal_pods_answer(struct horizontal_sync *sync,
-                                            struct horizontal_question *question);
+                                            struct horizontal_query *query);
 
 /* ---- horizontal_owners.c ---- */
 
@@ -300,21 +302,43 @@ void horizontal_owners_fetch(struct horizontal_sync *sync);
 void horizontal_owners_leave(struct horizontal_sync *sync); /* waits no more */
 void horizontal_owners_done(struct td_horizontal_loop *loop);
 
-/* ---- horizontal_measures.c ---- */
+/* ---- horizontal_queries.c ---- */
 
-void horizontal_measures_init(struct td_horizontal_loop *loop);
+/* Where the values of a metric source are asked for; api/hpa/hpa_source.h has the rest of it. */
+struct horizontal_source {
+    /* What must be known before; false: discovery is under way. NULL: nothing. */
+    bool (*resolve)(struct horizontal_query *query);
+    /* Fills the query and closes it or lets it fail, now or when the API has answered. `selector`
+     * is that of the HPA's pods. */
+    void (*ask)(struct horizontal_query *query, td_str selector);
+    void (*leave)(struct horizontal_query *query); /* gives up, `call` apart; NULL: nothing to do */
+};
+#define ROW(name, row) extern const struct horizontal_source horizontal_source_##row;
+TD_HPA_SOURCES(ROW)
+#undef ROW
+
+void horizontal_query_close(struct horizontal_query *query);
+void horizontal_query_fail(struct horizontal_query *query, td_str error);
+void horizontal_query_add_sample(struct horizontal_query *query,
+                                 const struct td_hpa_sample *sample);
+void horizontal_query_see_time(struct horizontal_query *query, td_time time);
+
 /* Asks for all metrics of the HPA, then horizontal_sync_decide. */
-void horizontal_measures_ask(struct horizontal_sync *sync);
-void horizontal_measures_leave(struct horizontal_sync *sync);
-void horizontal_measures_done(struct td_horizontal_loop *loop);
+void horizontal_queries_ask(struct horizontal_sync *sync);
+void horizontal_queries_leave(struct horizontal_sync *sync);
 
-/* ---- horizontal_tallies.c ---- */
+/* ---- horizontal_usage.c ---- */
 
-void horizontal_tallies_init(struct td_horizontal_loop *loop);
-void horizontal_tally_objects(struct td_horizontal_loop *loop);
-void horizontal_tally_sync(const struct horizontal_sync *sync);
-void horizontal_tally_metrics(const struct horizontal_sync *sync);
-void horizontal_tally_stale(const struct horizontal_item *item);
-void horizontal_tally_forget(const struct horizontal_item *item);
-void horizontal_tally_fallback(struct td_horizontal_loop *loop, enum td_hpa_filter_cause cause);
-void horizontal_tally_lookup(void *context, const struct td_owner_key *key, bool is_hit);
+void horizontal_usage_init(struct td_horizontal_loop *loop);
+void horizontal_usage_done(struct td_horizontal_loop *loop);
+
+/* ---- horizontal_metrics.c ---- */
+
+void horizontal_metrics_init(struct td_horizontal_loop *loop);
+void horizontal_metrics_objects(struct td_horizontal_loop *loop);
+void horizontal_metrics_sync(const struct horizontal_sync *sync);
+void horizontal_metrics_responses(const struct horizontal_sync *sync);
+void horizontal_metrics_stale(const struct horizontal_item *item);
+void horizontal_metrics_forget(const struct horizontal_item *item);
+void horizontal_metrics_fallback(struct td_horizontal_loop *loop, enum td_hpa_filter_cause cause);
+void horizontal_metrics_lookup(void *context, const struct td_owner_key *key, bool is_hit);

@@ -1,7 +1,6 @@
 /*
  * What follows from a decision: the scale, then the status, then events and counts.
  */
-#include "base/alloc.h"
 #include "base/error.h"
 #include "base/json/json_reader.h"
 #include "base/limits.h"
@@ -9,7 +8,7 @@
 #include "base/os/loop.h"
 #include "control/horizontal/horizontal_private.h"
 #include "kube/client/client.h"
-#include "kube/client/events.h"
+#include "kube/client/client_reply.h"
 #include "kube/client/verbs.h"
 
 #define WRITE_TRIES_MAX 5                 /* of the scale, when others are faster */
@@ -19,39 +18,36 @@
 static const struct td_write_options write_options = {.field_manager =
                                                           TD_STR_INIT("tandem-horizontal")};
 
-/* ---- The end ---- */
-
-static void write_tell_events(struct horizontal_sync *sync)
+static int write_put(struct horizontal_sync *sync, const struct td_api_path *path,
+                     const struct td_json *object,
+                     void (*done)(void *context, const struct td_client_reply *reply),
+                     struct td_error *err)
 {
-    struct td_events *events = sync->loop->options.control.events;
-    for (size_t i = 0; events && i < sync->pass.events.count; i++) {
-        const struct td_hpa_event *event = &sync->pass.events.items[i];
-        td_events_record(events, &(struct td_event){
-                                     .api_version = horizontal_api_version(sync->group),
-                                     .kind = TD_STR("HorizontalPodAutoscaler"),
-                                     .namespace = sync->hpa.meta.namespace,
-                                     .name = sync->hpa.meta.name,
-                                     .uid = sync->hpa.meta.uid,
-                                     .is_warning = event->is_warning,
-                                     .reason = event->reason,
-                                     .message = event->message,
-                                 });
+    td_str body = td_json_line(&sync->arena, object);
+    struct td_client_request request;
+    int code = td_verb_update(&sync->arena, path, body, &write_options, &request, err);
+    if (code == TD_OK) {
+        horizontal_send(sync, &request, done);
     }
+    return code;
 }
+
+/* ---- The end ---- */
 
 static void write_end(struct horizontal_sync *sync, bool is_written, td_str error)
 {
     struct horizontal_item *item = sync->item;
-    td_hpa_end(&sync->pass, is_written, error);
-    if (sync->pass.has_error) {
-        td_log_line(sync->loop->options.control.log, TD_LOG_WARN, "an HPA is in trouble",
-                    TD_LOG_S("namespace", sync->hpa.meta.namespace),
-                    TD_LOG_S("hpa", sync->hpa.meta.name), TD_LOG_S("error", sync->pass.error));
+    td_hpa_end(&sync->decided.pass, is_written, error);
+    if (sync->decided.pass.has_error) {
+        td_log_line(sync->loop->options.control.log, TD_LOG_WARN, "HPA reconcile failed",
+                    TD_LOG_S("namespace", sync->seen.hpa.meta.namespace),
+                    TD_LOG_S("hpa", sync->seen.hpa.meta.name),
+                    TD_LOG_S("error", sync->decided.pass.error));
     }
-    if (!item->is_gone) {
-        write_tell_events(sync);
+    for (size_t i = 0; !item->is_gone && i < sync->decided.pass.events.count; i++) {
+        horizontal_record(sync, &sync->decided.pass.events.items[i]);
     }
-    horizontal_tally_sync(sync);
+    horizontal_metrics_sync(sync);
     horizontal_sync_free(sync);
     horizontal_item_done(item);
 }
@@ -96,14 +92,14 @@ static void write_status_answered(void *context, const struct td_client_reply *r
     if (is_written) {
         write_remember(sync, reply->body);
     } else {
-        error = horizontal_message(&sync->arena, reply);
+        error = td_reply_message(&sync->arena, reply);
     }
     write_end(sync, is_written, error);
 }
 
 static void write_status(struct horizontal_sync *sync)
 {
-    struct td_hpa_pass *pass = &sync->pass;
+    struct td_hpa_pass *pass = &sync->decided.pass;
     struct td_arena *arena = &sync->arena;
     struct td_error err = TD_ERROR_INIT;
     td_hpa_finish(pass, horizontal_now(sync->loop));
@@ -111,34 +107,25 @@ static void write_status(struct horizontal_sync *sync)
         write_end(sync, true, TD_STR_EMPTY);
         return;
     }
-    td_json_set(arena, sync->tree, TD_STR("status"), pass->updated);
-    td_auto_buf body;
-    td_buf_init(&body, TD_OBJECT_BYTES_MAX);
-    td_json_write(sync->tree, &(struct td_json_format){.indent = 0}, &body);
+    td_json_set(arena, sync->seen.tree, TD_STR("status"), pass->updated);
     const struct td_api_path path = {
         .group = td_group_version_parse(horizontal_api_version(sync->group)).group,
         .version = TD_STR("v2"),
-        .namespace = sync->hpa.meta.namespace,
+        .namespace = sync->seen.hpa.meta.namespace,
         .plural = TD_STR("horizontalpodautoscalers"),
-        .name = sync->hpa.meta.name,
+        .name = sync->seen.hpa.meta.name,
         .subresource = TD_STR("status"),
     };
-    struct td_client_request request;
-    if (td_verb_update(arena, &path, td_buf_str(&body), &write_options, &request, &err) != TD_OK) {
+    if (write_put(sync, &path, sync->seen.tree, write_status_answered, &err) != TD_OK) {
         write_end(sync, false, td_arena_copy_str(arena, td_str_from(err.message)));
-        return;
     }
-    request.flow = sync->loop->options.control.flow;
-    request.deadline = HORIZONTAL_DEADLINE;
-    sync->call =
-        td_client_send(sync->loop->options.control.client, &request, write_status_answered, sync);
 }
 
 /* ---- The scale ---- */
 
 static void write_rescaled(struct horizontal_sync *sync, bool is_done, td_str error)
 {
-    td_hpa_rescaled(&sync->pass, is_done, error, horizontal_now(sync->loop));
+    td_hpa_rescaled(&sync->decided.pass, is_done, error, horizontal_now(sync->loop));
     write_status(sync);
 }
 
@@ -176,41 +163,27 @@ static void write_scale_answered(void *context, const struct td_client_reply *re
         return;
     }
     struct td_error err = TD_ERROR_INIT;
-    td_str error = horizontal_message(&sync->arena, reply);
+    td_str error = td_reply_message(&sync->arena, reply);
     bool is_conflict = reply->code == TD_CONFLICT && ++sync->puts < WRITE_TRIES_MAX;
     if (!is_conflict || horizontal_get_scale(sync, write_scale_reread, &err) != TD_OK) {
         write_rescaled(sync, false, error);
     }
 }
 
-/* The number that was decided, also when somebody changed the object meanwhile. */
+/* The number that was decided, also when another writer changed the object meanwhile. */
 static void write_scale(struct horizontal_sync *sync)
 {
     struct td_arena *arena = &sync->arena;
     struct td_error err = TD_ERROR_INIT;
     sync->phase = HORIZONTAL_WRITING;
-    td_json_set_int64(arena, td_json_ensure_object(arena, sync->scale, TD_STR("spec")),
-                      TD_STR("replicas"), sync->pass.desired);
-    td_auto_buf body;
-    td_buf_init(&body, TD_OBJECT_BYTES_MAX);
-    td_json_write(sync->scale, &(struct td_json_format){.indent = 0}, &body);
-    const struct td_api_path path = {
-        .group = sync->resource.group,
-        .version = sync->resource.version,
-        .namespace = sync->resource.is_namespaced ? sync->hpa.meta.namespace : TD_STR_EMPTY,
-        .plural = sync->resource.plural,
-        .name = sync->hpa.target.name,
-        .subresource = TD_STR("scale"),
-    };
-    struct td_client_request request;
-    if (td_verb_update(arena, &path, td_buf_str(&body), &write_options, &request, &err) != TD_OK) {
+    td_json_set_int64(arena, td_json_ensure_object(arena, sync->seen.scale, TD_STR("spec")),
+                      TD_STR("replicas"), sync->decided.pass.desired);
+    const struct td_api_path path =
+        td_path_scale(&sync->seen.resource,
+                      TD_OBJECT_KEY(sync->seen.hpa.meta.namespace, sync->seen.hpa.target.name));
+    if (write_put(sync, &path, sync->seen.scale, write_scale_answered, &err) != TD_OK) {
         write_rescaled(sync, false, td_arena_copy_str(arena, td_str_from(err.message)));
-        return;
     }
-    request.flow = sync->loop->options.control.flow;
-    request.deadline = HORIZONTAL_DEADLINE;
-    sync->call =
-        td_client_send(sync->loop->options.control.client, &request, write_scale_answered, sync);
 }
 
 /* What was decided came from what was seen of the target: if that is what the server has, it is
@@ -224,8 +197,8 @@ static void write_scale_read(void *context, const struct td_client_reply *reply)
         write_rescaled(sync, false, error);
         return;
     }
-    const struct td_json *spec = td_json_get(sync->scale, TD_STR("spec"));
-    if (td_json_get_int64(spec, TD_STR("replicas"), 0) == sync->pass.scale.spec_replicas) {
+    const struct td_json *spec = td_json_get(sync->seen.scale, TD_STR("spec"));
+    if (td_json_get_int64(spec, TD_STR("replicas"), 0) == sync->decided.pass.scale.spec_replicas) {
         write_scale(sync);
         return;
     }
@@ -238,27 +211,31 @@ static void write_scale_read(void *context, const struct td_client_reply *reply)
 static void write_begin(struct horizontal_sync *sync)
 {
     struct td_error err = TD_ERROR_INIT;
-    if (sync->scale) {
+    if (sync->seen.scale) {
         write_scale(sync);
     } else if (horizontal_get_scale(sync, write_scale_read, &err) != TD_OK) {
         write_rescaled(sync, false, td_arena_copy_str(&sync->arena, td_str_from(err.message)));
     }
 }
 
-void horizontal_write(struct horizontal_sync *sync)
+static void write_decided(struct horizontal_sync *sync)
 {
-    if (sync->verdict) {
-        horizontal_verdict_tell(sync);
-        return;
+    if (sync->seen.scale) {
+        sync->item->reads_scale = false;
     }
-    if (!sync->item) {
-        horizontal_explain_tell(sync, TD_OK, TD_STR_EMPTY);
-        return;
+    if (sync->decided.selection.is_failed) {
+        horizontal_metrics_fallback(sync->loop, sync->seen.filter.cause);
     }
-    if (sync->pass.wants_rescale) {
+    if (sync->decided.pass.is_evaluated) {
+        horizontal_metrics_responses(sync);
+    }
+    if (sync->decided.pass.wants_rescale) {
         write_begin(sync);
     } else {
         sync->phase = HORIZONTAL_WRITING;
         write_status(sync);
     }
 }
+
+const struct horizontal_purpose horizontal_purpose_reconcile = {.decided = write_decided,
+                                                                .is_periodic = true};

@@ -6,7 +6,6 @@
  */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/limits.h"
 #include "base/os/log.h"
 #include "base/text.h"
 #include "control/hvpa/hvpa_private.h"
@@ -17,31 +16,43 @@
 static const struct td_write_options child_options = {.field_manager = HVPA_MANAGER};
 
 struct child_kind {
-    enum td_sight_kind sight;
+    enum td_informer_kind informers;
     const char *group;
     const char *version;
     const char *plural;
     const char *kind;
 };
 
-static const struct child_kind child_hpa = {TD_SIGHT_HPAS, "autoscaling", "v2",
+static const struct child_kind child_hpa = {TD_INFORMER_HPAS, "autoscaling", "v2",
                                             "horizontalpodautoscalers", "HorizontalPodAutoscaler"};
-static const struct child_kind child_vpa = {TD_SIGHT_VPAS, "autoscaling.k8s.io", "v1",
+static const struct child_kind child_vpa = {TD_INFORMER_VPAS, "autoscaling.k8s.io", "v1",
                                             "verticalpodautoscalers", "VerticalPodAutoscaler"};
 
-static td_str child_name(struct hvpa_tick *tick)
+static td_str child_name(struct hvpa_reconcile *run)
 {
-    return td_arena_format(&tick->arena, "%.*s" HVPA_CHILD_SUFFIX, TD_STR_ARG(tick->item->name));
+    return td_arena_format(&run->arena, "%.*s" HVPA_CHILD_SUFFIX, TD_STR_ARG(run->item->name));
 }
 
-static const struct td_sight_object *child_find(struct hvpa_tick *tick,
-                                                const struct child_kind *kind)
+static struct td_api_path child_path(struct hvpa_reconcile *run, const struct child_kind *kind)
 {
-    const struct td_cache *cache = td_sight_cache(tick->loop->options.control.sight, kind->sight);
-    return cache ? td_cache_get(cache, tick->item->namespace, child_name(tick)) : NULL;
+    return (struct td_api_path){
+        .group = td_str_from(kind->group),
+        .version = td_str_from(kind->version),
+        .namespace = run->item->namespace,
+        .plural = td_str_from(kind->plural),
+        .name = child_name(run),
+    };
 }
 
-/* Whoever waits for these answers is the next tick, which sees what there is. */
+static const struct td_informer_object *child_find(struct hvpa_reconcile *run,
+                                                   const struct child_kind *kind)
+{
+    const struct td_cache *cache =
+        td_informers_cache(run->loop->options.control.informers, kind->informers);
+    return cache ? td_cache_get(cache, run->item->namespace, child_name(run)) : NULL;
+}
+
+/* No reconcile waits for these answers: the next one sees what is stored. */
 struct hvpa_child_call {
     struct td_hvpa_loop *loop;
     struct td_client_call *call;
@@ -65,18 +76,18 @@ static void child_answered(void *context, const struct td_client_reply *reply)
     struct hvpa_child_call *call = context;
     if (reply->code != TD_OK && reply->code != TD_NOT_FOUND) {
         td_log_line(call->loop->options.control.log, TD_LOG_WARN,
-                    "a child of an Hvpa cannot be written", TD_LOG_S("hvpa", call->key),
+                    "cannot write the Hvpa's child HPA or VPA", TD_LOG_S("hvpa", call->key),
                     TD_LOG_C("error", reply->err.message));
     }
     child_free(call);
 }
 
-static void child_send(struct hvpa_tick *tick, struct td_client_request *request)
+static void child_send(struct hvpa_reconcile *run, struct td_client_request *request)
 {
-    struct td_hvpa_loop *loop = tick->loop;
+    struct td_hvpa_loop *loop = run->loop;
     struct hvpa_child_call *call = td_alloc_zero(1, sizeof(*call));
     call->loop = loop;
-    call->key = td_text_copy(tick->item->key);
+    call->key = td_text_copy(run->item->key);
     call->next = loop->child_calls;
     if (call->next) {
         call->next->previous = call;
@@ -108,15 +119,15 @@ static struct td_json *child_reference(struct td_arena *arena, td_str api_versio
 }
 
 /* Under Reference a percentage is written as the average value that it stands for. */
-static void child_metrics(struct hvpa_tick *tick, struct td_json *spec)
+static void child_metrics(struct hvpa_reconcile *run, struct td_json *spec)
 {
-    struct td_arena *arena = &tick->arena;
+    struct td_arena *arena = &run->arena;
     const struct td_json *list = td_json_get(spec, TD_STR("metrics"));
     struct td_json *m = td_json_first_item(list);
-    for (size_t i = 0; m && i < tick->hpa.metric_count; m = m->next, i++) {
-        const struct td_hpa_metric *asked = &tick->hpa.metrics[i];
+    for (size_t i = 0; m && i < run->hpa.metric_count; m = m->next, i++) {
+        const struct td_hpa_metric *asked = &run->hpa.metrics[i];
         bool is_changed = asked->target.type == TD_HPA_AVERAGE_VALUE &&
-                          tick->hvpa.hpa.metrics[i].target.type == TD_HPA_UTILIZATION;
+                          run->hvpa.hpa.metrics[i].target.type == TD_HPA_UTILIZATION;
         struct td_json *source = td_json_get(
             m, asked->type == TD_HPA_RESOURCE ? TD_STR("resource") : TD_STR("containerResource"));
         if (!is_changed || !source) {
@@ -131,35 +142,27 @@ static void child_metrics(struct hvpa_tick *tick, struct td_json *spec)
     }
 }
 
-static struct td_json *child_hpa_spec(struct hvpa_tick *tick)
+static struct td_json *child_hpa_spec(struct hvpa_reconcile *run)
 {
-    struct td_arena *arena = &tick->arena;
-    struct td_json *spec = td_json_copy(arena, tick->hvpa.hpa_spec, false);
+    struct td_arena *arena = &run->arena;
+    struct td_json *spec = td_json_copy(arena, run->hvpa.hpa_spec, false);
     td_json_set(
         arena, spec, TD_STR("scaleTargetRef"),
-        child_reference(arena, TD_STR(TD_HVPA_API_VERSION), TD_STR("Hvpa"), tick->item->name));
-    child_metrics(tick, spec);
+        child_reference(arena, TD_STR(TD_HVPA_API_VERSION), TD_STR("Hvpa"), run->item->name));
+    child_metrics(run, spec);
     return spec;
 }
 
-static struct td_json *child_vpa_spec(struct hvpa_tick *tick)
+static struct td_json *child_vpa_spec(struct hvpa_reconcile *run)
 {
-    struct td_arena *arena = &tick->arena;
-    const struct td_object_reference *target = &tick->hvpa.target;
-    struct td_json *spec = td_json_copy(arena, tick->hvpa.vpa_spec, false);
+    struct td_arena *arena = &run->arena;
+    const struct td_object_reference *target = &run->hvpa.target;
+    struct td_json *spec = td_json_copy(arena, run->hvpa.vpa_spec, false);
     td_json_set(arena, spec, TD_STR("targetRef"),
                 child_reference(arena, target->api_version, target->kind, target->name));
     td_json_set_str(arena, td_json_ensure_object(arena, spec, TD_STR("updatePolicy")),
                     TD_STR("updateMode"), TD_STR("Off"));
     return spec;
-}
-
-static td_str child_text(struct td_arena *arena, const struct td_json *tree)
-{
-    td_auto_buf buf;
-    td_buf_init(&buf, TD_OBJECT_BYTES_MAX);
-    td_json_write(tree, &(struct td_json_format){.indent = 0}, &buf);
-    return td_arena_copy_str(arena, td_buf_str(&buf));
 }
 
 /* The same on every machine and after every start, unlike that of the maps. */
@@ -172,23 +175,24 @@ static td_str child_hash(struct td_arena *arena, td_str text)
     return td_arena_format(arena, "%016llx", (unsigned long long)hash);
 }
 
-static bool child_is_ours(struct hvpa_tick *tick, const struct td_json *tree)
+static bool child_is_ours(struct hvpa_reconcile *run, const struct td_json *tree)
 {
     struct td_meta meta;
-    if (td_meta_decode(&tick->arena, tree, &meta, NULL) != TD_OK) {
+    if (td_meta_decode(&run->arena, tree, &meta, NULL) != TD_OK) {
         return false;
     }
     const struct td_owner_reference *owner = td_meta_controller(&meta);
-    return owner && td_str_equal(owner->uid, tick->hvpa.meta.uid);
+    return owner && td_str_equal(owner->uid, run->hvpa.meta.uid);
 }
 
-static void child_apply(struct hvpa_tick *tick, const struct child_kind *kind, struct td_json *spec)
+static void child_apply(struct hvpa_reconcile *run, const struct child_kind *kind,
+                        struct td_json *spec)
 {
-    struct td_arena *arena = &tick->arena;
-    const struct td_sight_object *seen = child_find(tick, kind);
-    td_str hash = child_hash(arena, child_text(arena, spec));
+    struct td_arena *arena = &run->arena;
+    const struct td_informer_object *seen = child_find(run, kind);
+    td_str hash = child_hash(arena, td_json_line(arena, spec));
     struct td_json *tree;
-    if (seen && td_sight_tree(arena, seen, &tree, NULL) == TD_OK) {
+    if (seen && td_informers_tree(arena, seen, &tree, NULL) == TD_OK) {
         const struct td_json *notes = td_json_get_path(tree, "metadata.annotations");
         if (td_str_equal(td_json_get_str(notes, CHILD_HASH, TD_STR_EMPTY), hash)) {
             return;
@@ -201,137 +205,117 @@ static void child_apply(struct hvpa_tick *tick, const struct child_kind *kind, s
     struct td_json *metadata = td_json_ensure_object(arena, object, TD_STR("metadata"));
     struct td_json *owners = td_json_new_array(arena);
     struct td_json *owner =
-        child_reference(arena, TD_STR(TD_HVPA_API_VERSION), TD_STR("Hvpa"), tick->item->name);
-    td_json_set_str(arena, owner, TD_STR("uid"), tick->hvpa.meta.uid);
+        child_reference(arena, TD_STR(TD_HVPA_API_VERSION), TD_STR("Hvpa"), run->item->name);
+    td_json_set_str(arena, owner, TD_STR("uid"), run->hvpa.meta.uid);
     td_json_set(arena, owner, TD_STR("controller"), td_json_new_bool(arena, true));
     td_json_append(owners, owner);
-    td_json_set_str(arena, metadata, TD_STR("name"), child_name(tick));
-    td_json_set_str(arena, metadata, TD_STR("namespace"), tick->item->namespace);
+    td_json_set_str(arena, metadata, TD_STR("name"), child_name(run));
+    td_json_set_str(arena, metadata, TD_STR("namespace"), run->item->namespace);
     td_json_set_str(arena, td_json_ensure_object(arena, metadata, TD_STR("annotations")),
                     CHILD_HASH, hash);
     td_json_set(arena, metadata, TD_STR("ownerReferences"), owners);
     td_json_set(arena, object, TD_STR("spec"), spec);
-    const struct td_api_path path = {
-        .group = td_str_from(kind->group),
-        .version = td_str_from(kind->version),
-        .namespace = tick->item->namespace,
-        .plural = td_str_from(kind->plural),
-        .name = child_name(tick),
-    };
+    const struct td_api_path path = child_path(run, kind);
     struct td_client_request request;
-    if (td_verb_apply(arena, &path, child_text(arena, object), true, &child_options, &request,
+    if (td_verb_apply(arena, &path, td_json_line(arena, object), true, &child_options, &request,
                       NULL) == TD_OK) {
-        child_send(tick, &request);
+        child_send(run, &request);
     }
 }
 
-static void child_remove(struct hvpa_tick *tick, const struct child_kind *kind)
+static void child_remove(struct hvpa_reconcile *run, const struct child_kind *kind)
 {
-    const struct td_sight_object *seen = child_find(tick, kind);
+    const struct td_informer_object *seen = child_find(run, kind);
     struct td_json *tree;
-    if (!seen || td_sight_tree(&tick->arena, seen, &tree, NULL) != TD_OK ||
-        !child_is_ours(tick, tree)) {
+    if (!seen || td_informers_tree(&run->arena, seen, &tree, NULL) != TD_OK ||
+        !child_is_ours(run, tree)) {
         return;
     }
-    const struct td_api_path path = {
-        .group = td_str_from(kind->group),
-        .version = td_str_from(kind->version),
-        .namespace = tick->item->namespace,
-        .plural = td_str_from(kind->plural),
-        .name = child_name(tick),
-    };
+    const struct td_api_path path = child_path(run, kind);
     struct td_delete_options options = TD_DELETE_OPTIONS_INIT;
     options.uid = seen->head.uid;
     struct td_client_request request;
-    if (td_verb_delete(&tick->arena, &path, &options, &request, NULL) == TD_OK) {
-        child_send(tick, &request);
+    if (td_verb_delete(&run->arena, &path, &options, &request, NULL) == TD_OK) {
+        child_send(run, &request);
     }
 }
 
-void hvpa_children(struct hvpa_tick *tick)
+void hvpa_children(struct hvpa_reconcile *run)
 {
-    const struct td_hvpa *hvpa = &tick->hvpa;
+    const struct td_hvpa *hvpa = &run->hvpa;
     bool is_objects = hvpa->sources == TD_HVPA_OBJECTS;
     if (hvpa->paused) {
         return;
     }
     if (is_objects && td_hvpa_scales_horizontally(hvpa)) {
-        child_apply(tick, &child_hpa, child_hpa_spec(tick));
+        child_apply(run, &child_hpa, child_hpa_spec(run));
     } else {
-        child_remove(tick, &child_hpa);
+        child_remove(run, &child_hpa);
     }
     if (is_objects && hvpa->has_vpa) {
-        child_apply(tick, &child_vpa, child_vpa_spec(tick));
+        child_apply(run, &child_vpa, child_vpa_spec(run));
     } else {
-        child_remove(tick, &child_vpa);
+        child_remove(run, &child_vpa);
     }
 }
 
 /* ---- What they say ---- */
 
-void hvpa_children_vertical(struct hvpa_tick *tick)
+void hvpa_children_vertical(struct hvpa_reconcile *run)
 {
-    const struct td_sight_object *seen = child_find(tick, &child_vpa);
+    const struct td_informer_object *seen = child_find(run, &child_vpa);
     struct td_json *tree;
     struct td_vpa vpa;
-    if (!seen || td_sight_tree(&tick->arena, seen, &tree, NULL) != TD_OK ||
-        td_vpa_decode(&tick->arena, tree, &vpa, NULL) != TD_OK) {
-        tick->vertical_reason = TD_STR("the child VPA is not there yet");
+    if (!seen || td_informers_tree(&run->arena, seen, &tree, NULL) != TD_OK ||
+        td_vpa_decode(&run->arena, tree, &vpa, NULL) != TD_OK) {
+        run->seen.vertical_reason = TD_STR("the child VPA does not exist yet");
         return;
     }
-    tick->recommendation = vpa.recommendation;
-    tick->learnt_since = td_time_from_instant(vpa.meta.created);
-    hvpa_rows_judge(tick, vpa.conditions, vpa.condition_count);
+    run->seen.recommendation = vpa.recommendation;
+    run->seen.learnt_since = td_time_from_instant(vpa.meta.created);
+    hvpa_input_judge(run, vpa.conditions, vpa.condition_count);
 }
 
-static bool child_scales(struct hvpa_tick *tick)
+static bool child_scales(struct hvpa_reconcile *run)
 {
-    const struct td_sight_object *seen = child_find(tick, &child_hpa);
+    const struct td_informer_object *seen = child_find(run, &child_hpa);
     struct td_json *tree;
-    if (!seen || td_sight_tree(&tick->arena, seen, &tree, NULL) != TD_OK) {
-        return false;
-    }
-    const struct td_json *list = td_json_get_path(tree, "status.conditions");
-    for (const struct td_json *c = td_json_first_item(list); c; c = c->next) {
-        if (td_str_equal(td_json_get_str(c, TD_STR("type"), TD_STR_EMPTY),
-                         TD_STR("ScalingActive"))) {
-            return td_str_equal(td_json_get_str(c, TD_STR("status"), TD_STR_EMPTY), TD_STR("True"));
-        }
-    }
-    return false;
+    return seen && td_informers_tree(&run->arena, seen, &tree, NULL) == TD_OK &&
+           hvpa_condition_is_true(tree, TD_STR("ScalingActive"));
 }
 
-bool hvpa_children_desired(struct hvpa_tick *tick, int32_t *ret)
+bool hvpa_children_desired(struct hvpa_reconcile *run, int32_t *ret)
 {
-    const struct td_hvpa *hvpa = &tick->hvpa;
+    const struct td_hvpa *hvpa = &run->hvpa;
     const struct td_hvpa_status *status = &hvpa->status;
     bool is_wish = hvpa->has_replicas && status->has_written_replicas &&
                    hvpa->replicas != status->written_replicas;
-    if (!child_scales(tick)) {
+    if (!child_scales(run)) {
         return false;
     }
-    *ret = is_wish ? hvpa->replicas : tick->input.replicas;
+    *ret = is_wish ? hvpa->replicas : run->decided.input.replicas;
     return true;
 }
 
 /* ---- The buffer ---- */
 
-void hvpa_children_buffer(struct hvpa_tick *tick)
+void hvpa_children_buffer(struct hvpa_reconcile *run)
 {
-    const struct td_hvpa *hvpa = &tick->hvpa;
-    int32_t applied = tick->is_scaled ? tick->decision.replicas : tick->input.replicas;
+    const struct td_hvpa *hvpa = &run->hvpa;
+    int32_t applied =
+        run->decided.is_scaled ? run->decided.decision.replicas : run->decided.input.replicas;
     bool is_wanted = !hvpa->paused && (!hvpa->has_replicas || hvpa->replicas != applied);
     const struct td_api_path path = {
         .group = TD_STR(TD_HVPA_GROUP),
         .version = TD_STR(TD_HVPA_VERSION),
-        .namespace = tick->item->namespace,
+        .namespace = run->item->namespace,
         .plural = TD_STR("hvpas"),
-        .name = tick->item->name,
+        .name = run->item->name,
     };
     struct td_client_request request;
-    td_str body = td_arena_format(&tick->arena, "{\"spec\":{\"replicas\":%d}}", applied);
-    if (is_wanted && td_verb_patch(&tick->arena, &path, TD_PATCH_MERGE, body, &child_options,
+    td_str body = td_arena_format(&run->arena, "{\"spec\":{\"replicas\":%d}}", applied);
+    if (is_wanted && td_verb_patch(&run->arena, &path, TD_PATCH_MERGE, body, &child_options,
                                    &request, NULL) == TD_OK) {
-        child_send(tick, &request);
+        child_send(run, &request);
     }
 }

@@ -1,3 +1,19 @@
+/*
+ * One item for each Hvpa, and a queue of their keys. A key comes due with the sync period, when the
+ * spec of the object changes, when a pod of its namespace is killed for want of memory or evicted,
+ * and after a back-off. A due item starts a reconcile (hvpa_reconcile.c), of which at most
+ * HVPA_READING_MAX read at one time.
+ *
+ * A reconcile is HVPA_READING while the HPA machinery gathers scale, pods and metrics; HVPA_WRITING
+ * while the status, the scale and the template or pods are written, in that order; HVPA_ACTUATING
+ * between two writes to pods. When its item comes due again it is given up, unless a write is under
+ * way: then the item runs again at its end.
+ *
+ * The loop writes the status, the scale and the template of the target, resizes and evicts pods
+ * (hvpa_actuate.c), child objects (hvpa_children.c) and events. Stopped, it gives up what reads and
+ * waits for what writes; it goes on answering the webhook with the sizes of new pods, from the
+ * status that is stored.
+ */
 #include "control/hvpa/hvpa_loop.h"
 
 #include <string.h>
@@ -11,6 +27,8 @@
 #include "base/text.h"
 #include "control/hvpa/hvpa_private.h"
 #include "decide/vertical/patch/podsizes.h"
+#include "decide/vertical/updater/pass.h"
+#include "kube/objectkey.h"
 
 #define LOOP_UNREADY_PAUSE TD_SECOND
 #define LOOP_CROWDED_PAUSE (100 * TD_MILLISECOND)
@@ -42,20 +60,18 @@ static void item_free(struct hvpa_item *item)
 
 static struct hvpa_item *item_new(struct td_hvpa_loop *loop, const struct td_cache_head *head)
 {
-    td_auto_buf key;
-    td_buf_init(&key, TD_CACHE_KEY_BYTES_MAX);
-    (void)td_buf_append_format(&key, "%.*s/%.*s", TD_STR_ARG(head->namespace),
-                               TD_STR_ARG(head->name));
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
     struct hvpa_item *item = td_alloc_zero(1, sizeof(*item));
     item->loop = loop;
-    item->key = td_text_copy(td_buf_str(&key));
-    item->namespace = td_str_slice(item->key, 0, head->namespace.len);
-    item->name = td_str_slice(item->key, head->namespace.len + 1, item->key.len);
+    item->key =
+        td_text_copy(td_object_key_write(TD_OBJECT_KEY(head->namespace, head->name), buffer));
+    item->namespace = td_object_key_read(item->key).namespace;
+    item->name = td_object_key_read(item->key).name;
     item->status = td_text_copy(TD_STR_EMPTY);
     item->failure = td_text_copy(TD_STR_EMPTY);
     item->first_seen = hvpa_now(loop);
     item->oom_seen = TD_TIME_NONE;
-    item->last_tick = TD_TIME_NONE;
+    item->last_reconcile = TD_TIME_NONE;
     item->backoff = (struct td_backoff){
         .min = LOOP_BACKOFF_MIN, .max = LOOP_BACKOFF_MAX, .random = loop->options.control.seed};
     td_arena_init(&item->sizes_arena, TD_TREE_ARENA_BYTES_MAX);
@@ -71,10 +87,8 @@ static struct hvpa_item *item_new(struct td_hvpa_loop *loop, const struct td_cac
 
 struct hvpa_item *hvpa_item_find(const struct td_hvpa_loop *loop, td_str namespace, td_str name)
 {
-    td_auto_buf key;
-    td_buf_init(&key, TD_CACHE_KEY_BYTES_MAX);
-    (void)td_buf_append_format(&key, "%.*s/%.*s", TD_STR_ARG(namespace), TD_STR_ARG(name));
-    return td_map_get(&loop->items, td_buf_str(&key));
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    return td_map_get(&loop->items, td_object_key_write(TD_OBJECT_KEY(namespace, name), buffer));
 }
 
 void hvpa_item_now(struct hvpa_item *item)
@@ -85,7 +99,8 @@ void hvpa_item_now(struct hvpa_item *item)
     }
 }
 
-void hvpa_item_later(struct hvpa_item *item, td_duration after)
+/* Again after so long, at least. */
+static void item_later(struct hvpa_item *item, td_duration after)
 {
     if (item->loop->is_running) {
         (void)td_queue_add_after(item->loop->queue, item->key, after, NULL); /* likewise */
@@ -96,8 +111,7 @@ void hvpa_item_later(struct hvpa_item *item, td_duration after)
  * Hvpa is paused, since then decisions are not carried out. */
 void hvpa_item_set_status(struct hvpa_item *item, td_str text)
 {
-    td_text_free(item->status);
-    item->status = td_text_copy(text);
+    td_text_set(&item->status, text);
     td_arena_reset(&item->sizes_arena);
     item->sizes = (struct td_hvpa_requests){.count = 0};
     item->size_limits = (struct td_hvpa_requests){.count = 0};
@@ -109,7 +123,7 @@ void hvpa_item_set_status(struct hvpa_item *item, td_str text)
         !status.has_vertical_time) {
         return;
     }
-    if (!item->is_paused && hvpa_rows_decided(&status)) {
+    if (!item->is_paused && hvpa_input_decided(&status)) {
         item->sizes = status.decision.requests;
         item->size_limits = status.decision.limits;
     } else {
@@ -138,36 +152,31 @@ static void item_read_selector(struct hvpa_item *item, const struct td_json *spe
 /* What a person has written; .spec.replicas is our own or that of an HPA. */
 static uint64_t item_hash(struct td_json *spec)
 {
-    td_auto_buf text;
-    td_buf_init(&text, TD_OBJECT_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_OBJECT_BYTES_MAX);
     (void)td_json_remove(spec, TD_STR("replicas"));
     td_json_write(spec, &(struct td_json_format){.indent = 0}, &text);
     return td_map_hash(td_buf_str(&text));
 }
 
-static void item_read(struct hvpa_item *item, const struct td_sight_object *object)
+static void item_read(struct hvpa_item *item, const struct td_informer_object *object)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_json *tree;
-    if (td_sight_tree(&arena, object, &tree, NULL) != TD_OK) {
+    if (td_informers_tree(&arena, object, &tree, NULL) != TD_OK) {
         return;
     }
     struct td_json *spec = td_json_get(tree, TD_STR("spec"));
     item->spec_hash = td_json_is(spec, TD_JSON_TYPE_OBJECT) ? item_hash(spec) : 0;
-    item->is_objects =
-        td_str_equal(td_json_get_str(spec, TD_STR("sources"), TD_STR_EMPTY), TD_STR("Objects"));
+    item->is_objects = td_str_equal(td_json_text(spec, "sources"), TD_STR("Objects"));
     item->is_paused = td_json_get_bool(spec, TD_STR("paused"), false);
     item->is_template = td_str_equal(
-        td_json_get_str(td_json_get(spec, TD_STR("vertical")), TD_STR("actuation"), TD_STR_EMPTY),
-        TD_STR("Template"));
+        td_json_text(td_json_get(spec, TD_STR("vertical")), "actuation"), TD_STR("Template"));
     item_read_selector(item, spec);
     const struct td_json *status = td_json_get(tree, TD_STR("status"));
     if (item->is_ours && item->loop->is_running) {
         return; /* ours is newer, or the same */
     }
-    td_auto_buf text;
-    td_buf_init(&text, TD_OBJECT_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_OBJECT_BYTES_MAX);
     if (status) {
         td_json_write(status, &(struct td_json_format){.indent = 0}, &text);
     }
@@ -184,47 +193,48 @@ void hvpa_item_done(struct hvpa_item *item)
         hvpa_item_now(item);
     } else {
         td_time now = hvpa_now(loop);
-        hvpa_item_later(item, item->due > now ? item->due - now : 0);
+        item_later(item, item->due > now ? item->due - now : 0);
     }
-    if (loop->stopped && loop->tick_count == 0) {
+    if (loop->stopped && loop->reconcile_count == 0) {
         void (*stopped)(void *context) = loop->stopped;
         loop->stopped = NULL;
         stopped(loop->stopped_context);
     }
 }
 
-/* ---- Ticks ---- */
+/* ---- Reconciles ---- */
 
 /* True: there is none any more. */
-static bool item_leave_tick(struct hvpa_item *item)
+static bool item_leave_reconcile(struct hvpa_item *item)
 {
-    struct hvpa_tick *tick = item->tick;
+    struct hvpa_reconcile *run = item->reconcile;
     bool can_leave =
-        tick && (tick->phase == HVPA_READING || (tick->phase == HVPA_CARRYING && !tick->call));
+        run && (run->phase == HVPA_READING || (run->phase == HVPA_ACTUATING && !run->call));
     if (can_leave) {
-        item->last_tick = tick->now;
-        hvpa_tick_free(tick);
+        item->last_reconcile = run->now;
+        hvpa_reconcile_free(run);
     }
-    return !item->tick;
+    return !item->reconcile;
 }
 
 static void item_run(struct hvpa_item *item)
 {
     struct td_hvpa_loop *loop = item->loop;
-    const struct td_cache *cache = td_sight_cache(loop->options.control.sight, TD_SIGHT_HVPAS);
-    const struct td_sight_object *object = td_cache_get(cache, item->namespace, item->name);
+    const struct td_cache *cache =
+        td_informers_cache(loop->options.control.informers, TD_INFORMER_HVPAS);
+    const struct td_informer_object *object = td_cache_get(cache, item->namespace, item->name);
     if (!object || object->is_deleting) {
         return; /* its deletion is about to be told */
     }
-    if (!td_sight_is_synced(loop->options.control.sight)) {
-        hvpa_item_later(item, LOOP_UNREADY_PAUSE);
+    if (!td_informers_is_synced(loop->options.control.informers)) {
+        item_later(item, LOOP_UNREADY_PAUSE);
     } else if (loop->reading_count >= HVPA_READING_MAX) {
-        hvpa_item_later(item, LOOP_CROWDED_PAUSE);
+        item_later(item, LOOP_CROWDED_PAUSE);
     } else {
         item->is_ours = true;
-        /* Should somebody never answer, the tick is given up. */
-        hvpa_item_later(item, 2 * loop->options.sync_period);
-        hvpa_tick_start(item, object);
+        /* A reconcile whose call is never answered is given up then. */
+        item_later(item, 2 * loop->options.sync_period);
+        hvpa_reconcile_start(item, object, NULL, NULL);
     }
 }
 
@@ -238,10 +248,10 @@ static enum td_job_result loop_job(td_str key, void *context)
     }
     if (item->due > now) {
         /* An earlier delay than the one that counts. */
-        if (!item->tick) {
-            hvpa_item_later(item, item->due - now);
+        if (!item->reconcile) {
+            item_later(item, item->due - now);
         }
-    } else if (item_leave_tick(item)) {
+    } else if (item_leave_reconcile(item)) {
         item_run(item);
     } else {
         item->is_again = true;
@@ -249,15 +259,15 @@ static enum td_job_result loop_job(td_str key, void *context)
     return TD_JOB_DONE;
 }
 
-/* ---- What the sight tells ---- */
+/* ---- What the informers tell ---- */
 
 static void loop_added(void *context, const void *object)
 {
     struct td_hvpa_loop *loop = context;
-    const struct td_sight_object *seen = object;
+    const struct td_informer_object *seen = object;
     struct hvpa_item *item = item_new(loop, &seen->head);
     if (!item) {
-        td_log_line(loop->options.control.log, TD_LOG_ERROR, "there are too many Hvpas",
+        td_log_line(loop->options.control.log, TD_LOG_ERROR, "Hvpa ignored: too many Hvpas",
                     TD_LOG_S("namespace", seen->head.namespace), TD_LOG_S("hvpa", seen->head.name));
         return;
     }
@@ -268,15 +278,15 @@ static void loop_added(void *context, const void *object)
 static void loop_deleted(void *context, const void *object)
 {
     struct td_hvpa_loop *loop = context;
-    const struct td_sight_object *seen = object;
+    const struct td_informer_object *seen = object;
     struct hvpa_item *item = hvpa_item_find(loop, seen->head.namespace, seen->head.name);
     if (!item) {
         return;
     }
     (void)td_map_remove(&loop->items, item->key);
-    hvpa_tally_forget(item);
+    hvpa_metrics_forget(item);
     item->is_gone = true;
-    if (item_leave_tick(item)) {
+    if (item_leave_reconcile(item)) {
         item_free(item);
     }
 }
@@ -284,8 +294,8 @@ static void loop_deleted(void *context, const void *object)
 static void loop_changed(void *context, const void *before, const void *after)
 {
     struct td_hvpa_loop *loop = context;
-    const struct td_sight_object *old = before;
-    const struct td_sight_object *new = after;
+    const struct td_informer_object *old = before;
+    const struct td_informer_object *new = after;
     struct hvpa_item *item = hvpa_item_find(loop, new->head.namespace, new->head.name);
     if (!item || !td_str_equal(old->head.uid, new->head.uid)) {
         loop_deleted(loop, before);
@@ -301,19 +311,19 @@ static void loop_changed(void *context, const void *before, const void *after)
 
 /* ---- Out of memory, or evicted for want of it ---- */
 
-static const char *oom_find(const struct td_sight_pod *pod, const char *word)
+static const char *oom_find(const struct td_informer_pod *pod, const char *word)
 {
     return memmem(pod->object.text.ptr, pod->object.text.len, word, strlen(word));
 }
 
-static td_str oom_around(const struct td_sight_pod *pod, const char *at)
+static td_str oom_around(const struct td_informer_pod *pod, const char *at)
 {
     size_t offset = (size_t)(at - pod->object.text.ptr);
     return td_str_slice(pod->object.text, offset > LOOP_OOM_WINDOW ? offset - LOOP_OOM_WINDOW : 0,
                         offset + LOOP_OOM_WINDOW);
 }
 
-static bool oom_is_new(const struct td_sight_pod *before, const struct td_sight_pod *after,
+static bool oom_is_new(const struct td_informer_pod *before, const struct td_informer_pod *after,
                        const char *word)
 {
     const char *now = oom_find(after, word);
@@ -325,19 +335,17 @@ static bool oom_is_new(const struct td_sight_pod *before, const struct td_sight_
 static void pods_changed(void *context, const void *before, const void *after)
 {
     struct td_hvpa_loop *loop = context;
-    const struct td_sight_pod *pod = after;
+    const struct td_informer_pod *pod = after;
     if (!loop->is_running || (!oom_is_new(before, after, "\"OOMKilled\"") &&
                               !oom_is_new(before, after, "\"Evicted\""))) {
         return;
     }
     td_time due = hvpa_now(loop) + LOOP_OOM_PAUSE;
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&loop->items, &position))) {
-        struct hvpa_item *item = entry->value;
+    for (struct td_map_walk at = {.map = &loop->items}; td_map_step(&at);) {
+        struct hvpa_item *item = at.value;
         if (td_str_equal(item->namespace, pod->object.head.namespace)) {
             item->due = item->due > due ? due : item->due;
-            hvpa_item_later(item, LOOP_OOM_PAUSE);
+            item_later(item, LOOP_OOM_PAUSE);
         }
     }
 }
@@ -349,9 +357,9 @@ static void loop_subscribe(struct td_hvpa_loop *loop)
     static const struct td_cache_handler hvpas = {
         .added = loop_added, .changed = loop_changed, .deleted = loop_deleted};
     static const struct td_cache_handler pods = {.changed = pods_changed};
-    struct td_sight *sight = loop->options.control.sight;
-    td_sight_subscribe(sight, TD_SIGHT_HVPAS, &hvpas, loop);
-    td_sight_subscribe(sight, TD_SIGHT_PODS, &pods, loop);
+    struct td_informers *informers = loop->options.control.informers;
+    td_informers_subscribe(informers, TD_INFORMER_HVPAS, &hvpas, loop);
+    td_informers_subscribe(informers, TD_INFORMER_PODS, &pods, loop);
 }
 
 /* Metrics and pods are gathered by the machinery of HPAs, which need not be running. */
@@ -383,10 +391,12 @@ int td_hvpa_loop_new(const struct td_hvpa_options *options, struct td_hvpa_loop 
     }
     struct td_hvpa_loop *loop = td_alloc_zero(1, sizeof(*loop));
     loop->options = *options;
+    loop->restriction =
+        options->restriction ? *options->restriction : td_updater_config_default().restriction;
     td_map_init(&loop->items, TD_CACHE_OBJECTS_MAX);
     loop->queue = td_queue_new(options->control.loop, loop_job, loop, TD_CACHE_OBJECTS_MAX);
-    hvpa_tallies_init(loop);
-    hvpa_claims_init(loop);
+    hvpa_metrics_init(loop);
+    hvpa_targets_init(loop);
     int code = loop_gather(loop, err);
     if (code != TD_OK) {
         loop->owns_horizontal = false;
@@ -400,17 +410,16 @@ int td_hvpa_loop_new(const struct td_hvpa_options *options, struct td_hvpa_loop 
 
 void td_hvpa_loop_start(struct td_hvpa_loop *loop)
 {
-    const struct td_cache *cache = td_sight_cache(loop->options.control.sight, TD_SIGHT_HVPAS);
-    size_t position = 0;
-    const struct td_map_entry *entry;
+    const struct td_cache *cache =
+        td_informers_cache(loop->options.control.informers, TD_INFORMER_HVPAS);
     loop->is_running = true;
-    while ((entry = td_map_next(&loop->items, &position))) {
-        struct hvpa_item *item = entry->value;
-        const struct td_sight_object *object = td_cache_get(cache, item->namespace, item->name);
+    for (struct td_map_walk at = {.map = &loop->items}; td_map_step(&at);) {
+        struct hvpa_item *item = at.value;
+        const struct td_informer_object *object = td_cache_get(cache, item->namespace, item->name);
         item->first_seen = hvpa_now(loop);
         item->is_ours = false; /* another process may have decided meanwhile */
         item->written = 0;
-        item->last_tick = TD_TIME_NONE;
+        item->last_reconcile = TD_TIME_NONE;
         if (object) {
             item_read(item, object);
         }
@@ -420,13 +429,11 @@ void td_hvpa_loop_start(struct td_hvpa_loop *loop)
 
 void td_hvpa_loop_stop(struct td_hvpa_loop *loop, void (*done)(void *context), void *context)
 {
-    size_t position = 0;
-    const struct td_map_entry *entry;
     loop->is_running = false;
-    while ((entry = td_map_next(&loop->items, &position))) {
-        (void)item_leave_tick(entry->value); /* those that write come to their end */
+    for (struct td_map_walk at = {.map = &loop->items}; td_map_step(&at);) {
+        (void)item_leave_reconcile(at.value); /* those that write come to their end */
     }
-    if (loop->tick_count == 0) {
+    if (loop->reconcile_count == 0) {
         done(context);
         return;
     }
@@ -439,19 +446,17 @@ void td_hvpa_loop_free(struct td_hvpa_loop *loop)
     if (!loop) {
         return;
     }
-    size_t position = 0;
-    const struct td_map_entry *entry;
     loop->is_running = false;
-    while ((entry = td_map_next(&loop->items, &position))) {
-        struct hvpa_item *item = entry->value;
-        if (item->tick) {
-            hvpa_tick_free(item->tick);
+    for (struct td_map_walk at = {.map = &loop->items}; td_map_step(&at);) {
+        struct hvpa_item *item = at.value;
+        if (item->reconcile) {
+            hvpa_reconcile_free(item->reconcile);
         }
         item_free(item);
     }
     td_map_done(&loop->items);
     hvpa_children_cancel(loop);
-    hvpa_claims_done(loop);
+    hvpa_targets_done(loop);
     if (loop->owns_horizontal) {
         td_horizontal_loop_free(loop->horizontal);
     }
@@ -462,17 +467,18 @@ void td_hvpa_loop_free(struct td_hvpa_loop *loop)
 void td_hvpa_loop_explain(struct td_hvpa_loop *loop, td_str namespace, td_str name,
                           td_hvpa_explain_fn fn, void *context)
 {
-    const struct td_cache *cache = td_sight_cache(loop->options.control.sight, TD_SIGHT_HVPAS);
-    const struct td_sight_object *object = td_cache_get(cache, namespace, name);
+    const struct td_cache *cache =
+        td_informers_cache(loop->options.control.informers, TD_INFORMER_HVPAS);
+    const struct td_informer_object *object = td_cache_get(cache, namespace, name);
     struct hvpa_item *item = object ? hvpa_item_find(loop, namespace, name) : NULL;
     td_assert(!loop->is_running);
     if (!item) {
-        fn(context, &(struct td_hvpa_told){.code = TD_NOT_FOUND,
-                                           .reason = TD_STR("NotFound"),
-                                           .message = TD_STR("there is no such Hvpa")});
+        fn(context, &(struct td_hvpa_reported){.code = TD_NOT_FOUND,
+                                               .reason = TD_STR("NotFound"),
+                                               .message = TD_STR("Hvpa not found")});
         return;
     }
-    hvpa_tick_start_dry(item, object, fn, context);
+    hvpa_reconcile_start(item, object, fn, context);
 }
 
 static const struct td_resource_list *sizes_of(const struct td_hvpa_requests *all, td_str container)
@@ -486,9 +492,9 @@ static const struct td_resource_list *sizes_of(const struct td_hvpa_requests *al
     return &none;
 }
 
-struct td_pod_sizes hvpa_pod_sizes(struct td_arena *arena, td_str hvpa,
-                                   const struct td_hvpa_requests *requests,
-                                   const struct td_hvpa_requests *limits)
+static struct td_pod_sizes pod_sizes(struct td_arena *arena, td_str hvpa,
+                                     const struct td_hvpa_requests *requests,
+                                     const struct td_hvpa_requests *limits)
 {
     struct td_pod_size *sizes = td_arena_array(arena, struct td_pod_size, requests->count + 1);
     for (size_t i = 0; i < requests->count; i++) {
@@ -502,8 +508,13 @@ struct td_pod_sizes hvpa_pod_sizes(struct td_arena *arena, td_str hvpa,
     return (struct td_pod_sizes){.hvpa = hvpa, .items = sizes, .count = requests->count};
 }
 
+struct td_pod_sizes hvpa_decided_sizes(struct hvpa_reconcile *run)
+{
+    return pod_sizes(&run->arena, run->item->name, &run->decided.requests, &run->decided.limits);
+}
+
 bool td_hvpa_loop_sizes(void *loop, struct td_arena *arena, const struct td_controller *top,
-                        const struct td_vertical_pod *pod, struct td_pod_sizes *ret)
+                        const struct td_pod *pod, struct td_pod_sizes *ret)
 {
     const struct td_ownership_target target = {
         .namespace = top->namespace,
@@ -511,13 +522,13 @@ bool td_hvpa_loop_sizes(void *loop, struct td_arena *arena, const struct td_cont
         .kind = top->kind,
         .name = top->name,
     };
-    const struct hvpa_item *item = hvpa_claims_owner(loop, &target);
+    const struct hvpa_item *item = hvpa_targets_owner(loop, &target);
     if (!item) {
         return false;
     }
     bool is_sized = !item->is_template && (!item->has_selector ||
                                            td_selector_matches(&item->selector, &pod->meta.labels));
     static const struct td_hvpa_requests none = {.count = 0};
-    *ret = hvpa_pod_sizes(arena, item->name, is_sized ? &item->sizes : &none, &item->size_limits);
+    *ret = pod_sizes(arena, item->name, is_sized ? &item->sizes : &none, &item->size_limits);
     return true;
 }

@@ -1,8 +1,9 @@
 /*
- * The coordinator (hvpa.md 5): every tick of an Hvpa reads both verdicts at one instant, decides
- * (decide/tandem/decide.h), writes what follows in the order of decide/tandem/actuation.h, and says
- * why in its status. Verdicts are computed here from hpaSpec and vpaSpec with the same deciders as
- * the other controllers (sources: Internal), or come from child objects (sources: Objects).
+ * The coordinator (hvpa.md 5): every reconcile of an Hvpa reads both verdicts at one instant,
+ * decides (decide/tandem/decide.h), writes what follows in the order of decide/tandem/actuation.h,
+ * and says why in its status. Verdicts are computed here from hpaSpec and vpaSpec with the same
+ * deciders as the other controllers (sources: Internal), or come from child objects (sources:
+ * Objects).
  */
 #pragma once
 
@@ -30,9 +31,9 @@ struct td_hvpa_options {
     struct td_horizontal_loop *gather; /* borrowed: measures for Hvpas, started or not; NULL: one of
                                           our own */
     struct td_hpa_config horizontal;
-    /* Why pods would come back unchanged, so that none is evicted; empty: they would not (hook.h).
-     * NULL: nobody knows. */
-    td_str (*get_hook_trouble)(void *context);
+    /* Why pods would come back unchanged, so that none is evicted; empty: they would not
+     * (webhook.h). NULL: no webhook is watched. */
+    td_str (*get_webhook_problem)(void *context);
     bool (*is_proved)(void *context, td_duration since); /* as the updater's, as the next two */
     bool (*is_exempt)(void *context, td_str namespace);
     const struct td_restriction_config *restriction; /* borrowed; NULL: the defaults */
@@ -45,8 +46,8 @@ void td_hvpa_loop_start(struct td_hvpa_loop *loop);
 void td_hvpa_loop_stop(struct td_hvpa_loop *loop, void (*done)(void *context), void *context);
 void td_hvpa_loop_free(struct td_hvpa_loop *loop);
 
-/* What one tick would decide now; valid during the call. */
-struct td_hvpa_told {
+/* What one reconcile would decide now; valid during the call. */
+struct td_hvpa_reported {
     int code;       /* TD_OK; TD_NOT_FOUND: there is none; TD_INVALID: nothing can be decided */
     td_str reason;  /* of the latter: "TargetConflict", "InvalidSpec", ... */
     td_str message; /* why */
@@ -55,14 +56,14 @@ struct td_hvpa_told {
     const struct td_tandem_decision *decision;
     const struct td_hvpa_status *status; /* as it would be written */
 };
-typedef void (*td_hvpa_explain_fn)(void *context, const struct td_hvpa_told *told);
+typedef void (*td_hvpa_explain_fn)(void *context, const struct td_hvpa_reported *told);
 
-/* Decides without writing, on a loop that is not started, once the sight is synced and the
+/* Decides without writing, on a loop that is not started, once the informers are synced and the
  * recommender has looked. `fn` is called once, unless the loop is freed before. */
 void td_hvpa_loop_explain(struct td_hvpa_loop *loop, td_str namespace, td_str name,
                           td_hvpa_explain_fn fn, void *context);
 
-/* For admission (a td_hook_sizes_fn whose context is the loop), on every replica, started or not:
- * what a new pod of a workload is to have. */
+/* For admission (a td_webhook_sizes_fn whose context is the loop), on every replica, started or
+ * not: what a new pod of a workload is to have. */
 bool td_hvpa_loop_sizes(void *loop, struct td_arena *arena, const struct td_controller *top,
-                        const struct td_vertical_pod *pod, struct td_pod_sizes *ret);
+                        const struct td_pod *pod, struct td_pod_sizes *ret);

@@ -1,30 +1,36 @@
 /*
  * What the files of the Hvpa controller share.
  *
- * An item is one Hvpa. What has to outlive a tick is its status, and nearly nothing else: each tick
- * starts from the status of the one before, kept as text, so that a restart is a tick like any
- * other. A tick is a small machine over asynchronous calls with an arena of its own: it reads
- * (hvpa_tick.c, hvpa_view.c), judges (hvpa_rows.c), decides, says so in the status
- * (hvpa_status.c), and carries the decision out (hvpa_carry.c: the scale, then sizes, pod by pod
- * until they are as decided or the next tick is due).
+ * An item is one Hvpa. What has to outlive a reconcile is its status, and nearly nothing else: each
+ * reconcile starts from the status of the one before, kept as text, so that a restart is a
+ * reconcile like any other. A reconcile is a small machine over asynchronous calls with an arena of
+ * its own: it reads (hvpa_reconcile.c, hvpa_view.c), judges (hvpa_input.c), decides, says so in the
+ * status (hvpa_status.c), and carries the decision out (hvpa_actuate.c: the scale, then sizes, pod
+ * by pod until they are as decided or the next reconcile is due).
  */
 #pragma once
 
 #include "api/hvpa/hvpa.h"
 #include "base/arena.h"
 #include "base/map.h"
+#include "base/metrics.h"
+#include "control/actuator.h"
 #include "control/horizontal/horizontal_loop.h"
 #include "control/hvpa/hvpa_loop.h"
+#include "control/informers/informers.h"
 #include "control/replacement.h"
-#include "control/sight.h"
-#include "control/tally.h"
 #include "decide/tandem/actuation.h"
 #include "decide/tandem/coupling.h"
 #include "decide/tandem/decide.h"
+#include "decide/tandem/emergency.h"
 #include "decide/tandem/gates.h"
 #include "decide/tandem/ownership.h"
+#include "decide/tandem/progress.h"
+#include "decide/tandem/requests.h"
+#include "decide/tandem/verdict.h"
 #include "decide/vertical/pod.h"
 #include "decide/vertical/resourcelist.h"
+#include "decide/vertical/updater/restriction.h"
 #include "decide/vertical/updater/updater_state.h"
 #include "kube/client/client.h"
 
@@ -33,12 +39,9 @@ struct td_timer;
 
 #define HVPA_MANAGER TD_STR_INIT("tandem-hvpa") /* who our writes say they are from */
 #define HVPA_DEADLINE (10 * TD_SECOND)          /* of one call, repetitions included */
-#define HVPA_GIVE_UP (15 * TD_MINUTE)           /* of a resize that does not come to its end */
-#define HVPA_RETRY TD_HOUR                      /* of one that was given up */
 #define HVPA_YOUNG (24 * TD_HOUR)               /* until a day was seen */
-#define HVPA_EMERGENCY_SECONDS 1800             /* until an OOM is forgotten that led to nothing */
-#define HVPA_CONFLICTS_MAX 3                    /* of one tick: others wrote the scale too */
-#define HVPA_READING_MAX 32                     /* ticks that read at one time */
+#define HVPA_CONFLICTS_MAX 3                    /* of one reconcile: others wrote the scale too */
+#define HVPA_READING_MAX 32                     /* reconciles that read at one time */
 #define HVPA_CHILD_SUFFIX "-hvpa"               /* of the names of child objects */
 
 struct hvpa_item {
@@ -46,7 +49,7 @@ struct hvpa_item {
     td_str key; /* owned: "namespace/name" */
     td_str namespace;
     td_str name;
-    td_str status;    /* owned JSON: after the last tick, else as it is stored */
+    td_str status;    /* owned JSON: after the last reconcile, else as it is stored */
     uint64_t written; /* of what counts of the stored status; 0: not known */
     struct td_arena spec_arena;
     uint64_t spec_hash; /* of the spec without .replicas, which we write */
@@ -55,23 +58,22 @@ struct hvpa_item {
     struct td_arena sizes_arena;
     struct td_hvpa_requests sizes; /* for new pods, from the status */
     struct td_hvpa_requests size_limits;
-    bool has_sizes;
     struct td_hpa_state horizontal;
-    struct td_updater_state restrictions; /* first sights of resizes, for evictions */
+    struct td_updater_state restrictions; /* when resizes were first seen, for evictions */
     td_time first_seen;
-    td_time due;      /* the next tick */
+    td_time due;      /* the next reconcile */
     td_time oom_seen; /* the newest that raised a flag; TD_TIME_NONE */
     struct td_backoff backoff;
-    td_str failure;          /* owned: what a write was answered; empty: it worked */
-    td_str blocked;          /* owned: why a pod is not evicted; empty: none has to wait */
-    int64_t told_generation; /* of the event InvalidSpec */
-    uint64_t told;           /* hash of the last trouble that an event told */
-    td_time last_tick;       /* TD_TIME_NONE */
-    unsigned conflicts;      /* of the scale, in this tick */
-    struct hvpa_tick *tick;
+    td_str failure;              /* owned: what a write was answered; empty: it worked */
+    td_str blocked;              /* owned: why a pod is not evicted; empty: none has to wait */
+    int64_t reported_generation; /* of the event InvalidSpec */
+    uint64_t reported;           /* hash of the last trouble that an event told */
+    td_time last_reconcile;      /* TD_TIME_NONE */
+    unsigned conflicts;          /* of the scale, in this reconcile */
+    struct hvpa_reconcile *reconcile;
     bool is_gone;
-    bool is_again;    /* asked for while a tick was writing */
-    bool is_ours;     /* its status is that of our own ticks */
+    bool is_again;    /* asked for while a reconcile was writing */
+    bool is_ours;     /* its status is that of our own reconciles */
     bool is_paused;   /* by its spec, as the next two */
     bool is_template; /* sizes are in the template, not given at admission */
     bool is_objects;  /* sources: Objects; .spec.replicas is a wish */
@@ -88,37 +90,23 @@ struct hvpa_child_call; /* hvpa_children.c */
 enum hvpa_phase {
     HVPA_READING, /* may be given up */
     HVPA_WRITING,
-    HVPA_CARRYING, /* between two writes it may be given up */
+    HVPA_ACTUATING, /* between two writes it may be given up */
 };
 
-struct hvpa_tick {
-    struct td_hvpa_loop *loop;
-    struct hvpa_item *item;
-    struct td_arena arena;
-    enum hvpa_phase phase;
-    td_time now;
-    struct td_instant instant; /* the same, in whole seconds */
-    struct td_hvpa hvpa;       /* its status is that of the tick before */
-    struct td_hpa hpa;         /* as it is asked for */
-    struct horizontal_sync *sync;
-    struct td_client_call *call;
-    struct td_timer *pause;
-    bool is_counted;            /* among those that read */
-    td_hvpa_explain_fn explain; /* somebody asks only; NULL: it is acted on */
-    void *explain_context;
-
-    /* What was seen. */
-    bool is_read; /* the target is there */
-    struct td_sight_resource resource;
-    struct td_json *scale;
+/* What a reconcile has seen of the target, its pods and both autoscalers. */
+struct hvpa_seen {
+    struct td_served_resource resource; /* of the target */
+    struct td_json *scale;              /* NULL: a DaemonSet has none */
     td_str selector;
     struct hvpa_container *template; /* containers of the workload's template */
     size_t template_count;
-    struct td_vertical_pod *pods; /* alive: neither ended nor being deleted */
+    struct td_pod *pods; /* alive: neither ended nor being deleted */
     size_t pod_count;
-    const struct td_vertical_pod *newest; /* of them, the newest that is ready; NULL */
-    const td_str *pod_names;
-    const struct td_vertical_pod *ended; /* evicted ones */
+    const struct td_pod *newest; /* of them, the newest that is ready; NULL */
+    bool is_unready;             /* some pod that may have been resized is not ready */
+    const td_str *pod_names;     /* of all pods that there were when it began */
+    size_t name_count;
+    const struct td_pod *ended; /* evicted ones */
     size_t ended_count;
     td_str horizontal_reason;
     bool is_limited; /* the HPA's wish was cut */
@@ -128,19 +116,17 @@ struct hvpa_tick {
     struct td_recommendation recommendation;
     const struct td_account *accounts; /* of its containers, by name; NULL: of child objects */
     size_t account_count;
-    td_time learnt_since;            /* by child objects; TD_TIME_NONE: not known */
-    struct td_hvpa_requests decided; /* before this tick: what pods are to have */
-    struct td_hvpa_requests decided_limits;
+    td_time learnt_since; /* by child objects; TD_TIME_NONE: not known */
+};
+
+/* What was decided before, and what is now. */
+struct hvpa_decided {
+    struct td_hvpa_requests requests; /* what pods are to have: until the decision, as before */
+    struct td_hvpa_requests limits;
     struct td_hvpa_requests reference;
     struct td_hvpa_origin origin; /* in whose proportion limits follow */
-    struct td_hvpa_emergency *emergencies;
-    size_t emergency_count;
-    bool is_progressing; /* some pod is not as decided */
-    bool is_growing;     /* a ready one has less */
-    bool is_unready;     /* some pod that may have been resized is not ready */
-    td_time progressing_since;
-
-    /* What is decided. */
+    struct td_tandem_emergencies emergencies;
+    struct td_tandem_progress progress; /* of the pods to what was decided before */
     struct td_tandem_row *rows;
     int64_t *in_template;
     size_t row_count;
@@ -148,32 +134,52 @@ struct hvpa_tick {
     struct td_tandem_outcome *outcomes;
     struct td_tandem_decision decision;
     struct td_tandem_plan plan;
-    bool is_scaled;               /* the scale is written in this tick */
-    bool is_resized;              /* sizes change in this tick */
+    bool is_scaled;               /* the scale is written in this reconcile */
+    bool is_resized;              /* sizes change in this reconcile */
     struct td_hvpa_status status; /* as it is to be */
-    td_str failure;
-    td_str gated; /* fields whose gate is off, in a sentence; empty: none */
+    td_str gated;                 /* fields whose gate is off, in a sentence; empty: none */
+};
 
-    /* What is carried out. */
-    size_t name_count;     /* of pod_names: those that there were when it began */
-    struct td_map refused; /* pods that cannot be resized in place, by name */
-    struct td_map asked;   /* pods that were asked to resize in this tick, by name */
-    td_str pod;            /* whose call is under way */
+/* How far the writes of a reconcile have come. */
+struct hvpa_doing {
+    struct td_map refused;      /* pods that cannot be resized in place, by name */
+    struct td_map resizes_sent; /* pods that were asked to resize in this reconcile, by name */
+    td_str pod;                 /* whose call is under way */
     bool has_evicted;
     struct td_replacement_facts facts; /* about the owner of a pod to be evicted */
-    int proof_count;         /* how often the proof that pods are mutated was waited for */
-    td_duration proof_since; /* an older one does not count */
+    struct td_webhook_proof proof;     /* of that eviction */
+    td_str failure;                    /* what a write was answered; empty: none failed */
 };
 
-struct hvpa_tallies {
-    struct td_tally_family *decisions;
-    struct td_tally_family *blocked;
-    struct td_tally_family *gain;
-    struct td_tally_family *replicas;
-    struct td_tally_family *requests;
+struct hvpa_reconcile {
+    struct td_hvpa_loop *loop;
+    struct hvpa_item *item;
+    struct td_arena arena;
+    enum hvpa_phase phase;
+    td_time now;
+    struct td_instant instant; /* the same, in whole seconds */
+    struct td_hvpa hvpa;       /* its status is that of the reconcile before */
+    struct td_hpa hpa;         /* as it is asked for */
+    struct horizontal_sync *sync;
+    struct td_client_call *call;
+    struct td_timer *pause;
+    bool is_counted;            /* among those that read */
+    td_hvpa_explain_fn explain; /* called with the decision, which is not acted on; NULL: it is */
+    void *explain_context;
+    struct hvpa_seen seen;
+    struct hvpa_decided decided;
+    struct hvpa_doing doing;
 };
 
-/* Somebody who scales a target, or an Hvpa that means to; texts are owned. */
+struct hvpa_metrics {
+    struct td_metric_family *decisions;
+    struct td_metric_family *blocked;
+    struct td_metric_family *gain;
+    struct td_metric_family *replicas;
+    struct td_metric_family *requests;
+};
+
+/* An autoscaler of a target, or an Hvpa that names it; texts are owned. */
 struct hvpa_claim {
     td_str key;
     td_str target; /* "namespace/kind/name"; empty: none that can be read */
@@ -196,6 +202,7 @@ struct hvpa_claim_kind {
 
 struct td_hvpa_loop {
     struct td_hvpa_options options;
+    struct td_restriction_config restriction; /* that of the options, or the default */
     struct td_horizontal_loop *horizontal;
     bool owns_horizontal;
     bool is_running;
@@ -206,135 +213,119 @@ struct td_hvpa_loop {
     struct td_map targets; /* to the first claim on each */
     struct hvpa_claim_kind claim_kinds[HVPA_CLAIM_KINDS];
     struct td_queue *queue;
-    size_t tick_count;
+    size_t reconcile_count;
     size_t reading_count; /* of them, those that read */
     struct hvpa_child_call *child_calls;
-    struct hvpa_tallies tallies;
+    struct hvpa_metrics metrics;
 };
 
 extern const td_str hvpa_pod_name; /* of the pod's own resources among containers */
 
 td_time hvpa_now(const struct td_hvpa_loop *loop);
-/* One of two, of which one may be missing; NULL. */
-const struct td_quantity *hvpa_request_of(const struct td_hvpa_requests *requests, td_str container,
-                                          enum td_hvpa_resource resource);
-int64_t hvpa_amount(enum td_hvpa_resource resource, const struct td_quantity *quantity);
-struct td_quantity hvpa_quantity(enum td_hvpa_resource resource, int64_t amount);
-void hvpa_request_put(struct td_arena *arena, struct td_hvpa_requests *requests, td_str container,
-                      enum td_hvpa_resource resource, const struct td_quantity *quantity);
 
 /* ---- hvpa_loop.c ---- */
 
-/* Again after so long, at least. */
-void hvpa_item_later(struct hvpa_item *item, td_duration after);
 void hvpa_item_set_status(struct hvpa_item *item, td_str text);
-void hvpa_item_done(struct hvpa_item *item); /* its tick is over */
+void hvpa_item_done(struct hvpa_item *item); /* its reconcile is over */
 void hvpa_item_now(struct hvpa_item *item);
 struct hvpa_item *hvpa_item_find(const struct td_hvpa_loop *loop, td_str namespace, td_str name);
 
-/* ---- hvpa_tick.c ---- */
+/* ---- hvpa_reconcile.c ---- */
 
-void hvpa_tick_start(struct hvpa_item *item, const struct td_sight_object *object);
-void hvpa_tick_start_dry(struct hvpa_item *item, const struct td_sight_object *object,
-                         td_hvpa_explain_fn fn, void *context);
-void hvpa_tick_free(struct hvpa_tick *tick); /* calls are cancelled, nobody is told */
-void hvpa_tick_end(struct hvpa_tick *tick);
-void hvpa_tick_event(const struct hvpa_tick *tick, bool is_warning, td_str reason, td_str message);
+/* With `explain`, which gets the decision, nothing is written; NULL: the decision is acted on. */
+void hvpa_reconcile_start(struct hvpa_item *item, const struct td_informer_object *object,
+                          td_hvpa_explain_fn explain, void *context);
+void hvpa_reconcile_free(struct hvpa_reconcile *run); /* cancels its calls */
+void hvpa_reconcile_end(struct hvpa_reconcile *run);
+void hvpa_reconcile_event(const struct hvpa_reconcile *run, bool is_warning, td_str reason,
+                          td_str message);
+/* The same for what was decided and is being done. */
+void hvpa_reconcile_decided(struct hvpa_reconcile *run, td_str reason, td_str message);
 
-/* ---- hvpa_claims.c ---- */
+/* ---- hvpa_targets.c ---- */
 
-void hvpa_claims_init(struct td_hvpa_loop *loop);
-void hvpa_claims_done(struct td_hvpa_loop *loop);
+void hvpa_targets_init(struct td_hvpa_loop *loop);
+void hvpa_targets_done(struct td_hvpa_loop *loop);
 /* Who else is on the target: a sentence, or empty. */
-td_str hvpa_claims_conflict(struct hvpa_tick *tick);
+td_str hvpa_targets_conflict(struct hvpa_reconcile *run);
 /* The Hvpa that acts on a target, or NULL. */
-struct hvpa_item *hvpa_claims_owner(const struct td_hvpa_loop *loop,
-                                    const struct td_ownership_target *target);
+struct hvpa_item *hvpa_targets_owner(const struct td_hvpa_loop *loop,
+                                     const struct td_ownership_target *target);
 
 /* ---- hvpa_view.c ---- */
 
-void hvpa_view_template(struct hvpa_tick *tick);
+void hvpa_view_template(struct hvpa_reconcile *run);
 /* The HPA as it is asked: behaviour filled in, utilisation by reference where that is the coupling.
  */
-void hvpa_view_hpa(struct hvpa_tick *tick);
-void hvpa_view_pods(struct hvpa_tick *tick, const td_str *names, size_t count);
+void hvpa_view_hpa(struct hvpa_reconcile *run);
+void hvpa_view_pods(struct hvpa_reconcile *run, const td_str *names, size_t count);
 /* A DaemonSet has no scale: replicas and pods by its own. False: it is not there. */
-bool hvpa_view_daemons(struct hvpa_tick *tick, int32_t *ret_replicas);
+bool hvpa_view_daemons(struct hvpa_reconcile *run, int32_t *ret_replicas);
 
 /* Is the pod one that the vpaSpec selects? */
-bool hvpa_pod_is_sized(const struct hvpa_tick *tick, const struct td_vertical_pod *pod);
-/* Are requests and limits of the pod as decided? `ret_is_smaller`: some request is below. */
-bool hvpa_pod_is_as_decided(const struct td_hvpa_requests *requests,
-                            const struct td_hvpa_requests *limits,
-                            const struct td_vertical_pod *pod, bool *ret_is_smaller);
+bool hvpa_pod_is_sized(const struct hvpa_reconcile *run, const struct td_pod *pod);
 
 /* ---- hvpa_emergency.c ---- */
 
-/* Those from before, without the ones whose time is over, and those that there are now. */
-void hvpa_emergencies_recall(struct hvpa_tick *tick);
-void hvpa_emergencies_keep(struct hvpa_tick *tick); /* after the decision */
-struct td_hvpa_emergency *hvpa_emergency_find(struct hvpa_tick *tick, td_str container); /* NULL */
+/* Has the object, as it is stored, that condition with status True? */
+bool hvpa_condition_is_true(const struct td_json *object, td_str type);
+/* Containers that want for memory: those from before and those that there are now. */
+void hvpa_emergencies_find(struct hvpa_reconcile *run);
 
-/* ---- hvpa_rows.c ---- */
+/* ---- hvpa_input.c ---- */
 
 /* What pods are to have by that status; false: nothing was ever applied, or it is paused. */
-bool hvpa_rows_decided(const struct td_hvpa_status *status);
-void hvpa_rows_recall(struct hvpa_tick *tick);   /* what was decided before */
-void hvpa_rows_vertical(struct hvpa_tick *tick); /* the verdict of the vpaSpec */
-void hvpa_rows_build(struct hvpa_tick *tick, const struct td_horizontal_verdict *verdict);
-void hvpa_rows_judge(struct hvpa_tick *tick, const struct td_vpa_condition *conditions,
-                     size_t count);
-void hvpa_rows_progress(struct hvpa_tick *tick);
-void hvpa_rows_resize(struct hvpa_tick *tick); /* how the progress looks to the decision */
-void hvpa_rows_keep(struct hvpa_tick *tick);   /* what was decided is what pods are to have */
+bool hvpa_input_decided(const struct td_hvpa_status *status);
+void hvpa_input_recall(struct hvpa_reconcile *run);   /* what was decided before */
+void hvpa_input_vertical(struct hvpa_reconcile *run); /* the verdict of the vpaSpec */
+void hvpa_input_build(struct hvpa_reconcile *run, const struct td_horizontal_result *result);
+void hvpa_input_judge(struct hvpa_reconcile *run, const struct td_vpa_condition *conditions,
+                      size_t count);
+void hvpa_input_progress(struct hvpa_reconcile *run);
+void hvpa_input_keep(struct hvpa_reconcile *run); /* what was decided is what pods are to have */
 
 /* ---- hvpa_status.c ---- */
 
-/* From what was decided; a tick without a decision says why there is none. */
-void hvpa_status_fill(struct hvpa_tick *tick);
+/* From what was decided; a reconcile without a decision says why there is none. */
+void hvpa_status_fill(struct hvpa_reconcile *run);
 /* Does the stored status say so already? */
-bool hvpa_status_has_trouble(const struct hvpa_tick *tick, td_str reason, td_str message);
-void hvpa_status_trouble(struct hvpa_tick *tick, td_str reason, td_str message);
+bool hvpa_status_has_problem(const struct hvpa_reconcile *run, td_str reason, td_str message);
+void hvpa_status_problem(struct hvpa_reconcile *run, td_str reason, td_str message);
 /* A write of ours failed: the status says so instead of what it hoped for. */
-void hvpa_status_failed(struct hvpa_tick *tick);
+void hvpa_status_failed(struct hvpa_reconcile *run);
 /* False: nothing that counts has changed, nothing is sent. */
-bool hvpa_status_send(struct hvpa_tick *tick,
+bool hvpa_status_send(struct hvpa_reconcile *run,
                       void (*done)(void *context, const struct td_client_reply *reply));
-uint64_t hvpa_status_hash(struct td_arena *arena, const struct td_hvpa_status *status);
 
-/* ---- hvpa_carry.c ---- */
+/* ---- hvpa_actuate.c ---- */
 
-void hvpa_carry(struct hvpa_tick *tick); /* the plan, then hvpa_tick_end */
+void hvpa_actuate(struct hvpa_reconcile *run); /* the plan, then hvpa_reconcile_end */
 
 /* ---- hvpa_evict.c ---- */
 
-/* The pods there are, once a tick: those that came for evicted ones are told from others. */
-void hvpa_evict_meet(struct hvpa_tick *tick);
+/* The pods there are, once a reconcile: those that came for evicted ones are told from others. */
+void hvpa_evict_meet(struct hvpa_reconcile *run);
 /* Did it come back unchanged too often? Told by an event once. */
-bool hvpa_is_left_alone(struct hvpa_tick *tick, const struct td_vertical_pod *pod);
-/* What admission writes into a new pod of these sizes; in the arena. */
-struct td_pod_sizes hvpa_pod_sizes(struct td_arena *arena, td_str hvpa,
-                                   const struct td_hvpa_requests *requests,
-                                   const struct td_hvpa_requests *limits);
-bool hvpa_may_evict(struct hvpa_tick *tick, const struct td_vertical_pod *pod);
-/* Why the pod that would come back would be refused, by what was read of its owner; or empty. */
-td_str hvpa_replacement_problem(struct hvpa_tick *tick, const struct td_vertical_pod *pod);
-void hvpa_evicted(struct hvpa_tick *tick, td_str name);
+bool hvpa_is_left_alone(struct hvpa_reconcile *run, const struct td_pod *pod);
+/* What pods are to have, as admission writes it into new ones; in the arena. */
+struct td_pod_sizes hvpa_decided_sizes(struct hvpa_reconcile *run);
+bool hvpa_may_evict(struct hvpa_reconcile *run, const struct td_pod *pod);
+void hvpa_evicted(struct hvpa_reconcile *run, td_str name);
 
 /* ---- hvpa_children.c ---- */
 
-/* Child objects are made, changed or removed as the sources say; nobody waits for it. */
-void hvpa_children(struct hvpa_tick *tick);
+/* Child objects are made, changed or removed as the sources say; the reconcile does not wait. */
+void hvpa_children(struct hvpa_reconcile *run);
 void hvpa_children_cancel(struct td_hvpa_loop *loop); /* what is under way */
 /* The verdict of the child VPA. */
-void hvpa_children_vertical(struct hvpa_tick *tick);
+void hvpa_children_vertical(struct hvpa_reconcile *run);
 /* What the child HPA wrote into our scale. */
-bool hvpa_children_desired(struct hvpa_tick *tick, int32_t *ret);
+bool hvpa_children_desired(struct hvpa_reconcile *run, int32_t *ret);
 /* .spec.replicas of the Hvpa, so that its scale can be read: what was applied last. */
-void hvpa_children_buffer(struct hvpa_tick *tick);
+void hvpa_children_buffer(struct hvpa_reconcile *run);
 
-/* ---- hvpa_tallies.c ---- */
+/* ---- hvpa_metrics.c ---- */
 
-void hvpa_tallies_init(struct td_hvpa_loop *loop);
-void hvpa_tally(const struct hvpa_tick *tick);
-void hvpa_tally_forget(const struct hvpa_item *item);
+void hvpa_metrics_init(struct td_hvpa_loop *loop);
+void hvpa_metrics_record(const struct hvpa_reconcile *run);
+void hvpa_metrics_forget(const struct hvpa_item *item);

@@ -1,26 +1,27 @@
 /*
  * Who scales what. Every Hvpa, HPA and VPA is a claim on its target, kept in a list of that target
- * as the objects come and go, so that a tick looks at its own rivals only. A new claim on the
- * target of an Hvpa is looked at, at once: stopping must not wait for the next tick.
+ * as the objects come and go, so that a reconcile looks at its own rivals only. A new claim on the
+ * target of an Hvpa is looked at, at once: stopping must not wait for the next reconcile.
  */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/text.h"
 #include "control/hvpa/hvpa_private.h"
+#include "kube/objectkey.h"
 
 struct claim_source {
-    enum td_sight_kind sight;
+    enum td_informer_kind informers;
     const char *api_version;
     const char *kind;
 };
 
 /* Lists name kinds only as a whole. */
 static const struct claim_source claim_sources[HVPA_CLAIM_KINDS] = {
-    {TD_SIGHT_HVPAS, "autoscaling.k8s.io/v1alpha1", "Hvpa"},
-    {TD_SIGHT_HPAS, "autoscaling/v2", "HorizontalPodAutoscaler"},
-    {TD_SIGHT_OWN_HPAS, "autoscaling.tandem.dev/v2", "HorizontalPodAutoscaler"},
-    {TD_SIGHT_VPAS, "autoscaling.k8s.io/v1", "VerticalPodAutoscaler"},
+    {TD_INFORMER_HVPAS, "autoscaling.k8s.io/v1alpha1", "Hvpa"},
+    {TD_INFORMER_HPAS, "autoscaling/v2", "HorizontalPodAutoscaler"},
+    {TD_INFORMER_OWN_HPAS, "autoscaling.tandem.dev/v2", "HorizontalPodAutoscaler"},
+    {TD_INFORMER_VPAS, "autoscaling.k8s.io/v1", "VerticalPodAutoscaler"},
 };
 
 static void claim_free(struct hvpa_claim *claim)
@@ -33,23 +34,21 @@ static void claim_free(struct hvpa_claim *claim)
     td_free(claim);
 }
 
-static td_str claim_key(struct td_buf *buf, size_t row, const struct td_cache_head *head)
+static td_str claim_key(char buffer[TD_OBJECT_KEY_BYTES_MAX], size_t row,
+                        const struct td_cache_head *head)
 {
-    td_buf_init(buf, TD_CACHE_KEY_BYTES_MAX);
-    (void)td_buf_append_format(buf, "%zu/%.*s/%.*s", row, TD_STR_ARG(head->namespace),
-                               TD_STR_ARG(head->name));
-    return td_buf_str(buf);
+    const char number[] = {(char)('0' + row)};
+    return TD_KEY_LINES(buffer, (td_str){.ptr = number, .len = 1}, head->namespace, head->name);
 }
 
-static void claim_target(struct td_buf *buf, const struct td_ownership_target *target)
+static td_str claim_target(char buffer[TD_OBJECT_KEY_BYTES_MAX],
+                           const struct td_ownership_target *target)
 {
-    td_buf_init(buf, TD_CACHE_KEY_BYTES_MAX);
-    (void)td_buf_append_format(buf, "%.*s/%.*s/%.*s", TD_STR_ARG(target->namespace),
-                               TD_STR_ARG(target->kind), TD_STR_ARG(target->name));
+    return TD_KEY_LINES(buffer, target->namespace, target->kind, target->name);
 }
 
 /* Every Hvpa on the target has to look again. */
-static void claims_tell(struct td_hvpa_loop *loop, td_str target)
+static void targets_tell(struct td_hvpa_loop *loop, td_str target)
 {
     for (const struct hvpa_claim *c = td_map_get(&loop->targets, target); c; c = c->next) {
         struct hvpa_item *item =
@@ -82,7 +81,7 @@ static void claim_drop(struct td_hvpa_loop *loop, td_str key)
         return;
     }
     claim_unlink(loop, claim);
-    claims_tell(loop, claim->target);
+    targets_tell(loop, claim->target);
     claim_free(claim);
 }
 
@@ -109,36 +108,35 @@ static bool claim_is_same(const struct hvpa_claim *claim, td_str target,
            claim->created.unix_seconds == object->created.unix_seconds;
 }
 
-static void claim_see(const struct hvpa_claim_kind *kind, const struct td_sight_object *object)
+static void claim_see(const struct hvpa_claim_kind *kind, const struct td_informer_object *object)
 {
     struct td_hvpa_loop *loop = kind->loop;
     const struct claim_source *source = &claim_sources[kind->row];
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    td_auto_buf key;
-    (void)claim_key(&key, kind->row, &object->head);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    char target_buffer[TD_OBJECT_KEY_BYTES_MAX];
+    td_str key = claim_key(buffer, kind->row, &object->head);
     struct td_json *tree;
     struct td_ownership_object read;
-    struct hvpa_claim *known = td_map_get(&loop->claims, td_buf_str(&key));
-    if (td_sight_tree(&arena, object, &tree, NULL) != TD_OK) {
+    struct hvpa_claim *known = td_map_get(&loop->claims, key);
+    if (td_informers_tree(&arena, object, &tree, NULL) != TD_OK) {
         return;
     }
     td_json_set_str(&arena, tree, TD_STR("apiVersion"), td_str_from(source->api_version));
     td_json_set_str(&arena, tree, TD_STR("kind"), td_str_from(source->kind));
     if (!td_ownership_read(tree, &read)) {
-        claim_drop(loop, td_buf_str(&key));
+        claim_drop(loop, key);
         return;
     }
-    td_auto_buf target;
-    claim_target(&target, &read.target);
-    if (known && claim_is_same(known, td_buf_str(&target), &read)) {
+    td_str target = claim_target(target_buffer, &read.target);
+    if (known && claim_is_same(known, target, &read)) {
         return;
     }
-    claim_drop(loop, td_buf_str(&key));
+    claim_drop(loop, key);
     struct hvpa_claim *claim = td_alloc_zero(1, sizeof(*claim));
     *claim = (struct hvpa_claim){
-        .key = td_text_copy(td_buf_str(&key)),
-        .target = td_text_copy(td_buf_str(&target)),
+        .key = td_text_copy(key),
+        .target = td_text_copy(target),
         .namespace = td_text_copy(object->head.namespace),
         .name = td_text_copy(object->head.name),
         .api_version = td_text_copy(read.target.api_version),
@@ -147,53 +145,52 @@ static void claim_see(const struct hvpa_claim_kind *kind, const struct td_sight_
         .is_off = read.is_off,
     };
     claim_link(loop, claim);
-    claims_tell(loop, td_buf_str(&target));
+    targets_tell(loop, target);
 }
 
-/* ---- What the sight tells ---- */
+/* ---- What the informers tell ---- */
 
-static void claims_added(void *context, const void *object)
+static void targets_added(void *context, const void *object)
 {
     claim_see(context, object);
 }
 
-static void claims_changed(void *context, const void *before, const void *after)
+static void targets_changed(void *context, const void *before, const void *after)
 {
-    const struct td_sight_object *old = before;
-    const struct td_sight_object *new = after;
-    if (old->asked != new->asked || !td_str_equal(old->head.uid, new->head.uid)) {
+    const struct td_informer_object *old = before;
+    const struct td_informer_object *new = after;
+    if (old->spec_hash != new->spec_hash || !td_str_equal(old->head.uid, new->head.uid)) {
         claim_see(context, new);
     }
 }
 
-static void claims_deleted(void *context, const void *object)
+static void targets_deleted(void *context, const void *object)
 {
     const struct hvpa_claim_kind *kind = context;
-    td_auto_buf key;
-    claim_drop(kind->loop, claim_key(&key, kind->row, object));
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    claim_drop(kind->loop, claim_key(buffer, kind->row, object));
 }
 
-void hvpa_claims_init(struct td_hvpa_loop *loop)
+void hvpa_targets_init(struct td_hvpa_loop *loop)
 {
     static const struct td_cache_handler handler = {
-        .added = claims_added, .changed = claims_changed, .deleted = claims_deleted};
-    struct td_sight *sight = loop->options.control.sight;
+        .added = targets_added, .changed = targets_changed, .deleted = targets_deleted};
+    struct td_informers *informers = loop->options.control.informers;
     td_map_init(&loop->claims, TD_CACHE_OBJECTS_MAX);
     td_map_init(&loop->targets, TD_CACHE_OBJECTS_MAX);
     for (size_t i = 0; i < HVPA_CLAIM_KINDS; i++) {
         loop->claim_kinds[i] = (struct hvpa_claim_kind){.loop = loop, .row = i};
-        if (td_sight_cache(sight, claim_sources[i].sight)) {
-            td_sight_subscribe(sight, claim_sources[i].sight, &handler, &loop->claim_kinds[i]);
+        if (td_informers_cache(informers, claim_sources[i].informers)) {
+            td_informers_subscribe(informers, claim_sources[i].informers, &handler,
+                                   &loop->claim_kinds[i]);
         }
     }
 }
 
-void hvpa_claims_done(struct td_hvpa_loop *loop)
+void hvpa_targets_done(struct td_hvpa_loop *loop)
 {
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&loop->claims, &position))) {
-        claim_free(entry->value);
+    for (struct td_map_walk at = {.map = &loop->claims}; td_map_step(&at);) {
+        claim_free(at.value);
     }
     td_map_done(&loop->claims);
     td_map_done(&loop->targets);
@@ -201,9 +198,9 @@ void hvpa_claims_done(struct td_hvpa_loop *loop)
 
 /* ---- Questions ---- */
 
-static size_t claims_collect(struct td_arena *arena, const struct hvpa_claim *first,
-                             struct td_ownership_object **ret,
-                             const struct td_ownership_target *target)
+static size_t targets_collect(struct td_arena *arena, const struct hvpa_claim *first,
+                              struct td_ownership_object **ret,
+                              const struct td_ownership_target *target)
 {
     size_t count = 0;
     for (const struct hvpa_claim *c = first; c; c = c->next) {
@@ -226,17 +223,16 @@ static size_t claims_collect(struct td_arena *arena, const struct hvpa_claim *fi
     return count;
 }
 
-static const struct hvpa_claim *claims_find(const struct td_hvpa_loop *loop,
-                                            const struct td_ownership_target *target)
+static const struct hvpa_claim *targets_find(const struct td_hvpa_loop *loop,
+                                             const struct td_ownership_target *target)
 {
-    td_auto_buf key;
-    claim_target(&key, target);
-    return td_map_get(&loop->targets, td_buf_str(&key));
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    return td_map_get(&loop->targets, claim_target(buffer, target));
 }
 
-td_str hvpa_claims_conflict(struct hvpa_tick *tick)
+td_str hvpa_targets_conflict(struct hvpa_reconcile *run)
 {
-    const struct td_hvpa *hvpa = &tick->hvpa;
+    const struct td_hvpa *hvpa = &run->hvpa;
     const struct td_ownership_target target = {
         .namespace = hvpa->meta.namespace,
         .api_version = hvpa->target.api_version,
@@ -246,36 +242,36 @@ td_str hvpa_claims_conflict(struct hvpa_tick *tick)
     struct td_ownership_object *objects;
     struct td_ownership judged;
     size_t count =
-        claims_collect(&tick->arena, claims_find(tick->loop, &target), &objects, &target);
-    td_ownership_judge(&tick->arena, &target, objects, count, &judged);
+        targets_collect(&run->arena, targets_find(run->loop, &target), &objects, &target);
+    td_ownership_judge(&run->arena, &target, objects, count, &judged);
     if (judged.foreign != TD_OWNERSHIP_NONE) {
         const struct td_ownership_object *other = &objects[judged.foreign];
         return td_arena_format(
-            &tick->arena, "%s '%.*s' acts on %.*s '%.*s' too; remove it, or set its mode Off",
+            &run->arena,
+            "%s '%.*s' scales %.*s '%.*s' too; delete it, or set its updateMode to Off",
             other->kind == TD_OWNERSHIP_VPA ? "VerticalPodAutoscaler" : "HorizontalPodAutoscaler",
             TD_STR_ARG(other->name), TD_STR_ARG(target.kind), TD_STR_ARG(target.name));
     }
     if (judged.acting != TD_OWNERSHIP_NONE &&
         !td_str_equal(objects[judged.acting].name, hvpa->meta.name)) {
-        return td_arena_format(&tick->arena, "Hvpa '%.*s' is older and owns %.*s '%.*s'",
+        return td_arena_format(&run->arena, "the older Hvpa '%.*s' scales %.*s '%.*s'",
                                TD_STR_ARG(objects[judged.acting].name), TD_STR_ARG(target.kind),
                                TD_STR_ARG(target.name));
     }
     return TD_STR_EMPTY;
 }
 
-struct hvpa_item *hvpa_claims_owner(const struct td_hvpa_loop *loop,
-                                    const struct td_ownership_target *target)
+struct hvpa_item *hvpa_targets_owner(const struct td_hvpa_loop *loop,
+                                     const struct td_ownership_target *target)
 {
-    const struct hvpa_claim *first = claims_find(loop, target);
+    const struct hvpa_claim *first = targets_find(loop, target);
     if (!first) {
         return NULL;
     }
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_ownership_object *objects;
     struct td_ownership judged;
-    size_t count = claims_collect(&arena, first, &objects, target);
+    size_t count = targets_collect(&arena, first, &objects, target);
     td_ownership_judge(&arena, target, objects, count, &judged);
     return judged.acting != TD_OWNERSHIP_NONE
                ? hvpa_item_find(loop, target->namespace, objects[judged.acting].name)

@@ -6,7 +6,7 @@
 #include "base/limits.h"
 #include "base/os/clock.h"
 #include "base/os/loop.h"
-#include "control/sight_private.h"
+#include "control/informers/informers_private.h"
 #include "decide/vertical/resourcelist.h"
 
 #define NODES_PERIOD TD_MINUTE
@@ -16,13 +16,13 @@ struct nodes_size {
     int64_t memory;
 };
 
-static bool nodes_size_of(struct td_arena *scratch, const struct td_sight_object *node,
+static bool nodes_size_of(struct td_arena *scratch, const struct td_informer_object *node,
                           struct nodes_size *ret)
 {
     struct td_json *tree;
     struct td_resource_list offered;
     td_arena_reset(scratch);
-    if (td_sight_tree(scratch, node, &tree, NULL) != TD_OK ||
+    if (td_informers_tree(scratch, node, &tree, NULL) != TD_OK ||
         td_resource_list_decode(scratch, td_json_get_path(tree, "status.allocatable"), &offered,
                                 NULL) != TD_OK) {
         return false;
@@ -46,9 +46,8 @@ static struct nodes_size nodes_largest(const struct td_cache *nodes)
     struct nodes_size most = {0};
     struct nodes_size best = {0};
     struct nodes_size size;
-    td_auto_arena scratch;
-    td_arena_init(&scratch, TD_TREE_ARENA_BYTES_MAX);
-    const struct td_sight_object *node;
+    td_auto_arena scratch = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
+    const struct td_informer_object *node;
     for (size_t position = 0; (node = td_cache_next(nodes, &position));) {
         if (nodes_size_of(&scratch, node, &size)) {
             most.cpu_milli = size.cpu_milli > most.cpu_milli ? size.cpu_milli : most.cpu_milli;
@@ -64,26 +63,27 @@ static struct nodes_size nodes_largest(const struct td_cache *nodes)
     return best;
 }
 
-const struct td_resource_list *td_sight_largest_node(struct td_sight *sight, struct td_arena *arena)
+const struct td_resource_list *td_informers_largest_node(struct td_informers *informers,
+                                                         struct td_arena *arena)
 {
-    td_time now = td_clock_wall(td_loop_clock(sight->loop));
-    const struct td_cache *nodes = sight->caches[TD_SIGHT_NODES];
+    td_time now = td_clock_wall(td_loop_clock(informers->loop));
+    const struct td_cache *nodes = informers->caches[TD_INFORMER_NODES];
     if (!nodes) {
         return NULL;
     }
-    if (sight->largest_cpu_milli == 0 || now - sight->largest_found >= NODES_PERIOD) {
+    if (informers->largest_cpu_milli == 0 || now - informers->largest_found >= NODES_PERIOD) {
         struct nodes_size largest = nodes_largest(nodes);
-        sight->largest_cpu_milli = largest.cpu_milli;
-        sight->largest_memory = largest.memory;
-        sight->largest_found = now;
+        informers->largest_cpu_milli = largest.cpu_milli;
+        informers->largest_memory = largest.memory;
+        informers->largest_found = now;
     }
-    if (sight->largest_cpu_milli == 0) {
+    if (informers->largest_cpu_milli == 0) {
         return NULL; /* no node is known */
     }
     struct td_resource_list *list = td_arena_new(arena, struct td_resource_list);
     struct td_quantity cpu =
-        td_quantity_new_milli(sight->largest_cpu_milli, TD_QUANTITY_DECIMAL_SI);
-    struct td_quantity memory = td_quantity_new(sight->largest_memory, TD_QUANTITY_BINARY_SI);
+        td_quantity_new_milli(informers->largest_cpu_milli, TD_QUANTITY_DECIMAL_SI);
+    struct td_quantity memory = td_quantity_new(informers->largest_memory, TD_QUANTITY_BINARY_SI);
     *list = (struct td_resource_list){.count = 0};
     td_resource_list_set(arena, list, TD_CPU, &cpu);
     td_resource_list_set(arena, list, TD_MEMORY, &memory);

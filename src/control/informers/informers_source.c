@@ -1,13 +1,14 @@
 /*
- * The workload source over the caches. A workload is decoded when somebody first asks for it and
- * kept with its object, so a thousand old ReplicaSets that nobody asks for cost their text only.
+ * The workload source over the caches. A workload is decoded when it is first asked for and
+ * kept with its object, so a thousand old ReplicaSets that are never asked for cost their text
+ * only.
  */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/limits.h"
-#include "control/sight_private.h"
+#include "control/informers/informers_private.h"
 
-void td_sight_workload_free(struct td_sight_workload *workload)
+void td_informer_workload_free(struct td_informer_workload *workload)
 {
     if (workload) {
         td_arena_done(&workload->arena);
@@ -15,11 +16,11 @@ void td_sight_workload_free(struct td_sight_workload *workload)
     }
 }
 
-static bool source_kind_of(td_str kind, enum td_sight_kind *ret)
+static bool source_kind_of(td_str kind, enum td_informer_kind *ret)
 {
-    for (size_t i = TD_SIGHT_DEPLOYMENTS; i < TD_SIGHT_COUNT; i++) {
-        if (td_str_equal(kind, td_str_from(td_sight_rows[i].kind))) {
-            *ret = (enum td_sight_kind)i;
+    for (size_t i = TD_INFORMER_DEPLOYMENTS; i < TD_INFORMER_COUNT; i++) {
+        if (td_str_equal(kind, td_str_from(td_informer_rows[i].kind))) {
+            *ret = (enum td_informer_kind)i;
             return true;
         }
     }
@@ -28,28 +29,27 @@ static bool source_kind_of(td_str kind, enum td_sight_kind *ret)
 
 /* Only what was decoded stays, in a piece of memory of just its size: the tree is many times
  * larger. */
-static struct td_sight_workload *source_keep(struct td_arena *scratch,
-                                             const struct td_workload *decoded)
+static struct td_informer_workload *source_keep(struct td_arena *scratch,
+                                                const struct td_workload *decoded)
 {
     size_t used = scratch->used_bytes;
     (void)td_workload_copy(scratch, decoded); /* to know the size */
-    struct td_sight_workload *workload = td_alloc_zero(1, sizeof(*workload));
+    struct td_informer_workload *workload = td_alloc_zero(1, sizeof(*workload));
     td_arena_init_exact(&workload->arena, scratch->used_bytes - used, TD_TREE_ARENA_BYTES_MAX);
     workload->workload = td_workload_copy(&workload->arena, decoded);
     return workload;
 }
 
-static struct td_sight_workload *source_decode(const struct td_sight_object *object,
-                                               enum td_sight_kind kind)
+static struct td_informer_workload *source_decode(const struct td_informer_object *object,
+                                                  enum td_informer_kind kind)
 {
-    td_auto_arena scratch;
-    td_arena_init(&scratch, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena scratch = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_json *tree;
     struct td_workload decoded;
-    if (td_sight_tree(&scratch, object, &tree, NULL) != TD_OK) {
+    if (td_informers_tree(&scratch, object, &tree, NULL) != TD_OK) {
         return NULL;
     }
-    td_json_set_str(&scratch, tree, TD_STR("kind"), td_str_from(td_sight_rows[kind].kind));
+    td_json_set_str(&scratch, tree, TD_STR("kind"), td_str_from(td_informer_rows[kind].kind));
     bool is_read = td_workload_decode(&scratch, tree, &decoded, NULL) == TD_OK;
     return is_read ? source_keep(&scratch, &decoded) : NULL;
 }
@@ -57,14 +57,14 @@ static struct td_sight_workload *source_decode(const struct td_sight_object *obj
 static const struct td_workload *source_workload(void *context, td_str kind_name, td_str namespace,
                                                  td_str name)
 {
-    struct td_sight *sight = context;
-    enum td_sight_kind kind;
-    if (!source_kind_of(kind_name, &kind) || !sight->caches[kind]) {
+    struct td_informers *informers = context;
+    enum td_informer_kind kind;
+    if (!source_kind_of(kind_name, &kind) || !informers->caches[kind]) {
         return NULL;
     }
     /* The object is ours to complete: const is for consumers. */
-    struct td_sight_object *object =
-        (struct td_sight_object *)(uintptr_t)td_cache_get(sight->caches[kind], namespace, name);
+    struct td_informer_object *object = (struct td_informer_object *)(uintptr_t)td_cache_get(
+        informers->caches[kind], namespace, name);
     if (object && !object->workload) {
         object->workload = source_decode(object, kind);
     }
@@ -74,9 +74,9 @@ static const struct td_workload *source_workload(void *context, td_str kind_name
 static bool source_resource(void *context, td_str group, td_str kind, size_t index,
                             td_str *ret_resource)
 {
-    struct td_sight *sight = context;
-    struct td_sight_resource resource;
-    int code = td_sight_asked_resource(sight->asked, group, kind, index, &resource, NULL);
+    struct td_informers *informers = context;
+    struct td_served_resource resource;
+    int code = td_api_discovery_resource(informers->discovery, group, kind, index, &resource, NULL);
     if (code == TD_BUSY && index == 0) {
         *ret_resource = TD_STR_EMPTY; /* its scale is not known either: busy */
         return true;
@@ -90,17 +90,17 @@ static bool source_resource(void *context, td_str group, td_str kind, size_t ind
 static struct td_scale_answer source_scale(void *context, td_str group, td_str resource,
                                            td_str namespace, td_str name)
 {
-    struct td_sight *sight = context;
+    struct td_informers *informers = context;
     if (resource.len == 0) {
         return (struct td_scale_answer){.code = TD_BUSY};
     }
-    return td_sight_asked_scale(sight->asked, group, resource, namespace, name);
+    return td_api_discovery_scale(informers->discovery, group, resource, namespace, name);
 }
 
-void td_sight_source_init(struct td_sight *sight)
+void td_informers_source_init(struct td_informers *informers)
 {
-    sight->source = (struct td_workload_source){
-        .context = sight,
+    informers->source = (struct td_workload_source){
+        .context = informers,
         .get_workload = source_workload,
         .get_resource = source_resource,
         .get_scale = source_scale,

@@ -1,4 +1,8 @@
-#include "control/sight_keep.h"
+/*
+ * One table of paths a kind: members that a path leads to are kept, all others are dropped before
+ * the object is stored.
+ */
+#include "control/informers/informers_trim.h"
 
 #include "base/limits.h"
 
@@ -91,29 +95,29 @@ static const struct keep keep_node_status[] = {
 static const struct keep keep_node[] = {
     {"metadata", keep_child_meta}, {"status", keep_node_status}, {0}};
 
-static const struct keep *keep_of(enum td_sight_kind kind)
+static const struct keep *keep_of(enum td_informer_kind kind)
 {
     switch (kind) {
-    case TD_SIGHT_PODS:
+    case TD_INFORMER_PODS:
         return keep_pod;
-    case TD_SIGHT_NODES:
+    case TD_INFORMER_NODES:
         return keep_node;
-    case TD_SIGHT_DEPLOYMENTS:
-    case TD_SIGHT_STATEFUL_SETS:
-    case TD_SIGHT_DAEMON_SETS:
-    case TD_SIGHT_REPLICATION_CONTROLLERS:
+    case TD_INFORMER_DEPLOYMENTS:
+    case TD_INFORMER_STATEFUL_SETS:
+    case TD_INFORMER_DAEMON_SETS:
+    case TD_INFORMER_REPLICATION_CONTROLLERS:
         return keep_workload;
-    case TD_SIGHT_REPLICA_SETS:
-    case TD_SIGHT_JOBS:
+    case TD_INFORMER_REPLICA_SETS:
+    case TD_INFORMER_JOBS:
         return keep_child;
-    case TD_SIGHT_CRON_JOBS:
+    case TD_INFORMER_CRON_JOBS:
         return keep_cron;
     default:
         return NULL; /* whole */
     }
 }
 
-bool td_sight_keeps_all(enum td_sight_kind kind)
+bool td_informers_keep_all(enum td_informer_kind kind)
 {
     return !keep_of(kind);
 }
@@ -121,7 +125,7 @@ bool td_sight_keeps_all(enum td_sight_kind kind)
 static struct td_json *keep_cut(struct td_arena *arena, const struct td_json *node,
                                 const struct keep *inside, size_t depth)
 {
-    if (!inside || depth == TD_SIGHT_KEEP_DEPTH_MAX) {
+    if (!inside || depth == TD_INFORMER_TRIM_DEPTH_MAX) {
         return td_json_copy(arena, node, false);
     }
     if (td_json_is(node, TD_JSON_TYPE_ARRAY)) {
@@ -169,7 +173,7 @@ static void keep_conditions(struct td_arena *arena, struct td_json *status)
     }
     struct td_json *kept = td_json_new_array(arena);
     for (const struct td_json *c = td_json_first_item(all); c; c = c->next) {
-        td_str type = td_json_get_str(c, TD_STR("type"), TD_STR_EMPTY);
+        td_str type = td_json_text(c, "type");
         if (td_str_equal(type, TD_STR("Ready")) || td_str_starts_with(type, TD_STR("PodResize"))) {
             td_json_append(kept, td_json_copy(arena, c, false));
         }
@@ -177,15 +181,15 @@ static void keep_conditions(struct td_arena *arena, struct td_json *status)
     td_json_set(arena, status, TD_STR("conditions"), kept);
 }
 
-struct td_json *td_sight_keep(struct td_arena *arena, enum td_sight_kind kind,
-                              const struct td_json *object)
+struct td_json *td_informers_trim(struct td_arena *arena, enum td_informer_kind kind,
+                                  const struct td_json *object)
 {
     const struct td_json *spec = td_json_get(object, TD_STR("spec"));
     bool is_live_set =
-        kind == TD_SIGHT_REPLICA_SETS && td_json_get_int64(spec, TD_STR("replicas"), 1) > 0;
+        kind == TD_INFORMER_REPLICA_SETS && td_json_get_int64(spec, TD_STR("replicas"), 1) > 0;
     struct td_json *kept =
         keep_cut(arena, object, is_live_set ? keep_live_child : keep_of(kind), 0);
-    if (kind == TD_SIGHT_PODS) {
+    if (kind == TD_INFORMER_PODS) {
         struct td_json *metadata = td_json_get(kept, TD_STR("metadata"));
         struct td_json *status = td_json_get(kept, TD_STR("status"));
         if (metadata) {

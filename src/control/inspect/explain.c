@@ -1,3 +1,9 @@
+/*
+ * What all explanations share: kinds as they are typed, sentences under labels in text and tree at
+ * once, conditions with their next step; the explanation of an HPA; and the driver, which asks
+ * again while an owner or a scale is being asked for. Pods, VPAs and Hvpas have files of their
+ * own.
+ */
 #include "control/inspect/explain.h"
 
 #include <stdio.h>
@@ -8,7 +14,7 @@
 #include "base/os/loop.h"
 #include "control/inspect/explain_private.h"
 #include "decide/horizontal/account.h"
-#include "decide/vertical/estimator/adaptive.h"
+#include "decide/vertical/estimator/track.h"
 #include "decide/vertical/resourcelist.h"
 #include "model/owners.h"
 
@@ -16,7 +22,7 @@
 #define EXPLAIN_PAUSE (50 * TD_MILLISECOND)
 #define EXPLAIN_TRIES_MAX 100
 
-/* ---- Kinds, as people call them ---- */
+/* ---- Kinds, as they are typed ---- */
 
 static const struct explain_word {
     const char *word; /* singular */
@@ -55,7 +61,7 @@ int td_explain_parse_kind(td_str word, struct td_explain_subject *ret, struct td
     td_str plain = explain_plain(word, lower);
     td_str singular =
         td_str_ends_with(plain, TD_STR("s")) ? td_str_slice(plain, 0, plain.len - 1) : plain;
-    for (size_t i = 0; i < sizeof(explain_words) / sizeof(explain_words[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(explain_words); i++) {
         td_str full = td_str_from(explain_words[i].word);
         td_str shorter = td_str_from(explain_words[i].shorter);
         if (td_str_equal(plain, full) || td_str_equal(singular, full) ||
@@ -65,18 +71,27 @@ int td_explain_parse_kind(td_str word, struct td_explain_subject *ret, struct td
             return TD_OK;
         }
     }
+    const char *meant =
+        td_str_suggest(plain, explain_words, TD_COUNT(explain_words), sizeof(explain_words[0]));
+    meant = meant ? meant
+                  : td_str_suggest(plain, &explain_words[0].shorter, TD_COUNT(explain_words),
+                                   sizeof(explain_words[0]));
+    if (meant) {
+        return td_error_set(err, TD_INVALID, "'%.*s': unknown kind; did you mean %s?",
+                            TD_STR_ARG(word), meant);
+    }
     return td_error_set(err, TD_INVALID,
-                        "'%.*s': use vpa, hpa, hvpa, pod, deployment, statefulset, daemonset, "
-                        "replicaset, job, cronjob or replicationcontroller",
+                        "'%.*s': must be one of vpa, hpa, hvpa, pod, deployment, statefulset, "
+                        "daemonset, replicaset, job, cronjob, replicationcontroller",
                         TD_STR_ARG(word));
 }
 
-void td_explain_needs(const struct td_explain_subject *subject, bool needs[TD_SIGHT_COUNT])
+void td_explain_needs(const struct td_explain_subject *subject, bool needs[TD_INFORMER_COUNT])
 {
-    for (size_t kind = 0; kind < TD_SIGHT_COUNT; kind++) {
-        needs[kind] = (kind == TD_SIGHT_VPAS && subject->kind == TD_EXPLAIN_VPA) ||
-                      (kind == TD_SIGHT_HPAS && subject->kind == TD_EXPLAIN_HPA) ||
-                      (kind == TD_SIGHT_HVPAS && subject->kind == TD_EXPLAIN_HVPA);
+    for (size_t kind = 0; kind < TD_INFORMER_COUNT; kind++) {
+        needs[kind] = (kind == TD_INFORMER_VPAS && subject->kind == TD_EXPLAIN_VPA) ||
+                      (kind == TD_INFORMER_HPAS && subject->kind == TD_EXPLAIN_HPA) ||
+                      (kind == TD_INFORMER_HVPAS && subject->kind == TD_EXPLAIN_HVPA);
     }
 }
 
@@ -105,8 +120,7 @@ void explain_say(struct td_explain *explain, const char *label, td_str sentence)
                                TD_STR_ARG(sentence));
     struct td_json *line = td_json_new_object(arena);
     const struct td_json *before = td_json_last_child(explain->says);
-    td_str topic = label[0] || !before ? td_str_from(label)
-                                       : td_json_get_str(before, TD_STR("topic"), TD_STR_EMPTY);
+    td_str topic = label[0] || !before ? td_str_from(label) : td_json_text(before, "topic");
     td_json_set_str(arena, line, TD_STR("topic"), topic);
     td_json_set_str(arena, line, TD_STR("text"), sentence);
     td_json_append(explain->says, line);
@@ -123,50 +137,30 @@ void explain_quote(struct td_explain *explain, const char *label, td_str paragra
     }
 }
 
-/* Bytes that nobody would write are rounded to three digits: "6.63Gi". */
-static void explain_amount(const struct td_resource_amount *amount, struct td_buf *out)
-{
-    static const char *const units[] = {"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
-    double bytes = td_quantity_to_double(&amount->quantity);
-    size_t before = out->len;
-    td_quantity_write(&amount->quantity, out);
-    bool is_plain =
-        out->len > before && out->ptr[out->len - 1] >= '0' && out->ptr[out->len - 1] <= '9';
-    if (!td_str_equal(amount->name, TD_MEMORY) || !is_plain || bytes < 1024) {
-        return;
-    }
-    size_t unit = 0;
-    for (; bytes >= 1000 && unit < sizeof(units) / sizeof(units[0]) - 1; unit++) {
-        bytes /= 1024;
-    }
-    out->len = before;
-    (void)td_buf_append_format(out, "%.3g%s", bytes, units[unit]);
-}
-
 td_str explain_amounts(struct td_arena *arena, const struct td_resource_list *list)
 {
-    td_auto_buf text;
-    td_buf_init(&text, TD_OBJECT_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_OBJECT_BYTES_MAX);
     for (size_t i = 0; i < list->count; i++) {
         (void)td_buf_append_format(&text, "%s%.*s ", text.len > 0 ? ", " : "",
                                    TD_STR_ARG(list->items[i].name));
-        explain_amount(&list->items[i], &text);
+        td_quantity_write_short(&list->items[i].quantity,
+                                td_str_equal(list->items[i].name, TD_MEMORY), &text);
     }
     return text.len > 0 ? td_arena_copy_str(arena, td_buf_str(&text)) : TD_STR("nothing");
 }
 
-void explain_troubles(struct td_explain *explain, bool has_hook)
+void explain_problems(struct td_explain *explain, bool has_webhook)
 {
-    td_str metrics = td_glance_metrics_trouble(explain->glance, &explain->arena);
-    td_str hook =
-        has_hook ? td_glance_hook_trouble(explain->glance, &explain->arena) : TD_STR_EMPTY;
+    td_str metrics = td_snapshot_metrics_problem(explain->snapshot, &explain->arena);
+    td_str webhook = has_webhook ? td_snapshot_webhook_problem(explain->snapshot, &explain->arena)
+                                 : TD_STR_EMPTY;
     if (metrics.len > 0) {
         explain_say(explain, "metrics", metrics);
     }
-    if (hook.len > 0) {
-        explain_say(explain, "webhook", hook);
+    if (webhook.len > 0) {
+        explain_say(explain, "webhook", webhook);
     }
-    td_str rights = td_glance_rights_trouble(explain->glance, &explain->arena);
+    td_str rights = td_snapshot_rights_problem(explain->snapshot, &explain->arena);
     if (rights.len > 0) {
         explain_say(explain, "rights", rights);
     }
@@ -174,8 +168,7 @@ void explain_troubles(struct td_explain *explain, bool has_hook)
 
 td_str explain_note(struct td_explain *explain, const struct td_updater_note *note)
 {
-    td_auto_buf text;
-    td_buf_init(&text, TD_OBJECT_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_OBJECT_BYTES_MAX);
     td_updater_note_write(note, &text);
     td_str all = td_buf_str(&text);
     size_t from = td_str_find(all, ':', 0); /* "Pod ns/name (VPA name): ..." */
@@ -188,41 +181,49 @@ td_str explain_note(struct td_explain *explain, const struct td_updater_note *no
                            is_action ? "would be " : "", TD_STR_ARG(sentence));
 }
 
-/* What to do about a condition; NULL: it says so itself, or there is nothing to do. */
-static const char *explain_next_step(td_str type)
+/* What to do about a condition; empty: it says so itself, or there is nothing to do. */
+static td_str explain_next_step(struct td_explain *explain, td_str type)
 {
     static const struct {
         const char *type;
         const char *step;
+        const char *after; /* the namespace of a command; NULL: the step has none */
     } steps[] = {
-        {"NoPodsMatched",
-         "compare targetRef and spec.selector with kubectl get pods --show-labels"},
-        {"ConfigUnsupported", "point targetRef at an existing topmost controller"},
-        {"ConflictingSelector", "make the selectors disjoint; tandem validate checks files"},
-        {"EvictionBlocked", "see the reason: pods are left as they are until it is mended"},
-        {"WebhookNotMutating", "look at the log of the admission controller"},
-        {"MetricsStale", "kubectl top pods; look at the metrics server"},
-        {"LowConfidence", "wait: a day of samples is enough"},
-        {TD_GATE_OFF, "open the gate with --feature-gates, or take the field out"},
-        {"RecommendationProvided", "wait for samples: metrics are read every minute"},
-        {"Ready", "see the reason"},
-        {"HorizontalReady", "kubectl top pods; do containers have requests?"},
-        {"VerticalReady", "wait for samples: metrics are read every minute"},
+        {"NoPodsMatched", "compare targetRef and spec.selector with kubectl get pods --show-labels",
+         ""},
+        {"ConfigUnsupported", "point targetRef at an existing topmost controller", NULL},
+        {"ConflictingSelector", "make the selectors disjoint; tandem validate checks files", NULL},
+        {"EstimatorUnknown", "correct the annotation; tandem validate checks files", NULL},
+        {"EvictionBlocked", "pods keep their size until the reason is resolved", NULL},
+        {"WebhookNotMutating", "see the log of the admission controller", NULL},
+        {"MetricsStale", "run kubectl top pods", "; check metrics-server"},
+        {"LowConfidence", "wait for a day of samples", NULL},
+        {TD_GATE_OFF, "enable the gate with --feature-gates, or remove the field", NULL},
+        {"RecommendationProvided", "wait for samples; the recommender reads metrics every minute",
+         NULL},
+        {"Ready", "see the reason", NULL},
+        {"HorizontalReady", "run kubectl top pods", "; check that the containers have requests"},
+        {"VerticalReady", "wait for samples; the recommender reads metrics every minute", NULL},
     };
-    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-        if (td_str_equal(type, td_str_from(steps[i].type))) {
-            return steps[i].step;
+    for (size_t i = 0; i < TD_COUNT(steps); i++) {
+        if (!td_str_equal(type, td_str_from(steps[i].type))) {
+            continue;
         }
+        return steps[i].after
+                   ? td_arena_format(&explain->arena, "%s -n %.*s%s", steps[i].step,
+                                     TD_STR_ARG(explain->subject.namespace), steps[i].after)
+                   : td_str_from(steps[i].step);
     }
-    return NULL;
+    return TD_STR_EMPTY;
 }
 
-/* Of most a True is trouble, of these a False. */
-static bool explain_is_trouble(const struct td_vpa_condition *condition)
+/* Of most a True is problem, of these a False. */
+static bool explain_is_problem(const struct td_vpa_condition *condition)
 {
     bool is_true = td_str_equal(condition->status, TD_STR("True"));
     bool is_good = td_str_equal(condition->type, TD_STR("RecommendationProvided")) ||
                    td_str_equal(condition->type, TD_ADAPTIVE_CONDITION) ||
+                   td_str_equal(condition->type, TD_TRACK_CONDITION) ||
                    td_str_equal(condition->type, TD_STR("Ready")) ||
                    td_str_ends_with(condition->type, TD_STR("Ready"));
     return is_good ? !is_true : is_true;
@@ -232,34 +233,34 @@ void explain_conditions(struct td_explain *explain, const struct td_vpa_conditio
                         size_t count)
 {
     const char *label = "conditions";
-    bool is_told = td_glance_metrics_trouble(explain->glance, &explain->arena).len > 0;
+    bool is_reported = td_snapshot_metrics_problem(explain->snapshot, &explain->arena).len > 0;
     for (size_t i = 0; i < count; i++) {
         const struct td_vpa_condition *c = &conditions[i];
-        /* Of metrics explain_troubles tells; that no pod matches is a condition by itself. */
-        bool is_said = (td_str_equal(c->type, TD_STR("MetricsStale")) && is_told) ||
+        /* Of metrics explain_problems tells; that no pod matches is a condition by itself. */
+        bool is_said = (td_str_equal(c->type, TD_STR("MetricsStale")) && is_reported) ||
                        (td_str_equal(c->type, TD_STR("RecommendationProvided")) &&
                         td_str_equal(c->reason, TD_STR("NoPodsMatched")));
-        if (!explain_is_trouble(c) || is_said) {
+        if (!explain_is_problem(c) || is_said) {
             continue;
         }
-        const char *step = explain_next_step(c->type);
+        td_str step = explain_next_step(explain, c->type);
         bool is_true = td_str_equal(c->status, TD_STR("True"));
         td_str why = c->message.len > 0 ? c->message : c->reason;
         explain_say(explain, label,
-                    td_arena_format(&explain->arena, "%s%.*s%s%.*s%s%s", is_true ? "" : "not ",
+                    td_arena_format(&explain->arena, "%s%.*s%s%.*s%s%.*s", is_true ? "" : "not ",
                                     TD_STR_ARG(c->type), why.len > 0 ? ": " : "", TD_STR_ARG(why),
-                                    step ? "; next: " : "", step ? step : ""));
+                                    step.len > 0 ? "; next: " : "", TD_STR_ARG(step)));
         label = "";
     }
 }
 
-struct td_json *explain_object(struct td_explain *explain, enum td_sight_kind kind,
+struct td_json *explain_object(struct td_explain *explain, enum td_informer_kind kind,
                                td_str namespace, td_str name)
 {
-    const struct td_cache *cache = td_sight_cache(explain->glance->sight, kind);
-    const struct td_sight_object *object = td_cache_get(cache, namespace, name);
+    const struct td_cache *cache = td_informers_cache(explain->snapshot->informers, kind);
+    const struct td_informer_object *object = td_cache_get(cache, namespace, name);
     struct td_json *tree = NULL;
-    if (object && td_sight_tree(&explain->arena, object, &tree, NULL) != TD_OK) {
+    if (object && td_informers_tree(&explain->arena, object, &tree, NULL) != TD_OK) {
         return NULL;
     }
     return tree;
@@ -283,7 +284,7 @@ void explain_fail(struct td_explain *explain, int code, const char *message)
     td_str kind = subject->workload.len > 0 ? subject->workload : td_str_from(kinds[subject->kind]);
     struct td_explanation explanation = {.code = code, .text = TD_STR_EMPTY};
     td_str rights = code == TD_NOT_FOUND
-                        ? td_glance_rights_trouble(explain->glance, &explain->arena)
+                        ? td_snapshot_rights_problem(explain->snapshot, &explain->arena)
                         : TD_STR_EMPTY;
     (void)td_error_set(&explanation.err, code, "%.*s %.*s/%.*s: %s%s%.*s", TD_STR_ARG(kind),
                        TD_STR_ARG(subject->namespace), TD_STR_ARG(subject->name), message,
@@ -300,9 +301,9 @@ static void explain_strategy(struct td_explain *explain,
     static const char *const sources[] = {
         [TD_HPA_STRATEGY_FROM_SPEC] = "spec.selectionStrategy",
         [TD_HPA_STRATEGY_FROM_PRIMARY] = "its annotation",
-        [TD_HPA_STRATEGY_FROM_ALIAS] = "its annotation, by the other name",
+        [TD_HPA_STRATEGY_FROM_ALIAS] = "its annotation (alternative key)",
         [TD_HPA_STRATEGY_FROM_DEFAULT] = "default",
-        [TD_HPA_STRATEGY_FROM_GATE] = "the gate HPASelectionStrategy, which is closed",
+        [TD_HPA_STRATEGY_FROM_GATE] = "the feature gate HPASelectionStrategy, which is off",
     };
     const struct td_hpa_strategy_choice *choice = &selection->choice;
     if (selection->matched_count == 0 && choice->source == TD_HPA_STRATEGY_FROM_DEFAULT) {
@@ -311,13 +312,13 @@ static void explain_strategy(struct td_explain *explain,
     bool is_owners = choice->strategy == TD_HPA_STRATEGY_OWNERS;
     td_str name = td_hpa_strategy_name(choice->strategy);
     explain_say(explain, "strategy",
-                td_arena_format(&explain->arena, "%.*s by %s: %s count", TD_STR_ARG(name),
+                td_arena_format(&explain->arena, "%.*s by %s: counts %s", TD_STR_ARG(name),
                                 sources[choice->source],
                                 is_owners ? "only pods that the target owns"
                                           : "all pods that match its selector"));
 }
 
-static void explain_hpa_told(void *context, const struct td_horizontal_account *account)
+static void explain_hpa_reported(void *context, const struct td_horizontal_account *account)
 {
     struct td_explain *explain = context;
     struct td_arena *arena = &explain->arena;
@@ -332,13 +333,11 @@ static void explain_hpa_told(void *context, const struct td_horizontal_account *
     }
     size_t said = explain->text.len;
     explain_title(explain, TD_STR("HorizontalPodAutoscaler"), api, TD_STR_EMPTY);
-    td_auto_buf text;
-    td_buf_init(&text, TD_OBJECT_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_OBJECT_BYTES_MAX);
     td_hpa_account_write(account->pass, account->selection, TD_HPA_ACCOUNT_TEXT, &text);
     explain->text.len = said; /* the account has a title of its own */
     (void)td_buf_append(&explain->text, td_buf_str(&text));
-    explain_say(explain, "group",
-                td_arena_format(arena, "%.*s: the HPA is one of that group", TD_STR_ARG(api)));
+    explain_say(explain, "group", td_arena_format(arena, "%.*s", TD_STR_ARG(api)));
     explain_strategy(explain, account->selection);
     td_json_set(arena, explain->json, TD_STR("account"),
                 td_json_copy(arena, td_hpa_account_json(account->pass, account->selection), true));
@@ -346,9 +345,9 @@ static void explain_hpa_told(void *context, const struct td_horizontal_account *
         explain_say(explain, "ignored", td_arena_copy_str(arena, account->gated));
     }
     if (account->warning.len > 0) {
-        explain_say(explain, "beware", td_arena_copy_str(arena, account->warning));
+        explain_say(explain, "warning", td_arena_copy_str(arena, account->warning));
     }
-    explain_troubles(explain, false);
+    explain_problems(explain, false);
     if (account->is_last) {
         explain_end(explain);
         return;
@@ -361,8 +360,8 @@ static void explain_hpa_told(void *context, const struct td_horizontal_account *
 
 void explain_hpa(struct td_explain *explain)
 {
-    td_horizontal_explain(explain->glance->horizontal, explain->subject.namespace,
-                          explain->subject.name, explain_hpa_told, explain);
+    td_horizontal_explain(explain->snapshot->horizontal, explain->subject.namespace,
+                          explain->subject.name, explain_hpa_reported, explain);
 }
 
 /* ---- Driving ---- */
@@ -407,12 +406,12 @@ static void explain_looked(void *context)
     explain_try(context);
 }
 
-struct td_explain *td_explain_start(struct td_glance *glance,
+struct td_explain *td_explain_start(struct td_snapshot *snapshot,
                                     const struct td_explain_subject *subject, td_explain_fn fn,
                                     void *context)
 {
     struct td_explain *explain = td_alloc_zero(1, sizeof(*explain));
-    explain->glance = glance;
+    explain->snapshot = snapshot;
     explain->fn = fn;
     explain->context = context;
     td_arena_init(&explain->texts, TD_TREE_ARENA_BYTES_MAX);
@@ -424,8 +423,8 @@ struct td_explain *td_explain_start(struct td_glance *glance,
         .namespace = td_arena_copy_str(&explain->texts, subject->namespace),
         .name = td_arena_copy_str(&explain->texts, subject->name),
     };
-    explain->again = td_timer_new(glance->loop, explain_again, explain);
-    td_recommend_loop_look(glance->recommend, explain_looked, explain);
+    explain->again = td_timer_new(snapshot->loop, explain_again, explain);
+    td_recommend_loop_look(snapshot->recommend, explain_looked, explain);
     return explain;
 }
 

@@ -1,18 +1,18 @@
 /*
  * Why an autoscaler decided what it did, what it would do next, and what would change it; for a pod
  * which VPA manages it, or why none does; for a workload who acts on it. What the controllers read
- * is read (control/glance.h), their own deciders are asked without writing, and their accounts are
- * rendered, as text for people and as the same tree for programs. What is missing (metrics, a
- * webhook, an owner) is said with the next step. One thread, the loop's.
+ * is read (control/inspect/snapshot.h), their own deciders are asked without writing, and their
+ * accounts are rendered, as text and as a tree of the same content. What is missing
+ * (metrics, a webhook, an owner) is said with the next step. One thread, the loop's.
  */
 #pragma once
 
 #include "base/error.h"
 #include "base/str.h"
-#include "control/sight.h"
+#include "control/informers/informers.h"
 
 struct td_explain;
-struct td_glance;
+struct td_snapshot;
 struct td_json;
 
 enum td_explain_kind {
@@ -34,8 +34,8 @@ struct td_explain_subject {
  * the words that there are. Namespace and name stay as they are. */
 int td_explain_parse_kind(td_str word, struct td_explain_subject *ret, struct td_error *err);
 
-/* Which autoscalers must be readable (glance.h). */
-void td_explain_needs(const struct td_explain_subject *subject, bool needs[TD_SIGHT_COUNT]);
+/* Which autoscalers must be readable (snapshot.h). */
+void td_explain_needs(const struct td_explain_subject *subject, bool needs[TD_INFORMER_COUNT]);
 
 /* Valid during the call. */
 struct td_explanation {
@@ -46,8 +46,8 @@ struct td_explanation {
 };
 typedef void (*td_explain_fn)(void *context, const struct td_explanation *explanation);
 
-/* On a glance that is there; `fn` is called once, from the loop, unless it is freed before. */
-struct td_explain *td_explain_start(struct td_glance *glance,
+/* On a snapshot that is there; `fn` is called once, from the loop, unless it is freed before. */
+struct td_explain *td_explain_start(struct td_snapshot *snapshot,
                                     const struct td_explain_subject *subject, td_explain_fn fn,
                                     void *context);
 void td_explain_free(struct td_explain *explain); /* not from inside `fn` */

@@ -5,13 +5,13 @@
 #include "decide/vertical/recommender/recommender.h"
 
 /* How each row's target came about. */
-static const td_str *hvpa_whys(struct td_explain *explain, const struct td_hvpa_told *told)
+static const td_str *hvpa_whys(struct td_explain *explain, const struct td_hvpa_reported *told)
 {
     struct td_arena *arena = &explain->arena;
     const struct td_tandem_input *in = told->input;
     struct td_vpa_status status;
     td_str *whys = td_arena_array(arena, td_str, in->row_count + 1);
-    if (td_recommend_loop_hvpa(explain->glance->recommend, arena, told->hvpa, &status, NULL) !=
+    if (td_recommend_loop_hvpa(explain->snapshot->recommend, arena, told->hvpa, &status, NULL) !=
         TD_OK) {
         return NULL;
     }
@@ -21,8 +21,7 @@ static const td_str *hvpa_whys(struct td_explain *explain, const struct td_hvpa_
         for (size_t j = 0; j < status.recommendation.container_count && status.accounts; j++) {
             const struct td_account *account = &status.accounts[j];
             if (td_str_equal(account->container, in->rows[i].container)) {
-                td_auto_buf text;
-                td_buf_init(&text, TD_OBJECT_BYTES_MAX);
+                td_auto_buf text = td_buf_capped(TD_OBJECT_BYTES_MAX);
                 td_account_write_target(is_cpu ? &account->cpu : &account->memory, is_cpu, &text);
                 whys[i] = td_arena_copy_str(arena, td_buf_str(&text));
             }
@@ -31,7 +30,7 @@ static const td_str *hvpa_whys(struct td_explain *explain, const struct td_hvpa_
     return whys;
 }
 
-static void hvpa_told(void *context, const struct td_hvpa_told *told)
+static void hvpa_reported(void *context, const struct td_hvpa_reported *told)
 {
     struct td_explain *explain = context;
     struct td_arena *arena = &explain->arena;
@@ -45,7 +44,7 @@ static void hvpa_told(void *context, const struct td_hvpa_told *told)
                     td_arena_format(arena, "nothing, %.*s: %.*s", TD_STR_ARG(told->reason),
                                     TD_STR_ARG(told->message)));
         explain_say(explain, "next",
-                    TD_STR("mend the object or its target; tandem validate checks files"));
+                    TD_STR("correct the object or its target; tandem validate checks manifests"));
         explain_end(explain);
         return;
     }
@@ -63,15 +62,15 @@ static void hvpa_told(void *context, const struct td_hvpa_told *told)
     td_json_set(arena, explain->json, TD_STR("account"),
                 td_json_copy(arena, td_tandem_account_json(arena, &account), true));
     if (told->hvpa->paused) {
-        explain_say(explain, "paused", TD_STR("spec.paused: nothing of it is carried out"));
+        explain_say(explain, "paused", TD_STR("spec.paused: decisions are not applied"));
     }
     explain_conditions(explain, told->status->conditions, told->status->condition_count);
-    explain_troubles(explain, true);
+    explain_problems(explain, true);
     explain_end(explain);
 }
 
 void explain_hvpa(struct td_explain *explain)
 {
-    td_hvpa_loop_explain(explain->glance->hvpa, explain->subject.namespace, explain->subject.name,
-                         hvpa_told, explain);
+    td_hvpa_loop_explain(explain->snapshot->hvpa, explain->subject.namespace, explain->subject.name,
+                         hvpa_reported, explain);
 }

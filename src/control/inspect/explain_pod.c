@@ -14,8 +14,8 @@
 /* ---- VPAs and a pod ---- */
 
 struct pod_case {
-    struct td_vertical_pod pod;
-    const struct td_controller *top; /* NULL: nobody's */
+    struct td_pod pod;
+    const struct td_controller *top; /* NULL: the pod has no controller */
     const struct td_vpa *const *vpas;
     size_t vpa_count;
     const struct td_vpa *owner; /* NULL: none */
@@ -23,8 +23,7 @@ struct pod_case {
 
 static td_str pod_labels(struct td_arena *arena, const struct td_labels *labels)
 {
-    td_auto_buf text;
-    td_buf_init(&text, TD_OBJECT_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_OBJECT_BYTES_MAX);
     for (size_t i = 0; i < labels->count; i++) {
         (void)td_buf_append_format(&text, "%s%.*s=%.*s", i > 0 ? "," : "",
                                    TD_STR_ARG(labels->items[i].key),
@@ -41,8 +40,7 @@ static bool pod_is_target(const struct td_vpa *vpa, const struct td_controller *
 
 static td_str pod_selector(struct td_arena *arena, const struct td_vpa *vpa)
 {
-    td_auto_buf text;
-    td_buf_init(&text, TD_OBJECT_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_OBJECT_BYTES_MAX);
     td_selector_write(&vpa->pod_selector, &text);
     return td_arena_copy_str(arena, td_buf_str(&text));
 }
@@ -55,8 +53,8 @@ static int pod_owner(struct td_explain *explain, struct pod_case *in, struct td_
     td_str why = TD_STR_EMPTY;
     struct td_controller direct;
     td_top_memo_init(&memo, arena);
-    int code = td_top_memo_get(&memo, td_sight_source(explain->glance->sight), &in->pod.meta,
-                               &in->top, &why, err);
+    int code = td_top_memo_get(&memo, td_informers_source(explain->snapshot->informers),
+                               &in->pod.meta, &in->top, &why, err);
     td_top_memo_done(&memo);
     if (code == TD_BUSY) {
         return code;
@@ -64,8 +62,8 @@ static int pod_owner(struct td_explain *explain, struct pod_case *in, struct td_
     if (!in->top) {
         explain_say(explain, "owner",
                     why.len > 0 ? td_arena_copy_str(arena, why)
-                                : TD_STR("none: only pods of a controller are managed; create it "
-                                         "by a Deployment or another workload"));
+                                : TD_STR("none: VPAs manage only pods of a controller; create the "
+                                         "pod by a Deployment or another workload"));
         return TD_OK;
     }
     bool has_direct = td_controller_of_pod(&in->pod.meta, &direct);
@@ -84,10 +82,10 @@ static const struct td_vpa *pod_find_vpa(struct td_explain *explain, const struc
 {
     struct td_match_index index;
     td_match_index_init(&index, &explain->arena,
-                        explain->glance->update.control.gates.heterogeneous_workloads);
+                        explain->snapshot->update.control.gates.heterogeneous_workloads);
     const struct td_match_vpa *found = NULL;
-    if (in->top && td_match_index_add(&index, td_sight_source(explain->glance->sight), in->vpas,
-                                      in->vpa_count, TD_MATCH_ANY, NULL, NULL) == TD_OK) {
+    if (in->top && td_match_index_add(&index, td_informers_source(explain->snapshot->informers),
+                                      in->vpas, in->vpa_count, TD_MATCH_ANY, NULL, NULL) == TD_OK) {
         found = td_match_find(&index, in->top, in->pod.meta.namespace, &in->pod.meta.labels);
     }
     td_match_index_done(&index);
@@ -106,8 +104,8 @@ static td_str pod_why_not(struct td_explain *explain, const struct pod_case *in,
     }
     if (in->owner) {
         return td_arena_format(arena,
-                               "VPA %.*s: it matches too, but %.*s is older; make the selectors "
-                               "disjoint (tandem validate)",
+                               "VPA %.*s: its selector matches too, but VPA %.*s is older; make "
+                               "the selectors disjoint (tandem validate)",
                                TD_STR_ARG(vpa->meta.name), TD_STR_ARG(in->owner->meta.name));
     }
     return td_arena_format(arena, "VPA %.*s: the selector of its target does not match labels %.*s",
@@ -118,27 +116,28 @@ static td_str pod_why_not(struct td_explain *explain, const struct pod_case *in,
 static bool pod_hvpa(struct td_explain *explain, const struct pod_case *in)
 {
     struct td_arena *arena = &explain->arena;
-    const struct td_cache *cache = td_sight_cache(explain->glance->sight, TD_SIGHT_HVPAS);
+    const struct td_cache *cache =
+        td_informers_cache(explain->snapshot->informers, TD_INFORMER_HVPAS);
     size_t position = 0;
-    if (!explain->glance->update.control.hvpa_gate) {
+    if (!explain->snapshot->update.control.hvpa_gate) {
         return false; /* the workload is told that its Hvpa does not act */
     }
-    for (const struct td_sight_object *object; (object = td_cache_next(cache, &position));) {
+    for (const struct td_informer_object *object; (object = td_cache_next(cache, &position));) {
         struct td_json *tree;
         struct td_hvpa hvpa;
         bool is_read = td_str_equal(object->head.namespace, in->pod.meta.namespace) &&
-                       td_sight_tree(arena, object, &tree, NULL) == TD_OK &&
+                       td_informers_tree(arena, object, &tree, NULL) == TD_OK &&
                        td_hvpa_decode(arena, tree, &hvpa, NULL, NULL) == TD_OK;
         if (is_read && in->top && td_str_equal(hvpa.target.kind, in->top->kind) &&
             td_str_equal(hvpa.target.name, in->top->name)) {
             td_str name = td_arena_copy_str(arena, object->head.name);
             explain_say(explain, "managed",
                         td_arena_format(arena,
-                                        "by Hvpa %.*s, mode %.*s, which sizes and counts all pods "
-                                        "of %.*s %.*s; see tandem explain hvpa %.*s",
+                                        "by Hvpa %.*s, mode %.*s, which scales %.*s %.*s and sizes "
+                                        "its pods; see tandem explain hvpa %.*s -n %.*s",
                                         TD_STR_ARG(name), TD_STR_ARG(td_hvpa_mode_name(hvpa.mode)),
                                         TD_STR_ARG(in->top->kind), TD_STR_ARG(in->top->name),
-                                        TD_STR_ARG(name)));
+                                        TD_STR_ARG(name), TD_STR_ARG(in->pod.meta.namespace)));
             td_json_set_str(arena, explain->json, TD_STR("hvpa"), name);
             return true;
         }
@@ -167,10 +166,12 @@ static void pod_managed(struct td_explain *explain, struct pod_case *in)
     } else if (!has_hvpa && in->top) {
         explain_say(explain, "managed",
                     td_arena_format(arena,
-                                    "by no VPA: none of the %zu in namespace %.*s has it; create "
-                                    "one with targetRef %.*s %.*s, or look at tandem recommend",
+                                    "by no VPA: none of the %zu in namespace %.*s selects it; "
+                                    "create one with targetRef %.*s %.*s, or run tandem recommend "
+                                    "-n %.*s",
                                     in->vpa_count, TD_STR_ARG(in->pod.meta.namespace),
-                                    TD_STR_ARG(in->top->kind), TD_STR_ARG(in->top->name)));
+                                    TD_STR_ARG(in->top->kind), TD_STR_ARG(in->top->name),
+                                    TD_STR_ARG(in->pod.meta.namespace)));
     } else if (!has_hvpa) {
         explain_say(explain, "managed", TD_STR("by no VPA"));
     }
@@ -202,13 +203,13 @@ static void pod_sizes(struct td_explain *explain, const struct pod_case *in)
     struct td_recommendation recommendation = {.container_count = 0};
     if (in->owner) {
         recommendation = in->owner->recommendation;
-        if (td_recommend_loop_vpa(explain->glance->recommend, arena, in->owner->meta.namespace,
+        if (td_recommend_loop_vpa(explain->snapshot->recommend, arena, in->owner->meta.namespace,
                                   in->owner->meta.name, &object, &status, NULL) == TD_OK) {
             recommendation = status.recommendation;
         }
     }
     for (size_t i = 0; i < in->pod.container_count; i++) {
-        const struct td_vertical_container *c = &in->pod.containers[i];
+        const struct td_pod_container *c = &in->pod.containers[i];
         const struct td_container_recommendation *r = pod_recommended(&recommendation, c->name);
         td_str should = TD_STR_EMPTY;
         if (in->owner) {
@@ -233,7 +234,7 @@ static void pod_annotations(struct td_explain *explain, const struct pod_case *i
                                         "tandem.dev/hvpa"};
     const char *label = "annotations";
     bool is_mutated = false;
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(names); i++) {
         td_str value =
             td_json_get_str(in->pod.meta.annotations, td_str_from(names[i]), TD_STR_EMPTY);
         if (value.len > 0) {
@@ -245,8 +246,8 @@ static void pod_annotations(struct td_explain *explain, const struct pod_case *i
     }
     if (!is_mutated && in->owner && in->owner->mode != TD_VPA_OFF) {
         explain_say(explain, "annotations",
-                    TD_STR("none of the webhook's: it was created before there was a "
-                           "recommendation, or while the webhook was away"));
+                    TD_STR("none from the webhook: the pod was created before the first "
+                           "recommendation, or while the webhook was not serving"));
     }
 }
 
@@ -256,9 +257,9 @@ static int pod_next(struct td_explain *explain, const struct pod_case *in, struc
     if (!in->owner) {
         return TD_OK;
     }
-    explain_troubles(explain, in->owner->mode != TD_VPA_OFF);
-    int code = td_update_dry(&explain->glance->update, &explain->arena, in->pod.meta.namespace,
-                             &notes, err);
+    explain_problems(explain, in->owner->mode != TD_VPA_OFF);
+    int code = td_update_dry_run(&explain->snapshot->update, &explain->arena,
+                                 in->pod.meta.namespace, &notes, err);
     for (size_t i = 0; i < notes.count && code == TD_OK; i++) {
         const struct td_updater_note *note = &notes.items[i];
         bool is_about = note->pod ? td_str_equal(note->pod->meta.name, in->pod.meta.name)
@@ -276,18 +277,19 @@ static int pod_next(struct td_explain *explain, const struct pod_case *in, struc
 static size_t pod_vpas(struct td_explain *explain, td_str namespace,
                        const struct td_vpa *const **ret)
 {
-    const struct td_cache *cache = td_sight_cache(explain->glance->sight, TD_SIGHT_VPAS);
+    const struct td_cache *cache =
+        td_informers_cache(explain->snapshot->informers, TD_INFORMER_VPAS);
     const struct td_vpa **vpas =
         td_arena_array(&explain->arena, const struct td_vpa *, td_cache_count(cache) + 1);
     size_t count = 0;
     size_t position = 0;
-    for (const struct td_sight_object *object; (object = td_cache_next(cache, &position));) {
+    for (const struct td_informer_object *object; (object = td_cache_next(cache, &position));) {
         struct td_json *tree;
         struct td_vpa *vpa = td_arena_new(&explain->arena, struct td_vpa);
         if (td_str_equal(object->head.namespace, namespace) &&
-            td_sight_tree(&explain->arena, object, &tree, NULL) == TD_OK &&
+            td_informers_tree(&explain->arena, object, &tree, NULL) == TD_OK &&
             td_vpa_decode(&explain->arena, tree, vpa, NULL) == TD_OK) {
-            (void)td_vpa_close_gates(&explain->arena, &explain->glance->update.control.gates,
+            (void)td_vpa_close_gates(&explain->arena, &explain->snapshot->update.control.gates,
                                      vpa); /* tandem explain vpa says so */
             vpas[count++] = vpa;
         }
@@ -301,11 +303,11 @@ int explain_pod(struct td_explain *explain, struct td_error *err)
     const struct td_explain_subject *subject = &explain->subject;
     struct pod_case in = {.owner = NULL};
     const struct td_json *tree =
-        explain_object(explain, TD_SIGHT_PODS, subject->namespace, subject->name);
+        explain_object(explain, TD_INFORMER_PODS, subject->namespace, subject->name);
     if (!tree) {
         return td_error_set(err, TD_NOT_FOUND, "not found");
     }
-    int code = td_vertical_pod_decode(&explain->arena, tree, &in.pod, err);
+    int code = td_pod_decode(&explain->arena, tree, &in.pod, err);
     if (code != TD_OK) {
         return code;
     }
@@ -327,14 +329,12 @@ int explain_pod(struct td_explain *explain, struct td_error *err)
 
 static bool workload_is(const struct td_explain *explain, const struct td_json *target)
 {
-    return td_str_equal(td_json_get_str(target, TD_STR("kind"), TD_STR_EMPTY),
-                        explain->subject.workload) &&
-           td_str_equal(td_json_get_str(target, TD_STR("name"), TD_STR_EMPTY),
-                        explain->subject.name);
+    return td_str_equal(td_json_text(target, "kind"), explain->subject.workload) &&
+           td_str_equal(td_json_text(target, "name"), explain->subject.name);
 }
 
 struct workload_row {
-    enum td_sight_kind kind;
+    enum td_informer_kind kind;
     const char *word;
     const char *command;
 };
@@ -344,28 +344,29 @@ static size_t workload_list(struct td_explain *explain, const struct workload_ro
                             const char *label)
 {
     struct td_arena *arena = &explain->arena;
-    const struct td_cache *cache = td_sight_cache(explain->glance->sight, row->kind);
+    const struct td_cache *cache = td_informers_cache(explain->snapshot->informers, row->kind);
     size_t count = 0;
     size_t position = 0;
-    for (const struct td_sight_object *object; (object = td_cache_next(cache, &position));) {
+    for (const struct td_informer_object *object; (object = td_cache_next(cache, &position));) {
         struct td_json *tree;
         if (!td_str_equal(object->head.namespace, explain->subject.namespace) ||
-            td_sight_tree(arena, object, &tree, NULL) != TD_OK) {
+            td_informers_tree(arena, object, &tree, NULL) != TD_OK) {
             continue;
         }
-        if (!workload_is(explain, td_sight_target(row->kind, tree))) {
+        if (!workload_is(explain, td_informers_target(row->kind, tree))) {
             continue;
         }
         td_str name = td_arena_copy_str(arena, object->head.name);
-        if (row->kind == TD_SIGHT_HVPAS && !explain->glance->update.control.hvpa_gate) {
+        if (row->kind == TD_INFORMER_HVPAS && !explain->snapshot->update.control.hvpa_gate) {
             explain_say(explain, "ignored",
                         td_arena_format(arena, "Hvpa %.*s: the feature gate Hvpa is off",
                                         TD_STR_ARG(name)));
             continue;
         }
         explain_say(explain, count == 0 ? label : "",
-                    td_arena_format(arena, "%s %.*s: tandem explain %s %.*s", row->word,
-                                    TD_STR_ARG(name), row->command, TD_STR_ARG(name)));
+                    td_arena_format(arena, "%s %.*s: tandem explain %s %.*s -n %.*s", row->word,
+                                    TD_STR_ARG(name), row->command, TD_STR_ARG(name),
+                                    TD_STR_ARG(explain->subject.namespace)));
         count++;
     }
     return count;
@@ -374,14 +375,14 @@ static size_t workload_list(struct td_explain *explain, const struct workload_ro
 int explain_workload(struct td_explain *explain, struct td_error *err)
 {
     static const struct workload_row rows[] = {
-        {TD_SIGHT_HVPAS, "Hvpa", "hvpa"},
-        {TD_SIGHT_VPAS, "VPA", "vpa"},
-        {TD_SIGHT_HPAS, "HPA (autoscaling/v2)", "hpa"},
-        {TD_SIGHT_OWN_HPAS, "HPA (autoscaling.tandem.dev/v2)", "hpa"},
+        {TD_INFORMER_HVPAS, "Hvpa", "hvpa"},
+        {TD_INFORMER_VPAS, "VPA", "vpa"},
+        {TD_INFORMER_HPAS, "HPA (autoscaling/v2)", "hpa"},
+        {TD_INFORMER_OWN_HPAS, "HPA (autoscaling.tandem.dev/v2)", "hpa"},
     };
     static const char *const versions[] = {"v1", "apps/v1", "batch/v1"};
     const struct td_explain_subject *subject = &explain->subject;
-    const struct td_workload_source *source = td_sight_source(explain->glance->sight);
+    const struct td_workload_source *source = td_informers_source(explain->snapshot->informers);
     const struct td_workload *workload =
         source->get_workload(source->context, subject->workload, subject->namespace, subject->name);
     size_t counts[4] = {0};
@@ -392,8 +393,9 @@ int explain_workload(struct td_explain *explain, struct td_error *err)
     enum td_workload_kind kind = td_workload_kind_of(subject->workload);
     bool is_batch = kind == TD_WORKLOAD_JOB || kind == TD_WORKLOAD_CRON_JOB;
     bool is_core = kind == TD_WORKLOAD_REPLICATION_CONTROLLER;
-    td_str replicas = workload->has_replicas ? td_arena_format(&explain->arena, "%lld replicas",
-                                                               (long long)workload->replicas)
+    td_str replicas = workload->has_replicas ? td_arena_format(&explain->arena, "%lld replica%s",
+                                                               (long long)workload->replicas,
+                                                               TD_PLURAL(workload->replicas))
                                              : TD_STR_EMPTY;
     explain_title(explain, subject->workload,
                   td_str_from(versions[is_core    ? 0
@@ -406,18 +408,22 @@ int explain_workload(struct td_explain *explain, struct td_error *err)
     }
     if (total == 0) {
         explain_say(explain, "acted on by",
-                    TD_STR("no autoscaler; create a VerticalPodAutoscaler, a "
-                           "HorizontalPodAutoscaler or an Hvpa, or look at tandem recommend"));
+                    td_arena_format(&explain->arena,
+                                    "no autoscaler; create a VerticalPodAutoscaler, a "
+                                    "HorizontalPodAutoscaler or an Hvpa, or run tandem recommend "
+                                    "-n %.*s",
+                                    TD_STR_ARG(subject->namespace)));
     }
     if (counts[0] > 0 && total > counts[0]) {
-        explain_say(explain, "beware",
-                    TD_STR("an Hvpa decides both, so others must not: where one scales the same "
-                           "target, the Hvpa says TargetConflict"));
+        explain_say(explain, "warning",
+                    TD_STR("an Hvpa scales both axes: with another autoscaler on the same target "
+                           "its Ready condition has reason TargetConflict"));
     } else if (counts[1] > 0 && counts[2] + counts[3] > 0) {
-        explain_say(explain, "beware",
-                    TD_STR("a VPA and an HPA: when both act on one resource they can drift; tandem "
-                           "validate computes the loop gain, an Hvpa couples them"));
+        explain_say(
+            explain, "warning",
+            TD_STR("a VPA and an HPA: replicas can drift when both act on the same resource; "
+                   "tandem validate computes the loop gain, an Hvpa couples them"));
     }
-    explain_troubles(explain, false);
+    explain_problems(explain, false);
     return TD_OK;
 }

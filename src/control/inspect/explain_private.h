@@ -6,14 +6,14 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/json/json.h"
-#include "control/glance.h"
 #include "control/inspect/explain.h"
+#include "control/inspect/snapshot.h"
 #include "decide/vertical/updater/updater_account.h"
 
 struct td_timer;
 
 struct td_explain {
-    struct td_glance *glance;
+    struct td_snapshot *snapshot;
     struct td_explain_subject subject;
     struct td_arena texts; /* of the subject */
     struct td_arena arena; /* of one attempt */
@@ -36,12 +36,12 @@ void explain_end(struct td_explain *explain);
 void explain_fail(struct td_explain *explain, int code, const char *message);
 
 /* The object of a kind, as a tree; NULL when there is none. */
-struct td_json *explain_object(struct td_explain *explain, enum td_sight_kind kind,
+struct td_json *explain_object(struct td_explain *explain, enum td_informer_kind kind,
                                td_str namespace, td_str name);
 /* "cpu 500m, memory 1Gi"; "nothing" for an empty list. */
 td_str explain_amounts(struct td_arena *arena, const struct td_resource_list *list);
 /* What was found out besides: metrics and webhook. */
-void explain_troubles(struct td_explain *explain, bool has_hook);
+void explain_problems(struct td_explain *explain, bool has_webhook);
 /* A note of the updater about one pod, or about all: what would be done, or why not. */
 td_str explain_note(struct td_explain *explain, const struct td_updater_note *note);
 /* Conditions that are worth a word, with the next step. */

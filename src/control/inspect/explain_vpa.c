@@ -13,7 +13,7 @@ static void vpa_container(struct td_explain *explain,
     td_str lower = explain_amounts(arena, &container->lower_bound);
     td_str upper = explain_amounts(arena, &container->upper_bound);
     explain_say(explain, label,
-                td_arena_format(arena, "%.*s: %.*s  (pods are left alone from %.*s to %.*s)",
+                td_arena_format(arena, "%.*s: %.*s  (no update for requests from %.*s to %.*s)",
                                 TD_STR_ARG(container->container_name), TD_STR_ARG(target),
                                 TD_STR_ARG(lower), TD_STR_ARG(upper)));
 }
@@ -31,7 +31,8 @@ static void vpa_recommendation(struct td_explain *explain,
                         TD_STR_ARG(explain_amounts(&explain->arena, &recommendation->pod.target))));
     }
     if (recommendation->container_count == 0) {
-        explain_say(explain, "recommends", TD_STR("nothing yet: no pod of it was measured"));
+        explain_say(explain, "recommends",
+                    TD_STR("nothing yet: the recommender has no samples of its pods"));
     }
     td_json_set(&explain->arena, explain->json, TD_STR("recommendation"),
                 td_recommendation_encode(&explain->arena, recommendation));
@@ -41,8 +42,7 @@ static void vpa_accounts(struct td_explain *explain, const struct td_vpa_status 
 {
     struct td_json *list = td_json_new_array(&explain->arena);
     for (size_t i = 0; i < status->recommendation.container_count && status->accounts; i++) {
-        td_auto_buf text;
-        td_buf_init(&text, TD_OBJECT_BYTES_MAX);
+        td_auto_buf text = td_buf_capped(TD_OBJECT_BYTES_MAX);
         td_account_write(&status->accounts[i], &text);
         explain_quote(explain, i == 0 ? "because" : "", td_buf_str(&text));
         td_json_append(list, td_account_json(&explain->arena, &status->accounts[i]));
@@ -53,8 +53,7 @@ static void vpa_accounts(struct td_explain *explain, const struct td_vpa_status 
 /* The direction in which running pods may be changed: why a wish is withheld. */
 static void vpa_requirements(struct td_explain *explain, const struct td_vpa *vpa)
 {
-    td_auto_buf text;
-    td_buf_init(&text, TD_OBJECT_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_OBJECT_BYTES_MAX);
     if (vpa->eviction_requirement_count > 0) {
         td_requirements_write(vpa, &text);
         td_buf_append(&text, TD_STR(": see spec.updatePolicy.evictionRequirements"));
@@ -68,8 +67,8 @@ static int vpa_pods(struct td_explain *explain, const struct td_vpa *vpa, struct
     struct td_updater_notes notes = {.count = 0};
     struct td_json *list = td_json_new_array(&explain->arena);
     const char *label = "pods";
-    int code =
-        td_update_dry(&explain->glance->update, &explain->arena, vpa->meta.namespace, &notes, err);
+    int code = td_update_dry_run(&explain->snapshot->update, &explain->arena, vpa->meta.namespace,
+                                 &notes, err);
     if (code != TD_OK) {
         return code;
     }
@@ -88,8 +87,7 @@ static void vpa_title(struct td_explain *explain, const struct td_vpa *vpa)
 {
     struct td_arena *arena = &explain->arena;
     td_str selector = TD_STR_EMPTY;
-    td_auto_buf text;
-    td_buf_init(&text, TD_OBJECT_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_OBJECT_BYTES_MAX);
     if (vpa->has_selector) {
         td_selector_write(&vpa->pod_selector, &text);
         selector = td_arena_format(arena, ", pods with %.*s", TD_STR_ARG(td_buf_str(&text)));
@@ -108,9 +106,10 @@ static void vpa_of_another(struct td_explain *explain, const struct td_vpa *vpa,
         explain_say(explain, "ignored", gated);
     }
     explain_say(explain, "recommender",
-                td_arena_format(&explain->arena,
-                                "'%.*s', not the default one: what follows is what it wrote",
-                                TD_STR_ARG(vpa->recommender)));
+                td_arena_format(
+                    &explain->arena,
+                    "'%.*s', not the default one: the values below are what that recommender wrote",
+                    TD_STR_ARG(vpa->recommender)));
     vpa_recommendation(explain, &vpa->recommendation);
     explain_conditions(explain, vpa->conditions, vpa->condition_count);
 }
@@ -120,7 +119,7 @@ int explain_vpa(struct td_explain *explain, struct td_error *err)
     struct td_arena *arena = &explain->arena;
     const struct td_explain_subject *subject = &explain->subject;
     const struct td_json *tree =
-        explain_object(explain, TD_SIGHT_VPAS, subject->namespace, subject->name);
+        explain_object(explain, TD_INFORMER_VPAS, subject->namespace, subject->name);
     struct td_vpa vpa;
     struct td_vpa_status status;
     if (!tree) {
@@ -130,9 +129,9 @@ int explain_vpa(struct td_explain *explain, struct td_error *err)
     if (code != TD_OK) {
         return code;
     }
-    td_str gated = td_vpa_close_gates(arena, &explain->glance->update.control.gates, &vpa);
+    td_str gated = td_vpa_close_gates(arena, &explain->snapshot->update.control.gates, &vpa);
     vpa_title(explain, &vpa);
-    code = td_recommend_loop_vpa(explain->glance->recommend, arena, subject->namespace,
+    code = td_recommend_loop_vpa(explain->snapshot->recommend, arena, subject->namespace,
                                  subject->name, &vpa, &status, NULL);
     if (code == TD_OK) {
         vpa_recommendation(explain, &status.recommendation);
@@ -142,6 +141,6 @@ int explain_vpa(struct td_explain *explain, struct td_error *err)
         vpa_of_another(explain, &vpa, gated);
     }
     vpa_requirements(explain, &vpa);
-    explain_troubles(explain, vpa.mode != TD_VPA_OFF);
+    explain_problems(explain, vpa.mode != TD_VPA_OFF);
     return vpa_pods(explain, &vpa, err);
 }

@@ -1,3 +1,8 @@
+/*
+ * One query after another (the table `queries`), each series read into two maps: owners by kind
+ * and name, containers by namespace, pod and name. A counter of restarts that rises is an OOM when
+ * the last termination was one.
+ */
 #include "control/inspect/recommend_facts.h"
 
 #include <stdlib.h>
@@ -5,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "kube/objectkey.h"
 
 #define FACTS_OOMS_AT_ONCE                                                                         \
     10 /* restarts between two looks that count; more is a broken counter                          \
@@ -67,27 +73,17 @@ static td_str facts_label(const struct td_labels *labels, const char *name)
     return value ? *value : TD_STR_EMPTY;
 }
 
-static td_str facts_owner_key(struct td_buf *buf, enum td_fact fact, td_str namespace, td_str name)
+static td_str facts_owner_key(char buffer[TD_OBJECT_KEY_BYTES_MAX], enum td_fact fact,
+                              td_str namespace, td_str name)
 {
-    td_buf_init(buf, TD_CACHE_KEY_BYTES_MAX);
-    (void)td_buf_append_format(buf, "%d\n%.*s\n%.*s", (int)fact, TD_STR_ARG(namespace),
-                               TD_STR_ARG(name));
-    return td_buf_str(buf);
-}
-
-static td_str facts_container_key(struct td_buf *buf, td_str namespace, td_str pod,
-                                  td_str container)
-{
-    td_buf_init(buf, TD_CACHE_KEY_BYTES_MAX);
-    (void)td_buf_append_format(buf, "%.*s\n%.*s\n%.*s", TD_STR_ARG(namespace), TD_STR_ARG(pod),
-                               TD_STR_ARG(container));
-    return td_buf_str(buf);
+    const char number[] = {(char)('0' + (int)fact)};
+    return TD_KEY_LINES(buffer, (td_str){.ptr = number, .len = 1}, namespace, name);
 }
 
 static void facts_add_owner(struct td_facts *facts, const struct td_labels *labels)
 {
-    td_auto_buf buf;
-    td_str key = facts_owner_key(&buf, facts->fact, facts_label(labels, "namespace"),
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    td_str key = facts_owner_key(buffer, facts->fact, facts_label(labels, "namespace"),
                                  facts_label(labels, facts_queries[facts->fact].name));
     td_str kind = facts_label(labels, "owner_kind");
     td_str name = facts_label(labels, "owner_name");
@@ -105,9 +101,9 @@ static void facts_add_owner(struct td_facts *facts, const struct td_labels *labe
 static struct td_fact_container *facts_add_container(struct td_facts *facts,
                                                      const struct td_labels *labels)
 {
-    td_auto_buf buf;
-    td_str key = facts_container_key(&buf, facts_label(labels, "namespace"),
-                                     facts_label(labels, "pod"), facts_label(labels, "container"));
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    td_str key = TD_KEY_LINES(buffer, facts_label(labels, "namespace"), facts_label(labels, "pod"),
+                              facts_label(labels, "container"));
     struct td_fact_container *container = td_map_get(&facts->containers, key);
     if (!container) {
         container = td_arena_new(&facts->arena, struct td_fact_container);
@@ -303,15 +299,15 @@ size_t td_facts_count(const struct td_facts *facts, enum td_fact fact)
 const struct td_fact_owner *td_facts_owner(const struct td_facts *facts, enum td_fact fact,
                                            td_str namespace, td_str name)
 {
-    td_auto_buf buf;
-    return td_map_get(&facts->owners, facts_owner_key(&buf, fact, namespace, name));
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    return td_map_get(&facts->owners, facts_owner_key(buffer, fact, namespace, name));
 }
 
 const struct td_fact_container *td_facts_container(const struct td_facts *facts, td_str namespace,
                                                    td_str pod, td_str container)
 {
-    td_auto_buf buf;
-    return td_map_get(&facts->containers, facts_container_key(&buf, namespace, pod, container));
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    return td_map_get(&facts->containers, TD_KEY_LINES(buffer, namespace, pod, container));
 }
 
 const struct td_fact_oom *td_facts_ooms(const struct td_facts *facts, size_t *ret_count)

@@ -1,6 +1,11 @@
-/* Right sizes as a table, as data, and as YAML to paste. */
+/*
+ * Right sizes as rows, as a table and as data. A row is filled from the status of its VPA: with too
+ * little data it has no target, and a target that is a floor is marked as one, so that tables,
+ * totals and manifests can treat it as what it is.
+ */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/json/json.h"
 #include "base/limits.h"
@@ -9,22 +14,86 @@
 #include "decide/vertical/resourcelist.h"
 
 #define TABLE_COLUMNS 6
-#define TABLE_CELL_BYTES 96
+#define TABLE_CELL_BYTES 128
 #define TABLE_WORTH_PERCENT 5 /* a smaller change is none */
-#define TABLE_SAMPLES_MIN 60  /* an hour of them */
+#define TABLE_MEBI (INT64_C(1) << 20)
 
 /* ---- Rows ---- */
 
-void td_right_size_fill(struct td_right_size *row, const struct td_vpa_status *status)
+const td_str td_right_names[TD_RIGHT_COUNT] = {TD_STR_INIT("cpu"), TD_STR_INIT("memory")};
+
+struct td_right_limits td_right_limits_default(void)
 {
-    for (size_t i = 0; i < status->recommendation.container_count; i++) {
+    return (struct td_right_limits){
+        .samples_min = 100,
+        .history_min = 6 * TD_HOUR,
+        .cpu_min_milli = 10,
+        .memory_min_bytes = 64 * TABLE_MEBI,
+    };
+}
+
+bool td_right_amount(const struct td_resource_list *list, enum td_right_resource resource,
+                     int64_t *ret)
+{
+    const struct td_quantity *quantity = td_resource_list_get(list, td_right_names[resource]);
+    if (!quantity) {
+        return false;
+    }
+    *ret = resource == TD_RIGHT_CPU ? td_quantity_milli(quantity) : td_quantity_value(quantity);
+    return true;
+}
+
+/* A container that no autoscaler sizes has the floors of the command: what it used decides, not
+ * what a controller would raise it to. */
+static void table_floor(struct td_arena *arena, struct td_right_size *row,
+                        enum td_right_resource resource, const struct td_bound_account *target,
+                        int64_t floor)
+{
+    bool is_cpu = resource == TD_RIGHT_CPU;
+    int64_t should = 0;
+    int64_t now = 0;
+    if (!td_right_amount(&row->should, resource, &should)) {
+        return;
+    }
+    int64_t want = target->is_floor ? target->with_margin : should;
+    /* An estimator with a floor of its own may not say what it would be without. */
+    row->is_floor[resource] = want < floor || (target->is_floor && want >= should);
+    row->is_kept[resource] =
+        want < floor && td_right_amount(&row->now, resource, &now) && now >= want && now <= floor;
+    int64_t amount = want < floor ? floor : want;
+    if (amount != should) {
+        struct td_quantity quantity = is_cpu ? td_quantity_new_milli(amount, TD_QUANTITY_DECIMAL_SI)
+                                             : td_quantity_new(amount, TD_QUANTITY_BINARY_SI);
+        td_resource_list_set(arena, &row->should, td_right_names[resource], &quantity);
+    }
+}
+
+void td_right_size_fill(struct td_arena *arena, struct td_right_size *row,
+                        const struct td_vpa_status *status, const struct td_right_limits *limits)
+{
+    for (size_t i = 0; i < status->recommendation.container_count && status->accounts; i++) {
         const struct td_container_recommendation *r = &status->recommendation.containers[i];
-        const struct td_account *account = status->accounts ? &status->accounts[i] : NULL;
-        if (td_str_equal(r->container_name, row->container)) {
-            row->should = r->target;
-            row->samples = account ? account->samples : 0;
-            row->ooms = account ? account->ooms : 0;
-            row->confidence = account ? td_account_confidence(account) : 0;
+        const struct td_account *account = &status->accounts[i];
+        if (!td_str_equal(r->container_name, row->container)) {
+            continue;
+        }
+        row->samples = account->samples;
+        row->ooms = account->ooms;
+        row->confidence = td_account_confidence(account);
+        row->history = account->samples > 0 ? td_time_from_instant(account->last_sample) -
+                                                  td_time_from_instant(account->first_sample)
+                                            : 0;
+        if (row->samples < limits->samples_min && row->history < limits->history_min) {
+            continue;
+        }
+        row->should = td_resource_list_copy(arena, &r->target);
+        if (row->by.len > 0) {
+            row->is_floor[TD_RIGHT_CPU] = account->cpu.target.is_floor;
+            row->is_floor[TD_RIGHT_MEMORY] = account->memory.target.is_floor;
+        } else {
+            table_floor(arena, row, TD_RIGHT_CPU, &account->cpu.target, limits->cpu_min_milli);
+            table_floor(arena, row, TD_RIGHT_MEMORY, &account->memory.target,
+                        limits->memory_min_bytes);
         }
     }
 }
@@ -38,7 +107,7 @@ static int table_compare(const void *a, const void *b)
         {&x->workload, &y->workload},   {&x->by, &y->by},
         {&x->container, &y->container},
     };
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(parts); i++) {
         int order = td_str_compare(*parts[i][0], *parts[i][1]);
         if (order != 0) {
             return order;
@@ -56,53 +125,30 @@ void td_right_sizes_sort(struct td_right_size *items, size_t count)
 
 /* ---- Amounts ---- */
 
-/* Milli-cores or bytes; false: the list has none. */
-static bool table_amount(const struct td_resource_list *list, td_str name, int64_t *ret)
+static void table_write(double amount, enum td_right_resource resource, struct td_buf *out)
 {
-    const struct td_quantity *quantity = td_resource_list_get(list, name);
-    if (!quantity) {
-        return false;
-    }
-    *ret = td_str_equal(name, TD_CPU) ? td_quantity_milli(quantity) : td_quantity_value(quantity);
-    return true;
+    td_amount_write_short(amount, resource == TD_RIGHT_MEMORY, out);
 }
 
-/* "430m", "2.1", "1.1Gi". */
-static void table_write(double amount, bool is_cpu, char *out, size_t size)
+/* "2 → 430m"; "none → ≤ 10m (floor)"; "?" when nothing is known. */
+static void table_change(const struct td_right_size *row, enum td_right_resource resource,
+                         struct td_buf *out)
 {
-    static const char *const units[] = {"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
-    if (is_cpu && amount < 1000 && amount > -1000) {
-        (void)snprintf(out, size, "%.0fm", amount);
-        return;
-    }
-    if (is_cpu) {
-        (void)snprintf(out, size, "%.4g", amount / 1000);
-        return;
-    }
-    size_t unit = 0;
-    while ((amount >= 1000 || amount <= -1000) && unit < sizeof(units) / sizeof(units[0]) - 1) {
-        amount /= 1024;
-        unit++;
-    }
-    (void)snprintf(out, size, "%.3g%s", amount, units[unit]);
-}
-
-/* "2 → 430m"; "none → 430m"; "?" when nothing is known. */
-static void table_change(const struct td_right_size *row, td_str name, char *out, size_t size)
-{
-    bool is_cpu = td_str_equal(name, TD_CPU);
     int64_t now = 0;
     int64_t should = 0;
-    char from[32];
-    (void)snprintf(from, sizeof(from), "%s", row->is_pod_level ? "pod's" : "none");
-    char to[32] = "?";
-    if (table_amount(&row->now, name, &now)) {
-        table_write((double)now, is_cpu, from, sizeof(from));
+    if (td_right_amount(&row->now, resource, &now)) {
+        table_write((double)now, resource, out);
+    } else {
+        (void)td_buf_append(out, row->is_pod_level ? TD_STR("pod's") : TD_STR("none"));
     }
-    if (table_amount(&row->should, name, &should)) {
-        table_write((double)should, is_cpu, to, sizeof(to));
+    bool is_floor = row->is_floor[resource];
+    (void)td_buf_append_format(out, " → %s", is_floor ? "≤ " : "");
+    if (td_right_amount(&row->should, resource, &should)) {
+        table_write((double)should, resource, out);
+    } else {
+        (void)td_buf_append_char(out, '?');
     }
-    (void)snprintf(out, size, "%s → %s", from, to);
+    (void)td_buf_append(out, is_floor ? TD_STR(" (floor)") : TD_STR_EMPTY);
 }
 
 static bool table_is_worth(int64_t now, int64_t should)
@@ -112,42 +158,44 @@ static bool table_is_worth(int64_t now, int64_t should)
            -change * 100 > (double)now * TABLE_WORTH_PERCENT;
 }
 
+/* Is it a need, or a saving, that all pods have? A floor above the request is neither. */
+static bool table_matters(const struct td_right_size *row, enum td_right_resource resource,
+                          int64_t now, int64_t should)
+{
+    return !row->is_pod_level && table_is_worth(now, should) &&
+           !(row->is_floor[resource] && should > now);
+}
+
 /* What all pods of it would save or need; an OOM first. */
 static void table_verdict(const struct td_right_size *row, struct td_buf *out)
 {
-    static const td_str names[] = {TD_STR_INIT("cpu"), TD_STR_INIT("memory")};
-    const char *separator = "";
     if (row->ooms > 0) {
-        (void)td_buf_append_format(out, "! out of memory %lldx", (long long)row->ooms);
-        separator = ", ";
+        (void)td_buf_append_format(out, "! out of memory %lldx, ", (long long)row->ooms);
     }
-    for (size_t i = 0; i < 2; i++) {
+    for (enum td_right_resource resource = 0; resource < TD_RIGHT_COUNT; resource++) {
         int64_t now = 0;
         int64_t should = 0;
-        bool has_now = table_amount(&row->now, names[i], &now);
-        bool is_known = table_amount(&row->should, names[i], &should);
-        char text[32];
-        if (!is_known || row->is_pod_level || (has_now && !table_is_worth(now, should))) {
-            continue;
-        }
-        if (!has_now) {
-            (void)td_buf_append_format(out, "%sno %.*s request", separator, TD_STR_ARG(names[i]));
-        } else {
+        bool has_now = td_right_amount(&row->now, resource, &now);
+        bool is_known = td_right_amount(&row->should, resource, &should);
+        if (is_known && !has_now && !row->is_pod_level) {
+            (void)td_buf_append_format(out, "no %.*s request, ",
+                                       TD_STR_ARG(td_right_names[resource]));
+        } else if (is_known && has_now && table_matters(row, resource, now, should)) {
             double pods = row->pods > 0 ? (double)row->pods : 1; /* between two runs: of one */
             double change = ((double)should - (double)now) * pods;
-            table_write(change > 0 ? change : -change, i == 0, text, sizeof(text));
-            (void)td_buf_append_format(out, "%s%s%s%s", separator, change > 0 ? "+" : "−", text,
-                                       i == 0 ? " cpu" : "");
+            (void)td_buf_append(out, change > 0 ? TD_STR("+") : TD_STR("−"));
+            table_write(change > 0 ? change : -change, resource, out);
+            (void)td_buf_append(out, resource == TD_RIGHT_CPU ? TD_STR(" cpu, ") : TD_STR(", "));
         }
-        separator = ", ";
     }
     if (row->is_pod_level) {
-        (void)td_buf_append_format(out, "%sresources are the pod's", separator);
-        separator = ", ";
+        (void)td_buf_append(out, TD_STR("pod-level resources, "));
     }
-    if (row->samples < TABLE_SAMPLES_MIN) {
-        (void)td_buf_append_format(out, "%sonly %lld samples", separator, (long long)row->samples);
+    if (row->should.count == 0) {
+        (void)td_buf_append_format(out, "not enough data (%lld sample%s), ",
+                                   (long long)row->samples, TD_PLURAL(row->samples));
     }
+    out->len -= out->len > 0 ? 2 : 0; /* the last ", " */
 }
 
 /* ---- The table ---- */
@@ -159,22 +207,12 @@ static td_str table_short(td_str kind)
         {"ReplicaSet", "rs"},     {"CronJob", "cj"},      {"ReplicationController", "rc"},
         {"Job", "job"},
     };
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(names); i++) {
         if (td_str_equal(kind, td_str_from(names[i][0]))) {
             return td_str_from(names[i][1]);
         }
     }
     return kind;
-}
-
-/* Columns of a terminal, not bytes: what continues a character does not count. */
-static size_t table_width(const char *text)
-{
-    size_t width = 0;
-    for (; *text; text++) {
-        width += ((unsigned char)*text & 0xc0) != 0x80;
-    }
-    return width;
 }
 
 static void table_cells(const struct td_right_size *row,
@@ -186,61 +224,103 @@ static void table_cells(const struct td_right_size *row,
     (void)snprintf(cells[2], TABLE_CELL_BYTES, "%.*s", TD_STR_ARG(row->container));
     (void)snprintf(cells[3], TABLE_CELL_BYTES, "%.*s",
                    TD_STR_ARG(row->by.len > 0 ? row->by : TD_STR("-")));
-    table_change(row, TD_CPU, cells[4], TABLE_CELL_BYTES);
-    table_change(row, TD_MEMORY, cells[5], TABLE_CELL_BYTES);
+    for (enum td_right_resource resource = 0; resource < TD_RIGHT_COUNT; resource++) {
+        td_auto_buf text = td_buf_capped(TABLE_CELL_BYTES - 1);
+        table_change(row, resource, &text);
+        (void)snprintf(cells[4 + resource], TABLE_CELL_BYTES, "%.*s",
+                       TD_STR_ARG(td_buf_str(&text)));
+    }
 }
 
-static void table_line(char cells[TABLE_COLUMNS][TABLE_CELL_BYTES], const size_t *widths,
-                       td_str last, struct td_buf *out)
+static void table_line(char cells[TABLE_COLUMNS][TABLE_CELL_BYTES], td_str last, struct td_buf *out)
 {
     for (size_t i = 0; i < TABLE_COLUMNS; i++) {
-        size_t width = table_width(cells[i]);
-        (void)td_buf_append_format(out, " %s%*s", cells[i],
-                                   (int)(widths[i] - width) + (i + 1 < TABLE_COLUMNS ? 1 : 2), "");
+        (void)td_buf_append_format(out, "%s\t", cells[i]);
     }
-    (void)td_buf_append_format(out, "%.*s", TD_STR_ARG(last));
-    while (out->len > 0 && out->ptr[out->len - 1] == ' ') {
-        out->len--;
-    }
-    (void)td_buf_append_char(out, '\n');
+    (void)td_buf_append_format(out, "%.*s\n", TD_STR_ARG(last));
 }
 
-/* Requests of all pods, now and as they should be; what is not known stays. */
-static void table_total(const struct td_right_sizes *sizes, td_str name, char *out, size_t size)
+/* Requests of all pods that there is a recommendation for, now and as they should be. A floor is
+ * nothing that a pod wants, so floors have a sum of their own. */
+static void table_total(const struct td_right_sizes *sizes, enum td_right_resource resource,
+                        struct td_buf *out)
 {
-    bool is_cpu = td_str_equal(name, TD_CPU);
     double before = 0;
     double after = 0;
+    double floors = 0;
     for (size_t i = 0; i < sizes->count; i++) {
+        const struct td_right_size *row = &sizes->items[i];
         int64_t now = 0;
-        (void)table_amount(&sizes->items[i].now, name, &now); /* none counts nothing */
-        int64_t should = now;
-        if (!sizes->items[i].is_pod_level) {
-            (void)table_amount(&sizes->items[i].should, name, &should);
+        int64_t should = 0;
+        if (row->should.count == 0) {
+            continue;
         }
-        before += (double)now * (double)sizes->items[i].pods;
-        after += (double)should * (double)sizes->items[i].pods;
+        (void)td_right_amount(&row->now, resource, &now); /* none counts nothing */
+        if (row->is_pod_level || !td_right_amount(&row->should, resource, &should)) {
+            should = now;
+        }
+        double *sum = row->is_floor[resource] ? &floors : &after;
+        before += (double)now * (double)row->pods;
+        *sum += (double)should * (double)row->pods;
     }
-    char from[32];
-    char to[32];
-    table_write(before, is_cpu, from, sizeof(from));
-    table_write(after, is_cpu, to, sizeof(to));
-    (void)snprintf(out, size, "%s → %s", from, to);
+    table_write(before, resource, out);
+    (void)td_buf_append(out, TD_STR(" → "));
+    table_write(after, resource, out);
+    (void)td_buf_append_format(out, " %.*s", TD_STR_ARG(td_right_names[resource]));
+    if (floors > 0) {
+        (void)td_buf_append(out, TD_STR(" (and floors of "));
+        table_write(floors, resource, out);
+        (void)td_buf_append_char(out, ')');
+    }
 }
 
 static size_t table_at_risk(const struct td_right_sizes *sizes)
 {
     size_t count = 0;
     for (size_t i = 0; i < sizes->count; i++) {
+        const struct td_right_size *row = &sizes->items[i];
         int64_t now = 0;
         int64_t should = 0;
-        bool is_known = !sizes->items[i].is_pod_level &&
-                        table_amount(&sizes->items[i].should, TD_MEMORY, &should);
-        (void)table_amount(&sizes->items[i].now, TD_MEMORY, &now);
-        count +=
-            sizes->items[i].ooms > 0 || (is_known && should > now && table_is_worth(now, should));
+        (void)td_right_amount(&row->now, TD_RIGHT_MEMORY, &now);
+        bool is_known = td_right_amount(&row->should, TD_RIGHT_MEMORY, &should);
+        count += row->ooms > 0 ||
+                 (is_known && should > now && table_matters(row, TD_RIGHT_MEMORY, now, should));
     }
     return count;
+}
+
+static size_t table_left_out(const struct td_right_sizes *sizes)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < sizes->count; i++) {
+        count += sizes->items[i].should.count == 0;
+    }
+    return count;
+}
+
+static void table_totals(const struct td_right_sizes *sizes, struct td_buf *out)
+{
+    size_t risk = table_at_risk(sizes);
+    size_t left_out = table_left_out(sizes);
+    (void)td_buf_append(out, TD_STR("total: "));
+    table_total(sizes, TD_RIGHT_CPU, out);
+    (void)td_buf_append(out, TD_STR(", "));
+    table_total(sizes, TD_RIGHT_MEMORY, out);
+    (void)td_buf_append_format(out,
+                               "; %zu container%s should have a larger memory request.  "
+                               "YAML: --output yaml\n",
+                               risk, TD_PLURAL(risk));
+    if (left_out > 0) {
+        (void)td_buf_append_format(out,
+                                   "%zu container%s left out of the total: not enough data "
+                                   "(--min-samples, --min-history)\n",
+                                   left_out, TD_PLURAL(left_out));
+    }
+    if (sizes->unowned > 0) {
+        (void)td_buf_append_format(out, "%zu pod%s without a controller %s not included\n",
+                                   sizes->unowned, TD_PLURAL(sizes->unowned),
+                                   sizes->unowned == 1 ? "is" : "are");
+    }
 }
 
 void td_right_sizes_write(const struct td_right_sizes *sizes, struct td_buf *out)
@@ -248,45 +328,33 @@ void td_right_sizes_write(const struct td_right_sizes *sizes, struct td_buf *out
     char head[TABLE_COLUMNS][TABLE_CELL_BYTES] = {"NAMESPACE",        "WORKLOAD",
                                                   "CONTAINER",        "SIZED BY",
                                                   "CPU now → should", "MEMORY now → should"};
-    char cells[TABLE_COLUMNS][TABLE_CELL_BYTES];
-    size_t widths[TABLE_COLUMNS];
-    for (size_t i = 0; i < TABLE_COLUMNS; i++) {
-        widths[i] = table_width(head[i]);
-    }
+    table_line(head, TD_STR("WASTE/RISK of all pods"), out);
     for (size_t row = 0; row < sizes->count; row++) {
-        table_cells(&sizes->items[row], cells);
-        for (size_t i = 0; i < TABLE_COLUMNS; i++) {
-            size_t width = table_width(cells[i]);
-            widths[i] = width > widths[i] ? width : widths[i];
-        }
-    }
-    table_line(head, widths, TD_STR("WASTE/RISK of all pods"), out);
-    for (size_t row = 0; row < sizes->count; row++) {
-        td_auto_buf verdict;
-        td_buf_init(&verdict, TD_OBJECT_BYTES_MAX);
+        td_auto_buf verdict = td_buf_capped(TD_OBJECT_BYTES_MAX);
         table_verdict(&sizes->items[row], &verdict);
+        char cells[TABLE_COLUMNS][TABLE_CELL_BYTES];
         table_cells(&sizes->items[row], cells);
-        table_line(cells, widths, td_buf_str(&verdict), out);
+        table_line(cells, td_buf_str(&verdict), out);
     }
-    char cpu[TABLE_CELL_BYTES];
-    char memory[TABLE_CELL_BYTES];
-    table_total(sizes, TD_CPU, cpu, sizeof(cpu));
-    table_total(sizes, TD_MEMORY, memory, sizeof(memory));
-    (void)td_buf_append_format(
-        out,
-        "total: %s cpu, %s memory; %zu containers want more memory than they "
-        "ask for.  YAML: --output yaml\n",
-        cpu, memory, table_at_risk(sizes));
-    if (sizes->unowned > 0) {
-        (void)td_buf_append_format(out, "%zu pods without a controller are not in it\n",
-                                   sizes->unowned);
-    }
-    if (sizes->trouble.len > 0) {
-        (void)td_buf_append_format(out, "beware: %.*s\n", TD_STR_ARG(sizes->trouble));
+    table_totals(sizes, out);
+    if (sizes->problem.len > 0) {
+        (void)td_buf_append_format(out, "warning: %.*s\n", TD_STR_ARG(sizes->problem));
     }
 }
 
 /* ---- As data ---- */
+
+/* The resources whose target is a floor. */
+static struct td_json *table_floors_json(struct td_arena *arena, const struct td_right_size *row)
+{
+    struct td_json *list = td_json_new_array(arena);
+    for (enum td_right_resource resource = 0; resource < TD_RIGHT_COUNT; resource++) {
+        if (row->is_floor[resource]) {
+            td_json_append(list, td_json_new_string(arena, td_right_names[resource]));
+        }
+    }
+    return list;
+}
 
 struct td_json *td_right_sizes_json(struct td_arena *arena, const struct td_right_sizes *sizes)
 {
@@ -303,7 +371,11 @@ struct td_json *td_right_sizes_json(struct td_arena *arena, const struct td_righ
         td_json_set_int64(arena, object, TD_STR("pods"), (int64_t)row->pods);
         td_json_set(arena, object, TD_STR("now"), td_resource_list_json(arena, &row->now));
         td_json_set(arena, object, TD_STR("should"), td_resource_list_json(arena, &row->should));
+        td_json_set(arena, object, TD_STR("floors"), table_floors_json(arena, row));
+        td_json_set(arena, object, TD_STR("enoughData"),
+                    td_json_new_bool(arena, row->should.count > 0));
         td_json_set_int64(arena, object, TD_STR("samples"), row->samples);
+        td_json_set_int64(arena, object, TD_STR("historySeconds"), row->history / TD_SECOND);
         td_json_set(arena, object, TD_STR("confidence"),
                     td_json_new_double(arena, row->confidence));
         td_json_set_int64(arena, object, TD_STR("ooms"), row->ooms);
@@ -311,78 +383,60 @@ struct td_json *td_right_sizes_json(struct td_arena *arena, const struct td_righ
     }
     td_json_set(arena, report, TD_STR("containers"), list);
     td_json_set_int64(arena, report, TD_STR("podsWithoutController"), (int64_t)sizes->unowned);
-    td_json_set_str(arena, report, TD_STR("trouble"), sizes->trouble);
+    td_json_set_str(arena, report, TD_STR("trouble"), sizes->problem);
     return report;
 }
 
-/* ---- To paste ---- */
+/* ---- As CSV ---- */
 
-/* Requests, and limits that would be below them. */
-static struct td_json *patch_container(struct td_arena *arena, const struct td_right_size *row)
+/* Behind a comma, in quotes where there is need. */
+static void csv_text(td_str text, struct td_buf *out)
 {
-    struct td_json *container = td_json_new_object(arena);
-    struct td_json *limits = td_json_new_object(arena);
-    td_json_set_str(arena, container, TD_STR("name"), row->container);
-    struct td_json *resources = td_json_ensure_object(arena, container, TD_STR("resources"));
-    td_json_set(arena, resources, TD_STR("requests"), td_resource_list_json(arena, &row->should));
-    for (size_t i = 0; i < row->should.count; i++) {
-        td_str name = row->should.items[i].name;
-        const struct td_quantity *limit = td_resource_list_get(&row->limits, name);
-        if (limit && td_quantity_compare(limit, &row->should.items[i].quantity) < 0) {
-            td_json_set_str(arena, limits, name,
-                            td_quantity_text(arena, &row->should.items[i].quantity));
+    bool is_plain = true;
+    for (size_t i = 0; i < text.len; i++) {
+        is_plain = is_plain && !strchr(",\"\r\n", text.ptr[i]);
+    }
+    (void)td_buf_append(out, is_plain ? TD_STR_EMPTY : TD_STR("\""));
+    for (size_t i = 0; i < text.len; i++) {
+        (void)td_buf_append(out, text.ptr[i] == '"' ? TD_STR("\"") : TD_STR_EMPTY);
+        (void)td_buf_append_char(out, text.ptr[i]);
+    }
+    (void)td_buf_append(out, is_plain ? TD_STR(",") : TD_STR("\","));
+}
+
+static void csv_amounts(const struct td_right_size *row, enum td_right_resource resource,
+                        struct td_buf *out)
+{
+    const struct td_resource_list *lists[] = {&row->now, &row->should};
+    for (size_t i = 0; i < TD_COUNT(lists); i++) {
+        int64_t amount;
+        if (td_right_amount(lists[i], resource, &amount)) {
+            (void)td_buf_append_int64(out, amount);
         }
+        (void)td_buf_append_char(out, ',');
     }
-    if (limits->count > 0) {
-        td_json_set(arena, resources, TD_STR("limits"), limits);
-    }
-    return container;
+    (void)td_buf_append_format(out, "%s,", row->is_floor[resource] ? "true" : "false");
 }
 
-static bool patch_is_same(const struct td_right_size *a, const struct td_right_size *b)
+void td_right_sizes_csv(const struct td_right_sizes *sizes, struct td_buf *out)
 {
-    return td_str_equal(a->namespace, b->namespace) && td_str_equal(a->kind, b->kind) &&
-           td_str_equal(a->workload, b->workload);
-}
-
-static struct td_json *patch_workload(struct td_arena *arena, const struct td_right_size *row,
-                                      struct td_json **ret_containers)
-{
-    struct td_json *object = td_json_new_object(arena);
-    td_json_set_str(arena, object, TD_STR("apiVersion"), row->api_version);
-    td_json_set_str(arena, object, TD_STR("kind"), row->kind);
-    struct td_json *meta = td_json_ensure_object(arena, object, TD_STR("metadata"));
-    td_json_set_str(arena, meta, TD_STR("name"), row->workload);
-    td_json_set_str(arena, meta, TD_STR("namespace"), row->namespace);
-    struct td_json *spec = td_json_ensure_object(arena, object, TD_STR("spec"));
-    if (td_str_equal(row->kind, TD_STR("CronJob"))) {
-        spec = td_json_ensure_object(arena, spec, TD_STR("jobTemplate"));
-        spec = td_json_ensure_object(arena, spec, TD_STR("spec"));
-    }
-    spec = td_json_ensure_object(arena, spec, TD_STR("template"));
-    spec = td_json_ensure_object(arena, spec, TD_STR("spec"));
-    *ret_containers = td_json_new_array(arena);
-    td_json_set(arena, spec, TD_STR("containers"), *ret_containers);
-    return object;
-}
-
-struct td_json *td_right_sizes_patches(struct td_arena *arena, const struct td_right_sizes *sizes)
-{
-    struct td_json *list = td_json_new_array(arena);
-    struct td_json *containers = NULL;
-    const struct td_right_size *before = NULL;
+    (void)td_buf_append(
+        out, TD_STR("namespace,kind,workload,container,sizedBy,pods,cpuRequestMilli,cpuShouldMilli,"
+                    "cpuIsFloor,memoryRequestBytes,memoryShouldBytes,memoryIsFloor,enoughData,"
+                    "samples,historySeconds,confidence,ooms\r\n"));
     for (size_t i = 0; i < sizes->count; i++) {
         const struct td_right_size *row = &sizes->items[i];
-        bool is_fixed = td_str_equal(row->kind, TD_STR("Job")) || /* its template cannot change */
-                        row->api_version.len == 0;                /* nobody knows what it is */
-        if (row->by.len > 0 || row->should.count == 0 || row->is_pod_level || is_fixed) {
-            continue;
-        }
-        if (!before || !patch_is_same(before, row)) {
-            td_json_append(list, patch_workload(arena, row, &containers));
-        }
-        td_json_append(containers, patch_container(arena, row));
-        before = row;
+        csv_text(row->namespace, out);
+        csv_text(row->kind, out);
+        csv_text(row->workload, out);
+        csv_text(row->container, out);
+        csv_text(row->by, out);
+        (void)td_buf_append_format(out, "%zu,", row->pods);
+        csv_amounts(row, TD_RIGHT_CPU, out);
+        csv_amounts(row, TD_RIGHT_MEMORY, out);
+        (void)td_buf_append_format(out, "%s,%lld,%lld,%.3f,%lld\r\n",
+                                   row->should.count > 0 ? "true" : "false",
+                                   (long long)row->samples, (long long)(row->history / TD_SECOND),
+                                   row->confidence, (long long)row->ooms);
     }
-    return list;
 }

@@ -12,9 +12,10 @@
 #include "base/map.h"
 #include "base/os/loop.h"
 #include "base/vec.h"
+#include "kube/objectkey.h"
 
 #define HISTORY_SLICE_POINTS 256 /* between two looks at the clock */
-#define HISTORY_CORES_MAX 1e6    /* nobody has more: not a measurement */
+#define HISTORY_CORES_MAX 1e6    /* no container has more: not a measurement */
 #define HISTORY_BYTES_MAX 1e16
 
 struct history_point {
@@ -90,14 +91,12 @@ static bool history_series(void *context, const struct td_labels *labels)
     if (ns.len == 0 || pod.len == 0 || name.len == 0) {
         return false;
     }
-    td_auto_buf key;
-    td_buf_init(&key, TD_CACHE_KEY_BYTES_MAX);
-    (void)td_buf_append_format(&key, "%.*s\n%.*s\n%.*s", TD_STR_ARG(ns), TD_STR_ARG(pod),
-                               TD_STR_ARG(name));
-    if (key.is_full) {
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    td_str key = TD_KEY_LINES(buffer, ns, pod, name);
+    if (key.len == 0) {
         return false; /* no name in Kubernetes is that long */
     }
-    uintptr_t known = (uintptr_t)td_map_get(&history->names, td_buf_str(&key));
+    uintptr_t known = (uintptr_t)td_map_get(&history->names, key);
     if (known == 0) {
         void *mine = history->handler.container(history->context, ns, pod, name);
         void **place = mine ? td_vec_push(&history->containers) : NULL;
@@ -106,7 +105,7 @@ static bool history_series(void *context, const struct td_labels *labels)
         }
         *place = mine;
         known = history->containers.count;
-        td_str copy = td_arena_copy_str(&history->arena, td_buf_str(&key));
+        td_str copy = td_arena_copy_str(&history->arena, key);
         (void)td_map_put(&history->names, copy, (void *)known); /* as many as containers */
         history->counts.containers++;
     }
@@ -123,7 +122,7 @@ static int history_take(void *context, td_time time, double value, struct td_err
     td_duration since = time - start + options->step / 2;
     size_t step = since >= 0 ? (size_t)(since / options->step) : SIZE_MAX;
     if (step >= history->piece) {
-        return td_error_set(err, TD_INVALID, "a point lies outside the time that was asked for");
+        return td_error_set(err, TD_INVALID, "a sample lies outside the queried time range");
     }
     if (!(value >= 0) || value > (is_cpu ? HISTORY_CORES_MAX : HISTORY_BYTES_MAX)) {
         return TD_OK; /* no measurement */
@@ -132,7 +131,7 @@ static int history_take(void *context, td_time time, double value, struct td_err
     struct history_point *place =
         history->points < most ? td_vec_push(&history->steps[step]) : NULL;
     if (!place) {
-        return td_error_set(err, TD_LIMIT, "more than %zu points in one step of time", most);
+        return td_error_set(err, TD_LIMIT, "more than %zu samples in one step", most);
     }
     *place = (struct history_point){
         .amount = (int64_t)(is_cpu ? value * 1000 : value),
@@ -239,7 +238,7 @@ static void history_ask(struct td_history *history)
         struct td_error err = TD_ERROR_INIT;
         char text[TD_DURATION_TEXT_BYTES];
         (void)td_duration_format(options->budget, text);
-        (void)td_error_set(&err, TD_TIMEOUT, "the answers of Prometheus took longer than %s in all",
+        (void)td_error_set(&err, TD_TIMEOUT, "the Prometheus queries took longer than %s in total",
                            text);
         history_end(history, TD_TIMEOUT, &err);
         return;

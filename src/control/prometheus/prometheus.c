@@ -1,12 +1,17 @@
+/*
+ * One query is one call of the transport, whose body is read as it arrives by the reader of
+ * answers; a query ends once, by its answer, its deadline, or its cancellation. At the end:
+ * PromQL's way of writing a span of time and of quoting a text.
+ */
 #include "control/prometheus/prometheus.h"
 
 #include <stdio.h>
 
 #include "base/alloc.h"
 #include "base/limits.h"
+#include "base/metrics.h"
 #include "base/os/env.h"
 #include "base/os/loop.h"
-#include "control/tally.h"
 #include "kube/client/transport_http.h"
 #include "kube/kubeconfig/kubeconfig.h"
 #include "kube/paths.h"
@@ -38,8 +43,8 @@ struct td_prometheus {
     struct td_clock machine;
     struct td_prometheus_call *first;
     uint64_t bytes;
-    struct td_tally_family *requests; /* NULL: nobody counts */
-    struct td_tally_family *durations;
+    struct td_metric_family *requests; /* NULL: requests are not counted */
+    struct td_metric_family *durations;
 };
 
 /* ---- The client ---- */
@@ -70,26 +75,24 @@ static int prometheus_connect(struct td_prometheus *prometheus,
     return td_transport_http_new(&http, &prometheus->transport, err);
 }
 
-static void prometheus_declare(struct td_prometheus *prometheus, struct td_tally *tally)
+static void prometheus_declare(struct td_prometheus *prometheus,
+                               struct td_metric_registry *registry)
 {
-    static const struct td_tally_declaration rows[] = {
-        {.name = "vpa_recommender_prometheus_client_api_requests_count",
-         .help = "Queries to Prometheus.",
-         .kind = TD_TALLY_COUNTER,
-         .labels = {"code", "method"}},
-        {.name = "vpa_recommender_prometheus_client_api_requests_duration_seconds",
-         .help = "Time until the whole answer of Prometheus was read.",
-         .kind = TD_TALLY_HISTOGRAM,
-         .labels = {"code", "method"},
-         .buckets = prometheus_seconds,
-         .bucket_count = sizeof(prometheus_seconds) / sizeof(prometheus_seconds[0])},
+    static const struct td_metric_declaration rows[] = {
+        {"vpa_recommender_prometheus_client_api_requests_count", "Queries sent to Prometheus.",
+         .kind = TD_METRIC_COUNTER, .labels = {"code", "method"}},
+        {"vpa_recommender_prometheus_client_api_requests_duration_seconds",
+         "Duration of Prometheus queries, up to the end of the response.",
+         .kind = TD_METRIC_HISTOGRAM, .labels = {"code", "method"}, .buckets = prometheus_seconds,
+         .bucket_count = TD_COUNT(prometheus_seconds)},
     };
-    prometheus->requests = td_tally_declare(tally, &rows[0]);
-    prometheus->durations = td_tally_declare(tally, &rows[1]);
+    prometheus->requests = td_metric_declare(registry, &rows[0]);
+    prometheus->durations = td_metric_declare(registry, &rows[1]);
 }
 
 int td_prometheus_new(struct td_loop *loop, const struct td_prometheus_options *options,
-                      struct td_tally *tally, struct td_prometheus **ret, struct td_error *err)
+                      struct td_metric_registry *registry, struct td_prometheus **ret,
+                      struct td_error *err)
 {
     struct td_prometheus *prometheus = td_alloc_zero(1, sizeof(*prometheus));
     prometheus->loop = loop;
@@ -100,8 +103,8 @@ int td_prometheus_new(struct td_loop *loop, const struct td_prometheus_options *
         td_prometheus_free(prometheus);
         return code;
     }
-    if (tally) {
-        prometheus_declare(prometheus, tally);
+    if (registry) {
+        prometheus_declare(prometheus, registry);
     }
     *ret = prometheus;
     return TD_OK;
@@ -160,9 +163,9 @@ static void call_count(const struct td_prometheus_call *call)
     const td_str values[] = {td_str_from(call->status > 0 ? code : "error"), TD_STR("get")};
     if (prometheus->requests) {
         td_duration took = td_clock_steady(&prometheus->machine) - call->began;
-        td_tally_add(td_tally_series(prometheus->requests, values), 1);
-        td_tally_observe(td_tally_series(prometheus->durations, values),
-                         (double)took / (double)TD_SECOND);
+        td_metric_add(td_metric_series(prometheus->requests, values), 1);
+        td_metric_observe(td_metric_series(prometheus->durations, values),
+                          (double)took / (double)TD_SECOND);
     }
 }
 
@@ -255,8 +258,7 @@ struct td_prometheus_call *td_prometheus_ask(struct td_prometheus *prometheus,
         prometheus->first->previous = call;
     }
     prometheus->first = call;
-    td_auto_buf path;
-    td_buf_init(&path, TD_API_PATH_BYTES_MAX);
+    td_auto_buf path = td_buf_capped(TD_API_PATH_BYTES_MAX);
     (void)td_buf_append(&path,
                         query->step > 0 ? TD_STR("/api/v1/query_range") : TD_STR("/api/v1/query"));
     td_path_add_query(&path, TD_STR("query"), query->text);
@@ -280,7 +282,7 @@ void td_prometheus_span(td_duration span, char out[TD_PROMETHEUS_SPAN_BYTES])
         td_duration unit;
         const char *name;
     } units[] = {{24 * TD_HOUR, "d"}, {TD_HOUR, "h"}, {TD_MINUTE, "m"}, {TD_SECOND, "s"}};
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(units); i++) {
         if (span > 0 && span % units[i].unit == 0) {
             (void)snprintf(out, TD_PROMETHEUS_SPAN_BYTES, "%lld%s",
                            (long long)(span / units[i].unit), units[i].name);

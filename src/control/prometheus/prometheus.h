@@ -17,7 +17,7 @@
 struct td_loop;
 struct td_prometheus;
 struct td_prometheus_call;
-struct td_tally;
+struct td_metric_registry;
 struct td_transport;
 
 struct td_prometheus_options {
@@ -42,10 +42,11 @@ struct td_prometheus_options {
     struct td_transport *transport; /* taken; NULL: over HTTP to the address */
 };
 
-/* Of the options only where it is and who we are is used; texts are copied. The tally may be NULL.
- * TD_INVALID when the address is none. */
+/* Of the options only where it is and who we are is used; texts are copied. The registry may be
+ * NULL. TD_INVALID when the address is none. */
 int td_prometheus_new(struct td_loop *loop, const struct td_prometheus_options *options,
-                      struct td_tally *tally, struct td_prometheus **ret, struct td_error *err);
+                      struct td_metric_registry *registry, struct td_prometheus **ret,
+                      struct td_error *err);
 /* Calls are cancelled; not from inside a callback. NULL is accepted. */
 void td_prometheus_free(struct td_prometheus *prometheus);
 

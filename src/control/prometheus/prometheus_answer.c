@@ -56,7 +56,7 @@ static bool series_number(td_str text, double *ret)
 static bool series_is_no_number(td_str text)
 {
     static const char *const words[] = {"NaN", "+Inf", "-Inf", "Inf"};
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(words); i++) {
         if (td_str_equal(text, td_str_from(words[i]))) {
             return true;
         }
@@ -72,19 +72,19 @@ static int series_point(struct td_prometheus_answer *answer, struct td_json_read
     double value = 0;
     if (td_json_reader_next(reader) != TD_JSON_NUMBER || !series_number(reader->text, &seconds) ||
         !(seconds >= 0) || !(seconds < ANSWER_SECONDS_MAX)) {
-        return series_fail(answer, "the time of a point is no number of seconds", err);
+        return series_fail(answer, "the timestamp of a sample is not a number", err);
     }
     if (td_json_reader_next(reader) != TD_JSON_STRING) {
-        return series_fail(answer, "the value of a point is no text", err);
+        return series_fail(answer, "the value of a sample is not a string", err);
     }
     td_str text = reader->text;
     bool is_number = series_number(text, &value);
     if (!is_number && !series_is_no_number(text)) {
-        return td_error_set(err, TD_INVALID, "data.result[%zu]: '%.*s': is no number",
+        return td_error_set(err, TD_INVALID, "data.result[%zu]: '%.*s': not a number",
                             answer->series_count, TD_STR_ARG(td_str_cut_utf8(text, 64)));
     }
     if (td_json_reader_next(reader) != TD_JSON_END_ARRAY) {
-        return series_fail(answer, "a point is more than a time and a value", err);
+        return series_fail(answer, "a sample is not a pair of timestamp and value", err);
     }
     td_time time = (td_time)(seconds * 1000 + 0.5) * TD_MILLISECOND; /* as Prometheus has them */
     return is_number ? answer->handler.point(answer->context, time, value, err) : TD_OK;
@@ -97,7 +97,7 @@ static int series_points(struct td_prometheus_answer *answer, td_str text, bool 
     struct td_json_reader reader;
     td_json_reader_init(&reader, text, TD_PROMETHEUS_DEPTH_MAX);
     if (td_json_reader_next(&reader) != TD_JSON_BEGIN_ARRAY) {
-        return series_fail(answer, "its points are no list", err);
+        return series_fail(answer, "its samples are not a list", err);
     }
     if (!is_list) {
         return series_point(answer, &reader, err);
@@ -108,7 +108,7 @@ static int series_points(struct td_prometheus_answer *answer, td_str text, bool 
         code = series_point(answer, &reader, err);
     }
     if (code == TD_OK && token != TD_JSON_END_ARRAY) {
-        return series_fail(answer, "a point is no list", err);
+        return series_fail(answer, "a sample is not a list", err);
     }
     return code;
 }
@@ -122,7 +122,7 @@ static int series_labels(struct td_prometheus_answer *answer, td_str text, struc
         td_arena_array(&answer->arena, struct td_label, TD_PROMETHEUS_LABELS_MAX);
     td_json_reader_init(&reader, text, TD_PROMETHEUS_DEPTH_MAX);
     if (td_json_reader_next(&reader) != TD_JSON_BEGIN_OBJECT) {
-        return series_fail(answer, "its metric is no object", err);
+        return series_fail(answer, "its metric is not an object", err);
     }
     while (td_json_reader_next(&reader) == TD_JSON_KEY) {
         if (count == TD_PROMETHEUS_LABELS_MAX) {
@@ -131,7 +131,7 @@ static int series_labels(struct td_prometheus_answer *answer, td_str text, struc
         }
         pairs[count].key = td_json_reader_decode(&reader, &answer->arena);
         if (td_json_reader_next(&reader) != TD_JSON_STRING) {
-            return series_fail(answer, "the value of a label is no text", err);
+            return series_fail(answer, "a label value is not a string", err);
         }
         pairs[count++].value = td_json_reader_decode(&reader, &answer->arena);
     }
@@ -225,7 +225,7 @@ static int around_structure(struct td_prometheus_answer *answer, char byte, stru
     bool is_result = byte == '[' && answer->depth == 2 && answer->last == ':' &&
                      around_is(answer, 1, "data") && around_is(answer, 2, "result");
     if (is_result && answer->has_result) {
-        return td_error_set(err, TD_INVALID, "data.result: is there twice");
+        return td_error_set(err, TD_INVALID, "data.result: given twice");
     }
     if (is_result) {
         answer->has_result = true;
@@ -265,7 +265,7 @@ static int around_take(struct td_prometheus_answer *answer, td_str bytes, size_t
     }
     *ret_taken = at;
     (void)td_buf_append(&answer->around, td_str_slice(bytes, 0, at));
-    return code == TD_OK ? td_buf_check(&answer->around, "what surrounds the series", err) : code;
+    return code == TD_OK ? td_buf_check(&answer->around, "the response envelope", err) : code;
 }
 
 /* One byte between two series. */
@@ -293,9 +293,9 @@ static int between_take(struct td_prometheus_answer *answer, char byte, struct t
         answer->last = ']';
         return td_buf_append_char(&answer->around, byte) == TD_OK
                    ? TD_OK
-                   : td_buf_check(&answer->around, "what surrounds the series", err);
+                   : td_buf_check(&answer->around, "the response envelope", err);
     }
-    return series_fail(answer, "a series, a comma or the end of them was expected", err);
+    return series_fail(answer, "expected a series, a comma or the end of the list", err);
 }
 
 /* Takes bytes of a series, up to its end. */
@@ -320,7 +320,7 @@ static int inside_take(struct td_prometheus_answer *answer, td_str bytes, size_t
     }
     *ret_taken = at;
     if (td_buf_append(&answer->series, td_str_slice(bytes, 0, at)) != TD_OK) {
-        return td_error_set(err, TD_LIMIT, "data.result[%zu]: is above %zu bytes",
+        return td_error_set(err, TD_LIMIT, "data.result[%zu]: larger than %zu bytes",
                             answer->series_count, TD_PROMETHEUS_SERIES_BYTES_MAX);
     }
     if (answer->depth > 0) {
@@ -336,7 +336,7 @@ int td_prometheus_answer_feed(struct td_prometheus_answer *answer, td_str bytes,
                               struct td_error *err)
 {
     if (answer->code != TD_OK) {
-        return td_error_set(err, answer->code, "the answer was given up");
+        return td_error_set(err, answer->code, "the query was cancelled");
     }
     int code = TD_OK;
     for (size_t at = 0; at < bytes.len && code == TD_OK;) {
@@ -365,7 +365,7 @@ int td_prometheus_answer_feed(struct td_prometheus_answer *answer, td_str bytes,
 static int finish_refused(const struct td_json *tree, struct td_arena *arena, struct td_error *err)
 {
     td_str type = td_json_get_str(tree, TD_STR("errorType"), TD_STR("error"));
-    td_str text = td_json_get_str(tree, TD_STR("error"), TD_STR_EMPTY);
+    td_str text = td_json_text(tree, "error");
     td_str line =
         td_arena_format(arena, "%.*s: %.*s", TD_STR_ARG(td_str_cut_utf8(type, ANSWER_SHOWN_BYTES)),
                         TD_STR_ARG(td_str_cut_utf8(text, ANSWER_SHOWN_BYTES)));
@@ -380,10 +380,10 @@ static int finish_refused(const struct td_json *tree, struct td_arena *arena, st
 int td_prometheus_answer_finish(struct td_prometheus_answer *answer, struct td_error *err)
 {
     if (answer->code != TD_OK) {
-        return td_error_set(err, answer->code, "the answer was given up");
+        return td_error_set(err, answer->code, "the query was cancelled");
     }
     if (answer->place != TD_PROMETHEUS_AROUND) {
-        return td_error_set(err, TD_INVALID, "the answer ends inside its series");
+        return td_error_set(err, TD_INVALID, "the response ends within data.result");
     }
     struct td_json *tree;
     struct td_error cause = TD_ERROR_INIT;
@@ -391,22 +391,22 @@ int td_prometheus_answer_finish(struct td_prometheus_answer *answer, struct td_e
     const struct td_json_options options = {.bytes_max = TD_PROMETHEUS_HEAD_BYTES_MAX};
     if (td_json_parse(&answer->arena, td_buf_str(&answer->around), &options, &tree, &cause) !=
         TD_OK) {
-        return td_error_set(err, TD_INVALID, "the answer is no JSON of Prometheus: %s",
-                            cause.message);
+        return td_error_set(err, TD_INVALID, "the response is not valid JSON: %s", cause.message);
     }
-    td_str status = td_json_get_str(tree, TD_STR("status"), TD_STR_EMPTY);
+    td_str status = td_json_text(tree, "status");
     if (td_str_equal(status, TD_STR("error"))) {
         return finish_refused(tree, &answer->arena, err);
     }
     if (!td_str_equal(status, TD_STR("success"))) {
-        return td_error_set(err, TD_INVALID, "the answer is not one of Prometheus: no status");
+        return td_error_set(err, TD_INVALID,
+                            "the response is not from the Prometheus API: no status");
     }
     const struct td_json *data = td_json_get(tree, TD_STR("data"));
-    td_str type = td_json_get_str(data, TD_STR("resultType"), TD_STR_EMPTY);
+    td_str type = td_json_text(data, "resultType");
     bool is_series = td_str_equal(type, TD_STR("matrix")) || td_str_equal(type, TD_STR("vector"));
     if (!is_series || !answer->has_result ||
         !td_json_is(td_json_get(data, TD_STR("result")), TD_JSON_TYPE_ARRAY)) {
-        return td_error_set(err, TD_INVALID, "the answer is no list of series but '%.*s'",
+        return td_error_set(err, TD_INVALID, "no list of series, resultType '%.*s'",
                             TD_STR_ARG(td_str_cut_utf8(type, 64)));
     }
     return TD_OK;

@@ -1,14 +1,13 @@
 /*
  * What survives a restart. Checkpoints are read once, page by page, into the model; written when
  * what they hold has changed, those that waited longest first; and removed when no VPA of that name
- * is there, whoever's recommender it belongs to.
+ * is there, also those that another recommender wrote.
  *
  * What is learnt for the vpaSpec of an Hvpa "web" is written as if there were a VPA "web-hvpa": the
  * name that its child has when verdicts come from child objects, so that knowledge outlives a
  * change of sources. A real VPA of that name goes first. Upstream's recommender, should one run
- * beside us, removes such checkpoints as nobody's; they are written again with the next sample.
+ * beside us, removes such checkpoints as orphans; they are written again with the next sample.
  */
-#include <string.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -19,6 +18,7 @@
 #include "control/recommender/recommend_private.h"
 #include "kube/client/client.h"
 #include "kube/client/verbs.h"
+#include "kube/patch/patch_write.h"
 #include "kube/paths.h"
 
 #define CHECKPOINT_PLURAL TD_STR("verticalpodautoscalercheckpoints")
@@ -68,7 +68,7 @@ static void checkpoints_load(struct td_recommend_loop *loop, struct td_arena *ar
     struct td_checkpoint checkpoint;
     struct td_error err = TD_ERROR_INIT;
     const struct td_json *metadata = td_json_get(object, TD_STR("metadata"));
-    td_str ns = td_json_get_str(metadata, TD_STR("namespace"), TD_STR_EMPTY);
+    td_str ns = td_json_text(metadata, "namespace");
     int code = td_checkpoint_decode(arena, object, &checkpoint, &err);
     struct recommend_vpa *vpa =
         code == TD_OK ? checkpoints_owner(loop, arena, ns, &checkpoint) : NULL;
@@ -83,8 +83,8 @@ static void checkpoints_load(struct td_recommend_loop *loop, struct td_arena *ar
         }
     }
     if (code != TD_OK) {
-        td_log_line(loop->options.control.log, TD_LOG_WARN, "a checkpoint is passed over",
-                    TD_LOG_S("name", td_json_get_str(metadata, TD_STR("name"), TD_STR_EMPTY)),
+        td_log_line(loop->options.control.log, TD_LOG_WARN, "checkpoint ignored",
+                    TD_LOG_S("name", td_json_text(metadata, "name")),
                     TD_LOG_C("error", err.message));
     }
 }
@@ -111,17 +111,16 @@ static int page_read(struct checkpoint_page *page, const struct td_client_reply 
     }
     const struct td_json *items = td_json_get(list, TD_STR("items"));
     page->first = td_json_first_item(items);
-    page->next =
-        td_json_get_str(td_json_get(list, TD_STR("metadata")), TD_STR("continue"), TD_STR_EMPTY);
+    page->next = td_json_text(td_json_get(list, TD_STR("metadata")), "continue");
     return TD_OK;
 }
 
 static void page_ask(struct td_recommend_loop *loop, td_str next, td_client_done_fn fn)
 {
-    td_auto_buf path;
-    td_buf_init(&path, TD_MEASURE_PATH_BYTES_MAX);
+    td_auto_buf path = td_buf_capped(TD_METRICS_PATH_BYTES_MAX);
     const struct td_api_path collection = checkpoint_path(loop->options.namespace, TD_STR_EMPTY);
-    (void)td_path_write(&collection, &path, NULL); /* names that the sight has used, and room */
+    (void)td_path_write(&collection, &path,
+                        NULL); /* names that the informers have used, and room */
     td_path_add_query(&path, TD_STR("limit"), TD_STR(CHECKPOINT_PAGE));
     if (next.len > 0) {
         td_path_add_query(&path, TD_STR("continue"), next);
@@ -131,23 +130,22 @@ static void page_ask(struct td_recommend_loop *loop, td_str next, td_client_done
         .method = TD_STR("GET"),
         .path = td_buf_str(&path),
     };
-    loop->page = td_client_send(loop->options.control.client, &request, fn, loop);
+    loop->pass.page = td_client_send(loop->options.control.client, &request, fn, loop);
 }
 
 static void checkpoints_failed(struct td_recommend_loop *loop, const struct td_error *err)
 {
     loop->is_denied = err->code == TD_DENIED;
-    if (loop->is_looking) {
-        loop->has_history = true; /* who only looks writes over nothing */
+    if (loop->pass.kind == RECOMMEND_LOOK) {
+        loop->has_history = true; /* a looking pass writes over nothing */
         recommend_wake(loop);
         return;
     }
     /* Going on without it would write poorer checkpoints over good ones. */
-    td_log_line(loop->options.control.log, TD_LOG_ERROR, "checkpoints cannot be read",
+    td_log_line(loop->options.control.log, TD_LOG_ERROR, "cannot load checkpoints",
                 TD_LOG_C("error", err->message));
     td_timer_set(loop->timer, loop->options.interval);
-    loop->phase = RECOMMEND_IDLE;
-    recommend_settle(loop);
+    recommend_end(loop);
 }
 
 static void checkpoints_answered(void *context, const struct td_client_reply *reply)
@@ -155,7 +153,7 @@ static void checkpoints_answered(void *context, const struct td_client_reply *re
     struct td_recommend_loop *loop = context;
     struct checkpoint_page page;
     struct td_error err;
-    loop->page = NULL;
+    loop->pass.page = NULL;
     int code = page_read(&page, reply, &err);
     if (code != TD_OK) {
         checkpoints_failed(loop, &err);
@@ -216,11 +214,9 @@ static void write_remember(struct checkpoint_write *write)
     void *hash = (void *)(uintptr_t)write->hash;
     if (td_map_has(&vpa->saved, write->container)) {
         /* The key stays the one that the map owns. */
-        size_t position = 0;
-        const struct td_map_entry *entry;
-        while ((entry = td_map_next(&vpa->saved, &position))) {
-            if (td_str_equal(entry->key, write->container)) {
-                (void)td_map_put(&vpa->saved, entry->key, hash);
+        for (struct td_map_walk at = {.map = &vpa->saved}; td_map_step(&at);) {
+            if (td_str_equal(at.key, write->container)) {
+                (void)td_map_put(&vpa->saved, at.key, hash);
                 return;
             }
         }
@@ -255,8 +251,7 @@ static void write_send(struct checkpoint_write *write, const struct td_client_re
 /* There is none yet: the whole object is made instead. */
 static bool write_create(struct checkpoint_write *write)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     const struct td_api_path path = checkpoint_path(write->ns, TD_STR_EMPTY);
     struct td_client_request request;
     if (write->object.len == 0 ||
@@ -264,16 +259,14 @@ static bool write_create(struct checkpoint_write *write)
         return false;
     }
     write_send(write, &request);
-    td_text_free(write->object);
-    write->object = td_text_copy(TD_STR_EMPTY); /* once */
+    td_text_set(&write->object, TD_STR_EMPTY); /* once */
     return true;
 }
 
 /* A key cannot be added where there is no map. */
 static bool write_annotations(struct checkpoint_write *write)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     const struct td_api_path path = checkpoint_path(write->ns, write->name);
     struct td_client_request request;
     if (write->annotations.len == 0 ||
@@ -282,8 +275,7 @@ static bool write_annotations(struct checkpoint_write *write)
         return false;
     }
     write_send(write, &request);
-    td_text_free(write->annotations);
-    write->annotations = td_text_copy(TD_STR_EMPTY); /* once */
+    td_text_set(&write->annotations, TD_STR_EMPTY); /* once */
     return true;
 }
 
@@ -298,22 +290,12 @@ static void write_done(void *context, const struct td_client_reply *reply)
     if (reply->code == TD_OK || reply->code == TD_EXISTS) {
         write_remember(write);
     } else {
-        td_log_line(loop->options.control.log, TD_LOG_WARN, "a checkpoint cannot be written",
+        td_log_line(loop->options.control.log, TD_LOG_WARN, "cannot write checkpoint",
                     TD_LOG_S("name", write->name), TD_LOG_C("error", reply->err.message));
         write_again(write);
     }
     recommend_write_end(&write->base);
     recommend_wake(loop);
-}
-
-static void patch_add(struct td_arena *arena, struct td_json *patch, const char *op, td_str path,
-                      struct td_json *value)
-{
-    struct td_json *operation = td_json_new_object(arena);
-    td_json_set_str(arena, operation, TD_STR("op"), td_str_from(op));
-    td_json_set_str(arena, operation, TD_STR("path"), path);
-    td_json_set(arena, operation, TD_STR("value"), value);
-    td_json_append(patch, operation);
 }
 
 static bool checkpoint_has_annotations(const struct td_stored_checkpoint *stored)
@@ -326,36 +308,22 @@ static struct td_json *checkpoint_patch(struct td_arena *arena,
                                         const struct td_stored_checkpoint *stored, bool is_first)
 {
     struct td_json *patch = td_json_new_array(arena);
-    patch_add(arena, patch, "replace", TD_STR("/status"),
-              td_checkpoint_encode_status(arena, &stored->checkpoint));
+    td_patch_append(arena, patch, "replace", TD_STR("/status"),
+                    td_checkpoint_encode_status(arena, &stored->checkpoint));
     if (!checkpoint_has_annotations(stored)) {
         return patch;
     }
     if (is_first) {
-        patch_add(arena, patch, "add", TD_STR("/metadata/annotations"),
-                  td_json_copy(arena, stored->annotations, false));
+        td_patch_append(arena, patch, "add", TD_STR("/metadata/annotations"),
+                        td_json_copy(arena, stored->annotations, false));
         return patch;
     }
     for (const struct td_json *m = td_json_first_member(stored->annotations); m; m = m->next) {
-        td_auto_buf path;
-        td_buf_init(&path, TD_CACHE_KEY_BYTES_MAX);
-        (void)td_buf_append(&path, TD_STR("/metadata/annotations/"));
-        for (size_t i = 0; i < m->key.len; i++) {
-            (void)(m->key.ptr[i] == '/' ? td_buf_append(&path, TD_STR("~1"))
-                                        : td_buf_append_char(&path, m->key.ptr[i]));
-        }
-        patch_add(arena, patch, "add", td_arena_copy_str(arena, td_buf_str(&path)),
-                  td_json_copy(arena, m, false));
+        td_str path = td_arena_format(arena, "/metadata/annotations/%.*s",
+                                      TD_STR_ARG(td_patch_part(arena, m->key)));
+        td_patch_append(arena, patch, "add", path, td_json_copy(arena, m, false));
     }
     return patch;
-}
-
-static td_str checkpoint_text(struct td_arena *arena, const struct td_json *tree)
-{
-    td_auto_buf buf;
-    td_buf_init(&buf, TD_OBJECT_BYTES_MAX);
-    td_json_write(tree, &(struct td_json_format){.indent = 0}, &buf);
-    return td_arena_copy_str(arena, td_buf_str(&buf));
 }
 
 /* Of all that matters: the time of the writing does not. */
@@ -363,9 +331,9 @@ static uint64_t checkpoint_hash(struct td_arena *arena, const struct td_stored_c
 {
     struct td_checkpoint timeless = stored->checkpoint;
     timeless.last_update = TD_INSTANT_ZERO;
-    td_str status = checkpoint_text(arena, td_checkpoint_encode_status(arena, &timeless));
+    td_str status = td_json_line(arena, td_checkpoint_encode_status(arena, &timeless));
     td_str annotations =
-        stored->annotations ? checkpoint_text(arena, stored->annotations) : TD_STR_EMPTY;
+        stored->annotations ? td_json_line(arena, stored->annotations) : TD_STR_EMPTY;
     return (td_map_hash(status) * 31 + td_map_hash(annotations)) | 1;
 }
 
@@ -384,11 +352,11 @@ static void checkpoint_write_one(struct td_recommend_loop *loop, struct td_arena
         td_json_set(arena, metadata, TD_STR("annotations"),
                     td_json_copy(arena, stored->annotations, false));
     }
-    td_str name = td_json_get_str(metadata, TD_STR("name"), TD_STR_EMPTY);
+    td_str name = td_json_text(metadata, "name");
     const struct td_api_path path = checkpoint_path(ns, name);
-    td_str patch = checkpoint_text(arena, checkpoint_patch(arena, stored, false));
-    td_str first = has_annotations ? checkpoint_text(arena, checkpoint_patch(arena, stored, true))
-                                   : TD_STR_EMPTY;
+    td_str patch = td_json_line(arena, checkpoint_patch(arena, stored, false));
+    td_str first =
+        has_annotations ? td_json_line(arena, checkpoint_patch(arena, stored, true)) : TD_STR_EMPTY;
     struct td_client_request request;
     if (td_verb_patch(arena, &path, TD_PATCH_JSON, patch, NULL, &request, NULL) != TD_OK) {
         return;
@@ -399,7 +367,7 @@ static void checkpoint_write_one(struct td_recommend_loop *loop, struct td_arena
         .container = td_text_copy(stored->checkpoint.container_name),
         .ns = td_text_copy(ns),
         .name = td_text_copy(name),
-        .object = td_text_copy(checkpoint_text(arena, whole)),
+        .object = td_text_copy(td_json_line(arena, whole)),
         .annotations = td_text_copy(first),
         .hash = hash,
         .is_urgent = vpa->is_urgent,
@@ -418,21 +386,19 @@ static bool write_rename(struct td_recommend_loop *loop, struct td_arena *arena,
     }
     td_str hvpa = td_str_slice(checkpoint->vpa_name, prefix.len, checkpoint->vpa_name.len);
     checkpoint->vpa_name = td_arena_format(arena, "%.*s" CHECKPOINT_HVPA_SUFFIX, TD_STR_ARG(hvpa));
-    const struct td_cache *vpas = td_sight_cache(loop->options.control.sight, TD_SIGHT_VPAS);
+    const struct td_cache *vpas =
+        td_informers_cache(loop->options.control.informers, TD_INFORMER_VPAS);
     return !td_cache_get(vpas, ns, checkpoint->vpa_name);
 }
 
 void recommend_write_checkpoints(struct td_recommend_loop *loop, struct recommend_vpa *vpa)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    size_t slash = td_str_find(vpa->key, '/', 0);
-    td_str ns = td_str_slice(vpa->key, 0, slash);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
+    td_str ns = vpa->of.namespace;
     struct td_stored_checkpoint *stored;
     size_t count = 0;
-    if (td_recommender_store(loop->model, &arena, ns,
-                             td_str_slice(vpa->key, slash + 1, vpa->key.len), recommend_now(loop),
-                             &stored, &count, NULL) != TD_OK) {
+    if (td_recommender_store(loop->model, &arena, ns, vpa->of.name, recommend_now(loop), &stored,
+                             &count, NULL) != TD_OK) {
         return;
     }
     for (size_t i = 0; i < count; i++) {
@@ -448,48 +414,39 @@ static void collect_done(void *context, const struct td_client_reply *reply)
 {
     struct td_recommend_loop *loop = context;
     if (reply->code != TD_OK && reply->code != TD_NOT_FOUND && reply->code != TD_CONFLICT) {
-        td_log_line(loop->options.control.log, TD_LOG_WARN, "a checkpoint cannot be removed",
+        td_log_line(loop->options.control.log, TD_LOG_WARN, "cannot delete checkpoint",
                     TD_LOG_C("error", reply->err.message));
     }
-    loop->writes--;
+    loop->pass.writes--;
     recommend_wake(loop);
-}
-
-/* Namespaces that are not ours to look after may have a recommender of their own. */
-static bool collect_is_ours(const struct td_recommend_loop *loop, td_str namespace)
-{
-    for (size_t i = 0; i < loop->options.ignored_count; i++) {
-        if (td_str_equal(namespace, loop->options.ignored_namespaces[i])) {
-            return false;
-        }
-    }
-    return true;
 }
 
 static void collect_one(struct td_recommend_loop *loop, struct td_arena *arena,
                         const struct td_json *object)
 {
     const struct td_json *metadata = td_json_get(object, TD_STR("metadata"));
-    td_str ns = td_json_get_str(metadata, TD_STR("namespace"), TD_STR_EMPTY);
-    td_str vpa =
-        td_json_get_str(td_json_get(object, TD_STR("spec")), TD_STR("vpaObjectName"), TD_STR_EMPTY);
-    const struct td_cache *vpas = td_sight_cache(loop->options.control.sight, TD_SIGHT_VPAS);
-    const struct td_cache *hvpas = td_sight_cache(loop->options.control.sight, TD_SIGHT_HVPAS);
+    td_str ns = td_json_text(metadata, "namespace");
+    td_str vpa = td_json_text(td_json_get(object, TD_STR("spec")), "vpaObjectName");
+    const struct td_cache *vpas =
+        td_informers_cache(loop->options.control.informers, TD_INFORMER_VPAS);
+    const struct td_cache *hvpas =
+        td_informers_cache(loop->options.control.informers, TD_INFORMER_HVPAS);
     td_str hvpa = checkpoint_hvpa(vpa);
     /* With the gate off Hvpas are not looked at: what was learnt for them is kept. */
     bool is_hvpas = hvpa.len > 0 &&
                     (!loop->options.control.hvpa_gate || (hvpas && td_cache_get(hvpas, ns, hvpa)));
-    if (vpa.len == 0 || is_hvpas || td_cache_get(vpas, ns, vpa) || !collect_is_ours(loop, ns)) {
+    /* Another recommender may look after the namespaces that this one ignores. */
+    if (vpa.len == 0 || is_hvpas || td_cache_get(vpas, ns, vpa) ||
+        td_str_is_among(ns, loop->options.ignored_namespaces, loop->options.ignored_count)) {
         return;
     }
     struct td_delete_options options = TD_DELETE_OPTIONS_INIT;
-    options.uid = td_json_get_str(metadata, TD_STR("uid"), TD_STR_EMPTY);
-    const struct td_api_path path =
-        checkpoint_path(ns, td_json_get_str(metadata, TD_STR("name"), TD_STR_EMPTY));
+    options.uid = td_json_text(metadata, "uid");
+    const struct td_api_path path = checkpoint_path(ns, td_json_text(metadata, "name"));
     struct td_client_request request;
     if (td_verb_delete(arena, &path, &options, &request, NULL) == TD_OK) {
         request.flow = loop->options.control.flow;
-        loop->writes++;
+        loop->pass.writes++;
         (void)td_client_send(loop->options.control.client, &request, collect_done, loop);
     }
 }
@@ -499,9 +456,9 @@ static void collect_answered(void *context, const struct td_client_reply *reply)
     struct td_recommend_loop *loop = context;
     struct checkpoint_page page;
     struct td_error err;
-    loop->page = NULL;
+    loop->pass.page = NULL;
     if (page_read(&page, reply, &err) != TD_OK) {
-        td_log_line(loop->options.control.log, TD_LOG_WARN, "checkpoints cannot be listed",
+        td_log_line(loop->options.control.log, TD_LOG_WARN, "cannot list checkpoints",
                     TD_LOG_C("error", err.message));
         td_arena_done(&page.arena);
         recommend_wake(loop);

@@ -6,22 +6,20 @@
  *
  * Nothing counts twice: a sample is left out when it lies in the time that the checkpoint of its
  * container covers. So Prometheus fills in what is before a young checkpoint and the time in which
- * nobody looked. Upstream takes one or the other instead (docs/deviations.md).
+ * no recommender ran. Upstream takes one or the other instead (docs/deviations.md).
  *
  * It is all or nothing: when a query fails half-way, what the VPAs have learnt is forgotten, the
  * checkpoints are read again, and Prometheus is not asked any more. The pass waits for the answers,
  * the loop does not.
  */
-#include <string.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/os/log.h"
 #include "base/os/loop.h"
-#include "base/text.h"
 #include "control/prometheus/history.h"
-#include "control/recommend_tallies.h"
+#include "control/recommender/recommend_metrics.h"
 #include "control/recommender/recommend_private.h"
 
 #define HISTORY_BUDGET_QUERIES 3 /* as many whole timeouts in all as upstream has queries */
@@ -67,11 +65,6 @@ struct recommend_history {
     uint64_t generation; /* pods may have moved since the one before */
 };
 
-static td_str history_key(struct recommend_history *history, td_str ns, td_str name)
-{
-    return td_arena_format(&history->arena, "%.*s/%.*s", TD_STR_ARG(ns), TD_STR_ARG(name));
-}
-
 /* ---- What checkpoints know already ---- */
 
 void recommend_history_cover(struct td_recommend_loop *loop, td_str vpa,
@@ -84,9 +77,10 @@ void recommend_history_cover(struct td_recommend_loop *loop, td_str vpa,
     struct history_cover *cover = td_arena_new(&history->arena, struct history_cover);
     cover->from = td_time_from_instant(checkpoint->first_sample);
     cover->to = td_time_from_instant(checkpoint->last_sample);
-    td_str key = td_arena_format(&history->arena, "%.*s\n%.*s", TD_STR_ARG(vpa),
-                                 TD_STR_ARG(checkpoint->container_name));
-    (void)td_map_put(&history->covers, key, cover); /* past the cap it may count twice */
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    td_str key = TD_KEY_LINES(buffer, vpa, checkpoint->container_name);
+    /* Past the cap it may count twice. */
+    (void)td_map_put(&history->covers, td_arena_copy_str(&history->arena, key), cover);
 }
 
 /* ---- The end ---- */
@@ -94,11 +88,10 @@ void recommend_history_cover(struct td_recommend_loop *loop, td_str vpa,
 static void history_drop_pods(struct recommend_history *history)
 {
     struct td_recommend_loop *loop = history->loop;
-    const struct td_cache *cache = td_sight_cache(loop->options.control.sight, TD_SIGHT_PODS);
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&history->pods, &position))) {
-        const struct history_pod *pod = entry->value;
+    const struct td_cache *cache =
+        td_informers_cache(loop->options.control.informers, TD_INFORMER_PODS);
+    for (struct td_map_walk at = {.map = &history->pods}; td_map_step(&at);) {
+        const struct history_pod *pod = at.value;
         if (!td_cache_get(cache, pod->ns, pod->name)) { /* else one of its name has come */
             td_recommender_delete_pod(loop->model, pod->ns, pod->name);
         }
@@ -109,13 +102,9 @@ static void history_drop_pods(struct recommend_history *history)
 static void history_give_up(struct recommend_history *history)
 {
     struct td_recommend_loop *loop = history->loop;
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&loop->vpas, &position))) {
-        struct recommend_vpa *vpa = entry->value;
-        size_t slash = td_str_find(vpa->key, '/', 0);
-        (void)td_recommender_delete_vpa(loop->model, td_str_slice(vpa->key, 0, slash),
-                                        td_str_slice(vpa->key, slash + 1, vpa->key.len));
+    for (struct td_map_walk at = {.map = &loop->vpas}; td_map_step(&at);) {
+        struct recommend_vpa *vpa = at.value;
+        (void)td_recommender_delete_vpa(loop->model, vpa->of.namespace, vpa->of.name);
         vpa->linked = 0;
     }
     loop->has_history = false;
@@ -131,21 +120,21 @@ static void history_end(struct recommend_history *history, int code, const struc
     history_drop_pods(history);
     if (code != TD_OK) {
         td_log_line(loop->options.control.log, TD_LOG_WARN,
-                    "history from Prometheus cannot be read, going on with checkpoints",
+                    "cannot read history from Prometheus, continuing with checkpoints",
                     TD_LOG_C("error", err->message));
         history_give_up(history);
     } else if (counts.series == 0) {
         td_log_line(loop->options.control.log, TD_LOG_WARN,
-                    "Prometheus knows no containers, going on with checkpoints; see "
+                    "Prometheus returned no container series, continuing with checkpoints; check "
                     "--prometheus-cadvisor-job-name and --container-pod-name-label",
                     TD_LOG_S("address", loop->options.prometheus.address));
     } else {
-        td_log_line(loop->options.control.log, TD_LOG_INFO, "history was read from Prometheus",
+        td_log_line(loop->options.control.log, TD_LOG_INFO, "loaded history from Prometheus",
                     TD_LOG_I("containers", (int64_t)counts.containers),
                     TD_LOG_I("pods_gone", (int64_t)history->pods.count),
                     TD_LOG_I("samples", (int64_t)history->learnt));
     }
-    recommend_tally_history(loop, code != TD_OK || counts.series == 0, history->learnt);
+    recommend_metrics_history(loop, code != TD_OK || counts.series == 0, history->learnt);
     history->is_over = true;
     recommend_wake(loop);
 }
@@ -161,19 +150,17 @@ static void *history_container(void *context, td_str ns, td_str pod, td_str name
     if (!tracked) {
         return NULL;
     }
-    td_auto_arena scratch;
-    td_arena_init(&scratch, TD_OBJECT_BYTES_MAX);
+    td_auto_arena scratch = td_arena_capped(TD_OBJECT_BYTES_MAX);
     td_str vpa = td_recommender_vpa_of(loop->model, &scratch, tracked);
-    bool is_gone = td_map_has(
-        &history->pods, td_arena_format(&scratch, "%.*s/%.*s", TD_STR_ARG(ns), TD_STR_ARG(pod)));
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    bool is_gone = td_map_has(&history->pods, td_object_key_write(TD_OBJECT_KEY(ns, pod), buffer));
     if (vpa.len == 0 ||
         (is_gone && td_recommender_set_container(loop->model, &tracked, name, 0,
                                                  recommend_now(loop), NULL) != TD_OK)) {
         return NULL;
     }
     const struct history_cover *cover =
-        td_map_get(&history->covers,
-                   td_arena_format(&scratch, "%.*s\n%.*s", TD_STR_ARG(vpa), TD_STR_ARG(name)));
+        td_map_get(&history->covers, TD_KEY_LINES(buffer, vpa, name));
     struct history_container *made = td_arena_new(arena, struct history_container);
     *made = (struct history_container){
         .ns = td_arena_copy_str(arena, ns),
@@ -237,12 +224,9 @@ static void history_read_usage(struct recommend_history *history)
         .container = history_container, .sample = history_sample, .done = history_read};
     struct td_recommend_loop *loop = history->loop;
     const struct td_prometheus_options *options = &loop->options.prometheus;
-    td_auto_buf selector;
-    td_auto_buf cpu;
-    td_auto_buf memory;
-    td_buf_init(&selector, TD_PROMETHEUS_QUERY_BYTES_MAX);
-    td_buf_init(&cpu, TD_PROMETHEUS_QUERY_BYTES_MAX);
-    td_buf_init(&memory, TD_PROMETHEUS_QUERY_BYTES_MAX);
+    td_auto_buf selector = td_buf_capped(TD_PROMETHEUS_QUERY_BYTES_MAX);
+    td_auto_buf cpu = td_buf_capped(TD_PROMETHEUS_QUERY_BYTES_MAX);
+    td_auto_buf memory = td_buf_capped(TD_PROMETHEUS_QUERY_BYTES_MAX);
     history_selector(loop, &selector);
     td_str where = td_buf_str(&selector);
     char span[TD_PROMETHEUS_SPAN_BYTES];
@@ -288,19 +272,18 @@ static td_str labels_plain(struct td_arena *arena, td_str key)
 static void labels_learn_keys(struct recommend_history *history)
 {
     const struct td_recommend_loop *loop = history->loop;
-    const struct td_cache *cache = td_sight_cache(loop->options.control.sight, TD_SIGHT_PODS);
+    const struct td_cache *cache =
+        td_informers_cache(loop->options.control.informers, TD_INFORMER_PODS);
     size_t position = 0;
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    for (const struct td_sight_pod *pod; (pod = td_cache_next(cache, &position));) {
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
+    for (const struct td_informer_pod *pod; (pod = td_cache_next(cache, &position));) {
         struct td_json *tree;
         td_arena_reset(&arena);
-        if (td_sight_tree(&arena, &pod->object, &tree, NULL) != TD_OK) {
+        if (td_informers_tree(&arena, &pod->object, &tree, NULL) != TD_OK) {
             continue;
         }
         const struct td_json *labels = td_json_get_path(tree, "metadata.labels");
-        const struct td_json *m = td_json_first_member(labels);
-        for (; m; m = m->next) {
+        for (const struct td_json *m = td_json_first_member(labels); m; m = m->next) {
             if (!td_map_has(&history->true_keys, labels_plain(&arena, m->key))) {
                 td_str *key = td_arena_new(&history->arena, td_str);
                 *key = td_arena_copy_str(&history->arena, m->key);
@@ -311,7 +294,6 @@ static void labels_learn_keys(struct recommend_history *history)
     }
 }
 
-/* The labels of a pod among those of the series. */
 static struct td_labels labels_of_pod(struct recommend_history *history,
                                       const struct td_labels *series)
 {
@@ -342,7 +324,7 @@ static void labels_set(struct recommend_history *history)
         return;
     }
     pod->seen = history->pod_seen;
-    const struct td_pod_sight sight = {
+    const struct td_observed_pod informers = {
         .namespace = pod->ns,
         .name = pod->name,
         .labels = history->pod_labels,
@@ -350,7 +332,7 @@ static void labels_set(struct recommend_history *history)
         .phase = TD_POD_PHASE_UNKNOWN,
     };
     /* At the cap of pods it is not learnt from. */
-    (void)td_recommender_set_pod(loop->model, &sight, recommend_now(loop), NULL, NULL);
+    (void)td_recommender_set_pod(loop->model, &informers, recommend_now(loop), NULL, NULL);
 }
 
 static bool labels_series(void *context, const struct td_labels *labels)
@@ -365,10 +347,11 @@ static bool labels_series(void *context, const struct td_labels *labels)
     history->pod_seen = 0;
     td_arena_reset(&history->series);
     if (!ns || !name || ns->len == 0 || name->len == 0 ||
-        td_cache_get(td_sight_cache(loop->options.control.sight, TD_SIGHT_PODS), *ns, *name)) {
+        td_cache_get(td_informers_cache(loop->options.control.informers, TD_INFORMER_PODS), *ns,
+                     *name)) {
         return false; /* one that is there has told its labels itself */
     }
-    td_str key = history_key(history, *ns, *name);
+    td_str key = td_object_key_text(&history->arena, TD_OBJECT_KEY(*ns, *name));
     struct history_pod *pod = td_map_get(&history->pods, key);
     if (!pod) {
         pod = td_arena_new(&history->arena, struct history_pod);
@@ -392,22 +375,19 @@ static int labels_point(void *context, td_time time, double value, struct td_err
     return TD_OK;
 }
 
-/* Those that nobody selects are of no use. */
+/* Pods that no VPA selects are not learnt from. */
 static void labels_drop_unmanaged(struct recommend_history *history)
 {
     struct td_recommend_loop *loop = history->loop;
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    td_auto_arena scratch;
-    td_arena_init(&scratch, TD_OBJECT_BYTES_MAX);
-    while ((entry = td_map_next(&history->pods, &position))) {
-        const struct history_pod *pod = entry->value;
+    td_auto_arena scratch = td_arena_capped(TD_OBJECT_BYTES_MAX);
+    for (struct td_map_walk at = {.map = &history->pods}; td_map_step(&at);) {
+        const struct history_pod *pod = at.value;
         const struct td_tracked_pod *tracked =
             td_recommender_find_pod(loop->model, pod->ns, pod->name);
         td_arena_reset(&scratch);
         if (!tracked || td_recommender_vpa_of(loop->model, &scratch, tracked).len == 0) {
             td_recommender_delete_pod(loop->model, pod->ns, pod->name);
-            (void)td_map_remove(&history->pods, entry->key);
+            (void)td_map_remove(&history->pods, at.key);
         }
     }
 }
@@ -434,8 +414,8 @@ int recommend_history_new(struct td_recommend_loop *loop, struct td_error *err)
         return TD_OK;
     }
     struct td_prometheus *prometheus;
-    int code = td_prometheus_new(loop->options.control.loop, options, loop->options.control.tally,
-                                 &prometheus, err);
+    int code = td_prometheus_new(loop->options.control.loop, options,
+                                 loop->options.control.registry, &prometheus, err);
     if (code != TD_OK) {
         return td_error_wrap(err, code, "--prometheus-address");
     }

@@ -1,3 +1,26 @@
+/*
+ * The recommender's pass, and what starts and ends it.
+ *
+ * What starts it: once the informers are synced, a timer begins a whole pass every interval. An
+ * urgent pass, seconds after its cause, brings what cannot wait for the next whole one: an OOM, two
+ * VPAs that have come to share a target, a webhook that has begun or ceased to work. `tandem
+ * recommend` and `tandem explain` run one looking pass on a loop that is not started.
+ *
+ * Its states are the rows of `phases`, below, from top to bottom; each row says in which kinds of
+ * pass it takes part. Between two passes the loop is in RECOMMEND_IDLE. One job works the phases
+ * off in slices of time: where a phase waits for an answer (a page of checkpoints, metrics,
+ * Prometheus, a write) the job ends, and the answer wakes it. The first pass of a leader reads the
+ * checkpoints, and Prometheus where there is one; when checkpoints cannot be read the pass is given
+ * up, since statuses and checkpoints made without them would be poorer than those that are stored.
+ *
+ * What it may write: the status of VPAs that are its own, their checkpoints, events on those VPAs;
+ * it removes checkpoints without a VPA. Never pods, workloads, or the spec of anything. A looking
+ * pass writes nothing.
+ *
+ * How it stops: td_recommend_loop_stop cancels reads, lets the writes that are under way end, and
+ * enters no further phase. What is in the model stays for the next start, unless another process
+ * has led in between (td_recommend_loop_reread).
+ */
 #include "control/recommender/recommend_loop.h"
 
 #include <stdlib.h>
@@ -8,12 +31,11 @@
 #include "base/limits.h"
 #include "base/os/log.h"
 #include "base/os/loop.h"
-#include "base/text.h"
 #include "base/timefmt.h"
-#include "control/measure_client.h"
-#include "control/recommend_tallies.h"
+#include "control/recommender/recommend_metrics.h"
 #include "control/recommender/recommend_private.h"
 #include "kube/client/client.h"
+#include "kube/client/metrics_client.h"
 
 #define LOOP_LOOK_PAUSE (100 * TD_MILLISECOND)
 #define LOOP_LOOK_TRIES_MAX 50
@@ -31,36 +53,35 @@ void recommend_wake(struct td_recommend_loop *loop)
 void recommend_write_begin(struct td_recommend_loop *loop, struct recommend_write *write,
                            void (*release)(struct recommend_write *write))
 {
-    *write = (struct recommend_write){.loop = loop, .next = loop->first_write, .release = release};
+    *write =
+        (struct recommend_write){.loop = loop, .next = loop->pass.first_write, .release = release};
     if (write->next) {
         write->next->previous = write;
     }
-    loop->first_write = write;
-    loop->writes++;
+    loop->pass.first_write = write;
+    loop->pass.writes++;
 }
 
 void recommend_write_end(struct recommend_write *write)
 {
     struct td_recommend_loop *loop = write->loop;
-    *(write->previous ? &write->previous->next : &loop->first_write) = write->next;
+    *(write->previous ? &write->previous->next : &loop->pass.first_write) = write->next;
     if (write->next) {
         write->next->previous = write->previous;
     }
     write->release(write);
-    loop->writes--;
+    loop->pass.writes--;
 }
 
 struct recommend_vpa *recommend_find(const struct td_recommend_loop *loop, td_str ns, td_str name)
 {
-    td_auto_buf key;
-    td_buf_init(&key, TD_CACHE_KEY_BYTES_MAX);
-    (void)td_buf_append_format(&key, "%.*s/%.*s", TD_STR_ARG(ns), TD_STR_ARG(name));
-    return key.is_full ? NULL : td_map_get(&loop->vpas, td_buf_str(&key));
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    return td_map_get(&loop->vpas, td_object_key_write(TD_OBJECT_KEY(ns, name), buffer));
 }
 
 /* ---- Metrics ---- */
 
-static void loop_sample(void *context, const struct td_pod_measure *measure)
+static void loop_sample(void *context, const struct td_container_metrics *measure)
 {
     struct td_recommend_loop *loop = context;
     struct td_tracked_pod *pod =
@@ -89,12 +110,12 @@ static void loop_sample(void *context, const struct td_pod_measure *measure)
 static void loop_measured(void *context, int code, const struct td_error *err)
 {
     struct td_recommend_loop *loop = context;
-    loop->measure = NULL;
+    loop->pass.measure = NULL;
     loop->metrics_error = *err;
     loop->metrics_failures = code == TD_OK ? 0 : loop->metrics_failures + 1;
-    recommend_tally_metrics(loop, code != TD_OK);
+    recommend_metrics_responses(loop, code != TD_OK);
     if (code != TD_OK && code != TD_NOT_FOUND) {
-        td_log_line(loop->options.control.log, TD_LOG_WARN, "metrics cannot be read",
+        td_log_line(loop->options.control.log, TD_LOG_WARN, "cannot read pod metrics",
                     TD_LOG_C("error", err->message));
     }
     recommend_feed_ooms(loop);
@@ -103,9 +124,9 @@ static void loop_measured(void *context, int code, const struct td_error *err)
 
 static void loop_measure(struct td_recommend_loop *loop)
 {
-    static const struct td_measure_handler handler = {.pod = loop_sample, .done = loop_measured};
-    loop->measure = td_measure_pods(loop->options.control.measures, loop->options.namespace,
-                                    TD_STR_EMPTY, &handler, loop);
+    static const struct td_metrics_handler handler = {.pod = loop_sample, .done = loop_measured};
+    loop->pass.measure = td_metrics_get_pods(loop->options.control.metrics_client,
+                                             loop->options.namespace, TD_STR_EMPTY, &handler, loop);
 }
 
 /* ---- Phases ---- */
@@ -120,93 +141,180 @@ static int loop_compare_checkpointed(const void *a, const void *b)
     return td_str_compare((*x)->key, (*y)->key);
 }
 
-/* The VPAs of a phase of writes. */
+/* The VPAs that a phase of writes has to look at. */
 static void loop_collect(struct td_recommend_loop *loop)
 {
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    td_vec_reset(&loop->turns);
-    loop->turn_at = 0;
-    while ((entry = td_map_next(&loop->vpas, &position))) {
-        struct recommend_vpa *vpa = entry->value;
-        bool is_due = !loop->is_urgent_only || vpa->is_urgent ||
-                      (loop->is_telling && loop->phase == RECOMMEND_STATUSES);
-        struct recommend_vpa **place = is_due ? td_vec_push(&loop->turns) : NULL;
+    td_vec_reset(&loop->pass.turns);
+    loop->pass.turn_at = 0;
+    for (struct td_map_walk at = {.map = &loop->vpas}; td_map_step(&at);) {
+        struct recommend_vpa *vpa = at.value;
+        bool is_due = loop->pass.kind != RECOMMEND_URGENT || vpa->is_urgent ||
+                      (loop->pass.is_telling && loop->pass.phase == RECOMMEND_STATUSES);
+        struct recommend_vpa **place = is_due ? td_vec_push(&loop->pass.turns) : NULL;
         if (place) {
             *place = vpa;
         }
     }
 }
 
-static void loop_enter(struct td_recommend_loop *loop, enum recommend_phase phase)
+/* What a step of a phase says: there is more to do, an answer is awaited, it is over, or the pass
+ * has to begin anew. */
+enum loop_answer { LOOP_AGAIN, LOOP_WAITS, LOOP_OVER, LOOP_RESTARTS };
+
+/* Tries again in a moment; false when it has been tried too often since the start. */
+static bool loop_try_later(struct td_recommend_loop *loop)
 {
-    static const char *const steps[] = {
-        [RECOMMEND_VPAS] = "LoadVPAs",
-        [RECOMMEND_PODS] = "LoadPods",
-        [RECOMMEND_METRICS] = "LoadMetrics",
-        [RECOMMEND_STATUSES] = "UpdateVPAs",
-        [RECOMMEND_CHECKPOINTS] = "MaintainCheckpoints",
-        [RECOMMEND_GC] = "GarbageCollect", /* the others are no steps of every pass */
-    };
-    td_time now = recommend_now(loop);
-    if (steps[loop->phase]) {
-        recommend_tally_step(loop, steps[loop->phase], now - loop->phase_began);
+    if (loop->look_tries++ >= LOOP_LOOK_TRIES_MAX) {
+        return false;
     }
-    loop->phase = phase;
-    loop->phase_began = now;
-    if (phase == RECOMMEND_VPAS) {
-        recommend_roll_vpas(loop);
-    } else if (phase == RECOMMEND_PODS) {
-        recommend_take_pods(loop);
-    } else if (phase == RECOMMEND_METRICS) {
-        loop_measure(loop);
-    } else if (phase == RECOMMEND_HISTORY) {
-        recommend_read_checkpoints(loop);
-    } else if (phase == RECOMMEND_PROMETHEUS) {
-        recommend_history_start(loop);
-    } else if (phase == RECOMMEND_STANZAS) {
-        recommend_begin_stanzas(loop);
-    } else if (phase == RECOMMEND_STATUSES) {
-        recommend_tally_begin(loop);
-        loop_collect(loop);
-    } else if (phase == RECOMMEND_CHECKPOINTS) {
-        loop_collect(loop);
-        if (loop->turns.count > 0) {
-            qsort(loop->turns.items, loop->turns.count, sizeof(*loop->turns.items),
-                  loop_compare_checkpointed);
+    /* One key always fits. */
+    (void)td_queue_add_after(loop->work, TD_STR("pass"), LOOP_LOOK_PAUSE, NULL);
+    return true;
+}
+
+static bool loop_has_unlinked(const struct td_recommend_loop *loop)
+{
+    for (struct td_map_walk at = {.map = &loop->vpas}; td_map_step(&at);) {
+        if (((const struct recommend_vpa *)at.value)->linked == 0) {
+            return true;
         }
     }
+    return false;
 }
 
-void recommend_settle(struct td_recommend_loop *loop)
+/* A VPA whose target is being asked for is linked by the next pass. A looking pass has no next one,
+ * and history is read once: they wait for the targets. */
+static enum loop_answer loop_link(struct td_recommend_loop *loop)
 {
-    if (loop->stopped) {
-        void (*stopped)(void *context) = loop->stopped;
-        loop->stopped = NULL;
-        stopped(loop->stopped_context);
+    if (recommend_link_next(loop)) {
+        return LOOP_AGAIN;
+    }
+    bool is_awaited = loop->pass.kind == RECOMMEND_LOOK || (loop->is_running && !loop->has_history);
+    if (is_awaited && loop_has_unlinked(loop) && loop_try_later(loop)) {
+        recommend_roll_vpas(loop);
+        return LOOP_WAITS;
+    }
+    return LOOP_OVER;
+}
+
+static void loop_remember(struct td_recommend_loop *loop)
+{
+    if (!loop->has_history) {
+        recommend_read_checkpoints(loop);
     }
 }
 
-static void loop_finish(struct td_recommend_loop *loop)
+static enum loop_answer loop_await_page(struct td_recommend_loop *loop)
 {
-    td_time now = recommend_now(loop);
-    loop->is_looking = false;
-    loop_enter(loop, RECOMMEND_IDLE);
-    if (!loop->is_urgent_only) {
-        recommend_tally_step(loop, "total", now - loop->pass_began);
-        loop->last_pass = now;
+    return loop->pass.page ? LOOP_WAITS : LOOP_OVER;
+}
+
+/* Before history is read from Prometheus, pods whose owners are being asked for are waited for. */
+static enum loop_answer loop_feed(struct td_recommend_loop *loop)
+{
+    if (!recommend_feed_pods(loop)) {
+        return LOOP_AGAIN;
     }
-    loop->is_urgent_only = false;
-    if (loop->ooms.count > 0 && !td_timer_is_set(loop->urgent)) {
-        td_timer_set(loop->urgent, TD_RECOMMEND_URGENT_MS * TD_MILLISECOND);
+    bool is_urgent = loop->pass.kind == RECOMMEND_URGENT;
+    if (is_urgent) {
+        recommend_feed_ooms(loop);
     }
-    recommend_settle(loop);
+    if (loop->is_running && loop->history && !is_urgent && loop->pods.dirty.texts.count > 0 &&
+        loop_try_later(loop)) {
+        recommend_take_pods(loop);
+        return LOOP_WAITS;
+    }
+    return LOOP_OVER;
+}
+
+static void loop_ask_history(struct td_recommend_loop *loop)
+{
+    if (loop->history) {
+        recommend_history_start(loop);
+    }
+}
+
+/* When it failed the pass begins anew, with checkpoints alone. */
+static enum loop_answer loop_await_history(struct td_recommend_loop *loop)
+{
+    if (!loop->history) {
+        return LOOP_OVER;
+    }
+    if (!recommend_history_is_over(loop)) {
+        return LOOP_WAITS;
+    }
+    recommend_history_free(loop);
+    return loop->has_history ? LOOP_OVER : LOOP_RESTARTS;
+}
+
+static enum loop_answer loop_await_metrics(struct td_recommend_loop *loop)
+{
+    if (loop->pass.measure) {
+        return LOOP_WAITS;
+    }
+    return recommend_drop_pods(loop) ? LOOP_OVER : LOOP_AGAIN;
+}
+
+static enum loop_answer loop_find_stanzas(struct td_recommend_loop *loop)
+{
+    return recommend_find_stanzas(loop) ? LOOP_OVER : LOOP_AGAIN;
+}
+
+/* The next VPA of a phase of writes, as long as there are not too many writes under way. */
+static enum loop_answer loop_write(struct td_recommend_loop *loop,
+                                   void (*write)(struct td_recommend_loop *loop,
+                                                 struct recommend_vpa *vpa))
+{
+    if (loop->pass.writes >= loop->options.writes_max) {
+        return LOOP_WAITS;
+    }
+    if (loop->pass.turn_at < loop->pass.turns.count) {
+        write(loop, loop->pass.turns.items[loop->pass.turn_at]);
+        loop->pass.turn_at++;
+        return LOOP_AGAIN;
+    }
+    return loop->pass.writes > 0 ? LOOP_WAITS : LOOP_OVER;
+}
+
+static void loop_begin_statuses(struct td_recommend_loop *loop)
+{
+    recommend_metrics_begin(loop);
+    loop_collect(loop);
+}
+
+static enum loop_answer loop_write_statuses(struct td_recommend_loop *loop)
+{
+    return loop_write(loop, recommend_write_status);
+}
+
+/* Those that were written longest ago come first: what the timeout leaves out has its turn then. */
+static void loop_begin_checkpoints(struct td_recommend_loop *loop)
+{
+    loop_collect(loop);
+    if (loop->pass.turns.count > 0) {
+        qsort(loop->pass.turns.items, loop->pass.turns.count, sizeof(*loop->pass.turns.items),
+              loop_compare_checkpointed);
+    }
+}
+
+static void loop_write_checkpoint(struct td_recommend_loop *loop, struct recommend_vpa *vpa)
+{
+    td_duration took = recommend_now(loop) - loop->pass.phase_began;
+    if (took < loop->options.checkpoints_timeout || loop->pass.turn_at < loop->options.writes_max) {
+        recommend_write_checkpoints(loop, vpa);
+        vpa->is_urgent = false;
+    }
+}
+
+static enum loop_answer loop_write_all_checkpoints(struct td_recommend_loop *loop)
+{
+    return loop_write(loop, loop_write_checkpoint);
 }
 
 static bool loop_target_exists(void *context, td_str namespace, td_str kind, td_str name)
 {
     struct td_recommend_loop *loop = context;
-    const struct td_workload_source *source = td_sight_source(loop->options.control.sight);
+    const struct td_workload_source *source = td_informers_source(loop->options.control.informers);
     return source->get_workload(source->context, kind, namespace, name) != NULL;
 }
 
@@ -221,169 +329,97 @@ static void loop_collect_garbage(struct td_recommend_loop *loop)
     }
 }
 
-/* One VPA of a phase of writes; false when all were begun. */
-static bool loop_write_next(struct td_recommend_loop *loop)
+static enum loop_answer loop_await_garbage(struct td_recommend_loop *loop)
 {
-    if (loop->turn_at == loop->turns.count) {
-        return false;
-    }
-    struct recommend_vpa *vpa = loop->turns.items[loop->turn_at];
-    if (loop->phase == RECOMMEND_STATUSES) {
-        recommend_write_status(loop, vpa);
-    } else if (recommend_now(loop) - loop->phase_began < loop->options.checkpoints_timeout ||
-               loop->turn_at < loop->options.writes_max) {
-        recommend_write_checkpoints(loop, vpa);
-        vpa->is_urgent = false;
-    }
-    loop->turn_at++;
-    return true;
+    return loop->pass.writes > 0 || loop->pass.page ? LOOP_WAITS : LOOP_OVER;
 }
 
-/* What comes after a phase that is over. */
-static enum recommend_phase loop_next_phase(const struct td_recommend_loop *loop)
+/* The kinds of pass that a phase is part of. */
+#define IN_ALL (RECOMMEND_WHOLE | RECOMMEND_URGENT | RECOMMEND_LOOK)
+#define IN_READS (RECOMMEND_WHOLE | RECOMMEND_LOOK)
+#define IN_WRITES (RECOMMEND_WHOLE | RECOMMEND_URGENT)
+
+/* The pass, like upstream's RunOnce. A name is upstream's for the step of a metric; phases without
+ * one are not measured. */
+static const struct loop_phase {
+    const char *name;
+    unsigned kinds;
+    void (*enter)(struct td_recommend_loop *loop);
+    enum loop_answer (*step)(struct td_recommend_loop *loop);
+} phases[RECOMMEND_PHASES] = {
+    [RECOMMEND_VPAS] = {"LoadVPAs", IN_ALL, recommend_roll_vpas, loop_link},
+    [RECOMMEND_MEMORY] = {NULL, IN_ALL, loop_remember, loop_await_page},
+    [RECOMMEND_PODS] = {"LoadPods", IN_ALL, recommend_take_pods, loop_feed},
+    [RECOMMEND_PROMETHEUS] = {NULL, IN_READS, loop_ask_history, loop_await_history},
+    [RECOMMEND_METRICS] = {"LoadMetrics", IN_READS, loop_measure, loop_await_metrics},
+    [RECOMMEND_STANZAS] = {NULL, IN_ALL, recommend_begin_stanzas, loop_find_stanzas},
+    [RECOMMEND_STATUSES] = {"UpdateVPAs", IN_WRITES, loop_begin_statuses, loop_write_statuses},
+    [RECOMMEND_CHECKPOINTS] = {"MaintainCheckpoints", IN_WRITES, loop_begin_checkpoints,
+                               loop_write_all_checkpoints},
+    [RECOMMEND_GC] = {"GarbageCollect", RECOMMEND_WHOLE, loop_collect_garbage, loop_await_garbage},
+};
+
+static void loop_leave(struct td_recommend_loop *loop)
 {
-    switch (loop->phase) {
-    case RECOMMEND_HISTORY:
-        return RECOMMEND_PODS;
-    case RECOMMEND_VPAS:
-        return loop->has_history ? RECOMMEND_PODS : RECOMMEND_HISTORY;
-    case RECOMMEND_PODS:
-        if (loop->is_urgent_only) {
-            return RECOMMEND_STANZAS;
-        }
-        return loop->history ? RECOMMEND_PROMETHEUS : RECOMMEND_METRICS;
-    case RECOMMEND_PROMETHEUS: /* when it failed the pass begins anew, with checkpoints alone */
-        return loop->has_history ? RECOMMEND_METRICS : RECOMMEND_VPAS;
-    case RECOMMEND_METRICS:
-        return RECOMMEND_STANZAS;
-    case RECOMMEND_STANZAS:
-        return loop->is_looking ? RECOMMEND_IDLE : RECOMMEND_STATUSES;
-    case RECOMMEND_STATUSES:
-        return RECOMMEND_CHECKPOINTS;
-    case RECOMMEND_CHECKPOINTS:
-        return loop->is_urgent_only ? RECOMMEND_IDLE : RECOMMEND_GC;
-    default:
-        return RECOMMEND_IDLE;
+    const char *name = phases[loop->pass.phase].name;
+    if (name) {
+        recommend_metrics_step(loop, name, recommend_now(loop) - loop->pass.phase_began);
     }
 }
 
-/* Somebody who looks once cannot wait for the next pass, nor can history that is read once: true,
- * the targets of some VPAs are being asked for, and the job comes back. */
-static bool loop_awaits_targets(struct td_recommend_loop *loop)
+static void loop_enter(struct td_recommend_loop *loop, enum recommend_phase phase)
 {
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    bool is_awaited = loop->is_looking || (loop->is_running && !loop->has_history);
-    if (!is_awaited || loop->look_tries++ >= LOOP_LOOK_TRIES_MAX) {
-        return false;
-    }
-    while ((entry = td_map_next(&loop->vpas, &position))) {
-        if (((const struct recommend_vpa *)entry->value)->linked == 0) {
-            /* One key always fits. */
-            (void)td_queue_add_after(loop->work, TD_STR("pass"), LOOP_LOOK_PAUSE, NULL);
-            return true;
-        }
-    }
-    return false;
+    loop_leave(loop);
+    loop->pass.phase = phase;
+    loop->pass.phase_began = recommend_now(loop);
+    phases[phase].enter(loop);
 }
 
-/* The same of pods whose owners are being asked for. */
-static bool loop_awaits_owners(struct td_recommend_loop *loop)
+void recommend_end(struct td_recommend_loop *loop)
 {
-    if (!loop->is_running || !loop->history || loop->is_urgent_only || loop->dirty.count == 0 ||
-        loop->look_tries++ >= LOOP_LOOK_TRIES_MAX) {
-        return false;
+    loop->pass.phase = RECOMMEND_IDLE;
+    if (loop->stopped) {
+        void (*stopped)(void *context) = loop->stopped;
+        loop->stopped = NULL;
+        stopped(loop->stopped_context);
     }
-    (void)td_queue_add_after(loop->work, TD_STR("pass"), LOOP_LOOK_PAUSE, NULL); /* as above */
-    return true;
 }
 
-enum loop_answer { LOOP_AGAIN, LOOP_WAITS, LOOP_OVER };
-
-static enum loop_answer loop_write(struct td_recommend_loop *loop)
+static void loop_finish(struct td_recommend_loop *loop)
 {
-    if (loop->writes >= loop->options.writes_max) {
-        return LOOP_WAITS;
+    td_time now = recommend_now(loop);
+    loop_leave(loop);
+    if (loop->pass.kind != RECOMMEND_URGENT) {
+        recommend_metrics_step(loop, "total", now - loop->pass.began);
+        loop->last_pass = now;
     }
-    if (loop_write_next(loop)) {
-        return LOOP_AGAIN;
+    if (loop->pods.ooms.count > 0 && !td_timer_is_set(loop->urgent)) {
+        td_timer_set(loop->urgent, TD_RECOMMEND_URGENT_MS * TD_MILLISECOND);
     }
-    return loop->writes > 0 ? LOOP_WAITS : LOOP_OVER;
-}
-
-static enum loop_answer loop_feed(struct td_recommend_loop *loop)
-{
-    if (!recommend_feed_pods(loop)) {
-        return LOOP_AGAIN;
-    }
-    if (loop->is_urgent_only) {
-        recommend_feed_ooms(loop);
-    }
-    if (loop_awaits_owners(loop)) {
-        recommend_take_pods(loop);
-        return LOOP_WAITS;
-    }
-    return LOOP_OVER;
-}
-
-/* A piece of the phase: there is more of it, it waits for an answer, or it is over. */
-static enum loop_answer loop_go_on(struct td_recommend_loop *loop)
-{
-    switch (loop->phase) {
-    case RECOMMEND_IDLE:
-        return LOOP_WAITS;
-    case RECOMMEND_VPAS:
-        if (recommend_link_next(loop)) {
-            return LOOP_AGAIN;
-        }
-        if (loop_awaits_targets(loop)) {
-            recommend_roll_vpas(loop);
-            return LOOP_WAITS;
-        }
-        return LOOP_OVER;
-    case RECOMMEND_PODS:
-        return loop_feed(loop);
-    case RECOMMEND_PROMETHEUS:
-        if (!recommend_history_is_over(loop)) {
-            return LOOP_WAITS;
-        }
-        recommend_history_free(loop);
-        return LOOP_OVER;
-    case RECOMMEND_HISTORY:
-    case RECOMMEND_METRICS:
-        if (loop->measure || loop->page) {
-            return LOOP_WAITS;
-        }
-        return loop->phase == RECOMMEND_METRICS && !recommend_drop_pods(loop) ? LOOP_AGAIN
-                                                                              : LOOP_OVER;
-    case RECOMMEND_STANZAS:
-        return recommend_find_stanzas(loop) ? LOOP_OVER : LOOP_AGAIN;
-    case RECOMMEND_STATUSES:
-    case RECOMMEND_CHECKPOINTS:
-        return loop_write(loop);
-    case RECOMMEND_GC:
-        if (loop->last_gc < loop->pass_began) {
-            loop_collect_garbage(loop);
-        }
-        return loop->writes > 0 || loop->page ? LOOP_WAITS : LOOP_OVER;
-    }
-    return LOOP_OVER;
+    recommend_end(loop);
 }
 
 /* One step of the pass; false: it waits for an answer, or is over. */
 static bool loop_step(struct td_recommend_loop *loop)
 {
-    enum loop_answer answer = loop_go_on(loop);
-    if (answer != LOOP_OVER) {
+    unsigned phase = loop->pass.phase;
+    if (phase == RECOMMEND_IDLE) {
+        return false;
+    }
+    enum loop_answer answer = phases[phase].step(loop);
+    if (answer == LOOP_AGAIN || answer == LOOP_WAITS) {
         return answer == LOOP_AGAIN;
     }
-    bool goes_on = loop->is_running || loop->is_looking;
-    enum recommend_phase next = goes_on ? loop_next_phase(loop) : RECOMMEND_IDLE;
-    if (next == RECOMMEND_IDLE) {
+    bool goes_on = loop->is_running || loop->pass.kind == RECOMMEND_LOOK;
+    phase = answer == LOOP_RESTARTS ? RECOMMEND_VPAS : phase + 1;
+    while (phase < RECOMMEND_PHASES && !(phases[phase].kinds & loop->pass.kind)) {
+        phase++;
+    }
+    if (!goes_on || phase == RECOMMEND_PHASES) {
         loop_finish(loop);
         return false;
     }
-    loop_enter(loop, next);
+    loop_enter(loop, phase);
     return true;
 }
 
@@ -399,15 +435,16 @@ static enum td_job_result loop_work(td_str key, void *context)
     return TD_JOB_DONE;
 }
 
-static bool loop_begin(struct td_recommend_loop *loop, bool is_urgent_only)
+static bool loop_begin(struct td_recommend_loop *loop, enum recommend_kind kind)
 {
-    if (loop->phase != RECOMMEND_IDLE || !td_sight_is_synced(loop->options.control.sight)) {
+    if (loop->pass.phase != RECOMMEND_IDLE ||
+        !td_informers_is_synced(loop->options.control.informers)) {
         return false;
     }
-    loop->is_urgent_only = is_urgent_only;
-    loop->is_telling = loop->must_tell;
+    loop->pass.kind = kind;
+    loop->pass.is_telling = loop->must_tell;
     loop->must_tell = false;
-    loop->pass_began = recommend_now(loop);
+    loop->pass.began = recommend_now(loop);
     loop_enter(loop, RECOMMEND_VPAS);
     recommend_wake(loop);
     return true;
@@ -417,7 +454,7 @@ static void loop_tick(struct td_timer *timer, void *context)
 {
     struct td_recommend_loop *loop = context;
     td_timer_set(timer, loop->options.interval);
-    (void)loop_begin(loop, false); /* the one under way, or the next, does it */
+    (void)loop_begin(loop, RECOMMEND_WHOLE); /* the one under way, or the next, does it */
 }
 
 static void loop_hurry(struct td_timer *timer, void *context)
@@ -426,7 +463,7 @@ static void loop_hurry(struct td_timer *timer, void *context)
     if (!loop->is_running) {
         return;
     }
-    if (!loop_begin(loop, true)) {
+    if (!loop_begin(loop, RECOMMEND_URGENT)) {
         td_timer_set(timer, TD_RECOMMEND_URGENT_MS * TD_MILLISECOND);
     }
 }
@@ -456,10 +493,10 @@ int td_recommend_loop_new(const struct td_recommend_options *options,
     loop->meeting = td_timer_new(events, loop_meet, loop);
     td_map_init(&loop->vpas, TD_CACHE_OBJECTS_MAX);
     td_map_init(&loop->targets, TD_CACHE_OBJECTS_MAX);
-    loop->turns.count_max = TD_CACHE_OBJECTS_MAX;
-    loop->roll.count_max = 2 * TD_CACHE_OBJECTS_MAX; /* Hvpas too */
-    td_arena_init(&loop->roll.arena, TD_TREE_ARENA_BYTES_MAX);
-    recommend_tallies_init(loop);
+    loop->pass.turns.count_max = TD_CACHE_OBJECTS_MAX;
+    loop->pass.roll.count_max = 2 * TD_CACHE_OBJECTS_MAX; /* Hvpas too */
+    td_arena_init(&loop->pass.roll.arena, TD_TREE_ARENA_BYTES_MAX);
+    recommend_metrics_init(loop);
     recommend_vpas_init(loop);
     int code = recommend_pods_init(loop, err);
     code = code == TD_OK ? recommend_history_new(loop, err) : code;
@@ -476,9 +513,9 @@ void td_recommend_loop_start(struct td_recommend_loop *loop)
     loop->is_running = true;
     loop->look_tries = 0;
     loop->started = recommend_now(loop);
-    if (!loop->is_watching) {
-        loop->is_watching = true; /* also while another process leads */
-        td_cache_start(loop->evictions);
+    if (!loop->pods.is_watching) {
+        loop->pods.is_watching = true; /* also while another process leads */
+        td_cache_start(loop->pods.evictions);
     }
     td_timer_set(loop->timer, loop->options.interval);
 }
@@ -489,19 +526,18 @@ void td_recommend_loop_stop(struct td_recommend_loop *loop, void (*done)(void *c
     loop->is_running = false;
     td_timer_stop(loop->timer);
     td_timer_stop(loop->urgent);
-    if (loop->measure) {
-        td_measure_cancel(loop->measure);
-        loop->measure = NULL;
+    if (loop->pass.measure) {
+        td_metrics_cancel(loop->pass.measure);
+        loop->pass.measure = NULL;
     }
-    if (loop->page) { /* checkpoints are read from the first when it is started again */
-        td_client_cancel(loop->page);
-        loop->page = NULL;
-    }
-    if (loop->phase == RECOMMEND_PROMETHEUS) {
+    td_client_cancel(
+        loop->pass.page); /* checkpoints are read from the first when it is started again */
+    loop->pass.page = NULL;
+    if (td_recommend_loop_is_reading(loop)) {
         recommend_history_stop(loop);
-        loop_enter(loop, RECOMMEND_IDLE);
+        loop->pass.phase = RECOMMEND_IDLE;
     }
-    if (loop->phase == RECOMMEND_IDLE) {
+    if (loop->pass.phase == RECOMMEND_IDLE) {
         done(context);
         return;
     }
@@ -514,12 +550,12 @@ void td_recommend_loop_look(struct td_recommend_loop *loop, void (*done)(void *c
                             void *context)
 {
     td_assert(!loop->is_running);
-    td_assert(loop->phase == RECOMMEND_IDLE);
-    loop->is_looking = true;
+    td_assert(loop->pass.phase == RECOMMEND_IDLE);
+    loop->pass.kind = RECOMMEND_LOOK;
     loop->look_tries = 0;
     loop->stopped = done;
     loop->stopped_context = context;
-    loop->pass_began = recommend_now(loop);
+    loop->pass.began = recommend_now(loop);
     loop_enter(loop, RECOMMEND_VPAS);
     recommend_wake(loop);
 }
@@ -529,33 +565,29 @@ void td_recommend_loop_free(struct td_recommend_loop *loop)
     if (!loop) {
         return;
     }
-    if (loop->measure) {
-        td_measure_cancel(loop->measure);
+    if (loop->pass.measure) {
+        td_metrics_cancel(loop->pass.measure);
     }
-    if (loop->page) {
-        td_client_cancel(loop->page);
-    }
-    while (loop->first_write) {
-        td_client_cancel(loop->first_write->call);
-        recommend_write_end(loop->first_write);
+    td_client_cancel(loop->pass.page);
+    while (loop->pass.first_write) {
+        td_client_cancel(loop->pass.first_write->call);
+        recommend_write_end(loop->pass.first_write);
     }
     recommend_history_free(loop);
     recommend_pods_done(loop);
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&loop->vpas, &position))) {
-        recommend_vpa_free(entry->value);
+    for (struct td_map_walk at = {.map = &loop->vpas}; td_map_step(&at);) {
+        recommend_vpa_free(at.value);
     }
     td_map_done(&loop->vpas);
     td_map_done(&loop->targets);
-    td_vec_done(&loop->turns);
-    td_vec_done(&loop->roll);
-    td_arena_done(&loop->roll.arena);
-    recommend_tallies_done(loop);
+    td_vec_done(&loop->pass.turns);
+    td_vec_done(&loop->pass.roll);
+    td_arena_done(&loop->pass.roll.arena);
+    td_free(loop->metrics);
     td_timer_free(loop->timer);
     td_timer_free(loop->urgent);
     td_timer_free(loop->meeting);
-    recommend_vpas_done(loop);
+    td_string_set_done(&loop->fresh);
     td_queue_free(loop->work);
     td_recommender_free(loop->model);
     td_free(loop);
@@ -576,17 +608,16 @@ td_time td_recommend_loop_last(const struct td_recommend_loop *loop)
     return loop->last_pass > 0 ? loop->last_pass : TD_TIME_NONE;
 }
 
-td_str td_recommend_loop_trouble(const struct td_recommend_loop *loop, struct td_arena *arena)
+td_str td_recommend_loop_problem(const struct td_recommend_loop *loop, struct td_arena *arena)
 {
     if (loop->last_pass < loop->started) {
-        return TD_STR("nothing was recommended yet since the start");
+        return TD_STR("the recommender has not finished its first pass yet");
     }
     if (loop->metrics_failures > 0) {
-        return td_arena_format(arena, "metrics of pods cannot be read: %s",
-                               loop->metrics_error.message);
+        return td_arena_format(arena, "cannot read pod metrics: %s", loop->metrics_error.message);
     }
     if (loop->last_metrics == 0) {
-        return TD_STR("no metrics of pods were read yet");
+        return TD_STR("the recommender has not read pod metrics yet");
     }
     td_duration age = recommend_now(loop) - loop->last_metrics;
     if (age <= recommend_stale_age(loop)) {
@@ -594,15 +625,15 @@ td_str td_recommend_loop_trouble(const struct td_recommend_loop *loop, struct td
     }
     char text[TD_DURATION_TEXT_BYTES];
     (void)td_duration_format(age - age % TD_SECOND, text);
-    return td_arena_format(arena, "the newest metrics of pods are %s old", text);
+    return td_arena_format(arena, "the newest pod metrics are %s old", text);
 }
 
 void td_recommend_loop_tell(struct td_recommend_loop *loop)
 {
     const struct td_recommend_options *options = &loop->options;
-    bool is_trouble =
-        options->get_hook_trouble && options->get_hook_trouble(options->context).len > 0;
-    if (!loop->is_running || (!loop->has_history && !is_trouble)) {
+    bool is_problem =
+        options->get_webhook_problem && options->get_webhook_problem(options->context).len > 0;
+    if (!loop->is_running || (!loop->has_history && !is_problem)) {
         return; /* the first pass says it */
     }
     loop->must_tell = true;
@@ -613,7 +644,7 @@ void td_recommend_loop_tell(struct td_recommend_loop *loop)
 
 bool td_recommend_loop_is_reading(const struct td_recommend_loop *loop)
 {
-    return loop->phase == RECOMMEND_PROMETHEUS;
+    return loop->pass.phase == RECOMMEND_PROMETHEUS && loop->history;
 }
 
 void td_recommend_loop_reread(struct td_recommend_loop *loop)

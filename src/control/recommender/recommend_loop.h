@@ -1,11 +1,11 @@
 /*
  * The recommender (vpa.md 2): every interval reads resource metrics, feeds the model
- * (decide/vertical/recommender.h), writes the statuses that changed and then the checkpoints that
- * changed, oldest first. OOMs come from pod updates and eviction events as they happen. At the
- * start knowledge comes from checkpoints, and from Prometheus for the time that they do not cover.
- * Pods, VPAs and targets follow the sight. A pass is sliced; writes go in parallel, as many as
- * `writes_max`. Metrics that are old or missing teach nothing, and a status says so (condition
- * MetricsStale), never the other way round.
+ * (decide/vertical/recommender/recommender.h), writes the statuses that changed and then the
+ * checkpoints that changed, oldest first. OOMs come from pod updates and eviction events as they
+ * happen. At the start knowledge comes from checkpoints, and from Prometheus for the time that they
+ * do not cover. Pods, VPAs and targets follow the informers. A pass is sliced; writes go in
+ * parallel, as many as `writes_max`. Metrics that are old or missing teach nothing, and a status
+ * says so (condition MetricsStale), never the other way round.
  */
 #pragma once
 
@@ -39,11 +39,13 @@ struct td_recommend_options {
     struct td_resource_list pod_max;    /* --pod-recommendation-max-allowed-* */
     double min_confidence;              /* --min-confidence-to-apply; 0: none */
     td_str estimator;                   /* default of VPAs without the annotation */
+    bool is_estimator_forced;           /* it is used for all, whatever they ask for */
     td_str namespace;                   /* whose metrics and checkpoints are read; empty: of all */
     td_str vpa_namespace;               /* --vpa-object-namespace: the only one asked about */
     struct td_prometheus_options prometheus; /* history before the first pass; no address: none */
-    /* Webhook not mutating (hook.h): its words become a condition of every VPA; empty: it works. */
-    td_str (*get_hook_trouble)(void *context);
+    /* Webhook not mutating (webhook.h): its words become a condition of every VPA; empty: it works.
+     */
+    td_str (*get_webhook_problem)(void *context);
     /* The webhook leaves out new pods of the namespace; NULL: of none. */
     bool (*is_exempt)(void *context, td_str namespace);
     void *context;
@@ -57,8 +59,10 @@ void td_recommend_loop_stop(struct td_recommend_loop *loop, void (*done)(void *c
                             void *context);
 void td_recommend_loop_free(struct td_recommend_loop *loop);
 
-/* One pass that learns from checkpoints and present metrics and writes nothing, for somebody who
- * only looks; on a loop that is not started, once the sight is synced. `done` is called once. */
+/* One pass that learns from checkpoints and present metrics and writes nothing, for `tandem
+ * recommend` and `tandem explain`; on a loop that is not started, once the informers are synced.
+ * `done` is called once.
+ */
 void td_recommend_loop_look(struct td_recommend_loop *loop, void (*done)(void *context),
                             void *context);
 /* The status that a VPA should have now, and its object; TD_NOT_FOUND: it is not there, or another
@@ -74,16 +78,23 @@ struct td_recommender *td_recommend_loop_model(struct td_recommend_loop *loop);
 int td_recommend_loop_hvpa(struct td_recommend_loop *loop, struct td_arena *arena,
                            const struct td_hvpa *hvpa, struct td_vpa_status *ret,
                            struct td_error *err);
+/* The estimator of VPAs without the annotation. */
+const struct td_estimator *td_recommend_loop_estimator(const struct td_recommend_loop *loop);
+/* Which annotation names no estimator, or no risk of it, and what is used; empty: all is well. */
+td_str td_recommend_loop_estimator_problem(const struct td_recommend_loop *loop,
+                                           struct td_arena *arena,
+                                           const struct td_json *annotations);
 /* May checkpoints not be listed? Known after the first pass. */
 bool td_recommend_loop_is_denied(const struct td_recommend_loop *loop);
 /* When the last whole pass ended; TD_TIME_NONE before the first. */
 td_time td_recommend_loop_last(const struct td_recommend_loop *loop);
 /* Is history being read from Prometheus? Until its end there is no pass, and no silence either. */
 bool td_recommend_loop_is_reading(const struct td_recommend_loop *loop);
-/* Why what is recommended does not rest on present metrics, in words for people: they were not yet
+/* Why what is recommended does not rest on present metrics, as a sentence: they were not yet
  * read, cannot be read, or are old. Empty: it does. Text is in the arena. */
-td_str td_recommend_loop_trouble(const struct td_recommend_loop *loop, struct td_arena *arena);
-/* Something that get_hook_trouble says has changed: statuses say so soon, not with the next pass.
+td_str td_recommend_loop_problem(const struct td_recommend_loop *loop, struct td_arena *arena);
+/* Something that get_webhook_problem says has changed: statuses say so soon, not with the next
+ * pass.
  */
 void td_recommend_loop_tell(struct td_recommend_loop *loop);
 /* Another process has led: what it learnt is read from its checkpoints at the next pass, in place

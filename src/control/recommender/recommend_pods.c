@@ -14,61 +14,22 @@
 #include "base/os/log.h"
 #include "base/os/loop.h"
 #include "base/text.h"
-#include "control/measure_client.h"
 #include "control/recommender/recommend_private.h"
+#include "control/rights.h"
+#include "decide/vertical/estimator/adaptive_pod.h"
 #include "decide/vertical/pod.h"
 #include "kube/cache/cache.h"
+#include "kube/client/metrics_client.h"
 
-/* ---- Sets of pods: keys of their own, "namespace/name" ---- */
-
-static td_str pods_key(const struct td_cache_head *head, struct td_buf *buf)
+static td_str pods_key(const struct td_cache_head *head, char buffer[TD_OBJECT_KEY_BYTES_MAX])
 {
-    td_buf_init(buf, TD_CACHE_KEY_BYTES_MAX);
-    (void)td_buf_append_format(buf, "%.*s/%.*s", TD_STR_ARG(head->namespace),
-                               TD_STR_ARG(head->name));
-    return td_buf_str(buf);
+    return td_object_key_write(TD_OBJECT_KEY(head->namespace, head->name), buffer);
 }
 
-static void pods_put_key(struct td_map *set, td_str key)
+static void pods_put(struct td_string_set *set, const struct td_cache_head *head)
 {
-    if (td_map_has(set, key)) {
-        return;
-    }
-    td_str owned = td_text_copy(key);
-    if (td_map_put(set, owned, (void *)(uintptr_t)owned.ptr) != TD_OK) {
-        td_text_free(owned); /* as many pods as can be are known already */
-    }
-}
-
-static void pods_put(struct td_map *set, const struct td_cache_head *head)
-{
-    td_auto_buf buf;
-    pods_put_key(set, pods_key(head, &buf));
-}
-
-static void pods_take(struct td_map *set, td_str key)
-{
-    td_str owned = {.ptr = td_map_remove(set, key), .len = key.len};
-    if (owned.ptr) {
-        td_text_free(owned);
-    }
-}
-
-static void pods_clear(struct td_map *set)
-{
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(set, &position))) {
-        td_text_free(entry->key);
-    }
-    td_map_reset(set);
-}
-
-static void pods_split(td_str key, td_str *ret_ns, td_str *ret_name)
-{
-    size_t slash = td_str_find(key, '/', 0);
-    *ret_ns = td_str_slice(key, 0, slash);
-    *ret_name = td_str_slice(key, slash + 1, key.len);
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    (void)td_string_set_add(set, pods_key(head, buffer)); /* has room for all pods of the cache */
 }
 
 /* ---- Moves ----
@@ -88,13 +49,13 @@ static void moves_free(struct recommend_move *move)
 
 static void moves_put(struct td_recommend_loop *loop, const struct td_cache_head *head, td_time at)
 {
-    td_auto_buf buf;
-    td_str key = pods_key(head, &buf);
-    struct recommend_move *move = td_map_get(&loop->moves, key);
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    td_str key = pods_key(head, buffer);
+    struct recommend_move *move = td_map_get(&loop->pods.moves, key);
     if (!move) {
         move = td_alloc_zero(1, sizeof(*move));
         move->pod = td_text_copy(key);
-        if (td_map_put(&loop->moves, move->pod, move) != TD_OK) {
+        if (td_map_put(&loop->pods.moves, move->pod, move) != TD_OK) {
             moves_free(move); /* its next measurement counts for whom it does not belong to */
             return;
         }
@@ -105,12 +66,10 @@ static void moves_put(struct td_recommend_loop *loop, const struct td_cache_head
 /* Those of before `since`. */
 static void moves_drop(struct td_recommend_loop *loop, td_time since)
 {
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&loop->moves, &position))) {
-        struct recommend_move *move = entry->value;
+    for (struct td_map_walk at = {.map = &loop->pods.moves}; td_map_step(&at);) {
+        struct recommend_move *move = at.value;
         if (move->at < since) {
-            (void)td_map_remove(&loop->moves, move->pod);
+            (void)td_map_remove(&loop->pods.moves, move->pod);
             moves_free(move);
         }
     }
@@ -119,9 +78,9 @@ static void moves_drop(struct td_recommend_loop *loop, td_time since)
 bool recommend_is_of_another(const struct td_recommend_loop *loop, td_str ns, td_str pod,
                              td_time measured)
 {
-    td_auto_buf buf;
-    const struct td_cache_head head = {.namespace = ns, .name = pod};
-    const struct recommend_move *move = td_map_get(&loop->moves, pods_key(&head, &buf));
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    const struct recommend_move *move =
+        td_map_get(&loop->pods.moves, td_object_key_write(TD_OBJECT_KEY(ns, pod), buffer));
     return move && measured <= move->at;
 }
 
@@ -129,9 +88,9 @@ bool recommend_is_of_another(const struct td_recommend_loop *loop, td_str ns, td
 
 static void ooms_add(struct td_recommend_loop *loop, const struct recommend_oom *oom)
 {
-    struct recommend_oom *place = td_vec_push(&loop->ooms);
+    struct recommend_oom *place = td_vec_push(&loop->pods.ooms);
     if (!place) {
-        td_log_line(loop->options.control.log, TD_LOG_WARN, "an OOM is dropped: too many wait",
+        td_log_line(loop->options.control.log, TD_LOG_WARN, "OOM queue full, OOM dropped",
                     TD_LOG_S("pod", oom->pod));
         return;
     }
@@ -147,7 +106,7 @@ static void ooms_add(struct td_recommend_loop *loop, const struct recommend_oom 
 static const struct td_json *ooms_find(const struct td_json *list, td_str name)
 {
     const struct td_json *item = td_json_first_item(list);
-    while (item && !td_str_equal(td_json_get_str(item, TD_STR("name"), TD_STR_EMPTY), name)) {
+    while (item && !td_str_equal(td_json_text(item, "name"), name)) {
         item = item->next;
     }
     return item;
@@ -158,34 +117,41 @@ static td_str ooms_finished(const struct td_json *status, const char *state)
 {
     const struct td_json *terminated =
         td_json_get(td_json_get(status, td_str_from(state)), TD_STR("terminated"));
-    bool is_oom = td_str_equal(td_json_get_str(terminated, TD_STR("reason"), TD_STR_EMPTY),
-                               TD_STR("OOMKilled"));
-    return is_oom ? td_json_get_str(terminated, TD_STR("finishedAt"), TD_STR_EMPTY) : TD_STR_EMPTY;
+    bool is_oom = td_str_equal(td_json_text(terminated, "reason"), TD_STR("OOMKilled"));
+    return is_oom ? td_json_text(terminated, "finishedAt") : TD_STR_EMPTY;
 }
 
-/* Memory that the container asks for, as the kubelet has it, else as the spec. */
-static int64_t ooms_request(struct td_arena *arena, const struct td_json *pod, td_str name)
+static int64_t pods_memory(const struct td_resource_list *list)
 {
-    struct td_vertical_pod decoded;
-    if (td_vertical_pod_decode(arena, pod, &decoded, NULL) != TD_OK) {
-        return 0;
+    const struct td_quantity *memory = td_resource_list_get(list, TD_STR("memory"));
+    return memory ? td_quantity_value(memory) : 0;
+}
+
+/* Memory that the container asks for and may have, as the kubelet has it, else as the spec. */
+static struct td_oom_kill ooms_kill(struct td_arena *arena, const struct td_json *pod, td_str name)
+{
+    struct td_pod decoded;
+    if (td_pod_decode(arena, pod, &decoded, NULL) != TD_OK) {
+        return (struct td_oom_kill){.request_bytes = 0};
     }
     for (size_t i = 0; i < decoded.container_count; i++) {
-        if (td_str_equal(decoded.containers[i].name, name)) {
-            const struct td_quantity *memory = td_resource_list_get(
-                td_vertical_requests(&decoded.containers[i]), TD_STR("memory"));
-            return memory ? td_quantity_value(memory) : 0;
+        const struct td_pod_container *container = &decoded.containers[i];
+        if (td_str_equal(container->name, name)) {
+            return (struct td_oom_kill){
+                .request_bytes = pods_memory(td_vertical_requests(container)),
+                .limit_bytes = pods_memory(td_vertical_limits(container)),
+            };
         }
     }
-    return 0;
+    return (struct td_oom_kill){.request_bytes = 0};
 }
 
 /* Does it wait already, because the pod's change told of it before the pod was known? */
 static bool ooms_waits(const struct td_recommend_loop *loop, td_str ns, td_str pod,
                        td_str container, td_time at)
 {
-    for (size_t i = 0; i < loop->ooms.count; i++) {
-        const struct recommend_oom *oom = &loop->ooms.items[i];
+    for (size_t i = 0; i < loop->pods.ooms.count; i++) {
+        const struct recommend_oom *oom = &loop->pods.ooms.items[i];
         if (oom->at == at && td_str_equal(oom->pod, pod) && td_str_equal(oom->ns, ns) &&
             td_str_equal(oom->container, container)) {
             return true;
@@ -200,13 +166,12 @@ static void ooms_compare(struct td_recommend_loop *loop, struct td_arena *arena,
 {
     static const char *const states[] = {"state", "lastState"};
     const struct td_json *metadata = td_json_get(after, TD_STR("metadata"));
-    td_str ns = td_json_get_str(metadata, TD_STR("namespace"), TD_STR_EMPTY);
-    td_str pod = td_json_get_str(metadata, TD_STR("name"), TD_STR_EMPTY);
+    td_str ns = td_json_text(metadata, "namespace");
+    td_str pod = td_json_text(metadata, "name");
     const struct td_json *list = td_json_get_path(after, "status.containerStatuses");
     const struct td_json *old_list = td_json_get_path(before, "status.containerStatuses");
-    const struct td_json *s = td_json_first_item(list);
-    for (; s; s = s->next) {
-        td_str name = td_json_get_str(s, TD_STR("name"), TD_STR_EMPTY);
+    for (const struct td_json *s = td_json_first_item(list); s; s = s->next) {
+        td_str name = td_json_text(s, "name");
         const struct td_json *old = ooms_find(old_list, name);
         for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
             td_str finished = ooms_finished(s, states[i]);
@@ -218,48 +183,47 @@ static void ooms_compare(struct td_recommend_loop *loop, struct td_arena *arena,
                 (!before && (td_time_from_instant(at) <= since ||
                              ooms_waits(loop, ns, pod, name, td_time_from_instant(at))));
             if (!is_known) {
-                ooms_add(loop, &(struct recommend_oom){
-                                   .ns = ns,
-                                   .pod = pod,
-                                   .container = name,
-                                   .at = td_time_from_instant(at),
-                                   .requested_bytes =
-                                       ooms_request(arena, i == 1 && before ? before : after, name),
-                               });
+                ooms_add(loop,
+                         &(struct recommend_oom){
+                             .ns = ns,
+                             .pod = pod,
+                             .container = name,
+                             .at = td_time_from_instant(at),
+                             .kill = ooms_kill(arena, i == 1 && before ? before : after, name),
+                         });
             }
         }
     }
 }
 
-/* Quick: most changes are of nobody's memory. */
-static bool ooms_may_be(const struct td_sight_pod *pod)
+/* Quick: most changes of pods tell of no OOM. */
+static bool ooms_may_be(const struct td_informer_pod *pod)
 {
     return memmem(pod->object.text.ptr, pod->object.text.len, "OOMKilled", strlen("OOMKilled"));
 }
 
-/* ---- What the sight tells ---- */
+/* ---- What the informers tell ---- */
 
 static void pods_added(void *context, const void *object)
 {
     struct td_recommend_loop *loop = context;
-    pods_put(&loop->dirty, object);
+    pods_put(&loop->pods.dirty, object);
 }
 
 static void pods_changed(void *context, const void *before, const void *after)
 {
     struct td_recommend_loop *loop = context;
-    const struct td_sight_pod *old = before;
-    const struct td_sight_pod *new = after;
-    pods_put(&loop->dirty, after);
+    const struct td_informer_pod *old = before;
+    const struct td_informer_pod *new = after;
+    pods_put(&loop->pods.dirty, after);
     if (!ooms_may_be(new)) {
         return;
     }
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_json *tree;
     struct td_json *old_tree;
-    if (td_sight_tree(&arena, &old->object, &old_tree, NULL) == TD_OK &&
-        td_sight_tree(&arena, &new->object, &tree, NULL) == TD_OK) {
+    if (td_informers_tree(&arena, &old->object, &old_tree, NULL) == TD_OK &&
+        td_informers_tree(&arena, &new->object, &tree, NULL) == TD_OK) {
         ooms_compare(loop, &arena, old_tree, tree, 0);
     }
 }
@@ -267,21 +231,26 @@ static void pods_changed(void *context, const void *before, const void *after)
 static void pods_deleted(void *context, const void *object)
 {
     struct td_recommend_loop *loop = context;
-    pods_put(&loop->gone, object);
+    pods_put(&loop->pods.gone, object);
+}
+
+void recommend_look_at(struct td_recommend_loop *loop, const struct td_informer_pod *pod)
+{
+    pods_put(&loop->pods.dirty, &pod->object.head);
 }
 
 /* A workload that is adopted, or left alone, says nothing of its pods. */
 static void owners_changed(void *context, const void *before, const void *after)
 {
     struct td_recommend_loop *loop = context;
-    const struct td_sight *sight = loop->options.control.sight;
+    const struct td_informers *informers = loop->options.control.informers;
     const struct td_cache_head *head = after;
-    const struct td_sight_pod *pod = NULL;
-    if (td_sight_has_same_owners(before, after)) {
+    const struct td_informer_pod *pod = NULL;
+    if (td_informers_has_same_owners(before, after)) {
         return;
     }
-    while ((pod = td_sight_next_pod(sight, head->namespace, pod))) {
-        pods_put(&loop->dirty, &pod->object.head);
+    while ((pod = td_informers_next_pod(informers, head->namespace, pod))) {
+        pods_put(&loop->pods.dirty, &pod->object.head);
     }
 }
 
@@ -296,15 +265,6 @@ struct recommend_eviction {
     td_time created;
 };
 
-/* The next of a list by commas. */
-static td_str evictions_next(td_str *rest)
-{
-    size_t comma = td_str_find(*rest, ',', 0);
-    td_str item = td_str_slice(*rest, 0, comma);
-    *rest = td_str_slice(*rest, comma < rest->len ? comma + 1 : comma, rest->len);
-    return item;
-}
-
 static void evictions_added(void *context, const void *object)
 {
     struct td_recommend_loop *loop = context;
@@ -312,29 +272,29 @@ static void evictions_added(void *context, const void *object)
     if (!td_str_equal(eviction->kind, TD_STR("Pod"))) {
         return;
     }
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_json *annotations;
     if (td_json_parse(&arena, eviction->annotations, NULL, &annotations, NULL) != TD_OK) {
         return;
     }
-    bool is_recalled = !td_cache_is_synced(loop->evictions);
-    td_str names = td_json_get_str(annotations, TD_STR("offending_containers"), TD_STR_EMPTY);
-    td_str uses = td_json_get_str(annotations, TD_STR("offending_containers_usage"), TD_STR_EMPTY);
-    td_str starved = td_json_get_str(annotations, TD_STR("starved_resource"), TD_STR_EMPTY);
+    bool is_recalled = !td_cache_is_synced(loop->pods.evictions);
+    td_str names = td_json_text(annotations, "offending_containers");
+    td_str uses = td_json_text(annotations, "offending_containers_usage");
+    td_str starved = td_json_text(annotations, "starved_resource");
     while (names.len > 0) {
-        td_str name = evictions_next(&names);
-        td_str use = evictions_next(&uses);
-        td_str resource = evictions_next(&starved);
+        td_str name = td_rights_word(&names);
+        td_str use = td_rights_word(&uses);
+        td_str resource = td_rights_word(&starved);
         struct td_quantity amount;
         if (td_str_equal(resource, TD_STR("memory")) &&
             td_quantity_parse(&arena, use, &amount, NULL) == TD_OK) {
-            ooms_add(loop, &(struct recommend_oom){.ns = eviction->ns,
-                                                   .pod = eviction->pod,
-                                                   .container = name,
-                                                   .at = eviction->created,
-                                                   .requested_bytes = td_quantity_value(&amount),
-                                                   .is_recalled = is_recalled});
+            ooms_add(loop,
+                     &(struct recommend_oom){.ns = eviction->ns,
+                                             .pod = eviction->pod,
+                                             .container = name,
+                                             .at = eviction->created,
+                                             .kill = {.request_bytes = td_quantity_value(&amount)},
+                                             .is_recalled = is_recalled});
         }
     }
 }
@@ -362,9 +322,9 @@ static int evictions_init(struct td_recommend_loop *loop, struct td_error *err)
         .struct_bytes = sizeof(struct recommend_eviction),
         .seed = control->seed,
     };
-    int code = td_cache_new(&options, &loop->evictions, err);
+    int code = td_cache_new(&options, &loop->pods.evictions, err);
     if (code == TD_OK) {
-        td_cache_subscribe(loop->evictions, &handler, loop);
+        td_cache_subscribe(loop->pods.evictions, &handler, loop);
     }
     return code;
 }
@@ -373,47 +333,43 @@ int recommend_pods_init(struct td_recommend_loop *loop, struct td_error *err)
 {
     static const struct td_cache_handler handler = {
         .added = pods_added, .changed = pods_changed, .deleted = pods_deleted};
-    td_map_init(&loop->dirty, TD_CACHE_OBJECTS_MAX);
-    td_map_init(&loop->feeding, TD_CACHE_OBJECTS_MAX);
-    td_map_init(&loop->lost, TD_CACHE_OBJECTS_MAX);
-    td_map_init(&loop->gone, TD_CACHE_OBJECTS_MAX);
-    td_map_init(&loop->stanzas, TD_CACHE_OBJECTS_MAX);
-    td_map_init(&loop->moves, TD_CACHE_OBJECTS_MAX);
-    loop->ooms.count_max = TD_RECOMMEND_OOMS_MAX;
+    td_string_set_init(&loop->pods.dirty, TD_CACHE_OBJECTS_MAX);
+    td_string_set_init(&loop->pods.feeding, TD_CACHE_OBJECTS_MAX);
+    td_string_set_init(&loop->pods.lost, TD_CACHE_OBJECTS_MAX);
+    td_string_set_init(&loop->pods.gone, TD_CACHE_OBJECTS_MAX);
+    td_string_set_init(&loop->pods.stanzas, TD_CACHE_OBJECTS_MAX);
+    td_map_init(&loop->pods.moves, TD_CACHE_OBJECTS_MAX);
+    loop->pods.ooms.count_max = TD_RECOMMEND_OOMS_MAX;
     static const struct td_cache_handler owners = {.changed = owners_changed};
-    td_sight_subscribe(loop->options.control.sight, TD_SIGHT_PODS, &handler, loop);
-    td_sight_subscribe(loop->options.control.sight, TD_SIGHT_REPLICA_SETS, &owners, loop);
-    td_sight_subscribe(loop->options.control.sight, TD_SIGHT_JOBS, &owners, loop);
+    td_informers_subscribe(loop->options.control.informers, TD_INFORMER_PODS, &handler, loop);
+    td_informers_subscribe(loop->options.control.informers, TD_INFORMER_REPLICA_SETS, &owners,
+                           loop);
+    td_informers_subscribe(loop->options.control.informers, TD_INFORMER_JOBS, &owners, loop);
     return evictions_init(loop, err);
 }
 
 static void ooms_forget(struct td_recommend_loop *loop)
 {
-    for (size_t i = 0; i < loop->ooms.count; i++) {
-        td_text_free(loop->ooms.items[i].ns);
-        td_text_free(loop->ooms.items[i].pod);
-        td_text_free(loop->ooms.items[i].container);
+    for (size_t i = 0; i < loop->pods.ooms.count; i++) {
+        td_text_free(loop->pods.ooms.items[i].ns);
+        td_text_free(loop->pods.ooms.items[i].pod);
+        td_text_free(loop->pods.ooms.items[i].container);
     }
-    td_vec_reset(&loop->ooms);
+    td_vec_reset(&loop->pods.ooms);
 }
 
 void recommend_pods_done(struct td_recommend_loop *loop)
 {
-    td_cache_free(loop->evictions);
+    td_cache_free(loop->pods.evictions);
     ooms_forget(loop);
-    td_vec_done(&loop->ooms);
-    pods_clear(&loop->dirty);
-    pods_clear(&loop->feeding);
-    pods_clear(&loop->lost);
-    pods_clear(&loop->gone);
-    pods_clear(&loop->stanzas);
+    td_vec_done(&loop->pods.ooms);
     moves_drop(loop, INT64_MAX);
-    td_map_done(&loop->dirty);
-    td_map_done(&loop->feeding);
-    td_map_done(&loop->lost);
-    td_map_done(&loop->gone);
-    td_map_done(&loop->stanzas);
-    td_map_done(&loop->moves);
+    td_string_set_done(&loop->pods.dirty);
+    td_string_set_done(&loop->pods.feeding);
+    td_string_set_done(&loop->pods.lost);
+    td_string_set_done(&loop->pods.gone);
+    td_string_set_done(&loop->pods.stanzas);
+    td_map_done(&loop->pods.moves);
 }
 
 /* ---- Feeding the model ---- */
@@ -432,19 +388,57 @@ static int pods_target(struct pods_feed *feed, const struct td_meta *meta, td_st
 {
     const struct td_controller *top;
     td_str why;
-    const struct td_workload_source *source = td_sight_source(feed->loop->options.control.sight);
+    const struct td_workload_source *source =
+        td_informers_source(feed->loop->options.control.informers);
     int code = td_top_memo_get(&feed->memo, source, meta, &top, &why, NULL);
     if (code != TD_OK || why.len > 0) {
         return code != TD_OK ? code : TD_NOT_FOUND;
     }
     if (!top) {
-        *ret = TD_STR("-"); /* nobody's: no VPA has such a target */
+        *ret = TD_STR("-"); /* no controller: no VPA has such a target */
         return TD_OK;
     }
     struct td_group_version version = td_group_version_parse(top->api_version);
     *ret = td_arena_format(feed->arena, "%.*s/%.*s/%.*s", TD_STR_ARG(version.group),
                            TD_STR_ARG(top->kind), TD_STR_ARG(top->name));
     return TD_OK;
+}
+
+/* A container that runs and of which no resources are reported is on a node that cannot resize it,
+ * or the API server does not keep what the kubelet reports. */
+static enum td_resize_lack pods_lack(const struct td_pod_container *container)
+{
+    if (container->is_running && !container->has_status_resources) {
+        return TD_RESIZE_LACKS_NODE;
+    }
+    return container->restarts_on_cpu ? TD_RESIZE_RESTARTS : TD_RESIZE_POSSIBLE;
+}
+
+/* What the estimator asks for beside samples. */
+static void pods_terms(struct pods_feed *feed, const struct td_json *tree,
+                       struct td_tracked_pod *tracked)
+{
+    struct td_recommend_loop *loop = feed->loop;
+    struct td_pod pod;
+    if (!td_recommender_wants_terms(tracked) ||
+        td_pod_decode(feed->arena, tree, &pod, NULL) != TD_OK) {
+        return;
+    }
+    const struct td_pod_template *template =
+        td_template_of_pod(td_informers_source(loop->options.control.informers), &pod.meta);
+    for (size_t i = 0; i < pod.container_count; i++) {
+        const struct td_pod_container *container = &pod.containers[i];
+        const struct td_quantity *cpu =
+            td_resource_list_get(td_vertical_requests(container), TD_STR("cpu"));
+        struct td_track_template memory = td_track_template_of(template, container);
+        const struct td_container_terms terms = {
+            .cpu_request_milli = cpu ? td_quantity_milli(cpu) : 0,
+            .memory_request_bytes = memory.request_bytes,
+            .memory_limit_bytes = memory.limit_bytes,
+            .lack = pods_lack(container),
+        };
+        td_recommender_set_terms(loop->model, tracked, container->name, &terms, feed->now);
+    }
 }
 
 /* What happened until then is in the checkpoints, or of no concern. */
@@ -454,7 +448,7 @@ static td_time pods_since(const struct recommend_vpa *vpa)
 }
 
 /* OOMs of a pod that was not seen before. */
-static void pods_recall(struct pods_feed *feed, const struct td_sight_pod *pod,
+static void pods_recall(struct pods_feed *feed, const struct td_informer_pod *pod,
                         const struct td_tracked_pod *tracked, const struct td_json *tree)
 {
     struct td_recommend_loop *loop = feed->loop;
@@ -465,50 +459,47 @@ static void pods_recall(struct pods_feed *feed, const struct td_sight_pod *pod,
     }
 }
 
-static int pods_feed_one(struct pods_feed *feed, const struct td_sight_pod *pod)
+static int pods_feed_one(struct pods_feed *feed, const struct td_informer_pod *pod)
 {
     struct td_recommend_loop *loop = feed->loop;
     struct td_json *tree;
     struct td_pod decoded;
-    struct td_meta meta;
     td_arena_reset(feed->arena);
     if (td_str_equal(pod->phase, TD_STR("Pending")) || pod->phase.len == 0 ||
-        td_sight_tree(feed->arena, &pod->object, &tree, NULL) != TD_OK ||
-        td_pod_decode(feed->arena, tree, &decoded, NULL) != TD_OK ||
-        td_meta_decode(feed->arena, tree, &meta, NULL) != TD_OK) {
+        td_informers_tree(feed->arena, &pod->object, &tree, NULL) != TD_OK ||
+        td_pod_decode_brief(feed->arena, tree, &decoded, NULL) != TD_OK) {
         return TD_OK;
     }
-    struct td_pod_sight sight = {
-        .namespace = decoded.namespace,
-        .name = decoded.name,
-        .labels = decoded.labels,
+    struct td_observed_pod informers = {
+        .namespace = decoded.meta.namespace,
+        .name = decoded.meta.name,
+        .labels = decoded.meta.labels,
         .phase = decoded.phase,
         .started = decoded.start_time,
     };
-    int code = pods_target(feed, &meta, &sight.target);
+    int code = pods_target(feed, &decoded.meta, &informers.target);
     if (code != TD_OK) {
         return code; /* what is known of it stays */
     }
     struct td_tracked_pod *tracked =
-        td_recommender_find_pod(loop->model, decoded.namespace, decoded.name);
+        td_recommender_find_pod(loop->model, decoded.meta.namespace, decoded.meta.name);
     bool is_new = !tracked;
     td_str before =
         tracked ? td_recommender_vpa_of(loop->model, feed->arena, tracked) : TD_STR_EMPTY;
     struct td_error err = TD_ERROR_INIT;
-    code = td_recommender_set_pod(loop->model, &sight, feed->now, &tracked, &err);
+    code = td_recommender_set_pod(loop->model, &informers, feed->now, &tracked, &err);
     for (size_t i = 0; i < decoded.container_count && code == TD_OK; i++) {
         const struct td_pod_container *c = &decoded.containers[i];
-        const int64_t *limit = td_amounts_get(&c->limits, TD_STR("cpu"));
-        if (c->kind == TD_CONTAINER_REGULAR) {
-            code = td_recommender_set_container(loop->model, &tracked, c->name, limit ? *limit : 0,
-                                                feed->now, &err);
-        }
+        const struct td_quantity *limit = td_resource_list_get(&c->spec_limits, TD_STR("cpu"));
+        code = td_recommender_set_container(loop->model, &tracked, c->name,
+                                            limit ? td_quantity_milli(limit) : 0, feed->now, &err);
     }
     if (code != TD_OK) {
-        td_log_line(loop->options.control.log, TD_LOG_WARN, "a pod cannot be tracked",
-                    TD_LOG_S("pod", decoded.name), TD_LOG_C("error", err.message));
+        td_log_line(loop->options.control.log, TD_LOG_WARN, "pod ignored by the recommender",
+                    TD_LOG_S("pod", decoded.meta.name), TD_LOG_C("error", err.message));
         return TD_OK;
     }
+    pods_terms(feed, tree, tracked);
     if (!is_new &&
         !td_str_equal(before, td_recommender_vpa_of(loop->model, feed->arena, tracked))) {
         moves_put(loop, &pod->object.head, feed->now);
@@ -516,53 +507,50 @@ static int pods_feed_one(struct pods_feed *feed, const struct td_sight_pod *pod)
     if (is_new) {
         pods_recall(feed, pod, tracked, tree);
     }
-    if (decoded.pod_requests.count > 0 || decoded.pod_limits.count > 0) {
-        pods_put(&loop->stanzas, &pod->object.head);
+    if (decoded.has_pod_level) {
+        pods_put(&loop->pods.stanzas, &pod->object.head);
     }
     return TD_OK;
 }
 
 void recommend_take_pods(struct td_recommend_loop *loop)
 {
-    if (loop->feeding.count > 0) {
+    if (loop->pods.feeding.texts.count > 0) {
         return; /* of a pass that was broken off: the others come in the next */
     }
-    struct td_map taken = loop->dirty;
-    loop->dirty = loop->feeding;
-    loop->feeding = taken;
+    struct td_string_set taken = loop->pods.dirty;
+    loop->pods.dirty = loop->pods.feeding;
+    loop->pods.feeding = taken;
     size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&loop->lost, &position))) {
-        pods_put_key(&loop->feeding, entry->key);
+    const td_str *key;
+    while ((key = td_string_set_next(&loop->pods.lost, &position))) {
+        (void)td_string_set_add(&loop->pods.feeding, *key); /* as above */
     }
-    pods_clear(&loop->lost);
+    td_string_set_reset(&loop->pods.lost);
 }
 
 bool recommend_feed_pods(struct td_recommend_loop *loop)
 {
-    td_auto_arena arena;
-    td_auto_arena memo_arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    td_arena_init(&memo_arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena memo_arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct pods_feed feed = {.loop = loop, .arena = &arena, .now = recommend_now(loop)};
     td_top_memo_init(&feed.memo, &memo_arena);
-    const struct td_cache *cache = td_sight_cache(loop->options.control.sight, TD_SIGHT_PODS);
+    const struct td_cache *cache =
+        td_informers_cache(loop->options.control.informers, TD_INFORMER_PODS);
     size_t position = 0;
-    const struct td_map_entry *entry = NULL;
+    const td_str *key = NULL;
     while (!td_loop_slice_is_over(loop->options.control.loop) &&
-           (entry = td_map_next(&loop->feeding, &position))) {
-        td_str ns;
-        td_str name;
-        pods_split(entry->key, &ns, &name);
-        const struct td_sight_pod *pod = td_cache_get(cache, ns, name);
+           (key = td_string_set_next(&loop->pods.feeding, &position))) {
+        struct td_object_key of = td_object_key_read(*key);
+        const struct td_informer_pod *pod = td_cache_get(cache, of.namespace, of.name);
         int code = pod ? pods_feed_one(&feed, pod) : TD_OK;
         if (code != TD_OK) { /* once more in the next pass; only answers are waited for */
-            pods_put_key(code == TD_BUSY ? &loop->dirty : &loop->lost, entry->key);
+            (void)td_string_set_add(code == TD_BUSY ? &loop->pods.dirty : &loop->pods.lost, *key);
         }
-        pods_take(&loop->feeding, entry->key);
+        td_string_set_remove(&loop->pods.feeding, *key);
     }
     td_top_memo_done(&feed.memo);
-    return loop->feeding.count == 0;
+    return loop->pods.feeding.texts.count == 0;
 }
 
 static void ooms_feed(struct td_recommend_loop *loop, struct td_arena *arena,
@@ -575,73 +563,69 @@ static void ooms_feed(struct td_recommend_loop *loop, struct td_arena *arena,
         return;
     }
     enum td_feed result = pod ? td_recommender_oom(loop->model, pod, oom->container, oom->at,
-                                                   oom->requested_bytes, recommend_now(loop))
+                                                   &oom->kill, recommend_now(loop))
                               : TD_FEED_UNMANAGED;
     if (vpa && (result == TD_FEED_TAKEN || result == TD_FEED_OOM_CAPPED)) {
         vpa->is_urgent = true;
     }
-    td_log_line(loop->options.control.log, TD_LOG_INFO, "a container ran out of memory",
+    td_log_line(loop->options.control.log, TD_LOG_INFO, "container OOM-killed",
                 TD_LOG_S("namespace", oom->ns), TD_LOG_S("pod", oom->pod),
-                TD_LOG_S("container", oom->container), TD_LOG_I("request", oom->requested_bytes),
+                TD_LOG_S("container", oom->container), TD_LOG_I("request", oom->kill.request_bytes),
                 TD_LOG_B("learnt", vpa && vpa->is_urgent));
 }
 
 void recommend_feed_ooms(struct td_recommend_loop *loop)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    for (size_t i = 0; i < loop->ooms.count; i++) {
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
+    for (size_t i = 0; i < loop->pods.ooms.count; i++) {
         td_arena_reset(&arena);
-        ooms_feed(loop, &arena, &loop->ooms.items[i]);
+        ooms_feed(loop, &arena, &loop->pods.ooms.items[i]);
     }
     ooms_forget(loop);
 }
 
 bool recommend_drop_pods(struct td_recommend_loop *loop)
 {
-    const struct td_cache *cache = td_sight_cache(loop->options.control.sight, TD_SIGHT_PODS);
+    const struct td_cache *cache =
+        td_informers_cache(loop->options.control.informers, TD_INFORMER_PODS);
     size_t position = 0;
-    const struct td_map_entry *entry;
+    const td_str *key;
     while (!td_loop_slice_is_over(loop->options.control.loop) &&
-           (entry = td_map_next(&loop->gone, &position))) {
-        td_str ns;
-        td_str name;
-        pods_split(entry->key, &ns, &name);
-        if (!td_cache_get(cache, ns, name)) { /* else another one has its name */
-            td_recommender_delete_pod(loop->model, ns, name);
-            pods_take(&loop->stanzas, entry->key);
+           (key = td_string_set_next(&loop->pods.gone, &position))) {
+        struct td_object_key of = td_object_key_read(*key);
+        if (!td_cache_get(cache, of.namespace, of.name)) { /* else another one has its name */
+            td_recommender_delete_pod(loop->model, of.namespace, of.name);
+            td_string_set_remove(&loop->pods.stanzas, *key);
         }
-        pods_take(&loop->gone, entry->key);
+        td_string_set_remove(&loop->pods.gone, *key);
     }
     moves_drop(loop, recommend_now(loop) - MOVES_MEMORY);
-    return loop->gone.count == 0;
+    return loop->pods.gone.texts.count == 0;
 }
 
 void recommend_begin_stanzas(struct td_recommend_loop *loop)
 {
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&loop->vpas, &position))) {
-        struct recommend_vpa *vpa = entry->value;
+    for (struct td_map_walk at = {.map = &loop->vpas}; td_map_step(&at);) {
+        struct recommend_vpa *vpa = at.value;
         vpa->use = (struct td_pod_level_use){.has_cpu = false};
     }
-    loop->stanza_at = 0;
+    loop->pods.stanza_at = 0;
 }
 
 static void stanzas_find(struct td_recommend_loop *loop, struct td_arena *arena, td_str key)
 {
-    td_str ns;
-    td_str name;
+    struct td_object_key of = td_object_key_read(key);
     struct td_json *tree;
-    struct td_vertical_pod pod;
+    struct td_pod pod;
     td_arena_reset(arena);
-    pods_split(key, &ns, &name);
-    const struct td_sight_pod *seen =
-        td_cache_get(td_sight_cache(loop->options.control.sight, TD_SIGHT_PODS), ns, name);
-    const struct td_tracked_pod *tracked = td_recommender_find_pod(loop->model, ns, name);
+    const struct td_informer_pod *seen =
+        td_cache_get(td_informers_cache(loop->options.control.informers, TD_INFORMER_PODS),
+                     of.namespace, of.name);
+    const struct td_tracked_pod *tracked =
+        td_recommender_find_pod(loop->model, of.namespace, of.name);
     if (!seen || !tracked || !td_str_equal(seen->phase, TD_STR("Running")) ||
-        td_sight_tree(arena, &seen->object, &tree, NULL) != TD_OK ||
-        td_vertical_pod_decode(arena, tree, &pod, NULL) != TD_OK) {
+        td_informers_tree(arena, &seen->object, &tree, NULL) != TD_OK ||
+        td_pod_decode(arena, tree, &pod, NULL) != TD_OK) {
         return;
     }
     struct recommend_vpa *vpa =
@@ -651,20 +635,19 @@ static void stanzas_find(struct td_recommend_loop *loop, struct td_arena *arena,
     }
 }
 
-/* Nobody adds or removes stanzas in this phase, so the place among them stays good. */
+/* Stanzas are neither added nor removed in this phase, so the place among them stays good. */
 bool recommend_find_stanzas(struct td_recommend_loop *loop)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    const struct td_map_entry *entry;
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
+    const td_str *key;
     while (loop->options.control.gates.pod_level_resources) {
         if (td_loop_slice_is_over(loop->options.control.loop)) {
             return false;
         }
-        if (!(entry = td_map_next(&loop->stanzas, &loop->stanza_at))) {
+        if (!(key = td_string_set_next(&loop->pods.stanzas, &loop->pods.stanza_at))) {
             return true;
         }
-        stanzas_find(loop, &arena, entry->key);
+        stanzas_find(loop, &arena, *key);
     }
     return true;
 }

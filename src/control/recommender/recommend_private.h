@@ -1,42 +1,50 @@
 /*
- * What the files of the recommender share.
- *
- * A pass is a row of phases that one job of the loop works off in slices; where it waits for
- * answers (metrics, writes) the job ends, and the answer adds it again. Writes of statuses and of
- * checkpoints go out side by side, at most writes_max at a time.
+ * What the files of the recommender share. How a pass goes is told in recommend_loop.c. Writes of
+ * statuses and of checkpoints go out side by side, at most writes_max at a time.
  */
 #pragma once
 
 #include "base/map.h"
+#include "base/stringset.h"
 #include "base/vec.h"
+#include "control/informers/informers.h"
 #include "control/recommender/recommend_loop.h"
-#include "control/sight.h"
 #include "decide/vertical/patch/podlevel.h"
 #include "decide/vertical/recommender/recommender.h"
 #include "decide/vertical/updater/matching.h"
+#include "kube/objectkey.h"
 
 struct recommend_history;
 struct td_client_call;
-struct td_measure_call;
+struct td_metrics_call;
 struct td_queue;
 struct td_timer;
 
+/* In the order of a pass. */
 enum recommend_phase {
     RECOMMEND_IDLE,
-    RECOMMEND_HISTORY, /* once: what was known before */
     RECOMMEND_VPAS,
+    RECOMMEND_MEMORY, /* checkpoints are read: once after the start */
     RECOMMEND_PODS,
-    RECOMMEND_PROMETHEUS, /* once, where there is one */
+    RECOMMEND_PROMETHEUS, /* once after the start, where there is one */
     RECOMMEND_METRICS,
-    RECOMMEND_STANZAS,
+    RECOMMEND_STANZAS, /* resources that pods state at pod level */
     RECOMMEND_STATUSES,
-    RECOMMEND_CHECKPOINTS,
+    RECOMMEND_CHECKPOINTS, /* are written */
     RECOMMEND_GC,
+    RECOMMEND_PHASES,
+};
+
+enum recommend_kind {
+    RECOMMEND_WHOLE = 1,
+    RECOMMEND_URGENT = 2, /* writes what cannot wait for the next whole pass, and nothing else */
+    RECOMMEND_LOOK = 4,   /* reads everything and writes nothing */
 };
 
 /* A VPA that is ours. */
 struct recommend_vpa {
     td_str key;                    /* "namespace/name"; owned */
+    struct td_object_key of;       /* its parts */
     td_str target;                 /* "namespace/group/kind/name"; owned */
     struct recommend_vpa *sibling; /* the next VPA of the same target */
     uint64_t linked;               /* of what it was last linked with; 0: never */
@@ -59,7 +67,7 @@ struct recommend_oom {
     td_str pod;
     td_str container;
     td_time at;
-    int64_t requested_bytes;
+    struct td_oom_kill kill;
     bool is_recalled; /* from before the start: checkpoints may know of it */
 };
 
@@ -75,6 +83,44 @@ struct recommend_turn {
     bool is_hvpa;
 };
 
+/* The pass under way. */
+struct recommend_pass {
+    enum recommend_phase phase;
+    enum recommend_kind kind;
+    bool is_telling; /* an urgent pass writes all statuses: a webhook's problem is in each */
+    td_time began;
+    td_time phase_began;
+    struct {
+        struct td_arena arena;
+        TD_VEC_FIELDS(struct recommend_turn);
+        size_t at;
+    } roll; /* the VPAs that RECOMMEND_VPAS links */
+    struct {
+        TD_VEC_FIELDS(struct recommend_vpa *);
+    } turns; /* the VPAs that RECOMMEND_STATUSES or RECOMMEND_CHECKPOINTS writes */
+    size_t turn_at;
+    size_t writes; /* under way */
+    struct recommend_write *first_write;
+    struct td_metrics_call *measure;
+    struct td_client_call *page; /* of checkpoints */
+};
+
+/* What informers and events have told of pods since a pass last looked. Sets have owned keys. */
+struct recommend_pods {
+    struct td_string_set dirty;   /* pods that have changed */
+    struct td_string_set feeding; /* those of them that this pass feeds to the model */
+    struct td_string_set lost;    /* pods whose owners are not in the informers yet */
+    struct td_string_set gone;    /* pods to be dropped from the model */
+    struct td_string_set stanzas; /* pods with resources at pod level */
+    struct td_map moves; /* pods that have come to another VPA lately: struct recommend_move */
+    size_t stanza_at;    /* position of RECOMMEND_STANZAS among the stanzas */
+    struct {
+        TD_VEC_FIELDS(struct recommend_oom);
+    } ooms;
+    struct td_cache *evictions; /* events of the kubelet */
+    bool is_watching;           /* evictions */
+};
+
 struct td_recommend_loop {
     struct td_recommend_options options;
     struct td_recommender *model;
@@ -82,49 +128,19 @@ struct td_recommend_loop {
     struct td_timer *timer;
     struct td_timer *urgent;
     struct td_timer *meeting; /* after VPAs came or were edited: do they share a target? */
-    enum recommend_phase phase;
+    struct recommend_pass pass;
+    struct recommend_pods pods;
     bool is_running;
-    bool is_watching;    /* evictions */
-    bool is_urgent_only; /* this pass writes what cannot wait, and nothing else */
-    bool must_tell;      /* something that every status says has changed */
-    bool is_telling;     /* this pass is for that: all statuses */
-    bool is_looking;     /* this pass writes nothing */
-    int look_tries;      /* to link VPAs whose targets are being asked for */
-    bool has_history;
-    bool is_denied;                 /* checkpoints may not be listed */
-    void (*stopped)(void *context); /* somebody waits for the end */
+    bool must_tell;   /* what get_webhook_problem says has changed: the next pass is_telling */
+    int look_tries;   /* how often targets or owners were waited for since the start */
+    bool has_history; /* checkpoints were read */
+    bool is_denied;   /* checkpoints may not be listed */
+    void (*stopped)(void *context); /* called when the pass ends; NULL: nothing waits for that */
     void *stopped_context;
 
-    struct td_map vpas;    /* by key */
-    struct td_map targets; /* to the first VPA of each */
-    struct td_map fresh;   /* VPAs that came or were edited lately: owned keys */
-    struct {
-        struct td_arena arena;
-        TD_VEC_FIELDS(struct recommend_turn);
-        size_t at;
-    } roll;                /* the VPAs that the pass links */
-    struct td_map dirty;   /* pods to be looked at: owned keys */
-    struct td_map feeding; /* those of them that this pass looks at: owned keys */
-    struct td_map lost;    /* pods whose owners are not seen yet: owned keys */
-    struct td_map gone;    /* pods to be dropped: owned keys */
-    struct td_map stanzas; /* pods with resources of their own: owned keys */
-    struct td_map moves;   /* pods that have come to another VPA lately: struct recommend_move */
-    size_t stanza_at;      /* how far the pass has looked at them */
-    struct {
-        TD_VEC_FIELDS(struct recommend_oom);
-    } ooms;
-    struct td_cache *evictions;
-
-    struct {
-        TD_VEC_FIELDS(struct recommend_vpa *);
-    } turns; /* of this phase */
-    size_t turn_at;
-    size_t writes; /* under way */
-    struct recommend_write *first_write;
-    struct td_measure_call *measure;
-    struct td_client_call *page; /* of checkpoints */
-    td_time phase_began;
-    td_time pass_began;
+    struct td_map vpas;         /* by key */
+    struct td_map targets;      /* to the first VPA of each */
+    struct td_string_set fresh; /* VPAs that came or were edited lately */
     td_time last_pass;
     td_time started;
     td_time last_metrics;      /* the newest measurement */
@@ -132,14 +148,14 @@ struct td_recommend_loop {
     td_time last_gc;
     struct td_error metrics_error;
     struct recommend_history *history; /* of Prometheus, until it was read; NULL: none */
-    struct recommend_tallies *tallies;
+    struct recommend_metrics *metrics;
 };
 
 td_time recommend_now(const struct td_recommend_loop *loop);
 /* The job has something to do again. */
 void recommend_wake(struct td_recommend_loop *loop);
-/* The pass is over: tells whoever waits for that. */
-void recommend_settle(struct td_recommend_loop *loop);
+/* The pass is over, also half-way; td_recommend_loop_stop and _look are answered. */
+void recommend_end(struct td_recommend_loop *loop);
 struct recommend_vpa *recommend_find(const struct td_recommend_loop *loop, td_str ns, td_str name);
 
 /* ---- recommend_vpas.c ---- */
@@ -152,17 +168,22 @@ void recommend_vpa_free(struct recommend_vpa *vpa);
 /* VPAs that share a target get to know of each other within seconds, not with the next pass: from
  * here on those that come or are edited are noted, and the timer `meeting` is set. */
 void recommend_vpas_init(struct td_recommend_loop *loop);
-void recommend_vpas_done(struct td_recommend_loop *loop);
 /* Does one of those that were noted share its target? They are forgotten. */
 bool recommend_vpas_meet(struct td_recommend_loop *loop);
 /* The name under which the model knows the vpaSpec of an Hvpa: "hvpa:web". */
 #define RECOMMEND_HVPA_PREFIX "hvpa:"
 td_str recommend_hvpa_name(struct td_arena *arena, td_str hvpa);
 
+/* The estimator that a VPA or Hvpa asks for by its annotations, else the default one. */
+struct td_estimator_choice recommend_choose(const struct td_recommend_loop *loop,
+                                            const struct td_json *annotations);
+
 /* ---- recommend_pods.c ---- */
 
 int recommend_pods_init(struct td_recommend_loop *loop, struct td_error *err);
 void recommend_pods_done(struct td_recommend_loop *loop);
+/* The next pass feeds this pod to the model again. */
+void recommend_look_at(struct td_recommend_loop *loop, const struct td_informer_pod *pod);
 void recommend_feed_ooms(struct td_recommend_loop *loop);
 /* Was the pod under another VPA when this was measured? */
 bool recommend_is_of_another(const struct td_recommend_loop *loop, td_str ns, td_str pod,

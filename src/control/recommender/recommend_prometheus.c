@@ -15,8 +15,9 @@
 #include "control/inspect/recommend_facts.h"
 #include "decide/vertical/recommender/recommender.h"
 #include "decide/vertical/resourcelist.h"
+#include "kube/objectkey.h"
 
-#define SIZES_GUESSED "?" /* kind of what nobody could name */
+#define SIZES_GUESSED "?" /* kind of a workload that is guessed from names */
 
 struct sizes_workload {
     td_str namespace;
@@ -34,10 +35,10 @@ struct sizes_container {
     bool is_running;                      /* that one */
 };
 
-/* A pod, whoever's it is. */
+/* A pod of the history, with or without a workload. */
 struct sizes_pod {
-    struct sizes_workload *workload; /* NULL: nobody's */
-    bool is_counted;                 /* among the running ones of nobody */
+    struct sizes_workload *workload; /* NULL: none owns it */
+    bool is_counted;                 /* among the running pods without a workload */
 };
 
 /* One container of one pod, as history knows it. */
@@ -115,7 +116,7 @@ static td_str guess_workload(td_str pod)
     return cut.len < pod.len ? guess_cut(cut, 8, 10) : guess_cut(pod, 1, 4);
 }
 
-/* The topmost controller; false: nobody owns it. */
+/* The topmost controller; false: the pod has none. */
 static bool sizes_find_top(const struct td_recommend_prometheus *sizes, td_str ns, td_str pod,
                            struct td_fact_owner *ret)
 {
@@ -144,12 +145,24 @@ static bool sizes_find_top(const struct td_recommend_prometheus *sizes, td_str n
     return true;
 }
 
+/* The VPA that stands for a workload in the model. */
+static struct td_vpa sizes_vpa(const struct sizes_workload *workload)
+{
+    return (struct td_vpa){
+        .meta = {.namespace = workload->namespace, .name = workload->vpa},
+        .has_target = true,
+        .target_kind = workload->kind,
+        .target_name = workload->name,
+        .mode = TD_VPA_OFF,
+    };
+}
+
 static struct sizes_workload *sizes_workload(struct td_recommend_prometheus *sizes, td_str ns,
                                              const struct td_fact_owner *top)
 {
     struct td_arena *arena = &sizes->arena;
-    td_str key = td_arena_format(arena, "%.*s\n%.*s\n%.*s", TD_STR_ARG(ns), TD_STR_ARG(top->kind),
-                                 TD_STR_ARG(top->name));
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    td_str key = td_arena_copy_str(arena, TD_KEY_LINES(buffer, ns, top->kind, top->name));
     struct sizes_workload *made = td_map_get(&sizes->workloads, key);
     if (made) {
         return made;
@@ -161,14 +174,11 @@ static struct sizes_workload *sizes_workload(struct td_recommend_prometheus *siz
     made->vpa = td_arena_format(arena, "%.*s:%.*s", TD_STR_ARG(top->kind), TD_STR_ARG(top->name));
     td_map_init(&made->containers, TD_RECOMMEND_CONTAINERS_MAX);
     const struct td_selector all = {.count = 0};
-    const struct td_vpa vpa = {
-        .meta = {.namespace = made->namespace, .name = made->vpa},
-        .has_target = true,
-        .target_kind = made->kind,
-        .target_name = made->name,
-        .mode = TD_VPA_OFF,
-    };
-    const struct td_vpa_link link = {.vpa = &vpa, .target_selector = &all, .target = made->vpa};
+    const struct td_vpa vpa = sizes_vpa(made);
+    const struct td_vpa_link link = {.vpa = &vpa,
+                                     .target_selector = &all,
+                                     .target = made->vpa,
+                                     .estimator = td_estimator_find(sizes->options.estimator)};
     if (td_map_put(&sizes->workloads, key, made) != TD_OK ||
         td_recommender_set_vpa(sizes->model, &link, sizes->end, NULL) != TD_OK) {
         return NULL;
@@ -178,7 +188,7 @@ static struct sizes_workload *sizes_workload(struct td_recommend_prometheus *siz
 
 static struct sizes_pod *sizes_pod(struct td_recommend_prometheus *sizes, td_str ns, td_str name)
 {
-    td_str key = td_arena_format(&sizes->arena, "%.*s\n%.*s", TD_STR_ARG(ns), TD_STR_ARG(name));
+    td_str key = td_object_key_text(&sizes->arena, TD_OBJECT_KEY(ns, name));
     struct sizes_pod *pod = td_map_get(&sizes->pods, key);
     if (pod) {
         return pod;
@@ -189,9 +199,9 @@ static struct sizes_pod *sizes_pod(struct td_recommend_prometheus *sizes, td_str
         pod->workload = sizes_workload(sizes, ns, &top);
     }
     if (pod->workload) {
-        const struct td_pod_sight sight = {
+        const struct td_observed_pod informers = {
             .namespace = ns, .name = name, .target = pod->workload->vpa, .phase = TD_POD_RUNNING};
-        if (td_recommender_set_pod(sizes->model, &sight, sizes->end, NULL, NULL) != TD_OK) {
+        if (td_recommender_set_pod(sizes->model, &informers, sizes->end, NULL, NULL) != TD_OK) {
             pod->workload = NULL;
         }
     }
@@ -212,6 +222,12 @@ static struct sizes_container *sizes_container(struct td_recommend_prometheus *s
         }
     }
     return made;
+}
+
+/* Whole amounts; what is not known counts as none. */
+static int64_t sizes_bytes(double amount)
+{
+    return amount > 0 && amount < 1e15 ? (int64_t)amount : 0;
 }
 
 static void *sizes_find(void *context, td_str ns, td_str pod_name, td_str name)
@@ -238,6 +254,14 @@ static void *sizes_find(void *context, td_str ns, td_str pod_name, td_str name)
     if (!place) {
         return NULL;
     }
+    if (fact) { /* as it is now: earlier requests are not asked for */
+        const struct td_container_terms terms = {
+            .cpu_request_milli = sizes_bytes(fact->requests[0] * 1000),
+            .memory_request_bytes = sizes_bytes(fact->requests[1]),
+            .memory_limit_bytes = sizes_bytes(fact->limits[1]),
+        };
+        td_recommender_set_terms(sizes->model, tracked, name, &terms, sizes->end);
+    }
     *place = td_arena_new(arena, struct sizes_instance);
     **place = (struct sizes_instance){
         .namespace = td_arena_copy_str(arena, ns),
@@ -249,7 +273,6 @@ static void *sizes_find(void *context, td_str ns, td_str pod_name, td_str name)
     return *place;
 }
 
-/* OOMs up to a time. */
 static void sizes_feed_ooms(struct td_recommend_prometheus *sizes, td_time until)
 {
     size_t count;
@@ -260,9 +283,11 @@ static void sizes_feed_ooms(struct td_recommend_prometheus *sizes, td_time until
             td_recommender_find_pod(sizes->model, oom->namespace, oom->pod);
         const struct td_fact_container *fact =
             td_facts_container(sizes->facts, oom->namespace, oom->pod, oom->container);
-        int64_t request = fact && fact->requests[1] > 0 ? (int64_t)fact->requests[1] : 0;
+        int64_t request = sizes_bytes(fact ? fact->requests[1] : 0);
         if (pod) {
-            (void)td_recommender_oom(sizes->model, pod, oom->container, oom->time, request,
+            const struct td_oom_kill kill = {
+                .request_bytes = request, .limit_bytes = sizes_bytes(fact ? fact->limits[1] : 0)};
+            (void)td_recommender_oom(sizes->model, pod, oom->container, oom->time, &kill,
                                      sizes->end);
         }
     }
@@ -316,10 +341,10 @@ static td_str rows_api_version(td_str kind)
             return td_str_from(rows[i][1]);
         }
     }
-    return TD_STR_EMPTY; /* nobody can say; there is no YAML of it */
+    return TD_STR_EMPTY; /* not known; the report prints no YAML of it */
 }
 
-/* Does it run? Where Prometheus has nothing new of anybody, at the end of what it has. */
+/* Does it run? Where Prometheus has no recent samples at all, at the end of those it has. */
 static bool rows_is_running(const struct td_recommend_prometheus *sizes,
                             const struct sizes_instance *instance)
 {
@@ -352,16 +377,14 @@ static int rows_add(struct td_recommend_prometheus *sizes, const struct sizes_wo
                     const struct td_vpa_status *status, struct td_error *err)
 {
     bool is_cron = td_str_equal(workload->kind, TD_STR("CronJob"));
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&workload->containers, &position))) {
-        const struct sizes_container *container = entry->value;
+    for (struct td_map_walk at = {.map = &workload->containers}; td_map_step(&at);) {
+        const struct sizes_container *container = at.value;
         if (container->running == 0 && !is_cron) {
             continue;
         }
         struct td_right_size *row = td_vec_push(&sizes->rows);
         if (!row) {
-            return td_error_set(err, TD_LIMIT, "there are too many containers");
+            return td_error_set(err, TD_LIMIT, "too many containers");
         }
         *row = (struct td_right_size){
             .namespace = workload->namespace,
@@ -375,26 +398,18 @@ static int rows_add(struct td_recommend_prometheus *sizes, const struct sizes_wo
             row->now = rows_amounts(&sizes->arena, container->fact->requests);
             row->limits = rows_amounts(&sizes->arena, container->fact->limits);
         }
-        td_right_size_fill(row, status);
+        td_right_size_fill(&sizes->arena, row, status, &sizes->options.limits);
     }
     return TD_OK;
 }
 
 static int rows_make(struct td_recommend_prometheus *sizes, struct td_error *err)
 {
-    size_t position = 0;
-    const struct td_map_entry *entry;
     int code = TD_OK;
     rows_choose(sizes);
-    while (code == TD_OK && (entry = td_map_next(&sizes->workloads, &position))) {
-        const struct sizes_workload *workload = entry->value;
-        const struct td_vpa vpa = {
-            .meta = {.namespace = workload->namespace, .name = workload->vpa},
-            .has_target = true,
-            .target_kind = workload->kind,
-            .target_name = workload->name,
-            .mode = TD_VPA_OFF,
-        };
+    for (struct td_map_walk at = {.map = &sizes->workloads}; code == TD_OK && td_map_step(&at);) {
+        const struct sizes_workload *workload = at.value;
+        const struct td_vpa vpa = sizes_vpa(workload);
         struct td_vpa_status status = {.pod_count = 0};
         code = td_recommender_status(sizes->model, &sizes->arena, &vpa, NULL, sizes->end, &status,
                                      err);
@@ -405,26 +420,24 @@ static int rows_make(struct td_recommend_prometheus *sizes, struct td_error *err
 }
 
 /* What the report lacks, and why. */
-static td_str rows_trouble(const struct td_recommend_prometheus *sizes)
+static td_str rows_problem(const struct td_recommend_prometheus *sizes)
 {
     static const struct {
         enum td_fact fact;
         const char *text;
     } rows[] = {
         {TD_FACT_POD_OWNERS,
-         "Prometheus has no series kube_pod_owner of these pods (kube-state-metrics): workloads "
-         "are guessed from "
-         "the names of pods, and what pods ask for and their OOMs may be missing"},
-        {TD_FACT_REQUESTS,
-         "Prometheus has no series kube_pod_container_resource_requests "
-         "of these pods (kube-state-metrics): what pods ask for now is not known"},
-        {TD_FACT_REPLICA_SET_OWNERS, "Prometheus has no series kube_replicaset_owner "
-                                     "(kube-state-metrics): Deployments are guessed from the names "
-                                     "of ReplicaSets"},
+         "Prometheus has no kube_pod_owner series for these pods (kube-state-metrics): workloads "
+         "are guessed from pod names; requests and OOMs may be missing"},
+        {TD_FACT_REQUESTS, "Prometheus has no kube_pod_container_resource_requests series for "
+                           "these pods (kube-state-metrics): their current requests are unknown"},
+        {TD_FACT_REPLICA_SET_OWNERS,
+         "Prometheus has no kube_replicaset_owner series (kube-state-metrics): Deployments are "
+         "guessed from ReplicaSet names"},
     };
     if (td_facts_count(sizes->facts, TD_FACT_RUNNING) == 0) {
-        return TD_STR("Prometheus has no samples of the last minutes: the containers that ran at "
-                      "their end are taken to run");
+        return TD_STR("Prometheus has no samples of the last minutes: containers with the newest "
+                      "samples are assumed to run");
     }
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (td_facts_count(sizes->facts, rows[i].fact) == 0) {
@@ -442,24 +455,27 @@ static void sizes_end(struct td_recommend_prometheus *sizes)
     if (code == TD_OK && td_history_counts(sizes->history).series == 0) {
         char window[TD_PROMETHEUS_SPAN_BYTES];
         td_prometheus_span(sizes->options.window, window);
-        code = td_error_set(&err, TD_NOT_FOUND,
-                            "%.*s: knows no containers in the last %s: it has no series "
-                            "container_cpu_usage_seconds_total and "
-                            "container_memory_working_set_bytes%s",
-                            TD_STR_ARG(td_prometheus_url(sizes->options.prometheus)), window,
-                            sizes->options.namespace.len > 0 ? " of this namespace" : "");
+        code = td_error_set(
+            &err, TD_NOT_FOUND,
+            "%.*s: no containers in the last %s: no series container_cpu_usage_seconds_total or "
+            "container_memory_working_set_bytes%s",
+            TD_STR_ARG(td_prometheus_url(sizes->options.prometheus)), window,
+            sizes->options.namespace.len > 0 ? " in this namespace" : "");
     }
     if (code != TD_OK) {
         sizes_fail(sizes, code, &err);
         return;
     }
     td_right_sizes_sort(sizes->rows.items, sizes->rows.count);
+    char window[TD_PROMETHEUS_SPAN_BYTES];
+    td_prometheus_span(sizes->options.window, window);
     const struct td_right_sizes report = {
         .code = TD_OK,
         .items = sizes->rows.items,
         .count = sizes->rows.count,
+        .window = td_arena_format(&sizes->arena, "%s of Prometheus", window),
         .unowned = sizes->unowned,
-        .trouble = rows_trouble(sizes),
+        .problem = rows_problem(sizes),
     };
     sizes->fn(sizes->context, &report);
 }
@@ -491,8 +507,7 @@ static void sizes_ask_usage(struct td_recommend_prometheus *sizes)
                                                       .sample = sizes_sample,
                                                       .progress = sizes_progress,
                                                       .done = sizes_read};
-    td_auto_buf where;
-    td_buf_init(&where, TD_PROMETHEUS_QUERY_BYTES_MAX);
+    td_auto_buf where = td_buf_capped(TD_PROMETHEUS_QUERY_BYTES_MAX);
     (void)td_buf_append(&where, TD_STR("container!=\"\",container!=\"POD\",pod!=\"\""));
     if (sizes->options.namespace.len > 0) {
         (void)td_buf_append(&where, TD_STR(",namespace="));
@@ -501,8 +516,7 @@ static void sizes_ask_usage(struct td_recommend_prometheus *sizes)
     char span[TD_PROMETHEUS_SPAN_BYTES];
     td_prometheus_span(TD_RECOMMEND_RESOLUTION, span);
     struct td_arena *arena = &sizes->arena;
-    /* Whoever scrapes twice, or keeps the series of a container's last run, must not count twice.
-     */
+    /* `max by` counts once what two scrapers report, and the series of a container's last run. */
     const struct td_history_options options = {
         .loop = sizes->options.loop,
         .prometheus = sizes->options.prometheus,
@@ -585,10 +599,8 @@ void td_recommend_prometheus_free(struct td_recommend_prometheus *sizes)
     td_history_free(sizes->history);
     td_facts_free(sizes->facts);
     td_timer_free(sizes->next);
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&sizes->workloads, &position))) {
-        struct sizes_workload *workload = entry->value;
+    for (struct td_map_walk at = {.map = &sizes->workloads}; td_map_step(&at);) {
+        struct sizes_workload *workload = at.value;
         td_map_done(&workload->containers);
     }
     td_map_done(&sizes->workloads);

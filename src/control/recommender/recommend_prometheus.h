@@ -20,6 +20,8 @@ struct td_recommend_prometheus_options {
     struct td_prometheus *prometheus; /* borrowed */
     td_str namespace;                 /* empty: all */
     td_duration window;
+    td_str estimator; /* empty: upstream's */
+    struct td_right_limits limits;
     td_duration query_timeout;
     void (*progress)(void *context, const struct td_history_counts *counts); /* may be NULL */
 };

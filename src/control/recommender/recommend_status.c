@@ -11,12 +11,12 @@
 #include "base/os/log.h"
 #include "base/text.h"
 #include "base/timefmt.h"
-#include "control/recommend_tallies.h"
+#include "control/recommender/recommend_metrics.h"
 #include "control/recommender/recommend_private.h"
-#include "decide/vertical/recommender/recommend.h"
 #include "kube/client/client.h"
 #include "kube/client/events.h"
 #include "kube/client/verbs.h"
+#include "kube/patch/patch_write.h"
 
 /* Metrics older than this many intervals are not presented as fresh. */
 #define STATUS_STALE_INTERVALS 5
@@ -41,10 +41,8 @@ static td_str status_stale(struct td_recommend_loop *loop, struct td_arena *aren
                            struct recommend_vpa *vpa)
 {
     td_time now = recommend_now(loop);
-    size_t slash = td_str_find(vpa->key, '/', 0);
     struct td_vpa_measured measured =
-        td_recommender_measured(loop->model, td_str_slice(vpa->key, 0, slash),
-                                td_str_slice(vpa->key, slash + 1, vpa->key.len));
+        td_recommender_measured(loop->model, vpa->of.namespace, vpa->of.name);
     if (!measured.is_running) {
         vpa->idle = now;
         return TD_STR_EMPTY;
@@ -55,39 +53,38 @@ static td_str status_stale(struct td_recommend_loop *loop, struct td_arena *aren
     if (!is_broken && now - since <= recommend_stale_age(loop)) {
         return TD_STR_EMPTY;
     }
-    td_auto_buf text;
-    td_buf_init(&text, TD_OBJECT_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_OBJECT_BYTES_MAX);
     if (measured.newest == TD_TIME_NONE) {
-        (void)td_buf_append(&text, TD_STR("its pods were never measured"));
+        (void)td_buf_append(&text, TD_STR("the metrics API never had metrics of its pods"));
     } else {
         char time[TD_TIME_TEXT_BYTES];
         (void)td_time_format(td_time_to_instant(measured.newest), 0, time);
-        (void)td_buf_append_format(&text, "its pods were last measured at %s", time);
+        (void)td_buf_append_format(&text, "the newest metrics of its pods are from %s", time);
     }
     if (loop->metrics_failures > 0) {
-        (void)td_buf_append_format(&text, "; metrics cannot be read: %s",
+        (void)td_buf_append_format(&text, "; cannot read pod metrics: %s",
                                    loop->metrics_error.message);
     }
-    (void)td_buf_append(&text, TD_STR("; what is recommended rests on what was known until then"));
+    (void)td_buf_append(&text, TD_STR("; the recommendation is based on earlier samples"));
     return td_arena_copy_str(arena, td_buf_str(&text));
 }
 
 /* Why new pods of the VPA are not changed, and the reason for a condition; empty: they are. */
-static td_str status_hook_trouble(const struct td_recommend_loop *loop, struct td_arena *arena,
-                                  const struct td_vpa *object, td_str *ret_reason)
+static td_str status_webhook_problem(const struct td_recommend_loop *loop, struct td_arena *arena,
+                                     const struct td_vpa *object, td_str *ret_reason)
 {
     const struct td_recommend_options *options = &loop->options;
     td_str namespace = object->meta.namespace;
     if (object->mode != TD_VPA_OFF && options->is_exempt &&
         options->is_exempt(options->context, namespace)) {
         *ret_reason = TD_STR("NamespaceExempt");
-        return td_arena_format(arena,
-                               "the webhook does not look at pods of namespace %.*s, so nobody "
-                               "evicts them",
-                               TD_STR_ARG(namespace));
+        return td_arena_format(
+            arena, "the webhook exempts namespace %.*s, so the updater evicts no pods there",
+            TD_STR_ARG(namespace));
     }
     *ret_reason = TD_STR("ProbeFailed");
-    return options->get_hook_trouble ? options->get_hook_trouble(options->context) : TD_STR_EMPTY;
+    return options->get_webhook_problem ? options->get_webhook_problem(options->context)
+                                        : TD_STR_EMPTY;
 }
 
 /* Which container keeps the recommendation from being applied yet; empty: none does. */
@@ -99,12 +96,25 @@ static td_str status_unsure(const struct td_recommend_loop *loop, struct td_aren
         if (!td_confidence_allows(&status->accounts[i], least)) {
             td_str name = status->recommendation.containers[i].container_name;
             return td_arena_format(arena,
-                                   "container %.*s: fewer than %.3g days of history; not applied "
-                                   "until then",
+                                   "container %.*s has less than %.3g days of history; the "
+                                   "recommendation is not applied until it has",
                                    TD_STR_ARG(name), least);
         }
     }
     return TD_STR_EMPTY;
+}
+
+const struct td_estimator *td_recommend_loop_estimator(const struct td_recommend_loop *loop)
+{
+    return recommend_choose(loop, NULL).estimator;
+}
+
+td_str td_recommend_loop_estimator_problem(const struct td_recommend_loop *loop,
+                                           struct td_arena *arena,
+                                           const struct td_json *annotations)
+{
+    struct td_estimator_choice choice = recommend_choose(loop, annotations);
+    return td_estimator_problem(arena, &choice);
 }
 
 static void status_conditions(struct td_recommend_loop *loop, struct td_arena *arena,
@@ -112,15 +122,15 @@ static void status_conditions(struct td_recommend_loop *loop, struct td_arena *a
                               struct td_vpa_status *status)
 {
     td_time now = recommend_now(loop);
-    td_str hook_reason;
-    td_str hook = status_hook_trouble(loop, arena, object, &hook_reason);
+    td_str webhook_reason;
+    td_str webhook = status_webhook_problem(loop, arena, object, &webhook_reason);
     td_str stale = status_stale(loop, arena, vpa);
     td_vpa_status_condition(status, TD_STR("ConfigUnsupported"), vpa->config_error.len > 0,
                             TD_STR_EMPTY, vpa->config_error, now);
     td_vpa_status_condition(status, TD_STR("ConflictingSelector"), vpa->conflict.len > 0,
                             TD_STR("OverlapsOlder"), vpa->conflict, now);
-    td_vpa_status_condition(status, TD_STR("WebhookNotMutating"), hook.len > 0, hook_reason, hook,
-                            now);
+    td_vpa_status_condition(status, TD_STR("WebhookNotMutating"), webhook.len > 0, webhook_reason,
+                            webhook, now);
     td_vpa_status_condition(status, TD_STR("MetricsStale"), stale.len > 0,
                             TD_STR("NoRecentMetrics"), stale, now);
     td_str unsure = status_unsure(loop, arena, status);
@@ -128,7 +138,10 @@ static void status_conditions(struct td_recommend_loop *loop, struct td_arena *a
                             unsure, now);
     td_vpa_status_condition(status, TD_STR(TD_GATE_OFF), gated.len > 0, TD_STR("FieldIgnored"),
                             gated, now);
-    recommend_tally_stale(loop, stale.len > 0);
+    td_str unknown = td_recommend_loop_estimator_problem(loop, arena, object->meta.annotations);
+    td_vpa_status_condition(status, TD_STR("EstimatorUnknown"), unknown.len > 0,
+                            TD_STR("UnknownValue"), unknown, now);
+    recommend_metrics_stale(loop, stale.len > 0);
 }
 
 struct status_write {
@@ -148,7 +161,7 @@ static void status_written(void *context, const struct td_client_reply *reply)
     struct status_write *write = context;
     struct td_recommend_loop *loop = write->base.loop;
     if (reply->code != TD_OK && reply->code != TD_NOT_FOUND) {
-        td_log_line(loop->options.control.log, TD_LOG_WARN, "a status cannot be written",
+        td_log_line(loop->options.control.log, TD_LOG_WARN, "cannot update the VPA's status",
                     TD_LOG_S("vpa", write->key), TD_LOG_C("error", reply->err.message));
     }
     recommend_write_end(&write->base);
@@ -158,15 +171,7 @@ static void status_written(void *context, const struct td_client_reply *reply)
 static void status_send(struct td_recommend_loop *loop, struct td_arena *arena,
                         const struct td_vpa *object, const struct td_vpa_status *status)
 {
-    struct td_json *operation = td_json_new_object(arena);
-    struct td_json *patch = td_json_new_array(arena);
-    td_json_set_str(arena, operation, TD_STR("op"), TD_STR("add"));
-    td_json_set_str(arena, operation, TD_STR("path"), TD_STR("/status"));
-    td_json_set(arena, operation, TD_STR("value"), td_vpa_status_json(arena, status));
-    td_json_append(patch, operation);
-    td_auto_buf body;
-    td_buf_init(&body, TD_OBJECT_BYTES_MAX);
-    td_json_write(patch, &(struct td_json_format){.indent = 0}, &body);
+    td_str body = td_patch_one(arena, "add", TD_STR("/status"), td_vpa_status_json(arena, status));
     const struct td_api_path path = {
         .group = TD_STR("autoscaling.k8s.io"),
         .version = TD_STR("v1"),
@@ -176,18 +181,32 @@ static void status_send(struct td_recommend_loop *loop, struct td_arena *arena,
         .subresource = TD_STR("status"),
     };
     struct td_client_request request;
-    if (td_verb_patch(arena, &path, TD_PATCH_JSON, td_buf_str(&body), NULL, &request, NULL) !=
-        TD_OK) {
+    if (td_verb_patch(arena, &path, TD_PATCH_JSON, body, NULL, &request, NULL) != TD_OK) {
         return;
     }
     request.flow = loop->options.control.flow;
     request.is_idempotent = true; /* the whole status, each time */
     struct status_write *write = td_alloc_zero(1, sizeof(*write));
     recommend_write_begin(loop, &write->base, status_free);
-    write->key = td_text_copy(td_arena_format(
-        arena, "%.*s/%.*s", TD_STR_ARG(object->meta.namespace), TD_STR_ARG(object->meta.name)));
+    write->key = td_text_copy(
+        td_object_key_text(arena, TD_OBJECT_KEY(object->meta.namespace, object->meta.name)));
     write->base.call =
         td_client_send(loop->options.control.client, &request, status_written, write);
+}
+
+/* Adds what the pod as a whole should have. */
+static void status_add_pod(const struct td_recommend_loop *loop, struct td_arena *arena,
+                           const struct recommend_vpa *vpa, const struct td_vpa *object,
+                           struct td_vpa_status *status)
+{
+    struct td_cap_steps steps = {.count = 0};
+    const struct td_pod_level_terms terms = {
+        .use = vpa->use,
+        .policy = object->policy.is_set ? &object->policy : NULL,
+        .global_max = &loop->options.global_max,
+        .pod_max = &loop->options.pod_max,
+    };
+    td_pod_level_recommend(arena, &terms, &status->recommendation, &steps);
 }
 
 /* The object as it is stored, and its status as it should be. */
@@ -195,15 +214,15 @@ static int status_compute(struct td_recommend_loop *loop, struct td_arena *arena
                           struct recommend_vpa *vpa, struct td_vpa *ret_object,
                           struct td_vpa_status *ret, struct td_error *err)
 {
-    size_t slash = td_str_find(vpa->key, '/', 0);
-    const struct td_sight_object *seen = td_cache_get(
-        td_sight_cache(loop->options.control.sight, TD_SIGHT_VPAS),
-        td_str_slice(vpa->key, 0, slash), td_str_slice(vpa->key, slash + 1, vpa->key.len));
+    const struct td_informer_object *seen =
+        td_cache_get(td_informers_cache(loop->options.control.informers, TD_INFORMER_VPAS),
+                     vpa->of.namespace, vpa->of.name);
     struct td_json *tree;
     if (!seen || vpa->linked == 0) {
-        return td_error_set(err, TD_NOT_FOUND, "the recommender has not seen the VPA yet");
+        return td_error_set(err, TD_NOT_FOUND,
+                            "the recommender's informer does not have the VPA yet");
     }
-    int code = td_sight_tree(arena, seen, &tree, err);
+    int code = td_informers_tree(arena, seen, &tree, err);
     code = code == TD_OK ? td_vpa_decode(arena, tree, ret_object, err) : code;
     td_str gated = code == TD_OK
                        ? td_vpa_close_gates(arena, &loop->options.control.gates, ret_object)
@@ -215,14 +234,7 @@ static int status_compute(struct td_recommend_loop *loop, struct td_arena *arena
     if (code != TD_OK) {
         return code;
     }
-    struct td_cap_steps steps = {.count = 0};
-    const struct td_pod_level_terms terms = {
-        .use = vpa->use,
-        .policy = ret_object->policy.is_set ? &ret_object->policy : NULL,
-        .global_max = &loop->options.global_max,
-        .pod_max = &loop->options.pod_max,
-    };
-    td_pod_level_recommend(arena, &terms, &ret->recommendation, &steps);
+    status_add_pod(loop, arena, vpa, ret_object, ret);
     status_conditions(loop, arena, vpa, ret_object, gated, ret);
     td_vpa_status_compare(ret, ret_object);
     return TD_OK;
@@ -240,16 +252,17 @@ static bool status_has(const struct td_vpa_condition *conditions, size_t count,
     return false;
 }
 
-/* A conflict, or a field whose gate is off, is told once, not after each restart: what is stored
- * says whether it was. */
+/* A conflict, a value that names nothing, or a field whose gate is off, is told once, not after
+ * each restart: what is stored says whether it was. */
 static void status_tell(struct td_recommend_loop *loop, const struct td_vpa *object,
                         const struct td_vpa_status *status)
 {
     for (size_t i = 0; i < status->condition_count && loop->options.control.events; i++) {
         const struct td_vpa_condition *c = &status->conditions[i];
-        bool is_told = td_str_equal(c->type, TD_STR("ConflictingSelector")) ||
-                       td_str_equal(c->type, TD_STR(TD_GATE_OFF));
-        if (!is_told || status_has(object->conditions, object->condition_count, c)) {
+        bool is_reported = td_str_equal(c->type, TD_STR("ConflictingSelector")) ||
+                           td_str_equal(c->type, TD_STR("EstimatorUnknown")) ||
+                           td_str_equal(c->type, TD_STR(TD_GATE_OFF));
+        if (!is_reported || status_has(object->conditions, object->condition_count, c)) {
             continue;
         }
         td_events_record(loop->options.control.events,
@@ -268,14 +281,13 @@ static void status_tell(struct td_recommend_loop *loop, const struct td_vpa *obj
 
 void recommend_write_status(struct td_recommend_loop *loop, struct recommend_vpa *vpa)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_vpa object;
     struct td_vpa_status status;
     if (status_compute(loop, &arena, vpa, &object, &status, NULL) != TD_OK) {
         return;
     }
-    recommend_tally_vpa(loop, vpa, &object, &status);
+    recommend_metrics_vpa(loop, vpa, &object, &status);
     if (status.is_changed) {
         status_tell(loop, &object, &status);
         status_send(loop, &arena, &object, &status);
@@ -299,7 +311,7 @@ int td_recommend_loop_vpa(struct td_recommend_loop *loop, struct td_arena *arena
 {
     struct recommend_vpa *entry = recommend_find(loop, namespace, name);
     return entry ? status_compute(loop, arena, entry, ret_object, ret, err)
-                 : td_error_set(err, TD_NOT_FOUND, "the VPA is not of this recommender");
+                 : td_error_set(err, TD_NOT_FOUND, "the VPA names another recommender");
 }
 
 int td_recommend_loop_hvpa(struct td_recommend_loop *loop, struct td_arena *arena,
@@ -311,8 +323,9 @@ int td_recommend_loop_hvpa(struct td_recommend_loop *loop, struct td_arena *aren
     object.meta.name = recommend_hvpa_name(arena, hvpa->meta.name);
     const struct recommend_vpa *entry =
         recommend_find(loop, hvpa->meta.namespace, object.meta.name);
-    if (!entry || entry->linked == 0 || loop->phase == RECOMMEND_PROMETHEUS) {
-        return td_error_set(err, TD_NOT_FOUND, "the recommender has not seen the Hvpa yet");
+    if (!entry || entry->linked == 0 || td_recommend_loop_is_reading(loop)) {
+        return td_error_set(err, TD_NOT_FOUND,
+                            "the recommender's informer does not have the Hvpa yet");
     }
     if (entry->config_error.len > 0) {
         return td_error_set(err, TD_INVALID, "%.*s", TD_STR_ARG(entry->config_error));
@@ -322,20 +335,12 @@ int td_recommend_loop_hvpa(struct td_recommend_loop *loop, struct td_arena *aren
     const struct recommend_vpa *elder = status_elder(loop, entry);
     int code = td_recommender_status(loop->model, arena, &object, most, now, ret, err);
     if (code == TD_OK && ret->pod_count == 0 && elder) {
-        size_t slash = td_str_find(elder->key, '/', 0);
-        object.meta.name = td_str_slice(elder->key, slash + 1, elder->key.len);
+        object.meta.name = elder->of.name;
         code = td_recommender_status(loop->model, arena, &object, most, now, ret, err);
         entry = elder;
     }
     if (code == TD_OK) {
-        struct td_cap_steps steps = {.count = 0};
-        const struct td_pod_level_terms terms = {
-            .use = entry->use,
-            .policy = object.policy.is_set ? &object.policy : NULL,
-            .global_max = most,
-            .pod_max = &loop->options.pod_max,
-        };
-        td_pod_level_recommend(arena, &terms, &ret->recommendation, &steps);
+        status_add_pod(loop, arena, entry, &object, ret);
     }
     return code;
 }

@@ -12,9 +12,9 @@
 #include "base/os/loop.h"
 #include "base/timefmt.h"
 #include "control/updater/update_private.h"
-#include "decide/vertical/patch/patchops.h"
 #include "kube/client/client.h"
 #include "kube/client/verbs.h"
+#include "kube/patch/patch_write.h"
 
 #define CONDITION_DELAY (5 * TD_SECOND)
 
@@ -59,7 +59,8 @@ static void condition_written(void *context, const struct td_client_reply *reply
     struct td_update_loop *loop = write->conditions->loop;
     bool is_outrun = reply->code == TD_CONFLICT || reply->status == 422;
     if (reply->code != TD_OK && reply->code != TD_NOT_FOUND && !is_outrun) {
-        td_log_line(loop->options.control.log, TD_LOG_WARN, "condition EvictionBlocked not written",
+        td_log_line(loop->options.control.log, TD_LOG_WARN,
+                    "cannot update the VPA's EvictionBlocked condition",
                     TD_LOG_C("error", reply->err.message));
     }
     condition_release(write);
@@ -70,9 +71,6 @@ static void condition_send(struct update_conditions *conditions, struct td_arena
                            const struct condition_wish *wish, const struct td_json *patch)
 {
     const struct td_control *control = &conditions->loop->options.control;
-    td_auto_buf body;
-    td_buf_init(&body, TD_OBJECT_BYTES_MAX);
-    td_json_write(patch, &(struct td_json_format){.indent = 0}, &body);
     const struct td_api_path path = {
         .group = TD_STR("autoscaling.k8s.io"),
         .version = TD_STR("v1"),
@@ -82,8 +80,8 @@ static void condition_send(struct update_conditions *conditions, struct td_arena
         .subresource = TD_STR("status"),
     };
     struct td_client_request request;
-    if (td_verb_patch(arena, &path, TD_PATCH_JSON, td_buf_str(&body), NULL, &request, NULL) !=
-        TD_OK) {
+    if (td_verb_patch(arena, &path, TD_PATCH_JSON, td_json_line(arena, patch), NULL, &request,
+                      NULL) != TD_OK) {
         return;
     }
     request.flow = control->flow;
@@ -102,8 +100,7 @@ static const struct td_json *condition_find(const struct td_json *list, size_t *
     const struct td_json *item = td_json_first_item(list);
     *ret_place = 0;
     for (; item; item = item->next) {
-        int order =
-            td_str_compare(td_json_get_str(item, TD_STR("type"), TD_STR_EMPTY), CONDITION_TYPE);
+        int order = td_str_compare(td_json_text(item, "type"), CONDITION_TYPE);
         if (order >= 0) {
             return order == 0 ? item : NULL;
         }
@@ -114,8 +111,8 @@ static const struct td_json *condition_find(const struct td_json *list, size_t *
 
 static bool condition_says(const struct td_json *stored, td_str reason, td_str message)
 {
-    return td_str_equal(td_json_get_str(stored, TD_STR("reason"), TD_STR_EMPTY), reason) &&
-           td_str_equal(td_json_get_str(stored, TD_STR("message"), TD_STR_EMPTY), message);
+    return td_str_equal(td_json_text(stored, "reason"), reason) &&
+           td_str_equal(td_json_text(stored, "message"), message);
 }
 
 static struct td_json *condition_make(struct td_arena *arena, td_time at,
@@ -139,13 +136,13 @@ static struct td_json *condition_make(struct td_arena *arena, td_time at,
  * since then the recommender has not spoken yet. */
 static void condition_write(struct update_conditions *conditions, const struct condition_wish *wish)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_update_loop *loop = conditions->loop;
-    const struct td_sight_object *object = td_cache_get(
-        td_sight_cache(loop->options.control.sight, TD_SIGHT_VPAS), wish->namespace, wish->name);
+    const struct td_informer_object *object =
+        td_cache_get(td_informers_cache(loop->options.control.informers, TD_INFORMER_VPAS),
+                     wish->namespace, wish->name);
     struct td_json *tree;
-    if (!object || td_sight_tree(&arena, object, &tree, NULL) != TD_OK) {
+    if (!object || td_informers_tree(&arena, object, &tree, NULL) != TD_OK) {
         return;
     }
     size_t place;
@@ -157,12 +154,11 @@ static void condition_write(struct update_conditions *conditions, const struct c
     if (is_right || !td_json_is(list, TD_JSON_TYPE_ARRAY)) {
         return;
     }
-    td_str version = td_json_get_str(td_json_get(tree, TD_STR("metadata")),
-                                     TD_STR("resourceVersion"), TD_STR_EMPTY);
+    td_str version = td_json_text(td_json_get(tree, TD_STR("metadata")), "resourceVersion");
     struct td_json *patch = td_json_new_array(&arena);
-    td_patchops_add(&arena, patch, "test", TD_STR("/metadata/resourceVersion"),
+    td_patch_append(&arena, patch, "test", TD_STR("/metadata/resourceVersion"),
                     td_json_new_string(&arena, version));
-    td_patchops_add(&arena, patch,
+    td_patch_append(&arena, patch,
                     wish->reason.len == 0 ? "remove"
                     : stored              ? "replace"
                                           : "add",

@@ -1,3 +1,20 @@
+/*
+ * A timer starts a pass every interval. With --use-admission-controller-status the lease of the
+ * admission controller is read first (UPDATE_LEASE). Then get_problem and the age of the informers
+ * are asked: a problem ends the pass, counted by its reason. The pass goes part by part
+ * (update_parts.c); each part is opened, its actions are done one at a time, and it is closed.
+ *
+ * An action waits in UPDATE_WAITING: for a token of the rate limit, for the webhook's proof before
+ * an eviction, for the replacement of a sibling, or for an owner that is being asked for. It is
+ * under way in UPDATE_ACTING: the reads before an eviction (update_replacement.c), then the call.
+ * Its answer goes back to the pass, which chooses the next action or falls back to an eviction.
+ * UPDATE_IDLE is the time between passes; a tick that finds a pass under way starts the next one at
+ * its end.
+ *
+ * The loop writes pods (eviction, resize, annotations), events on pods and VPAs, the condition
+ * EvictionBlocked of VPAs (update_condition.c), and boosts that are over (update_boost_revert.c).
+ * Stopped, it starts nothing new; a call under way is answered, then `done` is called.
+ */
 #include "control/updater/update_loop.h"
 
 #include "base/alloc.h"
@@ -5,7 +22,6 @@
 #include "base/limits.h"
 #include "base/os/log.h"
 #include "base/os/loop.h"
-#include "base/text.h"
 #include "base/timefmt.h"
 #include "control/updater/update_private.h"
 #include "kube/client/client.h"
@@ -25,8 +41,8 @@ td_time update_now(const struct td_update_loop *loop)
 
 bool update_is_fresh(const struct td_update_loop *loop)
 {
-    const struct td_sight *sight = loop->options.control.sight;
-    return td_sight_is_synced(sight) && td_sight_age(sight) <= UPDATE_FRESH;
+    const struct td_informers *informers = loop->options.control.informers;
+    return td_informers_is_synced(informers) && td_informers_age(informers) <= UPDATE_FRESH;
 }
 
 struct td_token_bucket *update_resizes(struct td_update_loop *loop)
@@ -41,7 +57,7 @@ static void update_next(struct td_update_loop *loop);
 static bool update_is_idle(const struct td_update_loop *loop)
 {
     return loop->phase == UPDATE_IDLE && update_conditions_are_idle(loop->conditions) &&
-           (!loop->unboost || update_unboost_is_idle(loop->unboost));
+           (!loop->revert || update_boost_revert_is_idle(loop->revert));
 }
 
 void update_settle(struct td_update_loop *loop)
@@ -59,8 +75,8 @@ static void update_close(struct td_update_loop *loop)
         struct update_part *part = loop->turns.items[loop->turn_at];
         loop->evictions = part->state.evictions;
         loop->resizes = part->state.resizes;
-        update_tally_pass(loop);
-        update_held_tell(loop, part);
+        update_metrics_pass(loop);
+        update_blocked_tell(loop, part);
         td_updater_pass_end(&loop->pass);
         loop->is_open = false;
         loop->resume = part->state.resume.len > 0 && !loop->resume ? part : loop->resume;
@@ -72,7 +88,7 @@ static void update_close(struct td_update_loop *loop)
 static void update_finish(struct td_update_loop *loop)
 {
     update_close(loop);
-    td_arena_done(&loop->arena); /* until the next pass nobody needs it */
+    td_arena_done(&loop->arena); /* its memory is not needed until the next pass */
     loop->phase = UPDATE_IDLE;
     loop->last_pass = update_now(loop);
     if (loop->is_running && loop->is_due) {
@@ -83,8 +99,8 @@ static void update_finish(struct td_update_loop *loop)
 
 static void update_skip(struct td_update_loop *loop, const char *reason, td_str why)
 {
-    update_tally_skip(loop, reason);
-    td_log_line(loop->options.control.log, TD_LOG_WARN, "no pods are updated",
+    update_metrics_skip(loop, reason);
+    td_log_line(loop->options.control.log, TD_LOG_WARN, "updater: pass skipped",
                 TD_LOG_S("because", why));
     update_finish(loop);
 }
@@ -93,8 +109,8 @@ static void update_skip(struct td_update_loop *loop, const char *reason, td_str 
 
 static void update_tell_events(struct td_update_loop *loop)
 {
-    for (; loop->events_told < loop->pass.events.count; loop->events_told++) {
-        const struct td_updater_event *event = &loop->pass.events.items[loop->events_told];
+    for (; loop->events_reported < loop->pass.events.count; loop->events_reported++) {
+        const struct td_updater_event *event = &loop->pass.events.items[loop->events_reported];
         const struct td_meta *meta = event->pod ? &event->pod->meta : &event->vpa->meta;
         if (!loop->options.control.events) {
             continue;
@@ -109,14 +125,9 @@ static void update_tell_events(struct td_update_loop *loop)
                 .uid = meta->uid,
                 .reason = event->reason,
                 .message = event->message,
+                .decision = event->decision,
             });
     }
-}
-
-/* Forbidden because no node is large enough: the API server says so by a cause. */
-static bool update_is_infeasible(const struct td_client_reply *reply)
-{
-    return reply->status == 403 && td_str_equal(reply->reason, TD_STR("NodeCapacity"));
 }
 
 static void update_answered(void *context, const struct td_client_reply *reply)
@@ -125,10 +136,12 @@ static void update_answered(void *context, const struct td_client_reply *reply)
     loop->call = NULL;
     enum td_updater_result result = TD_UPDATER_DONE;
     if (reply->code != TD_OK) {
-        result = loop->action.call == TD_UPDATER_RESIZE && update_is_infeasible(reply)
+        /* Only the cause counts here, as upstream's metrics and its memory of failures have it. */
+        result = loop->action.call == TD_UPDATER_RESIZE &&
+                         td_resize_result_of(reply) == TD_RESIZE_RESULT_CAPACITY
                      ? TD_UPDATER_INFEASIBLE
                      : TD_UPDATER_FAILED;
-        td_log_line(loop->options.control.log, TD_LOG_WARN, "a pod cannot be updated",
+        td_log_line(loop->options.control.log, TD_LOG_WARN, "updater: pod update failed",
                     TD_LOG_S("namespace", loop->action.pod->meta.namespace),
                     TD_LOG_S("pod", loop->action.pod->meta.name),
                     TD_LOG_C("error", reply->err.message));
@@ -136,42 +149,20 @@ static void update_answered(void *context, const struct td_client_reply *reply)
     if (loop->action.call == TD_UPDATER_EVICT && result == TD_UPDATER_DONE) {
         update_replacement_evicted(loop->replacement);
     }
-    update_tally_result(loop, result);
+    update_metrics_result(loop, result);
     td_updater_pass_result(&loop->pass, result, td_str_from(reply->err.message));
     update_tell_events(loop);
     update_next(loop);
-}
-
-int update_patch_request(struct td_arena *arena, const struct td_vertical_pod *pod,
-                         const struct td_json *patch, bool is_resize, struct td_client_request *ret,
-                         struct td_error *err)
-{
-    td_auto_buf body;
-    td_buf_init(&body, TD_OBJECT_BYTES_MAX);
-    td_json_write(patch, &(struct td_json_format){.indent = 0}, &body);
-    const struct td_api_path path = {
-        .version = TD_STR("v1"),
-        .namespace = pod->meta.namespace,
-        .plural = TD_STR("pods"),
-        .name = pod->meta.name,
-        .subresource = is_resize ? TD_STR("resize") : TD_STR_EMPTY,
-    };
-    return td_verb_patch(arena, &path, TD_PATCH_JSON, td_arena_copy_str(arena, td_buf_str(&body)),
-                         NULL, ret, err);
 }
 
 static int update_request(struct td_update_loop *loop, struct td_client_request *ret,
                           struct td_error *err)
 {
     const struct td_updater_action *action = &loop->action;
-    const struct td_meta *meta = &action->pod->meta;
-    if (action->call == TD_UPDATER_EVICT) {
-        struct td_delete_options options = TD_DELETE_OPTIONS_INIT;
-        options.uid = meta->uid; /* the pod that was judged, not another of its name */
-        return td_verb_evict(&loop->arena, meta->namespace, meta->name, &options, ret, err);
-    }
-    return update_patch_request(&loop->arena, action->pod, action->patch,
-                                action->call == TD_UPDATER_RESIZE, ret, err);
+    return action->call == TD_UPDATER_EVICT
+               ? td_actuator_evict(&loop->arena, action->pod, ret, err)
+               : td_actuator_patch(&loop->arena, action->pod, action->patch,
+                                   action->call == TD_UPDATER_RESIZE, NULL, ret, err);
 }
 
 void update_pause(struct td_update_loop *loop, td_duration span)
@@ -184,57 +175,58 @@ void update_pause(struct td_update_loop *loop, td_duration span)
 static bool update_is_stopped(struct td_update_loop *loop)
 {
     const struct td_update_options *options = &loop->options;
-    struct td_update_trouble trouble = {.reason = NULL};
-    if (options->get_trouble) {
-        trouble = options->get_trouble(options->context);
+    struct td_update_problem problem = {.reason = NULL};
+    if (options->get_problem) {
+        problem = options->get_problem(options->context);
     }
-    if (trouble.message.len > 0) {
-        update_skip(loop, trouble.reason, trouble.message);
+    if (problem.message.len > 0) {
+        update_skip(loop, problem.reason, problem.message);
         return true;
     }
     return false;
 }
 
-/* What was seen ten seconds ago may be broken by now, and the pod would come back as it was: right
- * before each eviction it is looked at again. False: wait, or the pass is over. */
+/* The webhook that mutated pods at the begin of the pass may be broken by now, and the pod would
+ * come back as it was: right before each eviction it is probed again. False: wait, or the pass is
+ * over. */
 static bool update_has_proof(struct td_update_loop *loop)
 {
     const struct td_update_options *options = &loop->options;
     const struct td_clock *clock = td_loop_clock(options->control.loop);
-    if (loop->proof_count == 0) {
-        loop->proof_since = td_clock_machine(clock);
-    }
-    if (loop->action.call != TD_UPDATER_EVICT || !options->is_proved ||
-        options->is_proved(options->context, loop->proof_since)) {
-        loop->proof_count = 0;
+    if (loop->action.call != TD_UPDATER_EVICT) {
         return true;
     }
-    if (loop->proof_count++ < UPDATE_PROOF_MAX) {
-        update_pause(
-            loop, td_clock_from_machine(td_loop_clock(options->control.loop), UPDATE_PROOF_PAUSE));
-    } else {
-        loop->proof_count = 0;
-        update_skip(loop, "Webhook", TD_STR("it could not be seen that pods are mutated"));
+    switch (td_webhook_proof_ask(&loop->proof, options->is_proved, options->context, clock,
+                                 UPDATE_PROOF_MAX)) {
+    case TD_PROOF_SEEN:
+        return true;
+    case TD_PROOF_AWAITED:
+        update_pause(loop, td_clock_from_machine(clock, UPDATE_PROOF_PAUSE));
+        break;
+    case TD_PROOF_MISSING:
+        update_skip(loop, "Webhook",
+                    TD_STR("the webhook probe did not confirm that new pods are mutated"));
+        break;
     }
     return false;
 }
 
-/* Nobody is evicted who could not come back. False: it is being found out, or the action is over.
- */
+/* A pod is not evicted when its replacement would be refused. False: that is being read, or the
+ * action is over. */
 static bool update_can_return(struct td_update_loop *loop)
 {
     td_str why = TD_STR_EMPTY;
-    enum update_verdict verdict = loop->action.call == TD_UPDATER_EVICT
-                                      ? update_replacement_judge(loop, &why)
-                                      : UPDATE_VERDICT_FINE;
-    if (verdict == UPDATE_VERDICT_REFUSED || verdict == UPDATE_VERDICT_UNKNOWN) {
-        bool is_refused = verdict == UPDATE_VERDICT_REFUSED;
+    enum td_replacement_verdict verdict = loop->action.call == TD_UPDATER_EVICT
+                                              ? update_replacement_judge(loop, &why)
+                                              : TD_REPLACEMENT_FINE;
+    if (verdict == TD_REPLACEMENT_REFUSED || verdict == TD_REPLACEMENT_UNKNOWN) {
+        bool is_refused = verdict == TD_REPLACEMENT_REFUSED;
         td_updater_pass_result(&loop->pass, is_refused ? TD_UPDATER_REFUSED : TD_UPDATER_FAILED,
                                why);
         update_tell_events(loop);
         update_pause(loop, 0); /* there may be many of them: each in a turn of its own */
     }
-    return verdict == UPDATE_VERDICT_FINE;
+    return verdict == TD_REPLACEMENT_FINE;
 }
 
 static void update_act(struct td_update_loop *loop)
@@ -259,7 +251,7 @@ static void update_act(struct td_update_loop *loop)
 static const struct td_limit_ranges *update_limits(void *context, td_str namespace)
 {
     struct td_update_loop *loop = context;
-    return td_sight_limits(loop->options.control.sight, namespace);
+    return td_informers_limits(loop->options.control.informers, namespace);
 }
 
 /* TD_BUSY: some target or owner is being asked for. */
@@ -271,13 +263,14 @@ static int update_open(struct td_update_loop *loop, struct update_part *part)
         .deadline = loop->began + loop->options.interval,
         .config = &loop->options.config,
         .gates = loop->options.control.gates,
-        .source = td_sight_source(loop->options.control.sight),
+        .source = td_informers_source(loop->options.control.informers),
         .state = &part->state,
         .context = loop,
         .get_limits = update_limits,
     };
     if (loop->options.control.caps_to_node) {
-        input.largest_node = td_sight_largest_node(loop->options.control.sight, &loop->arena);
+        input.largest_node =
+            td_informers_largest_node(loop->options.control.informers, &loop->arena);
     }
     part->state.evictions = loop->evictions;
     part->state.resizes = loop->resizes;
@@ -285,9 +278,9 @@ static int update_open(struct td_update_loop *loop, struct update_part *part)
     int code = update_gather(loop, part, &input);
     code = code == TD_OK ? td_updater_pass_begin(&loop->pass, &input, &err) : code;
     loop->is_open = code == TD_OK;
-    loop->events_told = 0;
+    loop->events_reported = 0;
     if (code != TD_OK && code != TD_BUSY) {
-        td_log_line(loop->options.control.log, TD_LOG_WARN, "a namespace cannot be judged",
+        td_log_line(loop->options.control.log, TD_LOG_WARN, "updater: namespace skipped",
                     TD_LOG_S("namespace", part->namespace), TD_LOG_C("error", err.message));
     }
     return code;
@@ -327,7 +320,7 @@ static void update_next(struct td_update_loop *loop)
     if (loop->is_running && loop->turn_at < loop->turns.count) {
         update_pause(loop, 0);
     } else {
-        update_tally_end(loop);
+        update_metrics_end(loop);
         update_finish(loop);
     }
 }
@@ -354,9 +347,9 @@ static void update_judge(struct td_update_loop *loop)
         return;
     }
     if (!update_is_fresh(loop)) {
-        update_skip(loop, "Sight", TD_STR("what is known of the cluster is not fresh"));
+        update_skip(loop, "Informers", TD_STR("the informer caches are stale"));
     } else {
-        update_tally_begin(loop);
+        update_metrics_begin(loop);
         update_collect(loop);
         loop->busy_count = 0;
         update_next(loop);
@@ -380,8 +373,7 @@ static void update_lease_read(void *context, const struct td_client_reply *reply
 {
     struct td_update_loop *loop = context;
     loop->call = NULL;
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_json *lease = NULL;
     bool is_read =
         reply->code == TD_OK && td_json_parse(&arena, reply->body, NULL, &lease, NULL) == TD_OK;
@@ -393,8 +385,8 @@ static void update_lease_read(void *context, const struct td_client_reply *reply
     loop->is_lease_stale = !is_valid;
     if (!is_valid) {
         const td_str values[] = {is_read ? TD_STR("invalid") : TD_STR("error")};
-        td_tally_add(td_tally_series(loop->tallies.lease_invalid, values), 1);
-        update_skip(loop, "AdmissionLease", td_update_loop_trouble(loop));
+        td_metric_add(td_metric_series(loop->metrics.lease_invalid, values), 1);
+        update_skip(loop, "AdmissionLease", td_update_loop_problem(loop));
         return;
     }
     update_judge(loop);
@@ -402,8 +394,7 @@ static void update_lease_read(void *context, const struct td_client_reply *reply
 
 static void update_read_lease(struct td_update_loop *loop)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     const struct td_api_path path = {
         .group = TD_STR("coordination.k8s.io"),
         .version = TD_STR("v1"),
@@ -450,14 +441,14 @@ int td_update_loop_new(const struct td_update_options *options, struct td_update
     td_arena_init(&loop->arena, TD_UPDATE_ARENA_BYTES_MAX);
     td_map_init(&loop->parts, TD_CACHE_OBJECTS_MAX);
     td_arena_init(&loop->roll, TD_UPDATE_ARENA_BYTES_MAX);
-    td_sight_index_pods(options->control.sight);
+    td_informers_index_pods(options->control.informers);
     loop->turns.count_max = TD_CACHE_OBJECTS_MAX;
     loop->timer = td_timer_new(options->control.loop, update_tick, loop);
     loop->pause = td_timer_new(options->control.loop, update_resume, loop);
-    update_tallies_init(loop);
+    update_metrics_init(loop);
     loop->conditions = update_conditions_new(loop);
     loop->replacement = update_replacement_new();
-    loop->unboost = options->control.gates.cpu_startup_boost ? update_unboost_new(loop) : NULL;
+    loop->revert = options->control.gates.cpu_startup_boost ? update_boost_revert_new(loop) : NULL;
     *ret = loop;
     return TD_OK;
 }
@@ -466,8 +457,8 @@ void td_update_loop_start(struct td_update_loop *loop)
 {
     loop->is_running = true;
     td_timer_set(loop->timer, loop->options.interval);
-    if (loop->unboost) {
-        update_unboost_start(loop->unboost);
+    if (loop->revert) {
+        update_boost_revert_start(loop->revert);
     }
 }
 
@@ -479,8 +470,8 @@ void td_update_loop_stop(struct td_update_loop *loop, void (*done)(void *context
         td_timer_stop(loop->pause);
         update_finish(loop);
     }
-    if (loop->unboost) {
-        update_unboost_stop(loop->unboost);
+    if (loop->revert) {
+        update_boost_revert_stop(loop->revert);
     }
     update_conditions_stop(loop->conditions);
     loop->stopped = done;
@@ -493,18 +484,14 @@ void td_update_loop_free(struct td_update_loop *loop)
     if (!loop) {
         return;
     }
-    update_unboost_free(loop->unboost);
+    update_boost_revert_free(loop->revert);
     update_conditions_free(loop->conditions);
-    if (loop->call) {
-        td_client_cancel(loop->call);
-    }
+    td_client_cancel(loop->call);
     if (loop->is_open) {
         td_updater_pass_end(&loop->pass);
     }
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&loop->parts, &position))) {
-        update_part_free(entry->value);
+    for (struct td_map_walk at = {.map = &loop->parts}; td_map_step(&at);) {
+        update_part_free(at.value);
     }
     td_map_done(&loop->parts);
     td_arena_done(&loop->roll);
@@ -521,9 +508,9 @@ td_time td_update_loop_last(const struct td_update_loop *loop)
     return loop->last_pass > 0 ? loop->last_pass : TD_TIME_NONE;
 }
 
-td_str td_update_loop_trouble(const struct td_update_loop *loop)
+td_str td_update_loop_problem(const struct td_update_loop *loop)
 {
-    return loop->is_lease_stale ? TD_STR("the lease of the admission controller is not fresh: pods "
-                                         "would come back unchanged")
+    return loop->is_lease_stale ? TD_STR("the status lease of the admission controller is stale: "
+                                         "replacements would not be mutated")
                                 : TD_STR_EMPTY;
 }

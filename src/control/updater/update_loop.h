@@ -1,10 +1,10 @@
 /*
- * The updater (vpa.md 3): every interval one pass of decide/vertical/pass.h over the pods under
- * VPAs, its calls carried out one after another: eviction API only, resize subresource, annotation
- * patch. A pass is skipped, with the reason counted and told, while the admission lease is stale,
- * while the webhook does not really mutate pods, while the sight is not fresh, or while metrics or
- * recommendations are. Beside it the queue that takes back startup boosts (corrections.md, vpa.md
- * 10).
+ * The updater (vpa.md 3): every interval one pass of decide/vertical/updater/pass.h over the pods
+ * under VPAs, its calls carried out one after another: eviction API only, resize subresource,
+ * annotation patch. A pass is skipped, with the reason counted and told, while the admission lease
+ * is stale, while the webhook does not really mutate pods, while the informers are not fresh, or
+ * while metrics or recommendations are. Beside it the queue that takes back startup boosts
+ * (vpa.md 3.7).
  */
 #pragma once
 
@@ -17,9 +17,9 @@ struct td_quantity;
 struct td_update_loop;
 
 /* Why evictions must wait. */
-struct td_update_trouble {
+struct td_update_problem {
     const char *reason; /* a word to count by, of few; static */
-    td_str message;     /* for people; empty: they need not */
+    td_str message;     /* for logs and conditions; empty: they need not wait */
 };
 
 struct td_update_options {
@@ -33,9 +33,9 @@ struct td_update_options {
     const struct td_quantity *max_cpu_boost; /* --max-allowed-cpu-boost, as admission has it; or
                                                 NULL */
     size_t boost_syncs;                      /* --concurrent-cpu-startup-boost-syncs */
-    struct td_update_trouble (*get_trouble)(void *context); /* hook.h, recommend_loop.h */
+    struct td_update_problem (*get_problem)(void *context); /* webhook.h, recommend_loop.h */
     /* Before an eviction: was it seen after `since`, a time of the machine, that pods are mutated?
-     * False: it is being found out. NULL: nobody knows better than the lease. */
+     * False: it is being found out. NULL: only the lease tells. */
     bool (*is_proved)(void *context, td_duration since);
     /* The webhook leaves out new pods of the namespace, so an eviction there brings nothing; NULL:
      * of none. */
@@ -51,11 +51,11 @@ void td_update_loop_free(struct td_update_loop *loop);
 
 /* What a pass over one namespace would do now, as if every call of it succeeded; nothing is called.
  * Notes are in the arena. TD_BUSY: something is being asked for, come again. */
-int td_update_dry(const struct td_update_options *options, struct td_arena *arena, td_str namespace,
-                  struct td_updater_notes *ret, struct td_error *err);
+int td_update_dry_run(const struct td_update_options *options, struct td_arena *arena,
+                      td_str namespace, struct td_updater_notes *ret, struct td_error *err);
 
 /* Why pods would come back unchanged, as the lease of the admission controller had it at the last
  * pass; empty: they would not. */
-td_str td_update_loop_trouble(const struct td_update_loop *loop);
+td_str td_update_loop_problem(const struct td_update_loop *loop);
 /* When the last pass ended, skipped ones included; TD_TIME_NONE before the first. */
 td_time td_update_loop_last(const struct td_update_loop *loop);

@@ -1,3 +1,5 @@
+/* The parts of a pass: which VPAs are in which, in what order they have their turn, and the VPAs
+ * and pods of the one at work, read from the informers. */
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/error.h"
@@ -10,23 +12,22 @@
 void update_part_free(struct update_part *part)
 {
     td_updater_state_done(&part->state);
-    update_held_done(part);
+    td_string_set_done(&part->held);
     td_text_free(part->key);
     td_free(part);
 }
 
 /* The same for the same target for as long as the process lives: what is remembered of its pods is
  * in the state of the part. */
-static uint64_t part_number(const struct td_sight_vpa *vpa)
+static uint64_t part_number(const struct td_informer_vpa *vpa)
 {
     uint64_t hash = td_map_hash(vpa->target_kind) * UINT64_C(0x9e3779b97f4a7c15);
     return (hash + td_map_hash(vpa->target_name)) % TD_UPDATE_PARTS;
 }
 
-static struct update_part *part_of(struct td_update_loop *loop, const struct td_sight_vpa *vpa)
+static struct update_part *part_of(struct td_update_loop *loop, const struct td_informer_vpa *vpa)
 {
-    td_auto_buf key;
-    td_buf_init(&key, TD_CACHE_KEY_BYTES_MAX);
+    td_auto_buf key = td_buf_capped(TD_OBJECT_KEY_BYTES_MAX);
     td_str namespace = vpa->object.head.namespace;
     (void)td_buf_append_format(&key, "%.*s/%llu", TD_STR_ARG(namespace),
                                (unsigned long long)part_number(vpa));
@@ -38,7 +39,7 @@ static struct update_part *part_of(struct td_update_loop *loop, const struct td_
     part->key = td_text_copy(td_buf_str(&key));
     part->namespace = td_str_slice(part->key, 0, namespace.len);
     td_updater_state_init(&part->state);
-    update_held_init(part);
+    td_string_set_init(&part->held, TD_HELD_REASONS_MAX);
     if (td_map_put(&loop->parts, part->key, part) != TD_OK) {
         update_part_free(part);
         return NULL;
@@ -66,10 +67,8 @@ static void parts_rotate(struct td_update_loop *loop)
 
 static void parts_forget(struct td_update_loop *loop)
 {
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&loop->parts, &position))) {
-        struct update_part *part = entry->value;
+    for (struct td_map_walk at = {.map = &loop->parts}; td_map_step(&at);) {
+        struct update_part *part = at.value;
         if (!part->first) {
             (void)td_map_remove(&loop->parts, part->key); /* it is this one */
             loop->resume = loop->resume == part ? NULL : loop->resume;
@@ -80,19 +79,18 @@ static void parts_forget(struct td_update_loop *loop)
 
 void update_collect(struct td_update_loop *loop)
 {
-    const struct td_cache *cache = td_sight_cache(loop->options.control.sight, TD_SIGHT_VPAS);
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&loop->parts, &position))) {
-        struct update_part *part = entry->value;
+    const struct td_cache *cache =
+        td_informers_cache(loop->options.control.informers, TD_INFORMER_VPAS);
+    for (struct td_map_walk at = {.map = &loop->parts}; td_map_step(&at);) {
+        struct update_part *part = at.value;
         part->first = NULL;
         part->last = NULL;
     }
     td_vec_reset(&loop->turns);
     td_arena_reset(&loop->roll);
     loop->turn_at = 0;
-    position = 0;
-    for (const struct td_sight_vpa *vpa; (vpa = td_cache_next(cache, &position));) {
+    size_t position = 0;
+    for (const struct td_informer_vpa *vpa; (vpa = td_cache_next(cache, &position));) {
         td_str namespace = vpa->object.head.namespace;
         if (loop->options.is_exempt && loop->options.is_exempt(loop->options.context, namespace)) {
             continue;
@@ -116,26 +114,26 @@ void update_collect(struct td_update_loop *loop)
 /* ---- What is in one ---- */
 
 struct gather {
-    struct td_sight *sight;
+    struct td_informers *informers;
     struct td_arena *arena;
     struct td_map seen; /* names of pods: selectors may overlap */
     struct {
-        TD_VEC_FIELDS(const struct td_sight_pod *);
+        TD_VEC_FIELDS(const struct td_informer_pod *);
     } pods;
 };
 
 static void gather_pods(struct gather *gather, td_str namespace, const struct td_selector *selector)
 {
-    struct td_sight_match match;
-    td_sight_match_pods(gather->sight, namespace, selector, &match);
-    for (const struct td_sight_pod *pod; (pod = td_sight_match_next(&match));) {
+    struct td_pod_match match;
+    td_informers_match_pods(gather->informers, namespace, selector, &match);
+    for (const struct td_informer_pod *pod; (pod = td_pod_match_next(&match));) {
         bool is_over = td_str_equal(pod->phase, TD_STR("Succeeded")) ||
                        td_str_equal(pod->phase, TD_STR("Failed"));
         if (pod->node.len == 0 || is_over || td_map_has(&gather->seen, pod->object.head.name)) {
             continue;
         }
         /* Until the end of this turn the object is not replaced, so its name can be borrowed. */
-        const struct td_sight_pod **place =
+        const struct td_informer_pod **place =
             td_map_put(&gather->seen, pod->object.head.name, NULL) == TD_OK
                 ? td_vec_push(&gather->pods)
                 : NULL;
@@ -150,12 +148,7 @@ static int gather_targets(struct gather *gather, const struct td_workload_source
 {
     for (size_t i = 0; i < input->vpa_count; i++) {
         const struct td_vpa *vpa = input->vpas[i];
-        const struct td_controller target = {
-            .namespace = vpa->meta.namespace,
-            .api_version = vpa->target_api_version,
-            .kind = vpa->target_kind,
-            .name = vpa->target_name,
-        };
+        const struct td_controller target = td_match_target(vpa);
         struct td_selector selector;
         int code = vpa->has_target
                        ? td_target_selector(gather->arena, source, &target, &selector, NULL)
@@ -172,10 +165,9 @@ static int gather_targets(struct gather *gather, const struct td_workload_source
 
 static void gather_decode(const struct gather *gather, struct td_updater_input *input)
 {
-    struct td_vertical_pod *pods =
-        td_arena_array(gather->arena, struct td_vertical_pod, gather->pods.count + 1);
+    struct td_pod *pods = td_arena_array(gather->arena, struct td_pod, gather->pods.count + 1);
     size_t count = 0;
-    struct update_decoder decoder = {.sight = gather->sight, .arena = gather->arena};
+    struct update_decoder decoder = {.informers = gather->informers, .arena = gather->arena};
     for (size_t i = 0; i < gather->pods.count; i++) {
         count += update_decode_pod(&decoder, &gather->pods.items[i]->object, &pods[count]);
     }
@@ -186,7 +178,7 @@ static void gather_decode(const struct gather *gather, struct td_updater_input *
 static void gather_vpas(const struct gather *gather, const struct update_part *part,
                         struct td_updater_input *input)
 {
-    const struct td_cache *cache = td_sight_cache(gather->sight, TD_SIGHT_VPAS);
+    const struct td_cache *cache = td_informers_cache(gather->informers, TD_INFORMER_VPAS);
     size_t count = 0;
     for (const struct update_turn *turn = part->first; turn; turn = turn->next) {
         count++;
@@ -194,10 +186,10 @@ static void gather_vpas(const struct gather *gather, const struct update_part *p
     const struct td_vpa **vpas = td_arena_array(gather->arena, const struct td_vpa *, count + 1);
     count = 0;
     for (const struct update_turn *turn = part->first; turn; turn = turn->next) {
-        const struct td_sight_object *object = td_cache_get(cache, part->namespace, turn->name);
+        const struct td_informer_object *object = td_cache_get(cache, part->namespace, turn->name);
         struct td_vpa *vpa = td_arena_new(gather->arena, struct td_vpa);
         struct td_json *tree;
-        if (object && td_sight_tree(gather->arena, object, &tree, NULL) == TD_OK &&
+        if (object && td_informers_tree(gather->arena, object, &tree, NULL) == TD_OK &&
             td_vpa_decode(gather->arena, tree, vpa, NULL) == TD_OK) {
             vpas[count++] = vpa;
         }
@@ -209,7 +201,7 @@ static void gather_vpas(const struct gather *gather, const struct update_part *p
 int update_gather(const struct td_update_loop *loop, const struct update_part *part,
                   struct td_updater_input *input)
 {
-    struct gather gather = {.sight = loop->options.control.sight, .arena = input->arena};
+    struct gather gather = {.informers = loop->options.control.informers, .arena = input->arena};
     td_map_init(&gather.seen, TD_CACHE_OBJECTS_MAX);
     gather.pods.count_max = TD_CACHE_OBJECTS_MAX;
     gather_vpas(&gather, part, input);

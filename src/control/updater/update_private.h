@@ -10,17 +10,19 @@
 #pragma once
 
 #include "base/map.h"
+#include "base/metrics.h"
+#include "base/stringset.h"
 #include "base/vec.h"
-#include "control/sight.h"
-#include "control/tally.h"
+#include "control/actuator.h"
+#include "control/informers/informers.h"
+#include "control/replacement.h"
 #include "control/updater/update_loop.h"
 
 struct td_client_call;
-struct td_client_request;
 struct td_timer;
 struct update_conditions;
 struct update_replacement;
-struct update_unboost;
+struct update_boost_revert;
 
 /* A VPA of a part, in the arena of the roll. */
 struct update_turn {
@@ -33,7 +35,7 @@ struct update_part {
     td_str key;       /* "namespace/number"; owned */
     td_str namespace; /* of the key */
     struct td_updater_state state;
-    struct td_map held; /* reasons for which pods are held, of VPAs, told by events: owned keys */
+    struct td_string_set held; /* reasons for which pods are held, of VPAs, told by events */
     struct update_turn *first; /* its VPAs in this pass */
     struct update_turn *last;
 };
@@ -45,22 +47,22 @@ enum update_phase {
     UPDATE_WAITING, /* for a token, or for an answer that a source said it has to ask for */
 };
 
-struct update_tallies {
-    struct td_tally_family *controlled;
-    struct td_tally_family *evictable;
-    struct td_tally_family *evicted;
-    struct td_tally_family *failed_evictions;
-    struct td_tally_family *updatable;
-    struct td_tally_family *updated;
-    struct td_tally_family *failed_updates;
-    struct td_tally_family *infeasible_skips;
-    struct td_tally_family *with_evictable;
-    struct td_tally_family *with_evicted;
-    struct td_tally_family *with_updatable;
-    struct td_tally_family *with_updated;
-    struct td_tally_family *lease_invalid;
-    struct td_tally_family *skipped;
-    struct td_tally_family *steps;
+struct update_metrics {
+    struct td_metric_family *controlled;
+    struct td_metric_family *evictable;
+    struct td_metric_family *evicted;
+    struct td_metric_family *failed_evictions;
+    struct td_metric_family *updatable;
+    struct td_metric_family *updated;
+    struct td_metric_family *failed_updates;
+    struct td_metric_family *infeasible_skips;
+    struct td_metric_family *with_evictable;
+    struct td_metric_family *with_evicted;
+    struct td_metric_family *with_updatable;
+    struct td_metric_family *with_updated;
+    struct td_metric_family *lease_invalid;
+    struct td_metric_family *skipped;
+    struct td_metric_family *steps;
 };
 
 struct td_update_loop {
@@ -92,26 +94,20 @@ struct td_update_loop {
     bool is_open;
     struct td_updater_pass pass;
     struct td_updater_action action;
-    size_t events_told;
+    size_t events_reported;
     int busy_count;
-    int proof_count;         /* how often the proof that pods are mutated was waited for */
-    td_duration proof_since; /* an older one does not count */
+    struct td_webhook_proof proof; /* of the eviction that is due */
 
     struct update_conditions *conditions;
     struct update_replacement *replacement;
-    struct update_unboost *unboost; /* NULL: gate CPUStartupBoost is off */
-    struct update_tallies tallies;
+    struct update_boost_revert *revert; /* NULL: gate CPUStartupBoost is off */
+    struct update_metrics metrics;
 };
 
 td_time update_now(const struct td_update_loop *loop);
 
 /* Is what is known of the cluster good enough to act on? */
 bool update_is_fresh(const struct td_update_loop *loop);
-
-/* A JSON patch to a pod, or to its resize subresource; texts are in the arena. */
-int update_patch_request(struct td_arena *arena, const struct td_vertical_pod *pod,
-                         const struct td_json *patch, bool is_resize, struct td_client_request *ret,
-                         struct td_error *err);
 
 /* The tokens of resizes, wherever they are lent to. */
 struct td_token_bucket *update_resizes(struct td_update_loop *loop);
@@ -121,39 +117,31 @@ void update_pause(struct td_update_loop *loop, td_duration span);
 /* An answer that an action waited for is there: it is tried again. */
 void update_go_on(struct td_update_loop *loop);
 
-/* Tells whoever asked for the end when nothing is under way any more. */
+/* Calls the `done` of td_update_loop_stop when nothing is under way any more. */
 void update_settle(struct td_update_loop *loop);
 
-/* ---- update_unboost.c ---- */
+/* ---- update_boost_revert.c ---- */
 
-/* Before the sight starts, since it listens to pods. */
-struct update_unboost *update_unboost_new(struct td_update_loop *loop);
-void update_unboost_free(struct update_unboost *unboost);
-void update_unboost_start(struct update_unboost *unboost);
+/* Before the informers start, since it listens to pods. */
+struct update_boost_revert *update_boost_revert_new(struct td_update_loop *loop);
+void update_boost_revert_free(struct update_boost_revert *revert);
+void update_boost_revert_start(struct update_boost_revert *revert);
 /* Nothing new is begun; what is under way ends with update_settle. */
-void update_unboost_stop(struct update_unboost *unboost);
-bool update_unboost_is_idle(const struct update_unboost *unboost);
+void update_boost_revert_stop(struct update_boost_revert *revert);
+bool update_boost_revert_is_idle(const struct update_boost_revert *revert);
 
-/* ---- update_held.c ---- */
+/* ---- update_blocked_events.c ---- */
 
-void update_held_init(struct update_part *part);
-void update_held_done(struct update_part *part);
 /* At the end of the pass over a namespace. */
-void update_held_tell(struct td_update_loop *loop, struct update_part *part);
+void update_blocked_tell(struct td_update_loop *loop, struct update_part *part);
 
 /* ---- update_replacement.c ---- */
 
-enum update_verdict {
-    UPDATE_VERDICT_FINE,
-    UPDATE_VERDICT_ASKED,   /* something is read first: update_go_on or the pause follows */
-    UPDATE_VERDICT_REFUSED, /* the replacement would be */
-    UPDATE_VERDICT_UNKNOWN, /* it cannot be judged */
-};
-
 struct update_replacement *update_replacement_new(void);
 void update_replacement_free(struct update_replacement *replacement);
-/* May the pod of the action be evicted? If not, *ret_why says why. */
-enum update_verdict update_replacement_judge(struct td_update_loop *loop, td_str *ret_why);
+/* May the pod of the action be evicted? If not, *ret_why says why. READING: update_go_on or the
+ * pause follows. */
+enum td_replacement_verdict update_replacement_judge(struct td_update_loop *loop, td_str *ret_why);
 /* The pod that was judged last is evicted: what was read is old. */
 void update_replacement_evicted(struct update_replacement *replacement);
 /* At the end of a part. */
@@ -174,21 +162,21 @@ void update_conditions_free(struct update_conditions *conditions);
 
 /* Decodes pods, one after another in one turn of the loop. */
 struct update_decoder {
-    struct td_sight *sight;
+    struct td_informers *informers;
     struct td_arena *arena;
-    const struct td_pod_template *found; /* private: the last template, of the sight */
+    const struct td_pod_template *found; /* private: the last template, of the informers */
     struct td_pod_template copy;         /* private: it, in the arena */
 };
-bool update_decode_pod(struct update_decoder *decoder, const struct td_sight_object *object,
-                       struct td_vertical_pod *ret);
+bool update_decode_pod(struct update_decoder *decoder, const struct td_informer_object *object,
+                       struct td_pod *ret);
 
-/* ---- update_dry.c ---- */
+/* ---- update_dry_run.c ---- */
 
 /* The VPAs of a namespace, and its pods that run on a node, decoded into the arena. */
-size_t update_gather_vpas(const struct td_sight *sight, struct td_arena *arena, td_str namespace,
-                          const struct td_vpa *const **ret);
-size_t update_gather_pods(struct td_sight *sight, struct td_arena *arena, td_str namespace,
-                          const struct td_vertical_pod **ret);
+size_t update_gather_vpas(const struct td_informers *informers, struct td_arena *arena,
+                          td_str namespace, const struct td_vpa *const **ret);
+size_t update_gather_pods(struct td_informers *informers, struct td_arena *arena, td_str namespace,
+                          const struct td_pod **ret);
 
 /* ---- update_parts.c ---- */
 
@@ -200,14 +188,14 @@ void update_part_free(struct update_part *part);
 int update_gather(const struct td_update_loop *loop, const struct update_part *part,
                   struct td_updater_input *input);
 
-/* ---- update_tallies.c ---- */
+/* ---- update_metrics.c ---- */
 
-void update_tallies_init(struct td_update_loop *loop);
+void update_metrics_init(struct td_update_loop *loop);
 /* `reason` is one of few words, or each pass would be a series of its own. */
-void update_tally_skip(struct td_update_loop *loop, const char *reason);
-void update_tally_begin(struct td_update_loop *loop);
-void update_tally_pass(struct td_update_loop *loop);
-void update_tally_end(struct td_update_loop *loop); /* of a pass that was not skipped */
-void update_tally_result(struct td_update_loop *loop, enum td_updater_result result);
-void update_tally_unboost(struct td_update_loop *loop, const struct td_vpa *vpa, size_t pod_count,
-                          bool is_done);
+void update_metrics_skip(struct td_update_loop *loop, const char *reason);
+void update_metrics_begin(struct td_update_loop *loop);
+void update_metrics_pass(struct td_update_loop *loop);
+void update_metrics_end(struct td_update_loop *loop); /* of a pass that was not skipped */
+void update_metrics_result(struct td_update_loop *loop, enum td_updater_result result);
+void update_metrics_revert_boost(struct td_update_loop *loop, const struct td_vpa *vpa,
+                                 size_t pod_count, bool is_done);

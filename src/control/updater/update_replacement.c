@@ -4,7 +4,6 @@
  * little later where the replacement is not there yet.
  */
 #include "base/alloc.h"
-#include "control/replacement.h"
 #include "control/updater/update_private.h"
 #include "kube/client/client.h"
 #include "model/owners.h"
@@ -54,47 +53,21 @@ static void replacement_answered(void *context, const struct td_client_reply *re
     update_go_on(loop);
 }
 
-static void replacement_ask(struct td_update_loop *loop, td_str path)
-{
-    const struct td_client_request request = {
-        .flow = loop->options.control.flow,
-        .method = TD_STR("GET"),
-        .path = path,
-    };
-    loop->phase = UPDATE_ACTING;
-    loop->call = td_client_send(loop->options.control.client, &request, replacement_answered, loop);
-}
-
-static td_str replacement_problem(struct td_update_loop *loop)
-{
-    const struct td_control *control = &loop->options.control;
-    struct td_replacement_input input = {
-        .pod = loop->action.pod,
-        .vpa = loop->action.vpa,
-        .gates = control->gates,
-        .max_cpu_boost = loop->options.max_cpu_boost,
-        .largest_node =
-            control->caps_to_node ? td_sight_largest_node(control->sight, &loop->arena) : NULL,
-        .warns_of_limit_range = loop->options.config.warns_of_limit_range,
-    };
-    return td_replacement_facts_problem(&loop->replacement->facts, &loop->arena, control, &input);
-}
-
 /* Pods of the owner that were not there when the pass began. */
 static size_t replacement_count_new(struct td_update_loop *loop, const struct td_controller *owner)
 {
-    struct td_sight *sight = loop->options.control.sight;
-    const struct td_workload_source *source = td_sight_source(sight);
+    struct td_informers *informers = loop->options.control.informers;
+    const struct td_workload_source *source = td_informers_source(informers);
     const struct td_workload *workload =
         source->get_workload(source->context, owner->kind, owner->namespace, owner->name);
     if (!workload || workload->selector_error.len > 0) {
         return 0;
     }
     size_t count = 0;
-    struct td_sight_match match;
-    td_sight_match_pods(sight, owner->namespace, &workload->selector, &match);
-    for (const struct td_sight_pod *pod; (pod = td_sight_match_next(&match));) {
-        const struct td_vertical_pod known = {.meta = {.uid = pod->object.head.uid}};
+    struct td_pod_match match;
+    td_informers_match_pods(informers, owner->namespace, &workload->selector, &match);
+    for (const struct td_informer_pod *pod; (pod = td_pod_match_next(&match));) {
+        const struct td_pod known = {.meta = {.uid = pod->object.head.uid}};
         count += !pod->object.is_deleting && !td_updater_state_find(loop->pass.input.state, &known);
     }
     return count;
@@ -108,15 +81,15 @@ static bool replacement_is_awaited(struct td_update_loop *loop, const struct td_
            replacement_count_new(loop, owner) < replacement->evicted;
 }
 
-enum update_verdict update_replacement_judge(struct td_update_loop *loop, td_str *ret_why)
+enum td_replacement_verdict update_replacement_judge(struct td_update_loop *loop, td_str *ret_why)
 {
+    const struct td_control *control = &loop->options.control;
     struct update_replacement *replacement = loop->replacement;
     struct td_replacement_facts *facts = &replacement->facts;
     struct td_controller owner;
-    *ret_why = TD_STR_EMPTY;
     td_str before = td_arena_copy_str(&loop->arena, facts->uid);
     if (!td_replacement_facts_turn(facts, loop->action.pod, &owner)) {
-        return UPDATE_VERDICT_FINE; /* its template is not known */
+        return TD_REPLACEMENT_FINE; /* the template of its owner is not known */
     }
     if (!td_str_equal(before, owner.uid)) {
         replacement->evicted = 0;
@@ -125,19 +98,26 @@ enum update_verdict update_replacement_judge(struct td_update_loop *loop, td_str
     if (!facts->is_read[TD_REPLACEMENT_OWNER] && replacement_is_awaited(loop, &owner)) {
         replacement->waits++;
         update_pause(loop, REPLACEMENT_PAUSE);
-        return UPDATE_VERDICT_ASKED;
+        return TD_REPLACEMENT_READING;
     }
-    td_auto_buf path;
-    td_buf_init(&path, TD_OBJECT_BYTES_MAX);
-    if (td_replacement_facts_next(facts, &owner, &path)) {
-        replacement_ask(loop, td_buf_str(&path));
-        return UPDATE_VERDICT_ASKED;
+    struct td_replacement_input input = {
+        .pod = loop->action.pod,
+        .vpa = loop->action.vpa,
+        .max_cpu_boost = loop->options.max_cpu_boost,
+        .largest_node = control->caps_to_node
+                            ? td_informers_largest_node(control->informers, &loop->arena)
+                            : NULL,
+        .warns_of_limit_range = loop->options.config.warns_of_limit_range,
+    };
+    struct td_client_request request;
+    enum td_replacement_verdict verdict =
+        td_replacement_facts_judge(facts, &loop->arena, control, &owner, &input, &request, ret_why);
+    if (verdict == TD_REPLACEMENT_READING) {
+        loop->phase = UPDATE_ACTING;
+        loop->call = td_client_send(control->client, &request, replacement_answered, loop);
+    } else if (verdict == TD_REPLACEMENT_UNKNOWN) {
+        *ret_why = td_arena_format(&loop->arena, "cannot read the pod's owner: %.*s",
+                                   TD_STR_ARG(*ret_why));
     }
-    if (facts->failure.len > 0) {
-        *ret_why = td_arena_format(&loop->arena, "its owner cannot be read: %.*s",
-                                   TD_STR_ARG(facts->failure));
-        return UPDATE_VERDICT_UNKNOWN;
-    }
-    *ret_why = replacement_problem(loop);
-    return ret_why->len > 0 ? UPDATE_VERDICT_REFUSED : UPDATE_VERDICT_FINE;
+    return verdict;
 }

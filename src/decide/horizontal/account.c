@@ -1,6 +1,14 @@
+/*
+ * The account of a pass that `tandem explain` prints: what each metric asked for, what
+ * stabilisation and limits made of it, what holds it and until when, and what would change it. One
+ * tree, whose sentences serve the text form and the data form alike.
+ */
 #include "decide/horizontal/account.h"
 
 #include <math.h>
+
+#include "api/hpa/hpa_source.h"
+#include "decide/horizontal/bounds.h"
 
 /* Sentences are built once, as strings of the tree; the text form lays them out. */
 struct account {
@@ -33,8 +41,9 @@ static td_str time_text(struct td_arena *arena, td_time time)
     return td_arena_copy_str(arena, (td_str){.ptr = text, .len = len});
 }
 
-static td_str amount_text(const struct account *account, const struct td_hpa_metric *metric,
-                          const struct td_hpa_calculation *calculation, int64_t amount)
+/* For programs: exact. */
+static td_str amount_exact(const struct account *account, const struct td_hpa_metric *metric,
+                           const struct td_hpa_calculation *calculation, int64_t amount)
 {
     if (calculation->has_utilization) {
         return td_arena_format(account->arena, "%lld%%", (long long)amount);
@@ -42,20 +51,29 @@ static td_str amount_text(const struct account *account, const struct td_hpa_met
     return td_hpa_metric_amount(account->arena, metric, amount);
 }
 
-static td_str usage_text(const struct account *account, const struct td_hpa_metric *metric,
-                         const struct td_hpa_calculation *calculation)
+/* For people: a few digits. */
+static td_str amount_text(const struct account *account, const struct td_hpa_metric *metric,
+                          const struct td_hpa_calculation *calculation, int64_t amount)
 {
-    return amount_text(account, metric, calculation,
-                       calculation->has_utilization ? calculation->utilization
-                                                    : calculation->usage_milli);
+    if (calculation->has_utilization) {
+        return amount_exact(account, metric, calculation, amount);
+    }
+    bool is_bytes = td_hpa_metric_is_resource(metric) && !td_str_equal(metric->name, TD_STR("cpu"));
+    struct td_quantity quantity =
+        td_quantity_new_milli(amount, is_bytes ? TD_QUANTITY_BINARY_SI : TD_QUANTITY_DECIMAL_SI);
+    return td_quantity_short(account->arena, &quantity, is_bytes);
+}
+
+static int64_t usage_of(const struct td_hpa_calculation *calculation)
+{
+    return calculation->has_utilization ? calculation->utilization : calculation->usage_milli;
 }
 
 /* " (1 starting, 2 without a sample, 3 that the target does not own, not counted)", or nothing */
 static td_str others_text(const struct account *account,
                           const struct td_hpa_calculation *calculation)
 {
-    td_auto_buf text;
-    td_buf_init(&text, 4096);
+    td_auto_buf text = td_buf_capped(4096);
     for (size_t why = TD_HPA_WHY_COUNTED + 1; why < TD_HPA_WHY_COUNT; why++) {
         if (calculation->why_count[why] > 0) {
             (void)td_buf_append_format(&text, "%s%zu %.*s", text.len > 0 ? ", " : "",
@@ -64,8 +82,9 @@ static td_str others_text(const struct account *account,
         }
     }
     if (calculation->extra_count > 0) {
-        (void)td_buf_append_format(&text, "%s%zu samples of names that are no pod",
-                                   text.len > 0 ? ", " : "", calculation->extra_count);
+        (void)td_buf_append_format(&text, "%s%zu sample%s without a matching pod",
+                                   text.len > 0 ? ", " : "", calculation->extra_count,
+                                   TD_PLURAL(calculation->extra_count));
     }
     if (calculation->unowned_count > 0) {
         (void)td_buf_append_format(&text, "%s%zu that the target does not own, not counted",
@@ -81,11 +100,11 @@ static const char *rule_words(const struct td_hpa_calculation *calculation)
 {
     switch (calculation->rule) {
     case TD_HPA_RULE_TOLERANCE:
-        return "inside the tolerance";
+        return "within the tolerance";
     case TD_HPA_RULE_SIDES:
-        return "pods without a sample could turn it around, so nothing moves";
+        return "pods without a sample could reverse the direction, so replicas stay";
     case TD_HPA_RULE_DIRECTION:
-        return "the number of pods would turn it around, so nothing moves";
+        return "the pod count would reverse the direction, so replicas stay";
     case TD_HPA_RULE_FROM_ZERO:
         return "from zero: value divided by target, rounded up";
     case TD_HPA_RULE_TOTAL:
@@ -104,7 +123,10 @@ static td_str arithmetic_text(const struct account *account,
         return td_str_from(words);
     }
     double ratio = calculation->is_filled_in ? calculation->ratio_again : calculation->ratio;
-    return td_arena_format(account->arena, "%zu x %.4g rounded up%s", calculation->factor, ratio,
+    td_auto_buf times = td_buf_capped(64);
+    (void)td_buf_append_number(&times, ratio, 3);
+    return td_arena_format(account->arena, "%zu x %.*s rounded up%s", calculation->factor,
+                           TD_STR_ARG(td_buf_str(&times)),
                            calculation->is_filled_in ? ", pods without a sample filled in" : "");
 }
 
@@ -118,18 +140,20 @@ static void say_metric(struct account *account, size_t index)
             td_arena_format(account->arena, "nothing: %.*s", TD_STR_ARG(result->error)));
         return;
     }
-    td_str usage = usage_text(account, metric, calculation);
+    td_str usage = amount_text(account, metric, calculation, usage_of(calculation));
     td_str target = amount_text(account, metric, calculation, calculation->target_milli);
-    bool is_per_pod = result->is_average && metric->type <= TD_HPA_PODS;
-    td_str over = is_per_pod ? td_arena_format(account->arena, " over %zu ready pods%.*s",
-                                               calculation->why_count[TD_HPA_WHY_COUNTED],
-                                               TD_STR_ARG(others_text(account, calculation)))
-                             : others_text(account, calculation);
+    bool is_per_pod = result->is_average && td_hpa_metric_is_of_pods(metric);
+    td_str over = is_per_pod
+                      ? td_arena_format(account->arena, " over %zu ready pod%s%.*s",
+                                        calculation->why_count[TD_HPA_WHY_COUNTED],
+                                        TD_PLURAL(calculation->why_count[TD_HPA_WHY_COUNTED]),
+                                        TD_STR_ARG(others_text(account, calculation)))
+                      : others_text(account, calculation);
     say(account, account->wanted,
-        td_arena_format(account->arena, "%d replicas: %.*s %.*s of target %.*s%.*s; %.*s",
-                        calculation->replicas, TD_STR_ARG(result->description), TD_STR_ARG(usage),
-                        TD_STR_ARG(target), TD_STR_ARG(over),
-                        TD_STR_ARG(arithmetic_text(account, calculation))));
+        td_arena_format(account->arena, "%d replica%s: %.*s %.*s of target %.*s%.*s; %.*s",
+                        calculation->replicas, TD_PLURAL(calculation->replicas),
+                        TD_STR_ARG(result->description), TD_STR_ARG(usage), TD_STR_ARG(target),
+                        TD_STR_ARG(over), TD_STR_ARG(arithmetic_text(account, calculation))));
 }
 
 static struct td_json *pods_json(struct td_arena *arena,
@@ -148,6 +172,13 @@ static struct td_json *pods_json(struct td_arena *arena,
     return pods;
 }
 
+static struct td_hpa_bounds bounds_of(const struct account *account, size_t index)
+{
+    const struct td_hpa_pass *pass = account->pass;
+    return td_hpa_bounds_of(pass->hpa, &pass->evaluation.results[index].calculation.basis,
+                            pass->scale.spec_replicas);
+}
+
 static struct td_json *metric_json(const struct account *account, size_t index)
 {
     struct td_arena *arena = account->arena;
@@ -163,9 +194,19 @@ static struct td_json *metric_json(const struct account *account, size_t index)
     }
     td_json_set_str(arena, object, TD_STR("description"), result->description);
     td_json_set_int64(arena, object, TD_STR("replicas"), calculation->replicas);
-    td_json_set_str(arena, object, TD_STR("usage"), usage_text(account, metric, calculation));
+    td_json_set_str(arena, object, TD_STR("usage"),
+                    amount_exact(account, metric, calculation, usage_of(calculation)));
     td_json_set_str(arena, object, TD_STR("target"),
-                    amount_text(account, metric, calculation, calculation->target_milli));
+                    amount_exact(account, metric, calculation, calculation->target_milli));
+    struct td_hpa_bounds bounds = bounds_of(account, index);
+    if (bounds.can_scale_out) {
+        td_json_set_str(arena, object, TD_STR("scalesOutAbove"),
+                        amount_exact(account, metric, calculation, bounds.out_above));
+    }
+    if (bounds.can_scale_in) {
+        td_json_set_str(arena, object, TD_STR("scalesInUpTo"),
+                        amount_exact(account, metric, calculation, bounds.in_up_to));
+    }
     set_ratio(arena, object, TD_STR("ratio"), calculation->ratio);
     if (calculation->is_filled_in) {
         set_ratio(arena, object, TD_STR("ratioFilledIn"), calculation->ratio_again);
@@ -176,25 +217,79 @@ static struct td_json *metric_json(const struct account *account, size_t index)
     return object;
 }
 
-/* At which values of the deciding metric would the count begin to move? */
-static void say_threshold(struct account *account)
+/* Above which value does each metric scale out? */
+static void say_out(struct account *account)
 {
     const struct td_hpa_pass *pass = account->pass;
+    for (size_t i = 0; i < pass->evaluation.result_count; i++) {
+        const struct td_hpa_metric_result *result = &pass->evaluation.results[i];
+        struct td_hpa_bounds bounds = {.can_scale_out = false};
+        if (!result->is_failed) {
+            bounds = bounds_of(account, i);
+        }
+        if (bounds.can_scale_out) {
+            say(account, account->changes,
+                td_arena_format(account->arena, "scales out: %.*s above %.*s",
+                                TD_STR_ARG(result->description),
+                                TD_STR_ARG(amount_text(account, &pass->hpa->metrics[i],
+                                                       &result->calculation, bounds.out_above))));
+        }
+    }
+}
+
+/* Down to which values must all metrics fall for it to scale in? A metric without such a value,
+ * or a failed one, keeps the replicas. */
+static void say_in(struct account *account)
+{
+    const struct td_hpa_pass *pass = account->pass;
+    td_auto_buf text = td_buf_capped(16384);
+    for (size_t i = 0; i < pass->evaluation.result_count; i++) {
+        const struct td_hpa_metric_result *result = &pass->evaluation.results[i];
+        struct td_hpa_bounds bounds = {.can_scale_in = false};
+        if (!result->is_failed) {
+            bounds = bounds_of(account, i);
+        }
+        if (!bounds.can_scale_in) {
+            return;
+        }
+        (void)td_buf_append_format(&text, "%s%.*s at or below %.*s", i > 0 ? " and " : "",
+                                   TD_STR_ARG(result->description),
+                                   TD_STR_ARG(amount_text(account, &pass->hpa->metrics[i],
+                                                          &result->calculation, bounds.in_up_to)));
+    }
+    say(account, account->changes,
+        td_arena_format(account->arena, "scales in: %.*s", TD_STR_ARG(td_buf_str(&text))));
+}
+
+/* What keeps the count from moving in a direction whatever the metrics say. */
+static void say_stop(struct account *account, const char *direction, const char *bound,
+                     int32_t replicas, bool is_at_bound, const struct td_hpa_rules *rules)
+{
+    if (account->pass->hpa->has_behavior && rules->select == TD_HPA_SELECT_DISABLED) {
+        say(account, account->changes,
+            td_arena_format(account->arena, "%s: not while its selectPolicy is Disabled",
+                            direction));
+    } else if (is_at_bound) {
+        say(account, account->changes,
+            td_arena_format(account->arena, "%s: %s %d", direction, bound, replicas));
+    }
+}
+
+/* At which values would the count begin to move, and what keeps it from moving at any? */
+static void say_thresholds(struct account *account)
+{
+    const struct td_hpa_pass *pass = account->pass;
+    const struct td_hpa *hpa = pass->hpa;
+    int32_t current = pass->scale.spec_replicas;
     if (!pass->is_evaluated || pass->evaluation.winner == SIZE_MAX) {
         return;
     }
-    const struct td_hpa_metric *metric = &pass->hpa->metrics[pass->evaluation.winner];
-    const struct td_hpa_metric_result *result = &pass->evaluation.results[pass->evaluation.winner];
-    struct td_hpa_tolerance tolerance = td_hpa_tolerance_of(
-        pass->hpa, pass->config->tolerance, pass->config->is_tolerance_configurable);
-    double target = (double)result->calculation.target_milli;
-    int64_t out_above = td_hpa_to_int64(floor(target * (1.0 + tolerance.up)));
-    int64_t in_below = td_hpa_to_int64(fmax(ceil(target * (1.0 - tolerance.down)), 0));
-    say(account, account->changes,
-        td_arena_format(account->arena, "%.*s above %.*s scales out, below %.*s scales in",
-                        TD_STR_ARG(result->description),
-                        TD_STR_ARG(amount_text(account, metric, &result->calculation, out_above)),
-                        TD_STR_ARG(amount_text(account, metric, &result->calculation, in_below))));
+    say_out(account);
+    say_in(account);
+    say_stop(account, "scales out", "not beyond maxReplicas", hpa->max_replicas,
+             current >= hpa->max_replicas, &hpa->scale_up);
+    say_stop(account, "scales in", "not below minReplicas", hpa->min_replicas,
+             current <= hpa->min_replicas, &hpa->scale_down);
 }
 
 static void say_stabilized(struct account *account)
@@ -272,21 +367,22 @@ static void say_done(struct account *account)
                                 : TD_STR("nothing: the target's scale could not be read"));
     } else if (pass->path == TD_HPA_PATH_DISABLED) {
         say(account, account->did,
-            TD_STR(
-                "nothing: the target stands at zero replicas and was not put there by this HPA"));
+            TD_STR("nothing: the target has zero replicas, which this HPA did not set"));
         say(account, account->changes, TD_STR("scaling the target to at least one replica"));
     } else if (pass->wants_rescale) {
         say(account, account->did,
-            td_arena_format(account->arena, "%d -> %d replicas%s%.*s", current, pass->desired,
-                            pass->rescale_reason.len > 0 ? ": " : "",
+            td_arena_format(account->arena, "%d -> %d replica%s%s%.*s", current, pass->desired,
+                            TD_PLURAL(pass->desired), pass->rescale_reason.len > 0 ? ": " : "",
                             TD_STR_ARG(pass->rescale_reason)));
     } else {
         say(account, account->did,
-            td_arena_format(account->arena, "nothing: %d replicas stay", current));
+            td_arena_format(
+                account->arena,
+                current == 1 ? "nothing: %d replica stays" : "nothing: %d replicas stay", current));
     }
     if (pass->evaluation.failed_count > 0) {
         say(account, account->changes,
-            TD_STR("all metrics answering again: a broken one blocks scaling in"));
+            TD_STR("all metrics available again: a failing metric blocks scaling in"));
     }
 }
 
@@ -299,15 +395,14 @@ static void say_selection(struct account *account)
     if (selection->is_failed) {
         say(account, account->held,
             td_arena_format(account->arena,
-                            "owners could not be told apart (%.*s), so all %zu pods of the "
-                            "selector count",
+                            "cannot read the owners of pods (%.*s), so all %zu selected pods count",
                             TD_STR_ARG(selection->culprit), selection->matched_count));
     } else if (selection->owned_count < selection->matched_count) {
         say(account, account->wanted,
-            td_arena_format(account->arena,
-                            "%zu of %zu pods of the selector belong to the target, the others "
-                            "are not counted",
-                            selection->owned_count, selection->matched_count));
+            td_arena_format(
+                account->arena,
+                "the target owns %zu of the %zu selected pods, the others are not counted",
+                selection->owned_count, selection->matched_count));
     }
 }
 
@@ -361,7 +456,7 @@ struct td_json *td_hpa_account_json(const struct td_hpa_pass *pass,
         say_stabilized(&account);
         say_limited(&account);
     }
-    say_threshold(&account);
+    say_thresholds(&account);
     td_json_set(arena, object, TD_STR("metrics"), metrics);
     td_json_set(arena, object, TD_STR("wanted"), account.wanted);
     td_json_set(arena, object, TD_STR("did"), account.did);
@@ -400,8 +495,8 @@ void td_hpa_account_write(const struct td_hpa_pass *pass,
         out,
         "%.*s (HorizontalPodAutoscaler %.*s/%.*s of %.*s, replicas %d..%d) decided at %.*s\n\n",
         TD_STR_ARG(hpa->meta.name), TD_STR_ARG(hpa->meta.namespace), TD_STR_ARG(hpa->meta.name),
-        TD_STR_ARG(td_json_get_str(account, TD_STR("target"), TD_STR_EMPTY)), hpa->min_replicas,
-        hpa->max_replicas, TD_STR_ARG(td_json_get_str(account, TD_STR("at"), TD_STR_EMPTY)));
+        TD_STR_ARG(td_json_text(account, "target")), hpa->min_replicas, hpa->max_replicas,
+        TD_STR_ARG(td_json_text(account, "at")));
     write_section(account, TD_STR("wanted"), "wanted", out);
     write_section(account, TD_STR("did"), "did", out);
     write_section(account, TD_STR("held"), "held", out);

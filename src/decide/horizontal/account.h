@@ -1,5 +1,5 @@
 /*
- * Why an HPA decided what it did, for people and for programs: what each metric wanted and from
+ * Why an HPA decided what it did, for users and for programs: what each metric wanted and from
  * which pods, what was done, what held it back and until when, and what would change it. Both
  * forms are written from one tree, which is made from the pass alone.
  */
@@ -13,7 +13,7 @@
 
 enum td_hpa_account_format { TD_HPA_ACCOUNT_TEXT, TD_HPA_ACCOUNT_JSON };
 
-/* How the pods were selected; calls below take NULL for it when nobody asked. */
+/* How the pods were selected; calls below take NULL for it when the pods were not selected. */
 struct td_hpa_account_selection {
     struct td_hpa_strategy_choice choice;
     bool is_filtered;
@@ -27,7 +27,7 @@ struct td_hpa_account_selection {
 struct td_json *td_hpa_account_json(const struct td_hpa_pass *pass,
                                     const struct td_hpa_account_selection *selection);
 
-/* Text ends with a newline; appends are checked by whoever owns the buffer. */
+/* Text ends with a newline; the owner of the buffer checks its appends. */
 void td_hpa_account_write(const struct td_hpa_pass *pass,
                           const struct td_hpa_account_selection *selection,
                           enum td_hpa_account_format format, struct td_buf *out);

@@ -1,5 +1,5 @@
 /* Lists keep upstream's order of places: a new entry takes the last place whose time has passed,
- * else the end. Nobody depends on the order but a reader who compares histories. */
+ * else the end. Only a comparison of histories depends on the order. */
 #include "decide/horizontal/behavior.h"
 
 #include <math.h>
@@ -11,29 +11,34 @@
 #define LEGACY_UP_FACTOR 2.0
 #define LEGACY_UP_MINIMUM 4.0
 
-static const td_str within_reason = TD_STR_INIT("DesiredWithinRange");
-static const td_str within_message =
-    TD_STR_INIT("the desired count is within the acceptable range");
-static const td_str few_reason = TD_STR_INIT("TooFewReplicas");
-static const td_str few_message =
-    TD_STR_INIT("the desired replica count is less than the minimum replica count");
-static const td_str many_reason = TD_STR_INIT("TooManyReplicas");
-static const td_str many_message =
-    TD_STR_INIT("the desired replica count is more than the maximum replica count");
-static const td_str up_reason = TD_STR_INIT("ScaleUpLimit");
-static const td_str up_message =
-    TD_STR_INIT("the desired replica count is increasing faster than the maximum scale rate");
-static const td_str down_reason = TD_STR_INIT("ScaleDownLimit");
-static const td_str down_message =
-    TD_STR_INIT("the desired replica count is decreasing faster than the maximum scale rate");
-static const td_str held_up_reason = TD_STR_INIT("ScaleUpStabilized");
-static const td_str held_up_message =
+/* Reason and message of a condition. */
+struct words {
+    td_str reason;
+    td_str message;
+};
+static const struct words within = {
+    TD_STR_INIT("DesiredWithinRange"),
+    TD_STR_INIT("the desired count is within the acceptable range")};
+static const struct words too_few = {
+    TD_STR_INIT("TooFewReplicas"),
+    TD_STR_INIT("the desired replica count is less than the minimum replica count")};
+static const struct words too_many = {
+    TD_STR_INIT("TooManyReplicas"),
+    TD_STR_INIT("the desired replica count is more than the maximum replica count")};
+static const struct words too_fast_up = {
+    TD_STR_INIT("ScaleUpLimit"),
+    TD_STR_INIT("the desired replica count is increasing faster than the maximum scale rate")};
+static const struct words too_fast_down = {
+    TD_STR_INIT("ScaleDownLimit"),
+    TD_STR_INIT("the desired replica count is decreasing faster than the maximum scale rate")};
+static const struct words held_up = {
+    TD_STR_INIT("ScaleUpStabilized"),
     TD_STR_INIT("recent recommendations were lower than current one, applying the lowest recent "
-                "recommendation");
-static const td_str held_down_reason = TD_STR_INIT("ScaleDownStabilized");
-static const td_str held_down_message =
+                "recommendation")};
+static const struct words held_down = {
+    TD_STR_INIT("ScaleDownStabilized"),
     TD_STR_INIT("recent recommendations were higher than current one, applying the highest recent "
-                "recommendation");
+                "recommendation")};
 
 void td_hpa_history_init(struct td_hpa_history *history)
 {
@@ -81,8 +86,8 @@ static struct td_hpa_stabilized stabilize_legacy(struct td_hpa_history *history,
 {
     struct td_hpa_stabilized result = {
         .replicas = in->proposed,
-        .reason = held_down_reason,
-        .message = held_down_message,
+        .reason = held_down.reason,
+        .message = held_down.message,
         .held_until = TD_TIME_NONE,
     };
     struct td_hpa_recommendations *list = &history->recommendations;
@@ -156,8 +161,8 @@ struct td_hpa_stabilized td_hpa_stabilize(struct td_hpa_history *history,
     bool is_up = in->proposed >= in->current;
     struct td_hpa_stabilized result = {
         .replicas = replicas,
-        .reason = is_up ? held_up_reason : held_down_reason,
-        .message = is_up ? held_up_message : held_down_message,
+        .reason = (is_up ? &held_up : &held_down)->reason,
+        .message = (is_up ? &held_up : &held_down)->message,
         .is_held = replicas != in->proposed,
         .held_until = TD_TIME_NONE,
     };
@@ -169,13 +174,13 @@ struct td_hpa_stabilized td_hpa_stabilize(struct td_hpa_history *history,
     return result;
 }
 
-static struct td_hpa_limited limited(int32_t replicas, td_str reason, td_str message, bool acts)
+static struct td_hpa_limited limited(int32_t replicas, const struct words *words)
 {
     return (struct td_hpa_limited){
         .replicas = replicas,
-        .reason = reason,
-        .message = message,
-        .is_limited = acts,
+        .reason = words->reason,
+        .message = words->message,
+        .is_limited = words != &within,
         .limit = {.policy = SIZE_MAX, .loosens_at = TD_TIME_NONE},
     };
 }
@@ -188,13 +193,12 @@ struct td_hpa_limited td_hpa_limit_legacy(const struct td_hpa_normalization *in,
         td_hpa_to_int32(fmax(LEGACY_UP_FACTOR * (double)in->current, LEGACY_UP_MINIMUM));
     int32_t highest = max > fastest ? fastest : max;
     if (wanted < min) {
-        return limited(min, few_reason, few_message, true);
+        return limited(min, &too_few);
     }
     if (wanted > highest) {
-        return max > fastest ? limited(highest, up_reason, up_message, true)
-                             : limited(highest, many_reason, many_message, true);
+        return max > fastest ? limited(highest, &too_fast_up) : limited(highest, &too_many);
     }
-    return limited(wanted, within_reason, within_message, false);
+    return limited(wanted, &within);
 }
 
 /* Sum of the changes inside a period; *oldest is moved back to the oldest of them. */
@@ -228,7 +232,7 @@ static int32_t propose(const struct td_hpa_policy *policy, int64_t start, bool i
                  : td_hpa_to_int32((double)start * (1 - share));
 }
 
-static struct td_hpa_limit limit_by_policies(const struct td_hpa_history *history,
+struct td_hpa_limit td_hpa_limit_by_policies(const struct td_hpa_history *history,
                                              const struct td_hpa_rules *rules, int32_t current,
                                              td_time now, bool is_up)
 {
@@ -258,50 +262,23 @@ static struct td_hpa_limit limit_by_policies(const struct td_hpa_history *histor
     return limit;
 }
 
-struct td_hpa_limit td_hpa_limit_up(const struct td_hpa_history *history,
-                                    const struct td_hpa_rules *rules, int32_t current, td_time now)
-{
-    return limit_by_policies(history, rules, current, now, true);
-}
-
-struct td_hpa_limit td_hpa_limit_down(const struct td_hpa_history *history,
-                                      const struct td_hpa_rules *rules, int32_t current,
-                                      td_time now)
-{
-    return limit_by_policies(history, rules, current, now, false);
-}
-
-static struct td_hpa_limited limit_rising(const struct td_hpa_history *history,
+/* `wanted` is not the current count. */
+static struct td_hpa_limited limit_change(const struct td_hpa_history *history,
                                           const struct td_hpa_normalization *in, int32_t wanted)
 {
-    struct td_hpa_limit limit = td_hpa_limit_up(history, &in->hpa->scale_up, in->current, in->now);
-    int32_t fastest = limit.replicas < in->current ? in->current : limit.replicas;
-    int32_t max = in->hpa->max_replicas;
-    bool is_rate = max > fastest;
-    int32_t highest = is_rate ? fastest : max;
-    struct td_hpa_limited result = limited(wanted, within_reason, within_message, false);
-    if (wanted > highest) {
-        result = is_rate ? limited(highest, up_reason, up_message, true)
-                         : limited(highest, many_reason, many_message, true);
-    }
-    result.limit = limit;
-    result.has_limit = true;
-    return result;
-}
-
-static struct td_hpa_limited limit_falling(const struct td_hpa_history *history,
-                                           const struct td_hpa_normalization *in, int32_t wanted)
-{
-    struct td_hpa_limit limit =
-        td_hpa_limit_down(history, &in->hpa->scale_down, in->current, in->now);
-    int32_t fastest = limit.replicas > in->current ? in->current : limit.replicas;
-    int32_t min = in->hpa->min_replicas;
-    bool is_rate = min < fastest;
-    int32_t lowest = is_rate ? fastest : min;
-    struct td_hpa_limited result = limited(wanted, within_reason, within_message, false);
-    if (wanted < lowest) {
-        result = is_rate ? limited(lowest, down_reason, down_message, true)
-                         : limited(lowest, few_reason, few_message, true);
+    bool is_up = wanted > in->current;
+    struct td_hpa_limit limit = td_hpa_limit_by_policies(
+        history, is_up ? &in->hpa->scale_up : &in->hpa->scale_down, in->current, in->now, is_up);
+    int32_t bound = is_up ? in->hpa->max_replicas : in->hpa->min_replicas;
+    bool is_backward = is_up ? limit.replicas < in->current : limit.replicas > in->current;
+    int32_t fastest = is_backward ? in->current : limit.replicas;
+    bool is_rate = is_up ? bound > fastest : bound < fastest;
+    int32_t farthest = is_rate ? fastest : bound;
+    struct td_hpa_limited result = limited(wanted, &within);
+    if (is_up ? wanted > farthest : wanted < farthest) {
+        const struct words *by_rate = is_up ? &too_fast_up : &too_fast_down;
+        const struct words *by_bound = is_up ? &too_many : &too_few;
+        result = limited(farthest, is_rate ? by_rate : by_bound);
     }
     result.limit = limit;
     result.has_limit = true;
@@ -311,13 +288,7 @@ static struct td_hpa_limited limit_falling(const struct td_hpa_history *history,
 struct td_hpa_limited td_hpa_limit(const struct td_hpa_history *history,
                                    const struct td_hpa_normalization *in, int32_t wanted)
 {
-    if (wanted > in->current) {
-        return limit_rising(history, in, wanted);
-    }
-    if (wanted < in->current) {
-        return limit_falling(history, in, wanted);
-    }
-    return limited(wanted, within_reason, within_message, false);
+    return wanted == in->current ? limited(wanted, &within) : limit_change(history, in, wanted);
 }
 
 struct td_hpa_normalized td_hpa_normalize(struct td_hpa_history *history,

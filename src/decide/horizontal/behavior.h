@@ -96,11 +96,9 @@ struct td_hpa_stabilized td_hpa_stabilize(struct td_hpa_history *history,
 struct td_hpa_limited td_hpa_limit_legacy(const struct td_hpa_normalization *in, int32_t wanted);
 struct td_hpa_limited td_hpa_limit(const struct td_hpa_history *history,
                                    const struct td_hpa_normalization *in, int32_t wanted);
-struct td_hpa_limit td_hpa_limit_up(const struct td_hpa_history *history,
-                                    const struct td_hpa_rules *rules, int32_t current, td_time now);
-struct td_hpa_limit td_hpa_limit_down(const struct td_hpa_history *history,
-                                      const struct td_hpa_rules *rules, int32_t current,
-                                      td_time now);
+struct td_hpa_limit td_hpa_limit_by_policies(const struct td_hpa_history *history,
+                                             const struct td_hpa_rules *rules, int32_t current,
+                                             td_time now, bool is_up);
 
 /* Remembers a rescale that was done, when the HPA has a behaviour. */
 void td_hpa_history_store(struct td_hpa_history *history, const struct td_hpa *hpa,

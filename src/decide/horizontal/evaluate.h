@@ -23,9 +23,10 @@ struct td_hpa_config {
     bool is_tolerance_configurable;      /* gate HPAConfigurableTolerance */
     bool can_scale_to_zero;              /* gate HPAScaleToZero */
     bool is_ambiguity_owner_scoped;      /* ambiguity is judged on the pods that count */
+    bool names_earlier_proposals;        /* as the reason of a growth that they ask for */
 };
 
-/* Upstream's defaults, but for ambiguity. */
+/* Upstream's defaults, but for ambiguity and reasons. */
 struct td_hpa_config td_hpa_config_default(void);
 
 /* An event to be emitted; texts are in the arena. */
@@ -33,6 +34,7 @@ struct td_hpa_event {
     bool is_warning;
     td_str reason;
     td_str message;
+    td_str decision; /* the same in a few words; empty: nothing was decided */
 };
 
 struct td_hpa_events {
@@ -100,6 +102,3 @@ struct td_json *td_hpa_current_metrics_json(struct td_arena *arena, const struct
 /* An amount of the metric's own unit as status shows it. */
 td_str td_hpa_metric_amount(struct td_arena *arena, const struct td_hpa_metric *metric,
                             int64_t milli);
-
-/* A LabelSelector as Go prints a pointer to one: "nil", "&LabelSelector{MatchLabels:...}". */
-td_str td_hpa_selector_go_text(struct td_arena *arena, const struct td_json *selector);

@@ -6,12 +6,11 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "base/buf.h"
 #include "base/error.h"
 #include "decide/horizontal/pods.h"
+#include "kube/objectkey.h"
 
 #define ENTRY_ARENA_BYTES_MAX ((size_t)1 << 20)
-#define KEY_BYTES_MAX ((size_t)1 << 16)
 #define MEMO_MAX ((size_t)1 << 20)
 
 struct entry {
@@ -64,20 +63,15 @@ void td_owner_cache_sweep(struct td_owner_cache *cache, td_time now)
     }
 }
 
-static td_str write_key(struct td_buf *out, const struct td_owner_key *key)
+static td_str write_key(char buffer[TD_OBJECT_KEY_BYTES_MAX], const struct td_owner_key *key)
 {
-    td_buf_reset(out);
-    (void)td_buf_append_format(out, "%.*s\n%.*s\n%.*s\n%.*s", TD_STR_ARG(key->api_version),
-                               TD_STR_ARG(key->kind), TD_STR_ARG(key->namespace),
-                               TD_STR_ARG(key->name));
-    return td_buf_str(out);
+    return TD_KEY_LINES(buffer, key->api_version, key->kind, key->namespace, key->name);
 }
 
 static struct entry *find_entry(struct td_owner_cache *cache, const struct td_owner_key *key)
 {
-    td_auto_buf scratch;
-    td_buf_init(&scratch, KEY_BYTES_MAX);
-    return td_map_get(&cache->entries, write_key(&scratch, key));
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    return td_map_get(&cache->entries, write_key(buffer, key));
 }
 
 void td_owner_cache_forget(struct td_owner_cache *cache, const struct td_owner_key *key)
@@ -99,8 +93,7 @@ static void tell_lookup(const struct td_owner_cache *cache, const struct td_owne
 static struct entry *new_entry(struct td_owner_cache *cache, const struct td_owner_key *key,
                                td_time now)
 {
-    td_auto_buf scratch;
-    td_buf_init(&scratch, KEY_BYTES_MAX);
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
     struct entry *old = find_entry(cache, key);
     if (old) {
         drop_entry(cache, old);
@@ -111,31 +104,13 @@ static struct entry *new_entry(struct td_owner_cache *cache, const struct td_own
     struct entry *entry = td_alloc(sizeof(*entry));
     *entry = (struct entry){.fetched_at = now, .uid = TD_STR_EMPTY};
     td_arena_init(&entry->arena, ENTRY_ARENA_BYTES_MAX);
-    entry->key = td_arena_copy_str(&entry->arena, write_key(&scratch, key));
+    entry->key = td_arena_copy_str(&entry->arena, write_key(buffer, key));
     if (td_map_put(&cache->entries, entry->key, entry) < 0) {
         td_arena_done(&entry->arena);
         td_free(entry);
         return NULL;
     }
     return entry;
-}
-
-static void copy_owners(struct entry *entry, const struct td_owner_reference *owners, size_t count)
-{
-    count = count > TD_OWNER_REFERENCES_MAX ? TD_OWNER_REFERENCES_MAX : count;
-    struct td_owner_reference *copies =
-        td_arena_array(&entry->arena, struct td_owner_reference, count);
-    for (size_t i = 0; i < count; i++) {
-        copies[i] = (struct td_owner_reference){
-            .api_version = td_arena_copy_str(&entry->arena, owners[i].api_version),
-            .kind = td_arena_copy_str(&entry->arena, owners[i].kind),
-            .name = td_arena_copy_str(&entry->arena, owners[i].name),
-            .uid = td_arena_copy_str(&entry->arena, owners[i].uid),
-            .is_controller = owners[i].is_controller,
-        };
-    }
-    entry->owners = copies;
-    entry->owner_count = count;
 }
 
 void td_owner_filter_begin(struct td_owner_filter *filter, struct td_arena *arena,
@@ -153,13 +128,13 @@ void td_owner_filter_begin(struct td_owner_filter *filter, struct td_arena *aren
         .culprit = TD_STR_EMPTY,
     };
     td_map_init(&filter->memo, MEMO_MAX);
-    td_map_init(&filter->wanted_keys, MEMO_MAX);
+    td_string_set_init(&filter->wanted_keys, MEMO_MAX);
 }
 
 void td_owner_filter_done(struct td_owner_filter *filter)
 {
     td_map_done(&filter->memo);
-    td_map_done(&filter->wanted_keys);
+    td_string_set_done(&filter->wanted_keys);
 }
 
 static bool is_named(const struct td_owner_target *target,
@@ -229,7 +204,7 @@ bool td_owner_may_own(const struct td_workload_source *source, const struct td_o
                       const struct td_pod *pod)
 {
     struct known_walk walk = {.source = source, .target = target};
-    return may_lead_to(&walk, pod->owners, pod->owner_count, 1);
+    return may_lead_to(&walk, pod->meta.owners, pod->meta.owner_count, 1);
 }
 
 /* One pod's walk. */
@@ -326,24 +301,12 @@ static bool look_at_level(struct td_owner_filter *filter, struct walk *walk, siz
 
 static void want(struct td_owner_filter *filter, const struct td_owner_key *key)
 {
-    td_auto_buf scratch;
-    td_buf_init(&scratch, KEY_BYTES_MAX);
-    td_str text = write_key(&scratch, key);
-    if (td_map_has(&filter->wanted_keys, text)) {
-        return;
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    if (td_string_set_add(&filter->wanted_keys, write_key(buffer, key)) != TD_OK) {
+        return; /* it is there; past the cap the pod stays undecided and the filter fails */
     }
-    if (td_map_put(&filter->wanted_keys, td_arena_copy_str(filter->arena, text), NULL) < 0) {
-        return; /* past the cap the pod stays undecided and the filter fails */
-    }
-    if (filter->wanted_count == filter->wanted_cap) {
-        size_t cap = 2 * filter->wanted_cap + 8;
-        struct td_owner_key *wanted = td_arena_array(filter->arena, struct td_owner_key, cap);
-        for (size_t i = 0; i < filter->wanted_count; i++) {
-            wanted[i] = filter->wanted[i];
-        }
-        filter->wanted = wanted;
-        filter->wanted_cap = cap;
-    }
+    filter->wanted = td_arena_grow(filter->arena, filter->wanted, filter->wanted_count,
+                                   &filter->wanted_cap, sizeof(*filter->wanted));
     filter->wanted[filter->wanted_count++] = *key;
     filter->cache->misses++;
     tell_lookup(filter->cache, key, false);
@@ -357,8 +320,8 @@ static enum td_owner_verdict judge(struct td_owner_filter *filter, const struct 
     walk.missing_count = 0;
     walk.is_opaque = false;
     walk.is_too_deep = false;
-    walk.references[0] = pod->owners;
-    walk.counts[0] = pod->owner_count;
+    walk.references[0] = pod->meta.owners;
+    walk.counts[0] = pod->meta.owner_count;
     walk.levels[0] = 1;
     for (size_t at = 0; at < walk.queued; at++) {
         if (look_at_level(filter, &walk, at)) {
@@ -378,28 +341,20 @@ static enum td_owner_verdict judge(struct td_owner_filter *filter, const struct 
 static const uint8_t verdict_values[] = {TD_OWNER_UNDECIDED, TD_OWNER_OWNED, TD_OWNER_NOT_OWNED,
                                          TD_OWNER_UNDETERMINED};
 
-static td_str write_reference(struct td_buf *out, const struct td_owner_reference *reference)
-{
-    (void)td_buf_append_format(out, "%.*s\n%.*s\n%.*s\n%.*s", TD_STR_ARG(reference->api_version),
-                               TD_STR_ARG(reference->kind), TD_STR_ARG(reference->name),
-                               TD_STR_ARG(reference->uid));
-    return td_buf_str(out);
-}
-
 static enum td_owner_verdict judge_once(struct td_owner_filter *filter, const struct td_pod *pod)
 {
-    if (pod->owner_count != 1) {
+    if (pod->meta.owner_count != 1) {
         return judge(filter, pod);
     }
-    td_auto_buf scratch;
-    td_buf_init(&scratch, KEY_BYTES_MAX);
-    td_str key = write_reference(&scratch, &pod->owners[0]);
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    const struct td_owner_reference *owner = &pod->meta.owners[0];
+    td_str key = TD_KEY_LINES(buffer, owner->api_version, owner->kind, owner->name, owner->uid);
     const uint8_t *known = td_map_get(&filter->memo, key);
     if (known) {
         return (enum td_owner_verdict) * known;
     }
     enum td_owner_verdict verdict = judge(filter, pod);
-    if (!scratch.is_full) {
+    if (key.len > 0) {
         /* The map holds pointers only; when it is full the walk is done again. */
         (void)td_map_put(&filter->memo, td_arena_copy_str(filter->arena, key),
                          (void *)(uintptr_t)&verdict_values[verdict]);
@@ -420,7 +375,7 @@ enum td_owner_step td_owner_filter_step(struct td_owner_filter *filter)
         return TD_OWNER_GIVEN_UP;
     }
     td_map_reset(&filter->memo);
-    td_map_reset(&filter->wanted_keys);
+    td_string_set_reset(&filter->wanted_keys);
     filter->wanted_count = 0;
     filter->owned_count = 0;
     filter->undetermined_count = 0;
@@ -471,6 +426,8 @@ void td_owner_filter_answer(struct td_owner_filter *filter, size_t index,
     entry->answer = answer;
     if (answer == TD_OWNER_FOUND) {
         entry->uid = td_arena_copy_str(&entry->arena, uid);
-        copy_owners(entry, owners, owner_count);
+        entry->owner_count =
+            owner_count > TD_OWNER_REFERENCES_MAX ? TD_OWNER_REFERENCES_MAX : owner_count;
+        entry->owners = td_owners_copy(&entry->arena, owners, entry->owner_count);
     }
 }

@@ -17,6 +17,7 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "base/str.h"
+#include "base/stringset.h"
 #include "decide/horizontal/strategy.h"
 #include "kube/meta.h"
 #include "model/owners.h"
@@ -38,7 +39,7 @@ struct td_owner_cache {
     td_duration missing_ttl;
     uint64_t hits;
     uint64_t misses;
-    /* For whoever counts lookups by kind; may be NULL. */
+    /* Called for each lookup, to count them by kind; may be NULL. */
     void (*looked_up)(void *context, const struct td_owner_key *key, bool is_hit);
     void *context;
 };
@@ -114,7 +115,7 @@ struct td_owner_filter {
     enum td_hpa_filter_cause cause; /* when it failed */
     td_str culprit;                 /* "ReplicaSet/web-1", when it failed; may be empty */
     struct td_map memo;             /* an only owner's reference to its verdict */
-    struct td_map wanted_keys;
+    struct td_string_set wanted_keys;
     size_t step_count;
 };
 

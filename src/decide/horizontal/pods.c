@@ -1,3 +1,7 @@
+/*
+ * What one pod is worth to a calculation: its sample and its request, and the reason for which it
+ * does not count. A pod is looked at once for each metric, without allocation.
+ */
 #include "decide/horizontal/pods.h"
 
 #include "base/map.h"
@@ -82,7 +86,7 @@ size_t td_hpa_ready_count(const struct td_hpa_view *view)
 void td_hpa_pod_fill(struct td_hpa_pod *item, const struct td_pod *pod)
 {
     *item = (struct td_hpa_pod){
-        .name = pod->name,
+        .name = pod->meta.name,
         .phase = (uint8_t)pod->phase,
         .ready = (uint8_t)pod->ready,
         .is_terminating = pod->is_terminating,
@@ -96,7 +100,7 @@ void td_hpa_pod_fill(struct td_hpa_pod *item, const struct td_pod *pod)
 static bool has_pod_level_request(const struct td_pod *pod)
 {
     for (size_t i = 0; i < pod->pod_requests.count; i++) {
-        td_str name = pod->pod_requests.items[i].resource;
+        td_str name = pod->pod_requests.items[i].name;
         if (td_str_equal(name, TD_STR("cpu")) || td_str_equal(name, TD_STR("memory")) ||
             td_str_starts_with(name, TD_STR("hugepages-"))) {
             return true;
@@ -107,9 +111,9 @@ static bool has_pod_level_request(const struct td_pod *pod)
 
 static void fill_pod_level(struct td_hpa_pod *item, const struct td_pod *pod, td_str resource)
 {
-    const int64_t *milli = td_amounts_get(&pod->whole_requests, resource);
-    item->request_milli = milli ? *milli : 0;
-    item->request_problem = milli ? TD_HPA_REQUEST_OK : TD_HPA_REQUEST_NO_POD_LEVEL;
+    const struct td_quantity *request = td_resource_list_get(&pod->whole_requests, resource);
+    item->request_milli = request ? td_quantity_milli(request) : 0;
+    item->request_problem = request ? TD_HPA_REQUEST_OK : TD_HPA_REQUEST_NO_POD_LEVEL;
 }
 
 /* Regular containers first, then sidecars: upstream's order, which decides what an error names. */
@@ -118,20 +122,21 @@ static void fill_from_containers(struct td_hpa_pod *item, const struct td_pod *p
 {
     int64_t sum = 0;
     bool is_found = container.len == 0;
-    for (size_t i = 0; i < 2 * pod->container_count; i++) {
-        const struct td_pod_container *each = &pod->containers[i % pod->container_count];
-        enum td_container_kind kind =
-            i < pod->container_count ? TD_CONTAINER_REGULAR : TD_CONTAINER_SIDECAR;
-        if (each->kind != kind || (container.len > 0 && !td_str_equal(container, each->name))) {
+    for (size_t i = 0; i < pod->container_count + pod->init_container_count; i++) {
+        bool is_init = i >= pod->container_count;
+        const struct td_pod_container *each =
+            is_init ? &pod->init_containers[i - pod->container_count] : &pod->containers[i];
+        if ((is_init && !each->is_sidecar) ||
+            (container.len > 0 && !td_str_equal(container, each->name))) {
             continue;
         }
-        const int64_t *request = td_amounts_get(&each->requests, resource);
+        const struct td_quantity *request = td_resource_list_get(&each->spec_requests, resource);
         if (!request) {
             item->request_problem = TD_HPA_REQUEST_MISSING;
             item->request_container = each->name;
             return;
         }
-        sum = td_hpa_add(sum, *request);
+        sum = td_hpa_add(sum, td_quantity_milli(request));
         is_found = true;
         if (container.len > 0) {
             break;
@@ -221,7 +226,7 @@ void td_hpa_samples_join(struct td_arena *arena, struct td_hpa_pod *pods, size_t
         left += *slot == 0;
         *slot = (uint32_t)(i + 1);
     }
-    /* A sample that a pod takes is remembered, so that what remains is nobody's. */
+    /* A sample that a pod takes is remembered, so that what remains belongs to no pod. */
     bool *is_taken = td_arena_array(arena, bool, sample_count);
     for (size_t i = 0; i < pod_count; i++) {
         uint32_t at = *find_slot(slots, slot_count, samples, pods[i].name);

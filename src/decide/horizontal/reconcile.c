@@ -1,7 +1,13 @@
+/*
+ * The steps of one pass in upstream's order: scale, path, selector, ambiguity, metrics,
+ * normalisation, rescale, status. Each step fills the pass and its status; the caller does in
+ * between what a step asks for. The words of conditions, events and errors are made here.
+ */
 #include "decide/horizontal/reconcile.h"
 
+#include "api/gates.h"
+#include "api/hpa/hpa_source.h"
 #include "base/error.h"
-#include "decide/horizontal/pods.h"
 
 void td_hpa_state_init(struct td_hpa_state *state)
 {
@@ -14,6 +20,21 @@ void td_hpa_state_done(struct td_hpa_state *state)
     td_hpa_history_done(&state->history);
 }
 
+void td_hpa_state_copy(struct td_hpa_state *to, const struct td_hpa_state *from)
+{
+    const struct td_hpa_history *history = &from->history;
+    to->strategy = from->strategy;
+    for (size_t i = 0; i < history->recommendations.count; i++) {
+        *td_vec_push(&to->history.recommendations) = history->recommendations.items[i];
+    }
+    for (size_t i = 0; i < history->ups.count; i++) {
+        *td_vec_push(&to->history.ups) = history->ups.items[i];
+    }
+    for (size_t i = 0; i < history->downs.count; i++) {
+        *td_vec_push(&to->history.downs) = history->downs.items[i];
+    }
+}
+
 static td_str reference_of(const struct td_hpa_pass *pass)
 {
     const struct td_hpa *hpa = pass->hpa;
@@ -24,7 +45,7 @@ static td_str reference_of(const struct td_hpa_pass *pass)
 static bool has_total_metric(const struct td_hpa *hpa)
 {
     for (size_t i = 0; i < hpa->metric_count; i++) {
-        if (hpa->metrics[i].type == TD_HPA_OBJECT || hpa->metrics[i].type == TD_HPA_EXTERNAL) {
+        if (!td_hpa_metric_is_of_pods(&hpa->metrics[i])) {
             return true;
         }
     }
@@ -92,9 +113,9 @@ static void choose_path(struct td_hpa_pass *pass, td_time now)
     }
 }
 
-void td_hpa_begin(struct td_hpa_pass *pass, struct td_arena *arena, const struct td_hpa *hpa,
-                  const struct td_hpa_config *config, struct td_hpa_state *state,
-                  const struct td_hpa_scale *scale, td_time now)
+static void begin_pass(struct td_hpa_pass *pass, struct td_arena *arena, const struct td_hpa *hpa,
+                       const struct td_hpa_config *config, struct td_hpa_state *state,
+                       const struct td_hpa_scale *scale, td_time now)
 {
     *pass = (struct td_hpa_pass){
         .arena = arena,
@@ -109,6 +130,13 @@ void td_hpa_begin(struct td_hpa_pass *pass, struct td_arena *arena, const struct
         .late_event = TD_STR_EMPTY,
     };
     td_hpa_status_read(arena, hpa->status, &pass->status);
+}
+
+void td_hpa_begin(struct td_hpa_pass *pass, struct td_arena *arena, const struct td_hpa *hpa,
+                  const struct td_hpa_config *config, struct td_hpa_state *state,
+                  const struct td_hpa_scale *scale, td_time now)
+{
+    begin_pass(pass, arena, hpa, config, state, scale, now);
     if (scale->fault != TD_HPA_SCALE_OK) {
         fail_scale(pass, now);
         return;
@@ -121,6 +149,49 @@ void td_hpa_begin(struct td_hpa_pass *pass, struct td_arena *arena, const struct
         config->can_scale_to_zero &&
         td_hpa_condition_is_true(&pass->status.conditions, TD_HPA_SCALED_TO_ZERO);
     choose_path(pass, now);
+}
+
+void td_hpa_begin_aside(struct td_hpa_pass *pass, struct td_arena *arena, const struct td_hpa *hpa,
+                        const struct td_hpa_config *config, struct td_hpa_state *state, td_time now)
+{
+    const struct td_hpa_scale scale = {.fault = TD_HPA_SCALE_NOT_READ,
+                                       .error = TD_STR_EMPTY,
+                                       .selector = TD_STR_EMPTY,
+                                       .uid = TD_STR_EMPTY};
+    begin_pass(pass, arena, hpa, config, state, &scale, now);
+    pass->path = TD_HPA_PATH_FAILED;
+    pass->is_failed = true;
+}
+
+void td_hpa_yield_target(struct td_hpa_pass *pass, td_str words)
+{
+    pass->scale.error = words;
+    pass->has_error = true;
+    pass->is_spec_fault = true;
+    pass->error = words;
+    td_hpa_condition_set(&pass->status.conditions, pass->now, TD_HPA_ABLE_TO_SCALE, false,
+                         TD_STR("TargetConflict"), words);
+    td_hpa_event_add(&pass->events, true, TD_STR("TargetConflict"), words);
+}
+
+void td_hpa_report_gates(struct td_hpa_pass *pass, td_str gated)
+{
+    struct td_hpa_conditions *conditions = &pass->status.conditions;
+    bool is_reported = false;
+    if (gated.len == 0) {
+        td_hpa_condition_remove(conditions, TD_STR(TD_GATE_OFF));
+        return;
+    }
+    for (size_t i = 0; i < conditions->count; i++) {
+        is_reported =
+            is_reported || (td_str_equal(conditions->items[i].type, TD_STR(TD_GATE_OFF)) &&
+                            td_str_equal(conditions->items[i].message, gated));
+    }
+    if (!is_reported) {
+        td_hpa_event_add(&pass->events, true, TD_STR(TD_GATE_OFF), gated);
+    }
+    td_hpa_condition_set(conditions, pass->now, TD_STR(TD_GATE_OFF), true, TD_STR("FieldIgnored"),
+                         gated);
 }
 
 /* Rebuilds the status around the present counts; times and conditions stay. */
@@ -218,17 +289,51 @@ bool td_hpa_select_alone(struct td_hpa_pass *pass, struct td_hpa_tracker *tracke
     return false;
 }
 
+/* Why the count changes. Without a behavior an earlier proposal, cut by the limit on growth at its
+ * time, goes on acting for the whole window; upstream then grows the target with no reason at all,
+ * or with that for shrinking. */
+static td_str reason_of(const struct td_hpa_pass *pass)
+{
+    int32_t current = pass->scale.spec_replicas;
+    int32_t stabilized = pass->normalized.stabilized.replicas;
+    if (pass->proposed > current) {
+        return td_arena_format(pass->arena, "%.*s above target",
+                               TD_STR_ARG(pass->evaluation.metric));
+    }
+    if (pass->config->names_earlier_proposals && pass->desired > current && stabilized > current) {
+        return td_arena_format(
+            pass->arena, "%d replicas were proposed within the stabilization window", stabilized);
+    }
+    return pass->proposed < current ? TD_STR("All metrics below target") : TD_STR_EMPTY;
+}
+
+/* "3 → 5 replicas: cpu 86 % of 60 %" */
+static td_str decision_words(const struct td_hpa_pass *pass)
+{
+    const struct td_hpa_evaluation *evaluation = &pass->evaluation;
+    td_str why = pass->rescale_reason;
+    if (pass->is_evaluated && evaluation->winner < evaluation->result_count) {
+        const struct td_hpa_metric *metric = &pass->hpa->metrics[evaluation->winner];
+        const struct td_hpa_calculation *sum = &evaluation->results[evaluation->winner].calculation;
+        td_str name = metric->name.len > 0 ? metric->name : evaluation->metric;
+        why = sum->has_utilization
+                  ? td_arena_format(pass->arena, "%.*s %lld %% of %lld %%", TD_STR_ARG(name),
+                                    (long long)sum->utilization, (long long)sum->target_milli)
+                  : td_arena_format(
+                        pass->arena, "%.*s %.*s of %.*s", TD_STR_ARG(name),
+                        TD_STR_ARG(td_hpa_metric_amount(pass->arena, metric, sum->usage_milli)),
+                        TD_STR_ARG(td_hpa_metric_amount(pass->arena, metric, sum->target_milli)));
+    }
+    return td_arena_format(pass->arena, "%d → %d replica%s%s%.*s", pass->scale.spec_replicas,
+                           pass->desired, TD_PLURAL(pass->desired), why.len > 0 ? ": " : "",
+                           TD_STR_ARG(why));
+}
+
 /* From the metrics' proposal to the count to set. */
 static void normalize(struct td_hpa_pass *pass, td_time now)
 {
     int32_t current = pass->scale.spec_replicas;
     pass->proposed = pass->evaluation.replicas > 0 ? pass->evaluation.replicas : 0;
-    if (pass->proposed > current) {
-        pass->rescale_reason =
-            td_arena_format(pass->arena, "%.*s above target", TD_STR_ARG(pass->evaluation.metric));
-    } else if (pass->proposed < current) {
-        pass->rescale_reason = TD_STR("All metrics below target");
-    }
     struct td_hpa_normalization in = {
         .hpa = pass->hpa,
         .now = now,
@@ -240,6 +345,7 @@ static void normalize(struct td_hpa_pass *pass, td_time now)
     pass->is_normalized = true;
     td_hpa_conditions_normalized(&pass->status.conditions, &pass->normalized, now);
     pass->desired = pass->normalized.replicas;
+    pass->rescale_reason = reason_of(pass);
     int32_t min = pass->hpa->min_replicas;
     if (current == 0 && min != 0 && pass->was_scaled_to_zero && pass->desired < min) {
         pass->desired = min;
@@ -320,6 +426,7 @@ void td_hpa_rescaled(struct td_hpa_pass *pass, bool is_done, td_str error, td_ti
     td_hpa_event_add(&pass->events, false, TD_STR("SuccessfulRescale"),
                      td_arena_format(pass->arena, "New size: %d; reason: %.*s", pass->desired,
                                      TD_STR_ARG(pass->rescale_reason)));
+    pass->events.items[pass->events.count - 1].decision = decision_words(pass);
     td_hpa_history_store(&pass->state->history, pass->hpa, pass->scale.spec_replicas, pass->desired,
                          now);
     set_scaled_to_zero(pass, now);

@@ -31,6 +31,7 @@ struct td_hpa_state {
 
 void td_hpa_state_init(struct td_hpa_state *state);
 void td_hpa_state_done(struct td_hpa_state *state);
+void td_hpa_state_copy(struct td_hpa_state *to, const struct td_hpa_state *from); /* to a new one */
 
 /* What kept the scale from being read. */
 enum td_hpa_scale_fault {
@@ -91,6 +92,18 @@ struct td_hpa_pass {
 void td_hpa_begin(struct td_hpa_pass *pass, struct td_arena *arena, const struct td_hpa *hpa,
                   const struct td_hpa_config *config, struct td_hpa_state *state,
                   const struct td_hpa_scale *scale, td_time now);
+
+/* A pass that decides nothing and keeps the status but for conditions: it is over with what the two
+ * below, or td_hpa_claim_write, put into it. */
+void td_hpa_begin_aside(struct td_hpa_pass *pass, struct td_arena *arena, const struct td_hpa *hpa,
+                        const struct td_hpa_config *config, struct td_hpa_state *state,
+                        td_time now);
+/* The target is scaled by another object: `words` say by which. */
+void td_hpa_yield_target(struct td_hpa_pass *pass, td_str words);
+
+/* A field that is stored although its gate is off is named in the status; what is stored says
+ * whether an event told it. `gated`: a sentence, or empty. */
+void td_hpa_report_gates(struct td_hpa_pass *pass, td_str gated);
 
 /* Parses the scale's selector into pass->selector; false when there is none that is usable, and the
  * pass has failed. */

@@ -23,9 +23,6 @@ struct td_hpa_tolerance td_hpa_tolerance_of(const struct td_hpa *hpa, double clu
                                             bool is_configurable);
 bool td_hpa_is_within(struct td_hpa_tolerance tolerance, double ratio);
 
-/* "[down:10.0%, up:10.0%]" */
-void td_hpa_tolerance_write(struct td_hpa_tolerance tolerance, struct td_buf *out);
-
 enum td_hpa_calc_problem {
     TD_HPA_CALC_OK,
     TD_HPA_CALC_NO_PODS,
@@ -46,6 +43,31 @@ enum td_hpa_rule {
     TD_HPA_RULE_TOTAL,     /* ceil(usage / target) */
 };
 
+/* What a value is measured as. */
+enum td_hpa_measure {
+    TD_HPA_MEASURE_UTILIZATION, /* percent of requests */
+    TD_HPA_MEASURE_AVERAGE,     /* of the samples of pods */
+    TD_HPA_MEASURE_VALUE,       /* one for all */
+    TD_HPA_MEASURE_PER_POD,     /* one for all, shared by replicas */
+};
+
+/* All that a value is judged by, without the value. */
+struct td_hpa_basis {
+    enum td_hpa_measure measure;
+    int64_t target; /* in milli, or percent for a utilization */
+    int32_t replicas;
+    struct td_hpa_tolerance tolerance;
+    bool has_pods; /* of VALUE: any at all */
+    size_t ready;
+    size_t unready;
+    size_t missing;
+    size_t extra;            /* samples of names that are no pod */
+    int64_t request;         /* of ready pods */
+    int64_t missing_request; /* what pods without a sample ask for */
+    int64_t missing_fill;    /* and what they count as on the way down */
+    int64_t unready_request;
+};
+
 struct td_hpa_calculation {
     enum td_hpa_calc_problem problem;
     const struct td_hpa_pod *problem_pod; /* of TD_HPA_CALC_REQUEST */
@@ -62,6 +84,7 @@ struct td_hpa_calculation {
     size_t why_count[TD_HPA_WHY_COUNT]; /* pods by what became of them */
     size_t extra_count;                 /* samples of names that are no pod */
     size_t unowned_count;
+    struct td_hpa_basis basis;
 };
 
 struct td_hpa_calc_options {
@@ -85,6 +108,10 @@ struct td_hpa_calculation td_hpa_calc_value(const struct td_hpa_view *view,
 /* One value for all, shared by the replicas that status names. */
 struct td_hpa_calculation td_hpa_calc_per_pod(const struct td_hpa_calc_options *options,
                                               int64_t usage_milli, int64_t target_milli);
+
+/* The count that another value would ask for, other things equal. `shown` is in the unit of the
+ * target, as status shows it, which cuts fractions off: the least usage shown so, or the most. */
+int32_t td_hpa_calc_again(const struct td_hpa_basis *basis, int64_t shown, bool is_most);
 
 /* External metrics give several values. Saturated sums stop, so that a later negative value does
  * not pull them back; for averages a negative sum counts as an overflow, as upstream has it. */

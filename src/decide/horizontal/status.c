@@ -1,5 +1,11 @@
+/*
+ * Status and conditions between JSON and structs, and the comparison that saves a write: two
+ * statuses are the same when upstream would read the same struct from them, by the types of the
+ * schema.
+ */
 #include "decide/horizontal/status.h"
 
+#include "api/hpa/hpa.h"
 #include "base/error.h"
 #include "kube/quantity/quantity.h"
 
@@ -26,10 +32,10 @@ void td_hpa_conditions_read(struct td_arena *arena, const struct td_json *list,
             continue;
         }
         ret->items[ret->count++] = (struct td_hpa_condition){
-            .type = td_json_get_str(item, TD_STR("type"), TD_STR_EMPTY),
-            .status = td_json_get_str(item, TD_STR("status"), TD_STR_EMPTY),
-            .reason = td_json_get_str(item, TD_STR("reason"), TD_STR_EMPTY),
-            .message = td_json_get_str(item, TD_STR("message"), TD_STR_EMPTY),
+            .type = td_json_text(item, "type"),
+            .status = td_json_text(item, "status"),
+            .reason = td_json_text(item, "reason"),
+            .message = td_json_text(item, "message"),
             .since = read_time(item, TD_STR("lastTransitionTime")),
         };
     }
@@ -48,16 +54,8 @@ static struct td_hpa_condition *find_condition(const struct td_hpa_conditions *c
 
 static struct td_hpa_condition *append_condition(struct td_hpa_conditions *conditions, td_str type)
 {
-    if (conditions->count == conditions->cap) {
-        size_t cap = 2 * conditions->cap + 4;
-        struct td_hpa_condition *items =
-            td_arena_array(conditions->arena, struct td_hpa_condition, cap);
-        for (size_t i = 0; i < conditions->count; i++) {
-            items[i] = conditions->items[i];
-        }
-        conditions->items = items;
-        conditions->cap = cap;
-    }
+    conditions->items = td_arena_grow(conditions->arena, conditions->items, conditions->count,
+                                      &conditions->cap, sizeof(*conditions->items));
     struct td_hpa_condition *condition = &conditions->items[conditions->count++];
     *condition =
         (struct td_hpa_condition){.type = type, .status = TD_STR_EMPTY, .since = TD_INSTANT_ZERO};
@@ -196,41 +194,6 @@ struct td_json *td_hpa_status_json(struct td_arena *arena, const struct td_hpa_s
     return object;
 }
 
-static bool is_one_of(td_str key, const td_str *names, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (td_str_equal(key, names[i])) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Members whose absence upstream can tell from a zero value. */
-static bool is_pointer(td_str key)
-{
-    static const td_str names[] = {
-        TD_STR_INIT("selector"),      TD_STR_INIT("value"),
-        TD_STR_INIT("averageValue"),  TD_STR_INIT("averageUtilization"),
-        TD_STR_INIT("lastScaleTime"), TD_STR_INIT("observedGeneration"),
-        TD_STR_INIT("object"),        TD_STR_INIT("pods"),
-        TD_STR_INIT("resource"),      TD_STR_INIT("containerResource"),
-        TD_STR_INIT("external"),
-    };
-    return is_one_of(key, names, sizeof(names) / sizeof(names[0]));
-}
-
-static bool is_time(td_str key)
-{
-    return td_str_equal(key, TD_STR("lastTransitionTime")) ||
-           td_str_equal(key, TD_STR("lastScaleTime"));
-}
-
-static bool is_quantity(td_str key)
-{
-    return td_str_equal(key, TD_STR("value")) || td_str_equal(key, TD_STR("averageValue"));
-}
-
 static bool is_zero(const struct td_json *node)
 {
     int64_t number;
@@ -251,8 +214,7 @@ static bool is_zero(const struct td_json *node)
 
 static bool is_same_quantity(td_str a, td_str b)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, 1 << 20);
+    td_auto_arena arena = td_arena_capped(1 << 20);
     struct td_quantity left;
     struct td_quantity right;
     if (td_quantity_parse(&arena, a, &left, NULL) < 0 ||
@@ -272,28 +234,41 @@ static bool is_same_time(td_str a, td_str b)
     return left.unix_seconds == right.unix_seconds && left.nanos == right.nanos;
 }
 
-static bool is_same(td_str key, const struct td_json *a, const struct td_json *b, int depth);
+static bool is_same(const struct td_schema_type *type, bool is_pointer, const struct td_json *a,
+                    const struct td_json *b, int depth);
 
-static bool is_same_object(const struct td_json *a, const struct td_json *b, int depth)
+/* NULL: the schema does not have it. */
+static bool is_same_member(const struct td_schema_type *type, td_str key, const struct td_json *a,
+                           const struct td_json *b, int depth)
+{
+    bool has_fields = type && type->kind == TD_SCHEMA_OBJECT;
+    const struct td_schema_field *field = has_fields ? td_schema_field(type, key) : NULL;
+    return is_same(field ? field->type : NULL, field && field->is_pointer, a, b, depth + 1);
+}
+
+static bool is_same_object(const struct td_schema_type *type, const struct td_json *a,
+                           const struct td_json *b, int depth)
 {
     for (const struct td_json *member = td_json_first_member(a); member; member = member->next) {
-        if (!is_same(member->key, member, td_json_get(b, member->key), depth + 1)) {
+        if (!is_same_member(type, member->key, member, td_json_get(b, member->key), depth)) {
             return false;
         }
     }
     for (const struct td_json *member = td_json_first_member(b); member; member = member->next) {
-        if (!td_json_get(a, member->key) && !is_same(member->key, NULL, member, depth + 1)) {
+        if (!td_json_get(a, member->key) &&
+            !is_same_member(type, member->key, NULL, member, depth)) {
             return false;
         }
     }
     return true;
 }
 
-static bool is_same_array(const struct td_json *a, const struct td_json *b, int depth)
+static bool is_same_array(const struct td_schema_type *type, const struct td_json *a,
+                          const struct td_json *b, int depth)
 {
     const struct td_json *other = td_json_first_item(b);
     for (const struct td_json *item = td_json_first_item(a); item; item = item->next) {
-        if (!other || !is_same(TD_STR_EMPTY, item, other, depth + 1)) {
+        if (!other || !is_same(type ? type->element : NULL, false, item, other, depth + 1)) {
             return false;
         }
         other = other->next;
@@ -301,26 +276,29 @@ static bool is_same_array(const struct td_json *a, const struct td_json *b, int 
     return !other;
 }
 
-static bool is_same(td_str key, const struct td_json *a, const struct td_json *b, int depth)
+/* A pointer's absence upstream can tell from a zero value. */
+static bool is_same(const struct td_schema_type *type, bool is_pointer, const struct td_json *a,
+                    const struct td_json *b, int depth)
 {
     a = td_json_is(a, TD_JSON_TYPE_NULL) ? NULL : a;
     b = td_json_is(b, TD_JSON_TYPE_NULL) ? NULL : b;
     if (!a || !b) {
-        return a == b || (!is_pointer(key) && is_zero(a) && is_zero(b));
+        return a == b || (!is_pointer && is_zero(a) && is_zero(b));
     }
     if (a->type != b->type || depth > STATUS_DEPTH_MAX) {
         return false;
     }
     if (td_json_is(a, TD_JSON_TYPE_OBJECT)) {
-        return is_same_object(a, b, depth);
+        return is_same_object(type, a, b, depth);
     }
     if (td_json_is(a, TD_JSON_TYPE_ARRAY)) {
-        return is_same_array(a, b, depth);
+        return is_same_array(type, a, b, depth);
     }
-    if (td_json_is(a, TD_JSON_TYPE_STRING) && is_time(key)) {
+    bool is_text = type && td_json_is(a, TD_JSON_TYPE_STRING);
+    if (is_text && type->kind == TD_SCHEMA_TIME) {
         return is_same_time(a->text, b->text);
     }
-    if (td_json_is(a, TD_JSON_TYPE_STRING) && is_quantity(key)) {
+    if (is_text && type->kind == TD_SCHEMA_QUANTITY) {
         return is_same_quantity(a->text, b->text);
     }
     return td_json_equal(a, b);
@@ -331,7 +309,7 @@ bool td_hpa_status_differs(const struct td_json *stored, const struct td_json *u
     static const struct td_json nothing = {.type = TD_JSON_TYPE_OBJECT};
     const struct td_json *before = td_json_is(stored, TD_JSON_TYPE_OBJECT) ? stored : &nothing;
     const struct td_json *after = td_json_is(updated, TD_JSON_TYPE_OBJECT) ? updated : &nothing;
-    return !is_same_object(before, after, 0);
+    return !is_same_object(td_schema_member(td_hpa_schema(), TD_STR("status")), before, after, 0);
 }
 
 td_str td_hpa_quantity_text(struct td_arena *arena, td_str resource, int64_t milli)

@@ -1,3 +1,7 @@
+/*
+ * Which pods an HPA counts, by labels or by owners: where the choice comes from (gate, spec,
+ * annotation, alias, default), and the events that tell of it, each once.
+ */
 #include "decide/horizontal/strategy.h"
 
 #include "base/map.h"
@@ -16,18 +20,6 @@ struct td_hpa_gates td_hpa_gates_of(const struct td_hpa_config *config,
 td_str td_hpa_strategy_name(enum td_hpa_strategy strategy)
 {
     return strategy == TD_HPA_STRATEGY_OWNERS ? TD_STR("OwnerReference") : TD_STR("LabelSelector");
-}
-
-td_str td_hpa_strategy_source_name(enum td_hpa_strategy_source source)
-{
-    static const td_str names[] = {
-        [TD_HPA_STRATEGY_FROM_SPEC] = TD_STR_INIT("spec"),
-        [TD_HPA_STRATEGY_FROM_PRIMARY] = TD_STR_INIT("primary"),
-        [TD_HPA_STRATEGY_FROM_ALIAS] = TD_STR_INIT("alias"),
-        [TD_HPA_STRATEGY_FROM_DEFAULT] = TD_STR_INIT("default"),
-        [TD_HPA_STRATEGY_FROM_GATE] = TD_STR_INIT("gate"),
-    };
-    return names[source];
 }
 
 static struct td_hpa_strategy_choice read_value(td_str value, enum td_hpa_strategy_source source)
@@ -113,20 +105,20 @@ void td_hpa_strategy_filter_failed(struct td_hpa_strategy_memory *memory,
                                    struct td_hpa_events *events)
 {
     static const char *const words[TD_HPA_FILTER_CAUSES] = {
-        [TD_HPA_FILTER_FORBIDDEN] = "it may not be read; allow 'get' on its kind",
-        [TD_HPA_FILTER_THROTTLED] = "the API server asks to slow down",
-        [TD_HPA_FILTER_ERROR] = "the API server failed",
-        [TD_HPA_FILTER_TIMEOUT] = "the API server did not answer in time",
-        [TD_HPA_FILTER_UNMAPPED] = "its kind is not known to the API server",
+        [TD_HPA_FILTER_FORBIDDEN] = "reading it is forbidden; grant 'get' on its kind",
+        [TD_HPA_FILTER_THROTTLED] = "the API server throttles requests",
+        [TD_HPA_FILTER_ERROR] = "the API server returned an error",
+        [TD_HPA_FILTER_TIMEOUT] = "the request to the API server timed out",
+        [TD_HPA_FILTER_UNMAPPED] = "the API server does not serve its kind",
     };
-    td_time *told_at = &memory->told_at[cause];
-    if (*told_at != TD_TIME_NONE && now < td_hpa_add(*told_at, TD_HPA_FILTER_EVENT_PAUSE)) {
+    td_time *reported_at = &memory->reported_at[cause];
+    if (*reported_at != TD_TIME_NONE && now < td_hpa_add(*reported_at, TD_HPA_FILTER_EVENT_PAUSE)) {
         return;
     }
-    *told_at = now;
+    *reported_at = now;
     td_hpa_event_add(events, true, TD_STR("PodFilterFailed"),
                      td_arena_format(events->arena,
-                                     "Cannot tell which pods the target owns, counting all pods "
-                                     "that its labels select: owner '%.*s': %s",
+                                     "Cannot determine which pods the target owns, counting all "
+                                     "pods that its selector matches: owner '%.*s': %s",
                                      TD_STR_ARG(owner), words[cause]));
 }

@@ -45,12 +45,11 @@ struct td_hpa_strategy_choice {
 struct td_hpa_gates td_hpa_gates_of(const struct td_hpa_config *config,
                                     const struct td_hpa_strategy_options *options);
 
-/* A key that is there decides, even with a value nobody knows: that one means LabelSelector. */
+/* A key that is there decides, even with an unknown value: that one means LabelSelector. */
 struct td_hpa_strategy_choice td_hpa_strategy_choose(const struct td_hpa *hpa,
                                                      const struct td_hpa_strategy_options *options);
 
 td_str td_hpa_strategy_name(enum td_hpa_strategy strategy);
-td_str td_hpa_strategy_source_name(enum td_hpa_strategy_source source);
 
 /* Why pods could not be told apart. */
 enum td_hpa_filter_cause {
@@ -66,13 +65,13 @@ enum td_hpa_filter_cause {
 struct td_hpa_strategy_memory {
     bool is_known;
     enum td_hpa_strategy last;
-    uint64_t unsupported_hash;             /* of the value that was last complained about */
-    td_time told_at[TD_HPA_FILTER_CAUSES]; /* TD_TIME_NONE: never */
+    uint64_t unsupported_hash;                 /* of the value that was last complained about */
+    td_time reported_at[TD_HPA_FILTER_CAUSES]; /* TD_TIME_NONE: never */
 };
 
 #define TD_HPA_STRATEGY_MEMORY_INIT                                                                \
     ((struct td_hpa_strategy_memory){                                                              \
-        .told_at = {TD_TIME_NONE, TD_TIME_NONE, TD_TIME_NONE, TD_TIME_NONE, TD_TIME_NONE}})
+        .reported_at = {TD_TIME_NONE, TD_TIME_NONE, TD_TIME_NONE, TD_TIME_NONE, TD_TIME_NONE}})
 
 static_assert(TD_HPA_FILTER_CAUSES == 5, "one time for each cause above");
 

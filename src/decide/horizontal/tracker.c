@@ -1,23 +1,27 @@
+/*
+ * Entries are in one map by name. Each hangs in at most one bucket of selectors and one of targets
+ * by an intrusive hook, so that a change of either is a few pointers and an empty bucket goes at
+ * once.
+ */
 #include "decide/horizontal/tracker.h"
 
 #include <stdlib.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "base/buf.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/text.h"
 #include "decide/horizontal/owners.h"
 #include "kube/meta.h"
+#include "kube/objectkey.h"
 
 #define ENTRY_ARENA_BYTES_MAX ((size_t)16 << 20) /* one selector with its copy */
 #define ENTRY_ARENA_SPARE ((size_t)16)           /* a text's NUL, rounded up */
-#define KEY_BYTES_MAX ((size_t)1 << 20)
 
 /* HPAs that share an equality or a target. */
 struct bucket {
-    char *key_bytes; /* owned; the map's key lies in it */
-    td_str key;
+    td_str key; /* owned */
     struct hook *first;
 };
 
@@ -46,26 +50,6 @@ void td_hpa_tracker_init(struct td_hpa_tracker *tracker)
     td_map_init(&tracker->targets, TD_HPA_TRACKED_MAX);
 }
 
-/* "namespace/name" in a scratch buffer. Without a name: the bucket of selectors that have no
- * equality. */
-static td_str make_key(struct td_buf *out, td_str namespace, td_str name)
-{
-    td_buf_reset(out);
-    (void)td_buf_append(out, namespace);
-    (void)td_buf_append_char(out, '/');
-    (void)td_buf_append(out, name);
-    return td_buf_str(out);
-}
-
-/* "namespace/label=value" */
-static td_str make_label_key(struct td_buf *out, td_str namespace, td_str label, td_str value)
-{
-    (void)make_key(out, namespace, label);
-    (void)td_buf_append_char(out, '=');
-    (void)td_buf_append(out, value);
-    return td_buf_str(out);
-}
-
 static void unhook(struct td_map *buckets, struct hook *hook)
 {
     struct bucket *bucket = hook->bucket;
@@ -79,7 +63,7 @@ static void unhook(struct td_map *buckets, struct hook *hook)
     hook->bucket = NULL;
     if (!bucket->first) {
         (void)td_map_remove(buckets, bucket->key); /* it is there */
-        td_free(bucket->key_bytes);
+        td_text_free(bucket->key);
         td_free(bucket);
     }
 }
@@ -90,10 +74,8 @@ static struct bucket *bucket_for(struct td_map *buckets, td_str key)
     if (bucket) {
         return bucket;
     }
-    bucket = td_alloc(sizeof(*bucket));
-    *bucket = (struct bucket){.key_bytes = td_alloc(key.len + 1)};
-    memcpy(bucket->key_bytes, key.ptr, key.len);
-    bucket->key = (td_str){.ptr = bucket->key_bytes, .len = key.len};
+    bucket = td_alloc_zero(1, sizeof(*bucket));
+    bucket->key = td_text_copy(key);
     /* An HPA is in one bucket at most and there are no more buckets than HPAs, so it fits. */
     int code = td_map_put(buckets, bucket->key, bucket);
     td_assert(code == TD_OK);
@@ -137,9 +119,9 @@ void td_hpa_tracker_done(struct td_hpa_tracker *tracker)
 static struct tracked *find_entry(const struct td_hpa_tracker *tracker, td_str namespace,
                                   td_str name)
 {
-    td_auto_buf scratch;
-    td_buf_init(&scratch, KEY_BYTES_MAX);
-    return td_map_get(&tracker->entries, make_key(&scratch, namespace, name));
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    return td_map_get(&tracker->entries,
+                      td_object_key_write(TD_OBJECT_KEY(namespace, name), buffer));
 }
 
 int td_hpa_tracker_add(struct td_hpa_tracker *tracker, td_str namespace, td_str name)
@@ -147,12 +129,11 @@ int td_hpa_tracker_add(struct td_hpa_tracker *tracker, td_str namespace, td_str 
     if (find_entry(tracker, namespace, name)) {
         return TD_OK;
     }
-    td_auto_buf scratch;
-    td_buf_init(&scratch, KEY_BYTES_MAX);
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
     struct tracked *entry = td_alloc(sizeof(*entry));
     *entry = (struct tracked){
         .text = TD_STR_EMPTY, .by_label = {.entry = entry}, .by_target = {.entry = entry}};
-    td_str key = make_key(&scratch, namespace, name);
+    td_str key = td_object_key_write(TD_OBJECT_KEY(namespace, name), buffer);
     td_arena_init_exact(&entry->arena, key.len + ENTRY_ARENA_SPARE, ENTRY_ARENA_BYTES_MAX);
     entry->key = td_arena_copy_str(&entry->arena, key);
     int code = td_map_put(&tracker->entries, entry->key, entry);
@@ -193,8 +174,7 @@ int td_hpa_tracker_put(struct td_hpa_tracker *tracker, td_str namespace, td_str 
     if (!entry || (entry->by_label.bucket && td_str_equal(entry->text, selector))) {
         return TD_OK;
     }
-    td_auto_arena parsing;
-    td_arena_init(&parsing, ENTRY_ARENA_BYTES_MAX);
+    td_auto_arena parsing = td_arena_capped(ENTRY_ARENA_BYTES_MAX);
     struct td_selector parsed;
     int code = td_selector_parse(&parsing, selector, &parsed, err);
     if (code < 0) {
@@ -209,11 +189,10 @@ int td_hpa_tracker_put(struct td_hpa_tracker *tracker, td_str namespace, td_str 
         ENTRY_ARENA_BYTES_MAX);
     parsed = td_selector_copy(&arena, &parsed);
     td_str text = td_arena_copy_str(&arena, selector);
-    td_auto_buf scratch;
-    td_buf_init(&scratch, KEY_BYTES_MAX);
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
     const struct td_requirement *equality = equality_of(&parsed);
-    td_str key = equality ? make_label_key(&scratch, namespace, equality->key, equality->values[0])
-                          : make_key(&scratch, namespace, TD_STR_EMPTY);
+    td_str key = equality ? TD_KEY_LINES(buffer, namespace, equality->key, equality->values[0])
+                          : namespace; /* the bucket of selectors that have no equality */
     rehook(&tracker->labels, &entry->by_label, key);
     /* The key of the map lies in the old arena: it moves to the new one together with the rest. */
     td_str own_key = td_arena_copy_str(&arena, entry->key);
@@ -226,27 +205,19 @@ int td_hpa_tracker_put(struct td_hpa_tracker *tracker, td_str namespace, td_str 
     return TD_OK;
 }
 
-/* No part of it can contain a slash. */
-static td_str make_target_key(struct td_buf *out, td_str namespace,
-                              const struct td_object_reference *target)
+static td_str target_key(char buffer[TD_OBJECT_KEY_BYTES_MAX], td_str namespace,
+                         const struct td_object_reference *target)
 {
-    td_buf_reset(out);
-    const td_str parts[] = {namespace, td_group_version_parse(target->api_version).group,
-                            target->kind, target->name};
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-        (void)td_buf_append_char(out, '/');
-        (void)td_buf_append(out, parts[i]);
-    }
-    return td_buf_str(out);
+    return TD_KEY_LINES(buffer, namespace, td_group_version_parse(target->api_version).group,
+                        target->kind, target->name);
 }
 
 void td_hpa_tracker_put_target(struct td_hpa_tracker *tracker, td_str namespace, td_str name,
                                const struct td_object_reference *target)
 {
     struct tracked *entry = find_entry(tracker, namespace, name);
-    td_auto_buf scratch;
-    td_buf_init(&scratch, KEY_BYTES_MAX);
-    td_str key = make_target_key(&scratch, namespace, target);
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    td_str key = target_key(buffer, namespace, target);
     if (entry && !(entry->by_target.bucket && td_str_equal(entry->by_target.bucket->key, key))) {
         rehook(&tracker->targets, &entry->by_target, key);
     }
@@ -272,16 +243,15 @@ void td_hpa_tracker_put_owned_only(struct td_hpa_tracker *tracker, td_str namesp
     }
 }
 
-/* What make_target_key put together. */
+/* What target_key put together. */
 static struct td_owner_target target_of(const struct tracked *entry)
 {
     td_str parts[4];
     td_str rest = entry->by_target.bucket->key;
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-        rest = td_str_slice(rest, 1, rest.len);
-        size_t end = td_str_find(rest, '/', 0);
+        size_t end = td_str_find(rest, '\n', 0);
         parts[i] = td_str_slice(rest, 0, end);
-        rest = td_str_slice(rest, end, rest.len);
+        rest = td_str_slice(rest, end + 1, rest.len);
     }
     return (struct td_owner_target){.namespace = parts[0],
                                     .group = parts[1],
@@ -299,7 +269,7 @@ struct question {
 
 static bool counts(const struct question *question, const struct tracked *entry)
 {
-    if (!td_selector_matches(&entry->selector, &question->pod->labels)) {
+    if (!td_selector_matches(&entry->selector, &question->pod->meta.labels)) {
         return false;
     }
     if (!question->source || !entry->is_owned_only || !entry->by_target.bucket) {
@@ -322,9 +292,9 @@ static size_t collect(const struct question *question, td_str key, td_str *names
 }
 
 /* Pods of one template follow each other with the same labels and the same only owner. */
-static bool is_like(const struct question *question, const struct td_pod *before)
+static bool is_like(const struct question *question, const struct td_meta *before)
 {
-    const struct td_pod *pod = question->pod;
+    const struct td_meta *pod = &question->pod->meta;
     bool has_same_owner =
         !question->source ||
         (pod->owner_count == before->owner_count && pod->owner_count <= 1 &&
@@ -337,19 +307,18 @@ size_t td_hpa_tracker_find(const struct td_hpa_tracker *tracker,
                            const struct td_pod *const *pods, size_t pod_count,
                            td_str ret[TD_HPA_AMBIGUOUS_MAX])
 {
-    td_auto_buf scratch;
-    td_buf_init(&scratch, KEY_BYTES_MAX);
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
     size_t count = 0;
     for (size_t i = 0; i < pod_count && count < TD_HPA_AMBIGUOUS_MAX; i++) {
         const struct question question = {.tracker = tracker, .source = source, .pod = pods[i]};
-        const struct td_labels *labels = &pods[i]->labels;
-        if (i > 0 && is_like(&question, pods[i - 1])) {
+        const struct td_labels *labels = &pods[i]->meta.labels;
+        if (i > 0 && is_like(&question, &pods[i - 1]->meta)) {
             continue;
         }
-        count = collect(&question, make_key(&scratch, namespace, TD_STR_EMPTY), ret, count);
+        count = collect(&question, namespace, ret, count);
         for (size_t l = 0; l < labels->count && count < TD_HPA_AMBIGUOUS_MAX; l++) {
             td_str key =
-                make_label_key(&scratch, namespace, labels->items[l].key, labels->items[l].value);
+                TD_KEY_LINES(buffer, namespace, labels->items[l].key, labels->items[l].value);
             count = collect(&question, key, ret, count);
         }
     }
@@ -361,10 +330,9 @@ size_t td_hpa_tracker_find_target(const struct td_hpa_tracker *tracker, td_str n
                                   const struct td_object_reference *target,
                                   td_str ret[TD_HPA_AMBIGUOUS_MAX])
 {
-    td_auto_buf scratch;
-    td_buf_init(&scratch, KEY_BYTES_MAX);
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
     const struct bucket *bucket =
-        td_map_get(&tracker->targets, make_target_key(&scratch, namespace, target));
+        td_map_get(&tracker->targets, target_key(buffer, namespace, target));
     const struct hook *hook = bucket ? bucket->first : NULL;
     size_t count = 0;
     for (; hook && count < TD_HPA_AMBIGUOUS_MAX; hook = hook->next) {

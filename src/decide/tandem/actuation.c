@@ -42,15 +42,3 @@ struct td_tandem_plan td_tandem_plan_of(const struct td_hvpa *hvpa,
     }
     return plan;
 }
-
-td_str td_tandem_step_name(enum td_tandem_step step)
-{
-    static const td_str names[] = {
-        [TD_TANDEM_STEP_SCALE] = TD_STR_INIT("scale"),
-        [TD_TANDEM_STEP_RESIZE] = TD_STR_INIT("resize"),
-        [TD_TANDEM_STEP_PATCH_TEMPLATE] = TD_STR_INIT("patchTemplate"),
-        [TD_TANDEM_STEP_WAIT_READY] = TD_STR_INIT("waitReady"),
-    };
-    td_assert(step <= TD_TANDEM_STEP_WAIT_READY);
-    return names[step];
-}

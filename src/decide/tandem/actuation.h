@@ -1,6 +1,6 @@
 /*
- * In which order a decision is carried out (5.4): what increases capacity goes first, what takes it
- * away comes after, so that a workload is never smaller on the way than at both ends. Pure.
+ * In which order a decision is carried out (hvpa.md 5.4): what adds capacity goes first, what takes
+ * it away comes after, so that a workload is never smaller on the way than at both ends. Pure.
  */
 #pragma once
 
@@ -29,6 +29,3 @@ struct td_tandem_plan {
 struct td_tandem_plan td_tandem_plan_of(const struct td_hvpa *hvpa,
                                         const struct td_tandem_input *in,
                                         const struct td_tandem_decision *decision);
-
-/* "scale", "resize", "patchTemplate", "waitReady". */
-td_str td_tandem_step_name(enum td_tandem_step step);

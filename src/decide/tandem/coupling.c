@@ -1,3 +1,5 @@
+/* A row is coupled when a metric with a utilisation target covers it and the vpaSpec controls it;
+ * of several such metrics the one with the smallest target counts. */
 #include "decide/tandem/coupling.h"
 
 #include "base/assert.h"

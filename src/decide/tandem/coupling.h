@@ -1,7 +1,7 @@
 /*
  * Where the HPA measures by a request that the VPA moves, each would answer to the other's changes
- * (4.3). Here is which rows are coupled in that way, what each setting of `coupling` does about it,
- * and how strong the loop is. Pure.
+ * (hvpa.md 4.3). Here is which rows are coupled in that way, what each setting of `coupling` does
+ * about it, and how strong the loop is. Pure.
  */
 #pragma once
 
@@ -18,7 +18,6 @@
 #define TD_TANDEM_POD TD_STR_INIT("(pod)")
 bool td_tandem_is_pod(td_str container);
 
-/* Does the VPA of the Hvpa control this resource of this container? */
 bool td_tandem_controls(const struct td_hvpa *hvpa, td_str container,
                         enum td_hvpa_resource resource);
 

@@ -1,5 +1,5 @@
 /*
- * The order of evaluation is the specification's (2.1) and each step sees the result of the one
+ * The order of evaluation is that of hvpa.md 2.1 and each step sees the result of the one
  * before: validity, caps, coupling, policy filter, opposing guard, what counts as a recommendation,
  * the mode's rule, emergency, time gates, limits. RatioBased asks its gates before the rule,
  * because a gated axis there leaves its share to the other; the other modes ask them after it,
@@ -318,6 +318,12 @@ static bool is_anything_blocked(const struct tandem_work *work)
     return is_blocked;
 }
 
+static bool is_anything_recommended(const struct td_tandem_input *in)
+{
+    return (in->is_horizontal_valid && td_hvpa_scales_horizontally(in->hvpa)) ||
+           (in->is_vertical_valid && in->hvpa->has_vpa);
+}
+
 static struct tandem_action run_mode(struct tandem_work *work)
 {
     switch (work->hvpa->mode) {
@@ -333,7 +339,7 @@ static struct tandem_action run_mode(struct tandem_work *work)
         return tandem_ratio_based(work);
     }
     td_assert(false); /* a mode without a rule */
-    return (struct tandem_action){.reason = TD_TANDEM_NO_RECOMMENDATION};
+    return (struct tandem_action){.reason = TD_TANDEM_NO_CHANGE};
 }
 
 /* Steps 1 to 4. */
@@ -386,9 +392,10 @@ static void finish(struct tandem_work *work, const struct tandem_action *action)
     bool is_horizontal = decision->replicas != work->current;
     decision->axis = is_horizontal ? (is_vertical ? TD_TANDEM_AXIS_BOTH : TD_TANDEM_AXIS_HORIZONTAL)
                                    : (is_vertical ? TD_TANDEM_AXIS_VERTICAL : TD_TANDEM_AXIS_NONE);
-    decision->reason = action->reason == TD_TANDEM_NO_RECOMMENDATION && is_anything_blocked(work)
-                           ? TD_TANDEM_BLOCKED
-                           : action->reason;
+    decision->reason = action->reason != TD_TANDEM_NO_CHANGE ? action->reason
+                       : is_anything_blocked(work)           ? TD_TANDEM_BLOCKED
+                       : is_anything_recommended(work->in)   ? TD_TANDEM_NO_CHANGE
+                                                             : TD_TANDEM_NO_RECOMMENDATION;
 }
 
 void td_tandem_decide(const struct td_tandem_input *in, struct td_tandem_outcome *outcomes,

@@ -20,7 +20,7 @@ struct td_tandem_bound {
     int64_t amount;
 };
 
-/* How an HPA metric measures the row by its request (4.3). */
+/* How an HPA metric measures the row by its request (hvpa.md 4.3). */
 struct td_tandem_coupling {
     bool is_coupled;
     int32_t utilization;          /* percent: the smallest target that covers the row; above 0 */
@@ -94,7 +94,8 @@ enum td_tandem_reason {
     TD_TANDEM_HORIZONTAL_APPLIED,
     TD_TANDEM_VERTICAL_APPLIED,
     TD_TANDEM_BOTH_APPLIED,
-    TD_TANDEM_NO_RECOMMENDATION,
+    TD_TANDEM_NO_RECOMMENDATION, /* neither axis has one */
+    TD_TANDEM_NO_CHANGE,         /* what is recommended is what there is, near enough */
     TD_TANDEM_VERTICAL_HELD_BELOW_MAX_REPLICAS,
     TD_TANDEM_VERTICAL_HELD_ABOVE_MIN_REPLICAS,
     TD_TANDEM_BELOW_THRESHOLDS,

@@ -18,7 +18,6 @@
 
 #include <math.h>
 
-#include "base/assert.h"
 #include "decide/tandem/amount.h"
 #include "decide/tandem/gates.h"
 #include "decide/tandem/work.h"

@@ -2,8 +2,8 @@
  * Below which size a pod starves. Use ends at the limit, and limits follow requests: a pod that was
  * made too small can no longer use what the HPA waits for, and the HPA never goes out. The law that
  * the floor keeps: where an HPA alone would reach a count of replicas that serves the load, with
- * the pods of the template, the Hvpa serves it too (docs/internals/tandem.md has the argument).
- * Pure.
+ * the pods of the template, the Hvpa serves it too (docs/internals/decide/tandem.md has the
+ * argument). Pure.
  */
 #pragma once
 

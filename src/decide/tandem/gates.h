@@ -1,6 +1,6 @@
 /*
  * What may hold a wish back for a while: switched-off directions, closed maintenance windows,
- * stabilization and settling (2.9). Pure questions about one direction of one axis.
+ * stabilization and settling (hvpa.md 2.9). Pure questions about one direction of one axis.
  */
 #pragma once
 

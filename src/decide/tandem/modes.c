@@ -1,9 +1,9 @@
-/* The four modes that move one axis at a time (2.4 to 2.6). */
+/* The four modes that move one axis at a time (hvpa.md 2.4 to 2.6). */
 #include "decide/tandem/amount.h"
 #include "decide/tandem/gates.h"
 #include "decide/tandem/work.h"
 
-static const struct tandem_action nothing = {.reason = TD_TANDEM_NO_RECOMMENDATION};
+static const struct tandem_action nothing = {.reason = TD_TANDEM_NO_CHANGE};
 
 static struct tandem_action move_replicas(struct tandem_work *work)
 {

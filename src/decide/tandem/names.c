@@ -21,6 +21,7 @@ td_str td_tandem_reason_name(enum td_tandem_reason reason)
         [TD_TANDEM_VERTICAL_APPLIED] = TD_STR_INIT("VerticalApplied"),
         [TD_TANDEM_BOTH_APPLIED] = TD_STR_INIT("BothApplied"),
         [TD_TANDEM_NO_RECOMMENDATION] = TD_STR_INIT("NoRecommendation"),
+        [TD_TANDEM_NO_CHANGE] = TD_STR_INIT("NoChange"),
         [TD_TANDEM_VERTICAL_HELD_BELOW_MAX_REPLICAS] = TD_STR_INIT("VerticalHeldBelowMaxReplicas"),
         [TD_TANDEM_VERTICAL_HELD_ABOVE_MIN_REPLICAS] = TD_STR_INIT("VerticalHeldAboveMinReplicas"),
         [TD_TANDEM_BELOW_THRESHOLDS] = TD_STR_INIT("BelowThresholds"),

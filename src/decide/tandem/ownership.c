@@ -1,9 +1,10 @@
+/* Objects are compared by group, kind and name of their target; then the eldest Hvpa is found, and
+ * whether another autoscaler is on its target. */
 #include "decide/tandem/ownership.h"
 
 #include <stdlib.h>
 
 #include "api/hvpa/hvpa.h"
-#include "base/error.h"
 #include "kube/meta.h"
 
 /* --- reading --- */
@@ -31,10 +32,10 @@ static const struct owner_kind owner_kinds[] = {
 
 static const struct owner_kind *owner_kind_find(const struct td_json *object)
 {
-    td_str version = td_json_get_str(object, TD_STR("apiVersion"), TD_STR_EMPTY);
-    td_str kind = td_json_get_str(object, TD_STR("kind"), TD_STR_EMPTY);
+    td_str version = td_json_text(object, "apiVersion");
+    td_str kind = td_json_text(object, "kind");
     td_str group = td_group_version_parse(version).group;
-    for (size_t i = 0; i < sizeof(owner_kinds) / sizeof(owner_kinds[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(owner_kinds); i++) {
         if (td_str_equal(owner_kinds[i].group, group) && td_str_equal(owner_kinds[i].kind, kind)) {
             return &owner_kinds[i];
         }
@@ -65,25 +66,24 @@ bool td_ownership_read(const struct td_json *object, struct td_ownership_object 
         return false;
     }
     bool is_scaled = kind->which == TD_OWNERSHIP_SCALED_OBJECT; /* its target has defaults */
-    td_str mode = td_json_get_str(owner_member(spec, TD_STR("updatePolicy")), TD_STR("updateMode"),
-                                  TD_STR_EMPTY);
+    td_str mode = td_json_text(owner_member(spec, TD_STR("updatePolicy")), "updateMode");
     struct td_ownership_object made = {
         .kind = kind->which,
-        .name = td_json_get_str(metadata, TD_STR("name"), TD_STR_EMPTY),
+        .name = td_json_text(metadata, "name"),
         .created = TD_INSTANT_ZERO,
-        .target = {.namespace = td_json_get_str(metadata, TD_STR("namespace"), TD_STR_EMPTY),
+        .target = {.namespace = td_json_text(metadata, "namespace"),
                    .api_version = td_json_get_str(target, TD_STR("apiVersion"),
                                                   is_scaled ? TD_STR("apps/v1") : TD_STR_EMPTY),
                    .kind = td_json_get_str(target, TD_STR("kind"),
                                            is_scaled ? TD_STR("Deployment") : TD_STR_EMPTY),
-                   .name = td_json_get_str(target, TD_STR("name"), TD_STR_EMPTY)},
+                   .name = td_json_text(target, "name")},
         .target_field = field,
         .is_off = kind->which == TD_OWNERSHIP_VPA && td_str_equal(mode, TD_STR("Off")),
     };
     if (made.target.kind.len == 0 || made.target.name.len == 0) {
         return false;
     }
-    td_str created = td_json_get_str(metadata, TD_STR("creationTimestamp"), TD_STR_EMPTY);
+    td_str created = td_json_text(metadata, "creationTimestamp");
     if (created.len > 0) {
         (void)td_time_parse(created, &made.created, NULL); /* a malformed one counts as oldest */
     }

@@ -1,15 +1,14 @@
 /*
- * RatioBased (2.7, 2.8). Capacity is replicas times request, a product, so each axis gets its share
- * of the logarithm of the wished factor: n·(d/n)^h replicas and r·(t/r)^v of request. Replicas are
- * whole, so their rounding and every cut at a stage's border flow into the request: (r* n*) / N.
- * When both autoscalers ask for the same factor, N·R is exactly that factor, neither lost nor
- * doubled. An additive blend would give 9 cores where 5 are asked for.
+ * RatioBased (hvpa.md 2.7, 2.8). Capacity is replicas times request, a product, so each axis gets
+ * its share of the logarithm of the wished factor: n·(d/n)^h replicas and r·(t/r)^v of request.
+ * Replicas are whole, so their rounding and every cut at a stage's border flow into the request:
+ * (r* n*) / N. When both autoscalers ask for the same factor, N·R is exactly that factor, neither
+ * lost nor doubled. An additive blend would give 9 cores where 5 are asked for.
  *
  * Which exponents hold depends on the stage, and the border between two stages on the direction of
  * the wish: at x2 a growing load already belongs to the last stage, at x1 a shrinking one to the
  * first, so that there is always a way back.
  */
-#include "base/assert.h"
 #include "decide/tandem/amount.h"
 #include "decide/tandem/gates.h"
 #include "decide/tandem/work.h"
@@ -424,7 +423,7 @@ static void name_stage(struct tandem_work *work, const struct stages *stages)
 struct tandem_action tandem_ratio_based(struct tandem_work *work)
 {
     if (!work->has_horizontal && !work->has_vertical) {
-        return (struct tandem_action){.reason = TD_TANDEM_NO_RECOMMENDATION};
+        return (struct tandem_action){.reason = TD_TANDEM_NO_CHANGE};
     }
     struct stages stages = stages_of(work->hvpa, work->min, work->max);
     if (work->hvpa->ratio.capacity != TD_HVPA_MAX || !run_max(work, &stages)) {

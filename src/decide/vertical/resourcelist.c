@@ -19,17 +19,7 @@ struct td_resource_list td_resource_list_copy(struct td_arena *arena,
 /* The first place whose name is not below `name`. */
 static size_t list_place(const struct td_resource_list *list, td_str name)
 {
-    size_t low = 0;
-    size_t high = list->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (td_str_compare(list->items[middle].name, name) < 0) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
+    return td_str_place(list->items, list->count, sizeof(list->items[0]), name);
 }
 
 static bool list_has_at(const struct td_resource_list *list, size_t place, td_str name)
@@ -78,12 +68,14 @@ void td_resource_list_drop(struct td_resource_list *list, td_str name)
     }
 }
 
-struct td_json *td_resource_list_json(struct td_arena *arena, const struct td_resource_list *list)
+bool td_resource_list_has_all(const struct td_resource_list *list,
+                              const struct td_resource_list *wanted)
 {
-    struct td_json *object = td_json_new_object(arena);
-    for (size_t i = 0; i < list->count; i++) {
-        td_str text = td_quantity_text(arena, &list->items[i].quantity);
-        td_json_set(arena, object, list->items[i].name, td_json_new_string(arena, text));
+    for (size_t i = 0; i < wanted->count; i++) {
+        const struct td_quantity *has = td_resource_list_get(list, wanted->items[i].name);
+        if (!has || td_quantity_compare(has, &wanted->items[i].quantity) != 0) {
+            return false;
+        }
     }
-    return object;
+    return true;
 }

@@ -33,5 +33,6 @@ void td_resource_list_set(struct td_arena *arena, struct td_resource_list *list,
 /* Takes out a name, in place. */
 void td_resource_list_drop(struct td_resource_list *list, td_str name);
 
-/* As a JSON object of texts. */
-struct td_json *td_resource_list_json(struct td_arena *arena, const struct td_resource_list *list);
+/* Are all amounts of `wanted` in the list, and equal? */
+bool td_resource_list_has_all(const struct td_resource_list *list,
+                              const struct td_resource_list *wanted);

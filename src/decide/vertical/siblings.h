@@ -89,7 +89,7 @@ struct td_sibling_judgement {
     td_str message; /* of the refusal, all conflicts named; empty when allowed */
 };
 
-/* Why a selector with this contradictory key is refused, whoever the siblings are. */
+/* Why a selector with this contradictory key is refused, with or without siblings. */
 td_str td_selector_contradiction_text(struct td_arena *arena, td_str key);
 
 struct td_sibling_judgement td_vpa_judge_siblings(struct td_arena *arena,

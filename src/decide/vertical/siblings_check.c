@@ -1,3 +1,7 @@
+/*
+ * Runs the rules of siblings.h over the VPAs of one namespace and target, and names file and
+ * object in each finding.
+ */
 #include "decide/vertical/siblings_check.h"
 
 #include "api/objects.h"
@@ -55,8 +59,12 @@ static void files_blame(struct sibling_files *files, size_t item, td_str message
 {
     td_str field = TD_STR("spec.selector");
     struct td_problems *problems = &files->problems[item];
-    td_problems_add(problems, td_objects_line(files->manifest->items[item].tree, field), field,
-                    td_arena_copy_str(problems->arena, message));
+    td_problems_add(problems, &(struct td_problem){
+                                  .line = td_objects_line(files->manifest->items[item].tree, field),
+                                  .field = field,
+                                  .message = td_arena_copy_str(problems->arena, message),
+                                  .rule = "vpa-overlap",
+                              });
 }
 
 /* Compare one VPA with the earlier ones of its target; the first conflict is named. */
@@ -117,8 +125,7 @@ static bool files_is_vpa(const struct td_manifest_object *item)
 
 void td_siblings_check_all(const struct td_manifest *manifest, struct td_problems *problems)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct sibling_files files = {
         .arena = &arena,
         .manifest = manifest,

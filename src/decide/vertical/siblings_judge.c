@@ -33,8 +33,7 @@ int td_vpa_compare_age(const struct td_vpa *a, const struct td_vpa *b)
 /* "{app=db, role=leader}". */
 static td_str witness_text(struct td_arena *arena, const struct td_labels *witness)
 {
-    td_auto_buf text;
-    td_buf_init(&text, TD_SELECTOR_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_SELECTOR_BYTES_MAX);
     /* Past its cap the text is cut: it is only shown. */
     (void)td_buf_append_char(&text, '{');
     for (size_t i = 0; i < witness->count; i++) {
@@ -73,8 +72,7 @@ static td_str opposite(struct td_arena *arena, const struct td_requirement *requ
     if (requirement->operation == TD_SELECTOR_NOT_EXISTS) {
         return td_arena_format(arena, "%.*s Exists", TD_STR_ARG(requirement->key));
     }
-    td_auto_buf text;
-    td_buf_init(&text, TD_SELECTOR_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_SELECTOR_BYTES_MAX);
     /* As above: only shown. */
     (void)td_buf_append_format(&text, "%.*s %s (", TD_STR_ARG(requirement->key),
                                is_in ? "NotIn" : "In");
@@ -211,8 +209,7 @@ static void judge_conflicts(struct td_arena *arena, const struct td_vpa *vpa,
 {
     struct td_sibling_conflict *conflicts =
         td_arena_array(arena, struct td_sibling_conflict, judgement->sibling_count);
-    td_auto_buf message;
-    td_buf_init(&message, TD_SELECTOR_BYTES_MAX);
+    td_auto_buf message = td_buf_capped(TD_SELECTOR_BYTES_MAX);
     for (size_t i = 0; i < judgement->sibling_count; i++) {
         struct td_sibling_conflict *conflict = &conflicts[judgement->conflict_count];
         if (!td_vpa_find_conflict(arena, vpa, judgement->siblings[i], conflict)) {
@@ -284,16 +281,15 @@ bool td_vpa_find_elder(struct td_arena *arena, const struct td_vpa *vpa,
         return false;
     }
     if (!vpa->has_selector && !elder->has_selector) {
-        td_str reason = TD_STR("neither has a selector that counts");
+        td_str reason = TD_STR("neither VPA has a selector");
         *ret = (struct td_sibling_conflict){
             .sibling = elder,
             .relation = found,
             .reason = reason,
-            .message = td_arena_format(arena,
-                                       "it has the target of the older VPA %.*s/%.*s, which keeps "
-                                       "all its pods: %.*s",
-                                       TD_STR_ARG(elder->meta.namespace),
-                                       TD_STR_ARG(elder->meta.name), TD_STR_ARG(reason)),
+            .message = td_arena_format(
+                arena, "the older VPA %.*s/%.*s has the same target and manages all its pods: %.*s",
+                TD_STR_ARG(elder->meta.namespace), TD_STR_ARG(elder->meta.name),
+                TD_STR_ARG(reason)),
         };
         return true;
     }
@@ -303,7 +299,7 @@ bool td_vpa_find_elder(struct td_arena *arena, const struct td_vpa *vpa,
         .relation = found,
         .reason = td_arena_format(arena, "both match a pod with labels %.*s", TD_STR_ARG(witness)),
         .message = td_arena_format(arena,
-                                   "selector overlaps with the older VPA %.*s/%.*s, which keeps "
+                                   "selector overlaps with the older VPA %.*s/%.*s, which manages "
                                    "pods that both match, such as one with labels %.*s",
                                    TD_STR_ARG(elder->meta.namespace), TD_STR_ARG(elder->meta.name),
                                    TD_STR_ARG(witness)),

@@ -2,10 +2,10 @@
  * The field manager. An object's owners are a table (managed.h); every write compares the object
  * before and after (typed.h) and moves ownership accordingly:
  *
- * - an update takes over every field it changed or added, and fields it removed are nobody's;
- * - an apply owns exactly what its configuration mentions. Changing a field that somebody else owns
- *   is a conflict unless forced; a field it mentioned last time and not now is removed, unless
- *   others own it too.
+ * - an update takes over every field it changed or added, and fields it removed have no owner;
+ * - an apply owns exactly what its configuration mentions. Changing a field that another manager
+ *   owns is a conflict unless forced; a field it mentioned last time and not now is removed,
+ *   unless others own it too.
  *
  * Upstream stacks managers around managers for this; the order of their steps is kept, since it
  * shows: ownership of metadata's identity is stripped after conflicts were judged, the time of an
@@ -49,7 +49,7 @@ static struct apply apply_begin(struct td_arena *arena, const struct td_apply_re
     };
 }
 
-/* Fields of identity that nobody owns. */
+/* Fields of identity that no manager owns. */
 static const struct td_fieldset *never_owned(struct td_arena *arena)
 {
     static const td_str of_metadata[] = {
@@ -64,7 +64,7 @@ static const struct td_fieldset *never_owned(struct td_arena *arena)
         TD_STR_INIT("uid"),
     };
     struct td_fieldset_builder metadata = {.arena = arena};
-    for (size_t i = 0; i < sizeof(of_metadata) / sizeof(of_metadata[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(of_metadata); i++) {
         const struct td_field_step step = {.kind = TD_FIELD_NAME, .name = of_metadata[i]};
         td_fieldset_builder_add(&metadata, &step, true, NULL);
     }
@@ -83,9 +83,8 @@ static struct td_json *empty_object(const struct apply *a, const struct td_json 
 {
     struct td_json *object = td_json_new_object(a->arena);
     td_str kind = td_json_get_str(like, TD_STR("kind"), a->request->kind);
-    td_json_set(a->arena, object, TD_STR("apiVersion"),
-                td_json_new_string(a->arena, a->request->api_version));
-    td_json_set(a->arena, object, TD_STR("kind"), td_json_new_string(a->arena, kind));
+    td_json_set_str(a->arena, object, TD_STR("apiVersion"), a->request->api_version);
+    td_json_set_str(a->arena, object, TD_STR("kind"), kind);
     return object;
 }
 
@@ -102,16 +101,16 @@ static struct td_manager request_manager(const struct apply *a, td_str name, boo
 /* Is the object of the version and kind asked for? */
 static bool is_wanted_kind(const struct apply *a, const struct td_json *object)
 {
-    td_str version = td_json_get_str(object, TD_STR("apiVersion"), TD_STR_EMPTY);
-    td_str kind = td_json_get_str(object, TD_STR("kind"), TD_STR_EMPTY);
+    td_str version = td_json_text(object, "apiVersion");
+    td_str kind = td_json_text(object, "kind");
     bool is_kind = a->request->kind.len == 0 || td_str_equal(kind, a->request->kind);
     return is_kind && td_str_equal(version, a->request->api_version);
 }
 
 static int refuse_kind(const struct apply *a, const struct td_json *object)
 {
-    td_str version = td_json_get_str(object, TD_STR("apiVersion"), TD_STR_EMPTY);
-    td_str kind = td_json_get_str(object, TD_STR("kind"), TD_STR_EMPTY);
+    td_str version = td_json_text(object, "apiVersion");
+    td_str kind = td_json_text(object, "kind");
     return td_error_set(a->err, TD_INVALID, "invalid object type: %.*s, Kind=%.*s",
                         TD_STR_ARG(version), TD_STR_ARG(kind));
 }
@@ -158,7 +157,7 @@ static int reconcile_owners(const struct apply *a, struct td_managed *managed,
     return td_arena_check(a->arena, a->err);
 }
 
-/* Take changed, added and removed fields away from everybody but `self` (NULL: from everybody).
+/* Take changed, added and removed fields away from all managers but `self` (NULL: from all).
  * Conflicts are only collected when asked for, and then nothing is taken. */
 static void take_fields(const struct apply *a, struct td_managed *managed,
                         const struct td_managed_entry *self, const struct td_typed_changes *changes,
@@ -221,7 +220,7 @@ static int update_owners(const struct apply *a, const struct td_json *live,
     return td_arena_check(a->arena, a->err);
 }
 
-/* What everybody owns at one version, or at every other one. *ret_is_foreign tells whether a
+/* What all managers own at one version, or at every other one. *ret_is_foreign tells whether a
  * version other than the request's is among them. */
 static const struct td_fieldset *owned_at(const struct apply *a, const struct td_managed *managed,
                                           td_str version, bool is_other, bool *ret_is_foreign)
@@ -247,13 +246,14 @@ static const struct td_fieldset *named_fields(const struct apply *a, const struc
 }
 
 /*
- * Remove from `merged` what this manager applied last time, does not apply now and nobody else
+ * Remove from `merged` what this manager applied last time, does not apply now and no other manager
  * owns. Taking out a list item takes what is inside with it, so this goes in three passes:
  *
  * 1. without everything of the last apply;
- * 2. the same with what anybody owns now put back (the owners of the last apply's version first);
+ * 2. the same with what any manager owns now put back (the owners of the last apply's version
+ *    first);
  * 3. from the whole again, without only those fields that 2 lost and the last apply had: fields
- *    that nobody owned stay.
+ *    that no manager owned stay.
  *
  * A configuration that mentions all it did last time loses nothing in pass 3, since each of its
  * fields comes with the ones above it; that is the usual case and needs no pass at all.
@@ -494,8 +494,7 @@ int td_apply_update(struct td_arena *arena, const struct td_apply_request *reque
 
     /* Tracking begins with the creation of an object (one without a UID) or with its first apply.
      */
-    td_str uid =
-        td_json_get_str(td_json_get(live, TD_STR("metadata")), TD_STR("uid"), TD_STR_EMPTY);
+    td_str uid = td_json_text(td_json_get(live, TD_STR("metadata")), "uid");
     if (!td_managed_is_empty(&managed) || uid.len == 0) {
         r = update_owners(&a, live, object, &managed, request->manager);
     }

@@ -47,10 +47,8 @@ static bool report_path(void *context, td_str path)
         return false;
     }
     struct td_json *item = td_json_new_object(report->arena);
-    td_json_set(report->arena, item, TD_STR("manager"),
-                td_json_new_string(report->arena, report->manager));
-    td_json_set(report->arena, item, TD_STR("field"),
-                td_json_new_string(report->arena, td_arena_copy_str(report->arena, path)));
+    td_json_set_str(report->arena, item, TD_STR("manager"), report->manager);
+    td_json_set_str(report->arena, item, TD_STR("field"), td_arena_copy_str(report->arena, path));
     td_json_append(report->json, item);
     td_buf_append(report->message, report->total == 1 ? TD_STR_EMPTY : TD_STR("\n- "));
     td_buf_append(report->message, path);
@@ -69,8 +67,7 @@ static size_t conflicts_size(const struct td_conflicts *conflicts)
 int td_conflicts_report(struct td_arena *arena, const struct td_conflicts *conflicts,
                         struct td_json **ret_json, struct td_error *err)
 {
-    td_auto_buf message;
-    td_buf_init(&message, TD_APPLY_CONFLICT_BYTES_MAX * 2);
+    td_auto_buf message = td_buf_capped(TD_APPLY_CONFLICT_BYTES_MAX * 2);
     struct report report = {
         .arena = arena,
         .json = td_json_new_array(arena),

@@ -1,3 +1,8 @@
+/*
+ * Values inside steps are compared as upstream compares them: by type first, numbers as float64,
+ * objects member by member in sorted order. Reading a step makes its value canonical once, so that
+ * comparing needs no copies.
+ */
 #include "kube/apply/fieldpath.h"
 
 #include <math.h>
@@ -207,8 +212,7 @@ static void canonical_number(struct td_arena *arena, struct td_json *number)
     if (is_plain || !td_json_to_double(number, &value)) {
         return;
     }
-    td_auto_buf text;
-    td_buf_init(&text, TD_JSON_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_JSON_BYTES_MAX);
     td_json_write_double(value, &text);
     number->text = td_arena_copy_str(arena, td_buf_str(&text));
 }
@@ -328,8 +332,7 @@ static void step_write_keys_json(const struct td_field_step *step, struct td_buf
 
 td_str td_field_step_text(struct td_arena *arena, const struct td_field_step *step)
 {
-    td_auto_buf text;
-    td_buf_init(&text, STEP_TEXT_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(STEP_TEXT_BYTES_MAX);
     switch (step->kind) {
     case TD_FIELD_NAME:
         td_buf_append(&text, TD_STR("f:"));

@@ -56,13 +56,9 @@ int td_field_step_parse(struct td_arena *arena, td_str text, struct td_field_ste
 /* The member name in fieldsV1, in the arena. */
 td_str td_field_step_text(struct td_arena *arena, const struct td_field_step *step);
 
-/* The step as people read it: `.image`, `[name="a"]`, `[="x"]`, `[0]`. */
+/* The step as messages show it: `.image`, `[name="a"]`, `[="x"]`, `[0]`. */
 void td_field_step_write(const struct td_field_step *step, struct td_buf *out);
 
 /* Equality of values as server-side apply sees it: members in any order, whole numbers exactly and
  * others as float64. NULL pointers are not allowed. */
 bool td_field_value_equal(const struct td_json *a, const struct td_json *b);
-
-/* Text in double quotes as Go's %q writes it. Code points that Unicode has not assigned count as
- * printable here. */
-void td_field_write_quoted(td_str text, struct td_buf *out);

@@ -1,5 +1,5 @@
 /*
- * Paths as people read them. Strings are quoted as Go's %q does and numbers written as Go's %v
+ * Paths as messages show them. Strings are quoted as Go's %q does and numbers written as Go's %v
  * writes a float64, because that is what upstream's conflict messages show and what tools match.
  */
 #include "kube/apply/fieldpath.h"
@@ -9,93 +9,11 @@
 
 #include "base/assert.h"
 #include "base/limits.h"
+#include "kube/quote.h"
 
 #define GO_EXPONENT_MIN (-4) /* %v of a float64 switches to an exponent outside these */
 #define GO_EXPONENT_MAX 6
 #define NUMBER_TEXT_BYTES_MAX ((size_t)64)
-
-struct rune_range {
-    uint32_t first;
-    uint32_t last;
-};
-
-/* What Go does not print as itself above ASCII: controls, formats, separators, private use. */
-static const struct rune_range unprintable[] = {
-    {0x80, 0xa0},       {0xad, 0xad},        {0x600, 0x605},     {0x61c, 0x61c},
-    {0x6dd, 0x6dd},     {0x70f, 0x70f},      {0x890, 0x891},     {0x8e2, 0x8e2},
-    {0x1680, 0x1680},   {0x180e, 0x180e},    {0x2000, 0x200f},   {0x2028, 0x202f},
-    {0x205f, 0x206f},   {0x3000, 0x3000},    {0xd800, 0xf8ff},   {0xfeff, 0xfeff},
-    {0xfff0, 0xfffb},   {0xfffe, 0xffff},    {0x110bd, 0x110bd}, {0x1d173, 0x1d17a},
-    {0xe0000, 0xe00ff}, {0xe01f0, 0x10ffff},
-};
-
-static bool rune_is_printable(uint32_t rune)
-{
-    if (rune < 0x80) {
-        return rune >= 0x20 && rune != 0x7f;
-    }
-    for (size_t i = 0; i < sizeof(unprintable) / sizeof(unprintable[0]); i++) {
-        if (rune >= unprintable[i].first && rune <= unprintable[i].last) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* The code point at the start of `text` and its length in bytes; 0 bytes when it is not UTF-8. */
-static size_t rune_read(td_str text, uint32_t *ret_rune)
-{
-    static const uint8_t masks[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
-    uint8_t lead = (uint8_t)text.ptr[0];
-    size_t len = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-    if (len > text.len || !td_str_is_utf8(td_str_slice(text, 0, len))) {
-        return 0;
-    }
-    uint32_t rune = lead & masks[len];
-    for (size_t i = 1; i < len; i++) {
-        rune = rune << 6 | ((uint8_t)text.ptr[i] & 0x3f);
-    }
-    *ret_rune = rune;
-    return len;
-}
-
-static void quoted_write_rune(uint32_t rune, td_str bytes, struct td_buf *out)
-{
-    static const char escapes[] = "abtnvfr"; /* of 0x07 to 0x0d */
-    if (rune == '"' || rune == '\\') {
-        td_buf_append_char(out, '\\');
-        td_buf_append_char(out, (char)rune);
-    } else if (rune_is_printable(rune)) {
-        td_buf_append(out, bytes);
-    } else if (rune >= 0x07 && rune <= 0x0d) {
-        td_buf_append_char(out, '\\');
-        td_buf_append_char(out, escapes[rune - 0x07]);
-    } else if (rune < 0x20 || rune == 0x7f) {
-        td_buf_append_format(out, "\\x%02x", rune);
-    } else if (rune < 0x10000) {
-        td_buf_append_format(out, "\\u%04x", rune);
-    } else {
-        td_buf_append_format(out, "\\U%08x", rune);
-    }
-}
-
-void td_field_write_quoted(td_str text, struct td_buf *out)
-{
-    td_buf_append_char(out, '"');
-    for (size_t at = 0; at < text.len;) {
-        td_str rest = td_str_slice(text, at, text.len);
-        uint32_t rune = 0;
-        size_t len = rune_read(rest, &rune);
-        if (len > 0) {
-            quoted_write_rune(rune, td_str_slice(rest, 0, len), out);
-            at += len;
-        } else {
-            td_buf_append_format(out, "\\x%02x", (uint8_t)text.ptr[at]);
-            at++;
-        }
-    }
-    td_buf_append_char(out, '"');
-}
 
 /* Split a float64's shortest text into its digits and the power of ten of the first one. */
 static size_t number_digits(td_str text, char digits[NUMBER_TEXT_BYTES_MAX], int *ret_exponent)
@@ -139,8 +57,7 @@ static void path_write_number(const struct td_json *number, bool is_float, struc
         td_buf_append(out, number->text);
         return;
     }
-    td_auto_buf text;
-    td_buf_init(&text, NUMBER_TEXT_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(NUMBER_TEXT_BYTES_MAX);
     td_json_write_double(value, &text);
     char digits[NUMBER_TEXT_BYTES_MAX];
     int exponent;
@@ -173,7 +90,7 @@ static void path_write_value(const struct td_json *value, bool is_read, unsigned
         path_write_number(value, is_read, out);
         break;
     case TD_JSON_TYPE_STRING:
-        td_field_write_quoted(value->text, out);
+        td_quote_write(value->text, out);
         break;
     case TD_JSON_TYPE_ARRAY:
         td_buf_append_char(out, '[');

@@ -114,30 +114,6 @@ const struct td_fieldset_node *td_fieldset_find(const struct td_fieldset *set,
 
 /* Algebra. */
 
-static bool fieldset_equal(const struct td_fieldset *a, const struct td_fieldset *b, unsigned depth)
-{
-    td_assert(depth <= TD_JSON_DEPTH_MAX);
-    if (a == b) {
-        return true;
-    }
-    if (!a || !b || a->count != b->count) {
-        return false;
-    }
-    for (size_t i = 0; i < a->count; i++) {
-        if (a->nodes[i].is_member != b->nodes[i].is_member ||
-            node_compare(&a->nodes[i], &b->nodes[i]) != 0 ||
-            !fieldset_equal(a->nodes[i].children, b->nodes[i].children, depth + 1)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-bool td_fieldset_equal(const struct td_fieldset *a, const struct td_fieldset *b)
-{
-    return fieldset_equal(a, b, 0);
-}
-
 static const struct td_fieldset *fieldset_union(struct td_arena *arena, const struct td_fieldset *a,
                                                 const struct td_fieldset *b, unsigned depth)
 {

@@ -21,7 +21,6 @@ int td_fieldset_parse(struct td_arena *arena, const struct td_json *fields_v1,
                       const struct td_fieldset **ret, struct td_error *err);
 struct td_json *td_fieldset_to_json(struct td_arena *arena, const struct td_fieldset *set);
 
-bool td_fieldset_equal(const struct td_fieldset *a, const struct td_fieldset *b);
 const struct td_fieldset *td_fieldset_union(struct td_arena *arena, const struct td_fieldset *a,
                                             const struct td_fieldset *b);
 const struct td_fieldset *td_fieldset_intersection(struct td_arena *arena,
@@ -30,7 +29,3 @@ const struct td_fieldset *td_fieldset_intersection(struct td_arena *arena,
 const struct td_fieldset *td_fieldset_difference(struct td_arena *arena,
                                                  const struct td_fieldset *a,
                                                  const struct td_fieldset *b);
-
-/* One line a member path, in upstream's words (".spec.containers[name=\"a\"].image"), each followed
- * by a newline. */
-void td_fieldset_write_paths(const struct td_fieldset *set, struct td_buf *out);

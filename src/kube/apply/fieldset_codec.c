@@ -140,15 +140,3 @@ void td_fieldset_visit(const struct td_fieldset *set, td_fieldset_visitor visit,
     (void)fieldset_visit(&walk, set, 0);
     td_buf_done(&walk.path);
 }
-
-static bool fieldset_write_path(void *context, td_str path)
-{
-    struct td_buf *out = context;
-    td_buf_append(out, path);
-    return td_buf_append_char(out, '\n') == TD_OK;
-}
-
-void td_fieldset_write_paths(const struct td_fieldset *set, struct td_buf *out)
-{
-    td_fieldset_visit(set, fieldset_write_path, out);
-}

@@ -1,3 +1,8 @@
+/*
+ * The annotation proves ownership of those fields only that the live object still has as they were
+ * applied, and only when it is of the same version and kind. Refreshing writes the applied object
+ * without the annotation itself, with numbers in the form in which Go writes them.
+ */
 #include "kube/apply/last_applied.h"
 
 #include "base/assert.h"
@@ -40,9 +45,9 @@ int td_last_applied_fields(struct td_arena *arena, const struct td_last_applied 
     if (r < 0) {
         return r;
     }
-    td_str version = td_json_get_str(applied, TD_STR("apiVersion"), TD_STR_EMPTY);
-    td_str kind = td_json_get_str(applied, TD_STR("kind"), TD_STR_EMPTY);
-    td_str live_kind = td_json_get_str(last->live, TD_STR("kind"), TD_STR_EMPTY);
+    td_str version = td_json_text(applied, "apiVersion");
+    td_str kind = td_json_text(applied, "kind");
+    td_str live_kind = td_json_text(last->live, "kind");
     if (!td_str_equal(version, last->api_version) || !td_str_equal(kind, live_kind)) {
         return td_error_set(err, TD_INVALID, "the last-applied annotation is of %.*s %.*s",
                             TD_STR_ARG(version), TD_STR_ARG(kind));
@@ -66,7 +71,7 @@ static struct td_json *annotations_copy(struct td_arena *arena, const struct td_
     struct td_json *copy = td_json_new_object(arena);
     for (const struct td_json *m = td_json_first_member(annotations); m; m = m->next) {
         td_str text = m->type == TD_JSON_TYPE_STRING ? m->text : TD_STR_EMPTY;
-        td_json_set(arena, copy, m->key, td_json_new_string(arena, text));
+        td_json_set_str(arena, copy, m->key, text);
     }
     return copy;
 }
@@ -94,8 +99,7 @@ static void numbers_to_go(struct td_arena *arena, struct td_json *node, unsigned
     double value;
     bool is_float = node->type == TD_JSON_TYPE_NUMBER && !td_str_to_int64(node->text, &whole);
     if (is_float && td_json_to_double(node, &value)) {
-        td_auto_buf text;
-        td_buf_init(&text, TD_JSON_BYTES_MAX);
+        td_auto_buf text = td_buf_capped(TD_JSON_BYTES_MAX);
         td_json_write_double(value, &text);
         node->text = td_arena_copy_str(arena, td_buf_str(&text));
     }
@@ -117,8 +121,7 @@ static td_str applied_text(struct td_arena *arena, const struct td_json *applied
     td_json_sort(arena, copy);
     numbers_to_go(arena, copy, 0);
     const struct td_json_format format = {.escape_html = true};
-    td_auto_buf text;
-    td_buf_init(&text, TD_JSON_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_JSON_BYTES_MAX);
     td_json_write(copy, &format, &text);
     td_buf_append_char(&text, '\n');
     return td_arena_copy_str(arena, td_buf_str(&text));
@@ -132,8 +135,7 @@ void td_last_applied_refresh(struct td_arena *arena, const struct td_json *appli
         return;
     }
     struct td_json *changed = annotations_copy(arena, annotations);
-    td_json_set(arena, changed, ANNOTATION,
-                td_json_new_string(arena, applied_text(arena, applied)));
+    td_json_set_str(arena, changed, ANNOTATION, applied_text(arena, applied));
     if (annotations_bytes(changed) > ANNOTATIONS_BYTES_MAX) {
         (void)td_json_remove(changed, ANNOTATION); /* it was just set */
     }

@@ -1,3 +1,8 @@
+/*
+ * An entry is identified by the JSON text of its manager, operation, version and subresource, as
+ * upstream does it; entries are kept sorted by that text, and of equal ones the last counts.
+ * Written entries are sorted anew: appliers first, then by time and name.
+ */
 #include "kube/apply/managed.h"
 
 #include <stdlib.h>
@@ -6,16 +11,10 @@
 #include "base/limits.h"
 #include "kube/apply/fieldpath.h"
 #include "kube/apply/fieldset_types.h"
+#include "kube/quote.h"
 
 /* The object, metadata, the list, the entry and fieldsV1 are levels of their own. */
 #define FIELDS_DEPTH_MAX (TD_JSON_DEPTH_MAX - 5)
-
-static int entry_compare(const void *a, const void *b)
-{
-    const struct td_managed_entry *left = a;
-    const struct td_managed_entry *right = b;
-    return td_str_compare(left->id, right->id);
-}
 
 /* Reading. */
 
@@ -66,7 +65,7 @@ static bool entry_is_blank(const struct td_json *entry)
         TD_STR_INIT("fieldsType"), TD_STR_INIT("fieldsV1"),  TD_STR_INIT("subresource"),
         TD_STR_INIT("time"),
     };
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(keys); i++) {
         if (entry_has(entry, keys[i])) {
             return false;
         }
@@ -93,14 +92,14 @@ enum td_managed_state td_managed_state(const struct td_json *object)
 static int managed_decode_entry(struct td_arena *arena, const struct td_json *json,
                                 struct td_managed_entry *ret, struct td_error *err)
 {
-    td_str operation = td_json_get_str(json, TD_STR("operation"), TD_STR_EMPTY);
-    td_str fields_type = td_json_get_str(json, TD_STR("fieldsType"), TD_STR_EMPTY);
+    td_str operation = td_json_text(json, "operation");
+    td_str fields_type = td_json_text(json, "fieldsType");
     struct td_managed_entry entry = {
         .manager =
             {
-                .name = td_json_get_str(json, TD_STR("manager"), TD_STR_EMPTY),
-                .api_version = td_json_get_str(json, TD_STR("apiVersion"), TD_STR_EMPTY),
-                .subresource = td_json_get_str(json, TD_STR("subresource"), TD_STR_EMPTY),
+                .name = td_json_text(json, "manager"),
+                .api_version = td_json_text(json, "apiVersion"),
+                .subresource = td_json_text(json, "subresource"),
                 .is_apply = td_str_equal(operation, TD_STR("Apply")),
             },
     };
@@ -215,8 +214,7 @@ static void id_write_member(struct td_buf *out, td_str key, td_str value)
 
 td_str td_managed_id(struct td_arena *arena, const struct td_manager *manager)
 {
-    td_auto_buf text;
-    td_buf_init(&text, TD_JSON_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_JSON_BYTES_MAX);
     td_buf_append_char(&text, '{');
     id_write_member(&text, TD_STR("manager"), manager->name);
     id_write_member(&text, TD_STR("operation"),
@@ -231,12 +229,11 @@ td_str td_managed_id(struct td_arena *arena, const struct td_manager *manager)
 
 td_str td_managed_describe(struct td_arena *arena, const struct td_manager *manager)
 {
-    td_auto_buf text;
-    td_buf_init(&text, TD_JSON_BYTES_MAX);
-    td_field_write_quoted(manager->name, &text);
+    td_auto_buf text = td_buf_capped(TD_JSON_BYTES_MAX);
+    td_quote_write(manager->name, &text);
     if (manager->subresource.len > 0) {
         td_buf_append(&text, TD_STR(" with subresource "));
-        td_field_write_quoted(manager->subresource, &text);
+        td_quote_write(manager->subresource, &text);
     }
     if (!manager->is_apply) {
         td_buf_append(&text, TD_STR(" using "));
@@ -249,17 +246,17 @@ struct td_managed_entry *td_managed_entry(struct td_arena *arena, struct td_mana
                                           const struct td_manager *manager)
 {
     struct td_managed_entry wanted = {.manager = *manager, .id = td_managed_id(arena, manager)};
-    struct td_managed_entry *found = managed->count == 0
-                                         ? NULL
-                                         : bsearch(&wanted, managed->entries, managed->count,
-                                                   sizeof(managed->entries[0]), entry_compare);
+    struct td_managed_entry *found =
+        managed->count == 0 ? NULL
+                            : bsearch(&wanted, managed->entries, managed->count,
+                                      sizeof(managed->entries[0]), td_str_compare_items);
     if (found) {
         return found;
     }
     struct td_managed_entry *entries =
         td_arena_array(arena, struct td_managed_entry, managed->count + 1);
     size_t at = 0;
-    while (at < managed->count && entry_compare(&managed->entries[at], &wanted) < 0) {
+    while (at < managed->count && td_str_compare_items(&managed->entries[at], &wanted) < 0) {
         entries[at] = managed->entries[at];
         at++;
     }

@@ -54,8 +54,8 @@ enum td_managed_state td_managed_state(const struct td_json *object);
 int td_managed_decode(struct td_arena *arena, const struct td_json *object, struct td_managed *ret,
                       struct td_error *err);
 
-/* Replace metadata.managedFields of `object`, or remove it when nobody owns anything. TD_LIMIT when
- * the list would be nested too deeply to be read again. */
+/* Replace metadata.managedFields of `object`, or remove it when no field has an owner. TD_LIMIT
+ * when the list would be nested too deeply to be read again. */
 int td_managed_encode(struct td_arena *arena, const struct td_managed *managed,
                       struct td_json *object, struct td_error *err);
 

@@ -43,13 +43,6 @@ static int updater_compare(const void *a, const void *b)
     return td_str_compare(left->id, right->id);
 }
 
-static int entry_compare_id(const void *a, const void *b)
-{
-    const struct td_managed_entry *left = a;
-    const struct td_managed_entry *right = b;
-    return td_str_compare(left->id, right->id);
-}
-
 static struct bucket *bucket_new(struct td_arena *arena, const struct td_managed *managed,
                                  struct td_managed_entry *first)
 {
@@ -62,7 +55,7 @@ static struct bucket *bucket_new(struct td_arena *arena, const struct td_managed
     bucket->first = first;
     bucket->id = wanted.id;
     bucket->existing = bsearch(&wanted, managed->entries, managed->count,
-                               sizeof(managed->entries[0]), entry_compare_id);
+                               sizeof(managed->entries[0]), td_str_compare_items);
     bucket->target = bucket->existing && bucket->existing->is_present ? bucket->existing : NULL;
     return bucket;
 }
@@ -118,7 +111,7 @@ static void managed_compact(struct td_managed *managed)
         }
     }
     managed->count = kept;
-    qsort(managed->entries, kept, sizeof(managed->entries[0]), entry_compare_id);
+    qsort(managed->entries, kept, sizeof(managed->entries[0]), td_str_compare_items);
 }
 
 void td_managed_cap(struct td_arena *arena, struct td_managed *managed)

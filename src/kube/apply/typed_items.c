@@ -1,3 +1,7 @@
+/*
+ * What a schema type says about one value: which forms it may have (map, list, scalar), whether it
+ * is owned whole, the type of a member or item, and the step that names an item of its list.
+ */
 #include "kube/apply/typed_types.h"
 
 #include <stdlib.h>

@@ -75,7 +75,7 @@ static void list_merge_next_shared(struct list_merge *m, size_t from)
 }
 
 /* Put the over item at `j`, merged with its base item. A key that base has several times counts as
- * null there: nobody could say which of them is meant. */
+ * null there: the configuration could not say which of them it means. */
 static void list_merge_over(struct list_merge *m, size_t j)
 {
     const struct td_json *base = NULL;

@@ -40,8 +40,7 @@ static void place_write(const struct place *place, struct td_buf *out)
 static int validate_refuse(const struct validation *v, int code, const struct place *place,
                            const char *what)
 {
-    td_auto_buf path;
-    td_buf_init(&path, PATH_TEXT_BYTES_MAX);
+    td_auto_buf path = td_buf_capped(PATH_TEXT_BYTES_MAX);
     place_write(place, &path);
     return td_error_set(v->err, code, "%.*s: %s", TD_STR_ARG(td_buf_str(&path)), what);
 }

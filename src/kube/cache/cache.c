@@ -25,6 +25,7 @@
 #include "kube/cache/cache_store.h"
 #include "kube/cache/cache_watch.h"
 #include "kube/client/client.h"
+#include "kube/objectkey.h"
 #include "kube/paths.h"
 
 enum cache_state { CACHE_NEW, CACHE_PAUSED, CACHE_AT_PAGE, CACHE_AT_WATCH };
@@ -59,7 +60,7 @@ struct td_cache {
     bool has_heard;        /* anything of this watch */
     td_duration opened_at; /* steady: of the watch, or of the list's first page */
     td_duration fresh_at;  /* steady; see td_cache_age */
-    struct td_error trouble;
+    struct td_error last_error;
     struct td_cache_counts counts;
 };
 
@@ -81,7 +82,7 @@ static void cache_pause(struct td_cache *cache, td_duration pause)
 static void cache_fail(struct td_cache *cache, const struct td_error *err)
 {
     cache->counts.failures++;
-    cache->trouble = *err;
+    cache->last_error = *err;
     if (err->code == TD_GONE) {
         cache->counts.expired++;
         cache->needs_list = true;
@@ -104,7 +105,7 @@ static void cache_listed(struct td_cache *cache, td_str version, td_duration fre
     cache->stream_failures = 0;
     cache->is_synced = true;
     cache->fresh_at = fresh_at;
-    cache->trouble = TD_ERROR_INIT;
+    cache->last_error = TD_ERROR_INIT;
     td_cache_store_finish(&cache->store);
 }
 
@@ -263,7 +264,7 @@ static void cache_watch_body(void *context, td_str bytes)
     if (cache->counts.events + cache->counts.bookmarks > before) {
         cache->has_heard = true;
         cache->fresh_at = cache->needs_list ? cache->fresh_at : cache_now(cache);
-        cache->trouble = cache->needs_list ? cache->trouble : TD_ERROR_INIT;
+        cache->last_error = cache->needs_list ? cache->last_error : TD_ERROR_INIT;
     }
     if (code != TD_OK) {
         cache_watch_cancel(cache, &err);
@@ -275,7 +276,7 @@ static void cache_watch_head(void *context, const struct td_call_head *head)
 {
     (void)head;
     struct td_cache *cache = context;
-    cache->trouble = cache->needs_list ? cache->trouble : TD_ERROR_INIT;
+    cache->last_error = cache->needs_list ? cache->last_error : TD_ERROR_INIT;
 }
 
 /* Servers end a watch by themselves; at different times, lest all come back at once. */
@@ -511,11 +512,9 @@ void td_cache_start(struct td_cache *cache)
 
 const void *td_cache_get(const struct td_cache *cache, td_str namespace, td_str name)
 {
-    char text[TD_CACHE_KEY_BYTES_MAX];
-    td_str key;
-    return td_cache_key(namespace, name, text, sizeof(text), &key)
-               ? td_map_get(&cache->store.objects, key)
-               : NULL;
+    char text[TD_OBJECT_KEY_BYTES_MAX]; /* no object has the empty key */
+    return td_map_get(&cache->store.objects,
+                      td_object_key_write(TD_OBJECT_KEY(namespace, name), text));
 }
 
 const void *td_cache_next(const struct td_cache *cache, size_t *position)
@@ -544,9 +543,9 @@ td_str td_cache_version(const struct td_cache *cache)
     return td_buf_str(&cache->version);
 }
 
-const struct td_error *td_cache_trouble(const struct td_cache *cache)
+const struct td_error *td_cache_error(const struct td_cache *cache)
 {
-    return &cache->trouble;
+    return &cache->last_error;
 }
 
 struct td_cache_counts td_cache_counts(const struct td_cache *cache)

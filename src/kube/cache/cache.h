@@ -4,7 +4,7 @@
  * every addition, change and deletion, in order, from the loop; after a failure the watch goes on
  * behind what was seen last, and when that position has expired (410) the resource is listed again
  * and compared with what is held, so that nothing is dropped and only real differences are told.
- * The cache never gives up: what stands in its way is td_cache_trouble, how old its knowledge is
+ * The cache never gives up: what stands in its way is td_cache_error, how old its knowledge is
  * td_cache_age. Versions are opaque texts. One thread, the loop's.
  */
 #pragma once
@@ -79,7 +79,7 @@ struct td_cache_options {
     size_t field_count;
     size_t struct_bytes;     /* of the caller's struct, head included */
     struct td_intern *names; /* of NAME fields; borrowed, may be shared; NULL when there are none */
-    /* Called with each new struct before anybody else sees it, for what is computed from its
+    /* Called with each new struct before any handler sees it, for what is computed from its
      * fields; release gives back what fill took. Both may be NULL. */
     void (*fill)(void *context, void *object);
     void (*release)(void *context, void *object);
@@ -92,7 +92,7 @@ struct td_cache_options {
  * the caps; wrong offsets are asserted. Nothing is sent before td_cache_start. */
 int td_cache_new(const struct td_cache_options *options, struct td_cache **ret,
                  struct td_error *err);
-/* Nobody is told. Not from inside a handler. NULL is accepted. */
+/* Handlers are not called. Not from inside a handler. NULL is accepted. */
 void td_cache_free(struct td_cache *cache);
 
 /* Before td_cache_start; handlers are called in the order in which they were added, and must not
@@ -115,7 +115,7 @@ td_duration td_cache_age(const struct td_cache *cache);
 /* The version up to which everything was seen; opaque. */
 td_str td_cache_version(const struct td_cache *cache);
 /* Why the last attempt failed; code TD_OK while nothing is wrong. */
-const struct td_error *td_cache_trouble(const struct td_cache *cache);
+const struct td_error *td_cache_error(const struct td_cache *cache);
 
 struct td_cache_counts {
     uint64_t lists;   /* begun */
@@ -124,7 +124,7 @@ struct td_cache_counts {
     uint64_t events;  /* objects received, of lists and of watches */
     uint64_t bookmarks;
     uint64_t expired;      /* 410 in any form */
-    uint64_t failures;     /* attempts that ended in trouble, 410 included */
+    uint64_t failures;     /* attempts that failed, 410 included */
     uint64_t wrong_fields; /* values of another type than declared */
     size_t bytes;          /* of all objects held, names not counted */
 };

@@ -17,7 +17,9 @@
 #include "base/assert.h"
 #include "base/intern.h"
 #include "base/limits.h"
+#include "base/text.h"
 #include "base/timefmt.h"
+#include "kube/objectkey.h"
 #include "kube/quantity/quantity.h"
 
 #define PLAN_NONE UINT16_MAX
@@ -145,7 +147,7 @@ static void plan_add_own(struct td_cache_plan *plan, bool has_whole)
           .offset = offsetof(struct td_cache_decoded, status_message),
           .is_own = true}},
     };
-    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(own); i++) {
         int code = plan_add(plan, own[i].path, own[i].field, NULL);
         td_assert(code == TD_OK); /* short paths */
     }
@@ -483,36 +485,22 @@ const struct td_cache_head *td_cache_decoded_head(const struct td_cache_decoded 
     return decoded->object;
 }
 
-bool td_cache_key(td_str namespace, td_str name, char *out, size_t size, td_str *ret)
-{
-    size_t prefix = namespace.len > 0 ? namespace.len + 1 : 0;
-    if (namespace.len >= size || name.len >= size || prefix + name.len > size) {
-        return false;
-    }
-    if (prefix > 0) {
-        memcpy(out, namespace.ptr, namespace.len);
-        out[namespace.len] = '/';
-    }
-    memcpy(out + prefix, name.ptr ? name.ptr : "", name.len);
-    *ret = (td_str){.ptr = out, .len = prefix + name.len};
-    return true;
-}
-
 int td_cache_decode_key(struct td_cache_decoded *decoded, struct td_error *err)
 {
     const struct td_cache_head *head = td_cache_decoded_head(decoded);
     if (head->name.len == 0 || head->version.len == 0) {
         return td_error_set(err, TD_INVALID, "an object '%.*s' without name or resourceVersion",
-                            TD_STR_ARG(td_str_cut_utf8(head->name, TD_CACHE_KEY_BYTES_MAX)));
+                            TD_STR_ARG(td_str_cut_utf8(head->name, TD_OBJECT_KEY_BYTES_MAX)));
     }
     if (head->version.len > TD_CACHE_VERSION_BYTES_MAX) {
         return td_error_set(err, TD_LIMIT, "a resourceVersion of %zu bytes, more than %zu",
                             head->version.len, TD_CACHE_VERSION_BYTES_MAX);
     }
-    char *out = td_arena_alloc(&decoded->arena, TD_CACHE_KEY_BYTES_MAX);
-    if (!td_cache_key(head->namespace, head->name, out, TD_CACHE_KEY_BYTES_MAX, &decoded->key)) {
+    char *out = td_arena_alloc(&decoded->arena, TD_OBJECT_KEY_BYTES_MAX);
+    decoded->key = td_object_key_write(TD_OBJECT_KEY(head->namespace, head->name), out);
+    if (decoded->key.len == 0) {
         return td_error_set(err, TD_LIMIT, "an object's namespace and name are above %zu bytes",
-                            TD_CACHE_KEY_BYTES_MAX);
+                            TD_OBJECT_KEY_BYTES_MAX);
     }
     return TD_OK;
 }
@@ -614,10 +602,8 @@ static size_t object_size(const struct td_cache_plan *plan, const struct td_cach
 
 static td_str object_put(char **at, td_str text)
 {
-    td_str copy = {.ptr = *at, .len = text.len};
-    memcpy(*at, text.ptr, text.len);
-    (*at)[text.len] = '\0';
-    *at += text.len + 1;
+    td_str copy = td_text_place(at, text);
+    *(*at)++ = '\0';
     return copy;
 }
 

@@ -48,9 +48,6 @@ int td_cache_decode(const struct td_cache_plan *plan, struct td_json_reader *rea
 const struct td_cache_head *td_cache_decoded_head(const struct td_cache_decoded *decoded);
 int td_cache_decode_key(struct td_cache_decoded *decoded, struct td_error *err);
 
-/* "namespace/name" in the caller's storage; false when it does not fit: there is no such object. */
-bool td_cache_key(td_str namespace, td_str name, char *out, size_t size, td_str *ret);
-
 /* The key of an object made here: its first text. */
 td_str td_cache_object_key(const void *object);
 

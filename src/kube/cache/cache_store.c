@@ -1,3 +1,7 @@
+/*
+ * Handlers are called while the object before and the object after both exist; the old one is freed
+ * when the last handler has returned. A handler that changes the store is caught by an assertion.
+ */
 #include "kube/cache/cache_store.h"
 
 #include "base/alloc.h"

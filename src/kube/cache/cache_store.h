@@ -31,7 +31,7 @@ struct cache_store {
 
 void td_cache_store_init(struct cache_store *store, const struct td_cache_plan *plan,
                          const struct td_cache_options *options);
-void td_cache_store_done(struct cache_store *store); /* nobody is told */
+void td_cache_store_done(struct cache_store *store); /* handlers are not called */
 
 /* The decoded object is there now. TD_INVALID or TD_LIMIT when it cannot be held. */
 int td_cache_store_put(struct cache_store *store, struct td_cache_decoded *decoded,

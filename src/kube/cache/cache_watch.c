@@ -1,3 +1,8 @@
+/*
+ * A watch is a stream of JSON objects, cut into events by td_json_stream; a list is one body with
+ * metadata and items. Both hand each object to the same decoder while it is read, so that no tree
+ * of a whole list is ever made.
+ */
 #include "kube/cache/cache_watch.h"
 
 #include "base/error.h"
@@ -23,7 +28,7 @@ static bool watch_type_of(td_str text, enum td_watch_type *ret)
         [TD_WATCH_DELETED] = TD_STR_INIT("DELETED"), [TD_WATCH_BOOKMARK] = TD_STR_INIT("BOOKMARK"),
         [TD_WATCH_ERROR] = TD_STR_INIT("ERROR"),
     };
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(names); i++) {
         if (td_str_equal(text, names[i])) {
             *ret = (enum td_watch_type)i;
             return true;

@@ -2,7 +2,7 @@
  * Takes the answer to a list apart while it arrives: bytes come in pieces of any size, each item
  * goes out as the text of one JSON object, and nothing else is kept. For lists that servers do not
  * page, such as the metrics of all pods, which would otherwise be held whole. Only boundaries are
- * found here: whoever is given an item parses it. An item past the cap is TD_LIMIT, an answer that
+ * found here: the callback parses its item. An item past the cap is TD_LIMIT, an answer that
  * is no list TD_INVALID, both final.
  */
 #pragma once

@@ -1,3 +1,7 @@
+/*
+ * One review a rule, sent together; the answers are gathered into the lines of a Role in the order
+ * of the rules.
+ */
 #include "kube/client/access.h"
 
 #include "base/alloc.h"
@@ -32,8 +36,7 @@ struct td_access {
  */
 static void access_write_line(const struct td_access_rule *rule, struct td_buf *out)
 {
-    td_auto_buf resource;
-    td_buf_init(&resource, TD_API_PATH_BYTES_MAX);
+    td_auto_buf resource = td_buf_capped(TD_API_PATH_BYTES_MAX);
     (void)td_buf_append(&resource, rule->resource); /* small by the caps of callers */
     if (rule->subresource.len > 0) {
         (void)td_buf_append_char(&resource, '/');
@@ -70,8 +73,7 @@ static void access_free(struct td_access *access)
 
 static void access_end(struct td_access *access)
 {
-    td_auto_buf lines;
-    td_buf_init(&lines, TD_JSON_BYTES_MAX);
+    td_auto_buf lines = td_buf_capped(TD_JSON_BYTES_MAX);
     struct td_access_result result = {.code = access->err.code, .err = access->err};
     for (size_t i = 0; i < access->count; i++) {
         if (access->questions[i].answer == ACCESS_MISSING) {
@@ -138,14 +140,11 @@ static void access_ask(struct td_client *client, struct td_client_flow *flow,
     if (rule->name.len > 0) {
         td_json_set_str(&turn, what, TD_STR("name"), rule->name);
     }
-    td_auto_buf body;
-    td_buf_init(&body, TD_JSON_BYTES_MAX);
-    td_json_write(object, &(struct td_json_format){.indent = 0}, &body);
     const struct td_client_request request = {
         .flow = flow,
         .method = TD_STR("POST"),
         .path = TD_STR("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"),
-        .body = td_buf_str(&body),
+        .body = td_json_line(&turn, object),
         .is_idempotent = true, /* nothing is kept of a review */
     };
     question->call = td_client_send(client, &request, access_answered, question);

@@ -50,7 +50,7 @@ struct td_client_call {
     td_time date;
     struct td_buf warning;
     struct td_buf body;
-    struct td_error trouble; /* of the last try */
+    struct td_error last_error; /* of the last try */
 };
 
 struct td_client_flow {
@@ -69,7 +69,7 @@ struct td_client {
     double burst;
     double tokens;
     td_duration tokens_at;        /* steady time of `tokens` */
-    struct td_timer *turn;        /* set while somebody waits for a token */
+    struct td_timer *turn;        /* set while a call waits for a token */
     struct td_client_flow *flows; /* a ring: the one whose turn is next; NULL when there is none */
     struct td_client_flow *shared;
     size_t in_flight; /* calls at the transport, streams not counted */
@@ -212,7 +212,8 @@ static void call_time_out(struct td_client_call *call)
     (void)td_error_set(&err, TD_TIMEOUT, "%.*s %.*s: %s within %s%s%s",
                        TD_STR_ARG(call->request.method), TD_STR_ARG(call->request.path),
                        call->state == CALL_IN_LINE ? "its turn did not come" : "no answer", span,
-                       call->trouble.code != TD_OK ? "; before: " : "", call->trouble.message);
+                       call->last_error.code != TD_OK ? "; before: " : "",
+                       call->last_error.message);
     call_fail(call, &err);
 }
 
@@ -235,7 +236,7 @@ static void call_rings(struct td_timer *timer, void *context)
     case CALL_REFUSED:
         break;
     }
-    struct td_error err = call->trouble;
+    struct td_error err = call->last_error;
     call_fail(call, &err);
 }
 
@@ -338,7 +339,7 @@ static void call_end(void *context, int code, const struct td_error *err)
         return;
     }
     client->counts.retries++;
-    call->trouble = reply.err;
+    call->last_error = reply.err;
     call_clear(call);
     call_move(call, CALL_IN_PAUSE);
     call_wait_until(call, client_now(client) + pause);
@@ -543,7 +544,7 @@ static struct td_client_call *call_send(struct td_client *client, struct td_clie
     flow->count++;
     if (!has_room) {
         call->state = CALL_REFUSED;
-        (void)td_error_set(&call->trouble, TD_LIMIT, "%.*s %.*s: %zu calls of '%s' wait already",
+        (void)td_error_set(&call->last_error, TD_LIMIT, "%.*s %.*s: %zu calls of '%s' wait already",
                            TD_STR_ARG(call->request.method), TD_STR_ARG(call->request.path),
                            (size_t)TD_CLIENT_QUEUE_MAX, flow->name); /* reported from the loop */
         list_add_last(&flow->others, call);

@@ -1,7 +1,7 @@
 #include "base/assert.h"
 #include "kube/client/client.h"
 
-/* xorshift64*: jitter has to differ between processes, not to withstand anybody. */
+/* xorshift64*: jitter has to differ between processes, not to be unpredictable. */
 static double backoff_random(uint64_t *state)
 {
     uint64_t x = *state != 0 ? *state : UINT64_C(0x9e3779b97f4a7c15);

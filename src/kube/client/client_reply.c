@@ -1,3 +1,7 @@
+/*
+ * The table of statuses and reasons to codes, and the sentence of a failed call: method, path,
+ * what the server said.
+ */
 #include "kube/client/client_reply.h"
 
 #include "base/json/json.h"
@@ -38,14 +42,14 @@ static td_str reply_reason(const struct td_json *object)
     const struct td_json *causes = td_json_get_path(object, "details.causes");
     if (td_json_is(causes, TD_JSON_TYPE_ARRAY)) {
         for (const struct td_json *cause = td_json_first_item(causes); cause; cause = cause->next) {
-            td_str reason = td_json_get_str(cause, TD_STR("reason"), TD_STR_EMPTY);
+            td_str reason = td_json_text(cause, "reason");
             if (td_str_equal(reason, TD_STR("DisruptionBudget")) ||
                 td_str_equal(reason, TD_STR("NodeCapacity"))) {
                 return reason;
             }
         }
     }
-    return td_json_get_str(object, TD_STR("reason"), TD_STR_EMPTY);
+    return td_json_text(object, "reason");
 }
 
 /* One line of it, without control characters, cut. */
@@ -69,9 +73,9 @@ static void reply_read_refusal(struct td_arena *arena, const struct td_client_an
     struct td_json *object = NULL;
     bool is_whole = answer->is_json && answer->body.len < TD_CLIENT_ERROR_BYTES_MAX;
     if (is_whole && td_json_parse(arena, answer->body, NULL, &object, NULL) == TD_OK &&
-        td_str_equal(td_json_get_str(object, TD_STR("kind"), TD_STR_EMPTY), TD_STR("Status"))) {
+        td_str_equal(td_json_text(object, "kind"), TD_STR("Status"))) {
         reply->reason = reply_reason(object);
-        message = td_json_get_str(object, TD_STR("message"), TD_STR_EMPTY);
+        message = td_json_text(object, "message");
     }
     if (message.len == 0 && reply->reason.len == 0) {
         message = answer->body;
@@ -128,7 +132,7 @@ void td_client_reply_read(struct td_arena *arena, const struct td_client_answer 
         .date = answer->date,
     };
     if (answer->code != TD_OK) {
-        /* A refused connection is only of interest to whoever decides about another try. */
+        /* A refused connection matters only to the decision about a retry. */
         int code = answer->code == TD_BUSY ? TD_IO : answer->code;
         ret->code = td_error_set(&ret->err, code, "%.*s %.*s: %s", TD_STR_ARG(answer->method),
                                  TD_STR_ARG(answer->path),
@@ -157,4 +161,15 @@ enum td_client_repeat td_client_reply_repeat(const struct td_client_answer *answ
     bool is_broken = reply->code == TD_IO || reply->code == TD_TIMEOUT;
     return is_broken && answer->status != 501 ? TD_CLIENT_REPEAT_IDEMPOTENT
                                               : TD_CLIENT_REPEAT_NEVER;
+}
+
+td_str td_reply_message(struct td_arena *arena, const struct td_client_reply *reply)
+{
+    struct td_json *status;
+    td_str message = TD_STR_EMPTY;
+    if (td_json_parse(arena, reply->body, &(struct td_json_options){.copy_strings = true}, &status,
+                      NULL) == TD_OK) {
+        message = td_json_text(status, "message");
+    }
+    return message.len > 0 ? message : td_arena_copy_str(arena, td_str_from(reply->err.message));
 }

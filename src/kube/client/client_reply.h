@@ -30,6 +30,10 @@ struct td_client_answer {
 void td_client_reply_read(struct td_arena *arena, const struct td_client_answer *answer,
                           struct td_client_reply *ret);
 
+/* What the server said, without the words of this client; those when it said nothing. In the arena.
+ */
+td_str td_reply_message(struct td_arena *arena, const struct td_client_reply *reply);
+
 /* Does the answer say that nothing was done, or is it one that a repetition may turn into another?
  */
 enum td_client_repeat {

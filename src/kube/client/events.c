@@ -94,7 +94,7 @@ static bool events_is_similar(struct td_events *events, const struct td_event *e
 {
     const td_str parts[] = {event->kind,        event->namespace,   event->name,  event->uid,
                             event->api_version, events_type(event), event->reason};
-    events_key(events, parts, sizeof(parts) / sizeof(parts[0]));
+    events_key(events, parts, TD_COUNT(parts));
     struct events_entry *entry = td_events_cache_use(&events->similar, td_buf_str(&events->key));
     if (now - entry->similar.last > SIMILAR_WINDOW) {
         entry->similar.message_count = 0;
@@ -125,7 +125,7 @@ static void events_observe(struct td_events *events, const struct td_event *even
         const td_str parts[] = {event->kind,        event->namespace, event->name,
                                 event->field_path,  event->uid,       event->api_version,
                                 events_type(event), event->reason,    write->message};
-        events_key(events, parts, sizeof(parts) / sizeof(parts[0]));
+        events_key(events, parts, TD_COUNT(parts));
     }
     struct events_entry *entry = td_events_cache_use(&events->log, td_buf_str(&events->key));
     if (entry->log.count == 0) {
@@ -143,7 +143,7 @@ static bool events_is_spam(struct td_events *events, const struct td_event *even
 {
     const td_str parts[] = {event->kind, event->namespace,   event->name,
                             event->uid,  event->api_version, events_type(event)};
-    events_key(events, parts, sizeof(parts) / sizeof(parts[0]));
+    events_key(events, parts, TD_COUNT(parts));
     struct events_entry *entry = td_events_cache_use(&events->spam, td_buf_str(&events->key));
     double tokens = SPAM_BURST;
     if (entry->spam.is_known) {
@@ -171,15 +171,6 @@ static td_str events_time(struct td_arena *arena, td_time time)
     return td_arena_copy_str(arena, (td_str){.ptr = text, .len = len});
 }
 
-static td_str events_json(struct td_arena *arena, const struct td_json *object)
-{
-    static const struct td_json_format format = {.indent = 0};
-    td_auto_buf out;
-    td_buf_init(&out, TD_JSON_BYTES_MAX);
-    td_json_write(object, &format, &out);
-    return td_arena_copy_str(arena, td_buf_str(&out));
-}
-
 static void events_set_object(struct td_arena *arena, struct td_json *object,
                               const struct td_event *event)
 {
@@ -193,6 +184,17 @@ static void events_set_object(struct td_arena *arena, struct td_json *object,
     events_set(arena, about, TD_STR("fieldPath"), event->field_path);
 }
 
+static void events_set_decision(struct td_arena *arena, struct td_json *object,
+                                const struct td_event *event)
+{
+    if (event->decision.len > 0) {
+        struct td_json *meta = td_json_ensure_object(arena, object, TD_STR("metadata"));
+        struct td_json *notes = td_json_ensure_object(arena, meta, TD_STR("annotations"));
+        td_json_set_str(arena, notes, TD_STR(TD_EVENT_DECISION),
+                        td_str_cut_utf8(event->decision, TD_EVENT_MESSAGE_BYTES_MAX));
+    }
+}
+
 static td_str events_body(const struct td_events *events, struct td_arena *arena,
                           const struct td_event *event, const struct events_item *item,
                           const struct events_write *write)
@@ -203,6 +205,7 @@ static td_str events_body(const struct td_events *events, struct td_arena *arena
     struct td_json *meta = td_json_ensure_object(arena, object, TD_STR("metadata"));
     td_json_set_str(arena, meta, TD_STR("name"), item->name);
     td_json_set_str(arena, meta, TD_STR("namespace"), item->namespace);
+    events_set_decision(arena, object, event);
     events_set_object(arena, object, event);
     td_json_set_str(arena, object, TD_STR("reason"), event->reason);
     td_json_set_str(arena, object, TD_STR("message"), write->message);
@@ -216,16 +219,18 @@ static td_str events_body(const struct td_events *events, struct td_arena *arena
     td_json_set(arena, object, TD_STR("eventTime"), td_json_new_null(arena));
     td_json_set_str(arena, object, TD_STR("reportingComponent"), events->options.component);
     td_json_set_str(arena, object, TD_STR("reportingInstance"), events->options.host);
-    return events_json(arena, object);
+    return td_json_line(arena, object);
 }
 
-static td_str events_patch(struct td_arena *arena, const struct events_write *write)
+static td_str events_patch(struct td_arena *arena, const struct td_event *event,
+                           const struct events_write *write)
 {
     struct td_json *object = td_json_new_object(arena);
+    events_set_decision(arena, object, event);
     td_json_set_int64(arena, object, TD_STR("count"), write->count);
     td_json_set_str(arena, object, TD_STR("lastTimestamp"), events_time(arena, write->now));
     td_json_set_str(arena, object, TD_STR("message"), write->message);
-    return events_json(arena, object);
+    return td_json_line(arena, object);
 }
 
 static void events_pump(struct td_events *events);
@@ -300,8 +305,9 @@ static void events_push(struct td_events *events, const struct td_event *event,
     td_auto_arena turn;
     td_arena_init(&turn, TD_JSON_BYTES_MAX);
     item->body = td_arena_copy_str(&item->texts, events_body(events, &turn, event, item, write));
-    item->patch = write->count > 1 ? td_arena_copy_str(&item->texts, events_patch(&turn, write))
-                                   : TD_STR_EMPTY;
+    item->patch = write->count > 1
+                      ? td_arena_copy_str(&item->texts, events_patch(&turn, event, write))
+                      : TD_STR_EMPTY;
     *(events->last ? &events->last->next : &events->first) = item;
     events->last = item;
     events->count++;
@@ -309,8 +315,7 @@ static void events_push(struct td_events *events, const struct td_event *event,
 
 void td_events_record(struct td_events *events, const struct td_event *event)
 {
-    td_auto_buf combined;
-    td_buf_init(&combined, TD_EVENT_MESSAGE_BYTES_MAX + 64);
+    td_auto_buf combined = td_buf_capped(TD_EVENT_MESSAGE_BYTES_MAX + 64);
     struct events_write write = {
         .now = td_clock_wall(td_loop_clock(events->options.loop)),
         .message = td_str_cut_utf8(event->message, TD_EVENT_MESSAGE_BYTES_MAX),

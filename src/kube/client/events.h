@@ -42,7 +42,12 @@ struct td_event {
     bool is_warning;
     td_str reason;  /* "EvictedByVPA" */
     td_str message; /* cut at TD_EVENT_MESSAGE_BYTES_MAX */
+    /* What was decided and why, in a few words for a table: the annotation TD_EVENT_DECISION.
+     * Empty: it tells of no decision. */
+    td_str decision;
 };
+
+#define TD_EVENT_DECISION "tandem.dev/decision"
 
 void td_events_record(struct td_events *events, const struct td_event *event);
 

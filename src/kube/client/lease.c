@@ -1,9 +1,9 @@
 /*
  * One try is a chain of calls: a holder writes the object that it wrote last; when that fails, and
- * for everybody else, the lease is read, made when it is missing, taken when it is free or nobody
- * has changed it for as long as it says. Each write carries the resourceVersion that was read, so
- * of two that take it at once one loses. The chain ends in lease_tried, which alone decides what
- * happens next.
+ * for all other candidates, the lease is read, made when it is missing, taken when it is free or
+ * its holder has not changed it for as long as it says. Each write carries the resourceVersion
+ * that was read, so of two that take it at once one loses. The chain ends in lease_tried, which
+ * alone decides what happens next.
  */
 #include "kube/client/lease.h"
 
@@ -21,6 +21,7 @@ struct td_lease {
     struct td_lease_options options; /* texts owned by `texts` */
     struct td_arena texts;
     enum lease_state state;
+    unsigned renewals;         /* see td_lease_renewals */
     struct td_timer *retry;    /* the next try */
     struct td_timer *deadline; /* while leading: since the last renewal; while releasing: its end */
     struct td_client_call *call;
@@ -35,7 +36,7 @@ struct td_lease {
     bool is_stopping; /* a try is under way and its end is waited for */
     void (*done)(void *context);
     void *done_context;
-    struct td_error trouble; /* of the last try */
+    struct td_error last_error; /* of the last try */
 };
 
 static void lease_read(struct td_lease *lease);
@@ -76,6 +77,9 @@ static int lease_see(struct td_lease *lease, td_str body, struct td_error *err)
         return code;
     }
     bool is_same = lease->object && td_str_equal(record.spec, lease->seen.spec);
+    bool is_held_on = lease->object && td_str_equal(record.holder, lease->seen.holder);
+    bool is_other = record.holder.len > 0 && !td_str_equal(record.holder, lease->options.identity);
+    lease->renewals = !is_other ? 0 : is_held_on ? lease->renewals + !is_same : 1;
     td_arena_done(&lease->memory);
     lease->memory = memory;
     lease->object = object;
@@ -119,7 +123,7 @@ static void lease_lose(struct td_lease *lease, const char *why)
     struct td_error err = TD_ERROR_INIT;
     (void)td_error_set(&err, TD_CONFLICT, "lease '%.*s/%.*s': %s%s%s",
                        TD_STR_ARG(lease->options.namespace), TD_STR_ARG(lease->options.name), why,
-                       lease->trouble.code != TD_OK ? ": " : "", lease->trouble.message);
+                       lease->last_error.code != TD_OK ? ": " : "", lease->last_error.message);
     td_client_cancel(lease->call);
     lease->call = NULL;
     lease_stopped(lease);
@@ -157,8 +161,8 @@ static void lease_tried(struct td_lease *lease, bool is_won)
     bool is_new = is_won && lease->state == LEASE_TRYING;
     if (is_won) {
         lease->state = LEASE_LEADING;
-        lease->trouble.code = TD_OK;
-        lease->trouble.message[0] = '\0';
+        lease->last_error.code = TD_OK;
+        lease->last_error.message[0] = '\0';
         td_duration due =
             lease->sent_at + lease->options.retry_period + lease->options.renew_deadline;
         td_timer_set(lease->deadline, due - lease_now(lease));
@@ -182,8 +186,12 @@ static void lease_tried(struct td_lease *lease, bool is_won)
 
 static void lease_fail(struct td_lease *lease, const struct td_error *err)
 {
-    lease->trouble = *err;
+    lease->last_error = *err;
     lease_tried(lease, false);
+    if (lease->last_error.code == TD_DENIED && lease->state == LEASE_TRYING &&
+        lease->options.events.denied) {
+        lease->options.events.denied(lease->options.context, &lease->last_error);
+    }
 }
 
 static void lease_written(void *context, const struct td_client_reply *reply)
@@ -197,7 +205,7 @@ static void lease_written(void *context, const struct td_client_reply *reply)
     }
 }
 
-/* The shortcut of a holder: when it fails, somebody may have changed the object. */
+/* The shortcut of a holder: when it fails, another client may have changed the object. */
 static void lease_rewritten(void *context, const struct td_client_reply *reply)
 {
     struct td_lease *lease = context;
@@ -205,7 +213,7 @@ static void lease_rewritten(void *context, const struct td_client_reply *reply)
         lease_written(context, reply);
         return;
     }
-    lease->trouble = reply->err;
+    lease->last_error = reply->err;
     lease_read(lease);
 }
 
@@ -249,7 +257,7 @@ static void lease_write(struct td_lease *lease, bool is_new, td_client_done_fn d
     td_lease_set(&turn, object, &record, lease_wall(lease));
     struct td_api_path path =
         td_lease_path(options->namespace, is_new ? TD_STR_EMPTY : options->name);
-    td_str body = td_lease_write(&turn, object);
+    td_str body = td_json_line(&turn, object);
     struct td_client_request request;
     struct td_error err = TD_ERROR_INIT;
     int code = is_new ? td_verb_create(&turn, &path, body, NULL, &request, &err)
@@ -323,8 +331,7 @@ static void lease_deadline_rings(struct td_timer *timer, void *context)
 
 static int lease_check(const struct td_lease_options *options, struct td_error *err)
 {
-    td_auto_buf path;
-    td_buf_init(&path, TD_API_PATH_BYTES_MAX);
+    td_auto_buf path = td_buf_capped(TD_API_PATH_BYTES_MAX);
     struct td_api_path api = td_lease_path(options->namespace, options->name);
     int code = td_path_write(&api, &path, err);
     if (code != TD_OK) {
@@ -388,6 +395,11 @@ void td_lease_start(struct td_lease *lease)
         lease->state = LEASE_TRYING;
         td_timer_set(lease->retry, 0);
     }
+}
+
+unsigned td_lease_renewals(const struct td_lease *lease)
+{
+    return lease->renewals;
 }
 
 bool td_lease_is_held(const struct td_lease *lease)

@@ -26,6 +26,8 @@ struct td_lease_events {
     void (*stopped)(void *context, const struct td_error *why);
     void (*new_leader)(void *context,
                        td_str identity); /* may be us; empty: released. May be NULL */
+    /* This client may not read or write it; tried again all the same. May be NULL. */
+    void (*denied)(void *context, const struct td_error *why);
 };
 
 struct td_lease_options {
@@ -51,6 +53,9 @@ void td_lease_free(struct td_lease *lease); /* without giving the lease back */
 
 void td_lease_start(struct td_lease *lease); /* no effect while it tries or leads */
 bool td_lease_is_held(const struct td_lease *lease);
+/* Records of the holder that it is with now, when that is another process: what was found, and each
+ * renewal that was seen. */
+unsigned td_lease_renewals(const struct td_lease *lease);
 
 /* Stop trying; a lease that we hold is given back first, so that another can lead at once: call it
  * when the work has ended. `done` is called once from the loop, whether or not that worked. */

@@ -32,7 +32,7 @@ static void heartbeat_send(struct td_heartbeat *beat, bool is_new, td_client_don
     td_json_set_str(&turn, spec, TD_STR("holderIdentity"), options->holder);
     td_json_set_int64(&turn, spec, TD_STR("leaseDurationSeconds"), options->duration_seconds);
     td_json_set_str(&turn, spec, TD_STR("renewTime"), td_lease_time(&turn, now));
-    td_str body = td_lease_write(&turn, object);
+    td_str body = td_json_line(&turn, object);
     struct td_api_path path =
         td_lease_path(options->namespace, is_new ? TD_STR_EMPTY : options->name);
     struct td_client_request request;

@@ -15,16 +15,6 @@ struct td_api_path td_lease_path(td_str namespace, td_str name)
     };
 }
 
-td_str td_lease_write(struct td_arena *arena, const struct td_json *object)
-{
-    static const struct td_json_format format = {.indent = 0};
-    td_auto_buf out;
-    td_buf_init(&out, TD_JSON_BYTES_MAX);
-    td_json_write(object, &format, &out);
-    td_assert(!out.is_full); /* it was read under a smaller cap */
-    return td_arena_copy_str(arena, td_buf_str(&out));
-}
-
 int td_lease_decode(struct td_arena *arena, td_str body, struct td_json **ret_object,
                     struct td_lease_record *ret, struct td_error *err)
 {
@@ -39,11 +29,11 @@ int td_lease_decode(struct td_arena *arena, td_str body, struct td_json **ret_ob
         return td_error_set(err, TD_INVALID, "the answer is no Lease");
     }
     *ret = (struct td_lease_record){
-        .holder = td_json_get_str(spec, TD_STR("holderIdentity"), TD_STR_EMPTY),
+        .holder = td_json_text(spec, "holderIdentity"),
         .duration_seconds = td_json_get_int64(spec, TD_STR("leaseDurationSeconds"), 0),
         .transitions = td_json_get_int64(spec, TD_STR("leaseTransitions"), 0),
-        .acquire_time = td_json_get_str(spec, TD_STR("acquireTime"), TD_STR_EMPTY),
-        .spec = spec ? td_lease_write(arena, spec) : TD_STR_EMPTY,
+        .acquire_time = td_json_text(spec, "acquireTime"),
+        .spec = spec ? td_json_line(arena, spec) : TD_STR_EMPTY,
     };
     *ret_object = object;
     return TD_OK;

@@ -15,7 +15,7 @@
 struct td_error;
 
 struct td_lease_record {
-    td_str holder; /* empty: nobody */
+    td_str holder; /* empty: no holder */
     int64_t duration_seconds;
     int64_t transitions;
     td_str acquire_time; /* as written */
@@ -35,7 +35,5 @@ struct td_json *td_lease_new_object(struct td_arena *arena, td_str namespace, td
  */
 void td_lease_set(struct td_arena *arena, struct td_json *object,
                   const struct td_lease_record *record, struct td_instant now);
-
-td_str td_lease_write(struct td_arena *arena, const struct td_json *object);
 
 td_str td_lease_time(struct td_arena *arena, struct td_instant now); /* with six digits */

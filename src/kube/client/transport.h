@@ -1,10 +1,10 @@
 /*
- * How a request reaches an API server: over HTTPS (kube/transport_http.h) or straight into the
- * embedded server in this process (local/transport.h). One call is one request and its answer,
- * which arrives in pieces: head once, body any number of times, end exactly once. Callbacks come
- * from the loop, never from inside start; after cancel none comes any more, and cancel may be
+ * How a request reaches an API server: over HTTPS (kube/client/transport_http.h) or straight into
+ * the embedded server in this process (local/api/transport.h). One call is one request and its
+ * answer, which arrives in pieces: head once, body any number of times, end exactly once. Callbacks
+ * come from the loop, never from inside start; after cancel none comes any more, and cancel may be
  * called from inside a callback. Request texts are copied by start. A transport does not retry,
- * limit or interpret: that is kube/client.h. One thread, the loop's.
+ * limit or interpret: that is kube/client/client.h. One thread, the loop's.
  */
 #pragma once
 

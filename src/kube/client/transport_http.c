@@ -1,3 +1,7 @@
+/*
+ * Calls, their answers and their deadlines on libcurl's multi interface. Connections are in
+ * transport_http_pool.c, options of a handle in transport_http_setup.c.
+ */
 #include "kube/client/transport_http.h"
 
 #include <string.h>

@@ -1,10 +1,10 @@
 /*
  * The transport over HTTPS: libcurl's multi interface on the loop, HTTP/1.1, connections kept.
  * Timers here are of real time, whatever the loop's clock is, since the network is real.
- * Credentials come from kube/credentials.h before each call; when certificate or authorities
- * change, new calls get new connections and the old ones are closed once their calls are over, at
- * the latest after TD_TRANSPORT_RETIRE_MS. Redirects are not followed. No text of an error holds a
- * secret. One thread, the loop's; SIGPIPE must be ignored by the program.
+ * Credentials come from kube/kubeconfig/credentials.h before each call; when certificate or
+ * authorities change, new calls get new connections and the old ones are closed once their calls
+ * are over, at the latest after TD_TRANSPORT_RETIRE_MS. Redirects are not followed. No text of an
+ * error holds a secret. One thread, the loop's; SIGPIPE must be ignored by the program.
  */
 #pragma once
 

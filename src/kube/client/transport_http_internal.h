@@ -1,5 +1,5 @@
 /*
- * Types shared by the files of the HTTPS transport; nobody else includes this. A call is in the
+ * Types shared by the files of the HTTPS transport only. A call is in the
  * line (waiting), with the credentials (a plugin runs), or in a pool. A pool is one curl multi
  * handle with its connections, all made under one generation of certificates.
  */

@@ -39,8 +39,7 @@ static int setup_add_header(struct curl_slist **list, const char *name, td_str v
     if (!setup_is_header_text(value)) {
         return td_error_set(err, TD_INVALID, "header %s: a control character in its value", name);
     }
-    td_auto_buf line;
-    td_buf_init(&line, SETUP_LINE_BYTES_MAX);
+    td_auto_buf line = td_buf_capped(SETUP_LINE_BYTES_MAX);
     (void)td_buf_append_format(&line, value.len > 0 ? "%s: " : "%s;", name);
     (void)td_buf_append(&line, value);
     int code = td_buf_check(&line, name, err);
@@ -59,8 +58,7 @@ static int setup_add_header(struct curl_slist **list, const char *name, td_str v
 static int setup_add_extra(struct curl_slist **list, const struct td_kube_extra *extra,
                            struct td_error *err)
 {
-    td_auto_buf name;
-    td_buf_init(&name, TD_API_PATH_BYTES_MAX);
+    td_auto_buf name = td_buf_capped(TD_API_PATH_BYTES_MAX);
     (void)td_buf_append(&name, TD_STR("Impersonate-Extra-"));
     td_path_escape(&name, extra->key);
     int code = td_buf_check(&name, "impersonated extra", err);
@@ -105,8 +103,7 @@ static int setup_headers(struct td_call *call, const struct td_credential *crede
         code = setup_add_header(&call->headers, "Content-Type", request->content_type, err);
     }
     if (code == TD_OK && credential->bearer_token.len > 0) {
-        td_auto_buf bearer;
-        td_buf_init(&bearer, SETUP_LINE_BYTES_MAX);
+        td_auto_buf bearer = td_buf_capped(SETUP_LINE_BYTES_MAX);
         (void)td_buf_append(&bearer, TD_STR("Bearer "));
         (void)td_buf_append(&bearer, credential->bearer_token);
         code = td_buf_check(&bearer, "bearer token", err);
@@ -171,8 +168,7 @@ static int setup_own_name(struct td_call *call, struct td_buf *url, struct td_er
 static int setup_url(struct td_call *call, struct td_error *err)
 {
     const struct td_kube_config *config = call->http->config;
-    td_auto_buf url;
-    td_buf_init(&url, TD_API_PATH_BYTES_MAX + TD_API_PATH_BYTES_MAX);
+    td_auto_buf url = td_buf_capped(TD_API_PATH_BYTES_MAX + TD_API_PATH_BYTES_MAX);
     int code = TD_OK;
     if (config->is_tls && config->tls_server_name.len > 0 &&
         !td_str_equal(config->tls_server_name, config->host)) {

@@ -1,3 +1,7 @@
+/*
+ * Each verb fills method, path, body and content type. Reads, merge patches, applies and deletions
+ * with a uid may be sent twice; creations and JSON patches may not.
+ */
 #include "kube/client/verbs.h"
 
 #include "base/assert.h"
@@ -13,8 +17,7 @@ static int verb_path(struct td_arena *arena, const struct td_api_path *path,
                      const struct verb_query *queries, size_t query_count, td_str *ret,
                      struct td_error *err)
 {
-    td_auto_buf out;
-    td_buf_init(&out, TD_API_PATH_BYTES_MAX);
+    td_auto_buf out = td_buf_capped(TD_API_PATH_BYTES_MAX);
     int code = td_path_write(path, &out, err);
     if (code != TD_OK) {
         return code;
@@ -43,8 +46,7 @@ static int verb_write(struct td_arena *arena, const struct td_api_path *path,
         {TD_STR("force"), is_forced ? TD_STR("true") : TD_STR_EMPTY},
         {TD_STR("dryRun"), given->is_dry_run ? TD_STR("All") : TD_STR_EMPTY},
     };
-    return verb_path(arena, path, queries, sizeof(queries) / sizeof(queries[0]), &request->path,
-                     err);
+    return verb_path(arena, path, queries, TD_COUNT(queries), &request->path, err);
 }
 
 static int verb_done(int code, const struct td_client_request *request,
@@ -129,20 +131,6 @@ int td_verb_apply(struct td_arena *arena, const struct td_api_path *path, td_str
     return verb_done(verb_write(arena, path, options, is_forced, &request, err), &request, ret);
 }
 
-static int verb_json(struct td_arena *arena, const struct td_json *node, td_str *ret,
-                     struct td_error *err)
-{
-    static const struct td_json_format format = {.indent = 0};
-    td_auto_buf out;
-    td_buf_init(&out, TD_JSON_BYTES_MAX);
-    td_json_write(node, &format, &out);
-    int code = td_buf_check(&out, "request body", err);
-    if (code == TD_OK) {
-        *ret = td_arena_copy_str(arena, td_buf_str(&out));
-    }
-    return code;
-}
-
 static struct td_json *verb_delete_options(struct td_arena *arena, td_str api_version,
                                            const struct td_delete_options *options)
 {
@@ -184,10 +172,7 @@ int td_verb_delete(struct td_arena *arena, const struct td_api_path *path,
         .is_idempotent = options->uid.len > 0,
     };
     int code = verb_path(arena, path, NULL, 0, &request.path, err);
-    if (code == TD_OK) {
-        struct td_json *body = verb_delete_options(arena, TD_STR("v1"), options);
-        code = verb_json(arena, body, &request.body, err);
-    }
+    request.body = td_json_line(arena, verb_delete_options(arena, TD_STR("v1"), options));
     return verb_done(code, &request, ret);
 }
 
@@ -217,9 +202,7 @@ int td_verb_evict(struct td_arena *arena, td_str namespace, td_str pod,
     td_json_set(arena, body, TD_STR("deleteOptions"),
                 verb_delete_options(arena, TD_STR("policy/v1"), &plain));
     int code = verb_path(arena, &path, NULL, 0, &request.path, err);
-    if (code == TD_OK) {
-        code = verb_json(arena, body, &request.body, err);
-    }
+    request.body = td_json_line(arena, body);
     return verb_done(code, &request, ret);
 }
 
@@ -238,13 +221,4 @@ enum td_evict_result td_evict_result_of(const struct td_client_reply *reply)
         break;
     }
     return TD_EVICT_FAILED;
-}
-
-int td_verb_scale(struct td_arena *arena, const struct td_api_path *path, int32_t replicas,
-                  const struct td_write_options *options, struct td_client_request *ret,
-                  struct td_error *err)
-{
-    td_assert(td_str_equal(path->subresource, TD_STR("scale")));
-    td_str body = td_arena_format(arena, "{\"spec\":{\"replicas\":%d}}", (int)replicas);
-    return td_verb_patch(arena, path, TD_PATCH_MERGE, body, options, ret, err);
 }

@@ -75,8 +75,3 @@ enum td_evict_result {
     TD_EVICT_FAILED,    /* see the reply's err */
 };
 enum td_evict_result td_evict_result_of(const struct td_client_reply *reply);
-
-/* The replicas of a scale subresource by a merge patch: nothing else is touched. */
-int td_verb_scale(struct td_arena *arena, const struct td_api_path *path, int32_t replicas,
-                  const struct td_write_options *options, struct td_client_request *ret,
-                  struct td_error *err);

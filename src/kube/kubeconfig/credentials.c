@@ -1,8 +1,8 @@
 /*
- * Files are looked at when somebody asks and the last look is old enough, and compared by content:
- * they are small, and a content cannot lie as a time stamp can. Whatever is unreadable, empty or
- * does not fit (a new certificate whose key has not been written yet) leaves the last good state in
- * place and is looked at again after the short pause.
+ * Files are looked at when a request needs credentials and the last look is old enough, and
+ * compared by content: they are small, and a content cannot lie as a time stamp can. Whatever is
+ * unreadable, empty or does not fit (a new certificate whose key has not been written yet) leaves
+ * the last good state in place and is looked at again after the short pause.
  */
 #include "kube/kubeconfig/credentials.h"
 
@@ -163,8 +163,7 @@ static void credentials_read_authority(struct td_credentials *credentials, struc
 static void credentials_read_pem(struct td_credentials *credentials, td_duration now)
 {
     const struct td_kube_config *config = credentials->config;
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     credentials->pem_due = now + PEM_FILE_AGE;
     if (config->certificate_file.len > 0) {
         credentials_read_pair(credentials, &arena);

@@ -35,17 +35,15 @@ static struct td_json *exec_cluster(struct td_arena *arena,
     td_json_set_str(arena, cluster, TD_STR("server"), config->server);
     exec_add_text(arena, cluster, TD_STR("tls-server-name"), config->tls_server_name);
     if (config->is_insecure) {
-        td_json_set(arena, cluster, TD_STR("insecure-skip-tls-verify"),
-                    td_json_new_bool(arena, true));
+        td_json_set_bool(arena, cluster, TD_STR("insecure-skip-tls-verify"), true);
     }
-    td_auto_buf authority;
-    td_buf_init(&authority, 2 * TD_PEM_BYTES_MAX);
+    td_auto_buf authority = td_buf_capped(2 * TD_PEM_BYTES_MAX);
     td_base64_write(td_buf_str(&credentials->ca_pem), TD_BASE64_STANDARD, &authority);
     exec_add_text(arena, cluster, TD_STR("certificate-authority-data"),
                   td_arena_copy_str(arena, td_buf_str(&authority)));
     exec_add_text(arena, cluster, TD_STR("proxy-url"), config->proxy_url);
     if (config->is_compression_disabled) {
-        td_json_set(arena, cluster, TD_STR("disable-compression"), td_json_new_bool(arena, true));
+        td_json_set_bool(arena, cluster, TD_STR("disable-compression"), true);
     }
     if (config->exec->cluster_config) {
         struct td_json *extension = td_json_copy(arena, config->exec->cluster_config, false);
@@ -67,10 +65,9 @@ static int exec_write_info(struct td_arena *arena, const struct td_credentials *
     if (spec->provides_cluster_info) {
         td_json_set(arena, inner, TD_STR("cluster"), exec_cluster(arena, credentials));
     }
-    td_json_set(arena, inner, TD_STR("interactive"), td_json_new_bool(arena, is_interactive));
+    td_json_set_bool(arena, inner, TD_STR("interactive"), is_interactive);
     td_json_set(arena, info, TD_STR("spec"), inner);
-    td_auto_buf text;
-    td_buf_init(&text, TD_EXEC_INFO_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_EXEC_INFO_BYTES_MAX);
     (void)td_buf_append(&text, TD_STR("KUBERNETES_EXEC_INFO=")); /* checked below */
     td_json_write(info, &(struct td_json_format){.escape_html = true}, &text);
     int code = td_buf_check(&text, "what a credential plugin is told", err);
@@ -97,11 +94,10 @@ struct exec_answer {
 static int exec_read_status(const struct td_json *status, struct exec_answer *ret,
                             struct td_error *err)
 {
-    struct exec_answer answer = {
-        .token = td_json_get_str(status, TD_STR("token"), TD_STR_EMPTY),
-        .certificate_pem = td_json_get_str(status, TD_STR("clientCertificateData"), TD_STR_EMPTY),
-        .key_pem = td_json_get_str(status, TD_STR("clientKeyData"), TD_STR_EMPTY)};
-    td_str expiry = td_json_get_str(status, TD_STR("expirationTimestamp"), TD_STR_EMPTY);
+    struct exec_answer answer = {.token = td_json_text(status, "token"),
+                                 .certificate_pem = td_json_text(status, "clientCertificateData"),
+                                 .key_pem = td_json_text(status, "clientKeyData")};
+    td_str expiry = td_json_text(status, "expirationTimestamp");
     struct td_instant instant;
     if (!exec_is_text(status, TD_STR("token")) || !td_kubeconfig_is_header(answer.token) ||
         answer.token.len > TD_TOKEN_FILE_BYTES_MAX) {
@@ -140,8 +136,8 @@ static int exec_read_answer(struct td_arena *arena, td_str output, td_str api_ve
         return td_error_set(err, TD_DENIED, "it printed neither JSON nor YAML");
     }
     tree = documents.count > 0 ? documents.items[0] : tree;
-    td_str kind = td_json_get_str(tree, TD_STR("kind"), TD_STR_EMPTY);
-    td_str version = td_json_get_str(tree, TD_STR("apiVersion"), TD_STR_EMPTY);
+    td_str kind = td_json_text(tree, "kind");
+    td_str version = td_json_text(tree, "apiVersion");
     if (!td_str_equal(kind, TD_STR("ExecCredential")) || !td_str_equal(version, api_version)) {
         return td_error_set(err, TD_DENIED, "it printed no ExecCredential of %.*s",
                             TD_STR_ARG(api_version));
@@ -189,8 +185,7 @@ static void exec_ends(const struct td_process_end *end, void *context)
     struct td_credentials_exec *exec = &credentials->exec;
     struct td_error failure = TD_ERROR_INIT;
     struct exec_answer answer = {.has_expiry = false};
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     td_str api_version = credentials->config->exec->api_version;
     int code = exec_check_end(end, &failure);
     code = code < 0 ? code : exec_read_answer(&arena, end->output, api_version, &answer, &failure);

@@ -1,5 +1,5 @@
 /*
- * What credentials.c and credentials_exec.c share; nobody else includes it.
+ * What credentials.c and credentials_exec.c share; private to them.
  */
 #pragma once
 

@@ -38,7 +38,7 @@ struct td_kube_extra {
 };
 
 struct td_kube_impersonation {
-    td_str user; /* empty: nobody is impersonated, and the rest is empty too */
+    td_str user; /* empty: no impersonation, and the rest is empty too */
     td_str uid;
     const td_str *groups;
     size_t group_count;
@@ -98,7 +98,7 @@ struct td_kube_config {
     const struct td_exec_spec *exec; /* NULL when there is none, or another credential wins */
     struct td_kube_impersonation impersonation;
 
-    td_str namespace; /* of the context; "default" when nobody says */
+    td_str namespace; /* of the context; "default" when it has none */
 };
 
 /* TD_NOT_FOUND when nothing is configured anywhere or the explicit file is missing, TD_INVALID for

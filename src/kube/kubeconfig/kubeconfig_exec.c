@@ -1,3 +1,8 @@
+/*
+ * The exec member of a user: which program to run for credentials, with which arguments and
+ * environment, and the hint shown when it is not installed. Nothing is run here (credentials_exec.c
+ * does that).
+ */
 #include "kube/kubeconfig/kubeconfig_private.h"
 
 #include "base/error.h"
@@ -7,8 +12,7 @@
 /* A control character would move the terminal's cursor, and a message is one line. */
 static td_str exec_clean_hint(struct td_arena *arena, td_str hint)
 {
-    td_auto_buf clean;
-    td_buf_init(&clean, TD_ERROR_MESSAGE_BYTES);
+    td_auto_buf clean = td_buf_capped(TD_ERROR_MESSAGE_BYTES);
     for (size_t i = 0; i < hint.len && !clean.is_full; i++) {
         unsigned char byte = (unsigned char)hint.ptr[i];
         if (byte >= '\t' && byte <= '\r') {
@@ -74,14 +78,13 @@ static int exec_set_env(struct td_arena *arena, const struct td_kubeconfig_named
     struct td_exec_env *env = td_arena_array(arena, struct td_exec_env, count);
     const struct td_json *item = td_json_first_item(list);
     for (size_t i = 0; i < count; i++, item = item->next) {
-        td_str name = td_json_get_str(item, TD_STR("name"), TD_STR_EMPTY);
+        td_str name = td_json_text(item, "name");
         if (name.len == 0 || td_str_find(name, '=', 0) < name.len) {
             return td_kubeconfig_fail(user, "exec.env", TD_INVALID, err,
                                       "variable %zu has no name, or one with '='", i);
         }
         env[i].name = td_arena_copy_str(arena, name);
-        env[i].value =
-            td_arena_copy_str(arena, td_json_get_str(item, TD_STR("value"), TD_STR_EMPTY));
+        env[i].value = td_arena_copy_str(arena, td_json_text(item, "value"));
     }
     spec->env = env;
     spec->env_count = count;
@@ -92,7 +95,7 @@ static int exec_set_env(struct td_arena *arena, const struct td_kubeconfig_named
 static td_str exec_command(struct td_arena *arena, const struct td_kubeconfig_named *user,
                            const struct td_json *exec)
 {
-    td_str command = td_json_get_str(exec, TD_STR("command"), TD_STR_EMPTY);
+    td_str command = td_json_text(exec, "command");
     bool is_relative = td_str_find(command, '/', 0) < command.len && command.ptr[0] != '/';
     return td_arena_format(arena, "%s%.*s", is_relative ? user->file->folder.ptr : "",
                            TD_STR_ARG(command));
@@ -103,7 +106,7 @@ static const struct td_json *exec_cluster_config(const struct td_kubeconfig_name
 {
     const struct td_json *list = td_json_get(cluster->value, TD_STR("extensions"));
     for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
-        td_str name = td_json_get_str(item, TD_STR("name"), TD_STR_EMPTY);
+        td_str name = td_json_text(item, "name");
         if (td_str_equal(name, TD_STR("client.authentication.k8s.io/exec"))) {
             return td_json_get(item, TD_STR("extension"));
         }
@@ -118,16 +121,14 @@ int td_kubeconfig_use_exec(struct td_arena *arena, const struct td_kubeconfig_na
     const struct td_json *exec = td_json_get(user->value, TD_STR("exec"));
     struct td_exec_spec *spec = td_arena_new(arena, struct td_exec_spec);
     spec->command = exec_command(arena, user, exec);
-    spec->api_version =
-        td_arena_copy_str(arena, td_json_get_str(exec, TD_STR("apiVersion"), TD_STR_EMPTY));
-    spec->install_hint =
-        exec_clean_hint(arena, td_json_get_str(exec, TD_STR("installHint"), TD_STR_EMPTY));
+    spec->api_version = td_arena_copy_str(arena, td_json_text(exec, "apiVersion"));
+    spec->install_hint = exec_clean_hint(arena, td_json_text(exec, "installHint"));
     spec->provides_cluster_info = td_json_get_bool(exec, TD_STR("provideClusterInfo"), false);
     spec->cluster_config = exec_cluster_config(cluster);
     if (spec->command.len == 0) {
         return td_kubeconfig_fail(user, "exec.command", TD_INVALID, err, "is not set");
     }
-    td_str mode = td_json_get_str(exec, TD_STR("interactiveMode"), TD_STR_EMPTY);
+    td_str mode = td_json_text(exec, "interactiveMode");
     int code = exec_set_version(user, spec, mode, err);
     if (code == TD_OK) {
         code = exec_set_arguments(arena, user, exec, spec, err);

@@ -16,6 +16,7 @@ struct load_work {
     const struct td_kube_config_input *input;
     struct td_kubeconfig_set set;
     td_str looked_at; /* for the message when nothing was found */
+    bool has_file;    /* one was there */
 };
 
 static td_str load_env(const struct td_kube_config_input *input, const char *name)
@@ -42,6 +43,7 @@ static int load_file(struct load_work *work, td_str path, bool may_be_missing, s
     if (code < 0) {
         return td_error_set(err, code, "kubeconfig %s", cause.message);
     }
+    work->has_file = true;
     return load_text(work, copy, text, err);
 }
 
@@ -120,8 +122,16 @@ static int load_nothing(const struct load_work *work, struct td_kube_config *ret
                         struct td_error *err)
 {
     int code = td_kubeconfig_in_cluster(work->arena, work->input, ret, err);
+    td_str list = load_env(work->input, "KUBECONFIG");
     if (code != TD_NOT_FOUND) {
         return code;
+    }
+    if (list.len > 0 && td_str_from(work->input->kubeconfig).len == 0 && !work->has_file) {
+        bool is_list = td_str_find(list, ':', 0) < list.len;
+        return td_error_set(err, TD_NOT_FOUND,
+                            "KUBECONFIG: '%.*s': %s; correct it, or unset it to use ~/.kube/config",
+                            TD_STR_ARG(list),
+                            is_list ? "none of these files exists" : "there is no such file");
     }
     return td_error_set(err, TD_NOT_FOUND,
                         "no cluster is configured: %.*s names none, and this is not a pod; "
@@ -151,8 +161,7 @@ static int load_find(const struct td_map *map, const struct td_kubeconfig_named 
                      const char *field, const struct td_kubeconfig_named **ret,
                      struct td_error *err)
 {
-    td_str name =
-        context ? td_json_get_str(context->value, td_str_from(field), TD_STR_EMPTY) : TD_STR_EMPTY;
+    td_str name = context ? td_json_text(context->value, field) : TD_STR_EMPTY;
     const struct td_kubeconfig_named *found = td_map_get(map, name);
     if (!found && name.len > 0) {
         return td_kubeconfig_fail(context, field, TD_INVALID, err, "'%.*s': there is no such %s",

@@ -28,7 +28,7 @@ static int merge_list(struct td_kubeconfig_set *set, struct td_map *map,
 {
     const struct td_json *items = td_json_get(file->tree, td_str_from(list));
     for (const struct td_json *item = td_json_first_item(items); item; item = item->next) {
-        td_str name = td_json_get_str(item, TD_STR("name"), TD_STR_EMPTY);
+        td_str name = td_json_text(item, "name");
         if (td_map_has(map, name)) {
             continue;
         }
@@ -56,7 +56,7 @@ int td_kubeconfig_merge(struct td_kubeconfig_set *set, const struct td_kubeconfi
                             TD_STR_ARG(file->path), SET_ENTRIES_MAX);
     }
     if (set->current_context.len == 0) {
-        set->current_context = td_json_get_str(file->tree, TD_STR("current-context"), TD_STR_EMPTY);
+        set->current_context = td_json_text(file->tree, "current-context");
         set->current_context_path = file->path;
     }
     return TD_OK;

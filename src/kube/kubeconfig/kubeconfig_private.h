@@ -1,5 +1,5 @@
 /*
- * What the parts of kubeconfig.h share; nobody else includes it. A file is read and its types are
+ * What the parts of kubeconfig.h share; private to them. A file is read and its types are
  * checked as a whole (kubeconfig_read.c), files are merged by name (kubeconfig_merge.c), and the
  * cluster and user of one context are turned into a configuration (kubeconfig_cluster.c and
  * kubeconfig_user.c).

@@ -1,9 +1,10 @@
 /*
  * One kubeconfig file. As client-go's decoder, it is judged as a whole before any of it is used: a
- * wrong type, broken base64 or a name given twice fails the file even in an entry that nobody asks
- * for, fields that are not in the tables are passed over, and null stands for "not there". The
+ * wrong type, broken base64 or a name given twice fails the file even in an entry that no context
+ * asks for, fields that are not in the tables are passed over, and null stands for "not there". The
  * tables below are the file's types; a secret field's value is never shown.
  */
+#include "base/stringset.h"
 #include "kube/kubeconfig/kubeconfig_private.h"
 
 #include "base/base64.h"
@@ -154,10 +155,8 @@ static void read_write_place(const struct read_place *place, struct td_buf *out)
 static int read_fail(const struct read_work *work, const struct read_place *place,
                      const struct td_json *value, bool is_secret, const char *problem)
 {
-    td_auto_buf field;
-    td_auto_buf shown;
-    td_buf_init(&field, TD_STRICT_PATH_BYTES_MAX);
-    td_buf_init(&shown, TD_KUBECONFIG_BYTES_MAX);
+    td_auto_buf field = td_buf_capped(TD_STRICT_PATH_BYTES_MAX);
+    td_auto_buf shown = td_buf_capped(TD_KUBECONFIG_BYTES_MAX);
     read_write_place(place, &field);
     bool is_plain = value->type < TD_JSON_TYPE_STRING;
     if (is_plain && !is_secret) {
@@ -205,8 +204,7 @@ static int read_check_list(const struct read_work *work, const struct read_place
         return read_fail(work, place, value, item->is_secret, "must be a list");
     }
     if (value->count > TD_KUBECONFIG_ENTRIES_MAX) {
-        td_auto_buf name;
-        td_buf_init(&name, TD_STRICT_PATH_BYTES_MAX);
+        td_auto_buf name = td_buf_capped(TD_STRICT_PATH_BYTES_MAX);
         read_write_place(place, &name);
         return td_error_set(work->err, TD_LIMIT, "%.*s:%u: %s: more than %d items",
                             TD_STR_ARG(work->path), value->line, name.ptr,
@@ -298,17 +296,16 @@ static int read_check_value(const struct read_work *work, const struct read_plac
 static int read_check_names(const struct read_work *work, const struct td_json *tree,
                             const char *list)
 {
-    td_auto_map names;
-    td_map_init(&names, TD_KUBECONFIG_ENTRIES_MAX);
+    td_auto_string_set names = td_string_set_capped(TD_KUBECONFIG_ENTRIES_MAX);
     const struct td_json *items = td_json_get(tree, td_str_from(list));
     for (const struct td_json *item = td_json_first_item(items); item; item = item->next) {
-        td_str name = td_json_get_str(item, TD_STR("name"), TD_STR_EMPTY);
-        if (td_map_has(&names, name)) {
+        td_str name = td_json_text(item, "name");
+        int code = td_string_set_add(&names, name);
+        if (code == TD_EXISTS) {
             return td_error_set(work->err, TD_INVALID,
                                 "%.*s:%u: %s: the name '%.*s' is given twice",
                                 TD_STR_ARG(work->path), item->line, list, TD_STR_ARG(name));
         }
-        int code = td_map_put(&names, name, NULL);
         if (code < 0) {
             return td_error_set(work->err, code, "%.*s: %s: too many", TD_STR_ARG(work->path),
                                 list);
@@ -319,8 +316,8 @@ static int read_check_names(const struct read_work *work, const struct td_json *
 
 static int read_check_kind(const struct read_work *work, const struct td_json *tree)
 {
-    td_str kind = td_json_get_str(tree, TD_STR("kind"), TD_STR_EMPTY);
-    td_str version = td_json_get_str(tree, TD_STR("apiVersion"), TD_STR_EMPTY);
+    td_str kind = td_json_text(tree, "kind");
+    td_str version = td_json_text(tree, "apiVersion");
     if (kind.len > 0 && !td_str_equal(kind, TD_STR("Config"))) {
         return td_error_set(work->err, TD_INVALID, "%.*s: kind: '%.*s': must be 'Config'",
                             TD_STR_ARG(work->path), TD_STR_ARG(td_str_cut_utf8(kind, 60)));
@@ -382,7 +379,7 @@ int td_kubeconfig_read(struct td_arena *arena, td_str path, td_str text,
     struct read_field whole = {.type = READ_OBJECT, .members = config_fields};
     code = read_check_value(&work, &top, tree, &whole);
     static const char *const lists[] = {"clusters", "users", "contexts"};
-    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]) && code == TD_OK; i++) {
+    for (size_t i = 0; i < TD_COUNT(lists) && code == TD_OK; i++) {
         code = read_check_names(&work, tree, lists[i]);
     }
     code = code == TD_OK ? read_check_kind(&work, tree) : code;

@@ -152,8 +152,7 @@ int td_kubeconfig_set_server(struct td_arena *arena, td_str text, struct td_kube
     if (!is_split || !url_read_port(port, is_tls, &number)) {
         return url_fail(text, "must be a URL or host:port", err);
     }
-    td_auto_buf prefix;
-    td_buf_init(&prefix, 3 * path.len + 1);
+    td_auto_buf prefix = td_buf_capped(3 * path.len + 1);
     if (!url_write_path(path, &prefix)) {
         return url_fail(text, "the path is not a valid part of a URL", err);
     }

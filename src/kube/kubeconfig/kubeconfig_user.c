@@ -1,7 +1,7 @@
 /*
  * The user of a context. The order in which credentials win is client-go's: a plugin is asked only
  * when there is no token, password or certificate of one's own; a token file, once read, wins over
- * the token beside it. Nobody's credentials go to a server without TLS, but what is contradictory
+ * the token beside it. No credentials go to a server without TLS, but what is contradictory
  * is refused there too.
  */
 #include "kube/kubeconfig/kubeconfig_private.h"
@@ -14,13 +14,6 @@
 #include "base/os/file.h"
 #include "base/pki/pki.h"
 
-static int user_compare_extras(const void *a, const void *b)
-{
-    const struct td_kube_extra *one = a;
-    const struct td_kube_extra *other = b;
-    return td_str_compare(one->key, other->key);
-}
-
 static struct td_kube_extra *user_extras(struct td_arena *arena, const struct td_json *map,
                                          size_t *ret_count)
 {
@@ -31,7 +24,7 @@ static struct td_kube_extra *user_extras(struct td_arena *arena, const struct td
         extras[i].key = td_arena_copy_str(arena, item->key);
         extras[i].values = td_kubeconfig_texts(arena, item, &extras[i].value_count);
     }
-    qsort(extras, count, sizeof(*extras), user_compare_extras);
+    qsort(extras, count, sizeof(*extras), td_str_compare_items);
     *ret_count = count;
     return extras;
 }
@@ -152,8 +145,8 @@ static int user_set_basic(struct td_arena *arena, const struct td_kubeconfig_nam
 {
     td_str username = td_kubeconfig_text(arena, user, TD_STR("username"));
     td_str password = td_kubeconfig_text(arena, user, TD_STR("password"));
-    td_str token = td_json_get_str(user->value, TD_STR("token"), TD_STR_EMPTY);
-    td_str token_file = td_json_get_str(user->value, TD_STR("tokenFile"), TD_STR_EMPTY);
+    td_str token = td_json_text(user->value, "token");
+    td_str token_file = td_json_text(user->value, "tokenFile");
     bool has_basic = username.len + password.len > 0;
     if (has_basic && (token.len > 0 || (token_file.len > 0 && username.len > 0))) {
         return td_kubeconfig_fail(user, "username", TD_INVALID, err,

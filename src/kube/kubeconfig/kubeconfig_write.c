@@ -10,8 +10,7 @@ static void write_base64(struct td_arena *arena, struct td_json *object, td_str 
     if (bytes.len == 0) {
         return;
     }
-    td_auto_buf text;
-    td_buf_init(&text, 2 * bytes.len + 4);
+    td_auto_buf text = td_buf_capped(2 * bytes.len + 4);
     td_base64_write(bytes, TD_BASE64_STANDARD, &text);
     td_json_set_str(arena, object, key, td_arena_copy_str(arena, td_buf_str(&text)));
 }
@@ -37,8 +36,7 @@ static void write_entry(struct td_arena *arena, struct td_json *config, td_str l
 
 void td_kubeconfig_write(const struct td_kubeconfig_entry *entry, struct td_buf *out)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_json *cluster = td_json_new_object(&arena);
     td_json_set_str(&arena, cluster, TD_STR("server"), entry->server);
     write_base64(&arena, cluster, TD_STR("certificate-authority-data"), entry->ca_pem);

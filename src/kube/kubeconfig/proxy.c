@@ -1,3 +1,8 @@
+/*
+ * A rule of NO_PROXY is read as Go's httpproxy reads it: a range of addresses, else a host with or
+ * without a port, where the host is an address or a domain. Addresses are compared as 16 bytes, so
+ * that IPv4 has one form.
+ */
 #include "kube/kubeconfig/proxy.h"
 
 #include <arpa/inet.h>
@@ -158,7 +163,7 @@ int td_proxy_check(td_str url, const char *field, struct td_error *err)
     size_t colon = td_str_find(url, ':', 0);
     td_str scheme = td_str_slice(url, 0, colon);
     bool is_known = false;
-    for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(schemes); i++) {
         is_known = is_known || proxy_equal_fold(scheme, schemes[i]);
     }
     td_str rest = td_str_slice(url, colon, url.len);

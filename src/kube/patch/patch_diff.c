@@ -56,7 +56,7 @@ static int diff_member_objects(struct patch_work *work, const struct diff *diff,
     struct patch_field field;
     int code = td_patch_lookup_object(work, diff->type, modified->key, &field);
     if (code < 0) {
-        /* A field that nobody knows does not matter while it stays the same. */
+        /* A field that the schema lacks does not matter while it stays the same. */
         return td_patch_deep_equal(work, original, modified) ? TD_OK : code;
     }
     if (field.is_replaced) {
@@ -136,8 +136,7 @@ static struct td_json *diff_deletion(struct patch_work *work, td_str key,
 {
     struct td_json *element = td_json_new_object(work->arena);
     td_json_set(work->arena, element, key, td_json_copy(work->arena, value, false));
-    td_json_set(work->arena, element, PATCH_DIRECTIVE,
-                td_json_new_string(work->arena, TD_STR("delete")));
+    td_json_set_str(work->arena, element, PATCH_DIRECTIVE, TD_STR("delete"));
     return element;
 }
 

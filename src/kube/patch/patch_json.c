@@ -369,8 +369,7 @@ static int json_copy(struct json_patch *patch, const struct json_place *place,
     if (json_is_nothing(source)) {
         return json_add(patch, place, td_json_new_null(patch->arena));
     }
-    td_auto_buf text;
-    td_buf_init(&text, TD_PATCH_COPY_BYTES_MAX - patch->copied_bytes);
+    td_auto_buf text = td_buf_capped(TD_PATCH_COPY_BYTES_MAX - patch->copied_bytes);
     td_json_write(source, &(struct td_json_format){.escape_html = true}, &text);
     if (text.is_full) {
         return td_error_set(patch->err, TD_LIMIT, "patch copies more than %zu bytes",
@@ -498,8 +497,8 @@ static int json_run(struct json_patch *patch, const struct td_json *operation)
 static int json_wrap(struct td_error *err, int code, size_t position,
                      const struct td_json *operation)
 {
-    td_str kind = td_json_get_str(operation, TD_STR("op"), TD_STR_EMPTY);
-    td_str path = td_json_get_str(operation, TD_STR("path"), TD_STR_EMPTY);
+    td_str kind = td_json_text(operation, "op");
+    td_str path = td_json_text(operation, "path");
     return td_error_wrap(err, code, "operation %zu (%.*s \"%.*s\")", position, TD_STR_ARG(kind),
                          TD_STR_ARG(path));
 }

@@ -8,8 +8,9 @@
  * Two oddities of upstream decide results and are kept. Elements that the order list lacks count as
  * smaller than anything, and the insertion sort that Go uses below 21 elements then reverses them.
  * And sorting by text calls equal texts out of order, which reverses those. Longer lists with such
- * elements come out of Go in an order that nobody chose; here they get that of the short ones.
+ * elements come out of Go in an arbitrary order; here they get that of the short ones.
  */
+#include "base/text.h"
 #include "kube/patch/patch_work.h"
 
 #include <stdint.h>
@@ -80,9 +81,7 @@ static td_str list_map_key(struct patch_work *work, struct patch_value value)
 {
     char *text = td_arena_alloc(work->arena, value.text.len + 1);
     text[0] = (char)('0' + (int)value.kind);
-    if (value.text.len > 0) {
-        memcpy(text + 1, value.text.ptr, value.text.len);
-    }
+    (void)td_text_behind(text + 1, value.text);
     return (td_str){.ptr = text, .len = value.text.len + 1};
 }
 

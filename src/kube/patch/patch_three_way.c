@@ -102,7 +102,7 @@ static int conflict_elements(struct patch_work *work, const struct conflict_fiel
         const struct td_json *value = td_json_get(right.items[i], field->key);
         td_str name = td_arena_format(work->arena, "%d:%.*s", (int)td_patch_kind(value),
                                       TD_STR_ARG(td_patch_print(work, value)));
-        td_json_set(work->arena, by_key, name, td_json_new_int64(work->arena, (int64_t)i));
+        td_json_set_int64(work->arena, by_key, name, (int64_t)i);
     }
     struct conflict_field inner = {.type = field->type, .key = TD_STR_EMPTY};
     struct td_json *seen = td_json_new_object(work->arena);

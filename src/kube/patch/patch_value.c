@@ -1,3 +1,8 @@
+/*
+ * Values as the strategic merge sees them: their decoded kind, equality and printed form, the copy
+ * that a patch works on (import, which checks numbers) and the tree that it returns (export), the
+ * look-up of a field by a name in any case, and failures with their path.
+ */
 #include "kube/patch/patch_work.h"
 
 #include "base/error.h"
@@ -89,8 +94,7 @@ td_str td_patch_print(struct patch_work *work, const struct td_json *node)
     }
     struct td_json *sorted = td_json_copy(work->arena, node, false);
     td_json_sort(work->arena, sorted);
-    td_auto_buf text;
-    td_buf_init(&text, TD_JSON_BYTES_MAX); /* cut beyond: it only decides an order */
+    td_auto_buf text = td_buf_capped(TD_JSON_BYTES_MAX); /* cut beyond: it only decides an order */
     value_print(work, sorted, 1, &text);
     return td_arena_copy_str(work->arena, td_buf_str(&text));
 }

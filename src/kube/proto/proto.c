@@ -2,7 +2,7 @@
  * A message is decoded straight into its JSON object, field by field as they come. What a field
  * means is looked up in the schema table by its number, or by the numbers on the way to it where Go
  * inlines a struct that protobuf nests: then both levels fill the same object. At the end of a
- * message the fields that Go prints although nobody set them are added. A message that comes in
+ * message the fields that Go prints although they were not set are added. A message that comes in
  * several pieces is merged, as the format demands, by decoding each into the object that is there.
  *
  * Every byte is looked at once as part of its field, whatever the nesting: an outer message skips
@@ -47,7 +47,7 @@ static bool is_omitted(const struct td_schema_field *field, const struct td_json
     }
 }
 
-/* What Go prints for a value that nobody set: lists and maps are nil. */
+/* What Go prints for a value that was not set: lists and maps are nil. */
 static int zero_value(const struct proto_work *work, const struct td_schema_type *type,
                       const struct td_field_path *path, struct td_json **ret)
 {
@@ -82,12 +82,11 @@ static int fill_absent(const struct proto_work *work, const struct td_schema_typ
         if (!is_wanted || td_json_get(object, field->name)) {
             continue;
         }
-        struct td_field_path place = td_field_child(path, field->name);
         struct td_json *zero = NULL;
         if (field->is_pointer) {
             zero = td_json_new_null(work->arena);
         } else {
-            int r = zero_value(work, field->type, &place, &zero);
+            int r = zero_value(work, field->type, TD_FIELD_AT(path, field->name), &zero);
             if (r < 0) {
                 return r;
             }
@@ -397,11 +396,6 @@ static int decode_message(const struct proto_work *work, const struct td_schema_
     return r < 0 ? r : td_arena_check(work->arena, work->err);
 }
 
-bool td_proto_is(td_str body)
-{
-    return td_str_starts_with(body, PROTO_MAGIC);
-}
-
 /* Takes the texts in the fields 1 and up of a message; other fields are passed over. */
 static int envelope_texts(td_str message, const char *what, td_str **texts, uint32_t count,
                           struct td_error *err)
@@ -430,7 +424,7 @@ int td_proto_open(td_str body, struct td_proto_envelope *ret, struct td_error *e
         return td_error_set(err, TD_LIMIT, "protobuf: a body of %zu bytes, at most %zu are read",
                             body.len, TD_PROTO_BYTES_MAX);
     }
-    if (!td_proto_is(body)) {
+    if (!td_str_starts_with(body, PROTO_MAGIC)) {
         return td_error_set(err, TD_INVALID,
                             "protobuf: the body does not begin with \"k8s\" and a zero byte");
     }

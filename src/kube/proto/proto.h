@@ -26,9 +26,6 @@ struct td_proto_envelope {
     td_str message;
 };
 
-/* Does it begin as the protobuf form does, "k8s" and a zero byte? */
-bool td_proto_is(td_str body);
-
 /* The envelope of a body. TD_INVALID when it is none, TD_LIMIT above TD_PROTO_BYTES_MAX. */
 int td_proto_open(td_str body, struct td_proto_envelope *ret, struct td_error *err);
 

@@ -27,8 +27,7 @@ struct small_field {
 /* The path as a text that leaves room for the reason behind it; of a longer one the beginning. */
 static td_str place_text(const struct proto_work *work, const struct td_field_path *path)
 {
-    td_auto_buf text;
-    td_buf_init(&text, TD_PROTO_PATH_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_PROTO_PATH_BYTES_MAX);
     td_field_path_write(path, &text);
     td_str place = td_buf_str(&text);
     return td_arena_format(work->arena, "%.*s%s", TD_STR_ARG(place), text.is_full ? "..." : "");
@@ -54,13 +53,13 @@ size_t td_proto_depth(const struct td_field_path *path)
     return path ? (size_t)path->depth + 1 : 0;
 }
 
-int td_proto_text(const struct proto_work *work, const struct td_wire_field *wire,
-                  const struct td_field_path *path, td_str *ret)
+static int leaf_string(const struct proto_work *work, td_str bytes,
+                       const struct td_field_path *path, struct td_json **ret)
 {
-    if (!td_str_is_utf8(wire->bytes)) {
+    if (!td_str_is_utf8(bytes)) {
         return td_proto_fail(work, path, "not UTF-8");
     }
-    *ret = wire->bytes;
+    *ret = td_json_new_string(work->arena, bytes);
     return TD_OK;
 }
 
@@ -94,8 +93,7 @@ static int small_read(const struct proto_work *work, td_str message, const char 
 
 static int leaf_bytes(const struct proto_work *work, td_str bytes, struct td_json **ret)
 {
-    td_auto_buf text;
-    td_buf_init(&text, bytes.len / 3 * 4 + 4);
+    td_auto_buf text = td_buf_capped(bytes.len / 3 * 4 + 4);
     td_base64_write(bytes, TD_BASE64_STANDARD, &text);
     td_assert(!text.is_full);
     *ret = td_json_new_string(work->arena, td_arena_copy_str(work->arena, td_buf_str(&text)));
@@ -115,18 +113,13 @@ static int leaf_double(const struct proto_work *work, uint64_t bits,
     return TD_OK;
 }
 
-static int leaf_quantity(const struct proto_work *work, td_str message,
+static int leaf_quantity(const struct proto_work *work, const struct small_field *fields,
                          const struct td_field_path *path, struct td_json **ret)
 {
-    struct small_field fields[SMALL_FIELDS_MAX];
-    int r = small_read(work, message, "b", path, fields);
-    if (r < 0) {
-        return r;
-    }
     td_str text = TD_STR("0");
     if (fields[0].is_set) {
         struct td_quantity quantity;
-        r = td_quantity_parse(work->arena, fields[0].bytes, &quantity, work->err);
+        int r = td_quantity_parse(work->arena, fields[0].bytes, &quantity, work->err);
         if (r < 0) {
             return td_proto_wrap(work, path, r);
         }
@@ -136,14 +129,9 @@ static int leaf_quantity(const struct proto_work *work, td_str message,
     return TD_OK;
 }
 
-static int leaf_int_or_string(const struct proto_work *work, td_str message,
+static int leaf_int_or_string(const struct proto_work *work, const struct small_field *fields,
                               const struct td_field_path *path, struct td_json **ret)
 {
-    struct small_field fields[SMALL_FIELDS_MAX];
-    int r = small_read(work, message, "vvb", path, fields);
-    if (r < 0) {
-        return r;
-    }
     if (fields[0].value > 1) {
         return td_proto_fail(work, path, "neither a number nor a text");
     }
@@ -151,26 +139,15 @@ static int leaf_int_or_string(const struct proto_work *work, td_str message,
         *ret = td_json_new_int64(work->arena, (int32_t)(uint32_t)fields[1].value);
         return TD_OK;
     }
-    struct td_wire_field wire = {.bytes = fields[2].bytes};
-    td_str text;
-    r = td_proto_text(work, &wire, path, &text);
-    if (r < 0) {
-        return r;
-    }
-    *ret = td_json_new_string(work->arena, text);
-    return TD_OK;
+    return leaf_string(work, fields[2].bytes, path, ret);
 }
 
 /* Seconds and nanoseconds since 1970. An empty message is Go's zero time, which JSON writes null.
  * Times of whole seconds lose their fraction, as in the JSON form. */
 static int leaf_time(const struct proto_work *work, const struct td_schema_type *type,
-                     td_str message, const struct td_field_path *path, struct td_json **ret)
+                     bool is_empty, const struct small_field *fields,
+                     const struct td_field_path *path, struct td_json **ret)
 {
-    struct small_field fields[SMALL_FIELDS_MAX];
-    int r = small_read(work, message, "vv", path, fields);
-    if (r < 0) {
-        return r;
-    }
     bool is_micro = type->kind == TD_SCHEMA_MICRO_TIME;
     struct td_instant instant = {.unix_seconds = (int64_t)fields[0].value};
     int32_t nanos = is_micro ? (int32_t)(uint32_t)fields[1].value : 0;
@@ -187,7 +164,7 @@ static int leaf_time(const struct proto_work *work, const struct td_schema_type 
     }
     instant.nanos = nanos;
     struct td_instant zero = TD_INSTANT_ZERO;
-    if (message.len == 0 || (instant.unix_seconds == zero.unix_seconds && nanos == 0)) {
+    if (is_empty || (instant.unix_seconds == zero.unix_seconds && nanos == 0)) {
         *ret = td_json_new_null(work->arena);
         return TD_OK;
     }
@@ -201,14 +178,9 @@ static int leaf_time(const struct proto_work *work, const struct td_schema_type 
     return TD_OK;
 }
 
-static int leaf_duration(const struct proto_work *work, td_str message,
-                         const struct td_field_path *path, struct td_json **ret)
+static int leaf_duration(const struct proto_work *work, const struct small_field *fields,
+                         struct td_json **ret)
 {
-    struct small_field fields[SMALL_FIELDS_MAX];
-    int r = small_read(work, message, "v", path, fields);
-    if (r < 0) {
-        return r;
-    }
     char text[TD_DURATION_TEXT_BYTES];
     size_t len = td_duration_format((td_duration)fields[0].value, text);
     td_str copy = td_arena_copy_str(work->arena, (td_str){.ptr = text, .len = len});
@@ -217,14 +189,9 @@ static int leaf_duration(const struct proto_work *work, td_str message,
 }
 
 /* JSON inside protobuf: RawExtension, FieldsV1, a schema's default. */
-static int leaf_any(const struct proto_work *work, td_str message, const struct td_field_path *path,
-                    struct td_json **ret)
+static int leaf_any(const struct proto_work *work, const struct small_field *fields,
+                    const struct td_field_path *path, struct td_json **ret)
 {
-    struct small_field fields[SMALL_FIELDS_MAX];
-    int r = small_read(work, message, "b", path, fields);
-    if (r < 0) {
-        return r;
-    }
     if (fields[0].bytes.len == 0) {
         *ret = td_json_new_null(work->arena);
         return TD_OK;
@@ -234,7 +201,7 @@ static int leaf_any(const struct proto_work *work, td_str message, const struct 
         return td_proto_fail(work, path, "nested too deeply");
     }
     struct td_json_options options = {.depth_max = (uint32_t)(TD_JSON_DEPTH_MAX - depth)};
-    r = td_json_parse(work->arena, fields[0].bytes, &options, ret, work->err);
+    int r = td_json_parse(work->arena, fields[0].bytes, &options, ret, work->err);
     return r < 0 ? td_proto_wrap(work, path, r) : TD_OK;
 }
 
@@ -253,16 +220,33 @@ enum td_wire_type td_proto_wire_type(const struct td_schema_type *type)
     }
 }
 
-static int leaf_string(const struct proto_work *work, const struct td_wire_field *wire,
-                       const struct td_field_path *path, struct td_json **ret)
+/* Those that are small messages. */
+static int leaf_message(const struct proto_work *work, const struct td_schema_type *type,
+                        td_str message, const struct td_field_path *path, struct td_json **ret)
 {
-    td_str text;
-    int r = td_proto_text(work, wire, path, &text);
+    static const char *const shapes[] = {
+        [TD_SCHEMA_QUANTITY] = "b",    [TD_SCHEMA_INT_OR_STRING] = "vvb", [TD_SCHEMA_TIME] = "vv",
+        [TD_SCHEMA_MICRO_TIME] = "vv", [TD_SCHEMA_DURATION] = "v",        [TD_SCHEMA_ANY] = "b",
+    };
+    struct small_field fields[SMALL_FIELDS_MAX];
+    td_assert(type->kind < TD_COUNT(shapes) && shapes[type->kind]);
+    int r = small_read(work, message, shapes[type->kind], path, fields);
     if (r < 0) {
         return r;
     }
-    *ret = td_json_new_string(work->arena, text);
-    return TD_OK;
+    switch (type->kind) {
+    case TD_SCHEMA_QUANTITY:
+        return leaf_quantity(work, fields, path, ret);
+    case TD_SCHEMA_INT_OR_STRING:
+        return leaf_int_or_string(work, fields, path, ret);
+    case TD_SCHEMA_TIME:
+    case TD_SCHEMA_MICRO_TIME:
+        return leaf_time(work, type, message.len == 0, fields, path, ret);
+    case TD_SCHEMA_DURATION:
+        return leaf_duration(work, fields, ret);
+    default:
+        return leaf_any(work, fields, path, ret);
+    }
 }
 
 int td_proto_leaf(const struct proto_work *work, const struct td_schema_type *type,
@@ -274,7 +258,7 @@ int td_proto_leaf(const struct proto_work *work, const struct td_schema_type *ty
     }
     switch (type->kind) {
     case TD_SCHEMA_STRING:
-        return leaf_string(work, wire, path, ret);
+        return leaf_string(work, wire->bytes, path, ret);
     case TD_SCHEMA_INT32:
         *ret = td_json_new_int64(work->arena, (int32_t)(uint32_t)wire->value);
         return TD_OK;
@@ -288,18 +272,8 @@ int td_proto_leaf(const struct proto_work *work, const struct td_schema_type *ty
         return leaf_double(work, wire->value, path, ret);
     case TD_SCHEMA_BYTES:
         return leaf_bytes(work, wire->bytes, ret);
-    case TD_SCHEMA_QUANTITY:
-        return leaf_quantity(work, wire->bytes, path, ret);
-    case TD_SCHEMA_INT_OR_STRING:
-        return leaf_int_or_string(work, wire->bytes, path, ret);
-    case TD_SCHEMA_TIME:
-    case TD_SCHEMA_MICRO_TIME:
-        return leaf_time(work, type, wire->bytes, path, ret);
-    case TD_SCHEMA_DURATION:
-        return leaf_duration(work, wire->bytes, path, ret);
     default:
-        td_assert(type->kind == TD_SCHEMA_ANY);
-        return leaf_any(work, wire->bytes, path, ret);
+        return leaf_message(work, type, wire->bytes, path, ret);
     }
 }
 

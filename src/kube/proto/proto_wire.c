@@ -1,3 +1,7 @@
+/*
+ * Every length is checked before a byte is read. A field that reaches past the end of its message,
+ * a number that no field can have and a wire type that is not read end the reading with TD_INVALID.
+ */
 #include "kube/proto/proto_wire.h"
 
 #include "base/assert.h"

@@ -26,10 +26,6 @@ int td_proto_wrap(const struct proto_work *work, const struct td_field_path *pat
 /* Arrays and objects around the value at `path`. */
 size_t td_proto_depth(const struct td_field_path *path);
 
-/* A text of the message, when it is one. */
-int td_proto_text(const struct proto_work *work, const struct td_wire_field *wire,
-                  const struct td_field_path *path, td_str *ret);
-
 /* A value that is no object, list, map or choice, in its JSON form. */
 int td_proto_leaf(const struct proto_work *work, const struct td_schema_type *type,
                   const struct td_wire_field *wire, const struct td_field_path *path,

@@ -55,6 +55,13 @@ void td_quantity_write_canonical(const struct td_quantity *quantity, struct td_b
 /* td_quantity_write into the arena. */
 td_str td_quantity_text(struct td_arena *arena, const struct td_quantity *quantity);
 
+/* For people: bytes as "2.9Gi" (exact where that is as short, "1280Mi"), other amounts as "430m",
+ * "2.1" or "1.5M", to four digits. */
+void td_quantity_write_short(const struct td_quantity *quantity, bool is_bytes, struct td_buf *out);
+td_str td_quantity_short(struct td_arena *arena, const struct td_quantity *quantity, bool is_bytes);
+/* The same of bytes, or of thousandths of anything else. */
+void td_amount_write_short(double amount, bool is_bytes, struct td_buf *out);
+
 struct td_quantity td_quantity_new(int64_t value, enum td_quantity_format format);
 struct td_quantity td_quantity_new_milli(int64_t milli, enum td_quantity_format format);
 struct td_quantity td_quantity_new_scaled(int64_t value, int32_t scale); /* decimal SI */

@@ -99,38 +99,18 @@ static bool parts_scan(td_str text, struct parts *ret)
 
 static bool unit_letter(char letter, struct unit *ret)
 {
-    ret->format = TD_QUANTITY_DECIMAL_SI;
-    switch (letter) {
-    case 'n':
-        ret->exponent = -9;
-        return true;
-    case 'u':
-        ret->exponent = -6;
-        return true;
-    case 'm':
-        ret->exponent = -3;
-        return true;
-    case 'k':
-        ret->exponent = 3;
-        return true;
-    case 'M':
-        ret->exponent = 6;
-        return true;
-    case 'G':
-        ret->exponent = 9;
-        return true;
-    case 'T':
-        ret->exponent = 12;
-        return true;
-    case 'P':
-        ret->exponent = 15;
-        return true;
-    case 'E':
-        ret->exponent = 18;
-        return true;
-    default:
-        return false;
+    static const struct {
+        char letter;
+        int32_t exponent;
+    } rows[] = {{'n', -9}, {'u', -6}, {'m', -3}, {'k', 3}, {'M', 6},
+                {'G', 9},  {'T', 12}, {'P', 15}, {'E', 18}};
+    for (size_t i = 0; i < TD_COUNT(rows); i++) {
+        if (rows[i].letter == letter) {
+            *ret = (struct unit){.format = TD_QUANTITY_DECIMAL_SI, .exponent = rows[i].exponent};
+            return true;
+        }
     }
+    return false;
 }
 
 static bool unit_binary(char letter, struct unit *ret)
@@ -320,7 +300,7 @@ static size_t space_length(const char *at, size_t len)
     if (*at == ' ' || (*at >= '\t' && *at <= '\r')) {
         return 1;
     }
-    for (size_t i = 0; (unsigned char)*at >= 0x80 && i < sizeof(wide) / sizeof(wide[0]); i++) {
+    for (size_t i = 0; (unsigned char)*at >= 0x80 && i < TD_COUNT(wide); i++) {
         if (td_str_starts_with((td_str){.ptr = at, .len = len}, wide[i])) {
             return wide[i].len;
         }

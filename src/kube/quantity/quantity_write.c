@@ -30,7 +30,7 @@ static td_str binary_suffix(uint32_t times)
         TD_STR_INIT(""),   TD_STR_INIT("Ki"), TD_STR_INIT("Mi"), TD_STR_INIT("Gi"),
         TD_STR_INIT("Ti"), TD_STR_INIT("Pi"), TD_STR_INIT("Ei"),
     };
-    return times < sizeof(suffixes) / sizeof(suffixes[0]) ? suffixes[times] : TD_STR_EMPTY;
+    return times < TD_COUNT(suffixes) ? suffixes[times] : TD_STR_EMPTY;
 }
 
 static void write_exponent(int32_t exponent, enum td_quantity_format format, struct td_buf *out)
@@ -202,8 +202,7 @@ td_str td_quantity_text(struct td_arena *arena, const struct td_quantity *quanti
     if (quantity->text.len > 0) {
         return td_arena_copy_str(arena, quantity->text);
     }
-    td_auto_buf buf;
-    td_buf_init(&buf, TD_DECIMAL_TEXT_BYTES + NUMBER_TEXT_BYTES);
+    td_auto_buf buf = td_buf_capped(TD_DECIMAL_TEXT_BYTES + NUMBER_TEXT_BYTES);
     td_quantity_write_canonical(quantity, &buf);
     td_assert(!buf.is_full);
     return td_arena_copy_str(arena, td_buf_str(&buf));

@@ -1,13 +1,15 @@
+/*
+ * Two walks down the schema table and the object: one over types, which ends at the first value
+ * that cannot be decoded, and one over names, which collects the fields that no type has.
+ */
 #include "kube/schema/check.h"
 
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/timefmt.h"
 #include "kube/intstr.h"
-#include "kube/names.h"
 #include "kube/objectpath.h"
 #include "kube/quantity/quantity.h"
-#include "kube/selector/selector.h"
 
 #define CHECK_PATH_BYTES_MAX 4096
 #define CHECK_VALUE_BYTES_MAX 60 /* of a wrong value that is shown */
@@ -16,19 +18,12 @@
 static int check_fail(const struct td_field_path *path, const struct td_json *value,
                       const char *rule, struct td_error *err)
 {
-    td_auto_buf where;
-    td_auto_buf shown;
-    td_buf_init(&where, CHECK_PATH_BYTES_MAX);
-    td_buf_init(&shown, TD_JSON_BYTES_MAX);
+    td_auto_buf where = td_buf_capped(CHECK_PATH_BYTES_MAX);
+    td_auto_buf shown = td_buf_capped(TD_JSON_BYTES_MAX);
     td_field_path_write(path, &where);
     td_json_write(value, &(struct td_json_format){.indent = 0}, &shown);
-    td_str text = td_buf_str(&shown);
-    bool is_cut = text.len > CHECK_VALUE_BYTES_MAX;
-    size_t end = is_cut ? CHECK_VALUE_BYTES_MAX : text.len;
-    while (is_cut && end > 0 && ((unsigned char)text.ptr[end] & 0xC0) == 0x80) {
-        end--;
-    }
-    text.len = end;
+    td_str text = td_str_cut_utf8(td_buf_str(&shown), CHECK_VALUE_BYTES_MAX);
+    bool is_cut = text.len < shown.len;
     return td_error_set(err, TD_INVALID, "%.*s: %.*s%s: %s", TD_STR_ARG(td_buf_str(&where)),
                         TD_STR_ARG(text), is_cut ? "…" : "", rule);
 }
@@ -63,8 +58,7 @@ static bool check_is_quantity(const struct td_json *value)
     if (!td_json_is(value, TD_JSON_TYPE_STRING) && !td_json_is(value, TD_JSON_TYPE_NUMBER)) {
         return false;
     }
-    td_auto_arena scratch;
-    td_arena_init(&scratch, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena scratch = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_quantity quantity;
     td_str text = value->type == TD_JSON_TYPE_STRING ? td_str_trim(value->text) : value->text;
     return td_quantity_parse(&scratch, text, &quantity, NULL) == TD_OK;
@@ -130,7 +124,7 @@ static int check_children(struct check_types *check, const struct td_schema_type
         const struct td_schema_type *child_type =
             type->kind == TD_SCHEMA_LIST ? type->element : td_schema_member(type, child->key);
         if (!child_type) {
-            continue; /* unknown fields are a problem, not a failure: see td_check_object */
+            continue; /* unknown fields are a problem, not a failure: see td_check_unknown */
         }
         struct td_field_path place = type->kind == TD_SCHEMA_LIST
                                          ? td_field_item(path, index)
@@ -178,7 +172,7 @@ int td_check_types(const struct td_schema_type *type, const struct td_json *obje
     return code;
 }
 
-void td_problems_add(struct td_problems *problems, uint32_t line, td_str field, td_str message)
+void td_problems_add(struct td_problems *problems, const struct td_problem *problem)
 {
     if (problems->count == TD_STRICT_PROBLEMS_MAX) {
         problems->is_cut = true;
@@ -188,106 +182,17 @@ void td_problems_add(struct td_problems *problems, uint32_t line, td_str field, 
         problems->items =
             td_arena_array(problems->arena, struct td_problem, TD_STRICT_PROBLEMS_MAX);
     }
-    problems->items[problems->count++] =
-        (struct td_problem){.line = line, .field = field, .message = message};
-}
-
-/* Each line of `text` as one problem; td_name_check_* write one message a line. */
-static void check_add_lines(struct td_problems *problems, uint32_t line, td_str field, td_str value,
-                            td_str text)
-{
-    while (text.len > 0) {
-        size_t end = td_str_find(text, '\n', 0);
-        td_str message = td_arena_format(problems->arena, "\"%.*s\": %.*s", TD_STR_ARG(value),
-                                         TD_STR_ARG(td_str_slice(text, 0, end)));
-        td_problems_add(problems, line, field, message);
-        text = td_str_slice(text, end + 1, text.len);
-    }
-}
-
-static void check_metadata(const struct td_json *object, struct td_problems *problems)
-{
-    const struct td_json *metadata = td_json_get(object, TD_STR("metadata"));
-    const struct td_json *name = td_json_get(metadata, TD_STR("name"));
-    const struct td_json *prefix = td_json_get(metadata, TD_STR("generateName"));
-    const struct td_json *namespace = td_json_get(metadata, TD_STR("namespace"));
-    td_auto_buf text;
-    td_buf_init(&text, TD_JSON_BYTES_MAX);
-    if (td_json_is(name, TD_JSON_TYPE_STRING)) {
-        (void)td_name_check_dns1123_subdomain(name->text, &text); /* the text says how many */
-        check_add_lines(problems, name->line, TD_STR("metadata.name"), name->text,
-                        td_buf_str(&text));
-    } else if (!td_json_is(prefix, TD_JSON_TYPE_STRING)) {
-        td_problems_add(problems, metadata ? metadata->line : object->line, TD_STR("metadata.name"),
-                        TD_STR("name or generateName is required"));
-    }
-    td_buf_reset(&text);
-    if (td_json_is(namespace, TD_JSON_TYPE_STRING)) {
-        (void)td_name_check_dns1123_label(namespace->text, &text); /* as above */
-        check_add_lines(problems, namespace->line, TD_STR("metadata.namespace"), namespace->text,
-                        td_buf_str(&text));
-    }
-}
-
-static td_str check_field(struct td_problems *problems, const struct td_field_path *path,
-                          td_str member)
-{
-    struct td_field_path field = td_field_child(path, member);
-    return td_field_path_text(problems->arena, &field);
-}
-
-typedef size_t (*check_map_fn)(const struct td_json *map, td_str path, struct td_buf *out);
-
-/* Labels or annotations of one ObjectMeta; each message begins with the path, which the problem
- * already has. */
-static void check_map(struct td_problems *problems, const struct td_json *meta, td_str member,
-                      check_map_fn check, const struct td_field_path *path)
-{
-    const struct td_json *map = td_json_get(meta, member);
-    if (!td_json_is(map, TD_JSON_TYPE_OBJECT)) {
-        return;
-    }
-    td_auto_buf text;
-    td_buf_init(&text, TD_JSON_BYTES_MAX);
-    td_str field = check_field(problems, path, member);
-    (void)check(map, field, &text); /* the text says how many */
-    td_str rest = td_buf_str(&text);
-    while (rest.len > 0) {
-        size_t end = td_str_find(rest, '\n', 0);
-        td_str line = td_str_slice(rest, 0, end);
-        if (td_str_starts_with(line, field)) {
-            line = td_str_trim(td_str_slice(line, field.len + 1, line.len));
-        }
-        td_problems_add(problems, map->line, field, td_arena_copy_str(problems->arena, line));
-        rest = td_str_slice(rest, end + 1, rest.len);
-    }
-}
-
-static void check_selector(struct td_problems *problems, const struct td_json *value,
-                           const struct td_field_path *path)
-{
-    struct td_error err = TD_ERROR_INIT;
-    if (td_selector_check_json(problems->arena, value, &err) < 0) {
-        td_problems_add(problems, value->line, td_field_path_text(problems->arena, path),
-                        td_arena_format(problems->arena, "%s", err.message));
-    }
+    problems->items[problems->count++] = *problem;
 }
 
 /* One value of a known type, and all below it. Recursion as in check_value. */
-static void check_semantics(struct td_problems *problems, const struct td_schema_type *type,
-                            const struct td_json *value, const struct td_field_path *path)
+static void check_unknown(struct td_problems *problems, const struct td_schema_type *type,
+                          const struct td_json *value, const struct td_field_path *path)
 {
-    bool is_object = value->type == TD_JSON_TYPE_OBJECT;
     bool is_list = value->type == TD_JSON_TYPE_ARRAY;
-    if (type->kind == TD_SCHEMA_ANY || (!is_object && !is_list) ||
+    if (type->kind == TD_SCHEMA_ANY || (value->type != TD_JSON_TYPE_OBJECT && !is_list) ||
         (path && path->depth >= TD_JSON_DEPTH_MAX)) {
         return;
-    }
-    if (is_object && td_str_equal(type->name, TD_STR("ObjectMeta"))) {
-        check_map(problems, value, TD_STR("labels"), td_name_check_labels, path);
-        check_map(problems, value, TD_STR("annotations"), td_name_check_annotations, path);
-    } else if (is_object && td_str_equal(type->name, TD_STR("LabelSelector"))) {
-        check_selector(problems, value, path);
     }
     size_t index = 0;
     for (const struct td_json *child = td_json_first_child(value); child;
@@ -297,17 +202,20 @@ static void check_semantics(struct td_problems *problems, const struct td_schema
         const struct td_schema_type *child_type =
             is_list ? type->element : td_schema_member(type, child->key);
         if (child_type) {
-            check_semantics(problems, child_type, child, &place);
-        } else {
-            td_problems_add(problems, child->line, check_field(problems, path, child->key),
-                            TD_STR("unknown field"));
+            check_unknown(problems, child_type, child, &place);
+            continue;
         }
+        td_problems_add(problems, &(struct td_problem){
+                                      .line = child->line,
+                                      .field = td_field_path_text(problems->arena, &place),
+                                      .message = TD_STR("unknown field"),
+                                      .rule = "unknown-field",
+                                  });
     }
 }
 
-void td_check_object(const struct td_schema_type *type, const struct td_json *object,
-                     struct td_problems *problems)
+void td_check_unknown(const struct td_schema_type *type, const struct td_json *object,
+                      struct td_problems *problems)
 {
-    check_metadata(object, problems);
-    check_semantics(problems, type ? type : td_schema_any_object(), object, NULL);
+    check_unknown(problems, type, object, NULL);
 }

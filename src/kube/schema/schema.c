@@ -1,3 +1,7 @@
+/*
+ * The table itself is generated (schema_table.inc, by tools/schema) and written in the macros of
+ * this file. Here are the look-ups in it, and the walk that finds unknown fields.
+ */
 #include "kube/schema/schema.h"
 
 #include "base/arena.h"
@@ -11,39 +15,35 @@ struct schema_root {
 };
 
 /* The words the table is written in. */
-#define SOME_FIELD(json_name, id, path, pointer, written)                                          \
+enum { POINTER = 1, WRITTEN = 2, REQUIRED = 4, DEFAULTED = 8 };
+
+#define FIELD(json_name, id, path, flags) PATCHED(json_name, id, path, flags, DEFAULT, "")
+#define PATCHED(json_name, id, path, flags, how, key)                                              \
     {                                                                                              \
         .name = TD_STR_INIT(json_name), .type = &schema_types[id], .proto_path = (path),           \
-        .is_pointer = (pointer), .is_written = (written)                                           \
+        .is_pointer = ((flags)&POINTER) != 0, .is_written = ((flags)&WRITTEN) != 0,                \
+        .is_required = ((flags)&REQUIRED) != 0, .has_default = ((flags)&DEFAULTED) != 0,           \
+        .patch = TD_SCHEMA_PATCH_##how, .patch_key = TD_STR_INIT(key)                              \
     }
-#define FIELD(json_name, id, path) SOME_FIELD(json_name, id, path, false, false)
-#define WRITTEN_FIELD(json_name, id, path) SOME_FIELD(json_name, id, path, false, true)
-#define POINTER_FIELD(json_name, id, path) SOME_FIELD(json_name, id, path, true, false)
-#define POINTER_WRITTEN_FIELD(json_name, id, path) SOME_FIELD(json_name, id, path, true, true)
-#define SOME_PATCHED(json_name, id, path, how, key, pointer, written)                              \
-    {                                                                                              \
-        .name = TD_STR_INIT(json_name), .type = &schema_types[id], .proto_path = (path),           \
-        .is_pointer = (pointer), .is_written = (written), .patch = TD_SCHEMA_PATCH_##how,          \
-        .patch_key = TD_STR_INIT(key)                                                              \
-    }
-#define PATCHED(json_name, id, path, how, key)                                                     \
-    SOME_PATCHED(json_name, id, path, how, key, false, false)
-#define WRITTEN_PATCHED(json_name, id, path, how, key)                                             \
-    SOME_PATCHED(json_name, id, path, how, key, false, true)
-#define POINTER_PATCHED(json_name, id, path, how, key)                                             \
-    SOME_PATCHED(json_name, id, path, how, key, true, false)
 #define KEY(json_name, default_text)                                                               \
     {                                                                                              \
         .name = TD_STR_INIT(json_name), .fallback = TD_STR_INIT(default_text)                      \
     }
-#define LEAF(which, how)                                                                           \
+#define LEAF(published_in, type_name, which, how, allowed, default_text)                           \
     {                                                                                              \
-        .kind = TD_SCHEMA_##which, .topology = TD_SCHEMA_##how                                     \
+        .package = TD_STR_INIT(published_in), .name = TD_STR_INIT(type_name),                      \
+        .kind = TD_SCHEMA_##which, .topology = TD_SCHEMA_##how, .values = TD_STR_INIT(allowed),    \
+        .fallback = TD_STR_INIT(default_text)                                                      \
     }
-#define OBJECT(type_name, how, members)                                                            \
+#define OBJECT(published_in, type_name, how, members)                                              \
+    SOME_OBJECT(published_in, type_name, how, members, false)
+#define VARIANT(published_in, type_name, how, members)                                             \
+    SOME_OBJECT(published_in, type_name, how, members, true)
+#define SOME_OBJECT(published_in, type_name, how, members, variant)                                \
     {                                                                                              \
-        .name = TD_STR_INIT(type_name), .kind = TD_SCHEMA_OBJECT, .topology = TD_SCHEMA_##how,     \
-        .fields = (members), .field_count = sizeof(members) / sizeof((members)[0])                 \
+        .package = TD_STR_INIT(published_in), .name = TD_STR_INIT(type_name),                      \
+        .kind = TD_SCHEMA_OBJECT, .topology = TD_SCHEMA_##how, .is_variant = (variant),            \
+        .fields = (members), .field_count = TD_COUNT(members)                                      \
     }
 #define MAP(how, id)                                                                               \
     {                                                                                              \
@@ -56,10 +56,11 @@ struct schema_root {
 #define KEYED(id, keys)                                                                            \
     {                                                                                              \
         .kind = TD_SCHEMA_LIST, .topology = TD_SCHEMA_KEYED, .element = &schema_types[id],         \
-        .list_keys = (keys), .list_key_count = sizeof(keys) / sizeof((keys)[0])                    \
+        .list_keys = (keys), .list_key_count = TD_COUNT(keys)                                      \
     }
-#define SPECIAL(which, how, id, form)                                                              \
+#define SPECIAL(published_in, type_name, which, how, id, form)                                     \
     {                                                                                              \
+        .package = TD_STR_INIT(published_in), .name = TD_STR_INIT(type_name),                      \
         .kind = TD_SCHEMA_##which, .topology = TD_SCHEMA_##how, .element = &schema_types[id],      \
         .proto = TD_SCHEMA_PROTO_##form                                                            \
     }
@@ -71,21 +72,20 @@ struct schema_root {
 
 #include "kube/schema/schema_table.inc"
 
-#define SCHEMA_ROOT_COUNT (sizeof(schema_roots) / sizeof(schema_roots[0]))
+#define SCHEMA_ROOT_COUNT TD_COUNT(schema_roots)
 
 static const struct td_schema_field schema_open_fields[] = {
-    FIELD("apiVersion", T_String, 0),
-    FIELD("kind", T_String, 0),
-    FIELD("metadata", T_ObjectMeta, 0),
+    FIELD("apiVersion", T_String, 0, 0),
+    FIELD("kind", T_String, 0, 0),
+    FIELD("metadata", T_ObjectMeta, 0, 0),
 };
 
 static const struct td_schema_type schema_open_object = {
-    .name = TD_STR_INIT(""),
     .kind = TD_SCHEMA_OBJECT,
     .topology = TD_SCHEMA_GRANULAR,
-    .element = &schema_types[T_Any],
+    .element = &schema_types[T_RawExtension],
     .fields = schema_open_fields,
-    .field_count = sizeof(schema_open_fields) / sizeof(schema_open_fields[0]),
+    .field_count = TD_COUNT(schema_open_fields),
 };
 
 /* Roots are few and sorted by kind, then by version. */
@@ -117,23 +117,16 @@ const struct td_schema_type *td_schema_any_object(void)
     return &schema_open_object;
 }
 
+const struct td_schema_type *td_schema_list_meta(void)
+{
+    return &schema_types[T_ListMeta];
+}
+
 const struct td_schema_field *td_schema_field(const struct td_schema_type *type, td_str name)
 {
-    size_t low = 0;
-    size_t high = type->field_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        int order = td_str_compare(type->fields[middle].name, name);
-        if (order == 0) {
-            return &type->fields[middle];
-        }
-        if (order < 0) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return NULL;
+    size_t at = td_str_place(type->fields, type->field_count, sizeof(type->fields[0]), name);
+    bool is_found = at < type->field_count && td_str_equal(type->fields[at].name, name);
+    return is_found ? &type->fields[at] : NULL;
 }
 
 const struct td_schema_type *td_schema_member(const struct td_schema_type *type, td_str name)

@@ -70,10 +70,12 @@ struct td_schema_key {
 
 /* A value's shape. Named object types ("PodSpec") are shared; recursion is possible. */
 struct td_schema_type {
-    td_str name; /* empty for scalars, lists and maps */
+    td_str package; /* of the published name: "io.k8s.api.core.v1" */
+    td_str name;    /* the rest of it; empty for plain scalars, lists and maps */
     enum td_schema_kind kind;
     enum td_schema_topology topology;
     enum td_schema_proto proto;
+    bool is_variant; /* of an OBJECT: the published type has the other topology */
     const struct td_schema_type *element; /* of MAP and LIST; of an OBJECT that is open, the type of
                                              the members beside its fields; of an ANY with a special
                                              form in protobuf, the schema's */
@@ -81,6 +83,8 @@ struct td_schema_type {
     size_t field_count;
     const struct td_schema_key *list_keys; /* of a KEYED list */
     size_t list_key_count;
+    td_str values;   /* of a STRING, the allowed ones with commas between them; empty: any */
+    td_str fallback; /* published default as JSON text; empty: the zero value */
 };
 
 struct td_schema_field {
@@ -88,6 +92,8 @@ struct td_schema_field {
     const struct td_schema_type *type;
     bool is_pointer;     /* in Go, so that absent and zero differ */
     bool is_written;     /* by a server even when it is zero (or null, a pointer that is nil) */
+    bool is_required;    /* as published; the checks of kinds are stricter */
+    bool has_default;    /* published: the type's fallback */
     uint32_t proto_path; /* number in protobuf; 0 for apiVersion, kind and our own kinds. Of a
                             struct that Go inlines, but protobuf nests, the number stands in the
                             byte above: 0x0204 is field 4 of the message in field 2 */
@@ -102,6 +108,9 @@ const struct td_schema_type *td_schema_find(td_str api_version, td_str kind);
  * are still typed). */
 const struct td_schema_type *td_schema_any_object(void);
 
+/* Metadata of every list: ListMeta. */
+const struct td_schema_type *td_schema_list_meta(void);
+
 /* The declared field, or NULL; the name is compared exactly. */
 const struct td_schema_field *td_schema_field(const struct td_schema_type *type, td_str name);
 
@@ -114,6 +123,6 @@ bool td_schema_is_empty(const struct td_schema_type *type, const struct td_json 
 
 /* Unknown fields of `object` below `type`, added to `problems` as "unknown field
  * \"spec.containers[0].foo\"" in upstream's path form and order. Values of another shape than the
- * type's are passed over: whoever decodes them complains. */
+ * type's are passed over: decoding refuses them. */
 void td_schema_find_unknown(const struct td_schema_type *type, const struct td_json *object,
                             struct td_json_problems *problems);

@@ -1,6 +1,6 @@
 /*
  * A label set: sorted, unique keys with values, compact and comparable. Used wherever pods meet
- * selectors. Texts are borrowed from whoever built the set (an arena or an intern table).
+ * selectors. Texts are borrowed from the arena or intern table of the builder.
  */
 #pragma once
 

@@ -1,3 +1,7 @@
+/*
+ * Matching, copying and writing of finished selectors; reading is selector_parse.c (texts) and
+ * selector_json.c (trees).
+ */
 #include "kube/selector/selector.h"
 
 #include <stdint.h>

@@ -1,3 +1,7 @@
+/*
+ * A requirement is checked when it is complete: its key, the number of its values by its operator,
+ * then each value. All faults become one message, in the form of upstream's field errors.
+ */
 #include "kube/selector/selector_build.h"
 
 #include <stdlib.h>
@@ -105,8 +109,7 @@ static void faults_begin(struct selector_faults *faults)
 static void faults_add_rules(struct selector_faults *faults, td_str text,
                              size_t (*check)(td_str, struct td_buf *))
 {
-    td_auto_buf lines;
-    td_buf_init(&lines, SELECTOR_RULES_BYTES_MAX);
+    td_auto_buf lines = td_buf_capped(SELECTOR_RULES_BYTES_MAX);
     (void)check(text, &lines); /* the lines say how many */
     td_str rest = td_buf_str(&lines);
     (void)td_buf_append(&faults->text, TD_STR(": Invalid value: "));

@@ -93,14 +93,13 @@ static int json_operator(const struct json_place *place, const struct td_json *n
     if (!json_text(node, &text)) {
         return place_refuse(place, ".operator", "must be a string");
     }
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(rows); i++) {
         if (td_str_equal(rows[i].text, text)) {
             *ret = rows[i].operation;
             return TD_OK;
         }
     }
-    td_auto_buf quoted;
-    td_buf_init(&quoted, JSON_QUOTED_BYTES_MAX);
+    td_auto_buf quoted = td_buf_capped(JSON_QUOTED_BYTES_MAX);
     td_quote_write(td_str_cut_utf8(text, TD_ERROR_MESSAGE_BYTES), &quoted);
     int code = td_error_set(place->err, TD_INVALID, "%.*s is not a valid label selector operator",
                             TD_STR_ARG(td_buf_str(&quoted)));

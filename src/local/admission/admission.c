@@ -21,7 +21,7 @@ struct admission_run {
     struct td_admission_request *request;
     td_admission_done_fn done;
     void *context;
-    const struct td_webhook *webhooks[TD_WEBHOOKS_MAX]; /* whose rules fit */
+    const struct td_webhook_entry *webhooks[TD_WEBHOOKS_MAX]; /* whose rules fit */
     bool was_asked[TD_WEBHOOKS_MAX];
     size_t count;
     size_t next;        /* the webhook to ask */
@@ -101,7 +101,7 @@ static void run_finish(struct admission_run *run, const struct td_admission_verd
 
 /* A webhook that refused, in upstream's words. */
 static struct td_admission_verdict run_refusal(struct td_arena *arena,
-                                               const struct td_webhook *webhook,
+                                               const struct td_webhook_entry *webhook,
                                                const struct td_webhook_answer *answer)
 {
     td_str why = answer->message.len > 0 ? answer->message : answer->reason;
@@ -126,8 +126,8 @@ static struct td_admission_verdict run_broken(struct td_arena *arena, td_str mes
     };
 }
 
-static struct td_admission_verdict run_failure(struct td_arena *arena,
-                                               const struct td_webhook *webhook, td_str message)
+static struct td_admission_verdict
+run_failure(struct td_arena *arena, const struct td_webhook_entry *webhook, td_str message)
 {
     return run_broken(arena, td_arena_format(arena, "failed calling webhook \"%.*s\": %.*s",
                                              TD_STR_ARG(webhook->name), TD_STR_ARG(message)));
@@ -172,7 +172,7 @@ static bool run_convert(struct admission_run *run, size_t version, struct td_adm
 }
 
 /* False when *ret refuses: a patch that does not fit is no failure to call. */
-static bool run_patch(struct admission_run *run, const struct td_webhook *webhook,
+static bool run_patch(struct admission_run *run, const struct td_webhook_entry *webhook,
                       const struct td_json *patch, struct td_admission_verdict *ret)
 {
     struct td_admission_request *request = run->request;
@@ -191,7 +191,7 @@ static bool run_patch(struct admission_run *run, const struct td_webhook *webhoo
     }
     int code = td_patch_json(request->arena, request->object, patch, &patched, &err);
     if (code == TD_OK && !td_json_is(patched, TD_JSON_TYPE_OBJECT)) {
-        code = td_error_set(&err, TD_INVALID, "the patched text is no object");
+        code = td_error_set(&err, TD_INVALID, "the patched text is not an object");
     }
     if (code == TD_OK) {
         code = td_arena_check(request->arena, &err);
@@ -211,7 +211,7 @@ static bool run_patch(struct admission_run *run, const struct td_webhook *webhoo
 static bool run_take(struct admission_run *run, const struct td_webhook_answer *answer,
                      struct td_admission_verdict *ret)
 {
-    const struct td_webhook *webhook = run->webhooks[run->next - 1];
+    const struct td_webhook_entry *webhook = run->webhooks[run->next - 1];
     struct td_arena *arena = run->request->arena;
     if (answer->is_failed) {
         *ret = run_failure(arena, webhook, answer->message);
@@ -259,7 +259,7 @@ static bool run_again(struct admission_run *run, struct td_admission_verdict *re
 }
 
 /* The next webhook to ask. False when there is none, or when *ret refuses. */
-static bool run_next(struct admission_run *run, const struct td_webhook **ret_webhook,
+static bool run_next(struct admission_run *run, const struct td_webhook_entry **ret_webhook,
                      struct td_admission_verdict *ret)
 {
     struct td_webhooks *webhooks = run->request->phase == TD_ADMISSION_MUTATING
@@ -268,7 +268,7 @@ static bool run_next(struct admission_run *run, const struct td_webhook **ret_we
     do {
         while (run->next < run->count) {
             size_t at = run->next++;
-            const struct td_webhook *webhook = run->webhooks[at];
+            const struct td_webhook_entry *webhook = run->webhooks[at];
             bool is_due = !run->is_second || (run->was_asked[at] && webhook->is_reinvoked);
             if (is_due && td_webhooks_select(webhooks, webhook, run->request)) {
                 run->was_asked[at] = true;
@@ -283,7 +283,7 @@ static bool run_next(struct admission_run *run, const struct td_webhook **ret_we
 static void run_go_on(struct admission_run *run)
 {
     struct td_admission_verdict verdict = {.status = 0};
-    const struct td_webhook *webhook;
+    const struct td_webhook_entry *webhook;
     while (run_next(run, &webhook, &verdict)) {
         if (run->request->is_dry_run && webhook->has_side_effects) {
             verdict = (struct td_admission_verdict){
@@ -330,15 +330,16 @@ bool td_admission_run(struct td_admission *admission, struct td_admission_reques
     }
     struct td_webhooks *webhooks =
         request->phase == TD_ADMISSION_MUTATING ? admission->mutating : admission->validating;
-    const struct td_webhook *wanted[TD_WEBHOOKS_MAX];
+    const struct td_webhook_entry *wanted[TD_WEBHOOKS_MAX];
     size_t count = td_webhooks_match(webhooks, request, wanted, TD_WEBHOOKS_MAX);
     if (count == 0) {
         return true;
     }
     if (count > TD_WEBHOOKS_MAX) { /* leaving some out would let through what they refuse */
-        *ret = run_broken(request->arena,
-                          td_arena_format(request->arena, "more than %d webhooks want this request",
-                                          TD_WEBHOOKS_MAX));
+        *ret =
+            run_broken(request->arena,
+                       td_arena_format(request->arena, "more than %d webhooks match this request",
+                                       TD_WEBHOOKS_MAX));
         return true;
     }
     struct admission_run *run = td_alloc_zero(1, sizeof(*run));

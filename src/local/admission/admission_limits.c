@@ -14,9 +14,8 @@ static struct td_limit_objects limits_read(struct td_api *api, struct td_arena *
     }
     const struct td_json **trees = td_arena_array(arena, const struct td_json *, most);
     struct td_limit_objects found = {.items = trees};
-    struct td_collection_iter iter;
     const struct td_stored *stored;
-    td_collection_iter_init(&iter, ranges, ns);
+    struct td_collection_iter iter = td_collection_walk(ranges, ns);
     while (found.count < most && (stored = td_collection_iter_next(&iter))) {
         struct td_json *tree;
         if (td_json_parse(arena, stored->json, &(struct td_json_options){.copy_strings = true},

@@ -20,8 +20,7 @@ td_str td_admission_name(const struct td_admission_request *request)
 static struct td_stored *plugin_find(struct td_api *api, const char *collection, td_str ns,
                                      td_str name)
 {
-    const struct td_collection *objects = td_store_find(td_api_store(api), td_str_from(collection));
-    return objects ? td_collection_get(objects, ns, name) : NULL;
+    return td_store_get(td_api_store(api), td_str_from(collection), ns, name);
 }
 
 static td_str plugin_full_name(struct td_arena *arena, const struct td_admission_request *request)
@@ -125,9 +124,9 @@ static bool plugin_service_account(struct td_api *api, struct td_admission_reque
                                    struct td_json *spec, struct td_admission_verdict *ret)
 {
     struct td_arena *arena = request->arena;
-    td_str name = td_json_get_str(spec, TD_STR("serviceAccountName"), TD_STR_EMPTY);
+    td_str name = td_json_text(spec, "serviceAccountName");
     if (name.len == 0) {
-        name = td_json_get_str(spec, TD_STR("serviceAccount"), TD_STR_EMPTY);
+        name = td_json_text(spec, "serviceAccount");
         name = name.len > 0 ? name : TD_STR("default");
         td_json_set_str(arena, spec, TD_STR("serviceAccountName"), name);
     }
@@ -150,8 +149,8 @@ static void plugin_tolerate(struct td_arena *arena, struct td_json *spec, td_str
 {
     struct td_json *list = td_json_get(spec, TD_STR("tolerations"));
     for (const struct td_json *t = td_json_first_item(list); t; t = t->next) {
-        td_str named = td_json_get_str(t, TD_STR("key"), TD_STR_EMPTY);
-        td_str effect = td_json_get_str(t, TD_STR("effect"), TD_STR_EMPTY);
+        td_str named = td_json_text(t, "key");
+        td_str effect = td_json_text(t, "effect");
         if ((named.len == 0 || td_str_equal(named, key)) &&
             (effect.len == 0 || td_str_equal(effect, TD_STR("NoExecute")))) {
             return;
@@ -175,13 +174,8 @@ static struct td_json *plugin_default_class(struct td_api *api, struct td_arena 
     const struct td_collection *classes =
         td_store_find(td_api_store(api), TD_STR("priorityclasses.scheduling.k8s.io"));
     struct td_json *found = NULL;
-    struct td_collection_iter iter;
-    const struct td_stored *stored;
-    if (!classes) {
-        return NULL;
-    }
-    td_collection_iter_init(&iter, classes, TD_STR_EMPTY);
-    while ((stored = td_collection_iter_next(&iter))) {
+    struct td_collection_iter iter = td_collection_walk(classes, TD_STR_EMPTY);
+    for (const struct td_stored *stored; (stored = td_collection_iter_next(&iter));) {
         struct td_json *tree;
         if (td_json_parse(arena, stored->json, &(struct td_json_options){.copy_strings = true},
                           &tree, NULL) == TD_OK &&
@@ -214,7 +208,7 @@ static bool plugin_priority(struct td_api *api, struct td_admission_request *req
                             struct td_json *spec, struct td_admission_verdict *ret)
 {
     struct td_arena *arena = request->arena;
-    td_str name = td_json_get_str(spec, TD_STR("priorityClassName"), TD_STR_EMPTY);
+    td_str name = td_json_text(spec, "priorityClassName");
     const struct td_json *class = plugin_class(api, arena, name);
     if (!class && name.len > 0) {
         return plugin_forbid(
@@ -249,8 +243,7 @@ static bool plugin_priority(struct td_api *api, struct td_admission_request *req
     }
     if (class && name.len == 0) {
         const struct td_json *metadata = td_json_get(class, TD_STR("metadata"));
-        td_json_set_str(arena, spec, TD_STR("priorityClassName"),
-                        td_json_get_str(metadata, TD_STR("name"), TD_STR_EMPTY));
+        td_json_set_str(arena, spec, TD_STR("priorityClassName"), td_json_text(metadata, "name"));
     }
     td_json_set_int64(arena, spec, TD_STR("priority"), value);
     td_json_set_str(arena, spec, TD_STR("preemptionPolicy"), policy);
@@ -311,7 +304,7 @@ static bool plugin_resize(struct td_api *api, const struct td_admission_request 
 {
     struct td_arena *arena = request->arena;
     const struct td_json *spec = td_json_get(request->object, TD_STR("spec"));
-    td_str name = td_json_get_str(spec, TD_STR("nodeName"), TD_STR_EMPTY);
+    td_str name = td_json_text(spec, "nodeName");
     if (name.len == 0 || td_json_equal(spec, td_json_get(request->old, TD_STR("spec")))) {
         return true;
     }

@@ -24,7 +24,7 @@ bool td_admission_limit_check(struct td_api *api, const struct td_admission_requ
                               struct td_admission_verdict *ret);
 
 /* One webhook of a configuration, read once. */
-struct td_webhook {
+struct td_webhook_entry {
     td_str name;
     const struct td_json *tree; /* the webhook as written */
     bool is_ignored;            /* failurePolicy Ignore */
@@ -43,10 +43,10 @@ void td_webhooks_free(struct td_webhooks *webhooks);
 /* Those whose rules fit the request, in order, copied into its arena; how many there are, which may
  * be more than `max`. */
 size_t td_webhooks_match(struct td_webhooks *webhooks, const struct td_admission_request *request,
-                         const struct td_webhook **ret, size_t max);
+                         const struct td_webhook_entry **ret, size_t max);
 
 /* Do the labels of the namespace, and those of the object as it is now, fit too? */
-bool td_webhooks_select(struct td_webhooks *webhooks, const struct td_webhook *webhook,
+bool td_webhooks_select(struct td_webhooks *webhooks, const struct td_webhook_entry *webhook,
                         const struct td_admission_request *request);
 
 /* ---- webhook_call.c ---- */
@@ -74,7 +74,7 @@ typedef void (*td_webhook_fn)(void *context, const struct td_webhook_answer *ans
 /* The request's object is in the webhook's version. NULL when it cannot be asked: *ret says why,
  * and `done` is not called. Else `done` comes once from the loop, unless it is cancelled first. */
 struct td_webhook_call *td_webhook_ask(struct td_webhook_caller *caller,
-                                       const struct td_webhook *webhook,
+                                       const struct td_webhook_entry *webhook,
                                        const struct td_admission_request *request,
                                        td_webhook_fn done, void *context,
                                        struct td_webhook_answer *ret);

@@ -5,7 +5,6 @@
  * question to the same address under the same authority. A webhook that lives in this process is
  * asked by a call of its function, in the next turn of the loop.
  */
-#include <string.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -17,7 +16,7 @@
 #include "kube/client/transport.h"
 #include "kube/client/transport_http.h"
 #include "kube/kubeconfig/kubeconfig.h"
-#include "kube/paths.h"
+#include "kube/meta.h"
 #include "kube/schema/check.h"
 #include "kube/schema/schema.h"
 #include "local/admission/admission_private.h"
@@ -76,13 +75,11 @@ static void peer_free(struct webhook_peer *peer)
 
 void td_webhook_caller_free(struct td_webhook_caller *caller)
 {
-    size_t position = 0;
-    const struct td_map_entry *entry;
     if (!caller) {
         return;
     }
-    while ((entry = td_map_next(&caller->peers, &position))) {
-        peer_free(entry->value);
+    for (struct td_map_walk at = {.map = &caller->peers}; td_map_step(&at);) {
+        peer_free(at.value);
     }
     td_map_done(&caller->peers);
     td_free(caller);
@@ -96,7 +93,7 @@ struct webhook_place {
     td_str path;
     td_str server_name; /* that the certificate is for; empty: the host */
     td_str ca_pem;
-    td_str url; /* as people know it */
+    td_str url; /* as shown in messages */
 };
 
 /* "https://host:port/path" */
@@ -135,9 +132,8 @@ static int place_of_url(struct td_arena *arena, td_str url, struct webhook_place
 static struct td_json *place_read(struct td_webhook_caller *caller, struct td_arena *arena,
                                   const char *key, td_str ns, td_str name)
 {
-    const struct td_collection *collection =
-        td_store_find(td_api_store(caller->api), td_str_from(key));
-    const struct td_stored *stored = collection ? td_collection_get(collection, ns, name) : NULL;
+    const struct td_stored *stored =
+        td_store_get(td_api_store(caller->api), td_str_from(key), ns, name);
     struct td_json *tree = NULL;
     if (stored) {
         (void)td_json_parse(arena, stored->json, &(struct td_json_options){.copy_strings = true},
@@ -155,14 +151,13 @@ static int64_t place_endpoint_port(const struct td_json *service, const struct t
     int64_t target = port;
     for (const struct td_json *p = td_json_first_item(declared); p; p = p->next) {
         if (td_json_get_int64(p, TD_STR("port"), 0) == port) {
-            name = td_json_get_str(p, TD_STR("name"), TD_STR_EMPTY);
+            name = td_json_text(p, "name");
             target = td_json_get_int64(p, TD_STR("targetPort"), port);
         }
     }
     const struct td_json *ports = td_json_get(subset, TD_STR("ports"));
     for (const struct td_json *p = td_json_first_item(ports); p; p = p->next) {
-        if (ports->count == 1 ||
-            td_str_equal(td_json_get_str(p, TD_STR("name"), TD_STR_EMPTY), name)) {
+        if (ports->count == 1 || td_str_equal(td_json_text(p, "name"), name)) {
             return td_json_get_int64(p, TD_STR("port"), target);
         }
     }
@@ -187,8 +182,8 @@ static int place_of_service(struct td_webhook_caller *caller, struct td_arena *a
                             const struct td_json *reference, struct webhook_place *ret,
                             struct td_error *err)
 {
-    td_str ns = td_json_get_str(reference, TD_STR("namespace"), TD_STR_EMPTY);
-    td_str name = td_json_get_str(reference, TD_STR("name"), TD_STR_EMPTY);
+    td_str ns = td_json_text(reference, "namespace");
+    td_str name = td_json_text(reference, "name");
     int64_t port = td_json_get_int64(reference, TD_STR("port"), 443);
     ret->path = td_json_get_str(reference, TD_STR("path"), TD_STR("/"));
     ret->server_name = td_arena_format(arena, "%.*s.%.*s.svc", TD_STR_ARG(name), TD_STR_ARG(ns));
@@ -197,8 +192,7 @@ static int place_of_service(struct td_webhook_caller *caller, struct td_arena *a
     const struct td_json *service = place_read(caller, arena, "services", ns, name);
     const struct td_json *endpoints = place_read(caller, arena, "endpoints", ns, name);
     const struct td_json *subset = place_subset(endpoints);
-    td_str external =
-        td_json_get_str(td_json_get(service, TD_STR("spec")), TD_STR("externalName"), TD_STR_EMPTY);
+    td_str external = td_json_text(td_json_get(service, TD_STR("spec")), "externalName");
     if (!service) {
         return td_error_set(err, TD_NOT_FOUND, "service \"%.*s\" not found", TD_STR_ARG(name));
     }
@@ -206,7 +200,7 @@ static int place_of_service(struct td_webhook_caller *caller, struct td_arena *a
         ret->host = external;
     } else if (subset) {
         const struct td_json *addresses = td_json_get(subset, TD_STR("addresses"));
-        ret->host = td_json_get_str(td_json_first_item(addresses), TD_STR("ip"), TD_STR_EMPTY);
+        ret->host = td_json_text(td_json_first_item(addresses), "ip");
         port = place_endpoint_port(service, subset, port);
     } else {
         return td_error_set(err, TD_NOT_FOUND, "no endpoints available for service \"%.*s\"",
@@ -220,33 +214,31 @@ static int place_of_service(struct td_webhook_caller *caller, struct td_arena *a
     return TD_OK;
 }
 
-static int place_find(struct td_webhook_caller *caller, const struct td_webhook *webhook,
+static int place_find(struct td_webhook_caller *caller, const struct td_webhook_entry *webhook,
                       struct td_arena *arena, struct webhook_place *ret, struct td_error *err)
 {
     const struct td_json *config = td_json_get(webhook->tree, TD_STR("clientConfig"));
     const struct td_json *service = td_json_get(config, TD_STR("service"));
-    td_str bundle = td_json_get_str(config, TD_STR("caBundle"), TD_STR_EMPTY);
+    td_str bundle = td_json_text(config, "caBundle");
     if (!td_base64_read(arena, bundle, TD_BASE64_STANDARD, &ret->ca_pem)) {
         return td_error_set(err, TD_INVALID, "its caBundle is not base64");
     }
     if (service) {
         return place_of_service(caller, arena, service, ret, err);
     }
-    return place_of_url(arena, td_json_get_str(config, TD_STR("url"), TD_STR_EMPTY), ret, err);
+    return place_of_url(arena, td_json_text(config, "url"), ret, err);
 }
 
 /* ---- Connections ---- */
 
-/* Drops the peers that nobody talks to, when there is no room for another. */
+/* Drops idle peers when there is no room for another. */
 static void caller_make_room(struct td_webhook_caller *caller)
 {
-    size_t position = 0;
-    const struct td_map_entry *entry;
     if (caller->peers.count < TD_WEBHOOK_PEERS_MAX) {
         return;
     }
-    while ((entry = td_map_next(&caller->peers, &position))) {
-        struct webhook_peer *peer = entry->value;
+    for (struct td_map_walk at = {.map = &caller->peers}; td_map_step(&at);) {
+        struct webhook_peer *peer = at.value;
         if (peer->calls == 0) {
             (void)td_map_remove(&caller->peers, peer->key); /* it was there */
             peer_free(peer);
@@ -257,8 +249,7 @@ static void caller_make_room(struct td_webhook_caller *caller)
 static int caller_peer(struct td_webhook_caller *caller, const struct webhook_place *place,
                        struct webhook_peer **ret, struct td_error *err)
 {
-    td_auto_arena scratch;
-    td_arena_init(&scratch, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena scratch = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     td_str key = td_arena_format(&scratch, "%.*s %u %.*s %.*s", TD_STR_ARG(place->host),
                                  (unsigned)place->port, TD_STR_ARG(place->server_name),
                                  TD_STR_ARG(place->ca_pem));
@@ -325,12 +316,8 @@ static void review_add_names(const struct td_admission_request *admission, struc
         kind = td_json_get_str(object, TD_STR("kind"), kind);
         api_version = td_json_get_str(object, TD_STR("apiVersion"), api_version);
     }
-    size_t slash = td_str_find(api_version, '/', 0);
-    bool has_group = slash < api_version.len;
-    review_add_name(admission->arena, request, keys[0],
-                    has_group ? td_str_slice(api_version, 0, slash) : TD_STR_EMPTY,
-                    has_group ? td_str_slice(api_version, slash + 1, api_version.len) : api_version,
-                    TD_STR("kind"), kind);
+    struct td_group_version of = td_group_version_parse(api_version);
+    review_add_name(admission->arena, request, keys[0], of.group, of.version, TD_STR("kind"), kind);
     review_add_name(admission->arena, request, keys[1], resource->group, name, TD_STR("resource"),
                     resource->plural);
 }
@@ -340,9 +327,7 @@ static void review_add_user(struct td_arena *arena, struct td_json *request,
 {
     struct td_json *info = td_json_ensure_object(arena, request, TD_STR("userInfo"));
     td_json_set_str(arena, info, TD_STR("username"), user->name);
-    if (user->uid.len > 0) {
-        td_json_set_str(arena, info, TD_STR("uid"), user->uid);
-    }
+    td_json_set_text(arena, info, TD_STR("uid"), user->uid);
     struct td_json *groups = td_json_new_array(arena);
     for (size_t i = 0; i < user->group_count; i++) {
         td_json_append(groups, td_json_new_string(arena, user->groups[i]));
@@ -381,17 +366,13 @@ static struct td_json *review_options(const struct td_admission_request *admissi
         td_json_append(all, td_json_new_string(arena, TD_STR("All")));
         td_json_set(arena, options, TD_STR("dryRun"), all);
     }
-    if (admission->field_manager.len > 0) {
-        td_json_set_str(arena, options, TD_STR("fieldManager"), admission->field_manager);
-    }
-    if (admission->field_validation.len > 0) {
-        td_json_set_str(arena, options, TD_STR("fieldValidation"), admission->field_validation);
-    }
+    td_json_set_text(arena, options, TD_STR("fieldManager"), admission->field_manager);
+    td_json_set_text(arena, options, TD_STR("fieldValidation"), admission->field_validation);
     return options;
 }
 
 static struct td_json *review_new(const struct td_admission_request *admission,
-                                  const struct td_webhook *webhook, td_str uid, bool is_beta)
+                                  const struct td_webhook_entry *webhook, td_str uid, bool is_beta)
 {
     static const char *const keys[2][2] = {{"kind", "resource"},
                                            {"requestKind", "requestResource"}};
@@ -408,14 +389,10 @@ static struct td_json *review_new(const struct td_admission_request *admission,
         td_json_set_str(arena, request, TD_STR("subResource"), admission->subresource);
         td_json_set_str(arena, request, TD_STR("requestSubResource"), admission->subresource);
     }
-    if (admission->name.len > 0) {
-        td_json_set_str(arena, request, TD_STR("name"), admission->name);
-    }
+    td_json_set_text(arena, request, TD_STR("name"), admission->name);
     bool is_namespace = td_str_equal(admission->at.resource->collection, TD_STR("namespaces"));
     td_str ns = is_namespace ? admission->name : admission->ns; /* of a namespace: itself */
-    if (ns.len > 0) {
-        td_json_set_str(arena, request, TD_STR("namespace"), ns);
-    }
+    td_json_set_text(arena, request, TD_STR("namespace"), ns);
     td_json_set_str(arena, request, TD_STR("operation"), td_str_from(admission->operation));
     review_add_user(arena, request, admission->user);
     td_json_set(arena, request, TD_STR("object"),
@@ -428,7 +405,7 @@ static struct td_json *review_new(const struct td_admission_request *admission,
 }
 
 /* The first version of reviews on its list that we know. */
-static bool review_is_beta(const struct td_webhook *webhook)
+static bool review_is_beta(const struct td_webhook_entry *webhook)
 {
     const struct td_json *list = td_json_get(webhook->tree, TD_STR("admissionReviewVersions"));
     for (const struct td_json *v = td_json_first_item(list); v; v = v->next) {
@@ -461,7 +438,7 @@ static bool answer_read_patch(struct td_webhook_call *call, const struct td_json
                               struct td_webhook_answer *answer)
 {
     const struct td_json *type = td_json_get(response, TD_STR("patchType"));
-    td_str text = td_json_get_str(response, TD_STR("patch"), TD_STR_EMPTY);
+    td_str text = td_json_text(response, "patch");
     td_str bytes;
     if (!call->is_mutating && !call->is_beta && (text.len > 0 || type)) {
         answer_is_invalid(call, answer,
@@ -491,7 +468,7 @@ static bool answer_read_patch(struct td_webhook_call *call, const struct td_json
         !td_json_is(answer->patch, TD_JSON_TYPE_ARRAY)) {
         answer_fail(answer, td_arena_format(call->arena,
                                             "received undecodable patch in webhook response: %s",
-                                            err.code != TD_OK ? err.message : "it is no array"));
+                                            err.code != TD_OK ? err.message : "not an array"));
         return false;
     }
     return true;
@@ -503,9 +480,9 @@ static const struct td_json *answer_response(struct td_webhook_call *call,
                                              struct td_webhook_answer *answer)
 {
     const struct td_json *response = td_json_get(review, TD_STR("response"));
-    td_str uid = td_json_get_str(response, TD_STR("uid"), TD_STR_EMPTY);
-    td_str kind = td_json_get_str(review, TD_STR("kind"), TD_STR_EMPTY);
-    td_str version = td_json_get_str(review, TD_STR("apiVersion"), TD_STR_EMPTY);
+    td_str uid = td_json_text(response, "uid");
+    td_str kind = td_json_text(review, "kind");
+    td_str version = td_json_text(review, "apiVersion");
     if (!td_json_is(response, TD_JSON_TYPE_OBJECT)) {
         answer_is_invalid(call, answer, "webhook response was absent");
         return NULL;
@@ -540,7 +517,7 @@ static int answer_decode(struct td_webhook_call *call, td_str text, struct td_js
         return code;
     }
     return td_json_is(*ret, TD_JSON_TYPE_OBJECT) ? td_check_types(type, *ret, NULL, err)
-                                                 : td_error_set(err, TD_INVALID, "it is no object");
+                                                 : td_error_set(err, TD_INVALID, "not an object");
 }
 
 static void answer_read(struct td_webhook_call *call, struct td_webhook_answer *answer)
@@ -556,15 +533,17 @@ static void answer_read(struct td_webhook_call *call, struct td_webhook_answer *
         return;
     }
     if (call->body.is_full) {
-        (void)td_error_set(&err, TD_LIMIT, "larger than %zu bytes", TD_WEBHOOK_ANSWER_BYTES_MAX);
+        (void)td_error_set(&err, TD_LIMIT, "larger than %zu bytes",
+                           TD_WEBHOOK_CALL_ANSWER_BYTES_MAX);
     } else {
         (void)answer_decode(call, text, &review, &err); /* seen below */
     }
     if (err.code != TD_OK) {
-        answer_fail(answer, td_arena_format(call->arena,
-                                            "failed to call webhook: the answer is no "
-                                            "AdmissionReview: %s",
-                                            err.message));
+        answer_fail(
+            answer,
+            td_arena_format(call->arena,
+                            "failed to call webhook: the response is not an AdmissionReview: %s",
+                            err.message));
         return;
     }
     const struct td_json *response = answer_response(call, review, answer);
@@ -576,8 +555,8 @@ static void answer_read(struct td_webhook_call *call, struct td_webhook_answer *
     struct td_webhook_answer read = {
         .is_allowed = td_json_get_bool(response, TD_STR("allowed"), false),
         .status = code >= 400 && code <= 599 ? (int)code : 0,
-        .reason = td_json_get_str(status, TD_STR("reason"), TD_STR_EMPTY),
-        .message = td_json_get_str(status, TD_STR("message"), TD_STR_EMPTY),
+        .reason = td_json_text(status, "reason"),
+        .message = td_json_text(status, "message"),
         .details = td_json_get(status, TD_STR("details")),
         .warnings = td_json_get(response, TD_STR("warnings")),
     };
@@ -641,7 +620,7 @@ static void call_turn(struct td_timer *timer, void *context)
     (void)timer;
     struct td_error err = TD_ERROR_INIT;
     if (!call->api->reviews.fn) {
-        call_end(call, td_error_set(&err, TD_IO, "the webhook has left this process"), &err);
+        call_end(call, td_error_set(&err, TD_IO, "the webhook in this process was stopped"), &err);
         return;
     }
     call->status = 200;
@@ -650,7 +629,7 @@ static void call_turn(struct td_timer *timer, void *context)
 }
 
 /* "PATH?timeout=10s", as the webhook may want to know. */
-static td_str call_path(struct td_arena *arena, const struct td_webhook *webhook, td_str path)
+static td_str call_path(struct td_arena *arena, const struct td_webhook_entry *webhook, td_str path)
 {
     bool has_query = td_str_find(path, '?', 0) < path.len;
     return td_arena_format(arena, "%.*s%stimeout=%llds", TD_STR_ARG(path), has_query ? "&" : "?",
@@ -658,8 +637,8 @@ static td_str call_path(struct td_arena *arena, const struct td_webhook *webhook
 }
 
 static struct td_webhook_call *call_new(struct td_webhook_caller *caller,
-                                        const struct td_webhook *webhook, struct td_arena *arena,
-                                        struct webhook_peer *peer)
+                                        const struct td_webhook_entry *webhook,
+                                        struct td_arena *arena, struct webhook_peer *peer)
 {
     struct td_webhook_call *call = td_alloc_zero(1, sizeof(*call));
     call->peer = peer;
@@ -669,7 +648,7 @@ static struct td_webhook_call *call_new(struct td_webhook_caller *caller,
     call->is_beta = review_is_beta(webhook);
     call->uid = td_arena_format(arena, "%08llx-0000-4000-8000-000000000000",
                                 (unsigned long long)++caller->asked);
-    td_buf_init(&call->body, TD_WEBHOOK_ANSWER_BYTES_MAX);
+    td_buf_init(&call->body, TD_WEBHOOK_CALL_ANSWER_BYTES_MAX);
     if (peer) {
         peer->calls++;
     }
@@ -682,7 +661,7 @@ static bool place_is_here(const struct td_webhook_caller *caller, const struct w
     return caller->api->reviews.fn && td_str_equal(place->url, caller->api->reviews.url);
 }
 
-static void call_start(struct td_webhook_call *call, const struct td_webhook *webhook,
+static void call_start(struct td_webhook_call *call, const struct td_webhook_entry *webhook,
                        const struct webhook_place *place, td_str review)
 {
     static const struct td_call_events events = {
@@ -704,7 +683,7 @@ static void call_start(struct td_webhook_call *call, const struct td_webhook *we
     call->call = transport->ops->start(transport, &ask, &events, call);
 }
 
-/* Where a scenario says that nobody listens, nobody does. */
+/* A scenario can declare that no webhook listens. */
 static int place_reach(const struct td_webhook_caller *caller, const struct webhook_place *place,
                        struct td_error *err)
 {
@@ -716,7 +695,7 @@ static int place_reach(const struct td_webhook_caller *caller, const struct webh
 }
 
 struct td_webhook_call *td_webhook_ask(struct td_webhook_caller *caller,
-                                       const struct td_webhook *webhook,
+                                       const struct td_webhook_entry *webhook,
                                        const struct td_admission_request *request,
                                        td_webhook_fn done, void *context,
                                        struct td_webhook_answer *ret)
@@ -739,8 +718,7 @@ struct td_webhook_call *td_webhook_ask(struct td_webhook_caller *caller,
     call->done = done;
     call->context = context;
     call->url = call_path(arena, webhook, place.url);
-    td_auto_buf body;
-    td_buf_init(&body, TD_JSON_BYTES_MAX);
+    td_auto_buf body = td_buf_capped(TD_JSON_BYTES_MAX);
     td_json_write(review_new(request, webhook, call->uid, call->is_beta),
                   &(struct td_json_format){0}, &body);
     call_start(call, webhook, &place, td_buf_str(&body));

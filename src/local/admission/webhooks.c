@@ -17,7 +17,7 @@ struct td_webhooks {
     enum td_admission_phase phase;
     td_str key; /* of the collection */
     struct td_arena arena;
-    struct td_webhook *items;
+    struct td_webhook_entry *items;
     size_t count;
     size_t cap;
     uint64_t version; /* of the collection when it was read */
@@ -55,7 +55,7 @@ static void webhooks_add(struct td_webhooks *webhooks, const struct td_json *tre
     td_str effects = hook_text(tree, "sideEffects");
     webhooks->items = td_arena_grow(&webhooks->arena, webhooks->items, webhooks->count,
                                     &webhooks->cap, sizeof(webhooks->items[0]));
-    webhooks->items[webhooks->count++] = (struct td_webhook){
+    webhooks->items[webhooks->count++] = (struct td_webhook_entry){
         .name = hook_text(tree, "name"),
         .tree = tree,
         .is_ignored = td_str_equal(hook_text(tree, "failurePolicy"), TD_STR("Ignore")),
@@ -81,10 +81,8 @@ static void webhooks_refresh(struct td_webhooks *webhooks)
     webhooks->cap = 0;
     webhooks->is_read = true;
     webhooks->version = td_collection_version(collection);
-    struct td_collection_iter iter;
-    const struct td_stored *stored;
-    td_collection_iter_init(&iter, collection, TD_STR_EMPTY);
-    while ((stored = td_collection_iter_next(&iter))) {
+    struct td_collection_iter iter = td_collection_walk(collection, TD_STR_EMPTY);
+    for (const struct td_stored *stored; (stored = td_collection_iter_next(&iter));) {
         struct td_json *tree;
         const struct td_json_options options = {.copy_strings = true};
         if (td_json_parse(&webhooks->arena, stored->json, &options, &tree, NULL) != TD_OK) {
@@ -99,13 +97,7 @@ static void webhooks_refresh(struct td_webhooks *webhooks)
 
 static bool hook_lists(const struct td_json *list, td_str text)
 {
-    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
-        if (item->type == TD_JSON_TYPE_STRING &&
-            (td_str_equal(item->text, TD_STR("*")) || td_str_equal(item->text, text))) {
-            return true;
-        }
-    }
-    return false;
+    return td_json_has_text(list, TD_STR("*")) || td_json_has_text(list, text);
 }
 
 /* A part of "pods/status", either side of which may be a star. */
@@ -143,7 +135,7 @@ static bool hook_scope_fits(td_str scope, const struct td_resource *resource)
            td_str_equal(scope, TD_STR("Namespaced")) == resource->is_namespaced;
 }
 
-static bool hook_rule_fits(const struct td_webhook *webhook,
+static bool hook_rule_fits(const struct td_webhook_entry *webhook,
                            const struct td_admission_request *request, size_t version)
 {
     const struct td_json *rules = td_json_get(webhook->tree, TD_STR("rules"));
@@ -161,7 +153,7 @@ static bool hook_rule_fits(const struct td_webhook *webhook,
 
 /* With matchPolicy Equivalent a rule for one version of a resource stands for all of them, and the
  * webhook sees that version. */
-static bool hook_rules_fit(const struct td_webhook *webhook,
+static bool hook_rules_fit(const struct td_webhook_entry *webhook,
                            const struct td_admission_request *request, size_t *ret_version)
 {
     const struct td_resource *resource = request->at.resource;
@@ -193,10 +185,8 @@ static bool hook_selects(struct td_arena *arena, const struct td_json *selector,
 static const struct td_json *hook_namespace_labels(struct td_webhooks *webhooks,
                                                    const struct td_admission_request *request)
 {
-    const struct td_collection *namespaces =
-        td_store_find(td_api_store(webhooks->api), TD_STR("namespaces"));
     const struct td_stored *stored =
-        namespaces ? td_collection_get(namespaces, TD_STR_EMPTY, request->ns) : NULL;
+        td_store_get(td_api_store(webhooks->api), TD_STR("namespaces"), TD_STR_EMPTY, request->ns);
     struct td_json *tree;
     if (!stored ||
         td_json_parse(request->arena, stored->json, &(struct td_json_options){.copy_strings = true},
@@ -206,7 +196,7 @@ static const struct td_json *hook_namespace_labels(struct td_webhooks *webhooks,
     return td_json_get_path(tree, "metadata.labels");
 }
 
-bool td_webhooks_select(struct td_webhooks *webhooks, const struct td_webhook *webhook,
+bool td_webhooks_select(struct td_webhooks *webhooks, const struct td_webhook_entry *webhook,
                         const struct td_admission_request *request)
 {
     const struct td_json *of_namespace = td_json_get(webhook->tree, TD_STR("namespaceSelector"));
@@ -228,10 +218,10 @@ bool td_webhooks_select(struct td_webhooks *webhooks, const struct td_webhook *w
 }
 
 /* The request may outlive the configuration. */
-static const struct td_webhook *hook_copy(struct td_arena *arena, const struct td_webhook *webhook,
-                                          size_t version)
+static const struct td_webhook_entry *
+hook_copy(struct td_arena *arena, const struct td_webhook_entry *webhook, size_t version)
 {
-    struct td_webhook *copy = td_arena_new(arena, struct td_webhook);
+    struct td_webhook_entry *copy = td_arena_new(arena, struct td_webhook_entry);
     *copy = *webhook;
     copy->version = version;
     copy->tree = td_json_copy(arena, webhook->tree, true);
@@ -240,16 +230,16 @@ static const struct td_webhook *hook_copy(struct td_arena *arena, const struct t
 }
 
 size_t td_webhooks_match(struct td_webhooks *webhooks, const struct td_admission_request *request,
-                         const struct td_webhook **ret, size_t max)
+                         const struct td_webhook_entry **ret, size_t max)
 {
-    /* A broken webhook must not keep anybody from mending it. */
+    /* A broken webhook must not block the requests that repair it. */
     if (td_str_equal(request->at.resource->group, TD_STR("admissionregistration.k8s.io"))) {
         return 0;
     }
     webhooks_refresh(webhooks);
     size_t count = 0;
     for (size_t i = 0; i < webhooks->count; i++) {
-        const struct td_webhook *webhook = &webhooks->items[i];
+        const struct td_webhook_entry *webhook = &webhooks->items[i];
         size_t version;
         if (!hook_rules_fit(webhook, request, &version)) {
             continue;

@@ -2,7 +2,7 @@
  * Content negotiation as the API server does it: the clauses of Accept by their weight, the first
  * that names something there is wins; a clause whose as=, g= and v= name nothing is passed over, so
  * that clients can list fallbacks. Answers are JSON, or YAML for reads. Protobuf is taken as a wish
- * for JSON: whoever asks for it reads the Content-Type of what comes.
+ * for JSON: such a client reads the Content-Type of the response.
  */
 #include "local/api/api_private.h"
 
@@ -69,7 +69,7 @@ static enum accept_type accept_type_of(td_str type, bool is_stream)
         TD_STR_INIT("*/*"),
         TD_STR_INIT("application/*"),
     };
-    for (size_t i = 0; i < sizeof(json_types) / sizeof(json_types[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(json_types); i++) {
         if (td_str_equal(type, json_types[i])) {
             return ACCEPT_JSON;
         }

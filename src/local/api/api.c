@@ -9,7 +9,6 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/os/loop.h"
 #include "base/text.h"
 #include "local/api/api_private.h"
 #include "local/engine/faults.h"
@@ -51,8 +50,7 @@ void td_api_free(struct td_api *api)
 
 void td_api_answer_reviews(struct td_api *api, td_str url, td_api_review_fn fn, void *context)
 {
-    td_text_free(api->reviews.url);
-    api->reviews.url = td_text_copy(url);
+    td_text_set(&api->reviews.url, url);
     api->reviews.fn = fn;
     api->reviews.context = context;
 }
@@ -80,6 +78,16 @@ struct td_auth *td_api_auth(struct td_api *api)
 struct td_loop *td_api_loop(struct td_api *api)
 {
     return api->loop;
+}
+
+const struct td_resource *td_api_kind(struct td_api *api, td_str api_version, td_str kind)
+{
+    return td_resources_find_kind(td_api_resources(api), api_version, kind).resource;
+}
+
+td_time td_api_now(struct td_api *api)
+{
+    return td_clock_wall(td_loop_clock(td_api_loop(api)));
 }
 
 /* ---- Routing ---- */
@@ -110,7 +118,7 @@ static const struct api_subresource api_subresources[] = {
 static unsigned api_subresource(const struct td_api_call *call)
 {
     td_str name = call->path.subresource;
-    for (size_t i = 0; i < sizeof(api_subresources) / sizeof(api_subresources[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(api_subresources); i++) {
         if (td_str_equal(name, api_subresources[i].name)) {
             unsigned flag = api_subresources[i].flag & call->at.resource->subresources;
             bool is_proxy = td_str_equal(name, TD_STR("proxy"));
@@ -208,7 +216,7 @@ static struct api_entry api_object_entry(const struct td_api_call *call)
 {
     const struct td_resource *resource = call->at.resource;
     bool is_everywhere = resource->is_namespaced && call->path.ns.len == 0;
-    for (size_t i = 0; i < sizeof(api_verbs) / sizeof(api_verbs[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(api_verbs); i++) {
         const struct api_verb *row = &api_verbs[i];
         if (!td_str_equal(row->method, call->request.method) ||
             row->has_name != (call->path.name.len > 0)) {
@@ -396,7 +404,7 @@ static bool api_is_spared(td_str target)
     static const td_str paths[] = {TD_STR_INIT("/healthz"), TD_STR_INIT("/readyz"),
                                    TD_STR_INIT("/livez"), TD_STR_INIT("/version")};
     td_str path = td_str_slice(target, 0, td_str_find(target, '?', 0));
-    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(paths); i++) {
         if (td_str_starts_with(path, paths[i]) &&
             (path.len == paths[i].len || path.ptr[paths[i].len] == '/')) {
             return true;
@@ -445,7 +453,7 @@ static struct td_api_call *api_new_call(struct td_api *api, const struct td_api_
     td_str *texts[] = {&call->request.method,     &call->request.target,
                        &call->request.accept,     &call->request.content_type,
                        &call->request.user_agent, &call->request.body};
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(texts); i++) {
         *texts[i] = td_arena_copy_str(&call->arena, *texts[i]);
     }
     api_copy_user(&call->arena, &call->request.user);

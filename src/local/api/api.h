@@ -1,9 +1,9 @@
 /*
  * The API handler: one function from request to response, called by the HTTP server
- * (local/serve.h) and by the in-process transport (local/transport.h) alike. It knows the store,
- * the resources and admission, and nothing of sockets. Most calls are answered before td_api_start
- * returns; a watch, a large list, a write that waits for a webhook or for the disk goes on by
- * itself and is ended by its sink or by td_api_cancel. One thread, the loop's.
+ * (local/api/serve.h) and by the in-process transport (local/api/transport.h) alike. It knows the
+ * store, the resources and admission, and nothing of sockets. Most calls are answered before
+ * td_api_start returns; a watch, a large list, a write that waits for a webhook or for the disk
+ * goes on by itself and is ended by its sink or by td_api_cancel. One thread, the loop's.
  */
 #pragma once
 
@@ -61,7 +61,7 @@ struct td_api_sink {
 struct td_api_options {
     struct td_loop *loop;
     struct td_store *store;             /* borrowed */
-    struct td_auth *auth;               /* borrowed; NULL: everybody may do everything */
+    struct td_auth *auth;               /* borrowed; NULL: every request is allowed */
     uint64_t seed;                      /* of uids and generated names */
     struct td_faults *faults;           /* borrowed; NULL: none */
     const struct td_measures *measures; /* borrowed; NULL: only what objects say themselves */
@@ -79,10 +79,13 @@ void td_api_resume(struct td_api_call *call); /* the sink has room again */
 void td_api_cancel(struct td_api_call *call); /* the client is gone; the sink is not called */
 
 struct td_resources *td_api_resources(struct td_api *api);
+/* The row of a kind, such as v1 and Pod; NULL: it is not served. */
+const struct td_resource *td_api_kind(struct td_api *api, td_str api_version, td_str kind);
 struct td_admission *td_api_admission(struct td_api *api);
 struct td_store *td_api_store(struct td_api *api);
 struct td_auth *td_api_auth(struct td_api *api); /* NULL: there is none */
 struct td_loop *td_api_loop(struct td_api *api);
+td_time td_api_now(struct td_api *api); /* the wall clock's */
 
 /* A webhook of this process: reviews for `url` are given to `fn`, in a turn of their own, instead
  * of over the network, which does not keep up with a clock that is not the machine's. `fn` appends

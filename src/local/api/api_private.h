@@ -23,7 +23,7 @@ struct td_api {
     struct td_store *store; /* borrowed */
     struct td_resources *resources;
     struct td_admission *admission;
-    struct td_auth *auth;               /* borrowed; NULL: everybody may do everything */
+    struct td_auth *auth;               /* borrowed; NULL: every request is allowed */
     struct td_faults *faults;           /* borrowed; NULL: none */
     const struct td_measures *measures; /* borrowed; may be NULL */
     td_str server_url;                  /* owned */

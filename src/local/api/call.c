@@ -6,9 +6,6 @@
  */
 #include "local/api/call.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/error.h"
@@ -92,8 +89,7 @@ void td_call_end(struct td_api_call *call)
 /* A Warning header's text: quoted, without bytes that a header cannot hold. */
 static td_str call_warning_text(struct td_arena *arena, td_str text)
 {
-    td_auto_buf line;
-    td_buf_init(&line, 2 * TD_API_WARNING_BYTES_MAX + 16);
+    td_auto_buf line = td_buf_capped(2 * TD_API_WARNING_BYTES_MAX + 16);
     (void)td_buf_append(&line, TD_STR("299 - \""));
     td_str cut = td_str_cut_utf8(text, TD_API_WARNING_BYTES_MAX);
     for (size_t i = 0; i < cut.len; i++) {
@@ -161,8 +157,7 @@ static void call_disk_done(void *context, int code)
         struct td_json *status =
             td_call_status(call, 500, "InternalError",
                            TD_STR("Internal error occurred: the change could not be written"));
-        td_auto_buf text;
-        td_buf_init(&text, TD_API_ANSWER_BYTES_MAX);
+        td_auto_buf text = td_buf_capped(TD_API_ANSWER_BYTES_MAX);
         td_json_write(status, &(struct td_json_format){.escape_html = true}, &text);
         call_send(call, &(struct td_call_answer){.status = 500,
                                                  .content_type = TD_STR("application/json"),
@@ -229,8 +224,7 @@ void td_call_reply_stored(struct td_api_call *call, int status, struct td_stored
 bool td_call_text(const struct td_api_call *call, const struct td_json *tree, struct td_buf *out)
 {
     if (call->is_yaml) {
-        td_auto_arena arena;
-        td_arena_init(&arena, TD_API_CALL_BYTES_MAX);
+        td_auto_arena arena = td_arena_capped(TD_API_CALL_BYTES_MAX);
         struct td_json *sorted = td_json_copy(&arena, tree, false);
         td_json_sort(&arena, sorted);
         td_yaml_write(sorted, out);
@@ -243,14 +237,13 @@ bool td_call_text(const struct td_api_call *call, const struct td_json *tree, st
 
 void td_call_reply_json(struct td_api_call *call, int status, const struct td_json *tree)
 {
-    td_auto_buf text;
-    td_buf_init(&text, TD_API_ANSWER_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_API_ANSWER_BYTES_MAX);
     if (td_call_text(call, tree, &text)) {
         td_str type = call->is_yaml ? TD_STR("application/yaml") : TD_STR("application/json");
         td_call_reply(call, status, type, td_buf_str(&text));
     } else {
         call->is_yaml = false;
-        td_call_fail(call, 413, "RequestEntityTooLarge", "the answer is too large");
+        td_call_fail(call, 413, "RequestEntityTooLarge", "the response is too large");
     }
 }
 

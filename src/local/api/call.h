@@ -11,10 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "api/fielderror.h"
 #include "base/arena.h"
 #include "base/json/json.h"
 #include "base/timefmt.h"
+#include "kube/fielderror.h"
 #include "local/api/api.h"
 #include "local/resources/resource.h"
 #include "local/store/store.h"
@@ -72,7 +72,7 @@ struct td_api_call {
     struct td_resource_at at;
     struct td_json *warnings;       /* array of strings, sent as Warning headers */
     bool is_yaml;                   /* answer in YAML; reads only */
-    bool is_pretty;                 /* JSON for people: indented */
+    bool is_pretty;                 /* indented JSON */
     bool has_head;                  /* the head was sent */
     bool is_over;                   /* ended or cancelled; the sink is not called any more */
     int retry_after_seconds;        /* sent as a header when above 0 */

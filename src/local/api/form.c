@@ -63,8 +63,7 @@ struct td_json *td_form_table(const struct td_api_call *call, struct td_arena *a
 static struct td_json *form_single_table(const struct td_api_call *call, struct td_arena *arena,
                                          struct td_json *object)
 {
-    td_str version = td_json_get_str(td_json_get(object, TD_STR("metadata")),
-                                     TD_STR("resourceVersion"), TD_STR_EMPTY);
+    td_str version = td_json_text(td_json_get(object, TD_STR("metadata")), "resourceVersion");
     struct td_json *metadata = td_json_new_object(arena);
     td_json_set_str(arena, metadata, TD_STR("resourceVersion"), version);
     struct td_json *table = td_form_table(call, arena, metadata, true);

@@ -1,3 +1,7 @@
+/*
+ * Request paths taken apart: group, version, namespace, resource, name and subresource, or one of
+ * the fixed documents.
+ */
 #include "local/api/api_private.h"
 
 #include "base/error.h"

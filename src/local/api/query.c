@@ -8,9 +8,9 @@
 
 #include <strings.h>
 
-#include "api/fielderror.h"
 #include "base/assert.h"
 #include "base/limits.h"
+#include "kube/fielderror.h"
 #include "kube/quote.h"
 
 enum query_name {
@@ -122,8 +122,7 @@ static bool query_flag(const struct query_values *values, enum query_name name)
 
 static td_str query_quoted(struct td_arena *arena, td_str text)
 {
-    td_auto_buf quoted;
-    td_buf_init(&quoted, TD_API_WARNING_BYTES_MAX);
+    td_auto_buf quoted = td_buf_capped(TD_API_WARNING_BYTES_MAX);
     td_quote_write(td_str_cut_utf8(text, TD_API_WARNING_BYTES_MAX / 8), &quoted);
     return td_arena_copy_str(arena, td_buf_str(&quoted));
 }
@@ -174,8 +173,7 @@ static bool query_check_version(struct td_api_call *call)
 
 static void query_forbid(struct td_field_errors *errors, const char *field, const char *detail)
 {
-    struct td_field_path path = td_field_child(NULL, td_str_from(field));
-    td_field_forbidden(errors, &path, detail);
+    td_field_forbidden(errors, TD_FIELD_AT(NULL, td_str_from(field)), detail);
 }
 
 static void query_check_match(struct td_field_errors *errors, const struct td_api_query *query)
@@ -193,8 +191,7 @@ static void query_check_match(struct td_field_errors *errors, const struct td_ap
                      "resourceVersionMatch is forbidden when continue is provided");
     }
     if (!is_exact && !td_str_equal(match, matches[1])) {
-        struct td_field_path path = td_field_child(NULL, TD_STR("resourceVersionMatch"));
-        td_field_unsupported(errors, &path, match, matches, 3);
+        td_field_unsupported(errors, TD_FIELD(NULL, "resourceVersionMatch"), match, matches, 3);
     }
     if (is_exact && td_str_equal(query->resource_version, TD_STR("0"))) {
         query_forbid(errors, "resourceVersionMatch",
@@ -220,8 +217,7 @@ static void query_check_watch(struct td_field_errors *errors, const struct td_ap
             "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
     }
     if (!is_not_older) {
-        struct td_field_path path = td_field_child(NULL, TD_STR("resourceVersionMatch"));
-        td_field_unsupported(errors, &path, match, matches, 1);
+        td_field_unsupported(errors, TD_FIELD(NULL, "resourceVersionMatch"), match, matches, 1);
     }
     if (query->continue_token.len > 0) {
         query_forbid(errors, "resourceVersionMatch",
@@ -253,18 +249,16 @@ static bool query_check_list(struct td_api_call *call)
 static void query_check_dry_run(struct td_field_errors *errors, const struct query_values *values)
 {
     bool is_bad = false;
-    td_auto_buf shown;
-    td_buf_init(&shown, TD_API_WARNING_BYTES_MAX);
+    td_auto_buf shown = td_buf_capped(TD_API_WARNING_BYTES_MAX);
     for (size_t i = 0; i < values->dry_run_count; i++) {
         is_bad = is_bad || !td_str_equal(values->dry_runs[i], TD_STR("All"));
         (void)td_buf_append(&shown, i == 0 ? TD_STR("[") : TD_STR(","));
         td_quote_write(td_str_cut_utf8(values->dry_runs[i], 64), &shown);
     }
-    (void)td_buf_append_char(&shown, ']'); /* cut when it does not fit: a message for people */
+    (void)td_buf_append_char(&shown, ']'); /* cut when it does not fit: only a message */
     if (is_bad) {
-        struct td_field_path path = td_field_child(NULL, TD_STR("dryRun"));
-        td_field_error_add(errors, &path, TD_FIELD_UNSUPPORTED, td_buf_str(&shown),
-                           TD_STR("supported values: \"All\""));
+        td_field_error_add(errors, TD_FIELD(NULL, "dryRun"), TD_FIELD_UNSUPPORTED,
+                           td_buf_str(&shown), TD_STR("supported values: \"All\""));
     }
 }
 
@@ -277,8 +271,7 @@ static void query_check_validation(struct td_field_errors *errors, td_str valida
             return;
         }
     }
-    struct td_field_path path = td_field_child(NULL, TD_STR("fieldValidation"));
-    td_field_unsupported(errors, &path, validation, known, 4);
+    td_field_unsupported(errors, TD_FIELD(NULL, "fieldValidation"), validation, known, 4);
 }
 
 static void query_check_manager(struct td_field_errors *errors, td_str manager)
@@ -305,9 +298,8 @@ static void query_check_patch(struct td_field_errors *errors, const struct td_ap
     td_str type = td_str_trim(td_str_slice(call->request.content_type, 0,
                                            td_str_find(call->request.content_type, ';', 0)));
     bool is_apply = td_str_starts_with(type, TD_STR("application/apply-patch+"));
-    struct td_field_path manager = td_field_child(NULL, TD_STR("fieldManager"));
     if (is_apply && call->query.field_manager.len == 0) {
-        td_field_required(errors, &manager, "is required for apply patch");
+        td_field_required(errors, TD_FIELD(NULL, "fieldManager"), "is required for apply patch");
     }
     if (!is_apply && query_has(values, QUERY_FORCE)) {
         query_forbid(errors, "force", "may not be specified for non-apply patch");
@@ -364,17 +356,15 @@ static bool query_check_delete(struct td_api_call *call, const struct query_valu
     return true;
 }
 
-/* Asked for, or a program through which people read; a list is long and stays as it is stored. */
+/* Asked for, or a browser or curl; a list is long and stays as it is stored. */
 static bool query_is_pretty(const struct td_api_call *call, const struct query_values *values,
                             enum td_query_kind kind)
 {
     static const td_str yes[] = {TD_STR_INIT("1"),    TD_STR_INIT("t"),    TD_STR_INIT("T"),
                                  TD_STR_INIT("true"), TD_STR_INIT("True"), TD_STR_INIT("TRUE")};
     td_str pretty = query_text(values, QUERY_PRETTY);
-    for (size_t i = 0; i < sizeof(yes) / sizeof(yes[0]); i++) {
-        if (td_str_equal(pretty, yes[i])) {
-            return true;
-        }
+    if (td_str_is_among(pretty, yes, TD_COUNT(yes))) {
+        return true;
     }
     td_str agent = call->request.user_agent;
     return pretty.len == 0 && kind != TD_QUERY_LIST &&

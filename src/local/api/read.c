@@ -2,9 +2,8 @@
  * Get and list. A list is one snapshot: which objects it has is decided at once, with a reference
  * on each, and then they are written while the receiver takes them; small ones gathered in a
  * buffer, large ones lent as they are stored. Pages of one list name the snapshot in their token.
- * A list for people (YAML, indented) is gathered whole and written anew.
+ * A list as YAML or indented JSON is gathered whole and written anew.
  */
-#include "base/alloc.h"
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/limits.h"
@@ -36,9 +35,8 @@ void td_read_get(struct td_api_call *call)
     if (!read_version_is_here(call)) {
         return;
     }
-    struct td_collection *collection = td_store_find(call->api->store, resource->collection);
     struct td_stored *stored =
-        collection ? td_collection_get(collection, call->path.ns, call->path.name) : NULL;
+        td_store_get(call->api->store, resource->collection, call->path.ns, call->path.name);
     if (!stored) {
         td_call_not_found(call, call->path.name);
         return;

@@ -4,13 +4,11 @@
  * them where upstream does; a custom resource says where in its definition. Writing a Scale writes
  * the wanted replicas of the object and nothing else.
  */
-#include "base/assert.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "kube/apply/apply.h"
 #include "kube/schema/check.h"
 #include "kube/selector/selector.h"
-#include "local/api/api_private.h"
 #include "local/api/write.h"
 #include "local/kinds/custom.h"
 
@@ -72,15 +70,14 @@ static td_str scale_selector(struct td_arena *arena, const struct td_resource *r
     struct td_json *wrapped = NULL;
     if (td_str_equal(resource->collection, TD_STR("replicationcontrollers")) && selector) {
         wrapped = td_json_new_object(arena);
-        td_json_set(arena, wrapped, TD_STR("matchLabels"), td_json_copy(arena, selector, false));
+        td_json_set_copy(arena, wrapped, TD_STR("matchLabels"), selector);
         selector = wrapped;
     }
     struct td_selector parsed;
     if (!selector || td_selector_from_json(arena, selector, &parsed, NULL) < 0) {
         return TD_STR_EMPTY;
     }
-    td_auto_buf text;
-    td_buf_init(&text, TD_SELECTOR_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_SELECTOR_BYTES_MAX);
     td_selector_write(&parsed, &text);
     return td_arena_copy_str(arena, td_buf_str(&text));
 }
@@ -96,11 +93,9 @@ static struct td_json *scale_metadata(struct td_arena *arena, const struct td_js
     };
     const struct td_json *metadata = td_json_get(object, TD_STR("metadata"));
     struct td_json *view = td_json_new_object(arena);
-    for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(shown); i++) {
         const struct td_json *value = td_json_get(metadata, shown[i]);
-        if (value) {
-            td_json_set(arena, view, shown[i], td_json_copy(arena, value, false));
-        }
+        td_json_set_copy(arena, view, shown[i], value);
     }
     return view;
 }
@@ -127,9 +122,7 @@ struct td_json *td_scale_view(struct td_arena *arena, const struct td_resource *
         const struct td_json *text = scale_at(arena, object, paths.selector);
         selector = td_json_is(text, TD_JSON_TYPE_STRING) ? text->text : TD_STR_EMPTY;
     }
-    if (selector.len > 0) {
-        td_json_set_str(arena, status, TD_STR("selector"), selector);
-    }
+    td_json_set_text(arena, status, TD_STR("selector"), selector);
     return scale;
 }
 
@@ -216,11 +209,9 @@ enum td_write_step td_scale_take(struct td_write *write)
 void td_scale_get(struct td_api_call *call)
 {
     const struct td_resource *resource = call->at.resource;
-    const struct td_collection *collection =
-        td_store_find(td_api_store(call->api), resource->collection);
     td_str ns = resource->is_namespaced ? call->path.ns : TD_STR_EMPTY;
     const struct td_stored *stored =
-        collection ? td_collection_get(collection, ns, call->path.name) : NULL;
+        td_store_get(td_api_store(call->api), resource->collection, ns, call->path.name);
     if (!stored) {
         td_call_not_found(call, call->path.name);
         return;

@@ -1,5 +1,8 @@
+/*
+ * Label and field selectors of lists and watches: read from the query, and matched against stored
+ * objects.
+ */
 #include "base/error.h"
-#include "base/limits.h"
 #include "local/api/api_private.h"
 #include "local/kinds/kinds.h"
 
@@ -18,7 +21,7 @@ static void select_refuse_field(struct td_api_call *call, td_str field)
                                  TD_STR_INIT("events"),     TD_STR_INIT("replicationcontrollers"),
                                  TD_STR_INIT("namespaces"), TD_STR_INIT("secrets"),
                                  TD_STR_INIT("services")};
-    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(own); i++) {
         if (call->at.resource->group.len == 0 && td_str_equal(call->at.resource->plural, own[i])) {
             td_call_fail(call, 400, "BadRequest", "field label not supported: %.*s",
                          TD_STR_ARG(field));

@@ -1,3 +1,7 @@
+/*
+ * One exchange of the HTTPS server: authentication, the call of the API handler, and the answer in
+ * pieces as fast as the client reads.
+ */
 #include "local/api/serve.h"
 
 #include <strings.h>
@@ -186,7 +190,7 @@ static void serve_evidence(struct td_arena *arena, const struct td_http_request 
     }
 }
 
-/* The answer to somebody who cannot be identified: a Status like any other refusal. */
+/* The answer to a request that cannot be authenticated: a Status like any other refusal. */
 static void serve_refuse(struct td_http_exchange *exchange, struct td_arena *arena,
                          const struct td_error *err)
 {
@@ -201,8 +205,7 @@ static void serve_refuse(struct td_http_exchange *exchange, struct td_arena *are
     td_json_set_str(arena, status, TD_STR("reason"),
                     is_unknown ? TD_STR("Unauthorized") : TD_STR("Forbidden"));
     td_json_set_int64(arena, status, TD_STR("code"), is_unknown ? 401 : 403);
-    td_auto_buf body;
-    td_buf_init(&body, TD_JSON_BYTES_MAX);
+    td_auto_buf body = td_buf_capped(TD_JSON_BYTES_MAX);
     td_json_write(status, &(struct td_json_format){0}, &body);
     const struct td_http_header headers[] = {
         {.name = TD_STR("Content-Type"), .value = TD_STR("application/json")},
@@ -214,8 +217,7 @@ static void serve_request(struct td_http_exchange *exchange, const struct td_htt
                           void *context)
 {
     struct td_serve *serve = context;
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_auth_evidence evidence;
     serve_evidence(&arena, request, &evidence);
     struct td_api_request ask = {

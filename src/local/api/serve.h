@@ -1,5 +1,5 @@
 /*
- * The API handler behind HTTPS: finds out who asks (local/auth.h), hands the request to
+ * The API handler behind HTTPS: finds out who asks (local/auth/auth.h), hands the request to
  * td_api_start and the answer to the connection, with the connection's flow control. Nothing about
  * Kubernetes' kinds is known here.
  */

@@ -3,8 +3,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/error.h"
 #include "base/limits.h"
-#include "base/map.h"
+#include "base/stringset.h"
 #include "local/api/api_private.h"
 #include "local/api/call.h"
 
@@ -39,15 +40,9 @@ static void status_set_details(struct td_arena *arena, struct td_json *status,
 struct td_json *td_status_details(struct td_arena *arena, td_str name, td_str group, td_str kind)
 {
     struct td_json *details = td_json_new_object(arena);
-    if (name.len > 0) {
-        td_json_set_str(arena, details, TD_STR("name"), name);
-    }
-    if (group.len > 0) {
-        td_json_set_str(arena, details, TD_STR("group"), group);
-    }
-    if (kind.len > 0) {
-        td_json_set_str(arena, details, TD_STR("kind"), kind);
-    }
+    td_json_set_text(arena, details, TD_STR("name"), name);
+    td_json_set_text(arena, details, TD_STR("group"), group);
+    td_json_set_text(arena, details, TD_STR("kind"), kind);
     return details;
 }
 
@@ -57,16 +52,13 @@ static struct td_json *status_cause(struct td_arena *arena, const char *reason, 
     struct td_json *cause = td_json_new_object(arena);
     td_json_set_str(arena, cause, TD_STR("reason"), td_str_from(reason));
     td_json_set_str(arena, cause, TD_STR("message"), message);
-    if (field.len > 0) {
-        td_json_set_str(arena, cause, TD_STR("field"), field);
-    }
+    td_json_set_text(arena, cause, TD_STR("field"), field);
     return cause;
 }
 
 void td_call_fail(struct td_api_call *call, int status, const char *reason, const char *format, ...)
 {
-    td_auto_buf message;
-    td_buf_init(&message, TD_STATUS_MESSAGE_BYTES_MAX);
+    td_auto_buf message = td_buf_capped(TD_STATUS_MESSAGE_BYTES_MAX);
     va_list arguments;
     va_start(arguments, format);
     int len = vsnprintf(NULL, 0, format, arguments);
@@ -77,7 +69,7 @@ void td_call_fail(struct td_api_call *call, int status, const char *reason, cons
     td_str text = TD_STR_EMPTY;
     if (out) {
         va_start(arguments, format);
-        (void)vsnprintf(out, room, format, arguments); /* cut: a message for people */
+        (void)vsnprintf(out, room, format, arguments); /* cut: only a message */
         va_end(arguments);
         text = td_str_cut_utf8((td_str){.ptr = out, .len = room - 1}, room - 1);
     }
@@ -147,16 +139,13 @@ void td_call_conflict(struct td_api_call *call, td_str name, const char *detail)
 static td_str status_error_list(struct td_arena *arena, const struct td_field_errors *errors,
                                 const td_str *lines)
 {
-    td_auto_buf list;
-    td_buf_init(&list, TD_API_ANSWER_BYTES_MAX);
+    td_auto_buf list = td_buf_capped(TD_API_ANSWER_BYTES_MAX);
     size_t written = 0;
-    td_auto_map seen;
-    td_map_init(&seen, errors->count + 1);
+    td_auto_string_set seen = td_string_set_capped(errors->count + 1);
     for (size_t i = 0; i < errors->count; i++) {
-        if (td_map_has(&seen, lines[i])) {
+        if (td_string_set_add(&seen, lines[i]) == TD_EXISTS) {
             continue;
         }
-        (void)td_map_put(&seen, lines[i], NULL); /* has room for all */
         (void)td_buf_append(&list, written > 0 ? TD_STR(", ") : TD_STR(""));
         (void)td_buf_append(&list, lines[i]);
         written++;
@@ -178,8 +167,7 @@ static void status_invalid(struct td_api_call *call, const struct status_subject
     struct td_arena *arena = &call->arena;
     struct td_json *causes = td_json_new_array(arena);
     td_str *lines = td_arena_array(arena, td_str, errors->count + 1);
-    td_auto_buf line;
-    td_buf_init(&line, TD_API_ANSWER_BYTES_MAX);
+    td_auto_buf line = td_buf_capped(TD_API_ANSWER_BYTES_MAX);
     for (size_t i = 0; i < errors->count; i++) {
         const struct td_field_error *error = &errors->items[i];
         td_buf_reset(&line);

@@ -1,3 +1,7 @@
+/*
+ * A call becomes a request of the API handler by a timer of the loop, so that its callback never
+ * runs inside the call that sends it.
+ */
 #include "local/api/transport.h"
 
 #include "base/alloc.h"
@@ -100,9 +104,8 @@ static void local_end(void *context)
     void *user = call->context;
     bool is_cancelled = call->is_cancelled;
     struct td_error err = TD_ERROR_INIT;
-    int code = call->has_head
-                   ? TD_OK
-                   : td_error_set(&err, TD_IO, "the server ended before it had an answer");
+    int code = call->has_head ? TD_OK
+                              : td_error_set(&err, TD_IO, "the server stopped before it responded");
     local_call_free(call);
     if (!is_cancelled) {
         events.end(user, code, code == TD_OK ? NULL : &err);

@@ -1,8 +1,8 @@
 /*
- * A transport (kube/transport.h) straight into the API handler of this process: the same requests
- * and answers as over HTTPS, without sockets, certificates or copies of the network. Controllers
- * cannot tell the difference. Deadlines are not needed and not kept: an answer comes in the same
- * turn of the loop, a watch ends by itself.
+ * A transport (kube/client/transport.h) straight into the API handler of this process: the same
+ * requests and answers as over HTTPS, without sockets, certificates or copies of the network.
+ * Controllers cannot tell the difference. Deadlines are not needed and not kept: an answer comes in
+ * the same turn of the loop, a watch ends by itself.
  */
 #pragma once
 

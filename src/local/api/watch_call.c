@@ -91,7 +91,7 @@ static void watch_write(struct watch_turn *turn, enum watch_event event, struct 
         turn_flush(turn);
         td_call_write_shared(turn->call, stored->json, watch_release_stored, td_stored_ref(stored));
     } else if (td_item_write(&turn->writer, stored, &turn->batch, NULL) != TD_OK) {
-        turn->batch.len = before; /* it does not convert: nobody can see it in this version */
+        turn->batch.len = before; /* it does not convert: it is not visible in this version */
         return;
     }
     (void)td_buf_append(&turn->batch, watch_end);

@@ -12,14 +12,12 @@
  *    conflict when the client named the version it knew. A write that changes nothing is none, and
  *    one that takes the last finalizer from an object that is being deleted removes it.
  *
- * Steps that can answer return what became of the call, so that nobody touches one that is gone.
+ * Steps that can answer return what became of the call, so that a call that is gone is not touched.
  */
 #include "local/api/write.h"
 
-#include "base/assert.h"
 #include "base/error.h"
 #include "base/limits.h"
-#include "kube/apply/apply.h"
 #include "local/api/api_private.h"
 
 static enum td_write_step write_steps(struct td_write *write, bool is_resumed);
@@ -162,10 +160,7 @@ static enum td_write_step write_refused(struct td_write *write,
         const struct td_json *causes = td_json_get(details, TD_STR("causes"));
         details = td_status_details(write->arena, write->name, write->resource->group,
                                     write->resource->plural);
-        if (causes) {
-            td_json_set(write->arena, details, TD_STR("causes"),
-                        td_json_copy(write->arena, causes, false));
-        }
+        td_json_set_copy(write->arena, details, TD_STR("causes"), causes);
     }
     if (details) {
         td_json_set(write->arena, status, TD_STR("details"), details);
@@ -262,8 +257,7 @@ static void write_take_finalizers(struct td_write *write)
     write->object = td_json_copy(write->arena, write->old, false);
     struct td_json *spec = td_json_ensure_object(write->arena, write->object, TD_STR("spec"));
     if (td_json_is(finalizers, TD_JSON_TYPE_ARRAY) && finalizers->count > 0) {
-        td_json_set(write->arena, spec, TD_STR("finalizers"),
-                    td_json_copy(write->arena, finalizers, false));
+        td_json_set_copy(write->arena, spec, TD_STR("finalizers"), finalizers);
     } else {
         (void)td_json_remove(spec, TD_STR("finalizers")); /* it may not be there */
     }

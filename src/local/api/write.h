@@ -167,7 +167,7 @@ struct td_json *td_body_parse(struct td_api_call *call, const struct td_body_wan
                               td_str media, struct td_json_problems *problems,
                               struct td_error *err);
 
-/* write_patch.c: 409 with one cause for each field that somebody else owns. */
+/* write_patch.c: 409 with one cause for each field that another manager owns. */
 enum td_write_step td_patch_report_conflicts(struct td_write *write,
                                              const struct td_json *conflicts,
                                              const struct td_error *err);

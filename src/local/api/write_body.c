@@ -3,7 +3,6 @@
  * objects to (unknown and duplicate fields) is refused, told in Warning headers or passed over, by
  * the call's fieldValidation.
  */
-#include "base/assert.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/yaml/yaml.h"
@@ -34,7 +33,7 @@ void td_body_warn(struct td_api_call *call, td_str text)
     td_json_append(call->warnings, td_json_new_string(&call->arena, text));
 }
 
-/* The start of a body for people: text when it looks like JSON, else hexadecimal. */
+/* The start of a body, for messages: text when it looks like JSON, else hexadecimal. */
 static td_str body_shown(struct td_arena *arena, td_str body)
 {
     if (body.len == 0) {
@@ -45,8 +44,7 @@ static td_str body_shown(struct td_arena *arena, td_str body)
     if (body.ptr[0] == '{' && td_str_is_utf8(start)) {
         return td_arena_format(arena, "%.*s%s", TD_STR_ARG(start), rest);
     }
-    td_auto_buf hex;
-    td_buf_init(&hex, 2 * TD_BODY_SHOWN_BYTES + 8);
+    td_auto_buf hex = td_buf_capped(2 * TD_BODY_SHOWN_BYTES + 8);
     start = td_str_slice(body, 0, TD_BODY_SHOWN_BYTES);
     for (size_t i = 0; i < start.len; i++) {
         td_buf_append_format(&hex, "%02x", (unsigned char)start.ptr[i]);
@@ -199,8 +197,8 @@ static bool body_read(struct td_api_call *call, const struct td_body_want *want,
 static bool body_check_kind(struct td_api_call *call, const struct td_body_want *want,
                             struct td_json *tree)
 {
-    td_str kind = td_json_get_str(tree, TD_STR("kind"), TD_STR_EMPTY);
-    td_str version = td_json_get_str(tree, TD_STR("apiVersion"), TD_STR_EMPTY);
+    td_str kind = td_json_text(tree, "kind");
+    td_str version = td_json_text(tree, "apiVersion");
     if (want->needs_kind && kind.len == 0) {
         td_str shown = body_shown(&call->arena, call->request.body);
         td_str message =
@@ -243,8 +241,8 @@ td_str td_body_report(struct td_api_call *call, const struct td_json_problems *p
         }
         return TD_STR_EMPTY;
     }
-    td_auto_buf text;
-    td_buf_init(&text, (TD_STRICT_PROBLEMS_MAX + 1) * (TD_STRICT_PATH_BYTES_MAX + 32));
+    td_auto_buf text =
+        td_buf_capped((TD_STRICT_PROBLEMS_MAX + 1) * (TD_STRICT_PATH_BYTES_MAX + 32));
     td_buf_append(&text, TD_STR("strict decoding error: "));
     for (size_t i = 0; i < problems->count; i++) {
         td_buf_append(&text, i > 0 ? TD_STR(", ") : TD_STR_EMPTY);

@@ -5,7 +5,6 @@
  */
 #include "base/error.h"
 #include "base/limits.h"
-#include "kube/meta.h"
 #include "local/api/api_private.h"
 #include "local/api/write.h"
 
@@ -30,8 +29,7 @@ static bool delete_check_options(struct td_api_call *call, const struct td_delet
         td_field_invalid_str(&errors, &path, options->propagation,
                              "orphanDependents and deletionPropagation cannot be both set");
     } else if (!delete_is_known(options->propagation)) {
-        td_field_unsupported(&errors, &path, options->propagation, supported,
-                             sizeof(supported) / sizeof(supported[0]));
+        td_field_unsupported(&errors, &path, options->propagation, supported, TD_COUNT(supported));
     }
     if (errors.count > 0) {
         td_call_invalid_options(call, "DeleteOptions", &errors);
@@ -44,12 +42,10 @@ static bool delete_read_dry_run(struct td_api_call *call, const struct td_json *
 {
     for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
         if (!td_json_is(item, TD_JSON_TYPE_STRING) || !td_str_equal(item->text, TD_STR("All"))) {
-            td_auto_buf shown;
-            td_buf_init(&shown, TD_JSON_BYTES_MAX);
-            td_json_write(list, &(struct td_json_format){.indent = 0}, &shown);
             struct td_field_errors errors = {.arena = &call->arena};
             const struct td_field_path path = td_field_child(NULL, TD_STR("dryRun"));
-            td_field_error_add(&errors, &path, TD_FIELD_UNSUPPORTED, td_buf_str(&shown),
+            td_field_error_add(&errors, &path, TD_FIELD_UNSUPPORTED,
+                               td_json_line(&call->arena, list),
                                TD_STR("supported values: \"All\""));
             td_call_invalid_options(call, "DeleteOptions", &errors);
             return false;
@@ -67,9 +63,8 @@ static bool delete_read_body(struct td_api_call *call, struct td_deletion *optio
         return false;
     }
     const struct td_json *preconditions = td_json_get(body, TD_STR("preconditions"));
-    options->uid = td_json_get_str(preconditions, TD_STR("uid"), TD_STR_EMPTY);
-    options->resource_version =
-        td_json_get_str(preconditions, TD_STR("resourceVersion"), TD_STR_EMPTY);
+    options->uid = td_json_text(preconditions, "uid");
+    options->resource_version = td_json_text(preconditions, "resourceVersion");
     options->propagation = td_json_get_str(body, TD_STR("propagationPolicy"), options->propagation);
     const struct td_json *grace = td_json_get(body, TD_STR("gracePeriodSeconds"));
     int64_t seconds;
@@ -103,8 +98,7 @@ static enum td_write_step delete_refuse(struct td_write *write, const char *form
                                         td_str stored)
 {
     const struct td_resource *resource = write->resource;
-    td_auto_buf text;
-    td_buf_init(&text, TD_ERROR_MESSAGE_BYTES);
+    td_auto_buf text = td_buf_capped(TD_ERROR_MESSAGE_BYTES);
     td_buf_append_format(
         &text, "Operation cannot be fulfilled on %.*s%s%.*s \"%.*s\": ", TD_STR_ARG(resource->kind),
         resource->group.len > 0 ? "." : "", TD_STR_ARG(resource->group), TD_STR_ARG(write->name));
@@ -125,8 +119,8 @@ static enum td_write_step delete_refuse(struct td_write *write, const char *form
 static enum td_write_step delete_build(struct td_write *write)
 {
     const struct td_json *metadata = td_json_get(write->old, TD_STR("metadata"));
-    td_str uid = td_json_get_str(metadata, TD_STR("uid"), TD_STR_EMPTY);
-    td_str version = td_json_get_str(metadata, TD_STR("resourceVersion"), TD_STR_EMPTY);
+    td_str uid = td_json_text(metadata, "uid");
+    td_str version = td_json_text(metadata, "resourceVersion");
     const struct td_deletion *options = &write->deletion;
     if (options->uid.len > 0 && !td_str_equal(options->uid, uid)) {
         return delete_refuse(write,
@@ -157,12 +151,7 @@ static bool delete_returns_object(const struct td_resource *resource)
         TD_STR_INIT("services"),
         TD_STR_INIT("storageclasses.storage.k8s.io"),
     };
-    for (size_t i = 0; i < sizeof(collections) / sizeof(collections[0]); i++) {
-        if (td_str_equal(resource->collection, collections[i])) {
-            return true;
-        }
-    }
-    return false;
+    return td_str_is_among(resource->collection, collections, TD_COUNT(collections));
 }
 
 static void delete_finish(struct td_write *write)
@@ -182,13 +171,10 @@ static void delete_finish(struct td_write *write)
     td_json_set_str(arena, tree, TD_STR("status"), TD_STR("Success"));
     struct td_json *details = td_json_ensure_object(arena, tree, TD_STR("details"));
     td_json_set_str(arena, details, TD_STR("name"), write->name);
-    if (write->resource->group.len > 0) {
-        td_json_set_str(arena, details, TD_STR("group"), write->resource->group);
-    }
+    td_json_set_text(arena, details, TD_STR("group"), write->resource->group);
     td_json_set_str(arena, details, TD_STR("kind"), write->resource->plural);
-    td_json_set_str(
-        arena, details, TD_STR("uid"),
-        td_json_get_str(td_json_get(write->old, TD_STR("metadata")), TD_STR("uid"), TD_STR_EMPTY));
+    td_json_set_str(arena, details, TD_STR("uid"),
+                    td_json_text(td_json_get(write->old, TD_STR("metadata")), "uid"));
     td_call_reply_json(call, 200, tree);
 }
 
@@ -244,10 +230,8 @@ static int delete_many_write(const struct td_api_call *call, struct td_arena *sc
 static void delete_many_answer(struct delete_many *many)
 {
     struct td_api_call *call = many->write->call;
-    td_auto_buf text;
-    td_buf_init(&text, TD_API_ANSWER_BYTES_MAX);
-    td_auto_arena scratch;
-    td_arena_init(&scratch, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_API_ANSWER_BYTES_MAX);
+    td_auto_arena scratch = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     td_buf_append(&text, TD_STR("{\"kind\":"));
     td_json_write_string(call->at.resource->list_kind, false, &text);
     td_buf_append(&text, TD_STR(",\"apiVersion\":"));
@@ -294,10 +278,8 @@ static void delete_many_next(struct td_write *write)
 static void delete_many_collect(struct delete_many *many, const struct td_select *select)
 {
     struct td_api_call *call = many->write->call;
-    td_auto_arena scratch;
-    td_arena_init(&scratch, TD_TREE_ARENA_BYTES_MAX);
-    struct td_collection_iter iter;
-    td_collection_iter_init(&iter, many->write->collection, many->write->ns);
+    td_auto_arena scratch = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
+    struct td_collection_iter iter = td_collection_walk(many->write->collection, many->write->ns);
     size_t limit = call->query.limit > 0 ? (size_t)call->query.limit : SIZE_MAX;
     struct td_stored *stored = td_collection_iter_next(&iter);
     for (; stored && many->count < limit; stored = td_collection_iter_next(&iter)) {

@@ -1,7 +1,7 @@
 /*
  * What a delete request makes of an object, by the rules of upstream's registry:
  *
- * 1. A pod that runs somewhere is given time: it is marked and stays until somebody deletes it
+ * 1. A pod that runs somewhere is given time: it is marked and stays until the kubelet deletes it
  * again with no time left. A later request can only shorten that time.
  * 2. Foreground and Orphan are promises of the garbage collector: a finalizer keeps the object
  * until they are kept. What the request says goes before a finalizer that is there already.
@@ -14,19 +14,6 @@
 
 #define PLAN_FOREGROUND TD_STR("foregroundDeletion")
 #define PLAN_ORPHAN TD_STR("orphan")
-
-static bool plan_has_finalizer(const struct td_json *finalizers, td_str name)
-{
-    if (!td_json_is(finalizers, TD_JSON_TYPE_ARRAY)) {
-        return false;
-    }
-    for (const struct td_json *item = td_json_first_item(finalizers); item; item = item->next) {
-        if (td_json_is(item, TD_JSON_TYPE_STRING) && td_str_equal(item->text, name)) {
-            return true;
-        }
-    }
-    return false;
-}
 
 /* Kinds older than the garbage collector keep what they own unless the request says otherwise. */
 static bool plan_leaves_orphans(const struct td_resource *resource)
@@ -51,10 +38,10 @@ static td_str plan_promise(const struct td_resource *resource, const struct td_d
         td_str rest = is_foreground ? PLAN_FOREGROUND : TD_STR_EMPTY;
         return is_orphan ? PLAN_ORPHAN : rest;
     }
-    if (plan_has_finalizer(finalizers, PLAN_ORPHAN)) {
+    if (td_json_has_text(finalizers, PLAN_ORPHAN)) {
         return PLAN_ORPHAN;
     }
-    if (plan_has_finalizer(finalizers, PLAN_FOREGROUND)) {
+    if (td_json_has_text(finalizers, PLAN_FOREGROUND)) {
         return PLAN_FOREGROUND;
     }
     return plan_leaves_orphans(resource) ? PLAN_ORPHAN : TD_STR_EMPTY;
@@ -64,8 +51,7 @@ static void plan_set_promise(struct td_arena *arena, struct td_json *metadata, t
 {
     const struct td_json *before = td_json_get(metadata, TD_STR("finalizers"));
     struct td_json *after = td_json_new_array(arena);
-    const struct td_json *item = td_json_first_item(before);
-    for (; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_item(before); item; item = item->next) {
         bool is_promise =
             td_json_is(item, TD_JSON_TYPE_STRING) &&
             (td_str_equal(item->text, PLAN_ORPHAN) || td_str_equal(item->text, PLAN_FOREGROUND));
@@ -73,14 +59,10 @@ static void plan_set_promise(struct td_arena *arena, struct td_json *metadata, t
             td_json_append(after, td_json_copy(arena, item, false));
         }
     }
-    if (promise.len > 0 && !plan_has_finalizer(after, promise)) {
+    if (promise.len > 0 && !td_json_has_text(after, promise)) {
         td_json_append(after, td_json_new_string(arena, promise));
     }
-    if (after->count > 0) {
-        td_json_set(arena, metadata, TD_STR("finalizers"), after);
-    } else {
-        (void)td_json_remove(metadata, TD_STR("finalizers")); /* it may not be there */
-    }
+    td_json_set_filled(arena, metadata, TD_STR("finalizers"), after);
 }
 
 /* The first mark of a deletion also counts as a new generation. */
@@ -100,9 +82,8 @@ static void plan_mark(struct td_arena *arena, struct td_json *metadata, struct t
 static int64_t plan_pod_grace(const struct td_json *pod, int64_t asked)
 {
     const struct td_json *spec = td_json_get(pod, TD_STR("spec"));
-    td_str phase =
-        td_json_get_str(td_json_get(pod, TD_STR("status")), TD_STR("phase"), TD_STR_EMPTY);
-    bool has_node = td_json_get_str(spec, TD_STR("nodeName"), TD_STR_EMPTY).len > 0;
+    td_str phase = td_json_text(td_json_get(pod, TD_STR("status")), "phase");
+    bool has_node = td_json_text(spec, "nodeName").len > 0;
     bool is_over =
         td_str_equal(phase, TD_STR("Succeeded")) || td_str_equal(phase, TD_STR("Failed"));
     if (!has_node || is_over) {
@@ -126,7 +107,7 @@ static bool plan_shorten(struct td_arena *arena, struct td_json *metadata, int64
         return true;
     }
     struct td_instant until = now;
-    td_str text = td_json_get_str(metadata, TD_STR("deletionTimestamp"), TD_STR_EMPTY);
+    td_str text = td_json_text(metadata, "deletionTimestamp");
     struct td_instant marked;
     if (td_time_parse(text, &marked, NULL) == TD_OK) {
         until.unix_seconds = marked.unix_seconds - before + grace;

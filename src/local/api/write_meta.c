@@ -1,9 +1,8 @@
 /*
  * Metadata that every kind shares: what clients cannot say about themselves is wiped, what only the
- * server knows is filled in, and the order of members is upstream's, so that people find the name
- * first and the storage finds uid and labels without reading the whole object.
+ * server knows is filled in, and the order of members is upstream's, so that a reader finds the
+ * name first and the storage finds uid and labels without reading the whole object.
  */
-#include "base/assert.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "local/api/write.h"
@@ -18,7 +17,7 @@ void td_meta_wipe(struct td_json *object)
         TD_STR_INIT("selfLink"),
     };
     struct td_json *metadata = td_json_get(object, TD_STR("metadata"));
-    for (size_t i = 0; i < sizeof(wiped) / sizeof(wiped[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(wiped); i++) {
         (void)td_json_remove(metadata, wiped[i]); /* it may not be there */
     }
 }
@@ -52,7 +51,7 @@ struct td_json *td_meta_time(struct td_arena *arena, struct td_instant instant)
     return td_json_new_string(arena, copy);
 }
 
-/* A name that nobody has, as far as a few attempts find one. */
+/* A free name, if a few attempts find one. */
 static td_str meta_generate_name(struct td_write *write, td_str base)
 {
     base = td_str_cut_utf8(base, TD_GENERATED_NAME_BASE_BYTES_MAX);
@@ -70,8 +69,8 @@ static td_str meta_generate_name(struct td_write *write, td_str base)
 static void meta_complete_new(struct td_write *write, struct td_json *metadata)
 {
     struct td_arena *arena = write->arena;
-    td_str base = td_json_get_str(metadata, TD_STR("generateName"), TD_STR_EMPTY);
-    td_str name = td_json_get_str(metadata, TD_STR("name"), TD_STR_EMPTY);
+    td_str base = td_json_text(metadata, "generateName");
+    td_str name = td_json_text(metadata, "name");
     if (name.len == 0 && base.len > 0) {
         name = meta_generate_name(write, base);
         td_json_set_str(arena, metadata, TD_STR("name"), name);
@@ -88,22 +87,20 @@ static void meta_keep(struct td_arena *arena, struct td_json *metadata, const st
                       td_str key)
 {
     const struct td_json *value = td_json_get(old, key);
-    if (value) {
-        td_json_set(arena, metadata, key, td_json_copy(arena, value, false));
-    }
+    td_json_set_copy(arena, metadata, key, value);
 }
 
 void td_meta_complete(struct td_write *write, struct td_json *object)
 {
     struct td_arena *arena = write->arena;
     struct td_json *metadata = td_json_ensure_object(arena, object, TD_STR("metadata"));
-    (void)td_json_remove(metadata, TD_STR("selfLink")); /* nobody writes it any more */
+    (void)td_json_remove(metadata, TD_STR("selfLink")); /* not written any more */
     if (!write->old) {
         meta_complete_new(write, metadata);
         return;
     }
     const struct td_json *old = td_json_get(write->old, TD_STR("metadata"));
-    if (td_json_get_str(metadata, TD_STR("uid"), TD_STR_EMPTY).len == 0) {
+    if (td_json_text(metadata, "uid").len == 0) {
         meta_keep(arena, metadata, old, TD_STR("uid"));
     }
     meta_keep(arena, metadata, old, TD_STR("creationTimestamp"));
@@ -247,9 +244,9 @@ void td_meta_order(struct td_arena *arena, struct td_json *object)
         TD_STR_INIT("finalizers"),
         TD_STR_INIT("managedFields"),
     };
-    meta_order_members(arena, object, of_object, sizeof(of_object) / sizeof(of_object[0]));
+    meta_order_members(arena, object, of_object, TD_COUNT(of_object));
     struct td_json *metadata = td_json_ensure_object(arena, object, TD_STR("metadata"));
-    meta_order_members(arena, metadata, of_metadata, sizeof(of_metadata) / sizeof(of_metadata[0]));
+    meta_order_members(arena, metadata, of_metadata, TD_COUNT(of_metadata));
 }
 
 int td_meta_commit(struct td_store *store, struct td_collection *collection,
@@ -262,13 +259,12 @@ int td_meta_commit(struct td_store *store, struct td_collection *collection,
     td_json_set_str(arena, metadata, TD_STR("resourceVersion"),
                     td_arena_format(arena, "%llu", (unsigned long long)version));
     td_meta_order(arena, object);
-    td_auto_buf text;
-    td_buf_init(&text, TD_OBJECT_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_OBJECT_BYTES_MAX);
     td_json_write(object, &(struct td_json_format){.indent = 0}, &text);
     const struct td_commit commit = {
         .type = type,
-        .ns = td_json_get_str(metadata, TD_STR("namespace"), TD_STR_EMPTY),
-        .name = td_json_get_str(metadata, TD_STR("name"), TD_STR_EMPTY),
+        .ns = td_json_text(metadata, "namespace"),
+        .name = td_json_text(metadata, "name"),
         .version = version,
         .json = td_buf_str(&text),
     };

@@ -7,20 +7,9 @@
 #include "base/limits.h"
 #include "kube/apply/apply.h"
 #include "kube/apply/managed.h"
-#include "kube/meta.h"
 #include "kube/quote.h"
 #include "local/api/write.h"
 #include "local/kinds/kinds_default.h"
-
-static bool object_is_among(td_str collection, const td_str *list, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (td_str_equal(collection, list[i])) {
-            return true;
-        }
-    }
-    return false;
-}
 
 /* May a PUT make a missing object? Upstream's choice, kind by kind. */
 static bool object_allows_create(const struct td_resource *resource)
@@ -37,8 +26,7 @@ static bool object_allows_create(const struct td_resource *resource)
         TD_STR_INIT("clusterroles.rbac.authorization.k8s.io"),
         TD_STR_INIT("clusterrolebindings.rbac.authorization.k8s.io"),
     };
-    return object_is_among(resource->collection, collections,
-                           sizeof(collections) / sizeof(collections[0]));
+    return td_str_is_among(resource->collection, collections, TD_COUNT(collections));
 }
 
 /* May an update leave out the version that it replaces? Custom resources never do; VPAs are among
@@ -55,8 +43,8 @@ static bool object_allows_unconditional(const struct td_resource *resource)
         TD_STR_INIT("verticalpodautoscalercheckpoints.autoscaling.k8s.io"),
         TD_STR_INIT("hvpas.autoscaling.k8s.io"),
     };
-    return !resource->custom && !object_is_among(resource->collection, collections,
-                                                 sizeof(collections) / sizeof(collections[0]));
+    return !resource->custom &&
+           !td_str_is_among(resource->collection, collections, TD_COUNT(collections));
 }
 
 struct td_body_want td_object_want(const struct td_write *write)
@@ -94,12 +82,8 @@ enum td_write_step td_object_refuse_patched(struct td_write *write, const char *
 {
     td_str prefix;
     td_str detail = object_detail(write, td_str_from(message), &prefix);
-    td_auto_buf text;
-    td_buf_init(&text, TD_JSON_BYTES_MAX);
-    td_json_write(write->incoming, &(struct td_json_format){.indent = 0}, &text);
-    td_auto_buf quoted;
-    td_buf_init(&quoted, TD_JSON_BYTES_MAX);
-    td_quote_write(td_buf_str(&text), &quoted);
+    td_auto_buf quoted = td_buf_capped(TD_JSON_BYTES_MAX);
+    td_quote_write(td_json_line(write->arena, write->incoming), &quoted);
     struct td_field_errors errors = {.arena = write->arena};
     const struct td_field_path path = td_field_child(NULL, TD_STR("patch"));
     td_field_error_add(&errors, &path, TD_FIELD_INVALID, td_buf_str(&quoted), detail);
@@ -183,7 +167,7 @@ static void object_put_back(struct td_write *write, struct td_json *object, td_s
 {
     const struct td_json *value = td_json_get(write->old_at, key);
     if (value) {
-        td_json_set(write->arena, object, key, td_json_copy(write->arena, value, false));
+        td_json_set_copy(write->arena, object, key, value);
     } else {
         (void)td_json_remove(object, key); /* it may not be there */
     }
@@ -201,12 +185,9 @@ void td_object_confine(struct td_write *write, struct td_json *incoming)
     struct td_json *next = td_json_copy(write->arena, write->old_at, false);
     struct td_json *status = td_json_get(incoming, TD_STR("status"));
     (void)td_json_remove(next, TD_STR("status")); /* it may not be there */
-    if (status) {
-        td_json_set(write->arena, next, TD_STR("status"),
-                    td_json_copy(write->arena, status, false));
-    }
-    td_json_set(write->arena, next, TD_STR("metadata"),
-                td_json_copy(write->arena, td_json_get(incoming, TD_STR("metadata")), false));
+    td_json_set_copy(write->arena, next, TD_STR("status"), status);
+    td_json_set_copy(write->arena, next, TD_STR("metadata"),
+                     td_json_get(incoming, TD_STR("metadata")));
     *incoming = *next;
 }
 
@@ -217,15 +198,12 @@ static void object_keep_managed(struct td_write *write)
         td_json_ensure_object(write->arena, write->incoming, TD_STR("metadata"));
     (void)td_json_remove(metadata, TD_STR("managedFields")); /* it may not be there */
     const struct td_json *managed = td_json_get_path(write->old_at, "metadata.managedFields");
-    if (managed) {
-        td_json_set(write->arena, metadata, TD_STR("managedFields"),
-                    td_json_copy(write->arena, managed, false));
-    }
+    td_json_set_copy(write->arena, metadata, TD_STR("managedFields"), managed);
 }
 
 /* What a new object is compared with: nothing, in the form that a server writes. Members that are
- * always written (spec of most kinds) are there before anybody writes them, so nobody owns them as
- * such; a custom resource has none. */
+ * always written (spec of most kinds) are there before any client writes them, so no manager owns
+ * them as such; a custom resource has none. */
 static const struct td_json *object_nothing(struct td_write *write,
                                             const struct td_resource_version *version)
 {

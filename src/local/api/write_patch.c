@@ -113,7 +113,7 @@ static enum td_write_step patch_build_strategic(struct td_write *write)
     return r < 0 ? patch_refuse(write, r, &err) : patch_take(write);
 }
 
-/* 409 with one cause for each field that somebody else owns. */
+/* 409 with one cause for each field that another manager owns. */
 enum td_write_step td_patch_report_conflicts(struct td_write *write,
                                              const struct td_json *conflicts,
                                              const struct td_error *err)
@@ -121,13 +121,12 @@ enum td_write_step td_patch_report_conflicts(struct td_write *write,
     struct td_arena *arena = write->arena;
     struct td_json *causes = td_json_new_array(arena);
     for (const struct td_json *item = td_json_first_item(conflicts); item; item = item->next) {
-        td_str manager = td_json_get_str(item, TD_STR("manager"), TD_STR_EMPTY);
+        td_str manager = td_json_text(item, "manager");
         struct td_json *cause = td_json_new_object(arena);
         td_json_set_str(arena, cause, TD_STR("reason"), TD_STR("FieldManagerConflict"));
         td_json_set_str(arena, cause, TD_STR("message"),
                         td_arena_format(arena, "conflict with %.*s", TD_STR_ARG(manager)));
-        td_json_set_str(arena, cause, TD_STR("field"),
-                        td_json_get_str(item, TD_STR("field"), TD_STR_EMPTY));
+        td_json_set_str(arena, cause, TD_STR("field"), td_json_text(item, "field"));
         td_json_append(causes, cause);
     }
     struct td_json *details = td_json_new_object(arena);
@@ -156,11 +155,9 @@ static struct td_json *patch_confine_applied(struct td_write *write)
         TD_STR_INIT("status"),
     };
     struct td_json *next = td_json_new_object(write->arena);
-    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(kept); i++) {
         struct td_json *value = td_json_get(applied, kept[i]);
-        if (value) {
-            td_json_set(write->arena, next, kept[i], td_json_copy(write->arena, value, false));
-        }
+        td_json_set_copy(write->arena, next, kept[i], value);
     }
     return next;
 }
@@ -188,8 +185,7 @@ static enum td_write_step patch_refuse_applied(struct td_write *write, int code,
 static enum td_write_step patch_take_applied(struct td_write *write)
 {
     enum td_write_step step = td_object_default(write, true);
-    td_str uid =
-        td_json_get_str(td_json_get(write->body, TD_STR("metadata")), TD_STR("uid"), TD_STR_EMPTY);
+    td_str uid = td_json_text(td_json_get(write->body, TD_STR("metadata")), "uid");
     if (step == TD_STEP_NEXT && !write->old && uid.len > 0) {
         td_str detail = td_arena_format(write->arena,
                                         "uid mismatch: the provided object specified uid %.*s, and "
@@ -296,7 +292,7 @@ static const struct patch_media *patch_find_media(struct td_api_call *call)
 {
     td_str media = td_body_media_type(&call->arena, call->request.content_type);
     const struct patch_media *found = NULL;
-    for (size_t i = 0; i < sizeof(patch_medias) / sizeof(patch_medias[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(patch_medias); i++) {
         found = td_str_equal(media, patch_medias[i].media) ? &patch_medias[i] : found;
     }
     bool is_custom = call->at.resource->custom != NULL;
@@ -346,8 +342,8 @@ static bool patch_decode(struct td_write *write, const struct patch_media *media
 static bool patch_check_applied(struct td_write *write)
 {
     struct td_body_want want = td_object_want(write);
-    td_str version = td_json_get_str(write->body, TD_STR("apiVersion"), TD_STR_EMPTY);
-    td_str kind = td_json_get_str(write->body, TD_STR("kind"), TD_STR_EMPTY);
+    td_str version = td_json_text(write->body, "apiVersion");
+    td_str kind = td_json_text(write->body, "kind");
     if (td_str_equal(version, want.api_version) && td_str_equal(kind, want.kind)) {
         return true;
     }

@@ -1,3 +1,6 @@
+/*
+ * From a certificate or a token to a user with groups, and the rules of the impersonation headers.
+ */
 #include "local/auth/auth.h"
 
 #include <string.h>
@@ -6,7 +9,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/pki/pki.h"
 #include "base/text.h"
 #include "local/auth/auth_private.h"
 
@@ -38,14 +40,9 @@ void td_auth_free(struct td_auth *auth)
     td_free(auth);
 }
 
-static bool auth_has_group(const struct td_api_user *user, td_str group)
+bool auth_has_group(const struct td_api_user *user, td_str group)
 {
-    for (size_t i = 0; i < user->group_count; i++) {
-        if (td_str_equal(user->groups[i], group)) {
-            return true;
-        }
-    }
-    return false;
+    return td_str_is_among(group, user->groups, user->group_count);
 }
 
 /* The user with one more group at the end. */
@@ -78,7 +75,7 @@ void auth_service_account_groups(struct td_arena *arena, td_str ns, struct td_ap
                    td_arena_format(arena, "system:serviceaccounts:%.*s", TD_STR_ARG(ns)));
 }
 
-/* The token of an Authorization header; empty when it has another scheme, which nobody reads. */
+/* The token of an Authorization header; empty when it has another scheme, which is ignored. */
 static td_str auth_bearer(td_str header)
 {
     td_str bearer = TD_STR("Bearer ");
@@ -212,7 +209,7 @@ int td_auth_identify(struct td_auth *auth, struct td_arena *arena,
     }
     if (evidence->impersonate_group_count > 0 || evidence->impersonate_uid.len > 0) {
         return td_error_set(err, TD_DENIED,
-                            "groups or a uid are impersonated without Impersonate-User");
+                            "Impersonate-Group or Impersonate-Uid without Impersonate-User");
     }
     *ret = self;
     return TD_OK;

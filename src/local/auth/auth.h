@@ -59,9 +59,9 @@ struct td_audiences {
     size_t count;
 };
 
-/* The owner of a token, as TokenReview wants to know. TD_INVALID when it is nobody's, or not for
- * one of the audiences (NULL or none: the API server's own). *ret_audiences (may be NULL) are those
- * of the wanted ones that it is for. */
+/* The owner of a token, as TokenReview wants to know. TD_INVALID when it has no owner, or is not
+ * for one of the audiences (NULL or none: the API server's own). *ret_audiences (may be NULL) are
+ * those of the wanted ones that it is for. */
 int td_auth_token_user(struct td_auth *auth, struct td_arena *arena, td_str token,
                        const struct td_audiences *wanted, struct td_api_user *ret,
                        struct td_audiences *ret_audiences, struct td_error *err);
@@ -80,7 +80,7 @@ int td_auth_issue_token(struct td_auth *auth, const struct td_token_request *req
 
 #define TD_AUTH_AUDIENCE "https://kubernetes.default.svc.cluster.local"
 
-/* What somebody wants to do: with a resource, or with a path that is none. */
+/* An action to authorize: on a resource, or on a non-resource path. */
 struct td_access {
     td_str verb; /* "get", "list", ..., or in lower case the method for a path */
     td_str path; /* not empty: a path that is no resource */

@@ -29,6 +29,8 @@ struct td_auth {
     bool has_rules;
 };
 
+bool auth_has_group(const struct td_api_user *user, td_str group);
+
 td_str auth_service_account_user(struct td_arena *arena, td_str ns, td_str name);
 
 /* The groups that every service account of a namespace is in. */

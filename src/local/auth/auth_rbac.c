@@ -3,9 +3,7 @@
  * each with the rules of its role, and read again when a version of one of the four collections
  * moved. A local cluster has dozens of them, so a request walks the list.
  */
-#include "base/error.h"
 #include "base/json/json.h"
-#include "base/limits.h"
 #include "local/auth/auth_private.h"
 #include "local/store/store.h"
 
@@ -22,7 +20,7 @@ static uint64_t auth_rules_version(const struct td_auth *auth)
                                        "clusterroles." AUTH_GROUP,
                                        "clusterrolebindings." AUTH_GROUP};
     uint64_t sum = 0; /* versions only grow, so an equal sum means that none moved */
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(keys); i++) {
         const struct td_collection *collection = auth_collection(auth, keys[i]);
         sum += collection ? td_collection_version(collection) : 0;
     }
@@ -57,18 +55,13 @@ static size_t auth_count(const struct td_collection *collection)
 
 static void auth_read_bindings(struct td_auth *auth, const struct td_collection *collection)
 {
-    if (!collection) {
-        return;
-    }
     struct td_arena *arena = &auth->rules_arena;
-    struct td_collection_iter iter;
-    td_collection_iter_init(&iter, collection, TD_STR_EMPTY);
-    const struct td_stored *stored;
-    while ((stored = td_collection_iter_next(&iter))) {
+    struct td_collection_iter iter = td_collection_walk(collection, TD_STR_EMPTY);
+    for (const struct td_stored *stored; (stored = td_collection_iter_next(&iter));) {
         const struct td_json *tree = auth_parse(arena, stored);
         const struct td_json *ref = td_json_get(tree, TD_STR("roleRef"));
-        td_str kind = td_json_get_str(ref, TD_STR("kind"), TD_STR_EMPTY);
-        td_str role = td_json_get_str(ref, TD_STR("name"), TD_STR_EMPTY);
+        td_str kind = td_json_text(ref, "kind");
+        td_str role = td_json_text(ref, "name");
         auth->bindings[auth->binding_count++] = (struct auth_binding){
             .ns = td_arena_copy_str(arena, stored->ns),
             .name = td_arena_copy_str(arena, stored->name),
@@ -97,32 +90,22 @@ static void auth_refresh(struct td_auth *auth)
     auth->has_rules = true;
 }
 
-static bool auth_in_group(const struct td_api_user *user, td_str group)
-{
-    for (size_t i = 0; i < user->group_count; i++) {
-        if (td_str_equal(user->groups[i], group)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool auth_is_subject(const struct td_json *subject, const struct td_api_user *user,
                             td_str binding_ns)
 {
-    td_str kind = td_json_get_str(subject, TD_STR("kind"), TD_STR_EMPTY);
-    td_str name = td_json_get_str(subject, TD_STR("name"), TD_STR_EMPTY);
+    td_str kind = td_json_text(subject, "kind");
+    td_str name = td_json_text(subject, "name");
     if (td_str_equal(kind, TD_STR("User"))) {
         return td_str_equal(user->name, name);
     }
     if (td_str_equal(kind, TD_STR("Group"))) {
-        return auth_in_group(user, name);
+        return auth_has_group(user, name);
     }
     td_str prefix = TD_STR("system:serviceaccount:");
     if (!td_str_equal(kind, TD_STR("ServiceAccount")) || !td_str_starts_with(user->name, prefix)) {
         return false;
     }
-    td_str ns = td_json_get_str(subject, TD_STR("namespace"), TD_STR_EMPTY);
+    td_str ns = td_json_text(subject, "namespace");
     ns = ns.len > 0 ? ns : binding_ns;
     td_str rest = td_str_slice(user->name, prefix.len, user->name.len);
     return ns.len > 0 && rest.len == ns.len + 1 + name.len && td_str_starts_with(rest, ns) &&
@@ -144,28 +127,9 @@ static const struct td_json *auth_binds(const struct auth_binding *binding,
 /* Is `text` in the list, or "*"? */
 static bool auth_lists(const struct td_json *list, td_str text)
 {
-    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
-        if (item->type == TD_JSON_TYPE_STRING &&
-            (td_str_equal(item->text, TD_STR("*")) || td_str_equal(item->text, text))) {
-            return true;
-        }
-    }
-    return false;
+    return td_json_has_text(list, TD_STR("*")) || td_json_has_text(list, text);
 }
 
-/* Names of objects have no star. */
-static bool auth_names(const struct td_json *list, td_str name)
-{
-    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
-        if (item->type == TD_JSON_TYPE_STRING && name.len > 0 && td_str_equal(item->text, name)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* A rule names "pods", "pods/status", every resource's "status" with a star before the slash, or
- * everything with a star alone. */
 static bool auth_lists_resource(const struct td_json *list, const struct td_access *access)
 {
     for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
@@ -208,7 +172,7 @@ static bool auth_rule_allows(const struct td_json *rule, const struct td_access 
     bool has_names = names && names->count > 0;
     return auth_lists(td_json_get(rule, TD_STR("apiGroups")), access->group) &&
            auth_lists_resource(td_json_get(rule, TD_STR("resources")), access) &&
-           (!has_names || auth_names(names, access->name));
+           (!has_names || (access->name.len > 0 && td_json_has_text(names, access->name)));
 }
 
 static bool auth_binding_allows(const struct auth_binding *binding, const struct td_access *access)
@@ -231,9 +195,9 @@ static bool auth_binding_reaches(const struct auth_binding *binding, td_str ns, 
 static td_str auth_reason(struct td_arena *arena, const struct auth_binding *binding,
                           const struct td_json *subject)
 {
-    td_str kind = td_json_get_str(subject, TD_STR("kind"), TD_STR_EMPTY);
-    td_str name = td_json_get_str(subject, TD_STR("name"), TD_STR_EMPTY);
-    td_str ns = td_json_get_str(subject, TD_STR("namespace"), TD_STR_EMPTY);
+    td_str kind = td_json_text(subject, "kind");
+    td_str name = td_json_text(subject, "name");
+    td_str ns = td_json_text(subject, "namespace");
     bool is_account = td_str_equal(kind, TD_STR("ServiceAccount"));
     bool is_spaced = binding->ns.len > 0;
     return td_arena_format(
@@ -246,7 +210,7 @@ static td_str auth_reason(struct td_arena *arena, const struct auth_binding *bin
 bool td_auth_allows(struct td_auth *auth, const struct td_api_user *user,
                     const struct td_access *access, struct td_arena *arena, td_str *ret_reason)
 {
-    if (auth_in_group(user, TD_STR("system:masters"))) {
+    if (auth_has_group(user, TD_STR("system:masters"))) {
         if (ret_reason) {
             *ret_reason = TD_STR_EMPTY;
         }

@@ -51,13 +51,10 @@ static struct td_json *auth_claims(struct td_auth *auth, struct td_arena *arena,
 int td_auth_issue_token(struct td_auth *auth, const struct td_token_request *request,
                         struct td_buf *out, struct td_error *err)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    td_auto_buf claims;
-    td_buf_init(&claims, TD_TOKEN_TEXT_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
+    td_auto_buf claims = td_buf_capped(TD_TOKEN_TEXT_BYTES_MAX);
     td_json_write(auth_claims(auth, &arena, request), &(struct td_json_format){0}, &claims);
-    td_auto_buf token;
-    td_buf_init(&token, TD_TOKEN_TEXT_BYTES_MAX);
+    td_auto_buf token = td_buf_capped(TD_TOKEN_TEXT_BYTES_MAX);
     td_base64_write(TD_STR(AUTH_TOKEN_HEADER), TD_BASE64_URL, &token);
     (void)td_buf_append_char(&token, '.'); /* checked at the end */
     td_base64_write(td_buf_str(&claims), TD_BASE64_URL, &token);
@@ -80,7 +77,7 @@ static int auth_verify(struct td_auth *auth, struct td_arena *arena, td_str toke
     size_t first = td_str_find(token, '.', 0);
     size_t second = first < token.len ? td_str_find(token, '.', first + 1) : token.len;
     if (token.len > TD_TOKEN_TEXT_BYTES_MAX || second == token.len) {
-        return td_error_set(err, TD_INVALID, "the bearer token is not known here");
+        return td_error_set(err, TD_INVALID, "the bearer token is unknown");
     }
     unsigned char digest[TD_HMAC_BYTES];
     td_hmac_sha256(auth->token_key, td_str_slice(token, 0, second), digest);
@@ -90,7 +87,7 @@ static int auth_verify(struct td_auth *auth, struct td_arena *arena, td_str toke
                         &signature) ||
         !td_secret_equal(signature, (td_str){.ptr = (const char *)digest, .len = sizeof(digest)}) ||
         !td_base64_read(arena, td_str_slice(token, first + 1, second), TD_BASE64_URL, &claims)) {
-        return td_error_set(err, TD_INVALID, "the bearer token is not known here");
+        return td_error_set(err, TD_INVALID, "the bearer token is unknown");
     }
     return td_json_parse(arena, claims, NULL, ret, err);
 }
@@ -104,11 +101,10 @@ static int auth_token_account(struct td_auth *auth, struct td_arena *arena,
     }
     const struct td_json *kube = td_json_get(claims, TD_STR("kubernetes.io"));
     const struct td_json *account = td_json_get(kube, TD_STR("serviceaccount"));
-    td_str ns = td_json_get_str(kube, TD_STR("namespace"), TD_STR_EMPTY);
-    td_str name = td_json_get_str(account, TD_STR("name"), TD_STR_EMPTY);
-    td_str uid = td_json_get_str(account, TD_STR("uid"), TD_STR_EMPTY);
-    const struct td_collection *accounts = td_store_find(auth->store, TD_STR("serviceaccounts"));
-    const struct td_stored *stored = accounts ? td_collection_get(accounts, ns, name) : NULL;
+    td_str ns = td_json_text(kube, "namespace");
+    td_str name = td_json_text(account, "name");
+    td_str uid = td_json_text(account, "uid");
+    const struct td_stored *stored = td_store_get(auth->store, TD_STR("serviceaccounts"), ns, name);
     if (!stored || !td_str_equal(stored->uid, uid)) {
         return td_error_set(err, TD_INVALID,
                             "the bearer token's service account %.*s/%.*s does not exist any more",
@@ -133,11 +129,7 @@ static int auth_match_audiences(struct td_arena *arena, const struct td_json *li
     td_str *names = td_arena_array(arena, td_str, wanted->count);
     size_t count = 0;
     for (size_t i = 0; i < wanted->count; i++) {
-        bool is_listed = !list && td_str_equal(wanted->names[i], own);
-        for (const struct td_json *a = td_json_first_item(list); a && !is_listed; a = a->next) {
-            is_listed = a->type == TD_JSON_TYPE_STRING && td_str_equal(a->text, wanted->names[i]);
-        }
-        if (is_listed) {
+        if (list ? td_json_has_text(list, wanted->names[i]) : td_str_equal(wanted->names[i], own)) {
             names[count++] = wanted->names[i];
         }
     }

@@ -19,7 +19,7 @@ static td_str authorize_verb(const struct td_api_call *call, bool has_name)
         {TD_STR_INIT("PATCH"), TD_STR_INIT("patch"), TD_STR_INIT("patch")},
         {TD_STR_INIT("DELETE"), TD_STR_INIT("delete"), TD_STR_INIT("deletecollection")},
     };
-    for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(verbs); i++) {
         if (td_str_equal(verbs[i].method, call->request.method)) {
             return has_name ? verbs[i].of_one : verbs[i].of_all;
         }

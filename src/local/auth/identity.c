@@ -1,6 +1,8 @@
+/*
+ * Makes or loads the authority, the certificates and the signing key of a cluster, and writes them
+ * where the cluster is durable.
+ */
 #include "local/auth/identity.h"
-
-#include <string.h>
 
 #include "base/error.h"
 #include "base/limits.h"
@@ -72,7 +74,7 @@ static int identity_keep(struct td_identity *identity, struct td_arena *arena, c
                : code;
 }
 
-/* Keys that somebody cut would let in whom they should not. */
+/* Truncated keys would authenticate the wrong clients. */
 static int identity_check(const struct td_identity *identity, const char *data_dir,
                           struct td_error *err)
 {
@@ -91,8 +93,7 @@ static int identity_check(const struct td_identity *identity, const char *data_d
 static int identity_load_kept(struct td_identity *identity, const char *data_dir,
                               struct td_instant now, struct td_error *err)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     int code = identity_read(&arena, data_dir, IDENTITY_CA_KEY, &identity->ca.key_pem, err);
     if (code == TD_NOT_FOUND) {
         code = identity_make(identity, now, err);
@@ -123,7 +124,7 @@ int td_identity_load(struct td_identity *identity, const char *data_dir, td_str 
     const struct td_pki_names names = {
         .common_name = TD_STR("tandem"),
         .dns_names = dns,
-        .dns_count = sizeof(dns) / sizeof(dns[0]),
+        .dns_count = TD_COUNT(dns),
         .ip_addresses = addresses,
         .ip_count = host.len > 0 ? 4 : 3,
     };
@@ -150,8 +151,7 @@ int td_identity_tls(const struct td_identity *identity, struct ssl_ctx_st **ret,
 int td_identity_write_kubeconfig(const struct td_identity *identity, const char *path, td_str name,
                                  td_str server_url, struct td_error *err)
 {
-    td_auto_buf text;
-    td_buf_init(&text, TD_PEM_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_PEM_BYTES_MAX);
     const struct td_kubeconfig_entry entry = {
         .name = name,
         .server = server_url,

@@ -1,5 +1,5 @@
 /*
- * The kinds that are questions: who am I, who is this token's owner, may somebody do this; and the
+ * The kinds that are questions: who am I, who is this token's owner, may this user do this; and the
  * request for a service account's token. Each is answered with the question and a status; nothing
  * is stored.
  */
@@ -28,9 +28,7 @@ static struct td_json *review_user(struct td_arena *arena, const struct td_api_u
 {
     struct td_json *info = td_json_new_object(arena);
     td_json_set_str(arena, info, TD_STR("username"), user->name);
-    if (user->uid.len > 0) {
-        td_json_set_str(arena, info, TD_STR("uid"), user->uid);
-    }
+    td_json_set_text(arena, info, TD_STR("uid"), user->uid);
     if (user->group_count > 0) {
         td_json_set(arena, info, TD_STR("groups"),
                     review_strings(arena, user->groups, user->group_count));
@@ -50,9 +48,8 @@ static void review_refuse_field(struct td_api_call *call, td_str name, const cha
                                 const char *value, const char *detail)
 {
     struct td_field_errors errors = {.arena = &call->arena};
-    struct td_field_path spec = td_field_child(NULL, TD_STR("spec"));
-    struct td_field_path path = td_field_child(&spec, td_str_from(field));
-    td_field_error_add(&errors, &path, TD_FIELD_INVALID, td_str_from(value), td_str_from(detail));
+    td_field_error_add(&errors, TD_FIELD_AT(TD_FIELD(NULL, "spec"), td_str_from(field)),
+                       TD_FIELD_INVALID, td_str_from(value), td_str_from(detail));
     td_call_invalid(call, call->at.resource->kind, name, &errors);
 }
 
@@ -93,9 +90,7 @@ static struct td_json *review_judge(struct td_api_call *call, const struct td_ap
     struct td_json *status = td_json_new_object(&call->arena);
     td_json_set(&call->arena, status, TD_STR("allowed"),
                 td_json_new_bool(&call->arena, is_allowed));
-    if (reason.len > 0) {
-        td_json_set_str(&call->arena, status, TD_STR("reason"), reason);
-    }
+    td_json_set_text(&call->arena, status, TD_STR("reason"), reason);
     return status;
 }
 
@@ -253,7 +248,8 @@ static void review_token(struct td_api_call *call, struct td_json *review)
     struct td_error err = TD_ERROR_INIT;
     struct td_json *status = td_json_new_object(arena);
     if (!auth) {
-        td_json_set_str(arena, status, TD_STR("error"), TD_STR("no tokens are known here"));
+        td_json_set_str(arena, status, TD_STR("error"),
+                        TD_STR("the server has no token authenticator"));
     } else if (td_auth_token_user(auth, arena, token, &wanted, &user, &found, &err) == TD_OK) {
         td_json_set(arena, status, TD_STR("authenticated"), td_json_new_bool(arena, true));
         td_json_set(arena, status, TD_STR("user"), review_user(arena, &user));
@@ -269,10 +265,8 @@ static void review_token(struct td_api_call *call, struct td_json *review)
 /* The account of POST serviceaccounts/NAME/token; NULL when the call was answered. */
 static const struct td_stored *review_account(struct td_api_call *call)
 {
-    const struct td_collection *accounts =
-        td_store_find(td_api_store(call->api), TD_STR("serviceaccounts"));
-    const struct td_stored *account =
-        accounts ? td_collection_get(accounts, call->path.ns, call->path.name) : NULL;
+    const struct td_stored *account = td_store_get(
+        td_api_store(call->api), TD_STR("serviceaccounts"), call->path.ns, call->path.name);
     if (!account) {
         td_call_not_found(call, call->path.name);
     }
@@ -301,9 +295,8 @@ static bool review_check_request(struct td_api_call *call, const struct td_json 
     if (seconds < REVIEW_TOKEN_SECONDS_MIN || seconds > REVIEW_TOKEN_SECONDS_MAX) {
         td_str text = td_arena_format(&call->arena, "%lld", (long long)seconds);
         struct td_field_errors errors = {.arena = &call->arena};
-        struct td_field_path root = td_field_child(NULL, TD_STR("spec"));
-        struct td_field_path path = td_field_child(&root, TD_STR("expirationSeconds"));
-        td_field_error_add(&errors, &path, TD_FIELD_INVALID, text,
+        td_field_error_add(&errors, TD_FIELD(TD_FIELD(NULL, "spec"), "expirationSeconds"),
+                           TD_FIELD_INVALID, text,
                            seconds < REVIEW_TOKEN_SECONDS_MIN
                                ? TD_STR("may not specify a duration less than 10 minutes")
                                : TD_STR("may not specify a duration larger than 2^32 seconds"));
@@ -328,7 +321,7 @@ static void review_issue_token(struct td_api_call *call, struct td_json *request
     audiences = audiences.count > 0 ? audiences : (struct td_audiences){.names = &own, .count = 1};
     struct td_instant expires = td_call_now(call);
     struct td_json *made = td_meta_time(arena, expires);
-    /* Whoever holds a token lives in the machine's time; on a fast clock it would be gone soon. */
+    /* The holder of a token lives in the machine's time; on a fast clock it would be gone soon. */
     const struct td_clock *clock = td_loop_clock(call->api->loop);
     expires.unix_seconds += td_clock_from_machine(clock, seconds * TD_SECOND) / TD_SECOND;
     const struct td_token_request ask = {
@@ -339,12 +332,11 @@ static void review_issue_token(struct td_api_call *call, struct td_json *request
         .audience_count = audiences.count,
         .expires_unix_seconds = expires.unix_seconds,
     };
-    td_auto_buf token;
-    td_buf_init(&token, TD_TOKEN_TEXT_BYTES_MAX);
+    td_auto_buf token = td_buf_capped(TD_TOKEN_TEXT_BYTES_MAX);
     struct td_error err = TD_ERROR_INIT;
     if (!td_api_auth(call->api) ||
         td_auth_issue_token(td_api_auth(call->api), &ask, &token, &err) != TD_OK) {
-        td_call_fail(call, 400, "BadRequest", "no token can be issued: %s", err.message);
+        td_call_fail(call, 400, "BadRequest", "cannot issue a token: %s", err.message);
         return;
     }
     struct td_json *metadata = td_json_ensure_object(arena, request, TD_STR("metadata"));
@@ -393,7 +385,7 @@ void td_reviews_create(struct td_api_call *call)
         review_issue_token(call, review);
         return;
     }
-    for (size_t i = 0; i < sizeof(reviews) / sizeof(reviews[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(reviews); i++) {
         if (td_str_equal(reviews[i].kind, kind)) {
             reviews[i].answer(call, review);
             return;

@@ -1,3 +1,7 @@
+/*
+ * Children by the uid of their controller; a change is decoded once, and a list asks the store for
+ * revisions that the observer has not brought yet.
+ */
 #include "local/controllers/child_index.h"
 
 #include <string.h>
@@ -6,9 +10,12 @@
 #include "base/error.h"
 #include "base/json/json.h"
 #include "base/limits.h"
+#include "base/text.h"
 #include "base/timefmt.h"
 #include "base/vec.h"
 #include "kube/meta.h"
+#include "kube/objectkey.h"
+#include "local/kinds/condition.h"
 
 #define CHILD_TRACKING_FINALIZER "batch.kubernetes.io/job-tracking"
 #define CHILD_DELETION_COST "controller.kubernetes.io/pod-deletion-cost"
@@ -18,28 +25,13 @@ struct td_child_group {
     TD_VEC_FIELDS(struct td_child *);
 };
 
-static void child_free_text(td_str text)
-{
-    td_free((void *)(uintptr_t)text.ptr);
-}
-
-static td_str child_copy_text(td_str text)
-{
-    char *copy = td_alloc(text.len + 1);
-    if (text.len > 0) {
-        memcpy(copy, text.ptr, text.len);
-    }
-    copy[text.len] = '\0';
-    return (td_str){.ptr = copy, .len = text.len};
-}
-
 static void child_free(struct td_child *child)
 {
     if (!child) {
         return;
     }
     td_stored_unref(child->stored);
-    child_free_text(child->key);
+    td_text_free(child->key);
     td_free(child);
 }
 
@@ -52,13 +44,6 @@ static td_str child_slice(const struct td_stored *stored, td_str text)
     bool is_inside =
         text.ptr >= stored->json.ptr && text.ptr + text.len <= stored->json.ptr + stored->json.len;
     return is_inside ? text : TD_STR_EMPTY;
-}
-
-static td_time child_time(const struct td_json *object, td_str key)
-{
-    td_time time;
-    td_str text = td_json_get_str(object, key, TD_STR_EMPTY);
-    return td_pod_time_parse(text, &time, NULL) == TD_OK ? time : TD_TIME_NONE;
 }
 
 /* Only what reads as upstream's int32 counts: no plus sign, no leading zeros. */
@@ -77,11 +62,9 @@ static int64_t child_deletion_cost(const struct td_json *metadata)
 static bool child_is_sidecar(const struct td_json *spec, td_str name)
 {
     const struct td_json *list = td_json_get(spec, TD_STR("initContainers"));
-    const struct td_json *c = td_json_first_item(list);
-    for (; c; c = c->next) {
-        if (td_str_equal(td_json_get_str(c, TD_STR("name"), TD_STR_EMPTY), name)) {
-            return td_str_equal(td_json_get_str(c, TD_STR("restartPolicy"), TD_STR_EMPTY),
-                                TD_STR("Always"));
+    for (const struct td_json *c = td_json_first_item(list); c; c = c->next) {
+        if (td_str_equal(td_json_text(c, "name"), name)) {
+            return td_str_equal(td_json_text(c, "restartPolicy"), TD_STR("Always"));
         }
     }
     return false;
@@ -96,7 +79,7 @@ static void child_read_containers(const struct td_json *pod, struct td_pod_facts
         int64_t restarts = td_json_get_int64(c, TD_STR("restartCount"), 0);
         facts->restarts = restarts > facts->restarts ? restarts : facts->restarts;
         facts->restarts_total += restarts;
-        td_time end = child_time(td_json_get_path(c, "state.terminated"), TD_STR("finishedAt"));
+        td_time end = td_time_member(td_json_get_path(c, "state.terminated"), TD_STR("finishedAt"));
         facts->finished = end > facts->finished ? end : facts->finished;
     }
     list = td_json_get(status, TD_STR("initContainerStatuses"));
@@ -105,8 +88,7 @@ static void child_read_containers(const struct td_json *pod, struct td_pod_facts
         int64_t restarts = td_json_get_int64(c, TD_STR("restartCount"), 0);
         facts->restarts_total += restarts;
         if (restarts > facts->sidecar_restarts &&
-            child_is_sidecar(td_json_get(pod, TD_STR("spec")),
-                             td_json_get_str(c, TD_STR("name"), TD_STR_EMPTY))) {
+            child_is_sidecar(td_json_get(pod, TD_STR("spec")), td_json_text(c, "name"))) {
             facts->sidecar_restarts = restarts;
         }
     }
@@ -114,15 +96,11 @@ static void child_read_containers(const struct td_json *pod, struct td_pod_facts
 
 static void child_read_conditions(const struct td_json *pod, struct td_pod_facts *facts)
 {
-    const struct td_json *list = td_json_get_path(pod, "status.conditions");
-    const struct td_json *c = td_json_first_item(list);
-    for (; c; c = c->next) {
-        if (td_str_equal(td_json_get_str(c, TD_STR("type"), TD_STR_EMPTY), TD_STR("Ready"))) {
-            facts->is_ready =
-                td_str_equal(td_json_get_str(c, TD_STR("status"), TD_STR_EMPTY), TD_STR("True"));
-            facts->ready_since =
-                facts->is_ready ? child_time(c, TD_STR("lastTransitionTime")) : TD_TIME_NONE;
-        }
+    const struct td_json *status = td_json_get(pod, TD_STR("status"));
+    const struct td_json *ready = td_condition_find(status, TD_STR("Ready"));
+    facts->is_ready = td_str_equal(td_json_text(ready, "status"), TD_STR("True"));
+    if (facts->is_ready) {
+        facts->ready_since = td_time_member(ready, TD_STR("lastTransitionTime"));
     }
 }
 
@@ -132,14 +110,11 @@ static td_str child_affinity_node(const struct td_json *pod)
     const struct td_json *terms = td_json_get_path(
         pod, "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution."
              "nodeSelectorTerms");
-    const struct td_json *term = td_json_first_item(terms);
-    for (; term; term = term->next) {
+    for (const struct td_json *term = td_json_first_item(terms); term; term = term->next) {
         const struct td_json *fields = td_json_get(term, TD_STR("matchFields"));
-        const struct td_json *f = td_json_first_item(fields);
-        for (; f; f = f->next) {
+        for (const struct td_json *f = td_json_first_item(fields); f; f = f->next) {
             const struct td_json *values = td_json_get(f, TD_STR("values"));
-            if (td_str_equal(td_json_get_str(f, TD_STR("key"), TD_STR_EMPTY),
-                             TD_STR("metadata.name")) &&
+            if (td_str_equal(td_json_text(f, "key"), TD_STR("metadata.name")) &&
                 td_json_is(td_json_first_item(values), TD_JSON_TYPE_STRING)) {
                 return td_json_first_item(values)->text;
             }
@@ -152,11 +127,9 @@ static void child_read_pod(struct td_child *child, const struct td_json *pod)
 {
     struct td_pod_facts *facts = &child->pod;
     const struct td_json *metadata = td_json_get(pod, TD_STR("metadata"));
-    td_str node =
-        td_json_get_str(td_json_get(pod, TD_STR("spec")), TD_STR("nodeName"), TD_STR_EMPTY);
+    td_str node = td_json_text(td_json_get(pod, TD_STR("spec")), "nodeName");
     *facts = (struct td_pod_facts){
-        .phase = td_pod_phase_from(
-            td_json_get_str(td_json_get(pod, TD_STR("status")), TD_STR("phase"), TD_STR_EMPTY)),
+        .phase = td_pod_phase_from(td_json_text(td_json_get(pod, TD_STR("status")), "phase")),
         .ready_since = TD_TIME_NONE,
         .finished = TD_TIME_NONE,
         .node = child_slice(child->stored, node),
@@ -166,13 +139,7 @@ static void child_read_pod(struct td_child *child, const struct td_json *pod)
     child_read_conditions(pod, facts);
     child_read_containers(pod, facts);
     const struct td_json *list = td_json_get(metadata, TD_STR("finalizers"));
-    const struct td_json *f = td_json_first_item(list);
-    for (; f; f = f->next) {
-        if (f->type == TD_JSON_TYPE_STRING &&
-            td_str_equal(f->text, TD_STR(CHILD_TRACKING_FINALIZER))) {
-            facts->has_tracking_finalizer = true;
-        }
-    }
+    facts->has_tracking_finalizer = td_json_has_text(list, TD_STR(CHILD_TRACKING_FINALIZER));
 }
 
 static struct td_child *child_new(struct td_stored *stored, const struct td_labels *labels)
@@ -191,16 +158,15 @@ static struct td_child *child_new(struct td_stored *stored, const struct td_labe
 static struct td_child *child_decode(const struct td_child_index *index, struct td_stored *stored,
                                      td_str key)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_json *object;
     struct td_meta meta;
     if (td_json_parse(&arena, stored->json, NULL, &object, NULL) != TD_OK ||
         td_meta_decode(&arena, object, &meta, NULL) != TD_OK) {
-        return NULL; /* what cannot be read belongs to nobody */
+        return NULL; /* what cannot be decoded has no owner */
     }
     struct td_child *child = child_new(stored, &meta.labels);
-    child->key = child_copy_text(key);
+    child->key = td_text_copy(key);
     child->created = td_time_from_instant(meta.created);
     child->is_deleting = td_json_get_path(object, "metadata.deletionTimestamp") != NULL;
     const struct td_owner_reference *owner = td_meta_controller(&meta);
@@ -230,6 +196,12 @@ bool td_child_is_same(const struct td_child *a, const struct td_child *b)
            td_str_equal(p->node, q->node) && p->has_tracking_finalizer == q->has_tracking_finalizer;
 }
 
+td_str td_child_label(const struct td_child *child, const char *key)
+{
+    const td_str *value = td_labels_get(&child->labels, td_str_from(key));
+    return value ? *value : TD_STR_EMPTY;
+}
+
 /* ---- The index ---- */
 
 void td_child_index_init(struct td_child_index *index, struct td_store *store, td_str collection,
@@ -243,15 +215,12 @@ void td_child_index_init(struct td_child_index *index, struct td_store *store, t
 
 void td_child_index_done(struct td_child_index *index)
 {
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&index->children, &position))) {
-        child_free(entry->value);
+    for (struct td_map_walk at = {.map = &index->children}; td_map_step(&at);) {
+        child_free(at.value);
     }
-    position = 0;
-    while ((entry = td_map_next(&index->groups, &position))) {
-        struct td_child_group *group = entry->value;
-        child_free_text(group->key);
+    for (struct td_map_walk at = {.map = &index->groups}; td_map_step(&at);) {
+        struct td_child_group *group = at.value;
+        td_text_free(group->key);
         td_vec_done(group);
         td_free(group);
     }
@@ -259,9 +228,10 @@ void td_child_index_done(struct td_child_index *index)
     td_map_done(&index->groups);
 }
 
-static td_str child_key(struct td_arena *arena, td_str ns, td_str name)
+/* No uid has a slash. */
+static td_str child_orphans_key(td_str ns, char buffer[TD_OBJECT_KEY_BYTES_MAX])
 {
-    return td_arena_format(arena, "%.*s/%.*s", TD_STR_ARG(ns), TD_STR_ARG(name));
+    return td_object_key_write(TD_OBJECT_KEY(ns, TD_STR_EMPTY), buffer);
 }
 
 static void child_leave(struct td_child_index *index, struct td_child *child)
@@ -276,7 +246,7 @@ static void child_leave(struct td_child_index *index, struct td_child *child)
     group->count--;
     if (group->count == 0) {
         (void)td_map_remove(&index->groups, group->key); /* it is there */
-        child_free_text(group->key);
+        td_text_free(group->key);
         td_vec_done(group);
         td_free(group);
     }
@@ -285,15 +255,14 @@ static void child_leave(struct td_child_index *index, struct td_child *child)
 
 static void child_join(struct td_child_index *index, struct td_child *child)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
     td_str key = child->controller_uid.len > 0 ? child->controller_uid
-                                               : child_key(&arena, TD_STR_EMPTY, child->stored->ns);
+                                               : child_orphans_key(child->stored->ns, buffer);
     struct td_child_group *group = td_map_get(&index->groups, key);
     if (!group) {
         group = td_alloc_zero(1, sizeof(*group));
         group->count_max = TD_COLLECTION_OBJECTS_MAX;
-        group->key = child_copy_text(key);
+        group->key = td_text_copy(key);
         (void)td_map_put(&index->groups, group->key, group); /* one a child at most: it fits */
     }
     struct td_child **place = td_vec_push(group);
@@ -321,12 +290,10 @@ static void child_replace(struct td_child_index *index, struct td_child *before,
 
 void td_child_index_refresh(struct td_child_index *index, td_str ns, td_str name)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    td_str key = child_key(&arena, ns, name);
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    td_str key = td_object_key_write(TD_OBJECT_KEY(ns, name), buffer);
     struct td_child *before = td_map_get(&index->children, key);
-    const struct td_collection *collection = td_store_find(index->store, index->collection);
-    struct td_stored *stored = collection ? td_collection_get(collection, ns, name) : NULL;
+    struct td_stored *stored = td_store_get(index->store, index->collection, ns, name);
     if (before ? before->stored == stored : !stored) {
         return;
     }
@@ -346,6 +313,13 @@ void td_child_index_refresh(struct td_child_index *index, td_str ns, td_str name
         index->fn(before, after, index->context);
     }
     child_free(before);
+}
+
+const struct td_child *td_child_index_get(const struct td_child_index *index, td_str ns,
+                                          td_str name)
+{
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    return td_map_get(&index->children, td_object_key_write(TD_OBJECT_KEY(ns, name), buffer));
 }
 
 /* Looks at each child's newest revision first; most are the ones that are known. */
@@ -387,5 +361,6 @@ struct td_children td_child_index_list(struct td_child_index *index, struct td_a
 struct td_children td_child_index_orphans(struct td_child_index *index, struct td_arena *arena,
                                           td_str ns)
 {
-    return child_list(index, arena, child_key(arena, TD_STR_EMPTY, ns));
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    return child_list(index, arena, child_orphans_key(ns, buffer));
 }

@@ -61,7 +61,7 @@ struct td_child_index {
     struct td_store *store; /* borrowed */
     td_str collection;      /* "pods"; static text */
     struct td_map children; /* by namespace and name */
-    struct td_map groups;   /* by controller uid, or by "/namespace" for orphans */
+    struct td_map groups;   /* by controller uid, or by "namespace/" for orphans */
     td_child_fn fn;
     void *context;
 };
@@ -73,8 +73,15 @@ void td_child_index_done(struct td_child_index *index);
 /* Takes over the newest revision in the store, when it is not the one that is known. */
 void td_child_index_refresh(struct td_child_index *index, td_str ns, td_str name);
 
+/* As it was at the last look; NULL: none. */
+const struct td_child *td_child_index_get(const struct td_child_index *index, td_str ns,
+                                          td_str name);
+
 /* Would a controller act differently? Changes of what it does not look at are not worth a turn. */
 bool td_child_is_same(const struct td_child *a, const struct td_child *b);
+
+/* The value of its label, or empty. */
+td_str td_child_label(const struct td_child *child, const char *key);
 
 struct td_children {
     struct td_child **items; /* in the arena */
@@ -85,6 +92,6 @@ struct td_children {
 struct td_children td_child_index_list(struct td_child_index *index, struct td_arena *arena,
                                        td_str controller_uid);
 
-/* Those of a namespace that nobody controls. */
+/* Those of a namespace without a controller. */
 struct td_children td_child_index_orphans(struct td_child_index *index, struct td_arena *arena,
                                           td_str ns);

@@ -1,3 +1,7 @@
+/*
+ * A queue of budgets whose pods changed; each turn recomputes one status and writes it when it
+ * differs.
+ */
 #include "local/controllers/disruption.h"
 
 #include "base/alloc.h"
@@ -10,6 +14,7 @@
 #include "base/os/clock.h"
 #include "base/os/log.h"
 #include "base/os/loop.h"
+#include "base/stringset.h"
 #include "kube/intstr.h"
 #include "kube/meta.h"
 #include "local/api/api.h"
@@ -56,8 +61,7 @@ static struct td_json *owner_get(struct judgement *j, const struct td_resource *
         TD_OK) {
         return NULL;
     }
-    td_str found =
-        td_json_get_str(td_json_get(object, TD_STR("metadata")), TD_STR("uid"), TD_STR_EMPTY);
+    td_str found = td_json_text(td_json_get(object, TD_STR("metadata")), "uid");
     return td_str_equal(found, uid) ? object : NULL;
 }
 
@@ -80,9 +84,7 @@ static int owner_climb(struct judgement *j, struct td_json **object,
     if (!above || !td_str_equal(above->kind, TD_STR("Deployment"))) {
         return TD_OK;
     }
-    *resource = td_resources_find_kind(td_api_resources(j->disruption->api), above->api_version,
-                                       above->kind)
-                    .resource;
+    *resource = td_api_kind(j->disruption->api, above->api_version, above->kind);
     *object = *resource ? owner_get(j, *resource, above->name, above->uid) : NULL;
     *uid = above->uid;
     return *object ? TD_OK : TD_NOT_FOUND;
@@ -93,9 +95,7 @@ static int owner_scale(struct judgement *j, const struct td_budget_owner *owner,
                        int64_t *ret_scale, struct td_error *err)
 {
     const struct td_resource *resource =
-        td_resources_find_kind(td_api_resources(j->disruption->api), owner->api_version,
-                               owner->kind)
-            .resource;
+        td_api_kind(j->disruption->api, owner->api_version, owner->kind);
     if (!resource) {
         return td_error_set(err, TD_INVALID, "no matches for kind \"%.*s\" in version \"%.*s\"",
                             TD_STR_ARG(owner->kind), TD_STR_ARG(owner->api_version));
@@ -118,10 +118,8 @@ static int owner_scale(struct judgement *j, const struct td_budget_owner *owner,
 /* The first pod that the owner controls, for a message. */
 static td_str owner_pod(const struct td_budget *budget, const struct td_budget_owner *owner)
 {
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&budget->members, &position))) {
-        const struct td_budget_member *member = entry->value;
+    for (struct td_map_walk at = {.map = &budget->members}; td_map_step(&at);) {
+        const struct td_budget_member *member = at.value;
         if (member->owner == owner) {
             return member->name;
         }
@@ -132,13 +130,10 @@ static td_str owner_pod(const struct td_budget *budget, const struct td_budget_o
 /* The replicas that all controllers of the pods want together, each controller once. */
 static int expected_scale(struct judgement *j, int64_t *ret, struct td_error *err)
 {
-    td_auto_map counted;
-    td_map_init(&counted, TD_COLLECTION_OBJECTS_MAX);
+    td_auto_string_set counted = td_string_set_capped(TD_COLLECTION_OBJECTS_MAX);
     int64_t total = 0;
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&j->budget->owners, &position))) {
-        const struct td_budget_owner *owner = entry->value;
+    for (struct td_map_walk at = {.map = &j->budget->owners}; td_map_step(&at);) {
+        const struct td_budget_owner *owner = at.value;
         td_str uid;
         int64_t scale = 0;
         int code = owner_scale(j, owner, &uid, &scale, err);
@@ -149,8 +144,7 @@ static int expected_scale(struct judgement *j, int64_t *ret, struct td_error *er
         if (code != TD_OK) {
             return code;
         }
-        if (!td_map_has(&counted, uid)) {
-            (void)td_map_put(&counted, uid, NULL); /* as many as there are owners fit */
+        if (td_string_set_add(&counted, uid) == TD_OK) { /* as many as there are owners fit */
             total += scale;
         }
     }
@@ -201,9 +195,7 @@ static int judge_expected(struct judgement *j, struct td_error *err)
 
 static void judge_not_deleted(struct judgement *j, td_str pod)
 {
-    const struct td_resource *pods =
-        td_resources_find_kind(td_api_resources(j->disruption->api), TD_STR("v1"), TD_STR("Pod"))
-            .resource;
+    const struct td_resource *pods = td_api_kind(j->disruption->api, TD_STR("v1"), TD_STR("Pod"));
     struct td_json *object;
     if (td_edit_get(j->disruption->api, pods, j->budget->ns, pod, j->arena, &object, NULL) ==
         TD_OK) {
@@ -236,7 +228,7 @@ static void judge_disrupted(struct judgement *j)
         }
         td_duration wait = until - j->now + TD_NANOSECOND;
         j->recheck = j->recheck == 0 || wait < j->recheck ? wait : j->recheck;
-        td_json_set(j->arena, j->disrupted, d->key, td_json_copy(j->arena, d, false));
+        td_json_set_copy(j->arena, j->disrupted, d->key, d);
         j->healthy -= member->is_ready ? 1 : 0;
     }
 }
@@ -247,19 +239,17 @@ static bool judge_write(struct judgement *j)
 {
     struct td_error err = TD_ERROR_INIT;
     const struct td_resource *budgets =
-        td_resources_find_kind(td_api_resources(j->disruption->api), TD_STR("policy/v1"),
-                               TD_STR("PodDisruptionBudget"))
-            .resource;
-    td_str before = td_json_get_str(td_json_get(j->object, TD_STR("metadata")),
-                                    TD_STR("resourceVersion"), TD_STR_EMPTY);
+        td_api_kind(j->disruption->api, TD_STR("policy/v1"), TD_STR("PodDisruptionBudget"));
+    td_str before = td_json_text(td_json_get(j->object, TD_STR("metadata")), "resourceVersion");
     int code = td_edit_put(j->disruption->api, budgets, j->arena, j->object, &err);
     if (code != TD_OK && code != TD_CONFLICT && code != TD_NOT_FOUND) {
-        td_log_line(j->disruption->log, TD_LOG_ERROR, "a disruption budget cannot be written",
+        td_log_line(j->disruption->log, TD_LOG_ERROR,
+                    "cannot update the PodDisruptionBudget's status",
                     TD_LOG_S("budget", j->budget->name), TD_LOG_C("error", err.message));
     }
     return code == TD_OK &&
-           !td_str_equal(before, td_json_get_str(td_json_get(j->object, TD_STR("metadata")),
-                                                 TD_STR("resourceVersion"), TD_STR_EMPTY));
+           !td_str_equal(
+               before, td_json_text(td_json_get(j->object, TD_STR("metadata")), "resourceVersion"));
 }
 
 static void judge_condition(struct judgement *j, struct td_json *status, const char *reason,
@@ -284,7 +274,7 @@ static void judge_fail(struct judgement *j, const struct td_error *err)
     static const td_str counts[] = {TD_STR_INIT("currentHealthy"), TD_STR_INIT("desiredHealthy"),
                                     TD_STR_INIT("expectedPods")};
     td_json_set_int64(j->arena, status, TD_STR("disruptionsAllowed"), 0);
-    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(counts); i++) {
         td_json_set_int64(j->arena, status, counts[i], td_json_get_int64(status, counts[i], 0));
     }
     judge_condition(j, status, "SyncFailed", td_str_from(err->message));
@@ -308,8 +298,7 @@ static bool judge_counts_controllers(const struct judgement *j)
 /* The selector as upstream's message has it, which is how Go prints it. */
 static td_str judge_selector_text(struct judgement *j)
 {
-    td_auto_buf text;
-    td_buf_init(&text, TD_STREAM_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_STREAM_BYTES_MAX);
     const struct td_json *selector = td_json_get_path(j->object, "spec.selector");
     const struct td_json *labels = td_json_get(selector, TD_STR("matchLabels"));
     const struct td_json *rules = td_json_get(selector, TD_STR("matchExpressions"));
@@ -321,8 +310,8 @@ static td_str judge_selector_text(struct judgement *j)
     (void)td_buf_append_format(&text, "},MatchExpressions:[]LabelSelectorRequirement{");
     for (const struct td_json *r = td_json_first_item(rules); r; r = r->next) {
         const struct td_json *values = td_json_get(r, TD_STR("values"));
-        td_str key = td_json_get_str(r, TD_STR("key"), TD_STR_EMPTY);
-        td_str relation = td_json_get_str(r, TD_STR("operator"), TD_STR_EMPTY);
+        td_str key = td_json_text(r, "key");
+        td_str relation = td_json_text(r, "operator");
         (void)td_buf_append_format(&text,
                                    "LabelSelectorRequirement{Key:%.*s,Operator:%.*s,Values:[",
                                    TD_STR_ARG(key), TD_STR_ARG(relation));
@@ -358,10 +347,7 @@ static void judge_store(struct judgement *j)
     const struct td_json *conditions = td_json_get(old, TD_STR("conditions"));
     int64_t allowed = j->healthy - j->desired;
     allowed = j->expected <= 0 || allowed < 0 ? 0 : allowed;
-    if (conditions) {
-        td_json_set(j->arena, status, TD_STR("conditions"),
-                    td_json_copy(j->arena, conditions, false));
-    }
+    td_json_set_copy(j->arena, status, TD_STR("conditions"), conditions);
     td_json_set_int64(j->arena, status, TD_STR("currentHealthy"), j->healthy);
     td_json_set_int64(j->arena, status, TD_STR("desiredHealthy"), j->desired);
     if (j->disrupted->count > 0) {
@@ -386,17 +372,14 @@ static void judge_store(struct judgement *j)
 static enum td_job_result disruption_work(td_str key, void *context)
 {
     struct td_disruption *disruption = context;
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     const struct td_resource *budgets =
-        td_resources_find_kind(td_api_resources(disruption->api), TD_STR("policy/v1"),
-                               TD_STR("PodDisruptionBudget"))
-            .resource;
+        td_api_kind(disruption->api, TD_STR("policy/v1"), TD_STR("PodDisruptionBudget"));
     struct judgement j = {
         .disruption = disruption,
         .arena = &arena,
         .budget = td_disruption_index_get(&disruption->index, key),
-        .now = td_clock_wall(td_loop_clock(td_api_loop(disruption->api))),
+        .now = td_api_now(disruption->api),
     };
     if (!j.budget || td_edit_get(disruption->api, budgets, j.budget->ns, j.budget->name, &arena,
                                  &j.object, NULL) != TD_OK) {
@@ -422,7 +405,8 @@ static void disruption_enqueue(void *context, td_str key)
     struct td_disruption *disruption = context;
     struct td_error err = TD_ERROR_INIT;
     if (td_queue_add(disruption->queue, key, &err) != TD_OK) {
-        td_log_line(disruption->log, TD_LOG_ERROR, "a disruption budget waits for nobody",
+        td_log_line(disruption->log, TD_LOG_ERROR,
+                    "disruption queue full, PodDisruptionBudget dropped",
                     TD_LOG_C("error", err.message));
     }
 }

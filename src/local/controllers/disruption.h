@@ -1,7 +1,7 @@
 /*
  * The controller of PodDisruptionBudgets: keeps in each one's status how many of its pods there
  * are, must be and are healthy, and so how many may be disturbed. Evictions (pod_parts.c) spend
- * what it allows. Observes the store, acts through local/edit.h.
+ * what it allows. Observes the store, acts through local/store/edit.h.
  */
 #pragma once
 

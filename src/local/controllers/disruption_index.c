@@ -1,10 +1,16 @@
+/*
+ * Budgets by namespace, their members by pod, and counts of healthy pods that change by one with
+ * each event.
+ */
 #include "local/controllers/disruption_index.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/text.h"
 #include "base/vec.h"
 #include "kube/meta.h"
+#include "kube/objectkey.h"
 #include "kube/selector/labels.h"
 #include "local/kinds/condition.h"
 #include "local/store/store.h"
@@ -22,17 +28,6 @@ struct pod_view {
     bool is_deleting;
     const struct td_owner_reference *owner;
 };
-
-/* Copies `text` to *at and moves it on. */
-static td_str index_text(char **at, td_str text)
-{
-    td_str copy = {.ptr = *at, .len = text.len};
-    if (text.len > 0) {
-        memcpy(*at, text.ptr, text.len);
-    }
-    *at += text.len;
-    return copy;
-}
 
 /* ---- Members ---- */
 
@@ -60,10 +55,10 @@ static struct td_budget_owner *budget_owner(struct td_budget *budget,
     owner = td_alloc_zero(1, sizeof(*owner) + reference->api_version.len + reference->kind.len +
                                  reference->name.len + reference->uid.len);
     char *at = (char *)(owner + 1);
-    owner->api_version = index_text(&at, reference->api_version);
-    owner->kind = index_text(&at, reference->kind);
-    owner->name = index_text(&at, reference->name);
-    owner->uid = index_text(&at, reference->uid);
+    owner->api_version = td_text_place(&at, reference->api_version);
+    owner->kind = td_text_place(&at, reference->kind);
+    owner->name = td_text_place(&at, reference->name);
+    owner->uid = td_text_place(&at, reference->uid);
     if (td_map_put(&budget->owners, owner->uid, owner) != TD_OK) {
         td_free(owner);
         return NULL;
@@ -106,8 +101,7 @@ static bool budget_put_member(struct td_budget *budget, const struct pod_view *p
         budget_count(budget, member, false);
     } else {
         member = td_alloc_zero(1, sizeof(*member) + pod->name.len);
-        char *at = (char *)(member + 1);
-        member->name = index_text(&at, pod->name);
+        member->name = td_text_behind(member + 1, pod->name);
         if (td_map_put(&budget->members, member->name, member) != TD_OK) {
             td_free(member);
             budget_release_owner(budget, owner);
@@ -131,14 +125,11 @@ static bool budget_judge_pod(struct td_budget *budget, const struct pod_view *po
 
 static void budget_clear(struct td_budget *budget)
 {
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&budget->members, &position))) {
-        td_free(entry->value);
+    for (struct td_map_walk at = {.map = &budget->members}; td_map_step(&at);) {
+        td_free(at.value);
     }
-    position = 0;
-    while ((entry = td_map_next(&budget->owners, &position))) {
-        td_free(entry->value);
+    for (struct td_map_walk at = {.map = &budget->owners}; td_map_step(&at);) {
+        td_free(at.value);
     }
     td_map_reset(&budget->members);
     td_map_reset(&budget->owners);
@@ -182,8 +173,7 @@ void td_disruption_index_pod(struct td_disruption_index *index, td_str ns, td_st
     if (!group) {
         return;
     }
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct pod_view pod;
     bool is_there = json.len > 0 && pod_view_read(&arena, json, &pod);
     for (size_t i = 0; i < group->count; i++) {
@@ -196,18 +186,12 @@ void td_disruption_index_pod(struct td_disruption_index *index, td_str ns, td_st
 
 /* ---- Budgets ---- */
 
-static td_str index_key(struct td_arena *arena, td_str ns, td_str name)
-{
-    return td_arena_format(arena, "%.*s%c%.*s", TD_STR_ARG(ns), '\n', TD_STR_ARG(name));
-}
-
 static bool index_join_group(struct td_disruption_index *index, struct td_budget *budget)
 {
     struct budget_group *group = td_map_get(&index->groups, budget->ns);
     if (!group) {
         group = td_alloc_zero(1, sizeof(*group) + budget->ns.len);
-        char *at = (char *)(group + 1);
-        group->ns = index_text(&at, budget->ns);
+        group->ns = td_text_behind(group + 1, budget->ns);
         group->count_max = TD_COLLECTION_OBJECTS_MAX;
         if (td_map_put(&index->groups, group->ns, group) != TD_OK) {
             td_free(group);
@@ -239,12 +223,12 @@ static void index_leave_group(struct td_disruption_index *index, const struct td
 
 static struct td_budget *index_make(struct td_disruption_index *index, td_str ns, td_str name)
 {
-    struct td_budget *budget = td_alloc_zero(1, sizeof(*budget) + ns.len + name.len + 1);
-    char *at = (char *)(budget + 1);
-    budget->key = (td_str){.ptr = at, .len = ns.len + 1 + name.len};
-    budget->ns = index_text(&at, ns);
-    *at++ = '\n';
-    budget->name = index_text(&at, name);
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    td_str key = td_object_key_write(TD_OBJECT_KEY(ns, name), buffer);
+    struct td_budget *budget = td_alloc_zero(1, sizeof(*budget) + key.len);
+    budget->key = td_text_behind(budget + 1, key);
+    budget->ns = td_object_key_read(budget->key).namespace;
+    budget->name = td_object_key_read(budget->key).name;
     td_arena_init(&budget->arena, TD_TREE_ARENA_BYTES_MAX);
     td_map_init(&budget->members, TD_COLLECTION_OBJECTS_MAX);
     td_map_init(&budget->owners, TD_COLLECTION_OBJECTS_MAX);
@@ -263,15 +247,9 @@ static struct td_budget *index_make(struct td_disruption_index *index, td_str ns
 static void index_find_members(struct td_disruption_index *index, struct td_budget *budget)
 {
     const struct td_collection *pods = td_store_find(index->store, TD_STR("pods"));
-    struct td_collection_iter iter;
-    const struct td_stored *stored;
-    if (!pods) {
-        return;
-    }
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    td_collection_iter_init(&iter, pods, budget->ns);
-    while ((stored = td_collection_iter_next(&iter))) {
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
+    struct td_collection_iter iter = td_collection_walk(pods, budget->ns);
+    for (const struct td_stored *stored; (stored = td_collection_iter_next(&iter));) {
         struct pod_view pod;
         if (pod_view_read(&arena, stored->json, &pod)) {
             (void)budget_judge_pod(budget, &pod); /* it is judged in any case */
@@ -282,9 +260,9 @@ static void index_find_members(struct td_disruption_index *index, struct td_budg
 
 void td_disruption_index_put(struct td_disruption_index *index, td_str ns, td_str name, td_str json)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    struct td_budget *budget = td_map_get(&index->budgets, index_key(&arena, ns, name));
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
+    struct td_budget *budget =
+        td_map_get(&index->budgets, td_object_key_text(&arena, TD_OBJECT_KEY(ns, name)));
     struct td_json *object;
     bool is_new = !budget;
     budget = budget ? budget : index_make(index, ns, name);
@@ -309,9 +287,9 @@ void td_disruption_index_put(struct td_disruption_index *index, td_str ns, td_st
 
 void td_disruption_index_drop(struct td_disruption_index *index, td_str ns, td_str name)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    struct td_budget *budget = td_map_remove(&index->budgets, index_key(&arena, ns, name));
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    struct td_budget *budget =
+        td_map_remove(&index->budgets, td_object_key_write(TD_OBJECT_KEY(ns, name), buffer));
     if (budget) {
         index_leave_group(index, budget);
         budget_free(budget);
@@ -333,10 +311,8 @@ void td_disruption_index_init(struct td_disruption_index *index, struct td_store
 
 void td_disruption_index_done(struct td_disruption_index *index)
 {
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&index->groups, &position))) {
-        struct budget_group *group = entry->value;
+    for (struct td_map_walk at = {.map = &index->groups}; td_map_step(&at);) {
+        struct budget_group *group = at.value;
         for (size_t i = 0; i < group->count; i++) {
             budget_free(group->items[i]);
         }

@@ -30,11 +30,11 @@ struct td_budget_member {
     td_str name; /* owned, behind the structure */
     bool is_ready;
     bool is_deleting;
-    struct td_budget_owner *owner; /* NULL: nobody controls it */
+    struct td_budget_owner *owner; /* NULL: no controller */
 };
 
 struct td_budget {
-    td_str key; /* namespace and name, a line each; owned by the arena */
+    td_str key; /* "namespace/name"; behind the structure, as the two below */
     td_str ns;
     td_str name;
     int64_t generation;

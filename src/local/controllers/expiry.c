@@ -7,13 +7,13 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
-#include "base/buf.h"
 #include "base/error.h"
 #include "base/json/json.h"
 #include "base/limits.h"
 #include "base/os/clock.h"
 #include "base/os/loop.h"
 #include "base/timefmt.h"
+#include "kube/objectkey.h"
 #include "local/api/api.h"
 #include "local/resources/resource.h"
 #include "local/store/edit.h"
@@ -39,7 +39,7 @@ static int64_t expiry_time(const struct td_json *event)
         "metadata.creationTimestamp", "firstTimestamp",         "lastTimestamp", "eventTime",
         "series.lastObservedTime",    "deprecatedLastTimestamp"};
     int64_t newest = INT64_MIN;
-    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(paths); i++) {
         const struct td_json *text = td_json_get_path(event, paths[i]);
         struct td_instant instant;
         if (td_json_is(text, TD_JSON_TYPE_STRING) &&
@@ -53,13 +53,12 @@ static int64_t expiry_time(const struct td_json *event)
 /* How long it may still stay; not positive: it goes. */
 static td_duration expiry_left(const struct td_expiry *expiry, const struct td_stored *stored)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_json *event;
     if (td_json_parse(&arena, stored->json, NULL, &event, NULL) != TD_OK) {
         return EXPIRY_AGE_SECONDS * TD_SECOND; /* never so: the store's texts are our own */
     }
-    td_time now = td_clock_wall(td_loop_clock(td_api_loop(expiry->api)));
+    td_time now = td_api_now(expiry->api);
     int64_t left = expiry_time(event) + EXPIRY_AGE_SECONDS - td_time_to_instant(now).unix_seconds;
     left = left > 0 ? left : 0;
     return (left < EXPIRY_LEFT_SECONDS_MAX ? left : EXPIRY_LEFT_SECONDS_MAX) * TD_SECOND;
@@ -74,38 +73,28 @@ static void expiry_later(struct td_expiry *expiry, td_str key, td_duration after
 
 static void expiry_add(struct td_expiry *expiry, const struct td_stored *stored)
 {
-    td_auto_buf key;
-    td_buf_init(&key, 2 * TD_STORED_NAME_BYTES_MAX + 2);
-    (void)td_buf_append(&key, stored->ns); /* fits: names are capped */
-    (void)td_buf_append_char(&key, '/');
-    (void)td_buf_append(&key, stored->name);
-    expiry_later(expiry, td_buf_str(&key), expiry_left(expiry, stored));
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    td_str key = td_object_key_write(TD_OBJECT_KEY(stored->ns, stored->name), buffer);
+    expiry_later(expiry, key, expiry_left(expiry, stored));
 }
 
 /* There is room again: every event that is stored gets its job. */
 static void expiry_catch_up(struct td_expiry *expiry, const struct td_collection *collection)
 {
-    struct td_collection_iter iter;
-    const struct td_stored *stored;
     expiry->has_left_out = false;
-    td_collection_iter_init(&iter, collection, TD_STR_EMPTY);
-    while ((stored = td_collection_iter_next(&iter))) {
+    struct td_collection_iter iter = td_collection_walk(collection, TD_STR_EMPTY);
+    for (const struct td_stored *stored; (stored = td_collection_iter_next(&iter));) {
         expiry_add(expiry, stored);
     }
-    td_collection_iter_done(&iter);
 }
 
 static enum td_job_result expiry_work(td_str key, void *context)
 {
     struct td_expiry *expiry = context;
-    const struct td_resource *events =
-        td_resources_find_kind(td_api_resources(expiry->api), TD_STR("v1"), TD_STR("Event"))
-            .resource;
+    const struct td_resource *events = td_api_kind(expiry->api, TD_STR("v1"), TD_STR("Event"));
     const struct td_collection *collection =
         td_store_find(td_api_store(expiry->api), events->collection);
-    size_t slash = td_str_find(key, '/', 0);
-    td_str ns = td_str_slice(key, 0, slash);
-    td_str name = td_str_slice(key, slash + 1, key.len);
+    struct td_object_key event = td_object_key_read(key);
     if (!collection) {
         return TD_JOB_DONE;
     }
@@ -113,7 +102,7 @@ static enum td_job_result expiry_work(td_str key, void *context)
     if (expiry->has_left_out && td_queue_count(expiry->queue) < room) {
         expiry_catch_up(expiry, collection);
     }
-    const struct td_stored *stored = td_collection_get(collection, ns, name);
+    const struct td_stored *stored = td_collection_get(collection, event.namespace, event.name);
     if (!stored) {
         return TD_JOB_DONE;
     }
@@ -123,7 +112,8 @@ static enum td_job_result expiry_work(td_str key, void *context)
         return TD_JOB_DONE;
     }
     /* One that is gone already, or that a finalizer keeps, is no concern of ours. */
-    (void)td_edit_delete(expiry->api, events, ns, name, TD_STR_EMPTY, TD_STR_EMPTY, -1, NULL);
+    (void)td_edit_delete(expiry->api, events, event.namespace, event.name, TD_STR_EMPTY,
+                         TD_STR_EMPTY, -1, NULL);
     return TD_JOB_DONE;
 }
 

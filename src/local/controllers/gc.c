@@ -19,6 +19,7 @@
 #include "base/os/log.h"
 #include "base/os/loop.h"
 #include "kube/meta.h"
+#include "kube/objectkey.h"
 #include "local/api/api.h"
 #include "local/controllers/gc_index.h"
 #include "local/resources/resource.h"
@@ -47,13 +48,10 @@ struct gc_item {
 
 static void gc_enqueue(struct td_gc *gc, td_str collection, td_str ns, td_str name)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    td_str key = td_arena_format(&arena, "%.*s%c%.*s%c%.*s", TD_STR_ARG(collection), '\n',
-                                 TD_STR_ARG(ns), '\n', TD_STR_ARG(name));
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
     struct td_error err = TD_ERROR_INIT;
-    if (td_queue_add(gc->queue, key, &err) != TD_OK) {
-        td_log_line(gc->log, TD_LOG_ERROR, "an object waits for nobody to collect it",
+    if (td_queue_add(gc->queue, TD_KEY_LINES(buffer, collection, ns, name), &err) != TD_OK) {
+        td_log_line(gc->log, TD_LOG_ERROR, "garbage collection queue full, object dropped",
                     TD_LOG_S("name", name), TD_LOG_C("error", err.message));
     }
 }
@@ -81,13 +79,7 @@ static const struct td_resource *gc_resource(struct td_gc *gc, td_str collection
 
 static bool gc_lists_finalizer(const struct td_json *object, const char *name)
 {
-    const struct td_json *list = td_json_get_path(object, "metadata.finalizers");
-    for (const struct td_json *f = td_json_first_item(list); f; f = f->next) {
-        if (f->type == TD_JSON_TYPE_STRING && td_str_equal(f->text, td_str_from(name))) {
-            return true;
-        }
-    }
-    return false;
+    return td_json_has_text(td_json_get_path(object, "metadata.finalizers"), td_str_from(name));
 }
 
 /* Does the text hold the word? Tells cheaply what need not be parsed. */
@@ -102,8 +94,7 @@ static bool gc_waits(const struct td_stored *stored)
     if (!stored->is_deleting || !gc_mentions(stored, "\"" GC_FOREGROUND "\"")) {
         return false;
     }
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_json *object;
     return td_json_parse(&arena, stored->json, NULL, &object, NULL) == TD_OK &&
            td_json_get_path(object, "metadata.deletionTimestamp") &&
@@ -128,12 +119,9 @@ static enum gc_owner_state gc_owner_state(struct td_gc *gc, td_str ns,
     if (at.resource->is_namespaced && ns.len == 0) {
         return GC_OWNER_UNKNOWN;
     }
-    const struct td_collection *collection =
-        td_store_find(td_api_store(gc->api), at.resource->collection);
     const struct td_stored *owner =
-        collection ? td_collection_get(collection, at.resource->is_namespaced ? ns : TD_STR_EMPTY,
-                                       reference->name)
-                   : NULL;
+        td_store_get(td_api_store(gc->api), at.resource->collection,
+                     at.resource->is_namespaced ? ns : TD_STR_EMPTY, reference->name);
     if (!owner || !td_str_equal(owner->uid, reference->uid)) {
         return GC_OWNER_ABSENT;
     }
@@ -174,8 +162,7 @@ static void gc_observe(const struct td_resource *resource, struct td_stored *bef
     if (before && after && !after->is_deleting && td_str_equal(before->owners, after->owners)) {
         return; /* nothing that is of interest here */
     }
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_json *object;
     struct td_meta meta = {.owner_count = 0};
     if (stored->owners.len > 0 &&
@@ -209,14 +196,14 @@ static void gc_missed(void *context)
 
 /* ---- Acting ---- */
 
-/* False when it could not be written, which is logged. Nobody comes in between reading and writing,
- * so there are no conflicts. */
+/* False when it could not be written, which is logged. No other write comes between reading and
+ * writing, so there are no conflicts. */
 static bool gc_put(struct td_gc *gc, const struct gc_item *item)
 {
     struct td_error err = TD_ERROR_INIT;
     int code = td_edit_put(gc->api, item->resource, item->arena, item->object, &err);
     if (code != TD_OK) {
-        td_log_line(gc->log, TD_LOG_ERROR, "garbage collection cannot write",
+        td_log_line(gc->log, TD_LOG_ERROR, "garbage collection: cannot update object",
                     TD_LOG_S("kind", item->resource->kind), TD_LOG_S("name", item->meta.name),
                     TD_LOG_C("error", err.message));
     }
@@ -233,11 +220,7 @@ static void gc_remove_finalizer(struct td_gc *gc, struct gc_item *item, const ch
         }
     }
     struct td_json *metadata = td_json_get(item->object, TD_STR("metadata"));
-    if (kept->count > 0) {
-        td_json_set(item->arena, metadata, TD_STR("finalizers"), kept);
-    } else {
-        (void)td_json_remove(metadata, TD_STR("finalizers")); /* it is there */
-    }
+    td_json_set_filled(item->arena, metadata, TD_STR("finalizers"), kept);
     (void)gc_put(gc, item); /* it says so itself */
 }
 
@@ -259,11 +242,7 @@ static bool gc_cut_references(struct td_gc *gc, struct gc_item *item, td_str orp
             td_json_append(kept, td_json_copy(item->arena, r, false));
         }
     }
-    if (kept->count > 0) {
-        td_json_set(item->arena, metadata, TD_STR("ownerReferences"), kept);
-    } else {
-        (void)td_json_remove(metadata, TD_STR("ownerReferences")); /* it may not be there */
-    }
+    td_json_set_filled(item->arena, metadata, TD_STR("ownerReferences"), kept);
     return gc_put(gc, item);
 }
 
@@ -281,8 +260,7 @@ static bool gc_load(struct td_gc *gc, struct td_arena *arena, td_str collection,
 static bool gc_orphan_one(struct td_gc *gc, td_str uid)
 {
     const struct td_gc_dependent *d = td_gc_index_at(&gc->index, uid, 0);
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     td_str collection = td_arena_copy_str(&arena, d->collection);
     td_str ns = td_arena_copy_str(&arena, d->ns);
     td_str name = td_arena_copy_str(&arena, d->name);
@@ -323,8 +301,7 @@ static bool gc_is_blocked(struct td_gc *gc, td_str uid)
     size_t count = td_gc_index_count(&gc->index, uid);
     for (size_t i = 0; i < count; i++) {
         const struct td_gc_dependent *d = td_gc_index_at(&gc->index, uid, i);
-        td_auto_arena arena;
-        td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+        td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
         struct gc_item item;
         if (!gc_load(gc, &arena, d->collection, d->ns, d->name, &item)) {
             continue;
@@ -359,10 +336,8 @@ static bool gc_is_in_circle(struct td_gc *gc, td_str uid)
     size_t count = td_gc_index_count(&gc->index, uid);
     for (size_t i = 0; i < count; i++) {
         const struct td_gc_dependent *d = td_gc_index_at(&gc->index, uid, i);
-        const struct td_collection *collection =
-            td_store_find(td_api_store(gc->api), d->collection);
         const struct td_stored *stored =
-            collection ? td_collection_get(collection, d->ns, d->name) : NULL;
+            td_store_get(td_api_store(gc->api), d->collection, d->ns, d->name);
         if (stored && gc_waits(stored)) {
             return true;
         }
@@ -381,7 +356,7 @@ static void gc_unblock(struct td_gc *gc, struct gc_item *item)
     (void)gc_put(gc, item); /* it says so itself */
 }
 
-/* Nobody is left that wants it: it goes, in the foreground when an owner waits and it has
+/* No owner is left: it goes, in the foreground when an owner waits and it has
  * dependents of its own, else as its finalizers say. */
 static void gc_delete(struct td_gc *gc, struct gc_item *item, bool is_waited_for)
 {
@@ -400,7 +375,7 @@ static void gc_delete(struct td_gc *gc, struct gc_item *item, bool is_waited_for
     int code = td_edit_delete(gc->api, item->resource, item->meta.namespace, item->meta.name,
                               item->meta.uid, how, -1, &err);
     if (code != TD_OK && code != TD_NOT_FOUND) {
-        td_log_line(gc->log, TD_LOG_ERROR, "garbage collection cannot delete",
+        td_log_line(gc->log, TD_LOG_ERROR, "garbage collection: cannot delete object",
                     TD_LOG_S("kind", item->resource->kind), TD_LOG_S("name", item->meta.name),
                     TD_LOG_C("error", err.message));
     }
@@ -436,8 +411,7 @@ static enum td_job_result gc_judge(struct td_gc *gc, struct gc_item *item)
 static enum td_job_result gc_work(td_str key, void *context)
 {
     struct td_gc *gc = context;
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     size_t first = td_str_find(key, '\n', 0);
     size_t second = td_str_find(key, '\n', first + 1);
     struct gc_item item;

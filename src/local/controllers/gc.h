@@ -2,7 +2,7 @@
  * Garbage collection by owner references: an object goes when the last owner it names is gone, and
  * loses those references whose owner is; deletion in the foreground waits for the dependents that
  * block it, deletion with orphans cuts the references first. Observes every collection, keeps only
- * who depends on whom, acts through local/edit.h.
+ * who depends on whom, acts through local/store/edit.h.
  */
 #pragma once
 

@@ -1,35 +1,22 @@
+/*
+ * A map from the uid of an owner to its dependents, and one from each dependent to its owners,
+ * changed together.
+ */
 #include "local/controllers/gc_index.h"
 
 #include <stdint.h>
-#include <string.h>
 
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "base/text.h"
 #include "base/vec.h"
+#include "kube/objectkey.h"
 
 struct gc_owner {
     td_str uid; /* owned */
     bool is_gone;
     TD_VEC_FIELDS(struct td_gc_dependent *);
 };
-
-/* Collection, namespace and name with NULs between, none of which can hold one. */
-static td_str gc_key(td_str collection, td_str ns, td_str name)
-{
-    size_t len = collection.len + ns.len + name.len + 2;
-    char *text = td_alloc(len + 1);
-    char *at = text;
-    const td_str parts[] = {collection, ns, name};
-    for (size_t i = 0; i < 3; i++) {
-        if (parts[i].len > 0) {
-            memcpy(at, parts[i].ptr, parts[i].len);
-        }
-        at += parts[i].len;
-        *at++ = '\0';
-    }
-    return (td_str){.ptr = text, .len = len};
-}
 
 void td_gc_index_init(struct td_gc_index *index)
 {
@@ -57,14 +44,11 @@ static void gc_owner_free(struct gc_owner *owner)
 
 void td_gc_index_done(struct td_gc_index *index)
 {
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&index->dependents, &position))) {
-        gc_dependent_free(entry->value);
+    for (struct td_map_walk at = {.map = &index->dependents}; td_map_step(&at);) {
+        gc_dependent_free(at.value);
     }
-    position = 0;
-    while ((entry = td_map_next(&index->owners, &position))) {
-        gc_owner_free(entry->value);
+    for (struct td_map_walk at = {.map = &index->owners}; td_map_step(&at);) {
+        gc_owner_free(at.value);
     }
     td_map_done(&index->dependents);
     td_map_done(&index->owners);
@@ -137,10 +121,10 @@ static bool gc_is_same(const struct td_gc_dependent *dependent, const td_str *ow
 void td_gc_index_set(struct td_gc_index *index, td_str collection, td_str ns, td_str name,
                      const td_str *owners, size_t owner_count)
 {
-    td_str key = gc_key(collection, ns, name);
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    td_str key = TD_KEY_LINES(buffer, collection, ns, name);
     struct td_gc_dependent *dependent = td_map_get(&index->dependents, key);
     if (dependent && gc_is_same(dependent, owners, owner_count)) {
-        td_text_free(key);
         return;
     }
     if (dependent) {
@@ -149,10 +133,10 @@ void td_gc_index_set(struct td_gc_index *index, td_str collection, td_str ns, td
         gc_dependent_free(dependent);
     }
     if (owner_count == 0) {
-        td_text_free(key);
         return;
     }
     dependent = td_alloc_zero(1, sizeof(*dependent));
+    key = td_text_copy(key);
     dependent->key = key;
     dependent->collection = td_str_slice(key, 0, collection.len);
     dependent->ns = td_str_slice(key, collection.len + 1, collection.len + 1 + ns.len);

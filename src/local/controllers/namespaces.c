@@ -18,6 +18,7 @@
 #include "base/os/clock.h"
 #include "base/os/log.h"
 #include "base/os/loop.h"
+#include "base/text.h"
 #include "local/api/api.h"
 #include "local/kinds/condition.h"
 #include "local/resources/resource.h"
@@ -57,7 +58,7 @@ static void namespaces_enqueue(struct td_namespaces *namespaces, td_str name, td
     int code = after > 0 ? td_queue_add_after(namespaces->queue, name, after, &err)
                          : td_queue_add(namespaces->queue, name, &err);
     if (code != TD_OK) {
-        td_log_line(namespaces->log, TD_LOG_ERROR, "a namespace waits for nobody to look at it",
+        td_log_line(namespaces->log, TD_LOG_ERROR, "namespace queue full, namespace dropped",
                     TD_LOG_S("namespace", name), TD_LOG_C("error", err.message));
     }
 }
@@ -67,14 +68,6 @@ static void namespaces_complain(struct td_namespaces *namespaces, const char *wh
 {
     td_log_line(namespaces->log, TD_LOG_ERROR, what, TD_LOG_S("namespace", name),
                 TD_LOG_C("error", err->message));
-}
-
-static const struct td_resource *namespaces_resource(struct td_namespaces *namespaces,
-                                                     const char *kind)
-{
-    return td_resources_find_kind(td_api_resources(namespaces->api), TD_STR("v1"),
-                                  td_str_from(kind))
-        .resource;
 }
 
 /* ---- What every namespace has ---- */
@@ -97,13 +90,14 @@ static void namespaces_put(struct td_namespaces *namespaces, struct td_arena *ar
     struct td_error err = TD_ERROR_INIT;
     int code = td_edit_put(namespaces->api, resource, arena, object, &err);
     if (code != TD_OK && code != TD_CONFLICT && code != TD_EXISTS) {
-        namespaces_complain(namespaces, "a namespace cannot be furnished", ns, &err);
+        namespaces_complain(namespaces, "cannot create the namespace's default objects", ns, &err);
     }
 }
 
 static void namespaces_furnish(struct td_namespaces *namespaces, struct td_arena *arena, td_str ns)
 {
-    const struct td_resource *accounts = namespaces_resource(namespaces, "ServiceAccount");
+    const struct td_resource *accounts =
+        td_api_kind(namespaces->api, TD_STR("v1"), TD_STR("ServiceAccount"));
     struct td_json *object;
     if (td_edit_get(namespaces->api, accounts, ns, TD_STR("default"), arena, &object, NULL) !=
         TD_OK) {
@@ -113,7 +107,8 @@ static void namespaces_furnish(struct td_namespaces *namespaces, struct td_arena
     if (namespaces->ca_pem.len == 0) {
         return;
     }
-    const struct td_resource *maps = namespaces_resource(namespaces, "ConfigMap");
+    const struct td_resource *maps =
+        td_api_kind(namespaces->api, TD_STR("v1"), TD_STR("ConfigMap"));
     if (td_edit_get(namespaces->api, maps, ns, TD_STR("kube-root-ca.crt"), arena, &object, NULL) !=
         TD_OK) {
         object = namespaces_new_object(arena, "ConfigMap", ns, "kube-root-ca.crt");
@@ -139,9 +134,7 @@ static struct departure *departure_of(struct td_namespaces *namespaces, td_str n
         return departure;
     }
     departure = td_alloc_zero(1, sizeof(*departure) + name.len);
-    char *text = (char *)(departure + 1);
-    memcpy(text, name.ptr, name.len);
-    departure->name = (td_str){.ptr = text, .len = name.len};
+    departure->name = td_text_behind(departure + 1, name);
     departure->due = namespaces_now(namespaces);
     td_buf_init(&departure->last, TD_STORED_NAME_BYTES_MAX);
     if (td_map_put(&namespaces->departing, departure->name, departure) != TD_OK) {
@@ -181,7 +174,7 @@ static void namespaces_delete_page(struct td_namespaces *namespaces, td_str ns,
         int code = td_edit_delete(namespaces->api, resource, ns, page->items[i]->name,
                                   page->items[i]->uid, TD_STR("Background"), -1, &err);
         if (code != TD_OK && code != TD_NOT_FOUND && code != TD_CONFLICT) {
-            namespaces_complain(namespaces, "content of a namespace cannot be deleted", ns, &err);
+            namespaces_complain(namespaces, "cannot delete the namespace's content", ns, &err);
         }
     }
 }
@@ -248,8 +241,7 @@ static void leftovers_add_line(struct leftovers *left, td_str line)
 
 static td_str leftovers_join(struct leftovers *left, const char *intro)
 {
-    td_auto_buf text;
-    td_buf_init(&text, TD_STATUS_MESSAGE_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_STATUS_MESSAGE_BYTES_MAX);
     (void)td_buf_append(&text, td_str_from(intro)); /* sticky: what does not fit is left out */
     qsort(left->lines, left->line_count, sizeof(*left->lines), td_str_compare_items);
     for (size_t i = 0; i < left->line_count; i++) {
@@ -297,10 +289,8 @@ static void leftovers_walk(struct td_namespaces *namespaces, struct leftovers *l
                            td_arena_format(left->arena, "%.*s.%.*s has %zu resource instances",
                                            TD_STR_ARG(resource->plural),
                                            TD_STR_ARG(resource->group), count));
-        struct td_collection_iter iter;
-        const struct td_stored *stored;
-        td_collection_iter_init(&iter, collection, ns);
-        while ((stored = td_collection_iter_next(&iter))) {
+        struct td_collection_iter iter = td_collection_walk(collection, ns);
+        for (const struct td_stored *stored; (stored = td_collection_iter_next(&iter));) {
             leftovers_count_finalizers(left, stored);
         }
     }
@@ -316,9 +306,8 @@ static bool namespaces_set_condition(struct td_namespaces *namespaces, struct td
         .reason = td_str_from(texts[1]),
         .message = problem.len > 0 ? problem : td_str_from(texts[2]),
     };
-    return td_condition_set(
-        arena, status, &condition,
-        td_time_to_instant(td_clock_wall(td_loop_clock(td_api_loop(namespaces->api)))));
+    return td_condition_set(arena, status, &condition,
+                            td_time_to_instant(td_api_now(namespaces->api)));
 }
 
 /* The five conditions of a namespace that waits, in upstream's words. */
@@ -329,12 +318,9 @@ static void namespaces_report(struct td_namespaces *namespaces, struct td_arena 
     td_map_init(&left.finalizers, TD_RESOURCES_MAX);
     leftovers_walk(namespaces, &left, ns);
     td_str content = leftovers_join(&left, "Some resources are remaining: ");
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&left.finalizers, &position))) {
-        leftovers_add_line(&left,
-                           td_arena_format(arena, "%.*s in %zu resource instances",
-                                           TD_STR_ARG(entry->key), *(const size_t *)entry->value));
+    for (struct td_map_walk at = {.map = &left.finalizers}; td_map_step(&at);) {
+        leftovers_add_line(&left, td_arena_format(arena, "%.*s in %zu resource instances",
+                                                  TD_STR_ARG(at.key), *(const size_t *)at.value));
     }
     bool has_finalizers = left.finalizers.count > 0;
     td_str finalizers =
@@ -361,12 +347,13 @@ static void namespaces_report(struct td_namespaces *namespaces, struct td_arena 
     };
     struct td_json *status = td_json_ensure_object(arena, object, TD_STR("status"));
     bool is_changed = false;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(rows); i++) {
         is_changed |=
             namespaces_set_condition(namespaces, arena, status, rows[i].texts, rows[i].problem);
     }
     if (is_changed) {
-        namespaces_put(namespaces, arena, namespaces_resource(namespaces, "Namespace"), object, ns);
+        namespaces_put(namespaces, arena,
+                       td_api_kind(namespaces->api, TD_STR("v1"), TD_STR("Namespace")), object, ns);
     }
 }
 
@@ -383,12 +370,9 @@ static void namespaces_finish(struct td_namespaces *namespaces, struct td_arena 
         }
     }
     if (list && kept->count < list->count) {
-        if (kept->count > 0) {
-            td_json_set(arena, spec, TD_STR("finalizers"), kept);
-        } else {
-            (void)td_json_remove(spec, TD_STR("finalizers")); /* it is there */
-        }
-        namespaces_put(namespaces, arena, namespaces_resource(namespaces, "Namespace"), object, ns);
+        td_json_set_filled(arena, spec, TD_STR("finalizers"), kept);
+        namespaces_put(namespaces, arena,
+                       td_api_kind(namespaces->api, TD_STR("v1"), TD_STR("Namespace")), object, ns);
     }
 }
 
@@ -421,10 +405,10 @@ static enum td_job_result namespaces_leave(struct td_namespaces *namespaces, str
 static enum td_job_result namespaces_work(td_str name, void *context)
 {
     struct td_namespaces *namespaces = context;
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_json *object;
-    if (td_edit_get(namespaces->api, namespaces_resource(namespaces, "Namespace"), TD_STR_EMPTY,
+    if (td_edit_get(namespaces->api,
+                    td_api_kind(namespaces->api, TD_STR("v1"), TD_STR("Namespace")), TD_STR_EMPTY,
                     name, &arena, &object, NULL) != TD_OK) {
         struct departure *departure = td_map_remove(&namespaces->departing, name);
         if (departure) {
@@ -480,11 +464,7 @@ struct td_namespaces *td_namespaces_new(struct td_api *api, struct td_log *log, 
     struct td_namespaces *namespaces = td_alloc_zero(1, sizeof(*namespaces) + ca_pem.len);
     namespaces->api = api;
     namespaces->log = log;
-    char *text = (char *)(namespaces + 1);
-    if (ca_pem.len > 0) {
-        memcpy(text, ca_pem.ptr, ca_pem.len);
-    }
-    namespaces->ca_pem = (td_str){.ptr = text, .len = ca_pem.len};
+    namespaces->ca_pem = td_text_behind(namespaces + 1, ca_pem);
     td_map_init(&namespaces->departing, TD_COLLECTION_OBJECTS_MAX);
     namespaces->queue =
         td_queue_new(td_api_loop(api), namespaces_work, namespaces, TD_WORK_QUEUE_MAX);
@@ -499,10 +479,8 @@ void td_namespaces_free(struct td_namespaces *namespaces)
     }
     td_observer_free(namespaces->observer);
     td_queue_free(namespaces->queue);
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&namespaces->departing, &position))) {
-        departure_free(entry->value);
+    for (struct td_map_walk at = {.map = &namespaces->departing}; td_map_step(&at);) {
+        departure_free(at.value);
     }
     td_map_done(&namespaces->departing);
     td_free(namespaces);

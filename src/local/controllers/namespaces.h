@@ -2,7 +2,7 @@
  * The controller of namespaces: each has a service account "default" and the ConfigMap
  * "kube-root-ca.crt" with the cluster's authority, made again when they are deleted. One that is
  * being deleted loses its content first, objects of custom resources too; while something with a
- * finalizer is left, its conditions say what. Observes the store, acts through local/edit.h.
+ * finalizer is left, its conditions say what. Observes the store, acts through local/store/edit.h.
  */
 #pragma once
 

@@ -38,8 +38,7 @@ static void describe_aggregated(struct td_api_call *call, bool is_core)
 {
     struct td_json *tree =
         td_discovery_aggregated(&call->arena, td_api_resources(call->api), is_core);
-    td_auto_buf body;
-    td_buf_init(&body, TD_JSON_BYTES_MAX);
+    td_auto_buf body = td_buf_capped(TD_JSON_BYTES_MAX);
     td_json_write(tree, &(struct td_json_format){0}, &body);
     td_call_reply(call, 200, TD_STR(DESCRIBE_AGGREGATED), td_buf_str(&body));
 }
@@ -134,7 +133,7 @@ static void describe_version(struct td_api_call *call)
         {"goVersion", ""}, {"compiler", ""},     {"platform", "linux/amd64"},
     };
     struct td_json *tree = td_json_new_object(&call->arena);
-    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(members); i++) {
         td_json_set_str(&call->arena, tree, td_str_from(members[i][0]), td_str_from(members[i][1]));
     }
     td_call_reply_json(call, 200, tree);
@@ -144,7 +143,7 @@ static void describe_version(struct td_api_call *call)
 static bool describe_health(struct td_api_call *call, td_str path)
 {
     static const char *const names[] = {"/healthz", "/livez", "/readyz"};
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(names); i++) {
         td_str name = td_str_from(names[i]);
         td_str rest = td_str_slice(path, name.len, path.len);
         if (!td_str_starts_with(path, name) ||
@@ -171,16 +170,16 @@ static void describe_paths(struct td_api_call *call)
                                        "/openapi/v3", "/readyz", "/version"};
     struct td_json *tree = td_json_new_object(&call->arena);
     struct td_json *paths = td_json_new_array(&call->arena);
-    for (size_t i = 0; i < sizeof(first) / sizeof(first[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(first); i++) {
         td_json_append(paths, td_json_new_string(&call->arena, td_str_from(first[i])));
     }
     for (const struct td_json *group = td_json_first_item(groups); group; group = group->next) {
-        td_str name = td_json_get_str(group, TD_STR("name"), TD_STR_EMPTY);
+        td_str name = td_json_text(group, "name");
         td_json_append(paths,
                        td_json_new_string(&call->arena, td_arena_format(&call->arena, "/apis/%.*s",
                                                                         TD_STR_ARG(name))));
     }
-    for (size_t i = 0; i < sizeof(last) / sizeof(last[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(last); i++) {
         td_json_append(paths, td_json_new_string(&call->arena, td_str_from(last[i])));
     }
     td_json_set(&call->arena, tree, TD_STR("paths"), paths);
@@ -192,7 +191,7 @@ static bool describe_owns(td_str path)
 {
     static const char *const places[] = {"/version", "/api",   "/apis",  "/openapi",
                                          "/healthz", "/livez", "/readyz"};
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(places); i++) {
         td_str place = td_str_from(places[i]);
         if (td_str_starts_with(path, place) &&
             (path.len == place.len || path.ptr[place.len] == '/')) {

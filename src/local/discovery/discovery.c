@@ -1,3 +1,7 @@
+/*
+ * Writes both forms of discovery from the same walk over resource rows, groups in the order of the
+ * API server.
+ */
 #include "local/discovery/discovery.h"
 
 #include <stdlib.h>
@@ -40,8 +44,7 @@ bool td_discovery_subresource(const struct td_resource *resource, size_t index,
                               struct td_subresource *ret)
 {
     size_t seen = 0;
-    for (size_t i = 0; i < sizeof(discovery_subresources) / sizeof(discovery_subresources[0]);
-         i++) {
+    for (size_t i = 0; i < TD_COUNT(discovery_subresources); i++) {
         const char *only = discovery_subresources[i].only;
         if (!(resource->subresources & discovery_subresources[i].flag) ||
             (only && !td_str_equal(resource->plural, td_str_from(only)))) {
@@ -60,7 +63,7 @@ static struct td_json *discovery_verbs(struct td_arena *arena, unsigned verbs)
     static const char *const names[] = {"create", "delete", "deletecollection", "get",
                                         "list",   "patch",  "update",           "watch"};
     struct td_json *list = td_json_new_array(arena);
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(names); i++) {
         if (verbs & 1U << i) {
             td_json_append(list, td_json_new_string(arena, td_str_from(names[i])));
         }
@@ -360,7 +363,7 @@ struct td_json *td_discovery_aggregated(struct td_arena *arena,
         struct td_json *versions = td_json_new_array(arena);
         const struct td_json *names = discovery_group_versions(arena, resources, group);
         for (const struct td_json *name = td_json_first_item(names); name; name = name->next) {
-            td_str version = td_json_get_str(name, TD_STR("version"), TD_STR_EMPTY);
+            td_str version = td_json_text(name, "version");
             td_json_append(versions,
                            discovery_aggregated_version(arena, resources, group, version));
         }

@@ -1,8 +1,8 @@
 /*
  * What the server can do, told to clients: groups, versions and resources in the legacy form (one
  * document a group and version) and in the aggregated one (all at once, apidiscovery.k8s.io/v2).
- * Made from the rows of local/resource.h at each request, so a new CRD is in the next answer. Trees
- * are in the arena.
+ * Made from the rows of local/resources/resource.h at each request, so a new CRD is in the next
+ * answer. Trees are in the arena.
  */
 #pragma once
 

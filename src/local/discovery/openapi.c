@@ -1,7 +1,8 @@
 /*
- * Named types become components, referred to by $ref; a type is written when it is first met, and
- * what it needs waits in a list until its turn, so recursive types need no recursion here. Two
- * types of one name (HPA's v1 and v2 have many) get numbers.
+ * The schemas of OpenAPI, from the schema table and the definitions of custom resources. A named
+ * type becomes a component under its published name, referred to by $ref; it is written when it is
+ * first met, and what it needs waits in a list until its turn, so recursive types need no recursion
+ * here. Version 2 knows neither defaults nor choices of types.
  */
 #include "local/discovery/openapi.h"
 
@@ -9,27 +10,17 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/error.h"
 #include "base/limits.h"
 #include "base/map.h"
 #include "local/discovery/describe_texts.h"
 #include "local/discovery/discovery.h"
+#include "local/discovery/openapi_private.h"
 #include "local/kinds/custom.h"
 
 #define OPENAPI_SAY_DEPTH_MAX 8 /* as deep as the texts go */
 
-struct openapi {
-    struct td_arena *arena;
-    bool is_v3;
-    struct td_json *schemas;             /* name to schema */
-    const struct td_schema_type **queue; /* named types met; those from `written` on wait */
-    td_str *names;                       /* of the queue's types */
-    size_t count;
-    size_t cap;
-    size_t name_cap;
-    size_t written;
-};
-
-static struct td_json *openapi_typed(struct td_arena *arena, const char *type, const char *format)
+struct td_json *td_openapi_typed(struct td_arena *arena, const char *type, const char *format)
 {
     struct td_json *schema = td_json_new_object(arena);
     td_json_set_str(arena, schema, TD_STR("type"), td_str_from(type));
@@ -39,7 +30,7 @@ static struct td_json *openapi_typed(struct td_arena *arena, const char *type, c
     return schema;
 }
 
-static struct td_json *openapi_ref(const struct openapi *api, td_str name)
+struct td_json *td_openapi_ref(const struct openapi *api, td_str name)
 {
     struct td_json *schema = td_json_new_object(api->arena);
     td_json_set_str(api->arena, schema, TD_STR("$ref"),
@@ -49,44 +40,39 @@ static struct td_json *openapi_ref(const struct openapi *api, td_str name)
     return schema;
 }
 
-/* A scalar that has a name of its own, so that people see <Quantity> and not <string>. */
-static struct td_json *openapi_scalar(struct openapi *api, const char *name, const char *format,
-                                      const char *other_type)
+/* Lets a reference have members beside it, which version 3 allows only so. */
+static struct td_json *openapi_wrap(const struct openapi *api, struct td_json *schema)
 {
-    td_str full = td_arena_format(api->arena, "io.k8s.%s", name);
-    if (!td_json_get(api->schemas, full)) {
-        struct td_json *schema = openapi_typed(api->arena, "string", format);
-        if (api->is_v3 && other_type) {
-            struct td_json *choices = td_json_new_array(api->arena);
-            td_json_append(choices, openapi_typed(api->arena, "string", NULL));
-            td_json_append(choices, openapi_typed(api->arena, other_type, NULL));
-            (void)td_json_remove(schema, TD_STR("type")); /* it is there */
-            td_json_set(api->arena, schema, TD_STR("oneOf"), choices);
-        }
-        td_json_set(api->arena, api->schemas, full, schema);
+    if (!api->is_v3 || !td_json_get(schema, TD_STR("$ref"))) {
+        return schema;
     }
-    return openapi_ref(api, full);
+    struct td_json *all = td_json_new_array(api->arena);
+    td_json_append(all, schema);
+    schema = td_json_new_object(api->arena);
+    td_json_set(api->arena, schema, TD_STR("allOf"), all);
+    return schema;
 }
 
-/* The component of a named type, which waits to be written when it is new. */
+/* Sets what is said about a type or a field, when there is something. */
+static void openapi_say(struct td_arena *arena, struct td_json *schema, td_str type, td_str field)
+{
+    td_str text = td_describe_text(type, field);
+    if (text.len > 0 && !td_json_get(schema, TD_STR("description"))) {
+        td_json_set_str(arena, schema, TD_STR("description"), text);
+    }
+}
+
+/* The published name of a type, which waits to be written when it is new. */
 static td_str openapi_name(struct openapi *api, const struct td_schema_type *type)
 {
-    size_t same = 0;
-    for (size_t i = 0; i < api->count; i++) {
-        if (api->queue[i] == type) {
-            return api->names[i];
-        }
-        same += td_str_equal(api->queue[i]->name, type->name);
+    td_str name =
+        td_arena_format(api->arena, "%.*s.%.*s", TD_STR_ARG(type->package), TD_STR_ARG(type->name));
+    if (!td_json_get(api->schemas, name)) {
+        api->queue =
+            td_arena_grow(api->arena, api->queue, api->count, &api->cap, sizeof(api->queue[0]));
+        api->queue[api->count++] = type;
+        td_json_set(api->arena, api->schemas, name, td_json_new_object(api->arena));
     }
-    api->queue =
-        td_arena_grow(api->arena, api->queue, api->count, &api->cap, sizeof(api->queue[0]));
-    api->names =
-        td_arena_grow(api->arena, api->names, api->count, &api->name_cap, sizeof(api->names[0]));
-    td_str name = same == 0 ? td_arena_format(api->arena, "io.k8s.%.*s", TD_STR_ARG(type->name))
-                            : td_arena_format(api->arena, "io.k8s.%zu.%.*s", same + 1,
-                                              TD_STR_ARG(type->name));
-    api->queue[api->count] = type;
-    api->names[api->count++] = name;
     return name;
 }
 
@@ -108,16 +94,55 @@ static void openapi_list_rules(const struct openapi *api, const struct td_schema
                     td_str_from(names[type->topology]));
 }
 
+/* The default of a value that has one: the type's own, or its zero value. */
+static struct td_json *openapi_default(struct td_arena *arena, const struct td_schema_type *type)
+{
+    struct td_json *value = NULL;
+    if (type->fallback.len > 0) {
+        struct td_error err = TD_ERROR_INIT;
+        int parsed = td_json_parse(arena, type->fallback, NULL, &value, &err);
+        td_assert(parsed == TD_OK); /* our own tables */
+        return value;
+    }
+    switch (type->kind) {
+    case TD_SCHEMA_STRING:
+        return td_json_new_string(arena, TD_STR_EMPTY);
+    case TD_SCHEMA_INT32:
+    case TD_SCHEMA_INT64:
+    case TD_SCHEMA_NUMBER:
+    case TD_SCHEMA_DURATION:
+        return td_json_new_int64(arena, 0);
+    case TD_SCHEMA_BOOL:
+        return td_json_new_bool(arena, false);
+    default:
+        return td_json_new_object(arena);
+    }
+}
+
 static struct td_json *openapi_of(struct openapi *api, const struct td_schema_type *type,
                                   unsigned depth);
+
+/* An element is never absent, so scalars and objects among them default to their zero value. */
+static struct td_json *openapi_element(struct openapi *api, const struct td_schema_type *type,
+                                       unsigned depth)
+{
+    struct td_json *schema = openapi_of(api, type, depth);
+    bool has_default = type->kind == TD_SCHEMA_OBJECT || type->kind == TD_SCHEMA_STRING ||
+                       type->kind == TD_SCHEMA_INT32 || type->kind == TD_SCHEMA_INT64;
+    if (api->is_v3 && has_default) {
+        schema = openapi_wrap(api, schema);
+        td_json_set(api->arena, schema, TD_STR("default"), openapi_default(api->arena, type));
+    }
+    return schema;
+}
 
 static struct td_json *openapi_container(struct openapi *api, const struct td_schema_type *type,
                                          unsigned depth)
 {
     bool is_list = type->kind == TD_SCHEMA_LIST;
-    struct td_json *schema = openapi_typed(api->arena, is_list ? "array" : "object", NULL);
+    struct td_json *schema = td_openapi_typed(api->arena, is_list ? "array" : "object", NULL);
     td_json_set(api->arena, schema, is_list ? TD_STR("items") : TD_STR("additionalProperties"),
-                openapi_of(api, type->element, depth + 1));
+                openapi_element(api, type->element, depth + 1));
     if (is_list) {
         openapi_list_rules(api, type, schema);
     } else if (type->topology == TD_SCHEMA_ATOMIC) {
@@ -126,44 +151,83 @@ static struct td_json *openapi_container(struct openapi *api, const struct td_sc
     return schema;
 }
 
-static struct td_json *openapi_of(struct openapi *api, const struct td_schema_type *type,
-                                  unsigned depth)
+static struct td_json *openapi_string(const struct openapi *api, td_str values)
+{
+    struct td_json *schema = td_openapi_typed(api->arena, "string", NULL);
+    struct td_json *list = td_json_new_array(api->arena);
+    for (size_t at = 0; values.len > 0 && at <= values.len;) {
+        size_t comma = td_str_find(values, ',', at);
+        td_json_append(list, td_json_new_string(api->arena, td_str_slice(values, at, comma)));
+        at = comma + 1;
+    }
+    if (list->count > 0) {
+        td_json_set(api->arena, schema, TD_STR("enum"), list);
+    }
+    return schema;
+}
+
+/* Text or a number; version 2 has no words for that. */
+static struct td_json *openapi_either(const struct openapi *api, const char *first,
+                                      const char *second, const char *format)
+{
+    struct td_json *schema = td_openapi_typed(api->arena, "string", format);
+    if (api->is_v3) {
+        struct td_json *choices = td_json_new_array(api->arena);
+        td_json_append(choices, td_openapi_typed(api->arena, first, NULL));
+        td_json_append(choices, td_openapi_typed(api->arena, second, NULL));
+        (void)td_json_remove(schema, TD_STR("type")); /* it is there */
+        td_json_set(api->arena, schema, TD_STR("oneOf"), choices);
+    }
+    return schema;
+}
+
+static struct td_json *openapi_object(struct openapi *api, const struct td_schema_type *type);
+
+/* A type as it is written out, whether it has a name or not. */
+static struct td_json *openapi_body(struct openapi *api, const struct td_schema_type *type,
+                                    unsigned depth)
 {
     td_assert(depth < TD_JSON_DEPTH_MAX); /* our own tables */
     switch (type->kind) {
     case TD_SCHEMA_STRING:
+        return openapi_string(api, type->values);
     case TD_SCHEMA_DURATION:
-        return openapi_typed(api->arena, "string", NULL);
+        return td_openapi_typed(api->arena, "string", NULL);
     case TD_SCHEMA_INT32:
-        return openapi_typed(api->arena, "integer", "int32");
+        return td_openapi_typed(api->arena, "integer", "int32");
     case TD_SCHEMA_INT64:
-        return openapi_typed(api->arena, "integer", "int64");
+        return td_openapi_typed(api->arena, "integer", "int64");
     case TD_SCHEMA_NUMBER:
-        return openapi_typed(api->arena, "number", "double");
+        return td_openapi_typed(api->arena, "number", "double");
     case TD_SCHEMA_BOOL:
-        return openapi_typed(api->arena, "boolean", NULL);
+        return td_openapi_typed(api->arena, "boolean", NULL);
     case TD_SCHEMA_BYTES:
-        return openapi_typed(api->arena, "string", "byte");
+        return td_openapi_typed(api->arena, "string", "byte");
     case TD_SCHEMA_QUANTITY:
-        return openapi_scalar(api, "Quantity", NULL, "number");
+        return openapi_either(api, "string", "number", NULL);
     case TD_SCHEMA_INT_OR_STRING:
-        return openapi_scalar(api, "IntOrString", "int-or-string", "integer");
+        return openapi_either(api, "integer", "string", "int-or-string");
     case TD_SCHEMA_TIME:
-        return openapi_scalar(api, "Time", "date-time", NULL);
     case TD_SCHEMA_MICRO_TIME:
-        return openapi_scalar(api, "MicroTime", "date-time", NULL);
+        return td_openapi_typed(api->arena, "string", "date-time");
     case TD_SCHEMA_MAP:
     case TD_SCHEMA_LIST:
         return openapi_container(api, type, depth);
     case TD_SCHEMA_OBJECT:
-        if (type->name.len > 0) {
-            return openapi_ref(api, openapi_name(api, type));
-        }
-        return openapi_typed(api->arena, "object", NULL);
+        return openapi_object(api, type);
     case TD_SCHEMA_ANY:
         break;
     }
-    return openapi_typed(api->arena, "object", NULL);
+    /* JSON and what may be a schema or something else has no type at all. */
+    bool is_open = td_str_starts_with(type->name, TD_STR("JSON"));
+    return is_open ? td_json_new_object(api->arena) : td_openapi_typed(api->arena, "object", NULL);
+}
+
+static struct td_json *openapi_of(struct openapi *api, const struct td_schema_type *type,
+                                  unsigned depth)
+{
+    return type->name.len > 0 ? td_openapi_ref(api, openapi_name(api, type))
+                              : openapi_body(api, type, depth);
 }
 
 static const char *openapi_patch_name(enum td_schema_patch patch)
@@ -183,87 +247,115 @@ static const char *openapi_patch_name(enum td_schema_patch patch)
     return NULL;
 }
 
-/* Sets what is said about a type or a field, when there is something. */
-static void openapi_say(struct td_arena *arena, struct td_json *schema, td_str type, td_str field)
-{
-    td_str text = td_describe_text(type, field);
-    if (text.len > 0 && !td_json_get(schema, TD_STR("description"))) {
-        td_json_set_str(arena, schema, TD_STR("description"), text);
-    }
-}
-
 /* A field of the type that is named. */
 static struct td_json *openapi_field(struct openapi *api, td_str type,
                                      const struct td_schema_field *field)
 {
     struct td_json *schema = openapi_of(api, field->type, 0);
     const char *patch = openapi_patch_name(field->patch);
-    bool has_text = td_describe_text(type, field->name).len > 0;
-    if (!patch && !has_text) {
-        return schema;
-    }
-    if (api->is_v3 && td_json_get(schema, TD_STR("$ref"))) {
-        struct td_json *all = td_json_new_array(api->arena);
-        td_json_append(all, schema);
-        schema = td_json_new_object(api->arena);
-        td_json_set(api->arena, schema, TD_STR("allOf"), all);
+    bool has_default = field->has_default && api->is_v3;
+    if (patch || has_default || td_describe_text(type, field->name).len > 0) {
+        schema = openapi_wrap(api, schema);
     }
     openapi_say(api->arena, schema, type, field->name);
-    if (!patch) {
-        return schema;
+    if (has_default) {
+        td_json_set(api->arena, schema, TD_STR("default"),
+                    openapi_default(api->arena, field->type));
     }
     if (field->patch_key.len > 0) {
         td_json_set_str(api->arena, schema, TD_STR("x-kubernetes-patch-merge-key"),
                         field->patch_key);
     }
-    td_json_set_str(api->arena, schema, TD_STR("x-kubernetes-patch-strategy"), td_str_from(patch));
+    if (field->type->is_variant) {
+        bool is_atomic = field->type->topology == TD_SCHEMA_ATOMIC;
+        td_json_set_str(api->arena, schema, TD_STR("x-kubernetes-map-type"),
+                        is_atomic ? TD_STR("atomic") : TD_STR("granular"));
+    }
+    if (patch) {
+        td_json_set_str(api->arena, schema, TD_STR("x-kubernetes-patch-strategy"),
+                        td_str_from(patch));
+    }
     return schema;
 }
 
 static struct td_json *openapi_object(struct openapi *api, const struct td_schema_type *type)
 {
-    struct td_json *schema = openapi_typed(api->arena, "object", NULL);
+    struct td_json *schema = td_openapi_typed(api->arena, "object", NULL);
     struct td_json *properties = td_json_new_object(api->arena);
-    openapi_say(api->arena, schema, type->name, TD_STR_EMPTY);
+    struct td_json *required = td_json_new_array(api->arena);
     for (size_t i = 0; i < type->field_count; i++) {
-        td_json_set(api->arena, properties, type->fields[i].name,
-                    openapi_field(api, type->name, &type->fields[i]));
+        const struct td_schema_field *field = &type->fields[i];
+        td_json_set(api->arena, properties, field->name, openapi_field(api, type->name, field));
+        if (field->is_required) {
+            td_json_append(required, td_json_new_string(api->arena, field->name));
+        }
+    }
+    if (required->count > 0) {
+        td_json_set(api->arena, schema, TD_STR("required"), required);
     }
     if (type->field_count > 0) {
         td_json_set(api->arena, schema, TD_STR("properties"), properties);
     }
-    if (type->topology == TD_SCHEMA_ATOMIC) {
+    if ((type->topology == TD_SCHEMA_ATOMIC) != type->is_variant) {
         td_json_set_str(api->arena, schema, TD_STR("x-kubernetes-map-type"), TD_STR("atomic"));
     }
     return schema;
 }
 
-static void openapi_write_waiting(struct openapi *api)
+/* A type that is a kind of its own says so wherever it is published. */
+static void openapi_mark_kind(const struct openapi *api, td_str name,
+                              const struct td_schema_type *type)
 {
-    while (api->written < api->count) {
-        size_t i = api->written++;
-        struct td_json *schema = openapi_object(api, api->queue[i]);
-        td_json_set(api->arena, api->schemas, api->names[i], schema);
+    for (size_t i = 0; i < td_resources_count(api->resources); i++) {
+        const struct td_resource *row = td_resources_row(api->resources, i);
+        for (size_t v = 0; v < row->version_count; v++) {
+            if (row->versions[v].type == type) {
+                td_openapi_mark(api, name, row->versions[v].api_version, row->kind);
+            }
+        }
     }
 }
 
-static struct td_json *openapi_gvk(struct td_arena *arena, const struct td_resource *row, size_t v,
-                                   td_str kind)
+td_str td_openapi_publish(struct openapi *api, const struct td_schema_type *type)
 {
+    td_str name = openapi_name(api, type);
+    while (api->written < api->count) {
+        const struct td_schema_type *next = api->queue[api->written++];
+        struct td_json *schema = openapi_body(api, next, 0);
+        openapi_say(api->arena, schema, next->name, TD_STR_EMPTY);
+        td_str published = openapi_name(api, next);
+        td_json_set(api->arena, api->schemas, published, schema);
+        openapi_mark_kind(api, published, next);
+    }
+    return name;
+}
+
+struct td_json *td_openapi_gvk(struct td_arena *arena, td_str api_version, td_str kind)
+{
+    size_t slash = td_str_find(api_version, '/', 0);
+    bool is_core = slash == api_version.len;
     struct td_json *gvk = td_json_new_object(arena);
-    td_json_set_str(arena, gvk, TD_STR("group"), row->group);
+    td_json_set_str(arena, gvk, TD_STR("group"),
+                    is_core ? TD_STR_EMPTY : td_str_slice(api_version, 0, slash));
     td_json_set_str(arena, gvk, TD_STR("kind"), kind);
-    td_json_set_str(arena, gvk, TD_STR("version"), row->versions[v].name);
+    td_json_set_str(arena, gvk, TD_STR("version"),
+                    is_core ? api_version : td_str_slice(api_version, slash + 1, api_version.len));
     return gvk;
 }
 
-static void openapi_mark(struct openapi *api, td_str name, struct td_json *gvk)
+void td_openapi_mark(const struct openapi *api, td_str name, td_str api_version, td_str kind)
 {
     struct td_json *schema = td_json_get(api->schemas, name);
+    struct td_json *gvk = td_openapi_gvk(api->arena, api_version, kind);
     struct td_json *gvks = td_json_get(schema, TD_STR("x-kubernetes-group-version-kind"));
     if (!gvks) {
         gvks = td_json_new_array(api->arena);
         td_json_set(api->arena, schema, TD_STR("x-kubernetes-group-version-kind"), gvks);
+    }
+    for (const struct td_json *each = td_json_first_item(gvks); each; each = each->next) {
+        if (td_json_equal(each, gvk)) {
+            return;
+        }
     }
     td_json_append(gvks, gvk);
 }
@@ -305,6 +397,23 @@ static void openapi_say_parts(struct td_arena *arena, struct td_json *schema, td
     }
 }
 
+/* The members that every object and every list has. */
+static void openapi_kind_members(struct openapi *api, struct td_json *properties, td_str type,
+                                 const struct td_schema_type *meta)
+{
+    static const char *const names[] = {"apiVersion", "kind"};
+    for (size_t i = 0; i < TD_COUNT(names); i++) {
+        struct td_json *text = td_openapi_typed(api->arena, "string", NULL);
+        openapi_say(api->arena, text, type, td_str_from(names[i]));
+        td_json_set(api->arena, properties, td_str_from(names[i]), text);
+    }
+    const struct td_schema_field metadata = {.name = TD_STR_INIT("metadata"),
+                                             .type = meta,
+                                             .has_default = meta == td_schema_list_meta()};
+    td_json_set(api->arena, properties, metadata.name, openapi_field(api, type, &metadata));
+    (void)td_openapi_publish(api, meta);
+}
+
 /* What a CRD says is used as it is; the members that every object has are typed by us. Version 2 of
  * OpenAPI cannot say all that a CRD can, so there the inside is left open. */
 static td_str openapi_custom(struct openapi *api, const struct td_resource *row, size_t v)
@@ -312,19 +421,14 @@ static td_str openapi_custom(struct openapi *api, const struct td_resource *row,
     td_str name = openapi_custom_name(api->arena, row, v);
     const struct td_json *given = row->custom->versions[v].schema;
     struct td_json *schema = api->is_v3 && given ? td_json_copy(api->arena, given, false)
-                                                 : openapi_typed(api->arena, "object", NULL);
+                                                 : td_openapi_typed(api->arena, "object", NULL);
     if (td_str_equal(row->group, TD_STR("autoscaling.k8s.io"))) {
         openapi_say(api->arena, schema, row->kind, TD_STR_EMPTY);
         openapi_say_parts(api->arena, schema, row->kind, 0);
     }
     struct td_json *properties = td_json_ensure_object(api->arena, schema, TD_STR("properties"));
-    td_json_set(api->arena, properties, TD_STR("apiVersion"),
-                openapi_typed(api->arena, "string", NULL));
-    td_json_set(api->arena, properties, TD_STR("kind"), openapi_typed(api->arena, "string", NULL));
-    const struct td_schema_field *metadata =
-        td_schema_field(td_schema_any_object(), TD_STR("metadata"));
-    td_json_set(api->arena, properties, TD_STR("metadata"),
-                openapi_field(api, TD_STR_EMPTY, metadata));
+    openapi_kind_members(api, properties, row->kind,
+                         td_schema_field(td_schema_any_object(), TD_STR("metadata"))->type);
     if (!api->is_v3) {
         td_json_set(api->arena, schema, TD_STR("x-kubernetes-preserve-unknown-fields"),
                     td_json_new_bool(api->arena, true));
@@ -336,204 +440,56 @@ static td_str openapi_custom(struct openapi *api, const struct td_resource *row,
 static void openapi_list_kind(struct openapi *api, const struct td_resource *row, size_t v,
                               td_str item)
 {
+    static const td_str type = TD_STR_INIT("List"); /* of the texts */
     td_str name = td_arena_format(api->arena, "%.*sList", TD_STR_ARG(item));
-    struct td_json *schema = openapi_typed(api->arena, "object", NULL);
+    struct td_json *schema = td_openapi_typed(api->arena, "object", NULL);
+    struct td_json *required = td_json_new_array(api->arena);
+    td_json_append(required, td_json_new_string(api->arena, TD_STR("items")));
+    td_json_set_str(
+        api->arena, schema, TD_STR("description"),
+        td_arena_format(api->arena, "A list of objects of kind %.*s.", TD_STR_ARG(row->kind)));
+    td_json_set(api->arena, schema, TD_STR("required"), required);
     struct td_json *properties = td_json_ensure_object(api->arena, schema, TD_STR("properties"));
-    struct td_json *items = openapi_typed(api->arena, "array", NULL);
-    td_json_set(api->arena, items, TD_STR("items"), openapi_ref(api, item));
-    td_json_set(api->arena, properties, TD_STR("apiVersion"),
-                openapi_typed(api->arena, "string", NULL));
+    openapi_kind_members(api, properties, type, td_schema_list_meta());
+    struct td_json *items = td_openapi_typed(api->arena, "array", NULL);
+    struct td_json *element = td_openapi_ref(api, item);
+    if (api->is_v3 && !row->custom) {
+        element = openapi_wrap(api, element);
+        td_json_set(api->arena, element, TD_STR("default"), td_json_new_object(api->arena));
+    }
+    td_json_set(api->arena, items, TD_STR("items"), element);
+    openapi_say(api->arena, items, type, TD_STR("items"));
     td_json_set(api->arena, properties, TD_STR("items"), items);
-    td_json_set(api->arena, properties, TD_STR("kind"), openapi_typed(api->arena, "string", NULL));
-    td_json_set(api->arena, properties, TD_STR("metadata"),
-                openapi_typed(api->arena, "object", NULL));
     td_json_set(api->arena, api->schemas, name, schema);
-    openapi_mark(api, name, openapi_gvk(api->arena, row, v, row->list_kind));
+    td_openapi_mark(api, name, row->versions[v].api_version, row->list_kind);
 }
 
-/* The kind of a row in one version, with everything it refers to; its component's name. */
-static td_str openapi_kind(struct openapi *api, const struct td_resource *row, size_t v)
+/* The kind of a row in one version, with everything it refers to, its list and its paths. */
+static void openapi_add_row(struct openapi *api, const struct td_resource *row, size_t v)
 {
     td_str name =
-        row->custom ? openapi_custom(api, row, v) : openapi_name(api, row->versions[v].type);
-    openapi_write_waiting(api);
-    openapi_mark(api, name, openapi_gvk(api->arena, row, v, row->kind));
+        row->custom ? openapi_custom(api, row, v) : td_openapi_publish(api, row->versions[v].type);
+    if (row->custom) {
+        td_openapi_mark(api, name, row->versions[v].api_version, row->kind);
+    }
     if (row->verbs & TD_VERB_LIST) {
         openapi_list_kind(api, row, v, name);
     }
-    return name;
-}
-
-static void openapi_parameter(const struct openapi *api, struct td_json *list, const char *name,
-                              const char *place, const char *type)
-{
-    struct td_json *parameter = td_json_new_object(api->arena);
-    td_json_set_str(api->arena, parameter, TD_STR("name"), td_str_from(name));
-    td_json_set_str(api->arena, parameter, TD_STR("in"), td_str_from(place));
-    if (strcmp(place, "path") == 0) {
-        td_json_set(api->arena, parameter, TD_STR("required"), td_json_new_bool(api->arena, true));
-    }
-    if (api->is_v3) {
-        td_json_set(api->arena, parameter, TD_STR("schema"), openapi_typed(api->arena, type, NULL));
-    } else {
-        td_json_set_str(api->arena, parameter, TD_STR("type"), td_str_from(type));
-    }
-    td_json_append(list, parameter);
-}
-
-struct openapi_operation {
-    const char *method;
-    const char *action; /* x-kubernetes-action */
-    unsigned verb;
-};
-
-static struct td_json *openapi_parameters(const struct openapi *api,
-                                          const struct openapi_operation *operation)
-{
-    struct td_json *list = td_json_new_array(api->arena);
-    unsigned writes = TD_VERB_CREATE | TD_VERB_UPDATE | TD_VERB_PATCH;
-    if (operation->verb & (writes | TD_VERB_DELETE)) {
-        openapi_parameter(api, list, "dryRun", "query", "string");
-    }
-    if (operation->verb & writes) {
-        openapi_parameter(api, list, "fieldManager", "query", "string");
-        openapi_parameter(api, list, "fieldValidation", "query", "string");
-    }
-    if (operation->verb & TD_VERB_PATCH) {
-        openapi_parameter(api, list, "force", "query", "boolean");
-    }
-    if (operation->verb & TD_VERB_DELETE) {
-        openapi_parameter(api, list, "gracePeriodSeconds", "query", "integer");
-        openapi_parameter(api, list, "propagationPolicy", "query", "string");
-    }
-    if (operation->verb & (TD_VERB_LIST | TD_VERB_DELETE_COLLECTION)) {
-        openapi_parameter(api, list, "continue", "query", "string");
-        openapi_parameter(api, list, "fieldSelector", "query", "string");
-        openapi_parameter(api, list, "labelSelector", "query", "string");
-        openapi_parameter(api, list, "limit", "query", "integer");
-        openapi_parameter(api, list, "resourceVersion", "query", "string");
-    }
-    if (operation->verb & TD_VERB_LIST) {
-        openapi_parameter(api, list, "watch", "query", "boolean");
-    }
-    return list;
-}
-
-static struct td_json *openapi_response(const struct openapi *api, td_str component)
-{
-    struct td_json *ok = td_json_new_object(api->arena);
-    td_json_set_str(api->arena, ok, TD_STR("description"), TD_STR("OK"));
-    if (api->is_v3) {
-        struct td_json *content = td_json_ensure_object(api->arena, ok, TD_STR("content"));
-        struct td_json *json =
-            td_json_ensure_object(api->arena, content, TD_STR("application/json"));
-        td_json_set(api->arena, json, TD_STR("schema"), openapi_ref(api, component));
-    } else {
-        td_json_set(api->arena, ok, TD_STR("schema"), openapi_ref(api, component));
-    }
-    struct td_json *responses = td_json_new_object(api->arena);
-    td_json_set(api->arena, responses, TD_STR("200"), ok);
-    return responses;
-}
-
-struct openapi_path {
-    const struct td_resource *row;
-    size_t version;
-    td_str component; /* of the row's kind */
-    unsigned verbs;
-    struct td_json *gvk;
-};
-
-static void openapi_add_path(const struct openapi *api, struct td_json *paths, td_str path,
-                             const struct openapi_path *at,
-                             const struct openapi_operation *operations, size_t count)
-{
-    struct td_json *item = td_json_new_object(api->arena);
-    for (size_t i = 0; i < count; i++) {
-        if (!(at->verbs & operations[i].verb)) {
-            continue;
-        }
-        struct td_json *operation =
-            td_json_ensure_object(api->arena, item, td_str_from(operations[i].method));
-        td_json_set(api->arena, operation, TD_STR("parameters"),
-                    openapi_parameters(api, &operations[i]));
-        td_json_set(api->arena, operation, TD_STR("responses"),
-                    openapi_response(api, at->component));
-        td_json_set_str(api->arena, operation, TD_STR("x-kubernetes-action"),
-                        td_str_from(operations[i].action));
-        td_json_set(api->arena, operation, TD_STR("x-kubernetes-group-version-kind"),
-                    td_json_copy(api->arena, at->gvk, false));
-    }
-    struct td_json *parameters = td_json_new_array(api->arena);
-    if (td_str_ends_with(path, TD_STR("}")) || td_str_find(path, '{', 0) < path.len) {
-        bool has_ns = strstr(path.ptr, "{namespace}") != NULL;
-        if (strstr(path.ptr, "{name}")) {
-            openapi_parameter(api, parameters, "name", "path", "string");
-        }
-        if (has_ns) {
-            openapi_parameter(api, parameters, "namespace", "path", "string");
-        }
-    }
-    if (item->count > 0) {
-        td_json_set(api->arena, item, TD_STR("parameters"), parameters);
-        td_json_set(api->arena, paths, path, item);
-    }
-}
-
-static void openapi_add_row(struct openapi *api, struct td_json *paths,
-                            const struct td_resource *row, size_t v)
-{
-    static const struct openapi_operation of_all[] = {{"get", "list", TD_VERB_LIST}};
-    static const struct openapi_operation of_list[] = {
-        {"get", "list", TD_VERB_LIST},
-        {"post", "post", TD_VERB_CREATE},
-        {"delete", "deletecollection", TD_VERB_DELETE_COLLECTION},
-    };
-    static const struct openapi_operation of_one[] = {
-        {"get", "get", TD_VERB_GET},
-        {"put", "put", TD_VERB_UPDATE},
-        {"patch", "patch", TD_VERB_PATCH},
-        {"delete", "delete", TD_VERB_DELETE},
-    };
-    struct openapi_path at = {.row = row,
-                              .version = v,
-                              .component = openapi_kind(api, row, v),
-                              .verbs = row->verbs,
-                              .gvk = openapi_gvk(api->arena, row, v, row->kind)};
-    const char *prefix = row->group.len > 0 ? "/apis/" : "/api/";
-    td_str base =
-        td_arena_format(api->arena, "%s%.*s", prefix, TD_STR_ARG(row->versions[v].api_version));
-    td_str all = td_arena_format(api->arena, "%s/%.*s", base.ptr, TD_STR_ARG(row->plural));
-    td_str list = all;
-    if (row->is_namespaced) {
-        list = td_arena_format(api->arena, "%s/namespaces/{namespace}/%.*s", base.ptr,
-                               TD_STR_ARG(row->plural));
-        openapi_add_path(api, paths, all, &at, of_all, 1);
-    }
-    openapi_add_path(api, paths, list, &at, of_list, sizeof(of_list) / sizeof(of_list[0]));
-    td_str one = td_arena_format(api->arena, "%s/{name}", list.ptr);
-    openapi_add_path(api, paths, one, &at, of_one, sizeof(of_one) / sizeof(of_one[0]));
-    at.verbs = TD_VERB_GET | TD_VERB_UPDATE | TD_VERB_PATCH;
-    if (row->subresources & TD_SUB_STATUS) {
-        openapi_add_path(api, paths, td_arena_format(api->arena, "%s/status", one.ptr), &at, of_one,
-                         sizeof(of_one) / sizeof(of_one[0]));
-    }
+    td_openapi_add_paths(api, row, v, name);
 }
 
 /* Rows that have no shape of their own (metrics of any name) are left out. */
-static void openapi_add_rows(struct openapi *api, struct td_json *paths,
-                             const struct td_resources *resources, const td_str *group,
-                             td_str version)
+static void openapi_add_rows(struct openapi *api, const td_str *group, td_str version)
 {
-    for (size_t i = 0; i < td_resources_count(resources); i++) {
-        const struct td_resource *row = td_resources_row(resources, i);
+    for (size_t i = 0; i < td_resources_count(api->resources); i++) {
+        const struct td_resource *row = td_resources_row(api->resources, i);
         for (size_t v = 0; v < row->version_count; v++) {
             bool is_wanted = !group || (td_str_equal(row->group, *group) &&
                                         td_str_equal(row->versions[v].name, version));
             bool has_type = !td_str_equal(row->plural, TD_STR("*")) &&
                             (row->custom || row->versions[v].type != td_schema_any_object());
             if (is_wanted && has_type) {
-                openapi_add_row(api, paths, row, v);
+                openapi_add_row(api, row, v);
             }
         }
     }
@@ -547,15 +503,24 @@ static struct td_json *openapi_info(struct td_arena *arena)
     return info;
 }
 
+static struct openapi openapi_begin(struct td_arena *arena, const struct td_resources *resources,
+                                    bool is_v3)
+{
+    return (struct openapi){.arena = arena,
+                            .resources = resources,
+                            .is_v3 = is_v3,
+                            .schemas = td_json_new_object(arena),
+                            .paths = td_json_new_object(arena)};
+}
+
 struct td_json *td_openapi_v2(struct td_arena *arena, const struct td_resources *resources)
 {
-    struct openapi api = {.arena = arena, .schemas = td_json_new_object(arena)};
-    struct td_json *paths = td_json_new_object(arena);
-    openapi_add_rows(&api, paths, resources, NULL, TD_STR_EMPTY);
+    struct openapi api = openapi_begin(arena, resources, false);
+    openapi_add_rows(&api, NULL, TD_STR_EMPTY);
     struct td_json *document = td_json_new_object(arena);
     td_json_set_str(arena, document, TD_STR("swagger"), TD_STR("2.0"));
     td_json_set(arena, document, TD_STR("info"), openapi_info(arena));
-    td_json_set(arena, document, TD_STR("paths"), paths);
+    td_json_set(arena, document, TD_STR("paths"), api.paths);
     td_json_set(arena, document, TD_STR("definitions"), api.schemas);
     return document;
 }
@@ -563,22 +528,21 @@ struct td_json *td_openapi_v2(struct td_arena *arena, const struct td_resources 
 struct td_json *td_openapi_v3(struct td_arena *arena, const struct td_resources *resources,
                               td_str group, td_str version)
 {
-    struct openapi api = {.arena = arena, .is_v3 = true, .schemas = td_json_new_object(arena)};
-    struct td_json *paths = td_json_new_object(arena);
-    openapi_add_rows(&api, paths, resources, &group, version);
-    if (paths->count == 0) {
+    struct openapi api = openapi_begin(arena, resources, true);
+    openapi_add_rows(&api, &group, version);
+    if (api.paths->count == 0) {
         return NULL;
     }
     struct td_json *document = td_json_new_object(arena);
     td_json_set_str(arena, document, TD_STR("openapi"), TD_STR("3.0.0"));
     td_json_set(arena, document, TD_STR("info"), openapi_info(arena));
-    td_json_set(arena, document, TD_STR("paths"), paths);
+    td_json_set(arena, document, TD_STR("paths"), api.paths);
     struct td_json *components = td_json_ensure_object(arena, document, TD_STR("components"));
     td_json_set(arena, components, TD_STR("schemas"), api.schemas);
     return document;
 }
 
-/* The hash differs from process to process and with every change of the rows, so nobody keeps a
+/* The hash differs from process to process and with every change of the rows, so no client keeps a
  * document for too long. */
 struct td_json *td_openapi_v3_index(struct td_arena *arena, const struct td_resources *resources)
 {

@@ -2,7 +2,7 @@
  * OpenAPI documents of what is served, versions 2 and 3, made from the schema tables and the CRDs:
  * enough for kubectl's apply, diff, explain and edit and for tools that generate forms. Every kind
  * carries its group, version and kind, every list how it merges, every write the query parameters
- * it understands. Descriptions are not part of it. Trees are in the arena.
+ * it understands. Descriptions are those of describe_texts.h. Trees are in the arena.
  */
 #pragma once
 

@@ -1,3 +1,6 @@
+/*
+ * Which series an entry has for a role, their levels at a moment, and when one of them jumps next.
+ */
 #include "local/engine/demand.h"
 
 /* Cpu and memory of one entry have noise of their own. */

@@ -22,18 +22,6 @@ td_duration td_engine_since(const struct td_engine *engine)
     return td_clock_steady(td_loop_clock(engine->loop)) - engine->start;
 }
 
-td_str td_engine_key(const struct td_engine *engine, const td_str *parts, size_t count)
-{
-    td_buf_reset(engine->key);
-    for (size_t i = 0; i < count; i++) {
-        if (i > 0) {
-            (void)td_buf_append_char(engine->key, '/'); /* fits: names are short */
-        }
-        (void)td_buf_append(engine->key, parts[i]);
-    }
-    return td_buf_str(engine->key);
-}
-
 /* ---- Levels ---- */
 
 static void entry_set_memory(struct engine_entry *entry, td_duration at)
@@ -301,8 +289,6 @@ struct td_engine *td_engine_new(const struct td_engine_options *options)
     td_slab_init(&engine->container_slab, sizeof(struct td_engine_container) +
                                               engine->sample_max * sizeof(struct td_engine_sample));
     engine->timer = td_timer_new(options->loop, engine_timer, engine);
-    engine->key = td_alloc_zero(1, sizeof(*engine->key));
-    td_buf_init(engine->key, TD_ENGINE_KEY_BYTES_MAX);
     engine->nodes.count_max = TD_ENGINE_NODES_MAX;
     engine->due.count_max = TD_ENGINE_CONTAINERS_MAX;
     td_map_init(&engine->entry_map, TD_ENGINE_ENTRIES_MAX);
@@ -353,8 +339,6 @@ void td_engine_free(struct td_engine *engine)
     td_map_done(&engine->pods);
     td_engine_moments_done(&engine->moments);
     td_timer_free(engine->timer);
-    td_buf_done(engine->key);
-    td_free(engine->key);
     td_free(engine);
 }
 

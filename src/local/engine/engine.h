@@ -1,11 +1,12 @@
 /*
- * The bodies of running containers: every tick each one's demand is asked (local/demand.h), its
- * node shares what it has (local/physics.h), and who is out of memory, done, or on a node without
- * memory is told to the owner (the kubelet), which acts on it. Metrics are samples of this, taken
- * at their own resolution. Nothing here knows of JSON or the API. Whatever changes a node (a start,
- * a stop, a resize, readiness, a role) brings it up to the present first, so integrals are exact.
- * What is asked of it is as of the last tick or change. Deterministic: pods are visited in the
- * order in which they came, node by node. The model: docs/internals/physics.md.
+ * The bodies of running containers: every tick each one's demand is asked (local/engine/demand.h),
+ * its node shares what it has (local/engine/physics.h), and who is out of memory, done, or on a
+ * node without memory is told to the owner (the kubelet), which acts on it. Metrics are samples of
+ * this, taken at their own resolution. Nothing here knows of JSON or the API. Whatever changes a
+ * node (a start, a stop, a resize, readiness, a role) brings it up to the present first, so
+ * integrals are exact. What is asked of it is as of the last tick or change. Deterministic: pods
+ * are visited in the order in which they came, node by node. The model:
+ * docs/internals/local/physics.md.
  */
 #pragma once
 

@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/os/loop.h"
 #include "base/text.h"
+#include "kube/objectkey.h"
 #include "local/engine/engine_private.h"
 
 #define ENGINE_LOOK TD_SECOND /* after a change */
@@ -50,8 +51,8 @@ static void pod_sum_limits(struct td_engine_pod *pod)
 
 struct td_engine_pod *td_engine_find_pod(const struct td_engine *engine, td_str ns, td_str name)
 {
-    const td_str parts[] = {ns, name};
-    return td_map_get(&engine->pods, td_engine_key(engine, parts, 2));
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    return td_map_get(&engine->pods, td_object_key_write(TD_OBJECT_KEY(ns, name), buffer));
 }
 
 struct td_engine_pod *td_engine_add_pod(struct td_engine *engine,
@@ -68,15 +69,15 @@ struct td_engine_pod *td_engine_add_pod(struct td_engine *engine,
     td_assert(place != NULL); /* a node may have all pods */
     struct td_engine_pod *pod = td_slab_take(&engine->pod_slab);
     *place = pod;
-    const td_str parts[] = {spec->ns, spec->name};
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
     pod->engine = engine;
     pod->node = node;
     pod->limits = spec->limits;
     pod->owner = spec->owner;
     pod->told = now;
-    pod->key = td_text_copy(td_engine_key(engine, parts, 2));
-    pod->ns = td_str_slice(pod->key, 0, spec->ns.len);
-    pod->name = td_str_slice(pod->key, spec->ns.len + 1, pod->key.len);
+    pod->key = td_text_copy(td_object_key_write(TD_OBJECT_KEY(spec->ns, spec->name), buffer));
+    pod->ns = td_object_key_read(pod->key).namespace;
+    pod->name = td_object_key_read(pod->key).name;
     pod->role = td_text_copy(spec->role);
     pod->count_max = TD_ENGINE_CONTAINERS_MAX;
     pod->workload =
@@ -279,7 +280,7 @@ static void container_set_limits(struct td_engine_container *container,
     pod_sum_limits(container->pod);
 }
 
-/* What it has from the first moment; nobody is killed before time has passed. */
+/* What it has from the first moment; no container is killed before time has passed. */
 static void container_set_memory(struct td_engine_container *container, td_duration now)
 {
     struct td_body *body = &container->body;

@@ -5,7 +5,7 @@
  *
  * Each node, and each entry that is a stream of requests, has a moment up to which it is settled.
  * Between it and now nothing changed for it, so that a later step over the whole interval is exact:
- * whoever changes something first settles what the change touches.
+ * a function that changes something first settles what the change touches.
  */
 #pragma once
 
@@ -15,9 +15,9 @@
 
 #include "base/buf.h"
 #include "base/map.h"
-#include "base/slab.h"
 #include "base/vec.h"
 #include "local/engine/engine.h"
+#include "local/engine/slab.h"
 
 struct td_timer;
 struct engine_node;
@@ -70,7 +70,7 @@ struct engine_entry {
     double served_rate; /* in the tick before */
     double answer_mean; /* seconds, in the tick before */
     /* Every entry. */
-    td_str key;                     /* owned: "ns/kind/name/container"; NULL: another one has it */
+    td_str key;                     /* owned: workload and container; NULL: another one has it */
     struct td_demand_level *levels; /* of each role and of none; in engine->levels */
     TD_VEC_FIELDS(struct td_engine_container *);
 };
@@ -98,7 +98,7 @@ struct engine_row {
 };
 
 struct engine_workload {
-    td_str key; /* owned: "ns/kind/name" */
+    td_str key; /* owned: namespace, kind and name, a line each */
     td_str ns;  /* parts of it */
     td_str kind;
     td_str name;
@@ -123,7 +123,7 @@ struct td_engine_container {
     const struct td_demand_level *level; /* NULL: what is fixed */
     struct engine_entry *stream;         /* NULL: it is sent no requests */
     td_duration started;
-    td_duration startup_time; /* -1: nobody says */
+    td_duration startup_time; /* -1: unset */
     td_duration ready_at;     /* for the first time; INT64_MAX: not yet */
     uint64_t seed;
     bool has_fixed;
@@ -231,7 +231,6 @@ struct td_engine {
     struct td_map rows; /* in the order in which they were first seen */
     struct engine_moments moments;
     struct engine_due due;
-    struct td_buf *key; /* of the last look-up */
 };
 
 /* ---- engine.c ---- */
@@ -240,8 +239,6 @@ struct td_engine {
 td_duration td_engine_catch_up(struct td_engine *engine);
 /* The timer is set to what comes next. */
 void td_engine_arm(struct td_engine *engine);
-/* "a/b/c", until the next call. */
-td_str td_engine_key(const struct td_engine *engine, const td_str *parts, size_t count);
 struct engine_node *td_engine_find_node(const struct td_engine *engine, td_str name);
 void td_engine_drop_node(struct td_engine *engine, struct engine_node *node);
 

@@ -3,24 +3,19 @@
  * what is summed over them. A workload that no entry names is forgotten with its last pod, so that
  * memory follows what runs.
  */
-#include <string.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "kube/objectkey.h"
 #include "local/engine/engine_private.h"
-
-static td_str workload_key(const struct td_engine *engine, td_str ns, td_str kind, td_str name)
-{
-    const td_str parts[] = {ns, kind, name};
-    return td_engine_key(engine, parts, 3);
-}
 
 struct engine_workload *td_engine_workload_of(struct td_engine *engine, td_str ns, td_str kind,
                                               td_str name)
 {
-    td_str key = workload_key(engine, ns, kind, name);
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    td_str key = TD_KEY_LINES(buffer, ns, kind, name);
     struct engine_workload *workload = td_map_get(&engine->workloads, key);
     if (!workload) {
         workload = td_alloc_zero(1, sizeof(*workload));
@@ -46,8 +41,8 @@ void td_engine_index_entries(struct td_engine *engine)
         if (!workload->roles && demand->role_label.len > 0) {
             workload->roles = demand;
         }
-        const td_str parts[] = {workload->key, demand->container};
-        td_str key = td_engine_key(engine, parts, 2);
+        char buffer[TD_OBJECT_KEY_BYTES_MAX];
+        td_str key = TD_KEY_LINES(buffer, workload->key, demand->container);
         if (!td_map_has(&engine->entry_map, key)) {
             entry->key = td_text_copy(key);
             int code = td_map_put(&engine->entry_map, entry->key, entry);
@@ -60,11 +55,12 @@ struct engine_entry *td_engine_entry_of(const struct td_engine *engine,
                                         const struct td_engine_pod *pod,
                                         const struct td_engine_spec *spec)
 {
-    const td_str named[] = {pod->workload->key, spec->name};
-    const td_str first[] = {pod->workload->key, TD_STR_EMPTY};
-    struct engine_entry *entry = td_map_get(&engine->entry_map, td_engine_key(engine, named, 2));
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    td_str key = pod->workload->key;
+    struct engine_entry *entry =
+        td_map_get(&engine->entry_map, TD_KEY_LINES(buffer, key, spec->name));
     if (!entry && spec->is_first) {
-        entry = td_map_get(&engine->entry_map, td_engine_key(engine, first, 2));
+        entry = td_map_get(&engine->entry_map, TD_KEY_LINES(buffer, key, TD_STR_EMPTY));
     }
     return entry;
 }
@@ -108,8 +104,9 @@ void td_engine_join_row(struct td_engine_pod *pod)
 {
     struct td_engine *engine = pod->engine;
     struct engine_workload *workload = pod->workload;
-    const td_str parts[] = {workload->key, workload->roles ? pod->role : TD_STR_EMPTY};
-    td_str key = td_engine_key(engine, parts, 2);
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    td_str role = workload->roles ? pod->role : TD_STR_EMPTY;
+    td_str key = TD_KEY_LINES(buffer, workload->key, role);
     struct engine_row *row = td_map_get(&engine->rows, key);
     if (!row) {
         row = td_alloc_zero(1, sizeof(*row));
@@ -177,15 +174,12 @@ void td_engine_drop_workload(struct td_engine *engine, struct engine_workload *w
 
 void td_engine_free_rows(struct td_engine *engine)
 {
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&engine->rows, &position)) != NULL) {
-        row_free(entry->value);
+    for (struct td_map_walk at = {.map = &engine->rows}; td_map_step(&at);) {
+        row_free(at.value);
     }
     td_map_done(&engine->rows);
-    position = 0;
-    while ((entry = td_map_next(&engine->workloads, &position)) != NULL) {
-        workload_free(entry->value);
+    for (struct td_map_walk at = {.map = &engine->workloads}; td_map_step(&at);) {
+        workload_free(at.value);
     }
     td_map_done(&engine->workloads);
     td_map_done(&engine->entry_map);
@@ -195,8 +189,9 @@ void td_engine_free_rows(struct td_engine *engine)
 
 td_str td_engine_role_label(const struct td_engine *engine, td_str ns, td_str kind, td_str name)
 {
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
     const struct engine_workload *workload =
-        td_map_get(&engine->workloads, workload_key(engine, ns, kind, name));
+        td_map_get(&engine->workloads, TD_KEY_LINES(buffer, ns, kind, name));
     return workload && workload->roles ? workload->roles->role_label : TD_STR_EMPTY;
 }
 

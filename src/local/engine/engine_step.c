@@ -29,7 +29,7 @@ static double entry_weights(struct engine_entry *entry)
     return entry->weights;
 }
 
-/* What nobody is there for waits or is dropped. */
+/* Requests without a ready pod wait or are dropped. */
 static void entry_leave(struct engine_entry *entry, double requests)
 {
     if (entry->demand->is_carried_over) {
@@ -380,7 +380,7 @@ void td_engine_sample_all(struct td_engine *engine, td_duration at)
     engine->sampled = at;
 }
 
-/* Whoever comes now waits until those before it were answered. */
+/* A request that arrives now waits until those before it are answered. */
 double td_engine_wait(const struct engine_entry *entry)
 {
     if (entry->waiting <= 0) {

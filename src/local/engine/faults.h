@@ -1,6 +1,6 @@
 /*
  * Faults on demand: what a scenario breaks for a while. The cluster looks at them where they act;
- * whoever owns them (sim/world.c) sets and clears. All zero: nothing is broken.
+ * the owner (sim/world.c) sets and clears. All zero: nothing is broken.
  */
 #pragma once
 

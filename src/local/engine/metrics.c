@@ -49,7 +49,7 @@ bool td_metrics_selected(struct td_arena *scratch, const struct td_selector *sel
     return td_selector_matches(selector, &labels);
 }
 
-/* What clients make of the aggregator's answer while nobody serves an API behind it. */
+/* What clients make of the aggregator's answer while no API server is behind it. */
 static void metrics_unavailable(struct td_api_call *call)
 {
     td_str name = call->path.name;

@@ -1,7 +1,7 @@
 /*
  * The three metrics APIs: use of pods and nodes (metrics_resource.c), custom and external metrics
- * (metrics_custom.c), all for td_metrics_read of local/call.h. Private to these files. What they
- * share: who is selected, and texts of times.
+ * (metrics_custom.c), all for td_metrics_read of local/api/call.h. Private to these files. What
+ * they share: who is selected, and texts of times.
  */
 #pragma once
 
@@ -14,13 +14,13 @@
 struct td_selector;
 struct td_stored;
 
-#define TD_METRICS_WINDOW (15 * TD_SECOND) /* of what nobody samples */
+#define TD_METRICS_WINDOW (15 * TD_SECOND) /* of values without samples */
 
 void td_metrics_resource(struct td_api_call *call);
 void td_metrics_custom(struct td_api_call *call);
 void td_metrics_external(struct td_api_call *call);
 
-/* The engine whose samples are told; NULL: nobody measures. */
+/* The engine whose samples are told; NULL: no engine. */
 const struct td_engine *td_metrics_engine(const struct td_api_call *call);
 
 td_time td_metrics_now(const struct td_api_call *call);

@@ -12,8 +12,8 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/map.h"
+#include "kube/objectkey.h"
 #include "kube/quantity/quantity.h"
-#include "kube/selector/labels.h"
 #include "kube/selector/selector.h"
 #include "local/engine/engine.h"
 #include "local/engine/metrics.h"
@@ -123,12 +123,12 @@ static bool metrics_from_pod(const struct td_engine *engine,
     return false;
 }
 
-static bool metrics_from_stream(struct td_arena *scratch, const struct td_engine *engine,
+static bool metrics_from_stream(const struct td_engine *engine,
                                 const struct metrics_question *question,
                                 const struct td_stored *stored, struct metrics_value *ret)
 {
-    td_str key = td_arena_format(scratch, "%.*s/%.*s/%.*s", TD_STR_ARG(stored->ns),
-                                 TD_STR_ARG(question->resource->kind), TD_STR_ARG(stored->name));
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    td_str key = td_object_key_write(TD_OBJECT_KEY(stored->ns, stored->name), buffer);
     const size_t *entry = td_map_get(&question->streams, key);
     struct td_engine_flow flow;
     if (!entry || !td_engine_flow(engine, *entry, &flow)) {
@@ -165,7 +165,7 @@ static bool metrics_find(struct td_api_call *call, struct td_arena *scratch,
     }
     return is_pod && !td_str_equal(question->metric, TD_STR(METRICS_WAITING))
                ? metrics_from_pod(engine, question, stored, ret)
-               : metrics_from_stream(scratch, engine, question, stored, ret);
+               : metrics_from_stream(engine, question, stored, ret);
 }
 
 /* ---- Answers ---- */
@@ -235,8 +235,7 @@ static void metrics_map_streams(struct td_api_call *call, struct metrics_questio
             !td_str_equal(demand->kind, question->resource->kind)) {
             continue;
         }
-        td_str key = td_arena_format(&call->arena, "%.*s/%.*s/%.*s", TD_STR_ARG(demand->ns),
-                                     TD_STR_ARG(demand->kind), TD_STR_ARG(demand->name));
+        td_str key = td_object_key_text(&call->arena, TD_OBJECT_KEY(demand->ns, demand->name));
         if (!td_map_has(&question->streams, key)) {
             size_t *entry = td_arena_new(&call->arena, size_t);
             *entry = i;
@@ -262,9 +261,7 @@ static void metrics_answer(struct td_api_call *call, struct metrics_question *qu
 {
     const struct td_collection *collection =
         td_store_find(td_api_store(call->api), question->resource->collection);
-    td_auto_arena scratch;
-    td_arena_init(&scratch, TD_TREE_ARENA_BYTES_MAX);
-    struct td_collection_iter iter;
+    td_auto_arena scratch = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     const struct td_stored *stored;
     if (!collection) {
         return;
@@ -277,7 +274,7 @@ static void metrics_answer(struct td_api_call *call, struct metrics_question *qu
             metrics_answer_one(call, &scratch, question, stored, items);
         }
     } else {
-        td_collection_iter_init(&iter, collection, question->ns);
+        struct td_collection_iter iter = td_collection_walk(collection, question->ns);
         while ((stored = td_collection_iter_next(&iter))) {
             metrics_answer_one(call, &scratch, question, stored, items);
         }
@@ -380,19 +377,14 @@ void td_metrics_external(struct td_api_call *call)
     }
     const struct td_collection *maps = td_store_find(td_api_store(call->api), TD_STR("configmaps"));
     struct td_json *items = td_json_new_array(&call->arena);
-    td_auto_arena scratch;
-    td_arena_init(&scratch, TD_TREE_ARENA_BYTES_MAX);
-    struct td_collection_iter iter;
-    const struct td_stored *stored;
+    td_auto_arena scratch = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     metrics_external_series(call, &selector, items);
-    if (maps) {
-        td_collection_iter_init(&iter, maps, call->path.ns);
-        while ((stored = td_collection_iter_next(&iter))) {
-            if (td_metrics_selected(&scratch, &selector, stored)) {
-                metrics_external_map(call, metrics_parse(&scratch, stored), items);
-            }
-            td_arena_reset(&scratch);
+    struct td_collection_iter iter = td_collection_walk(maps, call->path.ns);
+    for (const struct td_stored *stored; (stored = td_collection_iter_next(&iter));) {
+        if (td_metrics_selected(&scratch, &selector, stored)) {
+            metrics_external_map(call, metrics_parse(&scratch, stored), items);
         }
+        td_arena_reset(&scratch);
     }
     metrics_reply_values(call, "ExternalMetricValueList", items);
 }

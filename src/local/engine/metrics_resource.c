@@ -12,6 +12,7 @@
 #include "local/engine/engine.h"
 #include "local/engine/faults.h"
 #include "local/engine/metrics.h"
+#include "local/kinds/condition.h"
 #include "local/store/store.h"
 
 #define METRICS_VERSION "metrics.k8s.io/v1beta1"
@@ -114,20 +115,13 @@ static struct td_json *metrics_of_pod(struct td_api_call *call, const struct td_
 
 static bool metrics_is_ready(const struct td_stored *stored)
 {
-    td_auto_arena scratch;
-    td_arena_init(&scratch, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena scratch = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_json *node = NULL;
     (void)td_json_parse(&scratch, stored->json, NULL, &node, NULL); /* what we stored can be read */
-    const struct td_json *conditions = td_json_get_path(node, "status.conditions");
-    for (const struct td_json *c = td_json_first_item(conditions); c; c = c->next) {
-        if (td_str_equal(td_json_get_str(c, TD_STR("type"), TD_STR_EMPTY), TD_STR("Ready"))) {
-            return td_str_equal(td_json_get_str(c, TD_STR("status"), TD_STR_EMPTY), TD_STR("True"));
-        }
-    }
-    return false;
+    return td_condition_is(td_json_get(node, TD_STR("status")), TD_STR("Ready"), TD_STR("True"));
 }
 
-/* A node that runs nothing uses nothing, unless it is silent: then nobody knows. */
+/* A node that runs nothing uses nothing, unless it is silent: then its usage is unknown. */
 static struct td_json *metrics_of_node(struct td_api_call *call, const struct td_stored *stored)
 {
     const struct td_engine *engine = td_metrics_engine(call);
@@ -170,14 +164,11 @@ static void metrics_list(struct td_api_call *call, const struct td_collection *c
     if (!td_metrics_selector(call, &selector)) {
         return;
     }
-    td_auto_arena scratch;
-    td_arena_init(&scratch, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena scratch = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     bool is_pods = td_str_equal(call->path.plural, TD_STR("pods"));
     struct td_json *items = td_json_new_array(arena);
-    struct td_collection_iter iter;
-    const struct td_stored *stored;
-    td_collection_iter_init(&iter, collection, call->path.ns);
-    while ((stored = td_collection_iter_next(&iter))) {
+    struct td_collection_iter iter = td_collection_walk(collection, call->path.ns);
+    for (const struct td_stored *stored; (stored = td_collection_iter_next(&iter));) {
         struct td_json *item =
             td_metrics_selected(&scratch, &selector, stored) ? metrics_of(call, stored) : NULL;
         if (item) {

@@ -2,7 +2,7 @@
  * A node in want of cpu is shared in two levels, and in each the same way: there is a water level,
  * and each one gets its weight times the level or what it can use, whichever is less. The level is
  * found in rounds: those who can use less than their part are set aside with what they use, the
- * others share the rest, whereby the level only rises, until nobody new is set aside.
+ * others share the rest, whereby the level only rises, until no further container is set aside.
  */
 #include "local/engine/physics.h"
 

@@ -3,7 +3,7 @@
  * throttled; cpu that the node does not have is shared as cgroup v2 does it, among pods by their
  * requests and inside each pod by its containers' requests; memory above a limit kills. One step is
  * an interval in which wants and limits do not change, so sums over steps are exact integrals. Pure
- * functions on plain structs; whoever owns the containers applies what comes out. Only additions,
+ * functions on plain structs; the owner of the containers applies the result. Only additions,
  * multiplications and divisions of doubles, so results are the same bits on every machine.
  */
 #pragma once

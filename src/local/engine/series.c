@@ -1,3 +1,7 @@
+/*
+ * The value of a series at a time, shape by shape. Noise is drawn anew each minute from the seed
+ * and the minute alone.
+ */
 #include "local/engine/series.h"
 
 #include <stdbool.h>

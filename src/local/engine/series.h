@@ -42,8 +42,8 @@ struct td_series {
 /* Never negative. `seed` tells two series with the same noise apart. */
 double td_series_at(const struct td_series *series, td_duration since, uint64_t seed);
 
-/* The same in parts, for whoever needs one series with many noises: the value without noise, where
- * a moment is between two draws, and the noise of a seed there, in [-1, 1). */
+/* The same in parts, for a caller that needs one series with many noises: the value without noise,
+ * where a moment is between two draws, and the noise of a seed there, in [-1, 1). */
 struct td_series_beat {
     int64_t draw;
     double share; /* of the way to the next one */

@@ -1,3 +1,7 @@
+/*
+ * The next time of a schedule: fields are bit sets, and the search moves on by the largest unit
+ * that does not match.
+ */
 #include "local/jobs/cron_schedule.h"
 
 #include "base/error.h"
@@ -103,7 +107,7 @@ static bool schedule_field(td_str text, const struct schedule_field *field, uint
 
 static int schedule_bad(td_str schedule, struct td_error *err)
 {
-    return td_error_set(err, TD_INVALID, "schedule '%.*s' cannot be read", TD_STR_ARG(schedule));
+    return td_error_set(err, TD_INVALID, "cannot parse schedule '%.*s'", TD_STR_ARG(schedule));
 }
 
 int td_cron_parse(td_str schedule, struct td_cron_schedule *ret, struct td_error *err)
@@ -120,7 +124,7 @@ int td_cron_parse(td_str schedule, struct td_cron_schedule *ret, struct td_error
         *ret = result;
         return TD_OK;
     }
-    for (size_t i = 0; i < sizeof(schedule_descriptors) / sizeof(schedule_descriptors[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(schedule_descriptors); i++) {
         if (td_str_equal(rest, schedule_descriptors[i].name)) {
             rest = schedule_descriptors[i].fields;
         }
@@ -154,7 +158,7 @@ int td_cron_zone(td_str zone, int64_t *ret_offset, struct td_error *err)
         TD_STR_INIT(""),    TD_STR_INIT("UTC"),     TD_STR_INIT("Etc/UTC"),
         TD_STR_INIT("GMT"), TD_STR_INIT("Etc/GMT"), TD_STR_INIT("Zulu"),
     };
-    for (size_t i = 0; i < sizeof(utc) / sizeof(utc[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(utc); i++) {
         if (td_str_equal(zone, utc[i])) {
             *ret_offset = 0;
             return TD_OK;

@@ -1,3 +1,6 @@
+/*
+ * Reads the fields of a schedule and says which one is wrong and why, in the words of robfig/cron.
+ */
 #include "local/jobs/cron_text.h"
 
 #include "base/error.h"
@@ -103,7 +106,7 @@ static td_str cron_descriptor_problem(struct td_arena *arena, td_str schedule)
         TD_STR_INIT("@weekly"), TD_STR_INIT("@daily"),    TD_STR_INIT("@midnight"),
         TD_STR_INIT("@hourly"),
     };
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(known); i++) {
         if (td_str_equal(schedule, known[i])) {
             return TD_STR_EMPTY;
         }

@@ -53,8 +53,8 @@ static void cron_load(struct cron *cron)
             continue;
         }
         const struct td_json *metadata = td_json_get(job->object, TD_STR("metadata"));
-        job->name = td_json_get_str(metadata, TD_STR("name"), TD_STR_EMPTY);
-        job->uid = td_json_get_str(metadata, TD_STR("uid"), TD_STR_EMPTY);
+        job->name = td_json_text(metadata, "name");
+        job->uid = td_json_text(metadata, "uid");
         job->created = own.items[i]->created;
         job->end_type = td_job_end_of(td_json_get(job->object, TD_STR("status")));
         cron->count++;
@@ -76,7 +76,7 @@ static size_t cron_find_active(struct cron *cron, td_str uid)
     const struct td_json *list = cron_active(cron);
     size_t position = 0;
     for (const struct td_json *a = td_json_first_item(list); a; a = a->next, position++) {
-        if (td_str_equal(td_json_get_str(a, TD_STR("uid"), TD_STR_EMPTY), uid)) {
+        if (td_str_equal(td_json_text(a, "uid"), uid)) {
             return position;
         }
     }
@@ -95,9 +95,9 @@ static void cron_drop_active(struct cron *cron, size_t position)
 
 static void cron_note_success(struct cron *cron, const struct cron_job *job)
 {
-    td_time last = td_workload_read_time(cron->status, TD_STR("lastSuccessfulTime"));
+    td_time last = td_time_member(cron->status, TD_STR("lastSuccessfulTime"));
     td_time end =
-        td_workload_read_time(td_json_get(job->object, TD_STR("status")), TD_STR("completionTime"));
+        td_time_member(td_json_get(job->object, TD_STR("status")), TD_STR("completionTime"));
     if (end != TD_TIME_NONE && end > last) {
         td_json_set(cron->item->arena, cron->status, TD_STR("lastSuccessfulTime"),
                     td_workload_time(cron->item->arena, end));
@@ -138,8 +138,8 @@ static void cron_review(struct cron *cron)
     const struct td_json *list = cron_active(cron);
     for (size_t i = td_json_item_count(list); i > 0; i--) {
         const struct td_json *reference = td_json_at(cron_active(cron), i - 1);
-        if (!cron_has_job(cron, td_json_get_str(reference, TD_STR("uid"), TD_STR_EMPTY))) {
-            td_str name = td_json_get_str(reference, TD_STR("name"), TD_STR_EMPTY);
+        if (!cron_has_job(cron, td_json_text(reference, "uid"))) {
+            td_str name = td_json_text(reference, "name");
             td_workload_event(item, false, "MissingJob", "Active job went missing: %.*s",
                               TD_STR_ARG(name));
             cron_drop_active(cron, i - 1);
@@ -193,9 +193,9 @@ struct cron_due {
 static int cron_find_due(const struct td_workload_item *item, const struct td_json *status,
                          const struct td_cron_schedule *schedule, struct cron_due *ret)
 {
-    td_time earliest = td_workload_read_time(status, TD_STR("lastScheduleTime"));
+    td_time earliest = td_time_member(status, TD_STR("lastScheduleTime"));
     if (earliest == TD_TIME_NONE) {
-        earliest = td_workload_read_time(item->metadata, TD_STR("creationTimestamp"));
+        earliest = td_time_member(item->metadata, TD_STR("creationTimestamp"));
     }
     int64_t deadline = td_json_get_int64(item->spec, TD_STR("startingDeadlineSeconds"), -1);
     if (deadline >= 0 && item->now - deadline * TD_SECOND > earliest) {
@@ -266,8 +266,7 @@ static void cron_replace_active(struct cron *cron)
     const struct td_json *list = cron_active(cron);
     for (size_t i = td_json_item_count(list); i > 0; i--) {
         const struct td_json *reference = td_json_at(cron_active(cron), i - 1);
-        cron_delete_job(cron, td_json_get_str(reference, TD_STR("name"), TD_STR_EMPTY),
-                        td_json_get_str(reference, TD_STR("uid"), TD_STR_EMPTY));
+        cron_delete_job(cron, td_json_text(reference, "name"), td_json_text(reference, "uid"));
     }
 }
 
@@ -275,7 +274,7 @@ static void cron_replace_active(struct cron *cron)
 static bool cron_may_start(struct cron *cron, const struct cron_due *due)
 {
     struct td_workload_item *item = cron->item;
-    td_str policy = td_json_get_str(item->spec, TD_STR("concurrencyPolicy"), TD_STR_EMPTY);
+    td_str policy = td_json_text(item->spec, "concurrencyPolicy");
     int64_t deadline = td_json_get_int64(item->spec, TD_STR("startingDeadlineSeconds"), -1);
     if (due->are_many_missed) {
         td_workload_event(item, true, "TooManyMissedTimes",
@@ -289,7 +288,7 @@ static bool cron_may_start(struct cron *cron, const struct cron_due *due)
                           text);
         return false;
     }
-    if (td_workload_read_time(cron->status, TD_STR("lastScheduleTime")) == due->time) {
+    if (td_time_member(cron->status, TD_STR("lastScheduleTime")) == due->time) {
         return false;
     }
     if (td_str_equal(policy, TD_STR("Forbid")) && cron_active(cron)) {
@@ -311,7 +310,7 @@ static void cron_list_job(struct td_workload_item *item, const struct td_json *j
     const struct td_json *metadata = td_json_get(job, TD_STR("metadata"));
     struct td_json *status = td_json_ensure_object(arena, item->object, TD_STR("status"));
     struct cron cron = {.item = item, .status = status};
-    td_str uid = td_json_get_str(metadata, TD_STR("uid"), TD_STR_EMPTY);
+    td_str uid = td_json_text(metadata, "uid");
     size_t position = cron_find_active(&cron, uid);
     if (cron_active(&cron) && position < cron_active(&cron)->count) {
         return;
@@ -319,12 +318,11 @@ static void cron_list_job(struct td_workload_item *item, const struct td_json *j
     struct td_json *reference = td_json_new_object(arena);
     td_json_set_str(arena, reference, TD_STR("kind"), TD_STR("Job"));
     td_json_set_str(arena, reference, TD_STR("namespace"), item->ns);
-    td_json_set_str(arena, reference, TD_STR("name"),
-                    td_json_get_str(metadata, TD_STR("name"), TD_STR_EMPTY));
+    td_json_set_str(arena, reference, TD_STR("name"), td_json_text(metadata, "name"));
     td_json_set_str(arena, reference, TD_STR("uid"), uid);
     td_json_set_str(arena, reference, TD_STR("apiVersion"), TD_STR("batch/v1"));
     td_json_set_str(arena, reference, TD_STR("resourceVersion"),
-                    td_json_get_str(metadata, TD_STR("resourceVersion"), TD_STR_EMPTY));
+                    td_json_text(metadata, "resourceVersion"));
     struct td_json *list = cron_active(&cron);
     if (!list) {
         list = td_json_new_array(arena);
@@ -337,15 +335,13 @@ static void cron_list_job(struct td_workload_item *item, const struct td_json *j
     (void)td_workload_put(item); /* a conflict is looked at again */
 }
 
-static void cron_made(struct td_workload_control *control, const struct td_pod_made *made)
+void td_cron_made(struct td_workload_control *control, const struct td_pod_made *made)
 {
     struct td_workloads *all = control->all;
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_workload_item item;
     struct td_json *job;
-    td_str name =
-        td_json_get_str(td_json_get(made->owner, TD_STR("metadata")), TD_STR("name"), TD_STR_EMPTY);
+    td_str name = td_json_text(td_json_get(made->owner, TD_STR("metadata")), "name");
     if (!td_workload_load(control, &arena, made->ns, name, &item)) {
         return;
     }
@@ -369,8 +365,8 @@ static void cron_made(struct td_workload_control *control, const struct td_pod_m
 static void cron_schedule(struct cron *cron)
 {
     struct td_workload_item *item = cron->item;
-    td_str zone = td_json_get_str(item->spec, TD_STR("timeZone"), TD_STR_EMPTY);
-    td_str text = td_json_get_str(item->spec, TD_STR("schedule"), TD_STR_EMPTY);
+    td_str zone = td_json_text(item->spec, "timeZone");
+    td_str text = td_json_text(item->spec, "schedule");
     struct td_error err = TD_ERROR_INIT;
     struct td_cron_schedule schedule;
     struct cron_due due;
@@ -399,12 +395,11 @@ static void cron_schedule(struct cron *cron)
     }
 }
 
-static void cron_sync(struct td_workload_item *item)
+void td_cron_sync(struct td_workload_item *item)
 {
-    const struct td_json *old = td_json_get(item->object, TD_STR("status"));
     struct cron cron = {
         .item = item,
-        .status = old ? td_json_copy(item->arena, old, false) : td_json_new_object(item->arena),
+        .status = td_workload_status(item),
     };
     if (td_workload_pending(item) > 0) {
         return; /* the answer brings it back here */
@@ -419,15 +414,3 @@ static void cron_sync(struct td_workload_item *item)
         cron_schedule(&cron);
     }
 }
-
-const struct td_workload_row td_workload_cron_job = {
-    .api_version = TD_STR_INIT("batch/v1"),
-    .kind = TD_STR_INIT("CronJob"),
-    .collection = TD_STR_INIT("cronjobs.batch"),
-    .component = TD_STR_INIT("cronjob-controller"),
-    .user = TD_STR_INIT("system:serviceaccount:kube-system:cronjob-controller"),
-    .made_group_version = TD_STR_INIT("/apis/batch/v1"),
-    .made_plural = TD_STR_INIT("jobs"),
-    .sync = cron_sync,
-    .made = cron_made,
-};

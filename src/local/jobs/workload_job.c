@@ -5,7 +5,6 @@
 #include "local/jobs/workload_job.h"
 
 #include "base/error.h"
-#include "base/limits.h"
 #include "local/api/api.h"
 #include "local/store/edit.h"
 #include "local/workloads/workload_rank.h"
@@ -23,13 +22,8 @@ struct job_work {
 
 static void job_add_index_variable(struct td_arena *arena, struct td_json *containers)
 {
-    struct td_json *c = td_json_first_item(containers);
-    for (; c; c = c->next) {
-        struct td_json *list = td_json_get(c, TD_STR("env"));
-        if (!td_json_is(list, TD_JSON_TYPE_ARRAY)) {
-            list = td_json_new_array(arena);
-            td_json_set(arena, c, TD_STR("env"), list);
-        }
+    for (struct td_json *c = td_json_first_item(containers); c; c = c->next) {
+        struct td_json *list = td_json_ensure_array(arena, c, TD_STR("env"));
         struct td_json *variable = td_json_new_object(arena);
         td_json_set_str(arena, variable, TD_STR("name"), TD_STR("JOB_COMPLETION_INDEX"));
         struct td_json *from = td_json_ensure_object(arena, variable, TD_STR("valueFrom"));
@@ -81,11 +75,7 @@ static struct td_json *job_make(struct td_workload_item *item, size_t number, vo
     struct td_json *pod = td_pod_from_template(item->arena, item->object,
                                                td_json_get(item->spec, TD_STR("template")));
     struct td_json *metadata = td_json_get(pod, TD_STR("metadata"));
-    struct td_json *finalizers = td_json_get(metadata, TD_STR("finalizers"));
-    if (!td_json_is(finalizers, TD_JSON_TYPE_ARRAY)) {
-        finalizers = td_json_new_array(item->arena);
-        td_json_set(item->arena, metadata, TD_STR("finalizers"), finalizers);
-    }
+    struct td_json *finalizers = td_json_ensure_array(item->arena, metadata, TD_STR("finalizers"));
     td_json_append(finalizers, td_json_new_string(item->arena, TD_STR(JOB_FINALIZER)));
     if (work->indexes) {
         job_set_index(item, pod, work->indexes[number]);
@@ -222,7 +212,7 @@ static bool job_index_waits(struct td_job *job, int64_t index)
     return retry > item->now;
 }
 
-/* The first indexes that nobody works on; of those the ones that need not wait. */
+/* The first indexes without an active pod; of those the ones that need not wait. */
 static int64_t job_choose(struct td_job *job, const struct td_job_indexes *running,
                           int64_t *indexes, int64_t missing)
 {
@@ -305,11 +295,11 @@ static void job_remember_end(struct td_job *job)
         {"FailureTarget", "Failed"},
     };
     for (size_t i = 0; i < 2 && job->end_type.len == 0; i++) {
-        const struct td_json *c = td_workload_condition(job->status, td_str_from(interim[i][0]));
-        if (td_str_equal(td_workload_condition_text(c, TD_STR("status")), TD_STR("True"))) {
+        const struct td_json *c = td_condition_find(job->status, td_str_from(interim[i][0]));
+        if (td_str_equal(td_json_text(c, "status"), TD_STR("True"))) {
             job->end_type = td_str_from(interim[i][1]);
-            job->reason = td_workload_condition_text(c, TD_STR("reason"));
-            job->message = td_workload_condition_text(c, TD_STR("message"));
+            job->reason = td_json_text(c, "reason");
+            job->message = td_json_text(c, "message");
         }
     }
 }
@@ -317,8 +307,7 @@ static void job_remember_end(struct td_job *job)
 static bool job_restarts_too_often(const struct td_job *job, int64_t limit)
 {
     const struct td_json *spec = td_json_get_path(job->item->spec, "template.spec");
-    if (!td_str_equal(td_json_get_str(spec, TD_STR("restartPolicy"), TD_STR_EMPTY),
-                      TD_STR("OnFailure"))) {
+    if (!td_str_equal(td_json_text(spec, "restartPolicy"), TD_STR("OnFailure"))) {
         return false;
     }
     int64_t restarts = 0;
@@ -333,7 +322,7 @@ static void job_judge_failure(struct td_job *job)
     struct td_workload_item *item = job->item;
     int64_t limit = td_json_get_int64(item->spec, TD_STR("backoffLimit"), 6);
     int64_t deadline = td_json_get_int64(item->spec, TD_STR("activeDeadlineSeconds"), -1);
-    td_time start = td_workload_read_time(job->status, TD_STR("startTime"));
+    td_time start = td_time_member(job->status, TD_STR("startTime"));
     if (job->fail_message.len > 0) {
         job_end(job, "Failed", "PodFailurePolicy", "");
         job->message = job->fail_message;
@@ -429,8 +418,7 @@ static void job_expire(struct td_workload_item *item, const struct td_json *stat
 {
     struct td_workloads *all = item->control->all;
     int64_t ttl = td_json_get_int64(item->spec, TD_STR("ttlSecondsAfterFinished"), -1);
-    td_time end = td_workload_read_time(td_workload_condition(status, end_type),
-                                        TD_STR("lastTransitionTime"));
+    td_time end = td_time_member(td_condition_find(status, end_type), TD_STR("lastTransitionTime"));
     if (ttl < 0 || end == TD_TIME_NONE || item->is_deleting) {
         return;
     }
@@ -443,7 +431,7 @@ static void job_expire(struct td_workload_item *item, const struct td_json *stat
                          TD_STR("Foreground"), -1, NULL); /* gone already is fine */
 }
 
-/* Pods of a Job that is over are nobody's business any more. */
+/* Pods of a finished Job are not tracked any more. */
 static void job_release_rest(struct td_workload_item *item)
 {
     struct td_workloads *all = item->control->all;
@@ -455,9 +443,8 @@ static void job_release_rest(struct td_workload_item *item)
     }
 }
 
-static void job_sync(struct td_workload_item *item)
+void td_job_sync(struct td_workload_item *item)
 {
-    struct td_workloads *all = item->control->all;
     const struct td_json *old = td_json_get(item->object, TD_STR("status"));
     td_str end_type = td_job_end_of(old);
     if (end_type.len > 0) {
@@ -465,35 +452,25 @@ static void job_sync(struct td_workload_item *item)
         job_expire(item, old, end_type);
         return;
     }
-    struct td_selector selector = td_workload_selector(item);
-    const struct td_workload_claim claim = {
-        .index = &all->pod_index,
-        .resource = all->pods,
-        .selector = &selector,
-    };
     struct td_job job = {
         .item = item,
-        .status = old ? td_json_copy(item->arena, old, false) : td_json_new_object(item->arena),
-        .pods = td_workload_claim(item, &claim),
-        .is_indexed = td_str_equal(
-            td_json_get_str(item->spec, TD_STR("completionMode"), TD_STR_EMPTY), TD_STR("Indexed")),
+        .status = td_workload_status(item),
+        .pods = td_workload_claim_pods(item, NULL),
+        .is_indexed = td_str_equal(td_json_text(item->spec, "completionMode"), TD_STR("Indexed")),
         .is_suspended = td_json_get_bool(item->spec, TD_STR("suspend"), false),
         .replaces_failed_only =
-            td_str_equal(td_json_get_str(item->spec, TD_STR("podReplacementPolicy"), TD_STR_EMPTY),
-                         TD_STR("Failed")),
+            td_str_equal(td_json_text(item->spec, "podReplacementPolicy"), TD_STR("Failed")),
         .parallelism = td_json_get_int64(item->spec, TD_STR("parallelism"), 1),
         .completions = td_json_get_int64(item->spec, TD_STR("completions"), -1),
         .failure_policy = td_json_get(item->spec, TD_STR("podFailurePolicy")),
     };
     size_t size = job.is_indexed && job.completions > 0 ? (size_t)job.completions : 0;
     job.indexes = td_job_indexes_new(item->arena, size);
-    td_job_indexes_read(&job.indexes,
-                        td_json_get_str(old, TD_STR("completedIndexes"), TD_STR_EMPTY));
+    td_job_indexes_read(&job.indexes, td_json_text(old, "completedIndexes"));
     job.index_limit =
         job.is_indexed ? td_json_get_int64(item->spec, TD_STR("backoffLimitPerIndex"), -1) : -1;
     job.failed_indexes = td_job_indexes_new(item->arena, size);
-    td_job_indexes_read(&job.failed_indexes,
-                        td_json_get_str(old, TD_STR("failedIndexes"), TD_STR_EMPTY));
+    td_job_indexes_read(&job.failed_indexes, td_json_text(old, "failedIndexes"));
     if (!td_json_get(job.status, TD_STR("startTime")) && !job.is_suspended) {
         td_json_set(item->arena, job.status, TD_STR("startTime"),
                     td_workload_time(item->arena, item->now));
@@ -502,12 +479,3 @@ static void job_sync(struct td_workload_item *item)
     job_decide(&job);
     td_job_settle(&job);
 }
-
-const struct td_workload_row td_workload_job = {
-    .api_version = TD_STR_INIT("batch/v1"),
-    .kind = TD_STR_INIT("Job"),
-    .collection = TD_STR_INIT("jobs.batch"),
-    .component = TD_STR_INIT("job-controller"),
-    .user = TD_STR_INIT("system:serviceaccount:kube-system:job-controller"),
-    .sync = job_sync,
-};

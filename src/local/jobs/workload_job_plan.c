@@ -1,3 +1,4 @@
+/* Counts of pods to start, the pause after failures, and sets of completion indexes as text. */
 #include "local/jobs/workload_job_plan.h"
 
 #include "base/buf.h"
@@ -89,8 +90,7 @@ void td_job_indexes_read(struct td_job_indexes *set, td_str text)
 
 td_str td_job_indexes_write(struct td_arena *arena, const struct td_job_indexes *set)
 {
-    td_auto_buf text;
-    td_buf_init(&text, TD_STREAM_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_STREAM_BYTES_MAX);
     for (size_t i = 0; i < set->size; i++) {
         size_t last = i;
         if (!td_job_indexes_has(set, (int64_t)i)) {

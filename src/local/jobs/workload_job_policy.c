@@ -1,3 +1,7 @@
+/*
+ * Rules of podFailurePolicy in their order, successPolicy over sets of indexes, and the failure
+ * counts in annotations.
+ */
 #include "local/jobs/workload_job_policy.h"
 
 /* ---- Pods that failed ---- */
@@ -11,7 +15,7 @@ static bool policy_has_code(const struct td_json *requirement, int64_t code)
         int64_t number = 0;
         has = v->type == TD_JSON_TYPE_NUMBER && td_json_to_int64(v, &number) && number == code;
     }
-    td_str relation = td_json_get_str(requirement, TD_STR("operator"), TD_STR_EMPTY);
+    td_str relation = td_json_text(requirement, "operator");
     return td_str_equal(relation, TD_STR("In")) ? has
                                                 : td_str_equal(relation, TD_STR("NotIn")) && !has;
 }
@@ -20,13 +24,11 @@ static bool policy_has_code(const struct td_json *requirement, int64_t code)
 static const struct td_json *policy_container(const struct td_json *list,
                                               const struct td_json *requirement)
 {
-    td_str name = td_json_get_str(requirement, TD_STR("containerName"), TD_STR_EMPTY);
-    const struct td_json *c = td_json_first_item(list);
-    for (; c; c = c->next) {
+    td_str name = td_json_text(requirement, "containerName");
+    for (const struct td_json *c = td_json_first_item(list); c; c = c->next) {
         const struct td_json *end = td_json_get_path(c, "state.terminated");
         int64_t code = td_json_get_int64(end, TD_STR("exitCode"), 0);
-        bool is_named =
-            name.len == 0 || td_str_equal(name, td_json_get_str(c, TD_STR("name"), TD_STR_EMPTY));
+        bool is_named = name.len == 0 || td_str_equal(name, td_json_text(c, "name"));
         if (end && code != 0 && is_named && policy_has_code(requirement, code)) {
             return c;
         }
@@ -50,10 +52,8 @@ static const struct td_json *policy_condition(const struct td_json *status,
                                               const struct td_json *patterns)
 {
     const struct td_json *list = td_json_get(status, TD_STR("conditions"));
-    const struct td_json *c = td_json_first_item(list);
-    for (; c; c = c->next) {
-        const struct td_json *p = td_json_first_item(patterns);
-        for (; p; p = p->next) {
+    for (const struct td_json *c = td_json_first_item(list); c; c = c->next) {
+        for (const struct td_json *p = td_json_first_item(patterns); p; p = p->next) {
             if (policy_is_pattern(p, c)) {
                 return c;
             }
@@ -73,8 +73,8 @@ static enum td_job_action policy_action(const struct td_json *rule)
         {TD_STR_INIT("FailIndex"), TD_JOB_ACTION_FAIL_INDEX},
         {TD_STR_INIT("FailJob"), TD_JOB_ACTION_FAIL_JOB},
     };
-    td_str name = td_json_get_str(rule, TD_STR("action"), TD_STR_EMPTY);
-    for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++) {
+    td_str name = td_json_text(rule, "action");
+    for (size_t i = 0; i < TD_COUNT(actions); i++) {
         if (td_str_equal(name, actions[i].name)) {
             return actions[i].action;
         }
@@ -89,14 +89,14 @@ static td_str policy_match(struct td_arena *arena, const struct td_json *rule, s
     const struct td_json *metadata = td_json_get(pod, TD_STR("metadata"));
     const struct td_json *status = td_json_get(pod, TD_STR("status"));
     const struct td_json *codes = td_json_get(rule, TD_STR("onExitCodes"));
-    td_str ns = td_json_get_str(metadata, TD_STR("namespace"), TD_STR_EMPTY);
-    td_str name = td_json_get_str(metadata, TD_STR("name"), TD_STR_EMPTY);
-    td_str action = td_json_get_str(rule, TD_STR("action"), TD_STR_EMPTY);
+    td_str ns = td_json_text(metadata, "namespace");
+    td_str name = td_json_text(metadata, "name");
+    td_str action = td_json_text(rule, "action");
     if (codes) {
         const struct td_json *c =
             policy_container(td_json_get(status, TD_STR("containerStatuses")), codes);
         c = c ? c : policy_container(td_json_get(status, TD_STR("initContainerStatuses")), codes);
-        td_str container = td_json_get_str(c, TD_STR("name"), TD_STR_EMPTY);
+        td_str container = td_json_text(c, "name");
         const struct td_json *end = td_json_get_path(c, "state.terminated");
         return c ? td_arena_format(arena,
                                    "Container %.*s for pod %.*s/%.*s failed with exit code %lld "
@@ -108,7 +108,7 @@ static td_str policy_match(struct td_arena *arena, const struct td_json *rule, s
     }
     const struct td_json *c =
         policy_condition(status, td_json_get(rule, TD_STR("onPodConditions")));
-    td_str type = td_json_get_str(c, TD_STR("type"), TD_STR_EMPTY);
+    td_str type = td_json_text(c, "type");
     return c ? td_arena_format(
                    arena, "Pod %.*s/%.*s has condition %.*s matching %.*s rule at index %zu",
                    TD_STR_ARG(ns), TD_STR_ARG(name), TD_STR_ARG(type), TD_STR_ARG(action), index)

@@ -23,9 +23,7 @@ int64_t td_job_pod_index(const struct td_child *pod)
 
 static bool track_is_true(const struct td_json *status, td_str type)
 {
-    return td_str_equal(
-        td_workload_condition_text(td_workload_condition(status, type), TD_STR("status")),
-        TD_STR("True"));
+    return td_str_equal(td_json_text(td_condition_find(status, type), "status"), TD_STR("True"));
 }
 
 td_str td_job_end_of(const struct td_json *status)
@@ -41,21 +39,15 @@ bool td_job_set_condition(struct td_job *job, td_str type, bool is_true, td_str 
 {
     struct td_workload_item *item = job->item;
     td_str status = is_true ? TD_STR("True") : TD_STR("False");
-    const struct td_json *old = td_workload_condition(job->status, type);
-    if ((!old && !is_true) ||
-        (old && td_str_equal(td_workload_condition_text(old, TD_STR("status")), status) &&
-         td_str_equal(td_workload_condition_text(old, TD_STR("reason")), reason))) {
+    const struct td_json *old = td_condition_find(job->status, type);
+    if ((!old && !is_true) || (old && td_str_equal(td_json_text(old, "status"), status) &&
+                               td_str_equal(td_json_text(old, "reason"), reason))) {
         return false;
     }
-    struct td_json *c = td_json_new_object(item->arena);
-    td_json_set_str(item->arena, c, TD_STR("type"), type);
-    td_json_set_str(item->arena, c, TD_STR("status"), status);
-    td_json_set(item->arena, c, TD_STR("lastProbeTime"), td_workload_time(item->arena, item->now));
-    td_json_set(item->arena, c, TD_STR("lastTransitionTime"),
-                td_workload_time(item->arena, item->now));
-    td_json_set_str(item->arena, c, TD_STR("reason"), reason);
-    td_json_set_str(item->arena, c, TD_STR("message"), message);
-    td_workload_condition_put(item->arena, job->status, c);
+    const struct td_condition condition = {
+        .type = type, .status = status, .reason = reason, .message = message};
+    td_workload_condition_put(item->arena, job->status,
+                              td_workload_condition(item, &condition, "lastProbeTime"));
     return true;
 }
 
@@ -66,11 +58,7 @@ static struct td_json *track_list(struct td_job *job, td_str key)
     struct td_arena *arena = job->item->arena;
     struct td_json *uncounted =
         td_json_ensure_object(arena, job->status, TD_STR("uncountedTerminatedPods"));
-    struct td_json *list = td_json_get(uncounted, key);
-    if (!td_json_is(list, TD_JSON_TYPE_ARRAY)) {
-        list = td_json_new_array(arena);
-        td_json_set(arena, uncounted, key, list);
-    }
+    struct td_json *list = td_json_ensure_array(arena, uncounted, key);
     return list;
 }
 
@@ -263,8 +251,7 @@ static void track_pod(struct td_job *job, struct td_map *listed, struct td_child
 
 void td_job_track(struct td_job *job)
 {
-    td_auto_map listed;
-    td_map_init(&listed, TD_COLLECTION_OBJECTS_MAX);
+    td_auto_map listed = td_map_capped(TD_COLLECTION_OBJECTS_MAX);
     struct td_json *succeeded = track_list(job, TD_STR("succeeded"));
     struct td_json *failed = track_list(job, TD_STR("failed"));
     track_read_list(&listed, succeeded);
@@ -288,8 +275,7 @@ void td_job_track(struct td_job *job)
 
 void td_job_release_pod(struct td_workloads *all, td_str ns, td_str name)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_json *pod;
     if (td_edit_get(all->api, all->pods, ns, name, &arena, &pod, NULL) != TD_OK) {
         return;
@@ -303,11 +289,7 @@ void td_job_release_pod(struct td_workloads *all, td_str ns, td_str name)
             td_json_append(kept, td_json_copy(&arena, f, false));
         }
     }
-    if (kept->count > 0) {
-        td_json_set(&arena, metadata, TD_STR("finalizers"), kept);
-    } else {
-        (void)td_json_remove(metadata, TD_STR("finalizers")); /* it may not be there */
-    }
+    td_json_set_filled(&arena, metadata, TD_STR("finalizers"), kept);
     (void)td_edit_put(all->api, all->pods, &arena, pod, NULL); /* it was read in this turn */
 }
 
@@ -315,8 +297,7 @@ void td_job_release_pod(struct td_workloads *all, td_str ns, td_str name)
 static void track_release(struct td_job *job)
 {
     struct td_workload_item *item = job->item;
-    td_auto_map listed;
-    td_map_init(&listed, TD_COLLECTION_OBJECTS_MAX);
+    td_auto_map listed = td_map_capped(TD_COLLECTION_OBJECTS_MAX);
     track_read_list(&listed, track_list(job, TD_STR("succeeded")));
     track_read_list(&listed, track_list(job, TD_STR("failed")));
     for (size_t i = 0; i < job->pods.count; i++) {
@@ -347,9 +328,7 @@ static void track_count(struct td_job *job)
     }
     if (job->is_indexed) {
         td_str text = td_job_indexes_write(arena, &job->indexes);
-        if (text.len > 0) {
-            td_json_set_str(arena, job->status, TD_STR("completedIndexes"), text);
-        }
+        td_json_set_text(arena, job->status, TD_STR("completedIndexes"), text);
     }
     td_json_set(arena, job->status, TD_STR("uncountedTerminatedPods"), td_json_new_object(arena));
 }

@@ -6,7 +6,7 @@ struct td_json *td_condition_find(const struct td_json *status, td_str type)
 {
     const struct td_json *list = td_json_get(status, TD_STR("conditions"));
     struct td_json *item = td_json_first_item(list);
-    while (item && !td_str_equal(td_json_get_str(item, TD_STR("type"), TD_STR_EMPTY), type)) {
+    while (item && !td_str_equal(td_json_text(item, "type"), type)) {
         item = item->next;
     }
     return item;
@@ -15,7 +15,7 @@ struct td_json *td_condition_find(const struct td_json *status, td_str type)
 bool td_condition_is(const struct td_json *status, td_str type, td_str value)
 {
     const struct td_json *found = td_condition_find(status, type);
-    return found && td_str_equal(td_json_get_str(found, TD_STR("status"), TD_STR_EMPTY), value);
+    return found && td_str_equal(td_json_text(found, "status"), value);
 }
 
 static void condition_text(struct td_arena *arena, struct td_json *entry, td_str key, td_str text,
@@ -45,22 +45,12 @@ static struct td_json *condition_entry(struct td_arena *arena, const struct td_c
     return entry;
 }
 
-static struct td_json *condition_list(struct td_arena *arena, struct td_json *status)
-{
-    struct td_json *list = td_json_get(status, TD_STR("conditions"));
-    if (!td_json_is(list, TD_JSON_TYPE_ARRAY)) {
-        list = td_json_new_array(arena);
-        td_json_set(arena, status, TD_STR("conditions"), list);
-    }
-    return list;
-}
-
 /* Its place in the list, or the count. */
 static size_t condition_index(const struct td_json *list, td_str type)
 {
     size_t index = 0;
     const struct td_json *item = td_json_first_item(list);
-    while (item && !td_str_equal(td_json_get_str(item, TD_STR("type"), TD_STR_EMPTY), type)) {
+    while (item && !td_str_equal(td_json_text(item, "type"), type)) {
         item = item->next;
         index++;
     }
@@ -70,7 +60,7 @@ static size_t condition_index(const struct td_json *list, td_str type)
 bool td_condition_set(struct td_arena *arena, struct td_json *status,
                       const struct td_condition *condition, struct td_instant now)
 {
-    struct td_json *list = condition_list(arena, status);
+    struct td_json *list = td_json_ensure_array(arena, status, TD_STR("conditions"));
     const struct td_json *old = td_condition_find(status, condition->type);
     const struct td_json *since = td_json_get(old, TD_STR("lastTransitionTime"));
     bool is_kept = since && td_condition_is(status, condition->type, condition->status);

@@ -1,3 +1,10 @@
+/*
+ * A controller over the changes of the collection of definitions. Each change wakes it; it reads
+ * the change log from its cursor, replaces or removes the row of the resource, and writes the
+ * status of definitions that say something new. When the log has dropped changes it starts over
+ * from what is stored. It writes that status and deletes the objects whose definition is gone,
+ * nothing else, and stops with td_crds_free.
+ */
 #include "local/kinds/crds.h"
 
 #include "base/alloc.h"
@@ -5,11 +12,11 @@
 #include "base/error.h"
 #include "base/json/json.h"
 #include "base/limits.h"
-#include "base/os/clock.h"
 #include "base/os/log.h"
 #include "base/os/loop.h"
 #include "local/api/api.h"
 #include "local/api/write.h"
+#include "local/kinds/condition.h"
 #include "local/kinds/custom_row.h"
 #include "local/store/edit.h"
 #include "local/store/store.h"
@@ -24,7 +31,7 @@ struct td_crds {
 
 static void crds_complain(struct td_crds *crds, td_str name, const struct td_error *err)
 {
-    td_log_line(crds->log, TD_LOG_ERROR, "a definition cannot be served",
+    td_log_line(crds->log, TD_LOG_ERROR, "cannot serve the CustomResourceDefinition",
                 TD_LOG_S("definition", name), TD_LOG_C("error", err->message));
 }
 
@@ -33,8 +40,7 @@ static void crds_complain(struct td_crds *crds, td_str name, const struct td_err
 static struct td_json *crds_condition(struct td_crds *crds, struct td_arena *arena,
                                       const char *type, const char *reason, const char *message)
 {
-    struct td_instant now =
-        td_time_to_instant(td_clock_wall(td_loop_clock(td_api_loop(crds->api))));
+    struct td_instant now = td_time_to_instant(td_api_now(crds->api));
     struct td_json *condition = td_json_new_object(arena);
     td_json_set(arena, condition, TD_STR("lastTransitionTime"), td_meta_time(arena, now));
     td_json_set_str(arena, condition, TD_STR("message"), td_str_from(message));
@@ -44,29 +50,12 @@ static struct td_json *crds_condition(struct td_crds *crds, struct td_arena *are
     return condition;
 }
 
-static bool crds_is_established(const struct td_json *status)
-{
-    const struct td_json *conditions = td_json_get(status, TD_STR("conditions"));
-    for (const struct td_json *c = td_json_first_item(conditions); c; c = c->next) {
-        if (td_str_equal(td_json_get_str(c, TD_STR("type"), TD_STR_EMPTY), TD_STR("Established"))) {
-            return td_str_equal(td_json_get_str(c, TD_STR("status"), TD_STR_EMPTY), TD_STR("True"));
-        }
-    }
-    return false;
-}
-
 /* Adds the storage version to those that objects may be stored in. */
 static bool crds_add_stored(struct td_arena *arena, struct td_json *status, td_str storage)
 {
-    struct td_json *versions = td_json_get(status, TD_STR("storedVersions"));
-    if (!td_json_is(versions, TD_JSON_TYPE_ARRAY)) {
-        versions = td_json_new_array(arena);
-        td_json_set(arena, status, TD_STR("storedVersions"), versions);
-    }
-    for (const struct td_json *v = td_json_first_item(versions); v; v = v->next) {
-        if (v->type == TD_JSON_TYPE_STRING && td_str_equal(v->text, storage)) {
-            return false;
-        }
+    struct td_json *versions = td_json_ensure_array(arena, status, TD_STR("storedVersions"));
+    if (td_json_has_text(versions, storage)) {
+        return false;
     }
     td_json_append(versions, td_json_new_string(arena, storage));
     return true;
@@ -75,8 +64,7 @@ static bool crds_add_stored(struct td_arena *arena, struct td_json *status, td_s
 static void crds_write_status(struct td_crds *crds, const struct td_stored *stored,
                               const struct td_resource *row)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_error err = TD_ERROR_INIT;
     struct td_json *object;
     const struct td_json_options options = {.copy_strings = true};
@@ -88,7 +76,7 @@ static void crds_write_status(struct td_crds *crds, const struct td_stored *stor
     struct td_json *names = td_json_copy(
         &arena, td_json_get(td_json_get(object, TD_STR("spec")), TD_STR("names")), false);
     bool is_new = crds_add_stored(&arena, status, row->versions[row->storage].name);
-    if (crds_is_established(status) && !is_new &&
+    if (td_condition_is(status, TD_STR("Established"), TD_STR("True")) && !is_new &&
         td_json_equal(td_json_get(status, TD_STR("acceptedNames")), names)) {
         return;
     }
@@ -99,10 +87,8 @@ static void crds_write_status(struct td_crds *crds, const struct td_stored *stor
                                               "the initial names have been accepted"));
     td_json_set(&arena, status, TD_STR("acceptedNames"), names);
     td_json_set(&arena, status, TD_STR("conditions"), conditions);
-    const struct td_resource *definitions =
-        td_resources_find_kind(td_api_resources(crds->api), TD_STR("apiextensions.k8s.io/v1"),
-                               TD_STR("CustomResourceDefinition"))
-            .resource;
+    const struct td_resource *definitions = td_api_kind(
+        crds->api, TD_STR("apiextensions.k8s.io/v1"), TD_STR("CustomResourceDefinition"));
     int code = td_edit_put(crds->api, definitions, &arena, object, &err);
     if (code != TD_OK && code != TD_CONFLICT) { /* overtaken: its own change comes next */
         crds_complain(crds, stored->name, &err);
@@ -123,28 +109,22 @@ static void crds_serve(struct td_crds *crds, const struct td_stored *stored)
     if (row->version_count > 0) {
         td_resources_put_custom(td_api_resources(crds->api), row, release);
         crds_write_status(crds, stored, row);
-    } else { /* no version is served: nobody finds it, but its objects stay */
+    } else { /* no version is served: it is not found, but its objects stay */
         td_resources_remove_custom(td_api_resources(crds->api), row->group, row->plural);
         crds_write_status(crds, stored, row);
         release(row);
     }
 }
 
-/* All objects of a definition that is gone, whatever finalizers they have: nobody could remove
+/* All objects of a definition that is gone, whatever finalizers they have: no client could remove
  * those any more. */
 static void crds_wipe(struct td_crds *crds, td_str collection_key)
 {
     struct td_store *store = td_api_store(crds->api);
     struct td_collection *collection = td_store_find(store, collection_key);
-    struct td_collection_iter iter;
-    struct td_stored *stored;
-    if (!collection) {
-        return;
-    }
-    td_collection_iter_init(&iter, collection, TD_STR_EMPTY);
-    while ((stored = td_collection_iter_next(&iter))) {
-        td_auto_arena arena;
-        td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    struct td_collection_iter iter = td_collection_walk(collection, TD_STR_EMPTY);
+    for (struct td_stored *stored; (stored = td_collection_iter_next(&iter));) {
+        td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
         struct td_error err = TD_ERROR_INIT;
         struct td_json *object;
         const struct td_json_options options = {.copy_strings = true};
@@ -154,7 +134,6 @@ static void crds_wipe(struct td_crds *crds, td_str collection_key)
             crds_complain(crds, stored->name, &err);
         }
     }
-    td_collection_iter_done(&iter);
 }
 
 /* "widgets.example.com": the name of a definition is that of its collection. */
@@ -169,8 +148,7 @@ static void crds_forget(struct td_crds *crds, td_str name)
 /* Does the definition say something new? A change of its status does not. */
 static bool crds_is_changed(const struct td_change *change)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_json *before;
     struct td_json *after;
     return !change->before ||
@@ -184,15 +162,13 @@ static void crds_woken(void *context);
 /* Serves all that are stored, from a new cursor on. */
 static int crds_start(struct td_crds *crds, struct td_collection *collection, struct td_error *err)
 {
-    struct td_collection_iter iter;
-    struct td_stored *stored;
     int code = td_watch_open(&crds->cursor, collection, td_store_version(td_api_store(crds->api)),
                              crds_woken, crds, err);
     if (code != TD_OK) {
         return code;
     }
-    td_collection_iter_init(&iter, collection, TD_STR_EMPTY);
-    while ((stored = td_collection_iter_next(&iter))) {
+    struct td_collection_iter iter = td_collection_walk(collection, TD_STR_EMPTY);
+    for (struct td_stored *stored; (stored = td_collection_iter_next(&iter));) {
         crds_serve(crds, stored);
     }
     return TD_OK;
@@ -208,8 +184,7 @@ static void crds_restart(struct td_crds *crds)
     for (size_t i = td_resources_count(resources); i > 0; i--) {
         const struct td_resource *row = td_resources_row(resources, i - 1);
         if (row->custom && !td_collection_get(collection, TD_STR_EMPTY, row->collection)) {
-            td_auto_arena arena;
-            td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+            td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
             crds_forget(crds, td_arena_copy_str(&arena, row->collection));
         }
     }

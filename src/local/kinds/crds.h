@@ -1,7 +1,7 @@
 /*
  * The controller of CustomResourceDefinitions: serves the resource of each as soon as it is
  * written, says so in its status (NamesAccepted, Established), and takes the resource and its
- * objects away with it. Observes the store, acts through local/edit.h.
+ * objects away with it. Observes the store, acts through local/store/edit.h.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 #include "local/kinds/custom.h"
 
 #include "base/error.h"
+#include "kube/schema/schema_check.h"
 #include "local/kinds/kinds_private.h"
-#include "local/schema_check.h"
 
 int td_custom_default(struct td_arena *arena, const struct td_custom *custom, size_t version,
                       struct td_json *object, struct td_error *err)
@@ -51,8 +51,7 @@ void td_custom_prepare(struct td_kind_write *write)
         bool is_kept = td_str_equal(member->key, TD_STR("status")) ||
                        td_str_equal(member->key, TD_STR("metadata"));
         if (!is_kept) {
-            td_json_set(write->arena, write->object, member->key,
-                        td_json_copy(write->arena, member, false));
+            td_json_set_copy(write->arena, write->object, member->key, member);
         }
     }
 }
@@ -65,6 +64,6 @@ void td_custom_validate(const struct td_kind_write *write, struct td_field_error
         td_schema_check(schema, write->object, errors);
     }
     if (custom->check_rules && errors->count == 0) {
-        custom->check_rules(write->arena, write->object, errors);
+        custom->check_rules(write->object, errors);
     }
 }

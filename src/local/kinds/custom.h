@@ -1,17 +1,17 @@
 /*
  * What only custom resources have: the definition they come from and, version by version, the
  * schema that prunes, defaults and checks them. Made from a CustomResourceDefinition, immutable,
- * owned by the row of the resource (local/resource.h).
+ * owned by the row of the resource (local/resources/resource.h).
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "api/fielderror.h"
 #include "base/arena.h"
 #include "base/json/json.h"
 #include "base/str.h"
+#include "kube/fielderror.h"
 
 struct td_error;
 struct td_kind_write;
@@ -28,10 +28,9 @@ struct td_custom_version {
     td_str scale_selector;
 };
 
-/* Our own kinds have rules that their schema says in CEL, which is not evaluated: whoever owns the
- * kind checks them here, after the schema. May be NULL. */
-typedef void (*td_custom_check_fn)(struct td_arena *arena, const struct td_json *object,
-                                   struct td_field_errors *errors);
+/* The rules of one of our own kinds, which its schema states in CEL (not evaluated here), about an
+ * object that its schema accepts. NULL for a kind without such rules. */
+typedef void (*td_custom_check_fn)(const struct td_json *object, struct td_field_errors *errors);
 
 struct td_custom {
     const struct td_custom_version *versions; /* in the order of the row's versions */

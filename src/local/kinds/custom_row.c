@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "api/vpa/vpa.h"
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/limits.h"
@@ -28,29 +29,20 @@ static const struct td_schema_type custom_number = {.kind = TD_SCHEMA_NUMBER};
 static const struct td_schema_type custom_int_or_string = {.kind = TD_SCHEMA_INT_OR_STRING};
 static const struct td_schema_type custom_any = {.kind = TD_SCHEMA_ANY};
 
-static td_str custom_text(const struct td_json *object, const char *key)
-{
-    return td_json_get_str(object, td_str_from(key), TD_STR_EMPTY);
-}
-
 static const struct td_schema_type *custom_type(struct td_arena *arena,
                                                 const struct td_json *schema, unsigned depth);
-
-static int custom_compare_fields(const void *a, const void *b)
-{
-    const struct td_schema_field *left = a;
-    const struct td_schema_field *right = b;
-    return td_str_compare(left->name, right->name);
-}
 
 static const struct td_schema_type *custom_object(struct td_arena *arena,
                                                   const struct td_json *schema, unsigned depth)
 {
     const struct td_json *properties = td_json_get(schema, TD_STR("properties"));
     const struct td_json *values = td_json_get(schema, TD_STR("additionalProperties"));
-    bool is_open = td_json_get_bool(schema, TD_STR("x-kubernetes-preserve-unknown-fields"), false);
+    /* An embedded resource has apiVersion, kind and metadata whatever its schema says. */
+    bool is_open =
+        td_json_get_bool(schema, TD_STR("x-kubernetes-preserve-unknown-fields"), false) ||
+        td_json_get_bool(schema, TD_STR("x-kubernetes-embedded-resource"), false);
     struct td_schema_type *type = td_arena_new(arena, struct td_schema_type);
-    bool is_atomic = td_str_equal(custom_text(schema, "x-kubernetes-map-type"), TD_STR("atomic"));
+    bool is_atomic = td_str_equal(td_json_text(schema, "x-kubernetes-map-type"), TD_STR("atomic"));
     type->topology = is_atomic ? TD_SCHEMA_ATOMIC : TD_SCHEMA_GRANULAR;
     if (!td_json_is(properties, TD_JSON_TYPE_OBJECT) || properties->count == 0) {
         if (is_open && !values) {
@@ -75,7 +67,7 @@ static const struct td_schema_type *custom_object(struct td_arena *arena,
             .is_pointer = true,
         };
     }
-    qsort(fields, type->field_count, sizeof(fields[0]), custom_compare_fields);
+    qsort(fields, type->field_count, sizeof(fields[0]), td_str_compare_items);
     return type;
 }
 
@@ -93,8 +85,7 @@ static void custom_list_keys(struct td_arena *arena, const struct td_json *schem
         }
         const struct td_json *fallback =
             td_json_get(td_json_get(properties, name->text), TD_STR("default"));
-        td_auto_buf text;
-        td_buf_init(&text, TD_JSON_BYTES_MAX);
+        td_auto_buf text = td_buf_capped(TD_JSON_BYTES_MAX);
         if (fallback) {
             td_json_write(fallback, &(struct td_json_format){0}, &text);
         }
@@ -108,7 +99,7 @@ static const struct td_schema_type *custom_list(struct td_arena *arena,
                                                 const struct td_json *schema, unsigned depth)
 {
     const struct td_json *items = td_json_get(schema, TD_STR("items"));
-    td_str how = custom_text(schema, "x-kubernetes-list-type");
+    td_str how = td_json_text(schema, "x-kubernetes-list-type");
     struct td_schema_type *type = td_arena_new(arena, struct td_schema_type);
     type->kind = TD_SCHEMA_LIST;
     type->topology = TD_SCHEMA_ATOMIC;
@@ -127,7 +118,7 @@ static const struct td_schema_type *custom_list(struct td_arena *arena,
 static const struct td_schema_type *custom_type(struct td_arena *arena,
                                                 const struct td_json *schema, unsigned depth)
 {
-    td_str type = custom_text(schema, "type");
+    td_str type = td_json_text(schema, "type");
     if (depth > TD_JSON_DEPTH_MAX || !td_json_is(schema, TD_JSON_TYPE_OBJECT)) {
         return &custom_any;
     }
@@ -170,7 +161,7 @@ static const struct td_schema_type *custom_root(struct td_arena *arena,
     root->name = kind;
     root->fields = fields;
     root->field_count = 0;
-    for (size_t i = 0; i < sizeof(common) / sizeof(common[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(common); i++) {
         fields[root->field_count++] = *td_schema_field(open, td_str_from(common[i]));
     }
     for (size_t i = 0; i < inside->field_count; i++) {
@@ -178,7 +169,7 @@ static const struct td_schema_type *custom_root(struct td_arena *arena,
             fields[root->field_count++] = inside->fields[i];
         }
     }
-    qsort(fields, root->field_count, sizeof(fields[0]), custom_compare_fields);
+    qsort(fields, root->field_count, sizeof(fields[0]), td_str_compare_items);
     return root;
 }
 
@@ -208,7 +199,7 @@ static void custom_fields(struct td_arena *arena, const struct td_json *list,
 {
     td_str *fields = td_arena_array(arena, td_str, td_json_item_count(list));
     for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
-        td_str path = custom_text(item, "jsonPath");
+        td_str path = td_json_text(item, "jsonPath");
         fields[version->field_count++] =
             td_str_starts_with(path, TD_STR(".")) ? td_str_slice(path, 1, path.len) : path;
     }
@@ -224,7 +215,7 @@ static void custom_add_version(struct custom_row *custom, const struct td_json *
     const struct td_json *subresources = td_json_get(version, TD_STR("subresources"));
     const struct td_json *scale = td_json_get(subresources, TD_STR("scale"));
     const struct td_json *status = td_json_get(subresources, TD_STR("status"));
-    td_str name = custom_text(version, "name");
+    td_str name = td_json_text(version, "name");
     *served = (struct td_resource_version){
         .name = name,
         .api_version =
@@ -235,9 +226,9 @@ static void custom_add_version(struct custom_row *custom, const struct td_json *
         .schema = schema,
         .has_status = td_json_is(status, TD_JSON_TYPE_OBJECT),
         .columns = td_json_get(version, TD_STR("additionalPrinterColumns")),
-        .scale_spec = custom_text(scale, "specReplicasPath"),
-        .scale_status = custom_text(scale, "statusReplicasPath"),
-        .scale_selector = custom_text(scale, "labelSelectorPath"),
+        .scale_spec = td_json_text(scale, "specReplicasPath"),
+        .scale_status = td_json_text(scale, "statusReplicasPath"),
+        .scale_selector = td_json_text(scale, "labelSelectorPath"),
     };
     custom_fields(arena, td_json_get(version, TD_STR("selectableFields")), own);
     custom->row.subresources |= own->has_status ? TD_SUB_STATUS : 0;
@@ -272,7 +263,7 @@ static void custom_add_versions(struct custom_row *custom, const struct td_json 
     size_t found = 0;
     for (const struct td_json *v = td_json_first_item(versions); v; v = v->next) {
         const struct custom_choice choice = {
-            .name = custom_text(v, "name"),
+            .name = td_json_text(v, "name"),
             .version = v,
             .is_served = td_json_get_bool(v, TD_STR("served"), false),
         };
@@ -293,6 +284,13 @@ static void custom_add_versions(struct custom_row *custom, const struct td_json 
     custom->custom.version_count = found;
 }
 
+static td_custom_check_fn custom_own_rules(td_str group, td_str kind)
+{
+    bool is_vpa = td_str_equal(group, TD_STR("autoscaling.k8s.io")) &&
+                  td_str_equal(kind, TD_STR("VerticalPodAutoscaler"));
+    return is_vpa ? td_vpa_check_rules : NULL;
+}
+
 int td_custom_row_new(td_str definition_json, struct td_resource **ret,
                       void (**ret_release)(struct td_resource *row), struct td_error *err)
 {
@@ -308,14 +306,14 @@ int td_custom_row_new(td_str definition_json, struct td_resource **ret,
     const struct td_json *spec = td_json_get(tree, TD_STR("spec"));
     const struct td_json *names = td_json_get(spec, TD_STR("names"));
     struct td_resource *row = &custom->row;
-    row->group = custom_text(spec, "group");
-    row->plural = custom_text(names, "plural");
-    row->singular = custom_text(names, "singular");
-    row->kind = custom_text(names, "kind");
-    row->list_kind = custom_text(names, "listKind");
+    row->group = td_json_text(spec, "group");
+    row->plural = td_json_text(names, "plural");
+    row->singular = td_json_text(names, "singular");
+    row->kind = td_json_text(names, "kind");
+    row->list_kind = td_json_text(names, "listKind");
     row->collection = td_arena_format(&custom->arena, "%.*s.%.*s", TD_STR_ARG(row->plural),
                                       TD_STR_ARG(row->group));
-    row->is_namespaced = td_str_equal(custom_text(spec, "scope"), TD_STR("Namespaced"));
+    row->is_namespaced = td_str_equal(td_json_text(spec, "scope"), TD_STR("Namespaced"));
     row->has_generation = true;
     row->verbs = TD_VERBS_ALL;
     row->short_names = custom_texts(&custom->arena, td_json_get(names, TD_STR("shortNames")),
@@ -324,7 +322,7 @@ int td_custom_row_new(td_str definition_json, struct td_resource **ret,
                                    &row->category_count);
     row->custom = &custom->custom;
     custom_add_versions(custom, td_json_get(spec, TD_STR("versions")));
-    custom->custom.check_rules = td_custom_own_rules(row->group, row->kind);
+    custom->custom.check_rules = custom_own_rules(row->group, row->kind);
     *ret = row;
     *ret_release = custom_free;
     return TD_OK;

@@ -13,39 +13,20 @@
 #include "local/kinds/custom.h"
 #include "local/kinds/kinds_private.h"
 
-static const struct td_kind_rules *kind_search(const struct td_kind_rules *rules, size_t count,
-                                               const struct td_resource *resource)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (td_str_equal(rules[i].kind, resource->kind) &&
-            td_str_equal(rules[i].group, resource->group)) {
-            return &rules[i];
-        }
-    }
-    return NULL;
-}
-
 /* Of a built-in kind; one without rules of its own gets those that all share. */
 static const struct td_kind_rules *kind_rules(const struct td_resource *resource)
 {
     static const struct td_kind_rules plain = {.check_name = NULL};
-    const struct {
-        const struct td_kind_rules *rules;
-        size_t count;
-    } tables[] = {
-        {td_kind_pod_rules, td_kind_pod_rule_count},
-        {td_kind_workload_rules, td_kind_workload_rule_count},
-        {td_kind_core_rules, td_kind_core_rule_count},
-        {td_kind_batch_rules, td_kind_batch_rule_count},
-        {td_kind_policy_rules, td_kind_policy_rule_count},
-        {td_kind_webhook_rules, td_kind_webhook_rule_count},
-        {td_kind_rbac_rules, td_kind_rbac_rule_count},
-        {td_kind_definition_rules, td_kind_definition_rule_count},
+    const struct td_kind_rules *tables[] = {
+        td_kind_pod_rules,    td_kind_workload_rules, td_kind_core_rules, td_kind_batch_rules,
+        td_kind_policy_rules, td_kind_webhook_rules,  td_kind_rbac_rules, td_kind_definition_rules,
     };
-    for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]) && !resource->custom; i++) {
-        const struct td_kind_rules *found = kind_search(tables[i].rules, tables[i].count, resource);
-        if (found) {
-            return found;
+    for (size_t i = 0; i < TD_COUNT(tables) && !resource->custom; i++) {
+        for (const struct td_kind_rules *rules = tables[i]; rules->kind.len > 0; rules++) {
+            if (td_str_equal(rules->kind, resource->kind) &&
+                td_str_equal(rules->group, resource->group)) {
+                return rules;
+            }
         }
     }
     return &plain;
@@ -89,7 +70,7 @@ static bool kind_is_changed(const struct td_json *object, const struct td_json *
         const struct td_json *member = td_json_first_member(sides[side][0]);
         for (; member; member = member->next) {
             bool is_passed = false;
-            for (size_t i = 0; i < sizeof(passed) / sizeof(passed[0]); i++) {
+            for (size_t i = 0; i < TD_COUNT(passed); i++) {
                 is_passed = is_passed || td_str_equal(member->key, passed[i]);
             }
             if (!is_passed && !td_kind_same(member, td_json_get(sides[side][1], member->key))) {
@@ -174,7 +155,7 @@ void td_kind_prepare(struct td_kind_write *write)
 {
     struct td_json *metadata =
         td_json_ensure_object(write->arena, write->object, TD_STR("metadata"));
-    if (write->old && td_kind_text(metadata, TD_STR("resourceVersion")).len == 0) {
+    if (write->old && td_json_text(metadata, "resourceVersion").len == 0) {
         td_kind_take(write->arena, metadata, td_kind_metadata(write->old),
                      TD_STR("resourceVersion"));
     }
@@ -205,8 +186,8 @@ static void kind_validate_hpa(const struct td_kind_write *write, struct td_field
     struct td_error err = TD_ERROR_INIT;
     if (td_hpa_admit(write->arena, &admission, errors, NULL, &err) < 0) {
         /* Its types were checked when it was decoded: only what an annotation of v1 hides. */
-        struct td_field_path path = td_field_child(NULL, TD_STR("metadata"));
-        td_field_error_add(errors, &path, TD_FIELD_INVALID, TD_STR_EMPTY, td_str_from(err.message));
+        td_field_error_add(errors, TD_FIELD(NULL, "metadata"), TD_FIELD_INVALID, TD_STR_EMPTY,
+                           td_str_from(err.message));
     }
 }
 
@@ -223,19 +204,16 @@ static void kind_check_finalizers(const struct td_kind_write *write, struct td_f
         td_str_equal(group, TD_STR("admissionregistration.k8s.io"))) {
         return;
     }
-    struct td_field_path root = td_field_child(NULL, TD_STR("metadata"));
-    struct td_field_path path = td_field_child(&root, TD_STR("finalizers"));
     size_t index = 0;
     for (const struct td_json *item = td_json_first_item(list); item; item = item->next, index++) {
-        bool is_known = td_str_find(item->text, '/', 0) < item->text.len;
-        for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-            is_known = is_known || td_str_equal(item->text, known[i]);
-        }
+        bool is_known = td_str_find(item->text, '/', 0) < item->text.len ||
+                        td_str_is_among(item->text, known, TD_COUNT(known));
         if (!is_known) {
-            struct td_field_path place = td_field_item(&path, index);
-            td_field_invalid_str(errors, &place, item->text,
-                                 "name is neither a standard finalizer name nor is it fully "
-                                 "qualified");
+            td_field_invalid_str(
+                errors, TD_FIELD_ITEM(TD_FIELD(TD_FIELD(NULL, "metadata"), "finalizers"), index),
+                item->text,
+                "name is neither a standard finalizer name nor is it fully "
+                "qualified");
         }
     }
 }
@@ -283,12 +261,7 @@ static bool kind_is_custom_field(const struct td_resource *resource, td_str fiel
         return false;
     }
     const struct td_custom_version *version = &resource->custom->versions[resource->storage];
-    for (size_t i = 0; i < version->field_count; i++) {
-        if (td_str_equal(version->fields[i], field)) {
-            return true;
-        }
-    }
-    return false;
+    return td_str_is_among(field, version->fields, version->field_count);
 }
 
 static td_str kind_scalar_text(const struct td_json *value, td_str fallback)

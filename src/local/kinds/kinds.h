@@ -9,10 +9,10 @@
 
 #include <stdbool.h>
 
-#include "api/fielderror.h"
 #include "base/arena.h"
 #include "base/json/json.h"
 #include "base/timefmt.h"
+#include "kube/fielderror.h"
 #include "local/resources/resource.h"
 
 struct td_error;

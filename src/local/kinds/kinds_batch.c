@@ -1,6 +1,5 @@
 /* Jobs and the CronJobs that make them. */
 #include "api/pod/pod_validate.h"
-#include "kube/names.h"
 #include "local/jobs/cron_text.h"
 #include "local/kinds/kinds_private.h"
 
@@ -24,8 +23,8 @@ static void job_prepare(struct td_kind_write *write)
     }
     struct td_arena *arena = write->arena;
     struct td_json *metadata = td_kind_metadata(write->object);
-    td_str name = td_kind_text(metadata, TD_STR("name"));
-    td_str uid = td_kind_text(metadata, TD_STR("uid"));
+    td_str name = td_json_text(metadata, "name");
+    td_str uid = td_json_text(metadata, "uid");
     struct td_json *template = td_json_ensure_object(arena, spec, TD_STR("template"));
     struct td_json *template_meta = td_json_ensure_object(arena, template, TD_STR("metadata"));
     struct td_json *labels = td_json_ensure_object(arena, template_meta, TD_STR("labels"));
@@ -38,13 +37,13 @@ static void job_prepare(struct td_kind_write *write)
     struct td_json *match = td_json_ensure_object(arena, selector, TD_STR("matchLabels"));
     set_missing(arena, match, TD_STR(LABEL_UID), uid);
     if (!has_own_labels) { /* then they are those of its pods */
-        td_json_set(arena, metadata, TD_STR("labels"), td_json_copy(arena, labels, false));
+        td_json_set_copy(arena, metadata, TD_STR("labels"), labels);
     }
 }
 
 static bool is_indexed(const struct td_json *spec)
 {
-    return td_str_equal(td_kind_text(spec, TD_STR("completionMode")), TD_STR("Indexed"));
+    return td_str_equal(td_json_text(spec, "completionMode"), TD_STR("Indexed"));
 }
 
 static void check_index_fields(struct td_field_errors *errors, const struct td_field_path *path,
@@ -53,19 +52,18 @@ static void check_index_fields(struct td_field_errors *errors, const struct td_f
     static const td_str members[] = {TD_STR_INIT("backoffLimitPerIndex"),
                                      TD_STR_INIT("maxFailedIndexes")};
     for (size_t i = 0; i < 2; i++) {
-        struct td_field_path place = td_field_child(path, members[i]);
         if (!is_indexed(spec) && td_kind_member(spec, members[i])) {
-            td_field_invalid_int(errors, &place, td_json_get_int64(spec, members[i], 0),
+            td_field_invalid_int(errors, TD_FIELD_AT(path, members[i]),
+                                 td_json_get_int64(spec, members[i], 0),
                                  "requires indexed completion mode");
         }
     }
     if (is_indexed(spec) && !td_kind_member(spec, TD_STR("completions"))) {
-        struct td_field_path place = td_field_child(path, TD_STR("completions"));
-        td_field_required(errors, &place, "when completion mode is Indexed");
+        td_field_required(errors, TD_FIELD(path, "completions"), "when completion mode is Indexed");
     }
     if (td_kind_member(spec, members[1]) && !td_kind_member(spec, members[0])) {
-        struct td_field_path place = td_field_child(path, members[0]);
-        td_field_required(errors, &place, "when maxFailedIndexes is specified");
+        td_field_required(errors, TD_FIELD_AT(path, members[0]),
+                          "when maxFailedIndexes is specified");
     }
 }
 
@@ -73,10 +71,9 @@ static void check_restart(struct td_field_errors *errors, const struct td_field_
                           const struct td_json *spec)
 {
     static const td_str policies[] = {TD_STR_INIT("OnFailure"), TD_STR_INIT("Never")};
-    struct td_field_path template = td_field_child(path, TD_STR("template"));
-    struct td_field_path pod = td_field_child(&template, TD_STR("spec"));
-    struct td_field_path place = td_field_child(&pod, TD_STR("restartPolicy"));
-    td_str policy = td_kind_text(td_json_get_path(spec, "template.spec"), TD_STR("restartPolicy"));
+    struct td_field_path place =
+        td_field_child(TD_FIELD(TD_FIELD(path, "template"), "spec"), TD_STR("restartPolicy"));
+    td_str policy = td_json_text(td_json_get_path(spec, "template.spec"), "restartPolicy");
     bool is_never = td_str_equal(policy, policies[1]);
     if (policy.len == 0 || td_str_equal(policy, TD_STR("Always"))) {
         td_field_required(errors, &place, "valid values: \"OnFailure\", \"Never\"");
@@ -103,7 +100,7 @@ static void check_job_spec(struct td_field_errors *errors, const struct td_field
     static const td_str modes[] = {TD_STR_INIT("NonIndexed"), TD_STR_INIT("Indexed")};
     static const td_str replacements[] = {TD_STR_INIT("Failed"),
                                           TD_STR_INIT("TerminatingOrFailed")};
-    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(counts); i++) {
         td_kind_check_not_negative(errors, path, spec, counts[i]);
     }
     if (td_kind_member(spec, TD_STR("completionMode"))) {
@@ -115,8 +112,8 @@ static void check_job_spec(struct td_field_errors *errors, const struct td_field
         td_kind_check_one_of(errors, path, spec, TD_STR("podReplacementPolicy"), replacements,
                              has_failure_policy ? 1 : 2);
     }
-    struct td_field_path template = td_field_child(path, TD_STR("template"));
-    td_pod_check_template(errors, &template, td_kind_member(spec, TD_STR("template")));
+    td_pod_check_template(errors, TD_FIELD(path, "template"),
+                          td_kind_member(spec, TD_STR("template")));
     check_restart(errors, path, spec);
 }
 
@@ -133,9 +130,8 @@ static void check_job_selector(struct td_field_errors *errors, const struct td_f
     td_kind_check_selector(errors, &selector_path, selector);
     if (!td_kind_selects(errors->arena, selector, labels)) {
         struct td_field_path template = td_field_child(path, TD_STR("template"));
-        struct td_field_path metadata = td_field_child(&template, TD_STR("metadata"));
-        struct td_field_path place = td_field_child(&metadata, TD_STR("labels"));
-        td_kind_invalid_tree(errors, &place, labels, "`selector` does not match template `labels`");
+        td_kind_invalid_tree(errors, TD_FIELD(TD_FIELD(&template, "metadata"), "labels"), labels,
+                             "`selector` does not match template `labels`");
     }
 }
 
@@ -152,7 +148,7 @@ static const struct td_json *comparable_template(const struct td_kind_write *wri
     }
     struct td_json *copy = td_json_copy(write->arena, template, false);
     const struct td_json *other = td_kind_member(from, TD_STR("template"));
-    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(members); i++) {
         td_kind_take(write->arena, td_kind_spec(copy), td_kind_spec(other), members[i]);
     }
     td_kind_take(write->arena, copy, other, TD_STR("metadata"));
@@ -169,7 +165,7 @@ static void check_job_kept(const struct td_kind_write *write, struct td_field_er
         TD_STR_INIT("successPolicy")};
     const struct td_json *spec = td_kind_spec(write->object);
     const struct td_json *old = td_kind_spec(write->old);
-    for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(fixed); i++) {
         struct td_field_path place = td_field_child(path, fixed[i]);
         if (i == 0 && is_indexed(spec)) {
             bool is_along =
@@ -183,8 +179,8 @@ static void check_job_kept(const struct td_kind_write *write, struct td_field_er
         td_kind_check_immutable(errors, &place, td_json_get(spec, fixed[i]),
                                 td_json_get(old, fixed[i]));
     }
-    struct td_field_path place = td_field_child(path, TD_STR("template"));
-    td_kind_check_immutable(errors, &place, td_kind_member(spec, TD_STR("template")),
+    td_kind_check_immutable(errors, TD_FIELD(path, "template"),
+                            td_kind_member(spec, TD_STR("template")),
                             comparable_template(write, old, spec));
 }
 
@@ -205,7 +201,7 @@ static void job_validate(const struct td_kind_write *write, struct td_field_erro
 static void check_schedule(struct td_field_errors *errors, const struct td_field_path *path,
                            const struct td_json *spec, const struct td_json *old)
 {
-    td_str schedule = td_kind_text(spec, TD_STR("schedule"));
+    td_str schedule = td_json_text(spec, "schedule");
     struct td_field_path place = td_field_child(path, TD_STR("schedule"));
     if (schedule.len == 0) {
         td_field_required(errors, &place, "");
@@ -216,7 +212,7 @@ static void check_schedule(struct td_field_errors *errors, const struct td_field
         td_kind_invalid_text(errors, &place, schedule, "%.*s", TD_STR_ARG(problem));
     }
     bool has_zone = td_cron_has_zone(schedule);
-    bool was_allowed = td_cron_has_zone(td_kind_text(old, TD_STR("schedule")));
+    bool was_allowed = td_cron_has_zone(td_json_text(old, "schedule"));
     if (has_zone && !was_allowed) {
         td_field_invalid_str(errors, &place, schedule,
                              "cannot use TZ or CRON_TZ in schedule, use timeZone field instead");
@@ -239,21 +235,19 @@ static void cron_job_validate(const struct td_kind_write *write, struct td_field
     td_kind_check_not_negative(errors, &path, spec, TD_STR("startingDeadlineSeconds"));
     td_kind_check_one_of(errors, &path, spec, TD_STR("concurrencyPolicy"), policies, 3);
     const struct td_json *job = td_json_get_path(spec, "jobTemplate.spec");
-    struct td_field_path template = td_field_child(&path, TD_STR("jobTemplate"));
-    struct td_field_path job_path = td_field_child(&template, TD_STR("spec"));
+    struct td_field_path job_path = td_field_child(TD_FIELD(&path, "jobTemplate"), TD_STR("spec"));
     check_job_spec(errors, &job_path, job);
     if (td_kind_member(job, TD_STR("selector"))) {
-        struct td_field_path place = td_field_child(&job_path, TD_STR("selector"));
-        td_kind_invalid_tree(errors, &place, td_kind_member(job, TD_STR("selector")),
+        td_kind_invalid_tree(errors, TD_FIELD(&job_path, "selector"),
+                             td_kind_member(job, TD_STR("selector")),
                              "`selector` will be auto-generated");
     }
     td_kind_check_not_negative(errors, &path, spec, TD_STR("successfulJobsHistoryLimit"));
     td_kind_check_not_negative(errors, &path, spec, TD_STR("failedJobsHistoryLimit"));
-    td_str name = td_kind_text(td_kind_metadata(write->object), TD_STR("name"));
+    td_str name = td_json_text(td_kind_metadata(write->object), "name");
     if (!write->old && name.len > CRON_JOB_NAME_BYTES_MAX) {
-        struct td_field_path metadata = td_field_child(NULL, TD_STR("metadata"));
-        struct td_field_path place = td_field_child(&metadata, TD_STR("name"));
-        td_field_invalid_str(errors, &place, name, "must be no more than 52 characters");
+        td_field_invalid_str(errors, TD_FIELD(TD_FIELD(NULL, "metadata"), "name"), name,
+                             "must be no more than 52 characters");
     }
 }
 
@@ -262,13 +256,7 @@ static const struct td_kind_field_rule job_fields[] = {
 };
 
 const struct td_kind_rules td_kind_batch_rules[] = {
-    {.group = TD_STR_INIT("batch"),
-     .kind = TD_STR_INIT("Job"),
-     .prepare = job_prepare,
-     .validate = job_validate,
-     .fields = job_fields,
-     .field_count = 1},
-    {.group = TD_STR_INIT("batch"), .kind = TD_STR_INIT("CronJob"), .validate = cron_job_validate},
+    {TD_KIND("batch", "Job", job_validate), TD_KIND_FIELDS(job_fields), .prepare = job_prepare},
+    {TD_KIND("batch", "CronJob", cron_job_validate)},
+    TD_KIND_END,
 };
-const size_t td_kind_batch_rule_count =
-    sizeof(td_kind_batch_rules) / sizeof(td_kind_batch_rules[0]);

@@ -21,11 +21,10 @@ static size_t decoded_bytes(td_str text)
 static size_t check_data(struct td_field_errors *errors, const struct td_json *object,
                          td_str member, bool is_base64, const struct td_json *other)
 {
-    struct td_field_path path = td_field_child(NULL, member);
     size_t bytes = 0;
     const struct td_json *item = td_json_first_member(td_kind_member(object, member));
     for (; item; item = item->next) {
-        struct td_field_path place = td_kind_key(&path, item->key);
+        struct td_field_path place = td_kind_key(TD_FIELD_AT(NULL, member), item->key);
         td_kind_check_name_at(errors, &place, item->key, td_name_check_config_map_key);
         if (td_json_get(other, item->key)) {
             td_field_invalid_str(errors, &place, item->key,
@@ -46,21 +45,18 @@ static void check_frozen(const struct td_kind_write *write, struct td_field_erro
         return;
     }
     if (!td_json_get_bool(write->object, TD_STR("immutable"), false)) {
-        struct td_field_path path = td_field_child(NULL, TD_STR("immutable"));
-        td_field_forbidden(errors, &path, detail);
+        td_field_forbidden(errors, TD_FIELD(NULL, "immutable"), detail);
     }
-    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(members); i++) {
         if (!td_kind_same_member(write->object, write->old, members[i])) {
-            struct td_field_path path = td_field_child(NULL, members[i]);
-            td_field_forbidden(errors, &path, detail);
+            td_field_forbidden(errors, TD_FIELD_AT(NULL, members[i]), detail);
         }
     }
 }
 
 static void too_long(struct td_field_errors *errors, td_str member)
 {
-    struct td_field_path path = td_field_child(NULL, member);
-    td_field_error_add(errors, &path, TD_FIELD_TOO_LONG, TD_STR_EMPTY,
+    td_field_error_add(errors, TD_FIELD_AT(NULL, member), TD_FIELD_TOO_LONG, TD_STR_EMPTY,
                        TD_STR("may not be more than 1048576 bytes"));
 }
 
@@ -91,10 +87,10 @@ static const struct secret_rule secret_rules[] = {
 
 static void check_secret_type(struct td_field_errors *errors, const struct td_json *secret)
 {
-    td_str type = td_kind_text(secret, TD_STR("type"));
+    td_str type = td_json_text(secret, "type");
     const struct td_json *data = td_kind_member(secret, TD_STR("data"));
     struct td_field_path path = td_field_child(NULL, TD_STR("data"));
-    for (size_t i = 0; i < sizeof(secret_rules) / sizeof(secret_rules[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(secret_rules); i++) {
         if (td_str_equal(type, secret_rules[i].type) && !td_json_get(data, secret_rules[i].key)) {
             struct td_field_path place = td_kind_key(&path, secret_rules[i].key);
             td_field_required(errors, &place, "");
@@ -112,9 +108,8 @@ static void check_secret_type(struct td_field_errors *errors, const struct td_js
     const struct td_json *notes = td_kind_member(td_kind_metadata(secret), TD_STR("annotations"));
     if (td_str_equal(type, TD_STR("kubernetes.io/service-account-token")) &&
         td_kind_text(notes, account).len == 0) {
-        struct td_field_path metadata = td_field_child(NULL, TD_STR("metadata"));
-        struct td_field_path annotations = td_field_child(&metadata, TD_STR("annotations"));
-        struct td_field_path place = td_kind_key(&annotations, account);
+        struct td_field_path place =
+            td_kind_key(TD_FIELD(TD_FIELD(NULL, "metadata"), "annotations"), account);
         td_field_required(errors, &place, "");
     }
 }
@@ -122,8 +117,8 @@ static void check_secret_type(struct td_field_errors *errors, const struct td_js
 static void secret_validate(const struct td_kind_write *write, struct td_field_errors *errors)
 {
     if (write->old) {
-        struct td_field_path path = td_field_child(NULL, TD_STR("type"));
-        td_kind_check_immutable(errors, &path, td_json_get(write->object, TD_STR("type")),
+        td_kind_check_immutable(errors, TD_FIELD(NULL, "type"),
+                                td_json_get(write->object, TD_STR("type")),
                                 td_json_get(write->old, TD_STR("type")));
     }
     check_frozen(write, errors);
@@ -142,22 +137,14 @@ static void namespace_prepare(struct td_kind_write *write)
         td_kind_take(write->arena, spec, td_kind_spec(write->old), TD_STR("finalizers"));
         return;
     }
-    struct td_json *list = td_kind_member(spec, TD_STR("finalizers"));
-    bool has_own = false;
-    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
-        has_own = has_own || td_str_equal(item->text, TD_STR("kubernetes"));
-    }
-    if (!list) {
-        list = td_json_new_array(write->arena);
-        td_json_set(write->arena, spec, TD_STR("finalizers"), list);
-    }
-    if (!has_own) {
+    struct td_json *list = td_json_ensure_array(write->arena, spec, TD_STR("finalizers"));
+    if (!td_json_has_text(list, TD_STR("kubernetes"))) {
         td_json_append(list, td_json_new_string(write->arena, TD_STR("kubernetes")));
     }
     struct td_json *metadata = td_kind_metadata(write->object);
     struct td_json *labels = td_json_ensure_object(write->arena, metadata, TD_STR("labels"));
     td_json_set_str(write->arena, labels, TD_STR("kubernetes.io/metadata.name"),
-                    td_kind_text(metadata, TD_STR("name")));
+                    td_json_text(metadata, "name"));
 }
 
 static void namespace_validate(const struct td_kind_write *write, struct td_field_errors *errors)
@@ -166,12 +153,10 @@ static void namespace_validate(const struct td_kind_write *write, struct td_fiel
         return;
     }
     bool is_going = td_kind_member(td_kind_metadata(write->object), TD_STR("deletionTimestamp"));
-    td_str phase = td_kind_text(td_kind_member(write->object, TD_STR("status")), TD_STR("phase"));
+    td_str phase = td_json_text(td_kind_member(write->object, TD_STR("status")), "phase");
     td_str wanted = is_going ? TD_STR("Terminating") : TD_STR("Active");
     if (!td_str_equal(phase, wanted)) {
-        struct td_field_path status = td_field_child(NULL, TD_STR("status"));
-        struct td_field_path path = td_field_child(&status, TD_STR("Phase"));
-        td_field_invalid_str(errors, &path, phase,
+        td_field_invalid_str(errors, TD_FIELD(TD_FIELD(NULL, "status"), "Phase"), phase,
                              is_going ? "may only be 'Terminating' if `deletionTimestamp` is not "
                                         "empty"
                                       : "may only be 'Active' if `deletionTimestamp` is empty");
@@ -184,9 +169,7 @@ static void check_kept_once_set(const struct td_kind_write *write, struct td_fie
     const struct td_json *old = td_kind_spec(write->old);
     const struct td_json *before = td_kind_member(old, member);
     if (before && !td_kind_same_member(old, td_kind_spec(write->object), member)) {
-        struct td_field_path spec = td_field_child(NULL, TD_STR("spec"));
-        struct td_field_path path = td_field_child(&spec, member);
-        td_field_forbidden(errors, &path, detail);
+        td_field_forbidden(errors, TD_FIELD_AT(TD_FIELD(NULL, "spec"), member), detail);
     }
 }
 
@@ -195,22 +178,19 @@ static void node_validate(const struct td_kind_write *write, struct td_field_err
     static const td_str effects[] = {TD_STR_INIT("NoSchedule"), TD_STR_INIT("PreferNoSchedule"),
                                      TD_STR_INIT("NoExecute")};
     struct td_json *seen = td_json_new_object(errors->arena);
-    struct td_field_path metadata = td_field_child(NULL, TD_STR("metadata"));
-    struct td_field_path path = td_field_child(&metadata, TD_STR("taints"));
     size_t index = 0;
     const struct td_json *taint =
         td_json_first_item(td_kind_member(td_kind_spec(write->object), TD_STR("taints")));
     for (; taint; taint = taint->next, index++) {
-        struct td_field_path place = td_field_item(&path, index);
-        struct td_field_path key_path = td_field_child(&place, TD_STR("key"));
-        td_str key = td_kind_text(taint, TD_STR("key"));
-        td_kind_check_name_at(errors, &key_path, key, td_name_check_qualified);
-        struct td_field_path value = td_field_child(&place, TD_STR("value"));
-        td_kind_check_name_at(errors, &value, td_kind_text(taint, TD_STR("value")),
+        struct td_field_path place =
+            td_field_item(TD_FIELD(TD_FIELD(NULL, "metadata"), "taints"), index);
+        td_str key = td_json_text(taint, "key");
+        td_kind_check_name_at(errors, TD_FIELD(&place, "key"), key, td_name_check_qualified);
+        td_kind_check_name_at(errors, TD_FIELD(&place, "value"), td_json_text(taint, "value"),
                               td_name_check_label_value);
         td_kind_check_one_of(errors, &place, taint, TD_STR("effect"), effects, 3);
         td_str pair = td_arena_format(errors->arena, "%.*s:%.*s", TD_STR_ARG(key),
-                                      TD_STR_ARG(td_kind_text(taint, TD_STR("effect"))));
+                                      TD_STR_ARG(td_json_text(taint, "effect")));
         if (!td_kind_add_name(errors->arena, seen, pair)) {
             td_kind_duplicate(errors, &place, pair);
         }
@@ -262,7 +242,7 @@ static const struct limit_rule limit_rules[] = {
 static void check_limit_item(struct td_field_errors *errors, const struct td_field_path *path,
                              const struct td_json *item)
 {
-    for (size_t i = 0; i < sizeof(limit_rules) / sizeof(limit_rules[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(limit_rules); i++) {
         const struct limit_rule *rule = &limit_rules[i];
         const struct td_json *low = td_kind_member(item, rule->low);
         const struct td_json *high = td_kind_member(item, rule->high);
@@ -270,8 +250,8 @@ static void check_limit_item(struct td_field_errors *errors, const struct td_fie
             td_str left;
             td_str right;
             if (is_more(errors->arena, low, high, entry->key, &left, &right)) {
-                struct td_field_path blamed = td_field_child(path, rule->blamed);
-                struct td_field_path place = td_kind_key(&blamed, entry->key);
+                struct td_field_path place =
+                    td_kind_key(TD_FIELD_AT(path, rule->blamed), entry->key);
                 bool is_low = td_str_equal(rule->blamed, rule->low) && i != 5;
                 td_kind_invalid_text(errors, &place, is_low || i == 4 ? left : right,
                                      "%s value %.*s is greater than %s value %.*s", rule->low_name,
@@ -285,24 +265,23 @@ static void limit_range_validate(const struct td_kind_write *write, struct td_fi
 {
     static const td_str pod_members[] = {TD_STR_INIT("default"), TD_STR_INIT("defaultRequest")};
     struct td_json *types = td_json_new_object(errors->arena);
-    struct td_field_path spec = td_field_child(NULL, TD_STR("spec"));
-    struct td_field_path path = td_field_child(&spec, TD_STR("limits"));
     size_t index = 0;
     const struct td_json *item =
         td_json_first_item(td_kind_member(td_kind_spec(write->object), TD_STR("limits")));
     for (; item; item = item->next, index++) {
-        struct td_field_path place = td_field_item(&path, index);
+        struct td_field_path place =
+            td_field_item(TD_FIELD(TD_FIELD(NULL, "spec"), "limits"), index);
         struct td_field_path type_path = td_field_child(&place, TD_STR("type"));
-        td_str type = td_kind_text(item, TD_STR("type"));
+        td_str type = td_json_text(item, "type");
         td_kind_check_name_at(errors, &type_path, type, td_name_check_qualified);
         if (!td_kind_add_name(errors->arena, types, type)) {
             td_kind_duplicate(errors, &type_path, type);
         }
         for (size_t i = 0; i < 2 && td_str_equal(type, TD_STR("Pod")); i++) {
             const struct td_json *list = td_kind_member(item, pod_members[i]);
-            struct td_field_path member = td_field_child(&place, pod_members[i]);
             if (list && list->count > 0) {
-                td_field_forbidden(errors, &member, "may not be specified when `type` is 'Pod'");
+                td_field_forbidden(errors, TD_FIELD_AT(&place, pod_members[i]),
+                                   "may not be specified when `type` is 'Pod'");
             }
         }
         check_limit_item(errors, &place, item);
@@ -311,12 +290,11 @@ static void limit_range_validate(const struct td_kind_write *write, struct td_fi
 
 static void quota_validate(const struct td_kind_write *write, struct td_field_errors *errors)
 {
-    struct td_field_path spec = td_field_child(NULL, TD_STR("spec"));
-    struct td_field_path path = td_field_child(&spec, TD_STR("hard"));
     const struct td_json *item =
         td_json_first_member(td_kind_member(td_kind_spec(write->object), TD_STR("hard")));
     for (; item; item = item->next) {
-        struct td_field_path place = td_kind_key(&path, item->key);
+        struct td_field_path place =
+            td_kind_key(TD_FIELD(TD_FIELD(NULL, "spec"), "hard"), item->key);
         struct td_quantity quantity;
         td_kind_check_name_at(errors, &place, item->key, td_name_check_qualified);
         if (td_quantity_from_json(errors->arena, item, &quantity, NULL) == TD_OK &&
@@ -330,26 +308,24 @@ static void quota_validate(const struct td_kind_write *write, struct td_field_er
 /* An event is about something in its own namespace; about a cluster's object, in default. */
 static void event_validate(const struct td_kind_write *write, struct td_field_errors *errors)
 {
-    td_str ns = td_kind_text(td_kind_metadata(write->object), TD_STR("namespace"));
+    td_str ns = td_json_text(td_kind_metadata(write->object), "namespace");
     td_str about =
-        td_kind_text(td_kind_member(write->object, TD_STR("involvedObject")), TD_STR("namespace"));
+        td_json_text(td_kind_member(write->object, TD_STR("involvedObject")), "namespace");
     bool is_new = td_kind_member(write->object, TD_STR("eventTime")) != NULL;
     bool is_default = td_str_equal(ns, TD_STR("default"));
     bool is_fine = about.len > 0
                        ? is_new || td_str_equal(ns, about)
                        : is_default || (is_new && td_str_equal(ns, TD_STR("kube-system")));
     if (!is_fine) {
-        struct td_field_path object = td_field_child(NULL, TD_STR("involvedObject"));
-        struct td_field_path path = td_field_child(&object, TD_STR("namespace"));
-        td_field_invalid_str(errors, &path, about, "does not match event.namespace");
+        td_field_invalid_str(errors, TD_FIELD(TD_FIELD(NULL, "involvedObject"), "namespace"), about,
+                             "does not match event.namespace");
     }
     static const td_str members[] = {TD_STR_INIT("reportingComponent"),
                                      TD_STR_INIT("reportingInstance"), TD_STR_INIT("action"),
                                      TD_STR_INIT("reason")};
-    for (size_t i = 0; is_new && i < sizeof(members) / sizeof(members[0]); i++) {
+    for (size_t i = 0; is_new && i < TD_COUNT(members); i++) {
         if (td_kind_text(write->object, members[i]).len == 0) {
-            struct td_field_path path = td_field_child(NULL, members[i]);
-            td_field_required(errors, &path, "");
+            td_field_required(errors, TD_FIELD_AT(NULL, members[i]), "");
         }
     }
 }
@@ -371,12 +347,11 @@ static void claim_validate(const struct td_kind_write *write, struct td_field_er
     struct td_field_path path = td_field_child(NULL, TD_STR("spec"));
     const struct td_json *modes = td_kind_member(spec, TD_STR("accessModes"));
     if (!modes || modes->count == 0) {
-        struct td_field_path place = td_field_child(&path, TD_STR("accessModes"));
-        td_field_required(errors, &place, "at least 1 access mode is required");
+        td_field_required(errors, TD_FIELD(&path, "accessModes"),
+                          "at least 1 access mode is required");
     }
     if (!td_json_get(td_json_get_path(spec, "resources.requests"), TD_STR("storage"))) {
-        struct td_field_path resources = td_field_child(&path, TD_STR("resources"));
-        struct td_field_path place = td_kind_key(&resources, TD_STR("storage"));
+        struct td_field_path place = td_kind_key(TD_FIELD(&path, "resources"), TD_STR("storage"));
         td_field_required(errors, &place, "");
     }
 }
@@ -423,41 +398,20 @@ static const struct td_kind_field_rule service_fields[] = {FIELD("spec.clusterIP
                                                            FIELD("spec.type", NULL)};
 
 const struct td_kind_rules td_kind_core_rules[] = {
-    {.kind = TD_STR_INIT("ConfigMap"), .validate = config_map_validate},
-    {.kind = TD_STR_INIT("Secret"),
-     .validate = secret_validate,
-     .fields = secret_fields,
-     .field_count = 1},
-    {.kind = TD_STR_INIT("Service"),
-     .check_name = td_name_check_dns1035_label,
-     .prepare = td_service_prepare,
-     .validate = td_service_validate,
-     .fields = service_fields,
-     .field_count = 2},
-    {.kind = TD_STR_INIT("Namespace"),
-     .check_name = td_name_check_dns1123_label,
-     .prepare = namespace_prepare,
-     .validate = namespace_validate,
-     .fields = namespace_fields,
-     .field_count = 1},
-    {.kind = TD_STR_INIT("Node"),
-     .validate = node_validate,
-     .fields = node_fields,
-     .field_count = 1},
-    {.kind = TD_STR_INIT("LimitRange"), .validate = limit_range_validate},
-    {.kind = TD_STR_INIT("ResourceQuota"), .validate = quota_validate},
-    {.kind = TD_STR_INIT("PersistentVolume"), .prepare = volume_prepare},
-    {.kind = TD_STR_INIT("PersistentVolumeClaim"), .validate = claim_validate},
-    {.kind = TD_STR_INIT("Event"),
-     .check_name = td_kind_check_path_segment,
-     .validate = event_validate,
-     .fields = event_fields,
-     .field_count = sizeof(event_fields) / sizeof(event_fields[0])},
-    {.group = TD_STR_INIT("events.k8s.io"),
-     .kind = TD_STR_INIT("Event"),
-     .check_name = td_kind_check_path_segment,
-     .validate = event_validate,
-     .fields = new_event_fields,
-     .field_count = sizeof(new_event_fields) / sizeof(new_event_fields[0])},
+    {TD_KIND("", "ConfigMap", config_map_validate)},
+    {TD_KIND("", "Secret", secret_validate), TD_KIND_FIELDS(secret_fields)},
+    {TD_KIND("", "Service", td_service_validate), TD_KIND_FIELDS(service_fields),
+     .check_name = td_name_check_dns1035_label, .prepare = td_service_prepare},
+    {TD_KIND("", "Namespace", namespace_validate), TD_KIND_FIELDS(namespace_fields),
+     .check_name = td_name_check_dns1123_label, .prepare = namespace_prepare},
+    {TD_KIND("", "Node", node_validate), TD_KIND_FIELDS(node_fields)},
+    {TD_KIND("", "LimitRange", limit_range_validate)},
+    {TD_KIND("", "ResourceQuota", quota_validate)},
+    {TD_KIND("", "PersistentVolume", NULL), .prepare = volume_prepare},
+    {TD_KIND("", "PersistentVolumeClaim", claim_validate)},
+    {TD_KIND("", "Event", event_validate), TD_KIND_FIELDS(event_fields),
+     .check_name = td_kind_check_path_segment},
+    {TD_KIND("events.k8s.io", "Event", event_validate), TD_KIND_FIELDS(new_event_fields),
+     .check_name = td_kind_check_path_segment},
+    TD_KIND_END,
 };
-const size_t td_kind_core_rule_count = sizeof(td_kind_core_rules) / sizeof(td_kind_core_rules[0]);

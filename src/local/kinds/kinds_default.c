@@ -104,7 +104,7 @@ static const struct default_member default_members[] = {
     ROW("ValidatingWebhook", "timeoutSeconds", "10"),
 };
 
-#define DEFAULT_MEMBER_COUNT (sizeof(default_members) / sizeof(default_members[0]))
+#define DEFAULT_MEMBER_COUNT (TD_COUNT(default_members))
 
 static struct td_json *default_value(struct td_arena *arena, const char *json)
 {
@@ -137,7 +137,7 @@ static void default_set(struct td_arena *arena, struct td_json *object, td_str m
 static void default_rolling(struct td_arena *arena, struct td_json *strategy,
                             const char *unavailable, const char *surge)
 {
-    if (td_str_equal(td_kind_text(strategy, TD_STR("type")), TD_STR("RollingUpdate"))) {
+    if (td_str_equal(td_json_text(strategy, "type"), TD_STR("RollingUpdate"))) {
         struct td_json *rolling = td_json_ensure_object(arena, strategy, TD_STR("rollingUpdate"));
         default_set(arena, rolling, TD_STR("maxUnavailable"), unavailable);
         default_set(arena, rolling, TD_STR("maxSurge"), surge);
@@ -156,12 +156,12 @@ static void default_daemon_set_strategy(struct td_arena *arena, struct td_json *
 
 static void default_stateful_set_strategy(struct td_arena *arena, struct td_json *strategy)
 {
-    if (td_kind_text(strategy, TD_STR("type")).len == 0) {
+    if (td_json_text(strategy, "type").len == 0) {
         td_json_set_str(arena, strategy, TD_STR("type"), TD_STR("RollingUpdate"));
         (void)td_json_ensure_object(arena, strategy, TD_STR("rollingUpdate")); /* filled below */
     }
     struct td_json *rolling = td_kind_member(strategy, TD_STR("rollingUpdate"));
-    if (rolling && td_str_equal(td_kind_text(strategy, TD_STR("type")), TD_STR("RollingUpdate"))) {
+    if (rolling && td_str_equal(td_json_text(strategy, "type"), TD_STR("RollingUpdate"))) {
         default_set(arena, rolling, TD_STR("partition"), "0");
     }
 }
@@ -173,7 +173,7 @@ static void default_take_labels(struct td_arena *arena, struct td_json *object,
     struct td_json *metadata = td_json_ensure_object(arena, object, TD_STR("metadata"));
     const struct td_json *own = td_kind_member(metadata, TD_STR("labels"));
     if (labels && (!own || own->count == 0)) {
-        td_json_set(arena, metadata, TD_STR("labels"), td_json_copy(arena, labels, false));
+        td_json_set_copy(arena, metadata, TD_STR("labels"), labels);
     }
 }
 
@@ -229,7 +229,7 @@ static void default_replication_controller(struct td_arena *arena, struct td_jso
     default_take_labels(arena, object, labels);
     const struct td_json *selector = td_kind_member(spec, TD_STR("selector"));
     if (labels && (!selector || selector->count == 0)) {
-        td_json_set(arena, spec, TD_STR("selector"), td_json_copy(arena, labels, false));
+        td_json_set_copy(arena, spec, TD_STR("selector"), labels);
     }
 }
 
@@ -238,8 +238,7 @@ static void default_secret(struct td_arena *arena, struct td_json *secret)
 {
     const struct td_json *plain = td_kind_member(secret, TD_STR("stringData"));
     for (const struct td_json *item = td_json_first_member(plain); item; item = item->next) {
-        td_auto_buf text;
-        td_buf_init(&text, TD_JSON_BYTES_MAX);
+        td_auto_buf text = td_buf_capped(TD_JSON_BYTES_MAX);
         td_base64_write(td_json_is(item, TD_JSON_TYPE_STRING) ? item->text : TD_STR_EMPTY,
                         TD_BASE64_STANDARD, &text);
         struct td_json *data = td_json_ensure_object(arena, secret, TD_STR("data"));
@@ -250,7 +249,7 @@ static void default_secret(struct td_arena *arena, struct td_json *secret)
 
 static bool default_is_type(const struct td_json *spec, td_str type)
 {
-    return td_str_equal(td_kind_text(spec, TD_STR("type")), type);
+    return td_str_equal(td_json_text(spec, "type"), type);
 }
 
 static void default_service_ports(struct td_arena *arena, struct td_json *spec)
@@ -271,7 +270,7 @@ static void default_service_spec(struct td_arena *arena, struct td_json *spec)
     bool is_cluster = default_is_type(spec, TD_STR("ClusterIP"));
     bool is_balancer = default_is_type(spec, TD_STR("LoadBalancer"));
     bool is_node_port = default_is_type(spec, TD_STR("NodePort"));
-    td_str affinity = td_kind_text(spec, TD_STR("sessionAffinity"));
+    td_str affinity = td_json_text(spec, "sessionAffinity");
     if (td_str_equal(affinity, TD_STR("None"))) {
         (void)td_json_remove(spec, TD_STR("sessionAffinityConfig")); /* may be absent */
     } else if (td_str_equal(affinity, TD_STR("ClientIP"))) {
@@ -296,7 +295,7 @@ static void default_service_spec(struct td_arena *arena, struct td_json *spec)
 static void default_namespace(struct td_arena *arena, struct td_json *object)
 {
     struct td_json *metadata = td_json_ensure_object(arena, object, TD_STR("metadata"));
-    td_str name = td_kind_text(metadata, TD_STR("name"));
+    td_str name = td_json_text(metadata, "name");
     if (name.len > 0) {
         struct td_json *labels = td_json_ensure_object(arena, metadata, TD_STR("labels"));
         td_json_set_str(arena, labels, TD_STR("kubernetes.io/metadata.name"), name);
@@ -308,7 +307,7 @@ static void default_copy_missing(struct td_arena *arena, struct td_json *to,
 {
     for (const struct td_json *item = td_json_first_member(from); item; item = item->next) {
         if (!td_json_get(to, item->key)) {
-            td_json_set(arena, to, item->key, td_json_copy(arena, item, false));
+            td_json_set_copy(arena, to, item->key, item);
         }
     }
 }
@@ -317,7 +316,7 @@ static void default_node_status(struct td_arena *arena, struct td_json *status)
 {
     const struct td_json *capacity = td_kind_member(status, TD_STR("capacity"));
     if (capacity && !td_kind_member(status, TD_STR("allocatable"))) {
-        td_json_set(arena, status, TD_STR("allocatable"), td_json_copy(arena, capacity, false));
+        td_json_set_copy(arena, status, TD_STR("allocatable"), capacity);
     }
 }
 
@@ -335,7 +334,7 @@ static void default_limit_range_item(struct td_arena *arena, struct td_json *ite
 
 static void default_subject(struct td_arena *arena, struct td_json *subject)
 {
-    td_str kind = td_kind_text(subject, TD_STR("kind"));
+    td_str kind = td_json_text(subject, "kind");
     if (td_str_equal(kind, TD_STR("User")) || td_str_equal(kind, TD_STR("Group"))) {
         default_set(arena, subject, TD_STR("apiGroup"), "\"rbac.authorization.k8s.io\"");
     }
@@ -355,11 +354,11 @@ static void default_definition(struct td_arena *arena, struct td_json *definitio
 {
     struct td_json *spec = td_json_ensure_object(arena, definition, TD_STR("spec"));
     struct td_json *names = td_json_ensure_object(arena, spec, TD_STR("names"));
-    td_str kind = td_kind_text(names, TD_STR("kind"));
-    if (kind.len > 0 && td_kind_text(names, TD_STR("singular")).len == 0) {
+    td_str kind = td_json_text(names, "kind");
+    if (kind.len > 0 && td_json_text(names, "singular").len == 0) {
         td_json_set_str(arena, names, TD_STR("singular"), default_lower(arena, kind));
     }
-    if (kind.len > 0 && td_kind_text(names, TD_STR("listKind")).len == 0) {
+    if (kind.len > 0 && td_json_text(names, "listKind").len == 0) {
         td_json_set_str(arena, names, TD_STR("listKind"),
                         td_arena_format(arena, "%.*sList", TD_STR_ARG(kind)));
     }
@@ -373,7 +372,7 @@ static void default_definition(struct td_arena *arena, struct td_json *definitio
     for (; version && (!stored || stored->count == 0); version = version->next) {
         if (td_json_get_bool(version, TD_STR("storage"), false)) {
             struct td_json *list = td_json_new_array(arena);
-            td_json_append(list, td_json_new_string(arena, td_kind_text(version, TD_STR("name"))));
+            td_json_append(list, td_json_new_string(arena, td_json_text(version, "name")));
             td_json_set(arena, status, TD_STR("storedVersions"), list);
             return;
         }
@@ -408,41 +407,19 @@ static const struct default_rule default_rules[] = {
     {TD_STR_INIT("Volume"), td_default_volume, false},
 };
 
-#define DEFAULT_RULE_COUNT (sizeof(default_rules) / sizeof(default_rules[0]))
+#define DEFAULT_RULE_COUNT (TD_COUNT(default_rules))
 
 static const struct default_rule *default_find_rule(td_str type)
 {
-    size_t low = 0;
-    size_t high = DEFAULT_RULE_COUNT;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        int order = td_str_compare(default_rules[middle].type, type);
-        if (order == 0) {
-            return &default_rules[middle];
-        }
-        if (order < 0) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return NULL;
+    size_t at = td_str_place(default_rules, DEFAULT_RULE_COUNT, sizeof(default_rules[0]), type);
+    bool is_found = at < DEFAULT_RULE_COUNT && td_str_equal(default_rules[at].type, type);
+    return is_found ? &default_rules[at] : NULL;
 }
 
 /* The first row of a type, or of the next one. */
 static size_t default_find_member(td_str type)
 {
-    size_t low = 0;
-    size_t high = DEFAULT_MEMBER_COUNT;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (td_str_compare(default_members[middle].type, type) < 0) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
+    return td_str_place(default_members, DEFAULT_MEMBER_COUNT, sizeof(default_members[0]), type);
 }
 
 static void default_object(struct td_arena *arena, const struct td_schema_type *type,

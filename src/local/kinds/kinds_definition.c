@@ -1,12 +1,12 @@
 /*
  * CustomResourceDefinitions: names, versions and the basics of a structural schema. What a schema
- * says is used by local/custom.h.
+ * says is used by local/kinds/custom.h.
  */
 #include "base/error.h"
 #include "kube/names.h"
+#include "kube/schema/regex.h"
+#include "kube/schema/schema_check.h"
 #include "local/kinds/kinds_private.h"
-#include "local/regex.h"
-#include "local/schema_check.h"
 
 /* Every value says what it is, unless it is marked as anything. */
 static void check_schema(struct td_field_errors *errors, const struct td_field_path *path,
@@ -21,21 +21,19 @@ static void check_schema(struct td_field_errors *errors, const struct td_field_p
     bool is_anything =
         td_json_get_bool(schema, TD_STR("x-kubernetes-preserve-unknown-fields"), false) ||
         td_json_get_bool(schema, TD_STR("x-kubernetes-int-or-string"), false);
-    if (td_kind_text(schema, TD_STR("type")).len == 0 && !is_anything) {
-        struct td_field_path place = td_field_child(path, TD_STR("type"));
-        td_field_required(errors, &place,
+    if (td_json_text(schema, "type").len == 0 && !is_anything) {
+        td_field_required(errors, TD_FIELD(path, "type"),
                           depth == 0 ? "must not be empty at the root"
                                      : "must not be empty for specified object fields");
     }
     const struct td_json *properties = td_kind_member(schema, maps[0]);
-    struct td_field_path below = td_field_child(path, maps[0]);
     for (const struct td_json *item = td_json_first_member(properties); item; item = item->next) {
-        struct td_field_path place = td_kind_key(&below, item->key);
+        struct td_field_path place = td_kind_key(TD_FIELD_AT(path, maps[0]), item->key);
         check_schema(errors, &place, item, depth + 1);
     }
-    for (size_t i = 1; i < sizeof(maps) / sizeof(maps[0]); i++) {
-        struct td_field_path place = td_field_child(path, maps[i]);
-        check_schema(errors, &place, td_kind_member(schema, maps[i]), depth + 1);
+    for (size_t i = 1; i < TD_COUNT(maps); i++) {
+        check_schema(errors, TD_FIELD_AT(path, maps[i]), td_kind_member(schema, maps[i]),
+                     depth + 1);
     }
 }
 
@@ -53,7 +51,7 @@ static void check_patterns(struct td_field_errors *errors, const struct td_field
         return;
     }
     struct td_error err = TD_ERROR_INIT;
-    td_str pattern = td_kind_text(schema, TD_STR("pattern"));
+    td_str pattern = td_json_text(schema, "pattern");
     struct td_field_path place = td_field_child(path, TD_STR("pattern"));
     bool was_within = *bytes <= TD_REGEX_DEFINITION_BYTES_MAX;
     *bytes += pattern.len;
@@ -66,24 +64,22 @@ static void check_patterns(struct td_field_errors *errors, const struct td_field
             errors->arena, "must be a valid regular expression, but isn't: %s", err.message);
         td_field_invalid_str(errors, &place, pattern, detail.ptr);
     }
-    struct td_field_path properties = td_field_child(path, TD_STR("properties"));
     const struct td_json *item = td_json_first_member(td_kind_member(schema, TD_STR("properties")));
     for (; item; item = item->next) {
-        struct td_field_path below = td_kind_key(&properties, item->key);
+        struct td_field_path below = td_kind_key(TD_FIELD(path, "properties"), item->key);
         check_patterns(errors, &below, item, depth + 1, bytes);
     }
-    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
-        struct td_field_path list = td_field_child(path, lists[i]);
+    for (size_t i = 0; i < TD_COUNT(lists); i++) {
         size_t index = 0;
         item = td_json_first_item(td_kind_member(schema, lists[i]));
         for (; item; item = item->next, index++) {
-            struct td_field_path below = td_field_item(&list, index);
-            check_patterns(errors, &below, item, depth + 1, bytes);
+            check_patterns(errors, TD_FIELD_ITEM(TD_FIELD_AT(path, lists[i]), index), item,
+                           depth + 1, bytes);
         }
     }
-    for (size_t i = 0; i < sizeof(single) / sizeof(single[0]); i++) {
-        struct td_field_path below = td_field_child(path, single[i]);
-        check_patterns(errors, &below, td_kind_member(schema, single[i]), depth + 1, bytes);
+    for (size_t i = 0; i < TD_COUNT(single); i++) {
+        check_patterns(errors, TD_FIELD_AT(path, single[i]), td_kind_member(schema, single[i]),
+                       depth + 1, bytes);
     }
 }
 
@@ -93,21 +89,17 @@ static void check_root_schema(struct td_field_errors *errors, const struct td_fi
 {
     const struct td_json *schema =
         td_kind_member(td_kind_member(version, TD_STR("schema")), TD_STR("openAPIV3Schema"));
-    struct td_field_path schema_path = td_field_child(path, TD_STR("schema"));
-    struct td_field_path place = td_field_child(&schema_path, TD_STR("openAPIV3Schema"));
+    struct td_field_path place =
+        td_field_child(TD_FIELD(path, "schema"), TD_STR("openAPIV3Schema"));
     if (!schema) {
         td_field_required(errors, &place, "");
         return;
     }
-    struct td_field_path spec = td_field_child(NULL, TD_STR("spec"));
-    struct td_field_path validation = td_field_child(&spec, TD_STR("validation"));
-    if (is_only) {
-        place.parent = &validation;
-    }
-    td_str type = td_kind_text(schema, TD_STR("type"));
+    const struct td_field_path *validation = TD_FIELD(TD_FIELD(NULL, "spec"), "validation");
+    place.parent = is_only ? validation : place.parent;
+    td_str type = td_json_text(schema, "type");
     if (type.len > 0 && !td_str_equal(type, TD_STR("object"))) {
-        struct td_field_path member = td_field_child(&place, TD_STR("type"));
-        td_field_invalid_str(errors, &member, type, "must be object at the root");
+        td_field_invalid_str(errors, TD_FIELD(&place, "type"), type, "must be object at the root");
     }
     check_schema(errors, &place, schema, 0);
     size_t bytes = 0;
@@ -126,11 +118,10 @@ static void check_versions(struct td_field_errors *errors, const struct td_field
     for (const struct td_json *item = td_json_first_item(versions); item;
          item = item->next, index++) {
         struct td_field_path place = td_field_item(&path, index);
-        struct td_field_path name_path = td_field_child(&place, TD_STR("name"));
-        td_str name = td_kind_text(item, TD_STR("name"));
+        td_str name = td_json_text(item, "name");
         stored += td_json_get_bool(item, TD_STR("storage"), false);
         is_unique = td_kind_add_name(errors->arena, names, name) && is_unique;
-        td_kind_check_name_at(errors, &name_path, name, td_name_check_dns1035_label);
+        td_kind_check_name_at(errors, TD_FIELD(&place, "name"), name, td_name_check_dns1035_label);
         check_root_schema(errors, &place, item, versions->count == 1);
     }
     if (!is_unique) {
@@ -171,7 +162,7 @@ static void check_names(struct td_field_errors *errors, const struct td_field_pa
     };
     const struct td_json *names = td_kind_member(spec, TD_STR("names"));
     struct td_field_path path = td_field_child(spec_path, TD_STR("names"));
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(rows); i++) {
         struct td_field_path place = td_field_child(&path, rows[i].member);
         td_str name = td_kind_text(names, rows[i].member);
         if (name.len == 0) {
@@ -180,19 +171,18 @@ static void check_names(struct td_field_errors *errors, const struct td_field_pa
             td_kind_check_name_at(errors, &place, name, rows[i].check);
         }
     }
-    td_str list_kind = td_kind_text(names, TD_STR("listKind"));
-    if (list_kind.len > 0 && td_str_equal(list_kind, td_kind_text(names, TD_STR("kind")))) {
-        struct td_field_path place = td_field_child(&path, TD_STR("listKind"));
-        td_field_invalid_str(errors, &place, list_kind, "kind and listKind may not be the same");
+    td_str list_kind = td_json_text(names, "listKind");
+    if (list_kind.len > 0 && td_str_equal(list_kind, td_json_text(names, "kind"))) {
+        td_field_invalid_str(errors, TD_FIELD(&path, "listKind"), list_kind,
+                             "kind and listKind may not be the same");
     }
     static const td_str lists[] = {TD_STR_INIT("shortNames"), TD_STR_INIT("categories")};
     for (size_t i = 0; i < 2; i++) {
-        struct td_field_path list = td_field_child(&path, lists[i]);
         size_t index = 0;
         const struct td_json *item = td_json_first_item(td_kind_member(names, lists[i]));
         for (; item; item = item->next, index++) {
-            struct td_field_path place = td_field_item(&list, index);
-            td_kind_check_name_at(errors, &place, item->text, td_name_check_dns1035_label);
+            td_kind_check_name_at(errors, TD_FIELD_ITEM(TD_FIELD_AT(&path, lists[i]), index),
+                                  item->text, td_name_check_dns1035_label);
         }
     }
 }
@@ -200,15 +190,14 @@ static void check_names(struct td_field_errors *errors, const struct td_field_pa
 static void check_object_name(struct td_field_errors *errors, const struct td_json *object)
 {
     const struct td_json *spec = td_kind_spec(object);
-    td_str name = td_kind_text(td_kind_metadata(object), TD_STR("name"));
-    td_str wanted = td_arena_format(
-        errors->arena, "%.*s.%.*s",
-        TD_STR_ARG(td_kind_text(td_kind_member(spec, TD_STR("names")), TD_STR("plural"))),
-        TD_STR_ARG(td_kind_text(spec, TD_STR("group"))));
+    td_str name = td_json_text(td_kind_metadata(object), "name");
+    td_str wanted =
+        td_arena_format(errors->arena, "%.*s.%.*s",
+                        TD_STR_ARG(td_json_text(td_kind_member(spec, TD_STR("names")), "plural")),
+                        TD_STR_ARG(td_json_text(spec, "group")));
     if (!td_str_equal(name, wanted)) {
-        struct td_field_path metadata = td_field_child(NULL, TD_STR("metadata"));
-        struct td_field_path path = td_field_child(&metadata, TD_STR("name"));
-        td_field_invalid_str(errors, &path, name, "must be spec.names.plural+\".\"+spec.group");
+        td_field_invalid_str(errors, TD_FIELD(TD_FIELD(NULL, "metadata"), "name"), name,
+                             "must be spec.names.plural+\".\"+spec.group");
     }
 }
 
@@ -219,13 +208,10 @@ static void check_kept(const struct td_kind_write *write, struct td_field_errors
     const struct td_json *old = td_kind_spec(write->old);
     static const td_str own[] = {TD_STR_INIT("scope"), TD_STR_INIT("group")};
     static const td_str named[] = {TD_STR_INIT("kind"), TD_STR_INIT("plural")};
-    struct td_field_path names = td_field_child(path, TD_STR("names"));
     for (size_t i = 0; i < 2; i++) {
-        struct td_field_path place = td_field_child(path, own[i]);
-        td_kind_check_immutable(errors, &place, td_json_get(spec, own[i]),
+        td_kind_check_immutable(errors, TD_FIELD_AT(path, own[i]), td_json_get(spec, own[i]),
                                 td_json_get(old, own[i]));
-        struct td_field_path name = td_field_child(&names, named[i]);
-        td_kind_check_immutable(errors, &name,
+        td_kind_check_immutable(errors, TD_FIELD_AT(TD_FIELD(path, "names"), named[i]),
                                 td_json_get(td_kind_member(spec, TD_STR("names")), named[i]),
                                 td_json_get(td_kind_member(old, TD_STR("names")), named[i]));
     }
@@ -242,7 +228,7 @@ static void definition_validate(const struct td_kind_write *write, struct td_fie
     if (!write->old) {
         check_object_name(errors, write->object);
     }
-    td_str group = td_kind_text(spec, TD_STR("group"));
+    td_str group = td_json_text(spec, "group");
     struct td_field_path group_path = td_field_child(&path, TD_STR("group"));
     if (group.len == 0) {
         td_field_required(errors, &group_path, "");
@@ -255,9 +241,8 @@ static void definition_validate(const struct td_kind_write *write, struct td_fie
     const struct td_json *stored =
         td_kind_member(td_kind_member(write->object, TD_STR("status")), TD_STR("storedVersions"));
     if (!stored || stored->count == 0) {
-        struct td_field_path status = td_field_child(NULL, TD_STR("status"));
-        struct td_field_path place = td_field_child(&status, TD_STR("storedVersions"));
-        td_field_error_add(errors, &place, TD_FIELD_INVALID, TD_STR("null"),
+        td_field_error_add(errors, TD_FIELD(TD_FIELD(NULL, "status"), "storedVersions"),
+                           TD_FIELD_INVALID, TD_STR("null"),
                            TD_STR("must have at least one stored version"));
     }
     td_kind_check_one_of(errors, &path, spec, TD_STR("scope"), scopes, 2);
@@ -275,7 +260,7 @@ static void definition_warn(const struct td_kind_write *write)
     const struct td_json *version = td_json_first_item(td_kind_member(spec, TD_STR("versions")));
     bool is_same = write->old && td_kind_same(spec, td_kind_spec(write->old));
     for (; version && !is_same && write->operation != TD_WRITE_STATUS; version = version->next) {
-        td_schema_warn(write->arena, td_kind_text(version, TD_STR("name")),
+        td_schema_warn(write->arena, td_json_text(version, "name"),
                        td_json_get_path(version, "schema.openAPIV3Schema"), write->warnings);
     }
 }
@@ -285,30 +270,20 @@ static void definition_prepare(struct td_kind_write *write)
 {
     definition_warn(write);
     struct td_json *status = td_json_ensure_object(write->arena, write->object, TD_STR("status"));
-    struct td_json *stored = td_kind_member(status, TD_STR("storedVersions"));
+    struct td_json *stored = td_json_ensure_array(write->arena, status, TD_STR("storedVersions"));
     const struct td_json *version =
         td_json_first_item(td_kind_member(td_kind_spec(write->object), TD_STR("versions")));
-    if (!stored) {
-        stored = td_json_new_array(write->arena);
-        td_json_set(write->arena, status, TD_STR("storedVersions"), stored);
-    }
     for (; version && write->operation != TD_WRITE_STATUS; version = version->next) {
         bool is_known = !td_json_get_bool(version, TD_STR("storage"), false);
-        td_str name = td_kind_text(version, TD_STR("name"));
-        for (const struct td_json *item = td_json_first_item(stored); item; item = item->next) {
-            is_known = is_known || td_str_equal(item->text, name);
-        }
-        if (!is_known) {
+        td_str name = td_json_text(version, "name");
+        if (!is_known && !td_json_has_text(stored, name)) {
             td_json_append(stored, td_json_new_string(write->arena, name));
         }
     }
 }
 
 const struct td_kind_rules td_kind_definition_rules[] = {
-    {.group = TD_STR_INIT("apiextensions.k8s.io"),
-     .kind = TD_STR_INIT("CustomResourceDefinition"),
-     .prepare = definition_prepare,
-     .validate = definition_validate},
+    {TD_KIND("apiextensions.k8s.io", "CustomResourceDefinition", definition_validate),
+     .prepare = definition_prepare},
+    TD_KIND_END,
 };
-const size_t td_kind_definition_rule_count =
-    sizeof(td_kind_definition_rules) / sizeof(td_kind_definition_rules[0]);

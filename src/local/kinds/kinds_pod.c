@@ -1,6 +1,6 @@
 /*
  * Pods: what a write may set (status, resize and ephemeral containers each have their own door),
- * the quality of service class, and the fields that schedulers, kubelets and people select by.
+ * the quality of service class, and the fields that schedulers, kubelets and users select by.
  */
 #include "local/kinds/kinds_pod.h"
 
@@ -45,8 +45,8 @@ static void pod_keep_resources(struct td_arena *arena, struct td_json *spec,
     struct td_json *stored = td_kind_member(spec, list);
     const struct td_json *from = td_json_first_item(given);
     for (struct td_json *to = td_json_first_item(stored); to && from; from = from->next) {
-        if (!td_str_equal(td_kind_text(to, TD_STR("name")), td_kind_text(from, TD_STR("name")))) {
-            td_json_set(arena, spec, list, td_json_copy(arena, given, false));
+        if (!td_str_equal(td_json_text(to, "name"), td_json_text(from, "name"))) {
+            td_json_set_copy(arena, spec, list, given);
             return;
         }
         td_kind_take(arena, to, from, TD_STR("resources"));
@@ -70,7 +70,7 @@ static void pod_restore_metadata(struct td_kind_write *write)
                                      TD_STR_INIT("deletionTimestamp"),
                                      TD_STR_INIT("deletionGracePeriodSeconds")};
     struct td_json *metadata = td_kind_metadata(write->object);
-    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(members); i++) {
         td_kind_take(write->arena, metadata, td_kind_metadata(write->old), members[i]);
     }
 }
@@ -80,13 +80,13 @@ static void pod_prepare_resize(struct td_kind_write *write)
     static const td_str lists[] = {TD_STR_INIT("containers"), TD_STR_INIT("initContainers")};
     const struct td_json *before = td_kind_spec(write->old);
     const struct td_json *now = td_kind_spec(write->object);
-    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(lists); i++) {
         if (pod_count(now, lists[i]) != pod_count(before, lists[i])) {
             return; /* refused by validation */
         }
     }
     struct td_json *spec = td_json_copy(write->arena, before, false);
-    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(lists); i++) {
         pod_keep_resources(write->arena, spec, now, lists[i]);
     }
     td_kind_take(write->arena, spec, now, TD_STR("resources"));
@@ -118,7 +118,7 @@ static void pod_prepare(struct td_kind_write *write)
     case TD_WRITE_STATUS: {
         struct td_json *status =
             td_json_ensure_object(write->arena, write->object, TD_STR("status"));
-        if (td_kind_text(status, TD_STR("qosClass")).len == 0) {
+        if (td_json_text(status, "qosClass").len == 0) {
             td_kind_take(write->arena, status, td_kind_member(write->old, TD_STR("status")),
                          TD_STR("qosClass"));
         }
@@ -161,23 +161,12 @@ static void pod_validate(const struct td_kind_write *write, struct td_field_erro
 
 static void pod_template_validate(const struct td_kind_write *write, struct td_field_errors *errors)
 {
-    struct td_field_path path = td_field_child(NULL, TD_STR("template"));
-    td_pod_check_template(errors, &path, td_kind_member(write->object, TD_STR("template")));
+    td_pod_check_template(errors, TD_FIELD(NULL, "template"),
+                          td_kind_member(write->object, TD_STR("template")));
 }
 
 const struct td_kind_rules td_kind_pod_rules[] = {
-    {
-        .group = TD_STR_INIT(""),
-        .kind = TD_STR_INIT("Pod"),
-        .prepare = pod_prepare,
-        .validate = pod_validate,
-        .fields = pod_fields,
-        .field_count = sizeof(pod_fields) / sizeof(pod_fields[0]),
-    },
-    {
-        .group = TD_STR_INIT(""),
-        .kind = TD_STR_INIT("PodTemplate"),
-        .validate = pod_template_validate,
-    },
+    {TD_KIND("", "Pod", pod_validate), TD_KIND_FIELDS(pod_fields), .prepare = pod_prepare},
+    {TD_KIND("", "PodTemplate", pod_template_validate)},
+    TD_KIND_END,
 };
-const size_t td_kind_pod_rule_count = sizeof(td_kind_pod_rules) / sizeof(td_kind_pod_rules[0]);

@@ -1,4 +1,4 @@
-/* Between the files of pods; nobody else includes this. */
+/* Shared by the files of pods only. */
 #pragma once
 
 #include "api/pod/pod_validate.h"

@@ -7,7 +7,7 @@
 #include "local/kinds/kinds_pod.h"
 
 static const td_str update_lists[] = {TD_STR_INIT("containers"), TD_STR_INIT("initContainers")};
-#define UPDATE_LIST_COUNT (sizeof(update_lists) / sizeof(update_lists[0]))
+#define UPDATE_LIST_COUNT (TD_COUNT(update_lists))
 
 static size_t update_count(const struct td_json *spec, td_str list)
 {
@@ -26,9 +26,9 @@ static bool check_containers(struct td_field_errors *errors, const struct td_fie
     size_t index = 0;
     const struct td_json *item = td_json_first_item(td_kind_member(now, list));
     for (; item; item = item->next, index++) {
-        struct td_field_path place = td_field_item(&path, index);
-        struct td_field_path image_path = td_field_child(&place, TD_STR("image"));
-        td_str image = td_kind_text(item, TD_STR("image"));
+        struct td_field_path image_path =
+            td_field_child(TD_FIELD_ITEM(&path, index), TD_STR("image"));
+        td_str image = td_json_text(item, "image");
         if (image.len == 0) {
             td_field_required(errors, &image_path, "");
         } else if (td_str_trim(image).len != image.len) {
@@ -68,10 +68,10 @@ static bool check_deadline(struct td_field_errors *errors, const struct td_field
 static td_str toleration_key(struct td_arena *arena, const struct td_json *toleration)
 {
     return td_arena_format(arena, "%.*s\n%.*s\n%.*s\n%.*s",
-                           TD_STR_ARG(td_kind_text(toleration, TD_STR("key"))),
-                           TD_STR_ARG(td_kind_text(toleration, TD_STR("operator"))),
-                           TD_STR_ARG(td_kind_text(toleration, TD_STR("value"))),
-                           TD_STR_ARG(td_kind_text(toleration, TD_STR("effect"))));
+                           TD_STR_ARG(td_json_text(toleration, "key")),
+                           TD_STR_ARG(td_json_text(toleration, "operator")),
+                           TD_STR_ARG(td_json_text(toleration, "value")),
+                           TD_STR_ARG(td_json_text(toleration, "effect")));
 }
 
 static void check_tolerations(struct td_field_errors *errors, const struct td_field_path *spec_path,
@@ -86,8 +86,7 @@ static void check_tolerations(struct td_field_errors *errors, const struct td_fi
     item = td_json_first_item(td_kind_member(before, TD_STR("tolerations")));
     for (; item; item = item->next) {
         if (!td_json_get(known, toleration_key(errors->arena, item))) {
-            struct td_field_path path = td_field_child(spec_path, TD_STR("tolerations"));
-            td_field_forbidden(errors, &path,
+            td_field_forbidden(errors, TD_FIELD(spec_path, "tolerations"),
                                "existing toleration can not be modified except its "
                                "tolerationSeconds");
             return;
@@ -102,21 +101,21 @@ static void check_gates(struct td_field_errors *errors, const struct td_field_pa
     const struct td_json *item =
         td_json_first_item(td_kind_member(before, TD_STR("schedulingGates")));
     for (; item; item = item->next) {
-        td_json_set(errors->arena, known, td_kind_text(item, TD_STR("name")),
+        td_json_set(errors->arena, known, td_json_text(item, "name"),
                     td_json_new_null(errors->arena));
     }
-    struct td_field_path path = td_field_child(spec_path, TD_STR("schedulingGates"));
     size_t index = 0;
     item = td_json_first_item(td_kind_member(now, TD_STR("schedulingGates")));
     for (; item; item = item->next, index++) {
-        td_str name = td_kind_text(item, TD_STR("name"));
+        td_str name = td_json_text(item, "name");
         if (!td_json_get(known, name)) {
-            struct td_field_path place = td_field_item(&path, index);
-            struct td_field_path name_path = td_field_child(&place, TD_STR("name"));
             td_str detail = td_arena_format(
                 errors->arena, "only deletion is allowed, but found new scheduling gate '%.*s'",
                 TD_STR_ARG(name));
-            td_field_error_add(errors, &name_path, TD_FIELD_FORBIDDEN, TD_STR_EMPTY, detail);
+            td_field_error_add(
+                errors,
+                TD_FIELD(TD_FIELD_ITEM(TD_FIELD(spec_path, "schedulingGates"), index), "name"),
+                TD_FIELD_FORBIDDEN, TD_STR_EMPTY, detail);
         }
     }
 }
@@ -171,7 +170,7 @@ void td_pod_check_update(const struct td_kind_write *write, struct td_field_erro
     for (size_t i = 0; i < UPDATE_LIST_COUNT; i++) {
         restore_images(write->arena, rest, before, update_lists[i]);
     }
-    for (size_t i = 0; i < sizeof(free_members) / sizeof(free_members[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(free_members); i++) {
         td_kind_take(write->arena, rest, before, free_members[i]);
     }
     restore_gated(write->arena, rest, before);
@@ -203,14 +202,13 @@ static bool check_same_containers(struct td_field_errors *errors,
     const struct td_json *old = td_json_first_item(td_kind_member(before, list));
     const struct td_json *item = td_json_first_item(td_kind_member(now, list));
     for (; item && old; item = item->next, old = old->next, index++) {
-        if (td_str_equal(td_kind_text(item, TD_STR("name")), td_kind_text(old, TD_STR("name")))) {
+        if (td_str_equal(td_json_text(item, "name"), td_json_text(old, "name"))) {
             continue;
         }
-        struct td_field_path place = td_field_item(&path, index);
-        struct td_field_path name = td_field_child(&place, TD_STR("name"));
         td_str detail = td_arena_format(
             errors->arena, "%.*s may not be renamed or reordered on resize", TD_STR_ARG(list));
-        td_field_error_add(errors, &name, TD_FIELD_FORBIDDEN, TD_STR_EMPTY, detail);
+        td_field_error_add(errors, TD_FIELD(TD_FIELD_ITEM(&path, index), "name"),
+                           TD_FIELD_FORBIDDEN, TD_STR_EMPTY, detail);
         is_same = false;
     }
     return is_same;
@@ -234,8 +232,7 @@ static void check_removed(struct td_field_errors *errors, const struct td_field_
                                           "resource limits cannot be removed"};
     for (size_t i = 0; i < 2; i++) {
         if (is_removed(td_kind_member(now, sides[i]), td_kind_member(before, sides[i]))) {
-            struct td_field_path place = td_field_child(path, sides[i]);
-            td_field_forbidden(errors, &place, details[i]);
+            td_field_forbidden(errors, TD_FIELD_AT(path, sides[i]), details[i]);
         }
     }
 }
@@ -263,13 +260,13 @@ static void restore_resources(struct td_arena *arena, struct td_json *owner,
 /* An init container runs to its end, so it cannot be restarted for a resize. */
 static bool must_restart(const struct td_json *container)
 {
-    if (td_str_equal(td_kind_text(container, TD_STR("restartPolicy")), TD_STR("Always"))) {
+    if (td_str_equal(td_json_text(container, "restartPolicy"), TD_STR("Always"))) {
         return false;
     }
     const struct td_json *item =
         td_json_first_item(td_kind_member(container, TD_STR("resizePolicy")));
     for (; item; item = item->next) {
-        if (td_str_equal(td_kind_text(item, TD_STR("restartPolicy")), TD_STR("RestartContainer"))) {
+        if (td_str_equal(td_json_text(item, "restartPolicy"), TD_STR("RestartContainer"))) {
             return true;
         }
     }
@@ -280,12 +277,12 @@ static void check_resized_list(const struct td_kind_write *write, struct td_fiel
                                const struct td_field_path *spec_path, struct td_json *rest,
                                size_t list)
 {
-    struct td_field_path path = td_field_child(spec_path, update_lists[list]);
     const struct td_json *old =
         td_json_first_item(td_kind_member(td_kind_spec(write->old), update_lists[list]));
     struct td_json *item = td_json_first_item(td_kind_member(rest, update_lists[list]));
     for (size_t index = 0; item && old; item = item->next, old = old->next, index++) {
-        struct td_field_path place = td_field_item(&path, index);
+        struct td_field_path place =
+            td_field_item(TD_FIELD_AT(spec_path, update_lists[list]), index);
         if (list == 1 && must_restart(old) && !td_json_equal(item, old)) {
             td_field_forbidden(errors, &place,
                                "non-sidecar init containers with a resize policy of "
@@ -323,7 +320,7 @@ void td_pod_check_resize(const struct td_kind_write *write, struct td_field_erro
     const struct td_json *now = td_kind_spec(write->object);
     const struct td_json *before = td_kind_spec(write->old);
     struct td_field_path path = td_field_child(NULL, TD_STR("spec"));
-    td_str stored = td_kind_text(td_kind_member(write->old, TD_STR("status")), TD_STR("qosClass"));
+    td_str stored = td_json_text(td_kind_member(write->old, TD_STR("status")), "qosClass");
     td_str old_class = stored.len > 0 ? stored : td_pod_qos_class(write->arena, write->old);
     if (!td_str_equal(old_class, td_pod_qos_class(write->arena, write->object))) {
         td_field_invalid_str(errors, &path, old_class,

@@ -1,5 +1,5 @@
 /*
- * What the files of the kinds share; nobody else includes this. Each kind has one row of rules: how
+ * Shared by the files of the kinds only. Each kind has one row of rules: how
  * its names look, what a write may not set, what must hold, which fields can be selected by. Trees
  * have passed td_kind_default, so types are right and members that are always written are there.
  */
@@ -27,23 +27,19 @@ struct td_kind_rules {
     size_t field_count;
 };
 
-/* The tables of the files; each ends by its count. */
-extern const struct td_kind_rules td_kind_pod_rules[];
-extern const size_t td_kind_pod_rule_count;
-extern const struct td_kind_rules td_kind_workload_rules[];
-extern const size_t td_kind_workload_rule_count;
-extern const struct td_kind_rules td_kind_batch_rules[];
-extern const size_t td_kind_batch_rule_count;
-extern const struct td_kind_rules td_kind_core_rules[];
-extern const size_t td_kind_core_rule_count;
-extern const struct td_kind_rules td_kind_policy_rules[];
-extern const size_t td_kind_policy_rule_count;
-extern const struct td_kind_rules td_kind_webhook_rules[];
-extern const size_t td_kind_webhook_rule_count;
-extern const struct td_kind_rules td_kind_rbac_rules[];
-extern const size_t td_kind_rbac_rule_count;
-extern const struct td_kind_rules td_kind_definition_rules[];
-extern const size_t td_kind_definition_rule_count;
+/* Members of a row of rules. */
+#define TD_KIND(group_, kind_, validate_)                                                          \
+    .group = TD_STR_INIT(group_), .kind = TD_STR_INIT(kind_), .validate = (validate_)
+#define TD_KIND_FIELDS(rules) .fields = (rules), .field_count = TD_COUNT(rules)
+#define TD_KIND_END                                                                                \
+    {                                                                                              \
+        .kind = TD_STR_INIT("")                                                                    \
+    }
+
+/* The tables of the files; each ends by TD_KIND_END. */
+extern const struct td_kind_rules td_kind_pod_rules[], td_kind_workload_rules[],
+    td_kind_batch_rules[], td_kind_core_rules[], td_kind_policy_rules[], td_kind_webhook_rules[],
+    td_kind_rbac_rules[], td_kind_definition_rules[];
 
 /* The time of the write, as a member. */
 td_str td_kind_now(const struct td_kind_write *write);

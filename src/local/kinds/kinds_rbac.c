@@ -14,8 +14,7 @@ static void check_rule(struct td_field_errors *errors, const struct td_field_pat
                        const struct td_json *rule, bool is_namespaced)
 {
     if (!has_items(rule, TD_STR("verbs"))) {
-        struct td_field_path place = td_field_child(path, TD_STR("verbs"));
-        td_field_required(errors, &place, "verbs must contain at least one value");
+        td_field_required(errors, TD_FIELD(path, "verbs"), "verbs must contain at least one value");
     }
     if (has_items(rule, TD_STR("nonResourceURLs"))) {
         struct td_field_path place = td_field_child(path, TD_STR("nonResourceURLs"));
@@ -33,23 +32,22 @@ static void check_rule(struct td_field_errors *errors, const struct td_field_pat
         return;
     }
     if (!has_items(rule, TD_STR("apiGroups"))) {
-        struct td_field_path place = td_field_child(path, TD_STR("apiGroups"));
-        td_field_required(errors, &place, "resource rules must supply at least one api group");
+        td_field_required(errors, TD_FIELD(path, "apiGroups"),
+                          "resource rules must supply at least one api group");
     }
     if (!has_items(rule, TD_STR("resources"))) {
-        struct td_field_path place = td_field_child(path, TD_STR("resources"));
-        td_field_required(errors, &place, "resource rules must supply at least one resource");
+        td_field_required(errors, TD_FIELD(path, "resources"),
+                          "resource rules must supply at least one resource");
     }
 }
 
 static void role_validate(const struct td_kind_write *write, struct td_field_errors *errors)
 {
-    struct td_field_path path = td_field_child(NULL, TD_STR("rules"));
     size_t index = 0;
     const struct td_json *rule = td_json_first_item(td_kind_member(write->object, TD_STR("rules")));
     for (; rule; rule = rule->next, index++) {
-        struct td_field_path place = td_field_item(&path, index);
-        check_rule(errors, &place, rule, write->resource->is_namespaced);
+        check_rule(errors, TD_FIELD_ITEM(TD_FIELD(NULL, "rules"), index), rule,
+                   write->resource->is_namespaced);
     }
 }
 
@@ -60,9 +58,9 @@ static void check_subject(struct td_field_errors *errors, const struct td_field_
                                    TD_STR_INIT("Group")};
     static const td_str groups[] = {TD_STR_INIT(RBAC_GROUP)};
     static const td_str none[] = {TD_STR_INIT("")};
-    td_str kind = td_kind_text(subject, TD_STR("kind"));
-    td_str name = td_kind_text(subject, TD_STR("name"));
-    td_str group = td_kind_text(subject, TD_STR("apiGroup"));
+    td_str kind = td_json_text(subject, "kind");
+    td_str name = td_json_text(subject, "name");
+    td_str group = td_json_text(subject, "apiGroup");
     struct td_field_path name_path = td_field_child(path, TD_STR("name"));
     struct td_field_path group_path = td_field_child(path, TD_STR("apiGroup"));
     if (name.len == 0) {
@@ -75,17 +73,15 @@ static void check_subject(struct td_field_errors *errors, const struct td_field_
         if (group.len > 0) {
             td_field_unsupported(errors, &group_path, group, none, 1);
         }
-        if (!is_namespaced && td_kind_text(subject, TD_STR("namespace")).len == 0) {
-            struct td_field_path place = td_field_child(path, TD_STR("namespace"));
-            td_field_required(errors, &place, "");
+        if (!is_namespaced && td_json_text(subject, "namespace").len == 0) {
+            td_field_required(errors, TD_FIELD(path, "namespace"), "");
         }
     } else if (td_str_equal(kind, kinds[1]) || td_str_equal(kind, kinds[2])) {
         if (!td_str_equal(group, groups[0])) {
             td_field_unsupported(errors, &group_path, group, groups, 1);
         }
     } else {
-        struct td_field_path place = td_field_child(path, TD_STR("kind"));
-        td_field_unsupported(errors, &place, kind, kinds, 3);
+        td_field_unsupported(errors, TD_FIELD(path, "kind"), kind, kinds, 3);
     }
 }
 
@@ -101,19 +97,18 @@ static void binding_validate(const struct td_kind_write *write, struct td_field_
     td_kind_check_one_of(errors, &path, role, TD_STR("kind"), is_namespaced ? namespaced : global,
                          is_namespaced ? 2 : 1);
     struct td_field_path name_path = td_field_child(&path, TD_STR("name"));
-    td_str name = td_kind_text(role, TD_STR("name"));
+    td_str name = td_json_text(role, "name");
     if (name.len == 0) {
         td_field_required(errors, &name_path, "");
     } else {
         td_kind_check_name_at(errors, &name_path, name, td_kind_check_path_segment);
     }
-    struct td_field_path subjects = td_field_child(NULL, TD_STR("subjects"));
     size_t index = 0;
     const struct td_json *item =
         td_json_first_item(td_kind_member(write->object, TD_STR("subjects")));
     for (; item; item = item->next, index++) {
-        struct td_field_path place = td_field_item(&subjects, index);
-        check_subject(errors, &place, item, is_namespaced);
+        check_subject(errors, TD_FIELD_ITEM(TD_FIELD(NULL, "subjects"), index), item,
+                      is_namespaced);
     }
     if (write->old && !td_kind_same_member(write->object, write->old, TD_STR("roleRef"))) {
         td_kind_invalid_tree(errors, &path, role, "cannot change roleRef");
@@ -121,21 +116,11 @@ static void binding_validate(const struct td_kind_write *write, struct td_field_
 }
 
 const struct td_kind_rules td_kind_rbac_rules[] = {
-    {.group = TD_STR_INIT(RBAC_GROUP),
-     .kind = TD_STR_INIT("Role"),
-     .check_name = td_kind_check_path_segment,
-     .validate = role_validate},
-    {.group = TD_STR_INIT(RBAC_GROUP),
-     .kind = TD_STR_INIT("ClusterRole"),
-     .check_name = td_kind_check_path_segment,
-     .validate = role_validate},
-    {.group = TD_STR_INIT(RBAC_GROUP),
-     .kind = TD_STR_INIT("RoleBinding"),
-     .check_name = td_kind_check_path_segment,
-     .validate = binding_validate},
-    {.group = TD_STR_INIT(RBAC_GROUP),
-     .kind = TD_STR_INIT("ClusterRoleBinding"),
-     .check_name = td_kind_check_path_segment,
-     .validate = binding_validate},
+    {TD_KIND(RBAC_GROUP, "Role", role_validate), .check_name = td_kind_check_path_segment},
+    {TD_KIND(RBAC_GROUP, "ClusterRole", role_validate), .check_name = td_kind_check_path_segment},
+    {TD_KIND(RBAC_GROUP, "RoleBinding", binding_validate),
+     .check_name = td_kind_check_path_segment},
+    {TD_KIND(RBAC_GROUP, "ClusterRoleBinding", binding_validate),
+     .check_name = td_kind_check_path_segment},
+    TD_KIND_END,
 };
-const size_t td_kind_rbac_rule_count = sizeof(td_kind_rbac_rules) / sizeof(td_kind_rbac_rules[0]);

@@ -1,7 +1,7 @@
 /*
  * Services. There is no network behind them, so addresses need only look right and stay: a
  * service's address and node ports follow from its namespace and name (10.96.0.0/12 and 30000 to
- * 32767, the usual ranges). Two services may get the same one, which nobody here notices.
+ * 32767, the usual ranges). Two services may get the same one, which is not detected.
  */
 #include "local/kinds/kinds_service.h"
 
@@ -29,7 +29,7 @@ static uint32_t service_hash(const struct td_json *metadata, uint32_t salt)
 
 static td_str service_type(const struct td_json *spec)
 {
-    return td_kind_text(spec, TD_STR("type"));
+    return td_json_text(spec, "type");
 }
 
 static bool is_external_name(const struct td_json *spec)
@@ -46,7 +46,7 @@ static bool has_node_ports(const struct td_json *spec)
 
 static bool is_headless(const struct td_json *spec)
 {
-    return td_str_equal(td_kind_text(spec, TD_STR("clusterIP")), TD_STR("None"));
+    return td_str_equal(td_json_text(spec, "clusterIP"), TD_STR("None"));
 }
 
 static void service_set_list(struct td_arena *arena, struct td_json *spec, td_str key, td_str text)
@@ -60,7 +60,7 @@ static void service_set_address(struct td_kind_write *write, struct td_json *spe
 {
     struct td_arena *arena = write->arena;
     const struct td_json *list = td_kind_member(spec, TD_STR("clusterIPs"));
-    td_str address = td_kind_text(spec, TD_STR("clusterIP"));
+    td_str address = td_json_text(spec, "clusterIP");
     const struct td_json *first = td_json_first_item(list);
     if (address.len == 0 && td_json_is(first, TD_JSON_TYPE_STRING)) {
         address = first->text;
@@ -118,7 +118,7 @@ static void service_keep(struct td_kind_write *write, struct td_json *spec)
     if (!old || is_external_name(spec) || is_external_name(old)) {
         return;
     }
-    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(members); i++) {
         if (!td_kind_member(spec, members[i])) {
             td_kind_take(write->arena, spec, old, members[i]);
         }
@@ -128,7 +128,7 @@ static void service_keep(struct td_kind_write *write, struct td_json *spec)
     for (; before; before = before->next) {
         td_str key = td_arena_format(write->arena, "%lld/%.*s",
                                      (long long)td_json_get_int64(before, TD_STR("port"), 0),
-                                     TD_STR_ARG(td_kind_text(before, TD_STR("protocol"))));
+                                     TD_STR_ARG(td_json_text(before, "protocol")));
         td_kind_take(write->arena, td_json_ensure_object(write->arena, known, key), before,
                      TD_STR("nodePort"));
     }
@@ -136,7 +136,7 @@ static void service_keep(struct td_kind_write *write, struct td_json *spec)
     for (; port && has_node_ports(spec); port = port->next) {
         td_str key = td_arena_format(write->arena, "%lld/%.*s",
                                      (long long)td_json_get_int64(port, TD_STR("port"), 0),
-                                     TD_STR_ARG(td_kind_text(port, TD_STR("protocol"))));
+                                     TD_STR_ARG(td_json_text(port, "protocol")));
         const struct td_json *own = td_json_get(known, key);
         if (own && !td_kind_member(port, TD_STR("nodePort"))) {
             td_kind_take(write->arena, port, own, TD_STR("nodePort"));
@@ -164,7 +164,7 @@ static void check_port(struct td_field_errors *errors, const struct td_field_pat
                        const struct td_json *port, bool needs_name, struct td_json *names)
 {
     static const td_str protocols[] = {TD_STR_INIT("SCTP"), TD_STR_INIT("TCP"), TD_STR_INIT("UDP")};
-    td_str name = td_kind_text(port, TD_STR("name"));
+    td_str name = td_json_text(port, "name");
     struct td_field_path name_path = td_field_child(path, TD_STR("name"));
     if (needs_name && name.len == 0) {
         td_field_required(errors, &name_path, "");
@@ -174,11 +174,10 @@ static void check_port(struct td_field_errors *errors, const struct td_field_pat
             td_kind_duplicate(errors, &name_path, name);
         }
     }
-    struct td_field_path number = td_field_child(path, TD_STR("port"));
-    td_kind_check_port(errors, &number, td_json_get(port, TD_STR("port")));
+    td_kind_check_port(errors, TD_FIELD(path, "port"), td_json_get(port, TD_STR("port")));
     td_kind_check_one_of(errors, path, port, TD_STR("protocol"), protocols, 3);
-    struct td_field_path target = td_field_child(path, TD_STR("targetPort"));
-    td_kind_check_port(errors, &target, td_json_get(port, TD_STR("targetPort")));
+    td_kind_check_port(errors, TD_FIELD(path, "targetPort"),
+                       td_json_get(port, TD_STR("targetPort")));
 }
 
 static void check_node_port(struct td_field_errors *errors, const struct td_field_path *port_path,
@@ -204,15 +203,14 @@ static void check_ports(struct td_field_errors *errors, const struct td_field_pa
     const struct td_json *ports = td_kind_member(spec, TD_STR("ports"));
     struct td_json *names = td_json_new_object(errors->arena);
     struct td_json *seen = td_json_new_object(errors->arena);
-    struct td_field_path path = td_field_child(spec_path, TD_STR("ports"));
     size_t index = 0;
     for (const struct td_json *port = td_json_first_item(ports); port; port = port->next, index++) {
-        struct td_field_path place = td_field_item(&path, index);
+        struct td_field_path place = td_field_item(TD_FIELD(spec_path, "ports"), index);
         check_port(errors, &place, port, ports->count > 1, names);
         check_node_port(errors, &place, spec, port);
-        td_str key = td_arena_format(errors->arena, "%.*s/%lld",
-                                     TD_STR_ARG(td_kind_text(port, TD_STR("protocol"))),
-                                     (long long)td_json_get_int64(port, TD_STR("port"), 0));
+        td_str key =
+            td_arena_format(errors->arena, "%.*s/%lld", TD_STR_ARG(td_json_text(port, "protocol")),
+                            (long long)td_json_get_int64(port, TD_STR("port"), 0));
         if (!td_kind_add_name(errors->arena, seen, key)) {
             td_kind_duplicate(errors, &place, key);
         }
@@ -227,21 +225,18 @@ static void check_kind_of_service(struct td_field_errors *errors, const struct t
     static const td_str affinities[] = {TD_STR_INIT("ClientIP"), TD_STR_INIT("None")};
     const struct td_json *ports = td_kind_member(spec, TD_STR("ports"));
     if ((!ports || ports->count == 0) && !is_headless(spec) && !is_external_name(spec)) {
-        struct td_field_path place = td_field_child(path, TD_STR("ports"));
-        td_field_required(errors, &place, "");
+        td_field_required(errors, TD_FIELD(path, "ports"), "");
     }
     bool is_exposed = td_str_equal(service_type(spec), TD_STR("NodePort")) ||
                       td_str_equal(service_type(spec), TD_STR("LoadBalancer"));
     if (is_exposed && is_headless(spec)) {
-        struct td_field_path list = td_field_child(path, TD_STR("clusterIPs"));
-        struct td_field_path place = td_field_item(&list, 0);
-        td_kind_invalid_text(errors, &place, TD_STR("None"),
+        td_kind_invalid_text(errors, TD_FIELD_ITEM(TD_FIELD(path, "clusterIPs"), 0), TD_STR("None"),
                              "may not be set to 'None' for %.*s services",
                              TD_STR_ARG(service_type(spec)));
     }
     if (is_external_name(spec)) {
         struct td_field_path place = td_field_child(path, TD_STR("externalName"));
-        td_str name = td_kind_text(spec, TD_STR("externalName"));
+        td_str name = td_json_text(spec, "externalName");
         name.len -= name.len > 0 && name.ptr[name.len - 1] == '.';
         if (name.len == 0) {
             td_field_required(errors, &place, "");
@@ -250,13 +245,13 @@ static void check_kind_of_service(struct td_field_errors *errors, const struct t
         }
         if (td_kind_member(spec, TD_STR("clusterIP")) ||
             td_kind_member(spec, TD_STR("clusterIPs"))) {
-            struct td_field_path list = td_field_child(path, TD_STR("clusterIPs"));
-            td_field_forbidden(errors, &list, "may not be set for ExternalName services");
+            td_field_forbidden(errors, TD_FIELD(path, "clusterIPs"),
+                               "may not be set for ExternalName services");
         }
     }
     check_ports(errors, path, spec);
-    struct td_field_path selector = td_field_child(path, TD_STR("selector"));
-    td_kind_check_labels(errors, &selector, td_kind_member(spec, TD_STR("selector")));
+    td_kind_check_labels(errors, TD_FIELD(path, "selector"),
+                         td_kind_member(spec, TD_STR("selector")));
     td_kind_check_one_of(errors, path, spec, TD_STR("sessionAffinity"), affinities, 2);
     td_kind_check_one_of(errors, path, spec, TD_STR("type"), types, 4);
 }
@@ -275,10 +270,9 @@ void td_service_validate(const struct td_kind_write *write, struct td_field_erro
         const struct td_json *before =
             td_json_first_item(td_kind_member(old, TD_STR("clusterIPs")));
         struct td_field_path list = td_field_child(&path, TD_STR("clusterIPs"));
-        struct td_field_path place = td_field_item(&list, 0);
-        bool is_own = first && td_str_equal(first->text, td_kind_text(spec, TD_STR("clusterIP")));
+        bool is_own = first && td_str_equal(first->text, td_json_text(spec, "clusterIP"));
         if (before && !td_json_equal(first, before)) {
-            td_kind_invalid_tree(errors, &place, now, "may not change once set");
+            td_kind_invalid_tree(errors, TD_FIELD_ITEM(&list, 0), now, "may not change once set");
         } else if (!is_own) {
             td_field_invalid_str(errors, &list, first ? first->text : TD_STR_EMPTY,
                                  "first value must match `clusterIP`");

@@ -10,16 +10,6 @@ static size_t count_of(const struct td_json *object, td_str key)
     return td_json_item_count(td_kind_member(object, key));
 }
 
-static bool has_star(const struct td_json *list)
-{
-    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
-        if (td_json_is(item, TD_JSON_TYPE_STRING) && td_str_equal(item->text, TD_STR("*"))) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* A list that must not be empty, and in which a star stands alone. */
 static void check_words(struct td_field_errors *errors, const struct td_field_path *parent,
                         const struct td_json *rule, td_str key, const char *star_detail)
@@ -28,7 +18,7 @@ static void check_words(struct td_field_errors *errors, const struct td_field_pa
     struct td_field_path path = td_field_child(parent, key);
     if (count_of(rule, key) == 0) {
         td_field_required(errors, &path, "");
-    } else if (list->count > 1 && star_detail && has_star(list)) {
+    } else if (list->count > 1 && star_detail && td_json_has_text(list, TD_STR("*"))) {
         td_kind_invalid_tree(errors, &path, list, star_detail);
     }
 }
@@ -40,18 +30,13 @@ static void check_operations(struct td_field_errors *errors, const struct td_fie
                                    TD_STR_INIT("DELETE"), TD_STR_INIT("UPDATE")};
     check_words(errors, parent, rule, TD_STR("operations"),
                 "if '*' is present, must not specify other operations");
-    struct td_field_path path = td_field_child(parent, TD_STR("operations"));
     size_t index = 0;
     const struct td_json *item = td_json_first_item(td_kind_member(rule, TD_STR("operations")));
     for (; item; item = item->next, index++) {
-        bool is_known = false;
-        for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-            is_known = is_known || td_str_equal(item->text, known[i]);
-        }
+        bool is_known = td_str_is_among(item->text, known, TD_COUNT(known));
         if (!is_known) {
-            struct td_field_path place = td_field_item(&path, index);
-            td_field_unsupported(errors, &place, item->text, known,
-                                 sizeof(known) / sizeof(known[0]));
+            td_field_unsupported(errors, TD_FIELD_ITEM(TD_FIELD(parent, "operations"), index),
+                                 item->text, known, TD_COUNT(known));
         }
     }
 }
@@ -73,7 +58,7 @@ static void check_rule(struct td_field_errors *errors, const struct td_field_pat
 static void check_name(struct td_field_errors *errors, const struct td_field_path *parent,
                        const struct td_json *hook)
 {
-    td_str name = td_kind_text(hook, TD_STR("name"));
+    td_str name = td_json_text(hook, "name");
     struct td_field_path path = td_field_child(parent, TD_STR("name"));
     if (name.len == 0) {
         td_field_required(errors, &path, "");
@@ -103,11 +88,10 @@ static void check_client(struct td_field_errors *errors, const struct td_field_p
         return;
     }
     if (url && !td_str_starts_with(url->text, TD_STR("https://"))) {
-        struct td_field_path place = td_field_child(&path, TD_STR("url"));
         size_t end = td_str_find(url->text, ':', 0);
         bool has_scheme = end < url->text.len;
         td_str scheme = has_scheme ? td_str_slice(url->text, 0, end) : TD_STR_EMPTY;
-        td_kind_invalid_text(errors, &place, scheme,
+        td_kind_invalid_text(errors, TD_FIELD(&path, "url"), scheme,
                              "'https' is the only allowed URL scheme; desired format: "
                              "https://host[/path]");
         return;
@@ -115,9 +99,7 @@ static void check_client(struct td_field_errors *errors, const struct td_field_p
     static const td_str members[] = {TD_STR_INIT("name"), TD_STR_INIT("namespace")};
     for (size_t i = 0; service && i < 2; i++) {
         if (td_kind_text(service, members[i]).len == 0) {
-            struct td_field_path place = td_field_child(&path, TD_STR("service"));
-            struct td_field_path member = td_field_child(&place, members[i]);
-            td_field_required(errors, &member,
+            td_field_required(errors, TD_FIELD_AT(TD_FIELD(&path, "service"), members[i]),
                               i == 0 ? "service name is required"
                                      : "service namespace is required");
         }
@@ -133,12 +115,8 @@ static void check_versions(struct td_field_errors *errors, const struct td_field
         td_field_required(errors, &path, "must specify one of v1, v1beta1");
         return;
     }
-    bool is_known = false;
-    for (const struct td_json *item = td_json_first_item(versions); item; item = item->next) {
-        is_known = is_known || td_str_equal(item->text, TD_STR("v1")) ||
-                   td_str_equal(item->text, TD_STR("v1beta1"));
-    }
-    if (!is_known) {
+    if (!td_json_has_text(versions, TD_STR("v1")) &&
+        !td_json_has_text(versions, TD_STR("v1beta1"))) {
         td_kind_invalid_tree(errors, &path, versions, "must include at least one of v1, v1beta1");
     }
 }
@@ -153,15 +131,14 @@ static void check_policies(struct td_field_errors *errors, const struct td_field
     td_kind_check_one_of(errors, path, hook, TD_STR("failurePolicy"), failures, 2);
     td_kind_check_one_of(errors, path, hook, TD_STR("matchPolicy"), matches, 2);
     if (!td_kind_member(hook, TD_STR("sideEffects"))) {
-        struct td_field_path place = td_field_child(path, TD_STR("sideEffects"));
-        td_field_required(errors, &place, "must specify one of None, NoneOnDryRun");
+        td_field_required(errors, TD_FIELD(path, "sideEffects"),
+                          "must specify one of None, NoneOnDryRun");
     } else {
         td_kind_check_one_of(errors, path, hook, TD_STR("sideEffects"), effects, 2);
     }
     int64_t seconds = td_json_get_int64(hook, TD_STR("timeoutSeconds"), 1);
     if (seconds < 1 || seconds > WEBHOOK_TIMEOUT_SECONDS_MAX) {
-        struct td_field_path place = td_field_child(path, TD_STR("timeoutSeconds"));
-        td_field_invalid_int(errors, &place, seconds,
+        td_field_invalid_int(errors, TD_FIELD(path, "timeoutSeconds"), seconds,
                              "the timeout value must be between 1 and 30 seconds");
     }
     if (td_kind_member(hook, TD_STR("reinvocationPolicy"))) {
@@ -174,42 +151,33 @@ static void webhooks_validate(const struct td_kind_write *write, struct td_field
     static const td_str selectors[] = {TD_STR_INIT("namespaceSelector"),
                                        TD_STR_INIT("objectSelector")};
     struct td_json *names = td_json_new_object(errors->arena);
-    struct td_field_path path = td_field_child(NULL, TD_STR("webhooks"));
     size_t index = 0;
     const struct td_json *hook =
         td_json_first_item(td_kind_member(write->object, TD_STR("webhooks")));
     for (; hook; hook = hook->next, index++) {
-        struct td_field_path place = td_field_item(&path, index);
+        struct td_field_path place = td_field_item(TD_FIELD(NULL, "webhooks"), index);
         check_name(errors, &place, hook);
-        struct td_field_path rules = td_field_child(&place, TD_STR("rules"));
         size_t at = 0;
         const struct td_json *rule = td_json_first_item(td_kind_member(hook, TD_STR("rules")));
         for (; rule; rule = rule->next, at++) {
-            struct td_field_path rule_path = td_field_item(&rules, at);
-            check_rule(errors, &rule_path, rule);
+            check_rule(errors, TD_FIELD_ITEM(TD_FIELD(&place, "rules"), at), rule);
         }
         check_policies(errors, &place, hook);
         for (size_t i = 0; i < 2; i++) {
-            struct td_field_path selector = td_field_child(&place, selectors[i]);
-            td_kind_check_selector(errors, &selector, td_kind_member(hook, selectors[i]));
+            td_kind_check_selector(errors, TD_FIELD_AT(&place, selectors[i]),
+                                   td_kind_member(hook, selectors[i]));
         }
         check_client(errors, &place, hook);
         check_versions(errors, &place, hook);
-        td_str name = td_kind_text(hook, TD_STR("name"));
+        td_str name = td_json_text(hook, "name");
         if (name.len > 0 && !td_kind_add_name(errors->arena, names, name)) {
-            struct td_field_path name_path = td_field_child(&place, TD_STR("name"));
-            td_kind_duplicate(errors, &name_path, name);
+            td_kind_duplicate(errors, TD_FIELD(&place, "name"), name);
         }
     }
 }
 
 const struct td_kind_rules td_kind_webhook_rules[] = {
-    {.group = TD_STR_INIT("admissionregistration.k8s.io"),
-     .kind = TD_STR_INIT("MutatingWebhookConfiguration"),
-     .validate = webhooks_validate},
-    {.group = TD_STR_INIT("admissionregistration.k8s.io"),
-     .kind = TD_STR_INIT("ValidatingWebhookConfiguration"),
-     .validate = webhooks_validate},
+    {TD_KIND("admissionregistration.k8s.io", "MutatingWebhookConfiguration", webhooks_validate)},
+    {TD_KIND("admissionregistration.k8s.io", "ValidatingWebhookConfiguration", webhooks_validate)},
+    TD_KIND_END,
 };
-const size_t td_kind_webhook_rule_count =
-    sizeof(td_kind_webhook_rules) / sizeof(td_kind_webhook_rules[0]);

@@ -5,7 +5,6 @@
  * zero value; members that the struct does not have are lost; quantities and times take their
  * canonical form, and quantities of resource lists are rounded up to thousandths.
  */
-#include "base/error.h"
 #include "base/limits.h"
 #include "base/timefmt.h"
 #include "kube/quantity/quantity.h"
@@ -155,7 +154,7 @@ static void wire_items(struct td_arena *arena, const struct td_schema_type *type
     }
 }
 
-/* The tree's depth is capped by whoever parsed it; the check is for trees made by code. */
+/* The parser caps the tree's depth; the check is for trees made by code. */
 static void wire_value(struct td_arena *arena, const struct td_schema_type *type,
                        struct td_json *value, uint32_t depth)
 {

@@ -73,7 +73,7 @@ static void invalid_share(struct td_field_errors *errors, const struct td_field_
 
 static bool is_rolling(const struct td_json *strategy)
 {
-    return td_str_equal(td_kind_text(strategy, TD_STR("type")), TD_STR("RollingUpdate"));
+    return td_str_equal(td_json_text(strategy, "type"), TD_STR("RollingUpdate"));
 }
 
 static void check_deployment_strategy(struct td_field_errors *errors,
@@ -85,7 +85,7 @@ static void check_deployment_strategy(struct td_field_errors *errors,
     const struct td_json *rolling = td_kind_member(strategy, TD_STR("rollingUpdate"));
     struct td_field_path path = td_field_child(spec_path, TD_STR("strategy"));
     struct td_field_path rolling_path = td_field_child(&path, TD_STR("rollingUpdate"));
-    td_str type = td_kind_text(strategy, TD_STR("type"));
+    td_str type = td_json_text(strategy, "type");
     if (td_str_equal(type, types[0])) {
         if (rolling) {
             td_field_forbidden(errors, &rolling_path,
@@ -94,7 +94,7 @@ static void check_deployment_strategy(struct td_field_errors *errors,
         return;
     }
     if (!is_rolling(strategy)) {
-        td_field_unsupported(errors, &path, type, types, sizeof(types) / sizeof(types[0]));
+        td_field_unsupported(errors, &path, type, types, TD_COUNT(types));
         return;
     }
     td_kind_check_share(errors, &rolling_path, rolling, TD_STR("maxUnavailable"), false);
@@ -118,12 +118,12 @@ static void check_daemon_set_strategy(struct td_field_errors *errors,
     const struct td_json *strategy = td_kind_member(spec, TD_STR("updateStrategy"));
     const struct td_json *rolling = td_kind_member(strategy, TD_STR("rollingUpdate"));
     struct td_field_path path = td_field_child(spec_path, TD_STR("updateStrategy"));
-    td_str type = td_kind_text(strategy, TD_STR("type"));
+    td_str type = td_json_text(strategy, "type");
     if (td_str_equal(type, types[0])) {
         return;
     }
     if (!is_rolling(strategy)) {
-        td_field_unsupported(errors, &path, type, types, sizeof(types) / sizeof(types[0]));
+        td_field_unsupported(errors, &path, type, types, TD_COUNT(types));
         return;
     }
     struct td_field_path rolling_path = td_field_child(&path, TD_STR("rollingUpdate"));
@@ -133,11 +133,11 @@ static void check_daemon_set_strategy(struct td_field_errors *errors,
     bool has_surge = share_read(surge).value != 0;
     bool has_unavailable = share_read(td_kind_member(rolling, TD_STR("maxUnavailable"))).value != 0;
     if (has_surge && has_unavailable) {
-        struct td_field_path place = td_field_child(&rolling_path, TD_STR("maxSurge"));
-        invalid_share(errors, &place, surge, "may not be set when maxUnavailable is non-zero");
+        invalid_share(errors, TD_FIELD(&rolling_path, "maxSurge"), surge,
+                      "may not be set when maxUnavailable is non-zero");
     } else if (!has_surge && !has_unavailable) {
-        struct td_field_path place = td_field_child(&rolling_path, TD_STR("maxUnavailable"));
-        td_field_required(errors, &place, "cannot be 0 when maxSurge is 0");
+        td_field_required(errors, TD_FIELD(&rolling_path, "maxUnavailable"),
+                          "cannot be 0 when maxSurge is 0");
     }
 }
 
@@ -149,7 +149,7 @@ static void check_stateful_set_strategy(struct td_field_errors *errors,
     const struct td_json *rolling = td_kind_member(strategy, TD_STR("rollingUpdate"));
     struct td_field_path path = td_field_child(spec_path, TD_STR("updateStrategy"));
     struct td_field_path rolling_path = td_field_child(&path, TD_STR("rollingUpdate"));
-    if (td_str_equal(td_kind_text(strategy, TD_STR("type")), TD_STR("OnDelete"))) {
+    if (td_str_equal(td_json_text(strategy, "type"), TD_STR("OnDelete"))) {
         if (rolling) {
             td_kind_invalid_tree(errors, &rolling_path, rolling,
                                  "only allowed for updateStrategy 'RollingUpdate'");
@@ -161,8 +161,8 @@ static void check_stateful_set_strategy(struct td_field_errors *errors,
         td_kind_check_not_negative(errors, &rolling_path, rolling, TD_STR("partition"));
         td_kind_check_share(errors, &rolling_path, rolling, TD_STR("maxUnavailable"), true);
         if (unavailable && share_read(unavailable).value == 0) {
-            struct td_field_path place = td_field_child(&rolling_path, TD_STR("maxUnavailable"));
-            invalid_share(errors, &place, unavailable, "cannot be 0");
+            invalid_share(errors, TD_FIELD(&rolling_path, "maxUnavailable"), unavailable,
+                          "cannot be 0");
         }
     }
 }
@@ -201,8 +201,7 @@ static void check_template(struct td_field_errors *errors, const struct td_field
         return;
     }
     if (!is_selected) {
-        struct td_field_path metadata = td_field_child(&path, TD_STR("metadata"));
-        struct td_field_path labels = td_field_child(&metadata, TD_STR("labels"));
+        struct td_field_path labels = td_field_child(TD_FIELD(&path, "metadata"), TD_STR("labels"));
         td_kind_invalid_tree(errors, &labels,
                              td_kind_member(td_kind_metadata(template), TD_STR("labels")),
                              "`selector` does not match template `labels`");
@@ -210,14 +209,12 @@ static void check_template(struct td_field_errors *errors, const struct td_field
     td_pod_check_template(errors, &path, template);
     struct td_field_path pod = td_field_child(&path, TD_STR("spec"));
     const struct td_json *pod_spec = td_kind_spec(template);
-    td_str policy = td_kind_text(pod_spec, TD_STR("restartPolicy"));
+    td_str policy = td_json_text(pod_spec, "restartPolicy");
     if (!td_str_equal(policy, workload_always[0])) {
-        struct td_field_path place = td_field_child(&pod, TD_STR("restartPolicy"));
-        td_field_unsupported(errors, &place, policy, workload_always, 1);
+        td_field_unsupported(errors, TD_FIELD(&pod, "restartPolicy"), policy, workload_always, 1);
     }
     if (td_kind_member(pod_spec, TD_STR("activeDeadlineSeconds"))) {
-        struct td_field_path place = td_field_child(&pod, TD_STR("activeDeadlineSeconds"));
-        td_field_forbidden(errors, &place, words->deadline);
+        td_field_forbidden(errors, TD_FIELD(&pod, "activeDeadlineSeconds"), words->deadline);
     }
 }
 
@@ -232,8 +229,8 @@ static void check_common(struct td_field_errors *errors, const struct td_field_p
     const struct td_json *metadata = td_kind_metadata(td_kind_member(spec, TD_STR("template")));
     const struct td_json *labels = td_kind_member(metadata, TD_STR("labels"));
     if (selector && td_selector_check_json(errors->arena, selector, NULL) < 0) {
-        struct td_field_path place = td_field_child(path, TD_STR("selector"));
-        td_kind_invalid_tree(errors, &place, selector, "invalid label selector");
+        td_kind_invalid_tree(errors, TD_FIELD(path, "selector"), selector,
+                             "invalid label selector");
     } else {
         bool is_selected = td_kind_selects(errors->arena, selector, labels);
         check_template(errors, path, spec, is_selected, words);
@@ -257,21 +254,21 @@ static void check_status(const struct td_kind_write *write, struct td_field_erro
     };
     const struct td_json *status = td_kind_member(write->object, TD_STR("status"));
     struct td_field_path path = td_field_child(NULL, TD_STR("status"));
-    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(counts); i++) {
         td_kind_check_not_negative(errors, &path, status, counts[i]);
     }
     int64_t all = td_json_get_int64(status, TD_STR("replicas"), 0);
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(parts); i++) {
         int64_t part = td_json_get_int64(status, parts[i], 0);
         if (part > all) {
-            struct td_field_path place = td_field_child(&path, parts[i]);
-            td_field_invalid_int(errors, &place, part, "cannot be greater than status.replicas");
+            td_field_invalid_int(errors, TD_FIELD_AT(&path, parts[i]), part,
+                                 "cannot be greater than status.replicas");
         }
     }
     int64_t available = td_json_get_int64(status, TD_STR("availableReplicas"), 0);
     if (available > td_json_get_int64(status, TD_STR("readyReplicas"), 0)) {
-        struct td_field_path place = td_field_child(&path, TD_STR("availableReplicas"));
-        td_field_invalid_int(errors, &place, available, "cannot be greater than readyReplicas");
+        td_field_invalid_int(errors, TD_FIELD(&path, "availableReplicas"), available,
+                             "cannot be greater than readyReplicas");
     }
 }
 
@@ -279,8 +276,7 @@ static void check_selector_kept(const struct td_kind_write *write, struct td_fie
                                 const struct td_field_path *path)
 {
     if (write->old) {
-        struct td_field_path place = td_field_child(path, TD_STR("selector"));
-        td_kind_check_immutable(errors, &place,
+        td_kind_check_immutable(errors, TD_FIELD(path, "selector"),
                                 td_kind_member(td_kind_spec(write->object), TD_STR("selector")),
                                 td_kind_member(td_kind_spec(write->old), TD_STR("selector")));
     }
@@ -304,8 +300,8 @@ static void deployment_validate(const struct td_kind_write *write, struct td_fie
     td_kind_check_not_negative(errors, &path, spec, TD_STR("progressDeadlineSeconds"));
     int64_t deadline = td_json_get_int64(spec, TD_STR("progressDeadlineSeconds"), INT64_MAX);
     if (deadline <= td_json_get_int64(spec, TD_STR("minReadySeconds"), 0)) {
-        struct td_field_path place = td_field_child(&path, TD_STR("progressDeadlineSeconds"));
-        td_field_invalid_int(errors, &place, deadline, "must be greater than minReadySeconds");
+        td_field_invalid_int(errors, TD_FIELD(&path, "progressDeadlineSeconds"), deadline,
+                             "must be greater than minReadySeconds");
     }
     check_selector_kept(write, errors, &path);
 }
@@ -353,7 +349,7 @@ static void check_stateful_set_kept(const struct td_kind_write *write,
     };
     struct td_json *now = td_json_copy(write->arena, td_kind_spec(write->object), false);
     const struct td_json *before = td_kind_spec(write->old);
-    for (size_t i = 0; i < sizeof(mutable_members) / sizeof(mutable_members[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(mutable_members); i++) {
         td_kind_take(write->arena, now, before, mutable_members[i]);
     }
     if (!td_json_equal(now, before)) {
@@ -382,7 +378,7 @@ static const struct td_json *stateful_set_spec(const struct td_kind_write *write
     struct td_json *volumes = td_json_new_array(arena);
     struct td_json *names = td_json_new_object(arena);
     for (const struct td_json *claim = td_json_first_item(claims); claim; claim = claim->next) {
-        td_str name = td_kind_text(td_kind_metadata(claim), TD_STR("name"));
+        td_str name = td_json_text(td_kind_metadata(claim), "name");
         struct td_json *volume = td_json_new_object(arena);
         td_json_set_str(arena, volume, TD_STR("name"), name);
         struct td_json *source =
@@ -393,7 +389,7 @@ static const struct td_json *stateful_set_spec(const struct td_kind_write *write
     }
     const struct td_json *own = td_json_first_item(td_kind_member(pod, TD_STR("volumes")));
     for (; own; own = own->next) {
-        if (!td_json_get(names, td_kind_text(own, TD_STR("name")))) {
+        if (!td_json_get(names, td_json_text(own, "name"))) {
             td_json_append(volumes, td_json_copy(arena, own, false));
         }
     }
@@ -414,11 +410,11 @@ static void stateful_set_validate(const struct td_kind_write *write, struct td_f
     }
     struct td_field_path path = td_field_child(NULL, TD_STR("spec"));
     const struct td_json *spec = stateful_set_spec(write);
-    td_str management = td_kind_text(spec, TD_STR("podManagementPolicy"));
+    td_str management = td_json_text(spec, "podManagementPolicy");
     if (!td_str_equal(management, TD_STR("OrderedReady")) &&
         !td_str_equal(management, TD_STR("Parallel"))) {
-        struct td_field_path place = td_field_child(&path, TD_STR("podManagementPolicy"));
-        td_field_invalid_str(errors, &place, management, "must be 'OrderedReady' or 'Parallel'");
+        td_field_invalid_str(errors, TD_FIELD(&path, "podManagementPolicy"), management,
+                             "must be 'OrderedReady' or 'Parallel'");
     }
     check_stateful_set_strategy(errors, &path, spec);
     const struct td_json *retention =
@@ -429,10 +425,10 @@ static void stateful_set_validate(const struct td_kind_write *write, struct td_f
         td_kind_check_one_of(errors, &place, retention, TD_STR("whenDeleted"), retentions, 2);
         td_kind_check_one_of(errors, &place, retention, TD_STR("whenScaled"), retentions, 2);
     }
-    td_str service = td_kind_text(spec, TD_STR("serviceName"));
+    td_str service = td_json_text(spec, "serviceName");
     if (!write->old && service.len > 0) {
-        struct td_field_path name = td_field_child(&path, TD_STR("serviceName"));
-        td_kind_check_name_at(errors, &name, service, td_name_check_dns1123_label);
+        td_kind_check_name_at(errors, TD_FIELD(&path, "serviceName"), service,
+                              td_name_check_dns1123_label);
     }
     check_common(errors, &path, spec, &words);
     if (write->old) {
@@ -455,8 +451,7 @@ static void replication_controller_validate(const struct td_kind_write *write,
     struct td_field_path path = td_field_child(NULL, TD_STR("spec"));
     td_kind_check_not_negative(errors, &path, spec, TD_STR("minReadySeconds"));
     if (!selector || selector->count == 0) {
-        struct td_field_path place = td_field_child(&path, TD_STR("selector"));
-        td_field_required(errors, &place, "");
+        td_field_required(errors, TD_FIELD(&path, "selector"), "");
     }
     td_kind_check_not_negative(errors, &path, spec, TD_STR("replicas"));
     const struct td_json *labels = td_json_get_path(spec, "template.metadata.labels");
@@ -471,8 +466,8 @@ static void revision_validate(const struct td_kind_write *write, struct td_field
 {
     td_kind_check_not_negative(errors, NULL, write->object, TD_STR("revision"));
     if (write->old) {
-        struct td_field_path path = td_field_child(NULL, TD_STR("data"));
-        td_kind_check_immutable(errors, &path, td_json_get(write->object, TD_STR("data")),
+        td_kind_check_immutable(errors, TD_FIELD(NULL, "data"),
+                                td_json_get(write->object, TD_STR("data")),
                                 td_json_get(write->old, TD_STR("data")));
     }
 }
@@ -487,7 +482,7 @@ static void daemon_set_prepare(struct td_kind_write *write)
     if (write->old) {
         const struct td_json *before =
             td_kind_member(td_kind_metadata(write->old), TD_STR("annotations"));
-        (void)td_str_to_int64(td_kind_text(before, TD_STR(TEMPLATE_GENERATION)),
+        (void)td_str_to_int64(td_json_text(before, TEMPLATE_GENERATION),
                               &count); /* never counted: 1 */
         bool is_changed = !td_kind_same_member(td_kind_spec(write->object),
                                                td_kind_spec(write->old), TD_STR("template"));
@@ -504,30 +499,13 @@ static const struct td_kind_field_rule replica_fields[] = {
 };
 
 const struct td_kind_rules td_kind_workload_rules[] = {
-    {.group = TD_STR_INIT("apps"),
-     .kind = TD_STR_INIT("Deployment"),
-     .validate = deployment_validate},
-    {.group = TD_STR_INIT("apps"),
-     .kind = TD_STR_INIT("ReplicaSet"),
-     .validate = replica_set_validate,
-     .fields = replica_fields,
-     .field_count = 1},
-    {.group = TD_STR_INIT("apps"),
-     .kind = TD_STR_INIT("StatefulSet"),
-     .check_name = td_name_check_dns1123_label,
-     .validate = stateful_set_validate},
-    {.group = TD_STR_INIT("apps"),
-     .kind = TD_STR_INIT("DaemonSet"),
-     .prepare = daemon_set_prepare,
-     .validate = daemon_set_validate},
-    {.group = TD_STR_INIT(""),
-     .kind = TD_STR_INIT("ReplicationController"),
-     .validate = replication_controller_validate,
-     .fields = replica_fields,
-     .field_count = 1},
-    {.group = TD_STR_INIT("apps"),
-     .kind = TD_STR_INIT("ControllerRevision"),
-     .validate = revision_validate},
+    {TD_KIND("apps", "Deployment", deployment_validate)},
+    {TD_KIND("apps", "ReplicaSet", replica_set_validate), TD_KIND_FIELDS(replica_fields)},
+    {TD_KIND("apps", "StatefulSet", stateful_set_validate),
+     .check_name = td_name_check_dns1123_label},
+    {TD_KIND("apps", "DaemonSet", daemon_set_validate), .prepare = daemon_set_prepare},
+    {TD_KIND("", "ReplicationController", replication_controller_validate),
+     TD_KIND_FIELDS(replica_fields)},
+    {TD_KIND("apps", "ControllerRevision", revision_validate)},
+    TD_KIND_END,
 };
-const size_t td_kind_workload_rule_count =
-    sizeof(td_kind_workload_rules) / sizeof(td_kind_workload_rules[0]);

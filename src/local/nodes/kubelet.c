@@ -13,6 +13,7 @@
 #include "base/limits.h"
 #include "base/os/log.h"
 #include "base/os/loop.h"
+#include "base/text.h"
 #include "local/api/api.h"
 #include "local/nodes/kubelet_private.h"
 #include "local/nodes/node_index.h"
@@ -30,20 +31,9 @@ static void kubelet_enqueue(struct td_kubelet *kubelet, td_str key, td_duration 
     int code = after > 0 ? td_queue_add_after(kubelet->queue, key, after, &err)
                          : td_queue_add(kubelet->queue, key, &err);
     if (code != TD_OK) {
-        td_log_line(kubelet->log, TD_LOG_ERROR, "a pod waits for nobody to run it",
+        td_log_line(kubelet->log, TD_LOG_ERROR, "kubelet queue full, pod dropped",
                     TD_LOG_C("error", err.message));
     }
-}
-
-static const struct td_resource *kubelet_pods(struct td_kubelet *kubelet)
-{
-    return td_resources_find_kind(td_api_resources(kubelet->api), TD_STR("v1"), TD_STR("Pod"))
-        .resource;
-}
-
-static td_time kubelet_now(struct td_kubelet *kubelet)
-{
-    return td_clock_wall(td_loop_clock(td_api_loop(kubelet->api)));
 }
 
 void kubelet_wake(struct kubelet_pod *pod, td_time at)
@@ -98,8 +88,8 @@ static struct kubelet_record *kubelet_new_record(struct td_kubelet *kubelet,
 static void kubelet_free_record(struct kubelet_record *record)
 {
     kubelet_disembody(record);
-    td_free(record->role);
-    td_free(record->allocated);
+    td_text_free(record->role);
+    td_text_free(record->allocated);
     td_free(record);
 }
 
@@ -129,7 +119,7 @@ static size_t kubelet_count(const struct td_json *pod)
 {
     size_t count = 0;
     static const char *const lists[] = {"spec.initContainers", "spec.containers"};
-    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(lists); i++) {
         const struct td_json *list = td_json_get_path(pod, lists[i]);
         count += td_json_item_count(list);
     }
@@ -146,12 +136,12 @@ static bool kubelet_take(struct td_kubelet *kubelet, struct td_bound_pod *bound,
         .life =
             {
                 .arena = arena,
-                .now = kubelet_now(kubelet),
+                .now = td_api_now(kubelet->api),
                 .host_address = td_arena_copy_str(arena, bound->node->address),
             },
     };
-    if (td_edit_get(kubelet->api, kubelet_pods(kubelet), bound->ns, bound->name, arena,
-                    &pod.life.pod, NULL) != TD_OK) {
+    if (td_edit_get(kubelet->api, td_api_kind(kubelet->api, TD_STR("v1"), TD_STR("Pod")), bound->ns,
+                    bound->name, arena, &pod.life.pod, NULL) != TD_OK) {
         return false;
     }
     pod.record = kubelet_record(kubelet, bound, kubelet_count(pod.life.pod));
@@ -159,8 +149,8 @@ static bool kubelet_take(struct td_kubelet *kubelet, struct td_bound_pod *bound,
         return false;
     }
     struct td_json *allocated = NULL;
-    if (pod.record->allocated) {
-        (void)td_json_parse(arena, td_str_from(pod.record->allocated),
+    if (pod.record->allocated.len > 0) {
+        (void)td_json_parse(arena, pod.record->allocated,
                             &(struct td_json_options){.copy_strings = true}, &allocated,
                             NULL); /* we wrote it */
     }
@@ -177,8 +167,8 @@ static void kubelet_put(struct kubelet_pod *pod)
     if (!pod->life.is_changed) {
         return;
     }
-    int code =
-        td_edit_put(kubelet->api, kubelet_pods(kubelet), pod->life.arena, pod->life.pod, &err);
+    int code = td_edit_put(kubelet->api, td_api_kind(kubelet->api, TD_STR("v1"), TD_STR("Pod")),
+                           pod->life.arena, pod->life.pod, &err);
     if (code == TD_OK) {
         struct td_node *node = pod->bound->node;
         td_str key = pod->record->key;
@@ -189,7 +179,7 @@ static void kubelet_put(struct kubelet_pod *pod)
         }
         pod->bound = td_node_index_pod(kubelet->index, key);
     } else if (code != TD_CONFLICT && code != TD_NOT_FOUND) {
-        td_log_line(kubelet->log, TD_LOG_ERROR, "the status of a pod cannot be written",
+        td_log_line(kubelet->log, TD_LOG_ERROR, "kubelet: cannot update pod status",
                     TD_LOG_C("error", err.message));
     }
     pod->life.is_changed = false;
@@ -284,7 +274,7 @@ static void kubelet_begin_deletion(struct kubelet_pod *pod)
         }
         struct kubelet_container *own = &record->containers[i];
         if (own->body && own->is_ready) {
-            own->is_ready = false; /* nobody asks it any more */
+            own->is_ready = false; /* no probe asks it any more */
             td_engine_set_ready(own->body, false);
         }
     }
@@ -293,10 +283,11 @@ static void kubelet_begin_deletion(struct kubelet_pod *pod)
 static void kubelet_remove(struct kubelet_pod *pod)
 {
     struct td_error err = TD_ERROR_INIT;
-    int code = td_edit_delete(pod->kubelet->api, kubelet_pods(pod->kubelet), pod->bound->ns,
-                              pod->bound->name, pod->bound->uid, TD_STR_EMPTY, 0, &err);
+    int code = td_edit_delete(
+        pod->kubelet->api, td_api_kind(pod->kubelet->api, TD_STR("v1"), TD_STR("Pod")),
+        pod->bound->ns, pod->bound->name, pod->bound->uid, TD_STR_EMPTY, 0, &err);
     if (code != TD_OK && code != TD_NOT_FOUND && code != TD_CONFLICT) {
-        td_log_line(pod->kubelet->log, TD_LOG_ERROR, "a pod cannot be removed",
+        td_log_line(pod->kubelet->log, TD_LOG_ERROR, "kubelet: cannot delete pod",
                     TD_LOG_C("error", err.message));
     }
 }
@@ -323,12 +314,12 @@ static void kubelet_delete(struct kubelet_pod *pod)
     }
     kubelet_disembody(pod->record);
     if (is_held && !is_over) {
-        /* It stays in sight for a while: whoever holds it waits for its end. */
+        /* It stays in sight for a while: a finalizer's owner waits for its end. */
         kubelet_finish(pod, KUBELET_KILLED_CODE);
         kubelet_put(pod);
     }
     if ((grace == 0 && is_held) || !pod->bound) {
-        return; /* nothing is left to do but for whoever put them there */
+        return; /* only the owners of its finalizers have work left */
     }
     kubelet_remove(pod);
 }
@@ -336,8 +327,7 @@ static void kubelet_delete(struct kubelet_pod *pod)
 int td_kubelet_evict(struct td_kubelet *kubelet, td_str pod_key, td_str message)
 {
     struct td_bound_pod *bound = td_node_index_pod(kubelet->index, pod_key);
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct kubelet_pod pod;
     if (!bound || bound->is_over || !kubelet_take(kubelet, bound, &arena, &pod)) {
         return TD_NOT_FOUND;
@@ -429,7 +419,7 @@ static void kubelet_step(struct kubelet_pod *pod)
 static void kubelet_wait(struct td_kubelet *kubelet, const struct kubelet_record *record)
 {
     if (record->next != KUBELET_NEVER) {
-        kubelet_enqueue(kubelet, record->key, record->next - kubelet_now(kubelet));
+        kubelet_enqueue(kubelet, record->key, record->next - td_api_now(kubelet->api));
     }
 }
 
@@ -437,8 +427,8 @@ static void kubelet_wait(struct td_kubelet *kubelet, const struct kubelet_record
 static bool kubelet_is_quiet(struct td_kubelet *kubelet, const struct td_bound_pod *bound)
 {
     const struct kubelet_record *record = td_map_get(&kubelet->records, bound->key);
-    if (!record || record->seen_version != bound->version || record->next <= kubelet_now(kubelet) ||
-        !td_str_equal(record->uid, bound->uid)) {
+    if (!record || record->seen_version != bound->version ||
+        record->next <= td_api_now(kubelet->api) || !td_str_equal(record->uid, bound->uid)) {
         return false;
     }
     kubelet_wait(kubelet, record);
@@ -457,8 +447,7 @@ static enum td_job_result kubelet_work(td_str key, void *context)
         kubelet_is_quiet(kubelet, bound)) {
         return TD_JOB_DONE;
     }
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct kubelet_pod pod;
     if (!kubelet_take(kubelet, bound, &arena, &pod)) {
         return TD_JOB_DONE;
@@ -492,10 +481,8 @@ void td_kubelet_free(struct td_kubelet *kubelet)
     if (!kubelet) {
         return;
     }
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&kubelet->records, &position))) {
-        kubelet_free_record(entry->value);
+    for (struct td_map_walk at = {.map = &kubelet->records}; td_map_step(&at);) {
+        kubelet_free_record(at.value);
     }
     td_map_done(&kubelet->records);
     td_queue_free(kubelet->queue);

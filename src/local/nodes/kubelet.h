@@ -1,11 +1,11 @@
 /*
  * Runs the pods of our own nodes. No processes: the bodies of containers are in the engine
- * (local/engine.h), which says what they use, who is out of memory and whose task is done. A bound
- * pod is created, its init containers run one after the other, then its containers; each becomes
- * ready, ends and is started again for itself. A pod that is deleted goes; one whose resources
- * change is resized in place when its node has room. What a status says is in kubelet_status.h; the
- * moments are decided here. Fed by nodes.c; acts through local/edit.h. Times are of the cluster's
- * clock. One thread, the loop's.
+ * (local/engine/engine.h), which says what they use, who is out of memory and whose task is done. A
+ * bound pod is created, its init containers run one after the other, then its containers; each
+ * becomes ready, ends and is started again for itself. A pod that is deleted goes; one whose
+ * resources change is resized in place when its node has room. What a status says is in
+ * kubelet_status.h; the moments are decided here. Fed by nodes.c; acts through local/store/edit.h.
+ * Times are of the cluster's clock. One thread, the loop's.
  */
 #pragma once
 
@@ -56,7 +56,7 @@ void td_kubelet_pod(struct td_kubelet *kubelet, td_str key);
 /* Resizes that wait for room on the node may be possible. */
 void td_kubelet_room(struct td_kubelet *kubelet, const struct td_node *node);
 
-/* What the engine tells its owner (local/engine.h). */
+/* What the engine tells its owner (local/engine/engine.h). */
 void td_kubelet_killed(struct td_kubelet *kubelet, struct td_engine_container *container);
 void td_kubelet_finished(struct td_kubelet *kubelet, struct td_engine_container *container);
 

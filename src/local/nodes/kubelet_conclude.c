@@ -95,8 +95,7 @@ static const char *conclude_phase(const struct td_pod_life *life, const struct c
 static td_str conclude_names(const struct td_pod_life *life, const struct conclusion *c,
                              bool (*is_named)(const struct td_life_container *), const char *what)
 {
-    td_auto_buf text;
-    td_buf_init(&text, TD_STATUS_MESSAGE_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_STATUS_MESSAGE_BYTES_MAX);
     size_t named = 0;
     (void)td_buf_append_format(&text, "containers with %s status: [", what); /* sticky */
     for (size_t i = 0; i < c->count; i++) {
@@ -137,11 +136,9 @@ static td_str conclude_gates(const struct td_pod_life *life)
 {
     const struct td_json *gates = td_json_get_path(life->pod, "spec.readinessGates");
     const struct td_json *status = td_json_get(life->pod, TD_STR("status"));
-    td_auto_buf text;
-    td_buf_init(&text, TD_STATUS_MESSAGE_BYTES_MAX);
-    const struct td_json *gate = td_json_first_item(gates);
-    for (; gate; gate = gate->next) {
-        td_str type = td_json_get_str(gate, TD_STR("conditionType"), TD_STR_EMPTY);
+    td_auto_buf text = td_buf_capped(TD_STATUS_MESSAGE_BYTES_MAX);
+    for (const struct td_json *gate = td_json_first_item(gates); gate; gate = gate->next) {
+        td_str type = td_json_text(gate, "conditionType");
         const struct td_json *condition = td_condition_find(status, type);
         const char *comma = td_buf_str(&text).len > 0 ? ", " : "";
         if (!condition) {
@@ -149,7 +146,7 @@ static td_str conclude_gates(const struct td_pod_life *life)
                 &text, "%scorresponding condition of pod readiness gate \"%.*s\" does not exist.",
                 comma, TD_STR_ARG(type)); /* sticky */
         } else if (!td_condition_is(status, type, TD_STR("True"))) {
-            td_str value = td_json_get_str(condition, TD_STR("status"), TD_STR_EMPTY);
+            td_str value = td_json_text(condition, "status");
             (void)td_buf_append_format(
                 &text, "%sthe status of pod readiness gate \"%.*s\" is not \"True\", but %.*s",
                 comma, TD_STR_ARG(type), TD_STR_ARG(value)); /* sticky */
@@ -203,7 +200,7 @@ void td_pod_life_conclude(struct td_pod_life *life, bool is_last)
         c.is_initialized = !c.containers[i].is_init && td_life_has_run(&c.containers[i]);
     }
     c.phase = conclude_phase(life, &c);
-    td_str before = td_json_get_str(status, TD_STR("phase"), TD_STR_EMPTY);
+    td_str before = td_json_text(status, "phase");
     if (!td_str_equal(before, td_str_from(c.phase))) {
         td_json_set_str(life->arena, status, TD_STR("phase"), td_str_from(c.phase));
         life->is_changed = true;

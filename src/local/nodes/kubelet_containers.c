@@ -3,10 +3,10 @@
  * part, runs until something ends it (memory, its task, its time, its node), and is started again
  * as its policy says: at once the first time, then after pauses that double. The pause is forgotten
  * when it has run well for TD_KUBELET_PAUSE_RESET. An end and the restart after it are two steps,
- * so that whoever watches sees both.
+ * so that a watch sees both.
  */
-#include "base/alloc.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "base/timefmt.h"
 #include "kube/quantity/quantity.h"
 #include "local/nodes/kubelet_private.h"
@@ -129,12 +129,7 @@ static td_str containers_role(const struct kubelet_pod *pod)
 
 static void containers_keep_role(struct kubelet_record *record, td_str role)
 {
-    td_free(record->role);
-    record->role = td_alloc(role.len + 1);
-    for (size_t i = 0; i < role.len; i++) {
-        record->role[i] = role.ptr[i];
-    }
-    record->role[role.len] = '\0';
+    td_text_set(&record->role, role);
 }
 
 void kubelet_embody(struct kubelet_pod *pod)
@@ -155,7 +150,7 @@ void kubelet_embody(struct kubelet_pod *pod)
         .name = pod->bound->name,
         .workload_kind = workload.kind,
         .workload_name = workload.name,
-        .role = td_str_from(record->role),
+        .role = record->role,
         .limits = kubelet_limits(pod->life.arena, td_json_get(status, TD_STR("resources"))),
         .owner = record,
     };
@@ -210,7 +205,7 @@ void kubelet_follow(struct kubelet_pod *pod)
         return;
     }
     td_str role = containers_role(pod);
-    if (!td_str_equal(role, td_str_from(record->role))) {
+    if (!td_str_equal(role, record->role)) {
         containers_keep_role(record, role);
         td_engine_set_role(record->body, role);
     }
@@ -271,8 +266,7 @@ static void containers_adopt(struct kubelet_pod *pod, size_t index)
     const struct td_json *running = td_json_get_path(container->status, "state.running");
     struct td_instant began;
     td_time now = pod->life.now;
-    bool has_time = td_time_parse(td_json_get_str(running, TD_STR("startedAt"), TD_STR_EMPTY),
-                                  &began, NULL) == TD_OK;
+    bool has_time = td_time_parse(td_json_text(running, "startedAt"), &began, NULL) == TD_OK;
     containers_embody(pod, index);
     containers_set_moments(pod, index, now, has_time ? td_time_from_instant(began) : now);
     if (td_json_get_bool(container->status, TD_STR("started"), false)) {
@@ -413,7 +407,7 @@ bool kubelet_step_containers(struct kubelet_pod *pod)
             has_begun || (!pod->containers[i].is_init && td_life_has_run(&pod->containers[i]));
     }
     for (size_t i = 0; i < record->count; i++) {
-        /* A sidecar that is being restarted holds nobody back who has run before. */
+        /* A sidecar that is being restarted does not hold back containers that have run before. */
         containers_step(pod, i, may_start || has_begun);
         if (pod->containers[i].is_init) {
             may_start = may_start && td_life_is_initialized(&pod->containers[i]);

@@ -2,9 +2,7 @@
  * Events of a kubelet, in its words. Repeats of one message about one container are one event with
  * a count, so a container that crashes for ever fills no store.
  */
-#include "base/limits.h"
 #include "local/nodes/kubelet_private.h"
-#include "local/nodes/node_index.h"
 #include "local/store/edit.h"
 
 static void tell(struct kubelet_pod *pod, td_str part, const char *type, const char *reason,
@@ -15,7 +13,7 @@ static void tell(struct kubelet_pod *pod, td_str part, const char *type, const c
         .type = td_str_from(type),
         .reason = td_str_from(reason),
         .component = TD_STR("kubelet"),
-        .host = td_json_get_str(spec, TD_STR("nodeName"), TD_STR_EMPTY),
+        .host = td_json_text(spec, "nodeName"),
         .part = part,
         .message = message,
     };
@@ -38,7 +36,7 @@ void kubelet_tell_of(struct kubelet_pod *pod, const struct td_life_container *co
 
 void kubelet_tell_start(struct kubelet_pod *pod, const struct td_life_container *container)
 {
-    td_str image = td_json_get_str(container->spec, TD_STR("image"), TD_STR_EMPTY);
+    td_str image = td_json_text(container->spec, "image");
     kubelet_tell_of(
         pod, container, "Normal", "Pulled",
         td_arena_format(pod->life.arena,
@@ -56,10 +54,9 @@ void kubelet_tell_back_off(struct kubelet_pod *pod, const struct td_life_contain
         pod, container, "Warning", "BackOff",
         td_arena_format(pod->life.arena,
                         "Back-off restarting failed container %.*s in pod %.*s_%.*s(%.*s)",
-                        TD_STR_ARG(container->name),
-                        TD_STR_ARG(td_json_get_str(metadata, TD_STR("name"), TD_STR_EMPTY)),
-                        TD_STR_ARG(td_json_get_str(metadata, TD_STR("namespace"), TD_STR_EMPTY)),
-                        TD_STR_ARG(td_json_get_str(metadata, TD_STR("uid"), TD_STR_EMPTY))));
+                        TD_STR_ARG(container->name), TD_STR_ARG(td_json_text(metadata, "name")),
+                        TD_STR_ARG(td_json_text(metadata, "namespace")),
+                        TD_STR_ARG(td_json_text(metadata, "uid"))));
 }
 
 /* Resources as an API server writes them: limits before requests. */
@@ -67,10 +64,10 @@ static struct td_json *tell_resources(struct td_arena *arena, const struct td_js
 {
     static const td_str lists[] = {TD_STR_INIT("limits"), TD_STR_INIT("requests")};
     struct td_json *copy = td_json_new_object(arena);
-    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(lists); i++) {
         const struct td_json *list = td_json_get(resources, lists[i]);
         if (list && list->count > 0) {
-            td_json_set(arena, copy, lists[i], td_json_copy(arena, list, false));
+            td_json_set_copy(arena, copy, lists[i], list);
         }
     }
     return copy;
@@ -99,13 +96,8 @@ static td_str tell_summary(struct kubelet_pod *pod, int64_t generation, td_str e
     td_json_set(arena, summary, TD_STR("containers"), own);
     td_json_set_int64(arena, summary, TD_STR("generation"),
                       generation > 0 ? generation : pod->record->resize_generation);
-    if (error.len > 0) {
-        td_json_set_str(arena, summary, TD_STR("error"), error);
-    }
-    td_auto_buf text;
-    td_buf_init(&text, TD_HTTP_BODY_BYTES_MAX);
-    td_json_write(summary, &(struct td_json_format){.indent = 0}, &text);
-    return td_arena_copy_str(arena, td_buf_str(&text));
+    td_json_set_text(arena, summary, TD_STR("error"), error);
+    return td_json_line(arena, summary);
 }
 
 void kubelet_tell_resize(struct kubelet_pod *pod, const char *reason, const char *what,

@@ -52,12 +52,12 @@ struct kubelet_record {
     td_time next;          /* when there is something to do without a change */
     struct td_engine_pod *body;
     td_str role_label;
-    char *role; /* that the engine knows; owned */
+    td_str role; /* that the engine knows; owned */
     td_time created;
     td_time resize_due;
     td_time deleting;
     int64_t resize_generation;
-    char *allocated; /* resources that are given but not yet in use, as JSON; owned; may be NULL */
+    td_str allocated; /* resources that are given but not yet in use, as JSON; owned; or empty */
     bool is_sandbox_lost;
     size_t count;
     struct kubelet_container containers[]; /* as td_pod_life_containers has them */

@@ -8,16 +8,15 @@
  *      would be below what is used is not applied: an error in the condition, tried again.
  * What is given and not in use is kept as text in the record, since a status tells only requests.
  */
-#include "base/alloc.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/text.h"
 #include "local/api/api.h"
 #include "local/kinds/condition.h"
 #include "local/nodes/kubelet_private.h"
 #include "local/nodes/node_index.h"
 #include "local/resources/resource.h"
 #include "local/store/edit.h"
-#include "local/store/store.h"
 
 #include <stdlib.h>
 
@@ -126,15 +125,7 @@ static void resize_keep(struct kubelet_pod *pod)
         td_json_set(arena, given, TD_STR("resources"), resize_copy(arena, whole));
     }
     td_life_allocate(&pod->life, NULL, whole);
-    td_auto_buf text;
-    td_buf_init(&text, TD_HTTP_BODY_BYTES_MAX);
-    td_json_write(given, &(struct td_json_format){.indent = 0}, &text);
-    td_str copy = td_buf_str(&text);
-    td_free(pod->record->allocated);
-    pod->record->allocated = td_alloc(copy.len + 1);
-    for (size_t i = 0; i <= copy.len; i++) {
-        pod->record->allocated[i] = i < copy.len ? copy.ptr[i] : '\0';
-    }
+    td_text_set(&pod->record->allocated, td_json_line(arena, given));
     pod->allocated = given;
 }
 
@@ -144,8 +135,7 @@ static void resize_defer(struct kubelet_pod *pod, td_str lack, bool is_hopeless)
     const struct td_json *before =
         td_condition_find(resize_status(pod), TD_STR("PodResizePending"));
     const struct td_json *metadata = td_json_get(pod->life.pod, TD_STR("metadata"));
-    bool is_known = td_str_equal(td_json_get_str(before, TD_STR("reason"), TD_STR_EMPTY),
-                                 td_str_from(reason)) &&
+    bool is_known = td_str_equal(td_json_text(before, "reason"), td_str_from(reason)) &&
                     td_json_get_int64(before, TD_STR("observedGeneration"), 0) ==
                         td_json_get_int64(metadata, TD_STR("generation"), 0);
     (void)td_pod_life_condition(&pod->life, "PodResizePending", "True", reason, lack);
@@ -276,7 +266,7 @@ static void resize_fail(struct kubelet_pod *pod, td_str message)
 {
     const struct td_json *progress =
         td_condition_find(resize_status(pod), TD_STR("PodResizeInProgress"));
-    td_str reason = td_json_get_str(progress, TD_STR("reason"), TD_STR_EMPTY);
+    td_str reason = td_json_text(progress, "reason");
     if (!td_str_equal(reason, TD_STR("Error"))) {
         const struct td_life_condition condition = {
             .type = "PodResizeInProgress", .status = "True", .reason = "Error", .message = message};
@@ -327,8 +317,8 @@ static void resize_actuate(struct kubelet_pod *pod)
             td_engine_resize_pod(record->body, &limits);
         }
     }
-    td_free(record->allocated);
-    record->allocated = NULL;
+    td_text_free(record->allocated);
+    record->allocated = (td_str){.ptr = NULL};
     pod->allocated = NULL;
     (void)td_pod_life_condition(&pod->life, "PodResizeInProgress", NULL, NULL, TD_STR_EMPTY);
     kubelet_tell_resize(pod, "ResizeCompleted", "completed", TD_STR_EMPTY);
@@ -342,14 +332,14 @@ void kubelet_step_resize(struct kubelet_pod *pod)
     } else {
         (void)td_pod_life_condition(&pod->life, "PodResizePending", NULL, NULL, TD_STR_EMPTY);
     }
-    if (!record->allocated) {
+    if (record->allocated.len == 0) {
         (void)td_pod_life_condition(&pod->life, "PodResizeInProgress", NULL, NULL, TD_STR_EMPTY);
         return;
     }
     if (record->resize_due <= pod->life.now) {
         resize_actuate(pod);
     }
-    if (record->allocated) {
+    if (record->allocated.len > 0) {
         kubelet_wake(pod, record->resize_due);
     }
 }
@@ -385,20 +375,18 @@ static int resize_compare(const void *left, const void *right)
 static struct resize_waiter resize_waiter(struct td_kubelet *kubelet, struct td_arena *arena,
                                           const struct td_bound_pod *bound, size_t place)
 {
-    const struct td_resource *pods =
-        td_resources_find_kind(td_api_resources(kubelet->api), TD_STR("v1"), TD_STR("Pod"))
-            .resource;
+    const struct td_resource *pods = td_api_kind(kubelet->api, TD_STR("v1"), TD_STR("Pod"));
     struct td_json *pod = NULL;
     (void)td_edit_get(kubelet->api, pods, bound->ns, bound->name, arena, &pod,
                       NULL); /* one that is gone has no priority */
     const struct td_json *status = td_json_get(pod, TD_STR("status"));
     const struct td_json *pending = td_condition_find(status, TD_STR("PodResizePending"));
-    td_str qos = td_json_get_str(status, TD_STR("qosClass"), TD_STR_EMPTY);
+    td_str qos = td_json_text(status, "qosClass");
     return (struct resize_waiter){
         .key = td_arena_copy_str(arena, bound->key),
         .priority = td_json_get_int64(td_json_get(pod, TD_STR("spec")), TD_STR("priority"), 0),
         .is_guaranteed = td_str_equal(qos, TD_STR("Guaranteed")),
-        .since = td_json_get_str(pending, TD_STR("lastTransitionTime"), TD_STR_EMPTY),
+        .since = td_json_text(pending, "lastTransitionTime"),
         .place = place,
     };
 }
@@ -408,8 +396,7 @@ void td_kubelet_room(struct td_kubelet *kubelet, const struct td_node *node)
     if (node->deferred_count == 0) {
         return;
     }
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct resize_waiter *waiters =
         td_arena_alloc_zero(&arena, node->deferred_count, sizeof(*waiters));
     size_t count = 0;

@@ -1,3 +1,7 @@
+/*
+ * Container states, conditions and phases written into the tree of a pod, in the order and the
+ * words of a kubelet.
+ */
 #include "local/nodes/kubelet_status.h"
 
 #include "base/limits.h"
@@ -64,8 +68,7 @@ static td_str life_digest(const struct td_pod_life *life, td_str text)
 {
     unsigned char hash[TD_HMAC_BYTES];
     td_hmac_sha256(TD_STR("tandem"), text, hash);
-    td_auto_buf digits;
-    td_buf_init(&digits, 2 * TD_HMAC_BYTES);
+    td_auto_buf digits = td_buf_capped(2 * TD_HMAC_BYTES);
     for (size_t i = 0; i < TD_HMAC_BYTES; i++) {
         (void)td_buf_append_format(&digits, "%02x", hash[i]); /* it fits */
     }
@@ -74,10 +77,9 @@ static td_str life_digest(const struct td_pod_life *life, td_str text)
 
 static td_str life_container_id(const struct td_pod_life *life, const struct td_json *status)
 {
-    td_str uid =
-        td_json_get_str(td_json_get(life->pod, TD_STR("metadata")), TD_STR("uid"), TD_STR_EMPTY);
+    td_str uid = td_json_text(td_json_get(life->pod, TD_STR("metadata")), "uid");
     td_str text = td_arena_format(life->arena, "%.*s/%.*s/%lld", TD_STR_ARG(uid),
-                                  TD_STR_ARG(td_json_get_str(status, TD_STR("name"), TD_STR_EMPTY)),
+                                  TD_STR_ARG(td_json_text(status, "name")),
                                   (long long)td_json_get_int64(status, TD_STR("restartCount"), 0));
     return td_arena_format(life->arena, "tandem://%.*s", TD_STR_ARG(life_digest(life, text)));
 }
@@ -86,7 +88,7 @@ static void life_set_copy(struct td_pod_life *life, struct td_json *object, td_s
                           const struct td_json *value)
 {
     if (value) {
-        td_json_set(life->arena, object, key, td_json_copy(life->arena, value, false));
+        td_json_set_copy(life->arena, object, key, value);
     } else {
         (void)td_json_remove(object, key); /* may be absent */
     }
@@ -168,9 +170,7 @@ static void life_wait(struct td_pod_life *life, struct td_life_container *contai
                       td_str reason)
 {
     struct td_json *waiting = life_set_state(life, container->status, TD_STR("waiting"));
-    if (message.len > 0) {
-        td_json_set_str(life->arena, waiting, TD_STR("message"), message);
-    }
+    td_json_set_text(life->arena, waiting, TD_STR("message"), message);
     td_json_set_str(life->arena, waiting, TD_STR("reason"), reason);
     td_life_set_ready(life, container, false, false);
 }
@@ -181,8 +181,7 @@ static void life_keep_end(struct td_pod_life *life, struct td_life_container *co
     const struct td_json *ended = td_json_get_path(container->status, "state.terminated");
     if (ended) {
         struct td_json *last = td_json_new_object(life->arena);
-        td_json_set(life->arena, last, TD_STR("terminated"),
-                    td_json_copy(life->arena, ended, false));
+        td_json_set_copy(life->arena, last, TD_STR("terminated"), ended);
         td_json_set(life->arena, container->status, TD_STR("lastState"), last);
     }
 }
@@ -195,7 +194,7 @@ void td_life_start(struct td_pod_life *life, struct td_life_container *container
                           td_json_get_int64(status, TD_STR("restartCount"), 0) + 1);
     }
     life_keep_end(life, container);
-    td_str image = td_json_get_str(status, TD_STR("image"), TD_STR_EMPTY);
+    td_str image = td_json_text(status, "image");
     struct td_json *running = life_set_state(life, status, TD_STR("running"));
     td_json_set(life->arena, running, TD_STR("startedAt"), life_time(life));
     td_json_set_str(life->arena, status, TD_STR("containerID"), life_container_id(life, status));
@@ -232,10 +231,9 @@ void td_life_back_off(struct td_pod_life *life, struct td_life_container *contai
     life_wait(life, container,
               td_arena_format(
                   life->arena, "back-off %s restarting failed container=%.*s pod=%.*s_%.*s(%.*s)",
-                  text, TD_STR_ARG(container->name),
-                  TD_STR_ARG(td_json_get_str(metadata, TD_STR("name"), TD_STR_EMPTY)),
-                  TD_STR_ARG(td_json_get_str(metadata, TD_STR("namespace"), TD_STR_EMPTY)),
-                  TD_STR_ARG(td_json_get_str(metadata, TD_STR("uid"), TD_STR_EMPTY))),
+                  text, TD_STR_ARG(container->name), TD_STR_ARG(td_json_text(metadata, "name")),
+                  TD_STR_ARG(td_json_text(metadata, "namespace")),
+                  TD_STR_ARG(td_json_text(metadata, "uid"))),
               TD_STR("CrashLoopBackOff"));
 }
 
@@ -244,7 +242,7 @@ void td_life_back_off(struct td_pod_life *life, struct td_life_container *contai
 bool td_life_same_resources(const struct td_json *a, const struct td_json *b)
 {
     static const td_str lists[] = {TD_STR_INIT("requests"), TD_STR_INIT("limits")};
-    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(lists); i++) {
         const struct td_json *x = td_json_get(a, lists[i]);
         const struct td_json *y = td_json_get(b, lists[i]);
         bool is_empty = (!x || x->count == 0) && (!y || y->count == 0);
@@ -284,9 +282,8 @@ bool td_life_resize_restarts(const struct td_life_container *container,
     const struct td_json *before = td_json_get(container->status, TD_STR("resources"));
     const struct td_json *p = life_first(container->spec, "resizePolicy");
     for (; p; p = p->next) {
-        td_str name = td_json_get_str(p, TD_STR("resourceName"), TD_STR_EMPTY);
-        bool restarts = td_str_equal(td_json_get_str(p, TD_STR("restartPolicy"), TD_STR_EMPTY),
-                                     TD_STR("RestartContainer"));
+        td_str name = td_json_text(p, "resourceName");
+        bool restarts = td_str_equal(td_json_text(p, "restartPolicy"), TD_STR("RestartContainer"));
         if (restarts && (!td_json_equal(life_amount(resources, "requests", name),
                                         life_amount(before, "requests", name)) ||
                          !td_json_equal(life_amount(resources, "limits", name),
@@ -302,10 +299,8 @@ bool td_life_resize_restarts(const struct td_life_container *container,
 static struct td_json *life_new_status(struct td_pod_life *life, const struct td_json *spec)
 {
     struct td_json *status = td_json_new_object(life->arena);
-    td_json_set_str(life->arena, status, TD_STR("name"),
-                    td_json_get_str(spec, TD_STR("name"), TD_STR_EMPTY));
-    td_json_set_str(life->arena, status, TD_STR("image"),
-                    td_json_get_str(spec, TD_STR("image"), TD_STR_EMPTY));
+    td_json_set_str(life->arena, status, TD_STR("name"), td_json_text(spec, "name"));
+    td_json_set_str(life->arena, status, TD_STR("image"), td_json_text(spec, "image"));
     td_json_set_str(life->arena, status, TD_STR("imageID"), TD_STR_EMPTY);
     td_json_set(life->arena, status, TD_STR("lastState"), td_json_new_object(life->arena));
     td_json_set_int64(life->arena, status, TD_STR("restartCount"), 0);
@@ -323,8 +318,7 @@ static struct td_json *life_new_status(struct td_pod_life *life, const struct td
 static bool life_has_order(const struct td_json *spec, const struct td_json *status)
 {
     while (spec && status &&
-           td_str_equal(td_json_get_str(spec, TD_STR("name"), TD_STR_EMPTY),
-                        td_json_get_str(status, TD_STR("name"), TD_STR_EMPTY))) {
+           td_str_equal(td_json_text(spec, "name"), td_json_text(status, "name"))) {
         spec = spec->next;
         status = status->next;
     }
@@ -341,15 +335,13 @@ static struct td_json *life_statuses(struct td_pod_life *life, const struct td_j
         return old ? td_json_first_item(td_json_get(status, td_str_from(key))) : NULL;
     }
     struct td_json *statuses = td_json_new_array(life->arena);
-    td_auto_map known;
-    td_map_init(&known, TD_POD_CONTAINERS_MAX);
+    td_auto_map known = td_map_capped(TD_POD_CONTAINERS_MAX);
     for (; old; old = old->next) {
-        (void)td_map_put(&known, td_json_get_str(old, TD_STR("name"), TD_STR_EMPTY),
+        (void)td_map_put(&known, td_json_text(old, "name"),
                          td_json_copy(life->arena, old, false)); /* at the cap: made anew */
     }
     for (const struct td_json *c = containers; c; c = c->next) {
-        struct td_json *one =
-            td_map_remove(&known, td_json_get_str(c, TD_STR("name"), TD_STR_EMPTY));
+        struct td_json *one = td_map_remove(&known, td_json_text(c, "name"));
         td_json_append(statuses, one ? one : life_new_status(life, c));
     }
     td_json_set(life->arena, status, td_str_from(key), statuses);
@@ -377,9 +369,9 @@ struct td_life_container *td_pod_life_containers(struct td_pod_life *life, size_
             c = life_first(spec, "containers");
             s = life_statuses(life, c, LIFE_CONTAINERS);
         }
-        td_str policy = td_json_get_str(c, TD_STR("restartPolicy"), TD_STR_EMPTY);
+        td_str policy = td_json_text(c, "restartPolicy");
         containers[i] = (struct td_life_container){
-            .name = td_json_get_str(c, TD_STR("name"), TD_STR_EMPTY),
+            .name = td_json_text(c, "name"),
             .spec = c,
             .status = s,
             .is_init = i < init_count,
@@ -427,7 +419,6 @@ void td_pod_life_create(struct td_pod_life *life)
 
 bool td_pod_life_is_over(const struct td_pod_life *life)
 {
-    td_str phase =
-        td_json_get_str(td_json_get(life->pod, TD_STR("status")), TD_STR("phase"), TD_STR_EMPTY);
+    td_str phase = td_json_text(td_json_get(life->pod, TD_STR("status")), "phase");
     return td_str_equal(phase, TD_STR("Succeeded")) || td_str_equal(phase, TD_STR("Failed"));
 }

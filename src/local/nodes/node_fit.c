@@ -1,19 +1,8 @@
+/*
+ * Terms of node affinity, node selectors and tolerations, evaluated as the scheduler evaluates
+ * them.
+ */
 #include "local/nodes/node_fit.h"
-
-static td_str fit_text(const struct td_json *object, td_str key)
-{
-    return td_json_get_str(object, key, TD_STR_EMPTY);
-}
-
-static bool fit_has_value(const struct td_json *values, td_str value)
-{
-    for (const struct td_json *v = td_json_first_item(values); v; v = v->next) {
-        if (v->type == TD_JSON_TYPE_STRING && td_str_equal(v->text, value)) {
-            return true;
-        }
-    }
-    return false;
-}
 
 /* Gt and Lt: whole numbers on both sides. */
 static bool fit_compare(const struct td_json *values, const td_str *value, bool is_greater)
@@ -27,13 +16,13 @@ static bool fit_compare(const struct td_json *values, const td_str *value, bool 
 
 static bool fit_requirement(const struct td_json *requirement, const td_str *value)
 {
-    td_str operation = fit_text(requirement, TD_STR("operator"));
+    td_str operation = td_json_text(requirement, "operator");
     const struct td_json *values = td_json_get(requirement, TD_STR("values"));
     if (td_str_equal(operation, TD_STR("In"))) {
-        return value && fit_has_value(values, *value);
+        return value && td_json_has_text(values, *value);
     }
     if (td_str_equal(operation, TD_STR("NotIn"))) {
-        return !value || !fit_has_value(values, *value);
+        return !value || !td_json_has_text(values, *value);
     }
     if (td_str_equal(operation, TD_STR("Exists"))) {
         return value != NULL;
@@ -55,50 +44,44 @@ static bool fit_term(const struct td_json *term, td_str node, const struct td_la
         return false;
     }
     for (; r; r = r->next) {
-        if (!fit_requirement(r, td_labels_get(labels, fit_text(r, TD_STR("key"))))) {
+        if (!fit_requirement(r, td_labels_get(labels, td_json_text(r, "key")))) {
             return false;
         }
     }
     for (; f; f = f->next) {
-        bool is_name = td_str_equal(fit_text(f, TD_STR("key")), TD_STR("metadata.name"));
-        if (!is_name || !fit_requirement(f, &node)) {
+        bool is_name = td_str_equal(td_json_text(f, "key"), TD_STR("metadata.name"));
+        if (!fit_requirement(f, is_name ? &node : NULL)) {
             return false;
         }
     }
     return true;
 }
 
-bool td_node_fits_affinity(struct td_arena *arena, const struct td_json *pod_spec, td_str node,
-                           const struct td_labels *node_labels)
+bool td_node_fits_affinity(const struct td_json *selector, const struct td_json *required,
+                           td_str node, const struct td_labels *labels)
 {
-    struct td_labels wanted =
-        td_labels_from_json(arena, td_json_get(pod_spec, TD_STR("nodeSelector")));
-    for (size_t i = 0; i < wanted.count; i++) {
-        const td_str *value = td_labels_get(node_labels, wanted.items[i].key);
-        if (!value || !td_str_equal(*value, wanted.items[i].value)) {
+    for (const struct td_json *s = td_json_first_member(selector); s; s = s->next) {
+        const td_str *value = td_labels_get(labels, s->key);
+        if (!value || s->type != TD_JSON_TYPE_STRING || !td_str_equal(*value, s->text)) {
             return false;
         }
     }
-    const struct td_json *required = td_json_get_path(
-        pod_spec, "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution");
     if (!td_json_is(required, TD_JSON_TYPE_OBJECT)) {
         return true;
     }
     const struct td_json *term =
         td_json_first_item(td_json_get(required, TD_STR("nodeSelectorTerms")));
-    for (; term; term = term->next) {
-        if (fit_term(term, node, node_labels)) {
-            return true;
-        }
+    while (term && !fit_term(term, node, labels)) {
+        term = term->next;
     }
-    return false;
+    return term != NULL;
 }
 
 bool td_toleration_matches(const struct td_json *toleration, td_str key, td_str value,
                            td_str effect)
 {
-    td_str wanted_effect = fit_text(toleration, TD_STR("effect"));
-    td_str wanted_key = fit_text(toleration, TD_STR("key"));
+    td_str wanted_effect = td_json_text(toleration, "effect");
+    td_str wanted_key = td_json_text(toleration, "key");
     td_str operation = td_json_get_str(toleration, TD_STR("operator"), TD_STR("Equal"));
     if (wanted_effect.len > 0 && !td_str_equal(wanted_effect, effect)) {
         return false;
@@ -110,21 +93,20 @@ bool td_toleration_matches(const struct td_json *toleration, td_str key, td_str 
         return true;
     }
     return (operation.len == 0 || td_str_equal(operation, TD_STR("Equal"))) &&
-           td_str_equal(fit_text(toleration, TD_STR("value")), value);
+           td_str_equal(td_json_text(toleration, "value"), value);
 }
 
 static bool fit_is_tolerated(const struct td_json *toleration, const struct td_json *taint)
 {
-    return td_toleration_matches(toleration, fit_text(taint, TD_STR("key")),
-                                 fit_text(taint, TD_STR("value")),
-                                 fit_text(taint, TD_STR("effect")));
+    return td_toleration_matches(toleration, td_json_text(taint, "key"),
+                                 td_json_text(taint, "value"), td_json_text(taint, "effect"));
 }
 
 bool td_node_tolerates(const struct td_json *tolerations, const struct td_json *taints,
                        bool only_execute)
 {
     for (const struct td_json *taint = td_json_first_item(taints); taint; taint = taint->next) {
-        td_str effect = fit_text(taint, TD_STR("effect"));
+        td_str effect = td_json_text(taint, "effect");
         bool counts = td_str_equal(effect, TD_STR("NoExecute")) ||
                       (!only_execute && td_str_equal(effect, TD_STR("NoSchedule")));
         const struct td_json *t = td_json_first_item(tolerations);

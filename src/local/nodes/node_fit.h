@@ -11,9 +11,12 @@
 #include "base/str.h"
 #include "kube/selector/labels.h"
 
-/* spec.nodeSelector and the required part of spec.affinity.nodeAffinity of a pod. */
-bool td_node_fits_affinity(struct td_arena *arena, const struct td_json *pod_spec, td_str node,
-                           const struct td_labels *node_labels);
+/* The required part of a pod's spec.affinity.nodeAffinity. */
+#define TD_NODE_AFFINITY_PATH "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+
+/* spec.nodeSelector and the required affinity of a pod; both may be NULL. */
+bool td_node_fits_affinity(const struct td_json *selector, const struct td_json *required,
+                           td_str node, const struct td_labels *labels);
 
 /* Does it tolerate a taint of that key, value and effect? */
 bool td_toleration_matches(const struct td_json *toleration, td_str key, td_str value,

@@ -1,11 +1,15 @@
+/*
+ * Nodes by name with the sums of their pods' requests; a pod that moves or changes size takes its
+ * old amounts away and adds the new ones.
+ */
 #include "local/nodes/node_index.h"
-
-#include <stdio.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/text.h"
 #include "kube/meta.h"
+#include "kube/objectkey.h"
 #include "kube/podresources.h"
 #include "kube/quantity/quantity.h"
 #include "local/kinds/condition.h"
@@ -17,21 +21,6 @@ struct siblings {
     td_str uid; /* owned, behind the structure */
     size_t count;
 };
-
-td_str td_pod_key(struct td_arena *arena, td_str ns, td_str name)
-{
-    return td_arena_format(arena, "%.*s%c%.*s", TD_STR_ARG(ns), '\n', TD_STR_ARG(name));
-}
-
-static td_str index_text(char **at, td_str text)
-{
-    td_str copy = {.ptr = *at, .len = text.len};
-    if (text.len > 0) {
-        memcpy(*at, text.ptr, text.len);
-    }
-    *at += text.len;
-    return copy;
-}
 
 /* ---- Amounts ---- */
 
@@ -91,22 +80,19 @@ static int64_t amounts_get(const struct td_node_amount *items, size_t count, td_
 static void allocated_list(struct td_arena *arena, struct td_json *containers,
                            const struct td_json *statuses)
 {
-    td_auto_map given;
-    td_map_init(&given, TD_POD_CONTAINERS_MAX);
-    const struct td_json *s = td_json_first_item(statuses);
-    for (; s; s = s->next) {
+    td_auto_map given = td_map_capped(TD_POD_CONTAINERS_MAX);
+    for (const struct td_json *s = td_json_first_item(statuses); s; s = s->next) {
         struct td_json *allocated = td_json_get(s, TD_STR("allocatedResources"));
         if (allocated) {
-            (void)td_map_put(&given, td_json_get_str(s, TD_STR("name"), TD_STR_EMPTY), allocated);
+            (void)td_map_put(&given, td_json_text(s, "name"), allocated);
         }
     }
     struct td_json *c = td_json_first_item(containers);
     for (; c && given.count > 0; c = c->next) {
-        const struct td_json *allocated =
-            td_map_get(&given, td_json_get_str(c, TD_STR("name"), TD_STR_EMPTY));
+        const struct td_json *allocated = td_map_get(&given, td_json_text(c, "name"));
         if (allocated) {
-            td_json_set(arena, td_json_ensure_object(arena, c, TD_STR("resources")),
-                        TD_STR("requests"), td_json_copy(arena, allocated, false));
+            td_json_set_copy(arena, td_json_ensure_object(arena, c, TD_STR("resources")),
+                             TD_STR("requests"), allocated);
         }
     }
 }
@@ -123,8 +109,7 @@ static void pod_allocated(struct td_arena *arena, const struct td_json *pod, int
                    td_json_get(status, TD_STR("initContainerStatuses")));
     const struct td_json *whole = td_json_get(status, TD_STR("allocatedResources"));
     if (whole && td_json_get(spec, TD_STR("resources"))) {
-        td_json_set(arena, td_json_get(spec, TD_STR("resources")), TD_STR("requests"),
-                    td_json_copy(arena, whole, false));
+        td_json_set_copy(arena, td_json_get(spec, TD_STR("resources")), TD_STR("requests"), whole);
     }
     struct td_node_amount *items;
     size_t count;
@@ -143,8 +128,7 @@ static struct td_node *node_ensure(struct td_node_index *index, td_str name)
         return node;
     }
     node = td_alloc_zero(1, sizeof(*node) + name.len);
-    char *at = (char *)(node + 1);
-    node->name = index_text(&at, name);
+    node->name = td_text_behind(node + 1, name);
     td_arena_init(&node->arena, TD_TREE_ARENA_BYTES_MAX);
     td_map_init(&node->controllers, INDEX_PODS_MAX);
     if (td_map_put(&index->nodes, node->name, node) != TD_OK) {
@@ -158,10 +142,8 @@ static struct td_node *node_ensure(struct td_node_index *index, td_str name)
 
 static void node_free(struct td_node *node)
 {
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&node->controllers, &position))) {
-        td_free(entry->value);
+    for (struct td_map_walk at = {.map = &node->controllers}; td_map_step(&at);) {
+        td_free(at.value);
     }
     td_map_done(&node->controllers);
     td_arena_done(&node->arena);
@@ -223,9 +205,9 @@ static void node_read_taints(struct td_node *node, const struct td_json *spec)
     node->taints = taints;
     for (const struct td_json *t = td_json_first_item(list); t; t = t->next) {
         taints[node->taint_count++] = (struct td_taint){
-            .key = td_json_get_str(t, TD_STR("key"), TD_STR_EMPTY),
-            .value = td_json_get_str(t, TD_STR("value"), TD_STR_EMPTY),
-            .effect = td_json_get_str(t, TD_STR("effect"), TD_STR_EMPTY),
+            .key = td_json_text(t, "key"),
+            .value = td_json_text(t, "value"),
+            .effect = td_json_text(t, "effect"),
         };
     }
 }
@@ -262,10 +244,9 @@ static void node_read_resources(struct td_node *node, const struct td_json *stat
 static td_str node_address(const struct td_json *status)
 {
     const struct td_json *list = td_json_get(status, TD_STR("addresses"));
-    const struct td_json *a = td_json_first_item(list);
-    for (; a; a = a->next) {
-        if (td_str_equal(td_json_get_str(a, TD_STR("type"), TD_STR_EMPTY), TD_STR("InternalIP"))) {
-            return td_json_get_str(a, TD_STR("address"), TD_STR_EMPTY);
+    for (const struct td_json *a = td_json_first_item(list); a; a = a->next) {
+        if (td_str_equal(td_json_text(a, "type"), TD_STR("InternalIP"))) {
+            return td_json_text(a, "address");
         }
     }
     return TD_STR_EMPTY;
@@ -358,8 +339,7 @@ static void node_count_sibling(struct td_node *node, td_str uid, bool adds)
     struct siblings *siblings = td_map_get(&node->controllers, uid);
     if (!siblings && adds) {
         siblings = td_alloc_zero(1, sizeof(*siblings) + uid.len);
-        char *at = (char *)(siblings + 1);
-        siblings->uid = index_text(&at, uid);
+        siblings->uid = td_text_behind(siblings + 1, uid);
         if (td_map_put(&node->controllers, siblings->uid, siblings) != TD_OK) {
             td_free(siblings);
             return; /* not spread any better than others */
@@ -436,26 +416,24 @@ static struct td_bound_pod *pod_new(struct td_arena *arena, td_str key, const st
                              pod_text_bytes(key, &meta, controller, amounts, count));
     struct td_node_amount *requests = (struct td_node_amount *)(record + 1);
     char *at = (char *)(requests + count);
-    size_t line = td_str_find(key, '\n', 0);
-    record->key = index_text(&at, key);
-    record->ns = td_str_slice(record->key, 0, line);
-    record->name = td_str_slice(record->key, line + 1, key.len);
-    record->uid = index_text(&at, meta.uid);
-    record->controller_uid = index_text(&at, controller);
+    record->key = td_text_place(&at, key);
+    record->ns = td_object_key_read(record->key).namespace;
+    record->name = td_object_key_read(record->key).name;
+    record->uid = td_text_place(&at, meta.uid);
+    record->controller_uid = td_text_place(&at, controller);
     for (size_t i = 0; i < count; i++) {
-        requests[i].name = index_text(&at, amounts[i].name);
+        requests[i].name = td_text_place(&at, amounts[i].name);
         requests[i].value = amounts[i].value;
     }
     record->requests = requests;
     record->request_count = count;
     pod_allocated(arena, pod, &record->allocated_cpu, &record->allocated_memory);
     const struct td_json *status = td_json_get(pod, TD_STR("status"));
-    td_str phase = td_json_get_str(status, TD_STR("phase"), TD_STR_EMPTY);
+    td_str phase = td_json_text(status, "phase");
     record->is_over =
         td_str_equal(phase, TD_STR("Succeeded")) || td_str_equal(phase, TD_STR("Failed"));
     const struct td_json *pending = td_condition_find(status, TD_STR("PodResizePending"));
-    record->is_deferred =
-        td_str_equal(td_json_get_str(pending, TD_STR("reason"), TD_STR_EMPTY), TD_STR("Deferred"));
+    record->is_deferred = td_str_equal(td_json_text(pending, "reason"), TD_STR("Deferred"));
     return record;
 }
 
@@ -478,8 +456,7 @@ static bool pod_is_smaller(const struct td_bound_pod *after, const struct td_bou
 /* Addresses that pods got before a restart are not given again. */
 static void index_note_address(struct td_node_index *index, const struct td_json *pod)
 {
-    td_str text =
-        td_json_get_str(td_json_get(pod, TD_STR("status")), TD_STR("podIP"), TD_STR_EMPTY);
+    td_str text = td_json_text(td_json_get(pod, TD_STR("status")), "podIP");
     uint32_t address = 0;
     size_t from = 0;
     for (int part = 0; part < 4; part++) {
@@ -510,13 +487,11 @@ bool td_node_index_set_pod(struct td_node_index *index, td_str key, uint64_t ver
                            const struct td_json *pod)
 {
     struct td_bound_pod *before = td_map_get(&index->pods, key);
-    td_str name =
-        td_json_get_str(td_json_get(pod, TD_STR("spec")), TD_STR("nodeName"), TD_STR_EMPTY);
+    td_str name = td_json_text(td_json_get(pod, TD_STR("spec")), "nodeName");
     if (before && before->version == version && pod) {
         return false;
     }
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_bound_pod *after = pod && name.len > 0 ? pod_new(&arena, key, pod) : NULL;
     struct td_node *node = after ? node_ensure(index, name) : NULL;
     if (after && (!node || td_map_put(&index->pods, after->key, after) != TD_OK)) {
@@ -554,14 +529,11 @@ void td_node_index_init(struct td_node_index *index)
 
 void td_node_index_done(struct td_node_index *index)
 {
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&index->pods, &position))) {
-        td_free(entry->value);
+    for (struct td_map_walk at = {.map = &index->pods}; td_map_step(&at);) {
+        td_free(at.value);
     }
-    position = 0;
-    while ((entry = td_map_next(&index->nodes, &position))) {
-        node_free(entry->value);
+    for (struct td_map_walk at = {.map = &index->nodes}; td_map_step(&at);) {
+        node_free(at.value);
     }
     td_map_done(&index->pods);
     td_map_done(&index->nodes);

@@ -18,7 +18,7 @@
 #include "base/str.h"
 #include "kube/selector/labels.h"
 
-/* On a node that is ours: our kubelet runs its pods. Other nodes belong to somebody else's. */
+/* On a node that is ours: our kubelet runs its pods. Other nodes have kubelets of their own. */
 #define TD_NODE_OWNER_ANNOTATION "tandem.dev/kubelet"
 #define TD_NODE_OWNER "local"
 
@@ -59,7 +59,7 @@ struct td_node {
     bool is_unknown; /* whether it is ready */
     bool is_unschedulable;
     bool is_pressed;  /* has too little memory, or had a while ago (node_pressure.c) */
-    uint64_t version; /* of the object; 0: of the one that is here nobody knows */
+    uint64_t version; /* of the object; 0: the version of this copy is unknown */
     td_time pressed;  /* when it last had too little */
     double available; /* bytes that it had then */
     td_time evicted;  /* when it last removed a pod for that */
@@ -86,7 +86,7 @@ struct td_node {
 };
 
 struct td_bound_pod {
-    td_str key; /* namespace and name, a line each */
+    td_str key; /* "namespace/name" */
     td_str ns;
     td_str name;
     td_str uid;
@@ -143,6 +143,3 @@ bool td_node_has_taint(const struct td_node *node, td_str key, td_str effect);
 /* What the pod asks for: the most of spec and status. */
 int td_pod_amounts(struct td_arena *arena, const struct td_json *pod, bool uses_status,
                    struct td_node_amount **ret, size_t *ret_count);
-
-/* "namespace\nname" */
-td_str td_pod_key(struct td_arena *arena, td_str ns, td_str name);

@@ -43,24 +43,14 @@ struct life_count {
     size_t tainted; /* with any taint */
 };
 
-static td_time life_now(const struct td_node_life *life)
-{
-    return td_clock_wall(td_loop_clock(td_api_loop(life->api)));
-}
-
-static const struct td_resource *life_resource(const struct td_node_life *life, const char *kind)
-{
-    return td_resources_find_kind(td_api_resources(life->api), TD_STR("v1"), td_str_from(kind))
-        .resource;
-}
-
 static bool life_put(struct td_node_life *life, const char *kind, struct td_arena *arena,
                      struct td_json *object)
 {
     struct td_error err = TD_ERROR_INIT;
-    int code = td_edit_put(life->api, life_resource(life, kind), arena, object, &err);
+    int code = td_edit_put(life->api, td_api_kind(life->api, TD_STR("v1"), td_str_from(kind)),
+                           arena, object, &err);
     if (code != TD_OK && code != TD_CONFLICT && code != TD_NOT_FOUND) {
-        td_log_line(life->log, TD_LOG_ERROR, "the state of a node cannot be written",
+        td_log_line(life->log, TD_LOG_ERROR, "cannot update node conditions and taints",
                     TD_LOG_C("error", err.message));
     }
     return code == TD_OK;
@@ -69,9 +59,8 @@ static bool life_put(struct td_node_life *life, const char *kind, struct td_aren
 static const struct td_stored *life_lease(const struct td_node_life *life,
                                           const struct td_node *node)
 {
-    const struct td_collection *leases =
-        td_store_find(td_api_store(life->api), TD_STR(TD_NODE_LEASE_COLLECTION));
-    return leases ? td_collection_get(leases, TD_STR(TD_NODE_LEASE_NAMESPACE), node->name) : NULL;
+    return td_store_get(td_api_store(life->api), TD_STR(TD_NODE_LEASE_COLLECTION),
+                        TD_STR(TD_NODE_LEASE_NAMESPACE), node->name);
 }
 
 bool td_node_life_watches(const struct td_node_life *life, const struct td_node *node)
@@ -83,11 +72,10 @@ bool td_node_life_watches(const struct td_node_life *life, const struct td_node 
 
 static void life_unready_pod(struct td_node_life *life, const struct td_bound_pod *record)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_json *pod;
-    if (td_edit_get(life->api, life_resource(life, "Pod"), record->ns, record->name, &arena, &pod,
-                    NULL) != TD_OK) {
+    if (td_edit_get(life->api, td_api_kind(life->api, TD_STR("v1"), TD_STR("Pod")), record->ns,
+                    record->name, &arena, &pod, NULL) != TD_OK) {
         return;
     }
     struct td_json *status = td_json_get(pod, TD_STR("status"));
@@ -98,12 +86,12 @@ static void life_unready_pod(struct td_node_life *life, const struct td_bound_po
     const struct td_condition condition = {
         .type = TD_STR("Ready"),
         .status = TD_STR("False"),
-        .reason = td_json_get_str(ready, TD_STR("reason"), TD_STR_EMPTY),
-        .message = td_json_get_str(ready, TD_STR("message"), TD_STR_EMPTY),
+        .reason = td_json_text(ready, "reason"),
+        .message = td_json_text(ready, "message"),
         .observed_generation = td_json_get_int64(ready, TD_STR("observedGeneration"), 0),
         .has_probe_time = true,
     };
-    (void)td_condition_set(&arena, status, &condition, td_time_to_instant(life_now(life)));
+    (void)td_condition_set(&arena, status, &condition, td_time_to_instant(td_api_now(life->api)));
     if (life_put(life, "Pod", &arena, pod)) {
         td_edit_event(life->api, pod, TD_STR("Warning"), TD_STR("NodeNotReady"), LIFE_COMPONENT,
                       TD_STR("Node is not ready"));
@@ -112,16 +100,15 @@ static void life_unready_pod(struct td_node_life *life, const struct td_bound_po
 
 static void life_silence(struct td_node_life *life, struct td_node *node)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_json *object;
     bool was_ready = node->is_ready;
-    if (td_edit_get(life->api, life_resource(life, "Node"), TD_STR_EMPTY, node->name, &arena,
-                    &object, NULL) != TD_OK ||
-        !td_node_object_silence(&arena, object, life_now(life))) {
+    if (td_edit_get(life->api, td_api_kind(life->api, TD_STR("v1"), TD_STR("Node")), TD_STR_EMPTY,
+                    node->name, &arena, &object, NULL) != TD_OK ||
+        !td_node_object_silence(&arena, object, td_api_now(life->api))) {
         return;
     }
-    (void)td_node_object_follow(&arena, object, life_now(life)); /* it changed anyway */
+    (void)td_node_object_follow(&arena, object, td_api_now(life->api)); /* it changed anyway */
     if (!life_put(life, "Node", &arena, object)) {
         return;
     }
@@ -154,16 +141,14 @@ static void life_probe(const struct td_node_life *life, struct td_node *node, td
 static struct life_count life_find_silent(struct td_node_life *life, td_time now)
 {
     struct life_count count = {.ready = 0};
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&life->index->nodes, &position))) {
-        struct td_node *node = entry->value;
+    for (struct td_map_walk at = {.map = &life->index->nodes}; td_map_step(&at);) {
+        struct td_node *node = at.value;
         if (!node->exists) {
             continue;
         }
         life_probe(life, node, now);
         if (node->probed == 0) {
-            continue; /* nobody renews a lease for it */
+            continue; /* no kubelet renews a lease for it */
         }
         if (now - node->probed > TD_NODE_LIFE_GRACE) {
             life_silence(life, node);
@@ -181,20 +166,19 @@ static struct life_count life_find_silent(struct td_node_life *life, td_time now
 static bool life_swap(struct td_node_life *life, const struct td_node *node, const char *added)
 {
     static const char *const keys[] = {TD_TAINT_NOT_READY, TD_TAINT_UNREACHABLE};
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_json *object;
-    if (td_edit_get(life->api, life_resource(life, "Node"), TD_STR_EMPTY, node->name, &arena,
-                    &object, NULL) != TD_OK) {
+    if (td_edit_get(life->api, td_api_kind(life->api, TD_STR("v1"), TD_STR("Node")), TD_STR_EMPTY,
+                    node->name, &arena, &object, NULL) != TD_OK) {
         return false;
     }
     bool is_changed = false;
     for (size_t i = 0; i < 2; i++) {
         td_str key = td_str_from(keys[i]);
-        is_changed |=
-            added && td_str_equal(key, td_str_from(added))
-                ? td_node_object_add_taint(&arena, object, key, LIFE_NO_EXECUTE, life_now(life))
-                : td_node_object_remove_taint(object, key, LIFE_NO_EXECUTE);
+        is_changed |= added && td_str_equal(key, td_str_from(added))
+                          ? td_node_object_add_taint(&arena, object, key, LIFE_NO_EXECUTE,
+                                                     td_api_now(life->api))
+                          : td_node_object_remove_taint(object, key, LIFE_NO_EXECUTE);
     }
     return is_changed && life_put(life, "Node", &arena, object);
 }
@@ -223,7 +207,7 @@ static void life_taint(struct td_node_life *life, struct td_node *node, td_durat
         }
         return;
     }
-    td_time now = life_now(life);
+    td_time now = td_api_now(life->api);
     if (node->is_unknown ? is_unreachable : is_not_ready) {
         return;
     }
@@ -237,13 +221,11 @@ static void life_taint(struct td_node_life *life, struct td_node *node, td_durat
     }
 }
 
-/* After a time in which nobody was heard, everybody gets a new chance. */
+/* After a time without any heartbeat, all nodes get a new grace period. */
 static void life_forgive(struct td_node_life *life, td_time now)
 {
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&life->index->nodes, &position))) {
-        struct td_node *node = entry->value;
+    for (struct td_map_walk at = {.map = &life->index->nodes}; td_map_step(&at);) {
+        struct td_node *node = at.value;
         node->probed = node->probed > 0 ? now : 0;
     }
 }
@@ -253,7 +235,7 @@ void td_node_life_look(struct td_node_life *life)
     if (life->index->own_count == 0) {
         return;
     }
-    td_time now = life_now(life);
+    td_time now = td_api_now(life->api);
     struct life_count count = life_find_silent(life, now);
     bool was_disrupted = life->is_disrupted;
     life->is_disrupted = count.ready == 0 && count.silent > 0;
@@ -264,10 +246,8 @@ void td_node_life_look(struct td_node_life *life)
         return;
     }
     td_duration pause = life_pause(&count);
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&life->index->nodes, &position))) {
-        struct td_node *node = entry->value;
+    for (struct td_map_walk at = {.map = &life->index->nodes}; td_map_step(&at);) {
+        struct td_node *node = at.value;
         if (node->exists && node->probed > 0) {
             life_taint(life, node, pause);
         }

@@ -3,7 +3,7 @@
  * its defaults: one whose lease was not renewed for 50 s is Unknown, its pods are not ready, and it
  * gets taints that keep pods away and, through node_taints.h, remove those that do not tolerate it.
  * Looks at nodes of ours and at others that have a lease; one without is left alone. Acts while
- * there is a node of ours. Fed by nodes.c; acts through local/edit.h. One thread, the loop's.
+ * there is a node of ours. Fed by nodes.c; acts through local/store/edit.h. One thread, the loop's.
  */
 #pragma once
 

@@ -1,7 +1,6 @@
+/* The trees of a Node and of its Lease, and the few members that heartbeats change. */
 #include "local/nodes/node_object.h"
 
-#include "base/assert.h"
-#include "base/error.h"
 #include "base/timefmt.h"
 #include "kube/quantity/quantity.h"
 #include "local/api/write.h"
@@ -84,26 +83,21 @@ static bool node_fill(struct td_arena *arena, struct td_json *node, struct td_js
     bool is_changed = false;
     for (const struct td_json *m = td_json_first_member(wanted); m; m = m->next) {
         if (!td_json_get(status, m->key)) {
-            td_json_set(arena, status, m->key, td_json_copy(arena, m, false));
+            td_json_set_copy(arena, status, m->key, m);
             is_changed = true;
         }
     }
     if (!td_json_get(status, TD_STR("allocatable"))) {
-        td_json_set(arena, status, TD_STR("allocatable"),
-                    td_json_copy(arena, td_json_get(status, TD_STR("capacity")), false));
+        td_json_set_copy(arena, status, TD_STR("allocatable"),
+                         td_json_get(status, TD_STR("capacity")));
         is_changed = true;
     }
-    struct td_json *addresses = td_json_get(status, TD_STR("addresses"));
-    if (!td_json_is(addresses, TD_JSON_TYPE_ARRAY)) {
-        addresses = td_json_new_array(arena);
-        td_json_set(arena, status, TD_STR("addresses"), addresses);
-    }
+    struct td_json *addresses = td_json_ensure_array(arena, status, TD_STR("addresses"));
     if (addresses->count < 2) {
         struct td_json *host = td_json_new_object(arena);
         td_json_set_str(arena, host, TD_STR("type"), TD_STR("Hostname"));
-        td_json_set_str(
-            arena, host, TD_STR("address"),
-            td_json_get_str(td_json_get(node, TD_STR("metadata")), TD_STR("name"), TD_STR_EMPTY));
+        td_json_set_str(arena, host, TD_STR("address"),
+                        td_json_text(td_json_get(node, TD_STR("metadata")), "name"));
         td_json_append(addresses, host);
         is_changed = true;
     }
@@ -145,7 +139,7 @@ bool td_node_object_complete(struct td_arena *arena, struct td_json *node,
                                            "kubelet has insufficient memory available"};
     struct td_json *status = td_json_ensure_object(arena, node, TD_STR("status"));
     bool is_changed = node_fill(arena, node, status);
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(rows); i++) {
         is_changed |=
             node_set_condition(arena, status, i == 0 && state->is_pressed ? pressed : rows[i],
                                state->now, state->is_heartbeat);
@@ -159,7 +153,7 @@ bool td_node_object_silence(struct td_arena *arena, struct td_json *node, td_tim
     struct td_json *status = td_json_ensure_object(arena, node, TD_STR("status"));
     struct td_instant instant = td_time_to_instant(now);
     bool is_changed = false;
-    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(types); i++) {
         struct td_json *old = td_condition_find(status, td_str_from(types[i]));
         if (old && td_condition_is(status, td_str_from(types[i]), TD_STR("Unknown"))) {
             continue;
@@ -187,8 +181,8 @@ static size_t node_find_taint(const struct td_json *list, td_str key, td_str eff
 {
     size_t place = 0;
     for (const struct td_json *t = td_json_first_item(list); t; t = t->next) {
-        if (td_str_equal(td_json_get_str(t, TD_STR("key"), TD_STR_EMPTY), key) &&
-            td_str_equal(td_json_get_str(t, TD_STR("effect"), TD_STR_EMPTY), effect)) {
+        if (td_str_equal(td_json_text(t, "key"), key) &&
+            td_str_equal(td_json_text(t, "effect"), effect)) {
             break;
         }
         place++;
@@ -200,11 +194,7 @@ bool td_node_object_add_taint(struct td_arena *arena, struct td_json *node, td_s
                               td_str effect, td_time now)
 {
     struct td_json *spec = td_json_ensure_object(arena, node, TD_STR("spec"));
-    struct td_json *list = td_json_get(spec, TD_STR("taints"));
-    if (!td_json_is(list, TD_JSON_TYPE_ARRAY)) {
-        list = td_json_new_array(arena);
-        td_json_set(arena, spec, TD_STR("taints"), list);
-    }
+    struct td_json *list = td_json_ensure_array(arena, spec, TD_STR("taints"));
     if (node_find_taint(list, key, effect) < list->count) {
         return false;
     }
@@ -248,7 +238,7 @@ bool td_node_object_follow(struct td_arena *arena, struct td_json *node, td_time
     const struct td_json *status = td_json_get(node, TD_STR("status"));
     const td_str effect = TD_STR("NoSchedule");
     bool is_changed = false;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(rows); i++) {
         td_str key = td_str_from(rows[i].key);
         bool is_wanted =
             td_condition_is(status, td_str_from(rows[i].condition), td_str_from(rows[i].status));
@@ -268,7 +258,7 @@ bool td_node_object_follow(struct td_arena *arena, struct td_json *node, td_time
 struct td_json *td_node_lease_new(struct td_arena *arena, const struct td_json *node)
 {
     const struct td_json *metadata = td_json_get(node, TD_STR("metadata"));
-    td_str name = td_json_get_str(metadata, TD_STR("name"), TD_STR_EMPTY);
+    td_str name = td_json_text(metadata, "name");
     struct td_json *lease = td_json_parse_own(
         arena, "{\"kind\":\"Lease\",\"apiVersion\":\"coordination.k8s.io/v1\",\"metadata\":{"
                "\"namespace\":\"kube-node-lease\",\"ownerReferences\":[{\"apiVersion\":\"v1\","
@@ -278,8 +268,7 @@ struct td_json *td_node_lease_new(struct td_arena *arena, const struct td_json *
     struct td_json *spec = td_json_get(lease, TD_STR("spec"));
     td_json_set_str(arena, own, TD_STR("name"), name);
     td_json_set_str(arena, reference, TD_STR("name"), name);
-    td_json_set_str(arena, reference, TD_STR("uid"),
-                    td_json_get_str(metadata, TD_STR("uid"), TD_STR_EMPTY));
+    td_json_set_str(arena, reference, TD_STR("uid"), td_json_text(metadata, "uid"));
     td_json_set_str(arena, spec, TD_STR("holderIdentity"), name);
     td_json_set_int64(arena, spec, TD_STR("leaseDurationSeconds"), NODE_LEASE_SECONDS);
     return lease;

@@ -31,11 +31,6 @@ struct td_node_pressure {
     size_t pressed_count;   /* nodes; at least those that are */
 };
 
-static td_time pressure_now(const struct td_node_pressure *pressure)
-{
-    return td_clock_wall(td_loop_clock(td_api_loop(pressure->options.api)));
-}
-
 /* ---- Who goes ---- */
 
 static bool pressure_is_before(const struct td_pressure_pod *a, const struct td_pressure_pod *b)
@@ -67,8 +62,7 @@ static struct td_json *pressure_pod(const struct td_node_pressure *pressure, str
                                     const struct td_bound_pod *record)
 {
     const struct td_resource *pods =
-        td_resources_find_kind(td_api_resources(pressure->options.api), TD_STR("v1"), TD_STR("Pod"))
-            .resource;
+        td_api_kind(pressure->options.api, TD_STR("v1"), TD_STR("Pod"));
     struct td_json *pod;
     return td_edit_get(pressure->options.api, pods, record->ns, record->name, arena, &pod, NULL) ==
                    TD_OK
@@ -80,8 +74,7 @@ static struct td_pressure_pod pressure_measure(const struct td_node_pressure *pr
                                                const struct td_engine_pod *body,
                                                const struct td_bound_pod *record)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_pressure_pod measured = {.used_bytes = td_engine_pod_use(body).memory_bytes};
     const struct td_json *pod = pressure_pod(pressure, &arena, record);
     struct td_node_amount *requests;
@@ -102,8 +95,7 @@ static struct td_pressure_pod pressure_measure(const struct td_node_pressure *pr
 static const struct td_bound_pod *pressure_choose(const struct td_node_pressure *pressure,
                                                   const struct td_node *node)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     size_t count = (size_t)(node->pod_count > 0 ? node->pod_count : 0);
     const struct td_bound_pod **records =
         td_arena_array(&arena, const struct td_bound_pod *, count);
@@ -135,9 +127,8 @@ static td_str pressure_text(struct td_arena *arena, double bytes)
 static void pressure_blame(struct td_arena *arena, const struct td_engine_pod *body,
                            const struct td_json *containers, struct td_buf *text)
 {
-    const struct td_json *c = td_json_first_item(containers);
-    for (; c; c = c->next) {
-        td_str name = td_json_get_str(c, TD_STR("name"), TD_STR_EMPTY);
+    for (const struct td_json *c = td_json_first_item(containers); c; c = c->next) {
+        td_str name = td_json_text(c, "name");
         const struct td_engine_container *running = td_engine_find(body, name);
         if (!running) {
             continue;
@@ -161,8 +152,8 @@ static void pressure_blame(struct td_arena *arena, const struct td_engine_pod *b
 static td_str pressure_message(const struct td_node_pressure *pressure, struct td_arena *arena,
                                const struct td_bound_pod *record, double available_bytes)
 {
-    td_auto_buf text;
-    td_buf_init(&text, TD_STATUS_MESSAGE_BYTES_MAX); /* what does not fit is not said */
+    td_auto_buf text =
+        td_buf_capped(TD_STATUS_MESSAGE_BYTES_MAX); /* what does not fit is not said */
     (void)td_buf_append_format(&text,
                                "The node was low on resource: memory. Threshold quantity: %.*s, "
                                "available: %.*s. ",
@@ -193,8 +184,7 @@ static td_str pressure_message(const struct td_node_pressure *pressure, struct t
 
 static void pressure_evict(struct td_node_pressure *pressure, struct td_node *node)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     const struct td_bound_pod *record = pressure_choose(pressure, node);
     td_node_report_event(pressure->options.report, node, TD_STR("Warning"),
                          TD_STR("EvictionThresholdMet"), TD_STR("Attempting to reclaim memory"));
@@ -210,7 +200,7 @@ static enum td_job_result pressure_work(td_str name, void *context)
 {
     struct td_node_pressure *pressure = context;
     struct td_node *node = td_node_index_node(pressure->options.index, name);
-    td_time now = pressure_now(pressure);
+    td_time now = td_api_now(pressure->options.api);
     if (!node || !node->exists || !node->is_ours || node->is_lost) {
         return TD_JOB_DONE;
     }
@@ -232,7 +222,7 @@ void td_node_pressure_tell(struct td_node_pressure *pressure, td_str name, doubl
     if (!node || !node->exists || !node->is_ours || node->is_lost) {
         return;
     }
-    node->pressed = pressure_now(pressure);
+    node->pressed = td_api_now(pressure->options.api);
     node->available = available_bytes;
     if (!node->is_pressed || node->pressed - node->evicted >= TD_PRESSURE_EVICT_EVERY) {
         (void)td_queue_add(pressure->queue, name, NULL); /* full: it is told again */
@@ -244,12 +234,10 @@ void td_node_pressure_look(struct td_node_pressure *pressure)
     if (pressure->pressed_count == 0) {
         return;
     }
-    td_time now = pressure_now(pressure);
-    size_t position = 0;
-    const struct td_map_entry *entry;
+    td_time now = td_api_now(pressure->options.api);
     pressure->pressed_count = 0;
-    while ((entry = td_map_next(&pressure->options.index->nodes, &position))) {
-        struct td_node *node = entry->value;
+    for (struct td_map_walk at = {.map = &pressure->options.index->nodes}; td_map_step(&at);) {
+        struct td_node *node = at.value;
         if (!node->is_pressed) {
             continue;
         }

@@ -41,7 +41,7 @@ void td_node_pressure_tell(struct td_node_pressure *pressure, td_str node, doubl
 void td_node_pressure_look(struct td_node_pressure *pressure);
 
 /* Who goes first: who uses more than it asked for, then the lowest priority, then who uses most
- * above what it asked for, then the one that came first. `count` when there is nobody. Critical
+ * above what it asked for, then the one that came first. `count` when there is none. Critical
  * pods never go. Pure. */
 struct td_pressure_pod {
     double used_bytes;

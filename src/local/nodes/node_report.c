@@ -3,7 +3,7 @@
  * 864,000 times. So it does not go through a tree. A renewal changes two texts of fixed places, the
  * time and the version: where they are is found once, and as long as the stored lease is the
  * revision that was written last, the next one is its bytes with those two replaced. A lease that
- * somebody else touched is read and written the ordinary way, and its places are found anew.
+ * another client touched is read and written the ordinary way, and its places are found anew.
  */
 #include "local/nodes/node_report.h"
 
@@ -11,7 +11,6 @@
 #include "base/error.h"
 #include "base/json/json.h"
 #include "base/limits.h"
-#include "base/os/clock.h"
 #include "base/os/log.h"
 #include "base/os/loop.h"
 #include "base/timefmt.h"
@@ -38,25 +37,10 @@ void td_node_report_done(struct td_node_report *report)
     td_buf_done(&report->text);
 }
 
-static td_time report_now(const struct td_node_report *report)
-{
-    return td_clock_wall(td_loop_clock(td_api_loop(report->api)));
-}
-
-static const struct td_resource *report_resource(const struct td_node_report *report,
-                                                 const char *api_version, const char *kind)
-{
-    return td_resources_find_kind(td_api_resources(report->api), td_str_from(api_version),
-                                  td_str_from(kind))
-        .resource;
-}
-
 static const struct td_stored *report_stored(const struct td_node_report *report,
                                              const char *collection, td_str ns, td_str name)
 {
-    const struct td_collection *objects =
-        td_store_find(td_api_store(report->api), td_str_from(collection));
-    return objects ? td_collection_get(objects, ns, name) : NULL;
+    return td_store_get(td_api_store(report->api), td_str_from(collection), ns, name);
 }
 
 static bool report_put(struct td_node_report *report, const struct td_resource *resource,
@@ -65,7 +49,7 @@ static bool report_put(struct td_node_report *report, const struct td_resource *
     struct td_error err = TD_ERROR_INIT;
     int code = td_edit_put(report->api, resource, arena, object, &err);
     if (code != TD_OK && code != TD_CONFLICT && code != TD_NOT_FOUND) {
-        td_log_line(report->log, TD_LOG_ERROR, "a node cannot be written",
+        td_log_line(report->log, TD_LOG_ERROR, "cannot update node",
                     TD_LOG_C("error", err.message));
     }
     return code == TD_OK;
@@ -115,22 +99,22 @@ static void report_learn(const struct td_node_report *report, struct td_node *no
 
 static void report_lease_anew(struct td_node_report *report, struct td_node *node)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    const struct td_resource *leases = report_resource(report, "coordination.k8s.io/v1", "Lease");
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
+    const struct td_resource *leases =
+        td_api_kind(report->api, TD_STR("coordination.k8s.io/v1"), TD_STR("Lease"));
     struct td_json *object;
     struct td_json *lease;
-    if (td_edit_get(report->api, report_resource(report, "v1", "Node"), TD_STR_EMPTY, node->name,
-                    &arena, &object, NULL) != TD_OK) {
+    if (td_edit_get(report->api, td_api_kind(report->api, TD_STR("v1"), TD_STR("Node")),
+                    TD_STR_EMPTY, node->name, &arena, &object, NULL) != TD_OK) {
         return;
     }
     if (td_edit_get(report->api, leases, TD_STR(TD_NODE_LEASE_NAMESPACE), node->name, &arena,
                     &lease, NULL) != TD_OK) {
         lease = td_node_lease_new(&arena, object);
     }
-    td_node_lease_renew(&arena, lease, report_now(report));
+    td_node_lease_renew(&arena, lease, td_api_now(report->api));
     if (report_put(report, leases, &arena, lease)) {
-        node->probed = report_now(report);
+        node->probed = td_api_now(report->api);
         report_learn(report, node);
     }
 }
@@ -141,7 +125,7 @@ static void report_write_lease(struct td_node_report *report, const struct td_no
 {
     char time[TD_TIME_TEXT_BYTES];
     size_t bytes =
-        td_time_format(td_time_to_instant(report_now(report)), REPORT_FRACTION_DIGITS, time);
+        td_time_format(td_time_to_instant(td_api_now(report->api)), REPORT_FRACTION_DIGITS, time);
     struct td_buf *text = &report->text;
     td_buf_reset(text); /* the appends below are sticky: a full buffer is refused at the commit */
     (void)td_buf_append(text, td_str_slice(old, 0, lease->version_at));
@@ -175,13 +159,13 @@ void td_node_report_lease(struct td_node_report *report, struct td_node *node)
     struct td_stored *after;
     struct td_error err = TD_ERROR_INIT;
     if (report->text.is_full || td_store_commit(store, leases, &commit, &after, &err) != TD_OK) {
-        td_log_line(report->log, TD_LOG_ERROR, "a lease cannot be renewed",
+        td_log_line(report->log, TD_LOG_ERROR, "cannot renew node lease",
                     TD_LOG_C("error", err.message));
         lease->renewed_at = 0;
         return;
     }
     size_t version_end = td_str_find(after->json, '"', lease->version_at);
-    node->probed = report_now(report);
+    node->probed = td_api_now(report->api);
     lease->version = version;
     lease->renewed_at += version_end - lease->version_at - lease->version_bytes;
     lease->version_bytes = version_end - lease->version_at;
@@ -192,23 +176,21 @@ void td_node_report_lease(struct td_node_report *report, struct td_node *node)
 void td_node_report_event(struct td_node_report *report, const struct td_node *node, td_str type,
                           td_str reason, td_str message)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_json *object;
-    if (td_edit_get(report->api, report_resource(report, "v1", "Node"), TD_STR_EMPTY, node->name,
-                    &arena, &object, NULL) == TD_OK) {
+    if (td_edit_get(report->api, td_api_kind(report->api, TD_STR("v1"), TD_STR("Node")),
+                    TD_STR_EMPTY, node->name, &arena, &object, NULL) == TD_OK) {
         td_edit_event(report->api, object, type, reason, REPORT_COMPONENT, message);
     }
 }
 
 void td_node_report_status(struct td_node_report *report, struct td_node *node, bool is_heartbeat)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    const struct td_resource *resource = report_resource(report, "v1", "Node");
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
+    const struct td_resource *resource = td_api_kind(report->api, TD_STR("v1"), TD_STR("Node"));
     struct td_json *object;
     const struct td_node_state state = {
-        .now = report_now(report),
+        .now = td_api_now(report->api),
         .is_heartbeat = is_heartbeat,
         .is_pressed = node->is_pressed,
     };
@@ -226,7 +208,7 @@ void td_node_report_status(struct td_node_report *report, struct td_node *node, 
         return;
     }
     if (is_known && was_ready && was_pressed == node->is_pressed) {
-        /* Only times changed, which nobody has to hear of: the index knows all else. */
+        /* Only times changed, which observers need not hear of: the index knows all else. */
         node->version = report_stored(report, "nodes", TD_STR_EMPTY, node->name)->version;
     }
     if (!was_ready) {

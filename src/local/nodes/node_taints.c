@@ -1,8 +1,8 @@
 /*
- * A pod whose time runs is in a map, with the moment it ends; the queue only wakes us, and whoever
- * is woken early or for nothing finds that in the map. So taking a removal back is forgetting it.
- * As upstream has it, the time of a pod begins with the first taint that it tolerates for a while
- * only and is not changed by later ones.
+ * A pod whose time runs is in a map, with the moment it ends; the queue only wakes us, and the code
+ * that is woken early or for nothing finds that in the map. So taking a removal back is forgetting
+ * it. As upstream has it, the time of a pod begins with the first taint that it tolerates for a
+ * while only and is not changed by later ones.
  */
 #include "local/nodes/node_taints.h"
 
@@ -15,6 +15,8 @@
 #include "base/os/clock.h"
 #include "base/os/log.h"
 #include "base/os/loop.h"
+#include "base/text.h"
+#include "kube/objectkey.h"
 #include "local/api/api.h"
 #include "local/api/write.h"
 #include "local/kinds/condition.h"
@@ -42,30 +44,11 @@ struct taints_pod {
     bool is_done;
 };
 
-static td_time taints_now(const struct td_node_taints *taints)
-{
-    return td_clock_wall(td_loop_clock(td_api_loop(taints->api)));
-}
-
-static const struct td_resource *taints_pods(const struct td_node_taints *taints)
-{
-    return td_resources_find_kind(td_api_resources(taints->api), TD_STR("v1"), TD_STR("Pod"))
-        .resource;
-}
-
-static td_str taints_name(struct td_arena *arena, td_str key)
-{
-    size_t line = td_str_find(key, '\n', 0);
-    return td_arena_format(arena, "%.*s/%.*s", TD_STR_ARG(td_str_slice(key, 0, line)),
-                           TD_STR_ARG(td_str_slice(key, line + 1, key.len)));
-}
-
 static void taints_event(struct td_node_taints *taints, struct td_arena *arena,
                          const struct td_json *pod, td_str key, const char *what)
 {
     td_edit_event(taints->api, pod, TD_STR("Normal"), TD_STR("TaintManagerEviction"),
-                  TAINTS_COMPONENT,
-                  td_arena_format(arena, "%s Pod %.*s", what, TD_STR_ARG(taints_name(arena, key))));
+                  TAINTS_COMPONENT, td_arena_format(arena, "%s Pod %.*s", what, TD_STR_ARG(key)));
 }
 
 /* ---- The map ---- */
@@ -83,13 +66,12 @@ static void taints_cancel(struct td_node_taints *taints, td_str key)
     if (!planned) {
         return;
     }
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    size_t line = td_str_find(key, '\n', 0);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
+    struct td_object_key of = td_object_key_read(key);
     struct td_json *pod;
     if (!planned->is_done &&
-        td_edit_get(taints->api, taints_pods(taints), td_str_slice(key, 0, line),
-                    td_str_slice(key, line + 1, key.len), &arena, &pod, NULL) == TD_OK) {
+        td_edit_get(taints->api, td_api_kind(taints->api, TD_STR("v1"), TD_STR("Pod")),
+                    of.namespace, of.name, &arena, &pod, NULL) == TD_OK) {
         taints_event(taints, &arena, pod, key, "Cancelling deletion of");
     }
     taints_forget(taints, td_arena_copy_str(&arena, key));
@@ -100,14 +82,9 @@ static void taints_plan(struct td_node_taints *taints, const struct td_bound_pod
 {
     struct taints_pod *pod = td_alloc_zero(1, sizeof(*pod) + record->key.len + record->uid.len);
     char *text = (char *)(pod + 1);
-    memcpy(text, record->key.ptr, record->key.len);
-    pod->key = (td_str){.ptr = text, .len = record->key.len};
-    text += record->key.len;
-    if (record->uid.len > 0) {
-        memcpy(text, record->uid.ptr, record->uid.len);
-    }
-    pod->uid = (td_str){.ptr = text, .len = record->uid.len};
-    pod->due = taints_now(taints) + after;
+    pod->key = td_text_place(&text, record->key);
+    pod->uid = td_text_place(&text, record->uid);
+    pod->due = td_api_now(taints->api) + after;
     struct td_error err = TD_ERROR_INIT;
     int code = td_map_put(&taints->pods, pod->key, pod);
     if (code != TD_OK) {
@@ -117,7 +94,8 @@ static void taints_plan(struct td_node_taints *taints, const struct td_bound_pod
     code = after > 0 ? td_queue_add_after(taints->queue, pod->key, after, &err)
                      : td_queue_add(taints->queue, pod->key, &err);
     if (code != TD_OK) {
-        td_log_line(taints->log, TD_LOG_ERROR, "a pod stays on a node that it does not tolerate",
+        td_log_line(taints->log, TD_LOG_ERROR,
+                    "taint eviction queue full, pod stays on the tainted node",
                     TD_LOG_C("error", err.message));
         taints_forget(taints, pod->key);
     }
@@ -164,11 +142,10 @@ static void taints_judge(struct td_node_taints *taints, const struct td_bound_po
     if (planned && planned->is_done) {
         return;
     }
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_json *pod;
-    if (td_edit_get(taints->api, taints_pods(taints), record->ns, record->name, &arena, &pod,
-                    NULL) != TD_OK) {
+    if (td_edit_get(taints->api, td_api_kind(taints->api, TD_STR("v1"), TD_STR("Pod")), record->ns,
+                    record->name, &arena, &pod, NULL) != TD_OK) {
         return;
     }
     td_duration time = taints_time(
@@ -177,7 +154,7 @@ static void taints_judge(struct td_node_taints *taints, const struct td_bound_po
         taints_cancel(taints, record->key);
     } else if (!planned) {
         taints_plan(taints, record, time);
-    } else if (time == 0 && planned->due > taints_now(taints)) {
+    } else if (time == 0 && planned->due > td_api_now(taints->api)) {
         taints_cancel(taints, record->key);
         taints_plan(taints, record, 0);
     }
@@ -216,9 +193,8 @@ void td_node_taints_pod(struct td_node_taints *taints, td_str key)
 
 static void taints_remove(struct td_node_taints *taints, const struct td_bound_pod *record)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    const struct td_resource *pods = taints_pods(taints);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
+    const struct td_resource *pods = td_api_kind(taints->api, TD_STR("v1"), TD_STR("Pod"));
     td_str ns = td_arena_copy_str(&arena, record->ns);
     td_str name = td_arena_copy_str(&arena, record->name);
     td_str uid = td_arena_copy_str(&arena, record->uid);
@@ -239,14 +215,14 @@ static void taints_remove(struct td_node_taints *taints, const struct td_bound_p
     taints_event(taints, &arena, pod, record->key, "Marking for deletion");
     int code = TD_OK;
     if (td_condition_set(&arena, td_json_ensure_object(&arena, pod, TD_STR("status")), &condition,
-                         td_time_to_instant(taints_now(taints)))) {
+                         td_time_to_instant(td_api_now(taints->api)))) {
         code = td_edit_put(taints->api, pods, &arena, pod, &err);
     }
     if (code == TD_OK) {
         code = td_edit_delete(taints->api, pods, ns, name, uid, TD_STR_EMPTY, TD_GRACE_UNSET, &err);
     }
     if (code != TD_OK && code != TD_NOT_FOUND && code != TD_CONFLICT) {
-        td_log_line(taints->log, TD_LOG_ERROR, "a pod cannot be removed from a tainted node",
+        td_log_line(taints->log, TD_LOG_ERROR, "cannot delete pod from tainted node",
                     TD_LOG_C("error", err.message));
     }
 }
@@ -258,7 +234,7 @@ static enum td_job_result taints_work(td_str key, void *context)
     if (!planned || planned->is_done) {
         return TD_JOB_DONE;
     }
-    td_duration left = planned->due - taints_now(taints);
+    td_duration left = planned->due - td_api_now(taints->api);
     if (left > 0) {
         /* A full queue: the pod's time goes on when its node changes next. */
         (void)td_queue_add_after(taints->queue, key, left, NULL);
@@ -292,10 +268,8 @@ void td_node_taints_free(struct td_node_taints *taints)
         return;
     }
     td_queue_free(taints->queue);
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&taints->pods, &position))) {
-        td_free(entry->value);
+    for (struct td_map_walk at = {.map = &taints->pods}; td_map_step(&at);) {
+        td_free(at.value);
     }
     td_map_done(&taints->pods);
     td_free(taints);

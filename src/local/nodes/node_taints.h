@@ -2,7 +2,7 @@
  * Removes pods from nodes with NoExecute taints: at once those that do not tolerate one of them,
  * and those that do for some seconds when that time is over. As upstream's taint eviction
  * controller does, for taints that users set and those of node_life.h alike. Acts while there is a
- * node of ours. Fed by nodes.c; acts through local/edit.h. One thread, the loop's.
+ * node of ours. Fed by nodes.c; acts through local/store/edit.h. One thread, the loop's.
  */
 #pragma once
 

@@ -12,6 +12,7 @@
 #include "base/os/clock.h"
 #include "base/os/log.h"
 #include "base/os/loop.h"
+#include "kube/objectkey.h"
 #include "local/api/api.h"
 #include "local/engine/engine.h"
 #include "local/kinds/condition.h"
@@ -49,26 +50,13 @@ struct td_nodes {
     uint64_t ticks;
 };
 
-static const struct td_resource *nodes_resource(struct td_nodes *nodes, const char *api_version,
-                                                const char *kind)
-{
-    return td_resources_find_kind(td_api_resources(nodes->api), td_str_from(api_version),
-                                  td_str_from(kind))
-        .resource;
-}
-
-static td_time nodes_now(struct td_nodes *nodes)
-{
-    return td_clock_wall(td_loop_clock(td_api_loop(nodes->api)));
-}
-
 static void nodes_put(struct td_nodes *nodes, struct td_arena *arena,
                       const struct td_resource *resource, struct td_json *object)
 {
     struct td_error err = TD_ERROR_INIT;
     int code = td_edit_put(nodes->api, resource, arena, object, &err);
     if (code != TD_OK && code != TD_CONFLICT && code != TD_NOT_FOUND) {
-        td_log_line(nodes->log, TD_LOG_ERROR, "a node or its pod cannot be written",
+        td_log_line(nodes->log, TD_LOG_ERROR, "cannot update node or pod",
                     TD_LOG_C("error", err.message));
     }
 }
@@ -106,9 +94,8 @@ static enum td_job_result nodes_remove_orphan(td_str key, void *context)
     if (!record || record->node->exists) {
         return TD_JOB_DONE;
     }
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    const struct td_resource *pods = nodes_resource(nodes, "v1", "Pod");
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
+    const struct td_resource *pods = td_api_kind(nodes->api, TD_STR("v1"), TD_STR("Pod"));
     struct td_json *pod;
     struct td_error err = TD_ERROR_INIT;
     td_str ns = td_arena_copy_str(&arena, record->ns);
@@ -127,12 +114,13 @@ static enum td_job_result nodes_remove_orphan(td_str key, void *context)
     struct td_json *status = td_json_ensure_object(&arena, pod, TD_STR("status"));
     if (!record->is_over) {
         td_json_set_str(&arena, status, TD_STR("phase"), TD_STR("Failed"));
-        (void)td_condition_set(&arena, status, &condition, td_time_to_instant(nodes_now(nodes)));
+        (void)td_condition_set(&arena, status, &condition,
+                               td_time_to_instant(td_api_now(nodes->api)));
         nodes_put(nodes, &arena, pods, pod);
     }
     int code = td_edit_delete(nodes->api, pods, ns, name, uid, TD_STR_EMPTY, 0, &err);
     if (code != TD_OK && code != TD_NOT_FOUND && code != TD_CONFLICT) {
-        td_log_line(nodes->log, TD_LOG_ERROR, "a pod without a node cannot be removed",
+        td_log_line(nodes->log, TD_LOG_ERROR, "pod garbage collection: cannot delete pod",
                     TD_LOG_C("error", err.message));
     }
     return TD_JOB_DONE;
@@ -153,9 +141,8 @@ static struct td_json *nodes_newest(struct td_nodes *nodes, struct td_arena *are
                                     const struct td_resource *resource, td_str ns, td_str name,
                                     uint64_t *ret_version)
 {
-    const struct td_collection *collection =
-        td_store_find(td_api_store(nodes->api), resource->collection);
-    const struct td_stored *stored = collection ? td_collection_get(collection, ns, name) : NULL;
+    const struct td_stored *stored =
+        td_store_get(td_api_store(nodes->api), resource->collection, ns, name);
     struct td_json *object = NULL;
     if (stored &&
         td_json_parse(arena, stored->json, &(struct td_json_options){.copy_strings = true}, &object,
@@ -169,20 +156,18 @@ static struct td_json *nodes_newest(struct td_nodes *nodes, struct td_arena *are
 static uint64_t nodes_version(struct td_nodes *nodes, const struct td_resource *resource, td_str ns,
                               td_str name)
 {
-    const struct td_collection *collection =
-        td_store_find(td_api_store(nodes->api), resource->collection);
-    const struct td_stored *stored = collection ? td_collection_get(collection, ns, name) : NULL;
+    const struct td_stored *stored =
+        td_store_get(td_api_store(nodes->api), resource->collection, ns, name);
     return stored ? stored->version : 0;
 }
 
 static void nodes_observe_pod(struct td_nodes *nodes, const struct td_resource *resource, td_str ns,
                               td_str name)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     uint64_t version = 0;
     const struct td_json *pod = nodes_newest(nodes, &arena, resource, ns, name, &version);
-    td_str key = td_pod_key(&arena, ns, name);
+    td_str key = td_object_key_text(&arena, TD_OBJECT_KEY(ns, name));
     const struct td_bound_pod *before = td_node_index_pod(&nodes->index, key);
     td_str host = before ? td_arena_copy_str(&arena, before->node->name) : TD_STR_EMPTY;
     if (td_node_index_set_pod(&nodes->index, key, version, pod)) {
@@ -250,7 +235,7 @@ static bool nodes_complete(struct td_nodes *nodes, struct td_arena *arena, struc
                            const struct td_node *node)
 {
     const struct td_node_state state = {
-        .now = nodes_now(nodes),
+        .now = td_api_now(nodes->api),
         .is_pressed = node && node->is_pressed,
     };
     bool is_ours = td_node_is_ours(object);
@@ -266,8 +251,7 @@ static bool nodes_complete(struct td_nodes *nodes, struct td_arena *arena, struc
 static void nodes_observe_node(struct td_nodes *nodes, const struct td_resource *resource,
                                td_str name)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     uint64_t version = nodes_version(nodes, resource, TD_STR_EMPTY, name);
     struct td_node *node = td_node_index_node(&nodes->index, name);
     if (version > 0 && node && node->version == version) {
@@ -351,18 +335,16 @@ static size_t nodes_count(const struct td_nodes_options *options)
 static int nodes_make(struct td_nodes *nodes, size_t first, const struct td_node_size *size,
                       struct td_error *err)
 {
-    const struct td_resource *resource = nodes_resource(nodes, "v1", "Node");
+    const struct td_resource *resource = td_api_kind(nodes->api, TD_STR("v1"), TD_STR("Node"));
     for (size_t number = first; number < first + (size_t)size->count; number++) {
-        td_auto_arena arena;
-        td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+        td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
         struct td_json *node = td_node_object_new(&arena, number, size);
         struct td_json *old;
-        td_str name =
-            td_json_get_str(td_json_get(node, TD_STR("metadata")), TD_STR("name"), TD_STR_EMPTY);
+        td_str name = td_json_text(td_json_get(node, TD_STR("metadata")), "name");
         if (td_edit_get(nodes->api, resource, TD_STR_EMPTY, name, &arena, &old, NULL) == TD_OK) {
             continue; /* of the run before this one */
         }
-        const struct td_node_state state = {.now = nodes_now(nodes), .is_heartbeat = true};
+        const struct td_node_state state = {.now = td_api_now(nodes->api), .is_heartbeat = true};
         (void)td_node_object_complete(&arena, node, &state); /* it is new */
         int code = td_edit_put(nodes->api, resource, &arena, node, err);
         if (code != TD_OK) {
@@ -375,11 +357,9 @@ static int nodes_make(struct td_nodes *nodes, size_t first, const struct td_node
 /* Ours from a run with more of them. */
 static void nodes_remove_surplus(struct td_nodes *nodes, size_t count)
 {
-    const struct td_resource *resource = nodes_resource(nodes, "v1", "Node");
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&nodes->index.nodes, &position))) {
-        const struct td_node *node = entry->value;
+    const struct td_resource *resource = td_api_kind(nodes->api, TD_STR("v1"), TD_STR("Node"));
+    for (struct td_map_walk at = {.map = &nodes->index.nodes}; td_map_step(&at);) {
+        const struct td_node *node = at.value;
         if (node->exists && node->is_ours && td_node_object_number(node->name) > count) {
             /* What cannot be removed stays and is run. */
             (void)td_edit_delete(nodes->api, resource, TD_STR_EMPTY, node->name, TD_STR_EMPTY,
@@ -430,7 +410,7 @@ int td_nodes_new(const struct td_nodes_options *options, struct td_nodes **ret,
 {
     size_t count = nodes_count(options);
     if (count > TD_NODES_OWN_MAX) {
-        return td_error_set(err, TD_LIMIT, "%zu nodes: at most %d can be made", count,
+        return td_error_set(err, TD_LIMIT, "%zu nodes: at most %d are supported", count,
                             TD_NODES_OWN_MAX);
     }
     struct td_nodes *nodes = nodes_assemble(options);
@@ -455,10 +435,8 @@ static void nodes_leave_engine(struct td_nodes *nodes)
     if (nodes->engine) {
         td_engine_set_events(nodes->engine, NULL, NULL);
     }
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&nodes->index.nodes, &position))) {
-        struct td_node *node = entry->value;
+    for (struct td_map_walk at = {.map = &nodes->index.nodes}; td_map_step(&at);) {
+        struct td_node *node = at.value;
         node->is_ours = false;
         nodes_tell_engine(nodes, node);
     }
@@ -487,7 +465,7 @@ int td_nodes_lose(struct td_nodes *nodes, td_str name, bool is_lost, struct td_e
 {
     struct td_node *node = td_node_index_node(&nodes->index, name);
     if (!node || !node->exists || !node->is_ours) {
-        return td_error_set(err, TD_NOT_FOUND, "node \"%.*s\" is not one of ours",
+        return td_error_set(err, TD_NOT_FOUND, "node \"%.*s\" is not run by this process",
                             TD_STR_ARG(name));
     }
     if (node->is_lost == is_lost) {

@@ -2,8 +2,8 @@
  * The nodes of a local cluster: makes them, keeps them ready and their leases fresh, and feeds the
  * scheduler and the kubelet (scheduler.h, kubelet.h) with what changes. A node is ours when it has
  * the annotation tandem.dev/kubelet: local; one that a user makes with it is run like the others,
- * and nodes without it are left to whoever brought them. Pods of a node that was deleted go after a
- * while. Observes the store, acts through local/edit.h.
+ * and nodes without it are left to their own kubelets. Pods of a node that was deleted go after a
+ * while. Observes the store, acts through local/store/edit.h.
  */
 #pragma once
 

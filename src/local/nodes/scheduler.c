@@ -15,6 +15,8 @@
 #include "base/os/clock.h"
 #include "base/os/log.h"
 #include "base/os/loop.h"
+#include "base/text.h"
+#include "kube/objectkey.h"
 #include "local/api/api.h"
 #include "local/kinds/condition.h"
 #include "local/nodes/node_index.h"
@@ -49,24 +51,13 @@ struct refusals {
     size_t hopeful;
 };
 
-static td_time scheduler_wall(struct td_scheduler *scheduler)
-{
-    return td_clock_wall(td_loop_clock(td_api_loop(scheduler->api)));
-}
-
-static const struct td_resource *scheduler_pods(struct td_scheduler *scheduler)
-{
-    return td_resources_find_kind(td_api_resources(scheduler->api), TD_STR("v1"), TD_STR("Pod"))
-        .resource;
-}
-
 static void scheduler_enqueue(struct td_scheduler *scheduler, td_str key, td_duration after)
 {
     struct td_error err = TD_ERROR_INIT;
     int code = after > 0 ? td_queue_add_after(scheduler->queue, key, after, &err)
                          : td_queue_add(scheduler->queue, key, &err);
     if (code != TD_OK) {
-        td_log_line(scheduler->log, TD_LOG_ERROR, "a pod waits for nobody to place it",
+        td_log_line(scheduler->log, TD_LOG_ERROR, "scheduler queue full, pod dropped",
                     TD_LOG_C("error", err.message));
     }
 }
@@ -84,9 +75,7 @@ static void scheduler_wait(struct td_scheduler *scheduler, td_str key, int64_t g
     struct waiting_pod *pod = td_map_get(&scheduler->waiting, key);
     if (!pod) {
         pod = td_alloc_zero(1, sizeof(*pod) + key.len);
-        char *text = (char *)(pod + 1);
-        memcpy(text, key.ptr, key.len);
-        pod->key = (td_str){.ptr = text, .len = key.len};
+        pod->key = td_text_behind(pod + 1, key);
         if (td_map_put(&scheduler->waiting, pod->key, pod) != TD_OK) {
             td_free(pod);
             return; /* at the cap of objects */
@@ -98,10 +87,8 @@ static void scheduler_wait(struct td_scheduler *scheduler, td_str key, int64_t g
 static void scheduler_retry(struct td_scheduler *scheduler)
 {
     scheduler->retried = td_clock_steady(td_loop_clock(td_api_loop(scheduler->api)));
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&scheduler->waiting, &position))) {
-        scheduler_enqueue(scheduler, entry->key, 0);
+    for (struct td_map_walk at = {.map = &scheduler->waiting}; td_map_step(&at);) {
+        scheduler_enqueue(scheduler, at.key, 0);
     }
 }
 
@@ -120,9 +107,8 @@ static bool scheduler_wants(const struct td_json *pod)
 {
     const struct td_json *spec = td_json_get(pod, TD_STR("spec"));
     const struct td_json *gates = td_json_get(spec, TD_STR("schedulingGates"));
-    td_str phase =
-        td_json_get_str(td_json_get(pod, TD_STR("status")), TD_STR("phase"), TD_STR_EMPTY);
-    return td_json_get_str(spec, TD_STR("nodeName"), TD_STR_EMPTY).len == 0 &&
+    td_str phase = td_json_text(td_json_get(pod, TD_STR("status")), "phase");
+    return td_json_text(spec, "nodeName").len == 0 &&
            td_str_equal(td_json_get_str(spec, TD_STR("schedulerName"), TD_STR("default-scheduler")),
                         TD_STR("default-scheduler")) &&
            !(td_json_is(gates, TD_JSON_TYPE_ARRAY) && gates->count > 0) &&
@@ -173,15 +159,12 @@ static td_str refusals_join(struct refusals *refusals)
 {
     td_str *lines = td_arena_array(refusals->arena, td_str, refusals->counts.count);
     size_t count = 0;
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&refusals->counts, &position))) {
-        lines[count++] = td_arena_format(refusals->arena, "%zu %.*s", *(size_t *)entry->value,
-                                         TD_STR_ARG(entry->key));
+    for (struct td_map_walk at = {.map = &refusals->counts}; td_map_step(&at);) {
+        lines[count++] =
+            td_arena_format(refusals->arena, "%zu %.*s", *(size_t *)at.value, TD_STR_ARG(at.key));
     }
     qsort(lines, count, sizeof(*lines), td_str_compare_items);
-    td_auto_buf text;
-    td_buf_init(&text, TD_STATUS_MESSAGE_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_STATUS_MESSAGE_BYTES_MAX);
     for (size_t i = 0; i < count; i++) {
         (void)td_buf_append(&text, i > 0 ? TD_STR(", ") : TD_STR_EMPTY); /* sticky */
         (void)td_buf_append(&text, lines[i]);
@@ -224,12 +207,13 @@ static void scheduler_put(struct td_scheduler *scheduler, struct td_arena *arena
                           struct td_json *pod)
 {
     struct td_error err = TD_ERROR_INIT;
-    int code = td_edit_put(scheduler->api, scheduler_pods(scheduler), arena, pod, &err);
+    int code = td_edit_put(scheduler->api, td_api_kind(scheduler->api, TD_STR("v1"), TD_STR("Pod")),
+                           arena, pod, &err);
     if (code == TD_OK) {
         (void)td_node_index_set_pod(scheduler->index, key, /* it was on no node before */
                                     td_store_version(td_api_store(scheduler->api)), pod);
     } else if (code != TD_CONFLICT && code != TD_NOT_FOUND) {
-        td_log_line(scheduler->log, TD_LOG_ERROR, "a pod cannot be placed",
+        td_log_line(scheduler->log, TD_LOG_ERROR, "scheduler: cannot bind pod",
                     TD_LOG_C("error", err.message));
     }
 }
@@ -247,7 +231,7 @@ static void scheduler_refuse(struct td_scheduler *scheduler, struct td_arena *ar
     };
     scheduler_wait(scheduler, key, scheduler_generation(pod));
     if (td_condition_set(arena, td_json_ensure_object(arena, pod, TD_STR("status")), &condition,
-                         td_time_to_instant(scheduler_wall(scheduler)))) {
+                         td_time_to_instant(td_api_now(scheduler->api)))) {
         scheduler_put(scheduler, arena, key, pod);
         td_edit_event(scheduler->api, pod, TD_STR("Warning"), TD_STR("FailedScheduling"),
                       SCHEDULER_COMPONENT, message);
@@ -268,14 +252,11 @@ static void scheduler_bind(struct td_scheduler *scheduler, struct td_arena *aren
     td_json_set_str(arena, td_json_ensure_object(arena, pod, TD_STR("spec")), TD_STR("nodeName"),
                     name);
     (void)td_condition_set(arena, td_json_ensure_object(arena, pod, TD_STR("status")), &condition,
-                           td_time_to_instant(scheduler_wall(scheduler)));
+                           td_time_to_instant(td_api_now(scheduler->api)));
     scheduler_forget(scheduler, key);
     scheduler_put(scheduler, arena, key, pod);
-    size_t line = td_str_find(key, '\n', 0);
     td_edit_event(scheduler->api, pod, TD_STR("Normal"), TD_STR("Scheduled"), SCHEDULER_COMPONENT,
-                  td_arena_format(arena, "Successfully assigned %.*s/%.*s to %.*s",
-                                  TD_STR_ARG(td_str_slice(key, 0, line)),
-                                  TD_STR_ARG(td_str_slice(key, line + 1, key.len)),
+                  td_arena_format(arena, "Successfully assigned %.*s to %.*s", TD_STR_ARG(key),
                                   TD_STR_ARG(name)));
 }
 
@@ -284,10 +265,8 @@ static const struct td_node *scheduler_choose(struct td_scheduler *scheduler,
                                               struct refusals *refusals)
 {
     const struct td_node *best = NULL;
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&scheduler->index->nodes, &position))) {
-        const struct td_node *node = entry->value;
+    for (struct td_map_walk at = {.map = &scheduler->index->nodes}; td_map_step(&at);) {
+        const struct td_node *node = at.value;
         struct td_fit fit;
         if (!node->exists) {
             continue;
@@ -309,13 +288,12 @@ static enum td_job_result scheduler_work(td_str key, void *context)
         scheduler_retry(scheduler);
         return TD_JOB_DONE;
     }
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    size_t line = td_str_find(key, '\n', 0);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
+    struct td_object_key of = td_object_key_read(key);
     struct td_json *pod;
     struct td_fit_pod wish;
-    if (td_edit_get(scheduler->api, scheduler_pods(scheduler), td_str_slice(key, 0, line),
-                    td_str_slice(key, line + 1, key.len), &arena, &pod, NULL) != TD_OK ||
+    if (td_edit_get(scheduler->api, td_api_kind(scheduler->api, TD_STR("v1"), TD_STR("Pod")),
+                    of.namespace, of.name, &arena, &pod, NULL) != TD_OK ||
         !scheduler_wants(pod) || td_fit_pod_read(&arena, pod, &wish) != TD_OK) {
         return TD_JOB_DONE;
     }
@@ -354,10 +332,8 @@ void td_scheduler_free(struct td_scheduler *scheduler)
         return;
     }
     td_queue_free(scheduler->queue);
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&scheduler->waiting, &position))) {
-        td_free(entry->value);
+    for (struct td_map_walk at = {.map = &scheduler->waiting}; td_map_step(&at);) {
+        td_free(at.value);
     }
     td_map_done(&scheduler->waiting);
     td_free(scheduler);

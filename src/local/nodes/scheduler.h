@@ -1,8 +1,8 @@
 /*
  * Places pods: each that waits for the default scheduler is bound to the best node that it fits on
  * (see scheduler_fit.h), or says why there is none and is tried again when room or a node appears.
- * It acts while the cluster has a node of its own, so that where all nodes are somebody else's the
- * scheduler can be too. Fed by nodes.c; acts through local/edit.h. One thread, the loop's.
+ * It acts while the cluster has a node of its own, so that where all nodes are external the
+ * scheduler can be too. Fed by nodes.c; acts through local/store/edit.h. One thread, the loop's.
  */
 #pragma once
 

@@ -1,3 +1,7 @@
+/*
+ * The filters one after another; the first that fails gives the reason that is counted in the
+ * FailedScheduling event.
+ */
 #include "local/nodes/scheduler_fit.h"
 
 #include "base/error.h"
@@ -27,8 +31,7 @@ int td_fit_pod_read(struct td_arena *arena, const struct td_json *pod, struct td
         .requests = requests,
         .request_count = count,
         .node_selector = td_json_get(spec, TD_STR("nodeSelector")),
-        .affinity = td_json_get_path(
-            spec, "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"),
+        .affinity = td_json_get_path(spec, TD_NODE_AFFINITY_PATH),
         .tolerations = td_json_get(spec, TD_STR("tolerations")),
         .controller_uid = owner ? owner->uid : TD_STR_EMPTY,
     };
@@ -64,103 +67,13 @@ static bool fit_passes_taints(const struct td_fit_pod *pod, const struct td_node
     return true;
 }
 
-/* ---- Affinity ---- */
-
-static bool fit_has_value(const struct td_json *values, td_str text)
-{
-    const struct td_json *v = td_json_first_item(values);
-    while (v && !(v->type == TD_JSON_TYPE_STRING && td_str_equal(v->text, text))) {
-        v = v->next;
-    }
-    return v != NULL;
-}
-
-/* Gt and Lt: both sides are whole numbers. */
-static bool fit_compares(const struct td_json *values, const td_str *label, bool is_greater)
-{
-    const struct td_json *bound = td_json_first_item(values);
-    int64_t left;
-    int64_t right;
-    if (!label || !td_json_is(bound, TD_JSON_TYPE_STRING) || !td_str_to_int64(*label, &left) ||
-        !td_str_to_int64(bound->text, &right)) {
-        return false;
-    }
-    return is_greater ? left > right : left < right;
-}
-
-static bool fit_meets(const struct td_json *requirement, const td_str *label)
-{
-    td_str operation = td_json_get_str(requirement, TD_STR("operator"), TD_STR_EMPTY);
-    const struct td_json *values = td_json_get(requirement, TD_STR("values"));
-    if (td_str_equal(operation, TD_STR("In"))) {
-        return label && fit_has_value(values, *label);
-    }
-    if (td_str_equal(operation, TD_STR("NotIn"))) {
-        return !label || !fit_has_value(values, *label);
-    }
-    if (td_str_equal(operation, TD_STR("Exists"))) {
-        return label != NULL;
-    }
-    if (td_str_equal(operation, TD_STR("DoesNotExist"))) {
-        return !label;
-    }
-    bool is_greater = td_str_equal(operation, TD_STR("Gt"));
-    return (is_greater || td_str_equal(operation, TD_STR("Lt"))) &&
-           fit_compares(values, label, is_greater);
-}
-
-/* All expressions and fields of one term; a term without any selects nothing. */
-static bool fit_meets_term(const struct td_json *term, const struct td_node *node)
-{
-    const struct td_json *expressions = td_json_get(term, TD_STR("matchExpressions"));
-    const struct td_json *fields = td_json_get(term, TD_STR("matchFields"));
-    bool has_any = (td_json_is(expressions, TD_JSON_TYPE_ARRAY) && expressions->count > 0) ||
-                   (td_json_is(fields, TD_JSON_TYPE_ARRAY) && fields->count > 0);
-    const struct td_json *r = td_json_first_item(expressions);
-    for (; r; r = r->next) {
-        td_str key = td_json_get_str(r, TD_STR("key"), TD_STR_EMPTY);
-        if (!fit_meets(r, td_labels_get(&node->labels, key))) {
-            return false;
-        }
-    }
-    r = td_json_first_item(fields);
-    for (; r; r = r->next) {
-        td_str key = td_json_get_str(r, TD_STR("key"), TD_STR_EMPTY);
-        bool is_name = td_str_equal(key, TD_STR("metadata.name"));
-        if (!fit_meets(r, is_name ? &node->name : NULL)) {
-            return false;
-        }
-    }
-    return has_any;
-}
-
-static bool fit_matches_affinity(const struct td_fit_pod *pod, const struct td_node *node)
-{
-    const struct td_json *s = td_json_first_member(pod->node_selector);
-    for (; s; s = s->next) {
-        const td_str *value = td_labels_get(&node->labels, s->key);
-        if (!value || s->type != TD_JSON_TYPE_STRING || !td_str_equal(*value, s->text)) {
-            return false;
-        }
-    }
-    if (!td_json_is(pod->affinity, TD_JSON_TYPE_OBJECT)) {
-        return true;
-    }
-    const struct td_json *terms = td_json_get(pod->affinity, TD_STR("nodeSelectorTerms"));
-    const struct td_json *term = td_json_first_item(terms);
-    while (term && !fit_meets_term(term, node)) {
-        term = term->next;
-    }
-    return term != NULL;
-}
-
 /* ---- Resources ---- */
 
 static void fit_refuse(struct td_fit *fit, td_str reason, bool is_hopeless)
 {
     fit->fits = false;
     fit->is_hopeless |= is_hopeless;
-    if (fit->reason_count < sizeof(fit->reasons) / sizeof(fit->reasons[0])) {
+    if (fit->reason_count < TD_COUNT(fit->reasons)) {
         fit->reasons[fit->reason_count++] = reason;
     }
 }
@@ -193,7 +106,8 @@ void td_fit_check(struct td_arena *arena, const struct td_fit_pod *pod, const st
         fit_refuse(ret, TD_STR("node(s) were unschedulable"), true);
     } else if (!fit_passes_taints(pod, node)) {
         fit_refuse(ret, TD_STR("node(s) had untolerated taint(s)"), true);
-    } else if (!fit_matches_affinity(pod, node)) {
+    } else if (!td_node_fits_affinity(pod->node_selector, pod->affinity, node->name,
+                                      &node->labels)) {
         fit_refuse(ret, TD_STR("node(s) didn't match Pod's node affinity/selector"), true);
     } else {
         fit_check_resources(arena, pod, node, ret);

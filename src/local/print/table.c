@@ -1,4 +1,10 @@
+/*
+ * Finds the columns of a kind, fills a row an object and wraps both in the Table form; cells of
+ * custom columns are in table_custom.c.
+ */
 #include "local/print/table_private.h"
+
+#include <stdlib.h>
 
 #include "base/error.h"
 #include "kube/quantity/quantity.h"
@@ -6,11 +12,10 @@
 #include "kube/selector/selector.h"
 #include "local/kinds/custom.h"
 
-#define TABLE_NANOS_A_SECOND 1000000000
-
 /* --- ages --- */
 
-/* Two units for what is young in each range, as people read ages: "90s", "5m30s", "7d5h", "2y3d".
+/* Two units for what is young in each range, as kubectl prints ages: "90s", "5m30s", "7d5h",
+ * "2y3d".
  */
 td_str td_table_span(struct td_arena *arena, struct td_instant from, struct td_instant to)
 {
@@ -100,6 +105,28 @@ void td_table_join(struct td_buf *out, td_str separator, td_str text)
     (void)td_buf_append(out, text);
 }
 
+void td_table_join_sorted(struct td_buf *out, td_str *texts, size_t count)
+{
+    if (count > 0) {
+        qsort(texts, count, sizeof(texts[0]), td_str_compare_items);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (i == 0 || !td_str_equal(texts[i], texts[i - 1])) {
+            td_table_join(out, TD_STR(","), texts[i]);
+        }
+    }
+}
+
+td_str td_table_lower(struct td_arena *arena, td_str text)
+{
+    char *copy = td_arena_alloc(arena, text.len);
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+        copy[i] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+    }
+    return (td_str){.ptr = copy, .len = text.len};
+}
+
 td_str td_table_quantity(const struct td_table_row *row, const struct td_json *node)
 {
     struct td_quantity quantity;
@@ -112,8 +139,8 @@ td_str td_table_quantity(const struct td_table_row *row, const struct td_json *n
 td_str td_table_condition(const struct td_json *conditions, td_str type)
 {
     for (const struct td_json *item = td_json_first_item(conditions); item; item = item->next) {
-        if (td_str_equal(td_json_get_str(item, TD_STR("type"), TD_STR_EMPTY), type)) {
-            return td_json_get_str(item, TD_STR("status"), TD_STR_EMPTY);
+        if (td_str_equal(td_json_text(item, "type"), type)) {
+            return td_json_text(item, "status");
         }
     }
     return TD_STR_EMPTY;
@@ -185,8 +212,7 @@ struct td_json *td_cell_labels(struct td_table_row *row, const struct td_table_c
 {
     struct td_labels labels =
         td_labels_from_json(row->arena, td_json_get_path(row->object, column->path));
-    td_auto_buf text;
-    td_buf_init(&text, TD_JSON_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_JSON_BYTES_MAX);
     for (size_t i = 0; i < labels.count; i++) {
         td_table_join(&text, TD_STR(","), labels.items[i].key);
         (void)td_buf_append_char(&text, '='); /* as above */
@@ -202,8 +228,7 @@ struct td_json *td_cell_selector(struct td_table_row *row, const struct td_table
     if (td_selector_from_json(row->arena, node, &selector, NULL) != TD_OK) {
         return td_table_string(row, TD_STR("<error>"));
     }
-    td_auto_buf text;
-    td_buf_init(&text, TD_JSON_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_JSON_BYTES_MAX);
     td_selector_write_format(&selector, &text);
     return td_table_buffer(row, &text);
 }
@@ -217,10 +242,18 @@ struct td_json *td_cell_bool_text(struct td_table_row *row, const struct td_tabl
     return td_table_string(row, node->boolean ? TD_STR("True") : TD_STR("False"));
 }
 
+struct td_json *td_cell_reference(struct td_table_row *row, const struct td_table_column *column)
+{
+    const struct td_json *node = td_json_get_path(row->object, column->path);
+    td_str kind = td_json_text(node, "kind");
+    td_str name = td_json_text(node, "name");
+    return td_table_string(
+        row, td_arena_format(row->arena, "%.*s/%.*s", TD_STR_ARG(kind), TD_STR_ARG(name)));
+}
+
 static struct td_json *cell_each(struct td_table_row *row, const char *path, td_str key)
 {
-    td_auto_buf text;
-    td_buf_init(&text, TD_JSON_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_JSON_BYTES_MAX);
     const struct td_json *list = td_json_get_path(row->object, path);
     for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
         if (item != td_json_first_item(list)) {
@@ -244,22 +277,15 @@ struct td_json *td_cell_images(struct td_table_row *row, const struct td_table_c
 /* --- tables --- */
 
 /* For kinds that have no columns of their own. */
-static const struct td_table_column table_common[] = {
-    {"Name", "string", 0, td_cell_name, NULL, NULL},
-    {"Created At", "date", 0, td_cell_created, NULL, NULL},
-};
 static const struct td_table_kind table_plain = {
-    .columns = table_common, .column_count = sizeof(table_common) / sizeof(table_common[0])};
+    .columns = {{"Name", "string", 0, td_cell_name, NULL, NULL},
+                {"Created At", "date", 0, td_cell_created, NULL, NULL}}};
 
 static const struct td_table_kind *table_find(const struct td_resource *resource)
 {
     for (size_t i = 0; i < td_table_kind_count; i++) {
-        const struct td_table_kind *kind = &td_table_kinds[i];
-        /* Events of both groups look the same. */
-        if (td_str_equal(kind->kind, resource->kind) &&
-            (td_str_equal(kind->group, resource->group) ||
-             td_str_equal(kind->kind, TD_STR("Event")))) {
-            return kind;
+        if (td_str_equal(td_str_from(td_table_kinds[i].collection), resource->collection)) {
+            return &td_table_kinds[i];
         }
     }
     return &table_plain;
@@ -282,7 +308,7 @@ struct td_json *td_table_columns(struct td_arena *arena, struct td_resource_at a
     }
     const struct td_table_kind *kind = table_find(at.resource);
     struct td_json *columns = td_json_new_array(arena);
-    for (size_t i = 0; i < kind->column_count; i++) {
+    for (size_t i = 0; i < TD_TABLE_COLUMNS_MAX && kind->columns[i].name; i++) {
         const struct td_table_column *row = &kind->columns[i];
         bool is_name = strcmp(row->name, "Name") == 0;
         struct td_json *column = td_json_new_object(arena);
@@ -319,7 +345,7 @@ struct td_json *td_table_cells(struct td_arena *arena, struct td_resource_at at,
     row.object = table_stored(arena, at, object);
     const struct td_table_kind *kind = table_find(at.resource);
     struct td_json *cells = td_json_new_array(arena);
-    for (size_t i = 0; i < kind->column_count; i++) {
+    for (size_t i = 0; i < TD_TABLE_COLUMNS_MAX && kind->columns[i].name; i++) {
         td_json_append(cells, kind->columns[i].cell(&row, &kind->columns[i]));
     }
     return cells;

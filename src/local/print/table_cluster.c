@@ -1,10 +1,6 @@
 /* Cells of nodes, events, configuration, quotas and access. */
 #include "local/print/table_private.h"
 
-#include <stdlib.h>
-
-#include "base/error.h"
-
 #define NODE_ROLE_PREFIX TD_STR("node-role.kubernetes.io/")
 #define NODE_ROLE_LABEL TD_STR("kubernetes.io/role")
 
@@ -18,30 +14,13 @@ struct td_json *td_cell_node_status(struct td_table_row *row, const struct td_ta
     td_str word = TD_STR("Unknown");
     /* The last condition of a type counts. */
     for (const struct td_json *item = td_json_first_item(conditions); item; item = item->next) {
-        td_str status = td_json_get_str(item, TD_STR("status"), TD_STR_EMPTY);
-        if (td_str_equal(td_json_get_str(item, TD_STR("type"), TD_STR_EMPTY), TD_STR("Ready"))) {
+        td_str status = td_json_text(item, "status");
+        if (td_str_equal(td_json_text(item, "type"), TD_STR("Ready"))) {
             word = td_str_equal(status, TD_STR("True")) ? TD_STR("Ready") : TD_STR("NotReady");
         }
     }
     return td_table_string(row, td_arena_format(row->arena, "%.*s%s", TD_STR_ARG(word),
                                                 is_cordoned ? ",SchedulingDisabled" : ""));
-}
-
-/* Texts in byte order, each once, with a comma between. */
-static struct td_json *cluster_sorted(struct td_table_row *row, td_str *texts, size_t count,
-                                      td_str none)
-{
-    td_auto_buf text;
-    td_buf_init(&text, TD_JSON_BYTES_MAX);
-    if (count > 0) {
-        qsort(texts, count, sizeof(texts[0]), td_str_compare_items);
-    }
-    for (size_t i = 0; i < count; i++) {
-        if (i == 0 || !td_str_equal(texts[i], texts[i - 1])) {
-            td_table_join(&text, TD_STR(","), texts[i]);
-        }
-    }
-    return text.len > 0 ? td_table_buffer(row, &text) : td_table_string(row, none);
 }
 
 struct td_json *td_cell_node_roles(struct td_table_row *row, const struct td_table_column *column)
@@ -61,16 +40,18 @@ struct td_json *td_cell_node_roles(struct td_table_row *row, const struct td_tab
             roles[count++] = role;
         }
     }
-    return cluster_sorted(row, roles, count, td_str_from(column->fallback));
+    td_auto_buf text = td_buf_capped(TD_JSON_BYTES_MAX);
+    td_table_join_sorted(&text, roles, count);
+    return text.len > 0 ? td_table_buffer(row, &text)
+                        : td_table_string(row, td_str_from(column->fallback));
 }
 
 struct td_json *td_cell_node_address(struct td_table_row *row, const struct td_table_column *column)
 {
     const struct td_json *list = td_json_get_path(row->object, "status.addresses");
     for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
-        if (td_str_equal(td_json_get_str(item, TD_STR("type"), TD_STR_EMPTY),
-                         td_str_from(column->path))) {
-            return td_table_string(row, td_json_get_str(item, TD_STR("address"), TD_STR_EMPTY));
+        if (td_str_equal(td_json_text(item, "type"), td_str_from(column->path))) {
+            return td_table_string(row, td_json_text(item, "address"));
         }
     }
     return td_table_string(row, td_str_from(column->fallback));
@@ -107,7 +88,7 @@ struct td_json *td_cell_event_last(struct td_table_row *row, const struct td_tab
     td_str last = td_table_text(row->object, "lastTimestamp", TD_STR_EMPTY);
     const struct td_json *series = td_json_get(row->object, TD_STR("series"));
     if (td_json_is(series, TD_JSON_TYPE_OBJECT)) {
-        last = td_json_get_str(series, TD_STR("lastObservedTime"), TD_STR_EMPTY);
+        last = td_json_text(series, "lastObservedTime");
         return td_table_string(row, td_table_age(row->arena, last, row->now));
     }
     return td_table_string(row, last.len > 0 ? td_table_age(row->arena, last, row->now)
@@ -119,18 +100,9 @@ struct td_json *td_cell_event_object(struct td_table_row *row, const struct td_t
     (void)column;
     td_str kind = td_table_text(row->object, "involvedObject.kind", TD_STR_EMPTY);
     td_str name = td_table_text(row->object, "involvedObject.name", TD_STR_EMPTY);
-    td_auto_buf text;
-    td_buf_init(&text, TD_JSON_BYTES_MAX);
-    for (size_t i = 0; i < kind.len; i++) {
-        char c = kind.ptr[i];
-        /* Parts of one object: they fit. */
-        (void)td_buf_append_char(&text, c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c);
-    }
-    if (name.len > 0) {
-        (void)td_buf_append_char(&text, '/');
-        (void)td_buf_append(&text, name);
-    }
-    return td_table_buffer(row, &text);
+    td_str lower = td_table_lower(row->arena, kind);
+    return td_table_string(row, td_arena_format(row->arena, "%.*s%s%.*s", TD_STR_ARG(lower),
+                                                name.len > 0 ? "/" : "", TD_STR_ARG(name)));
 }
 
 struct td_json *td_cell_event_source(struct td_table_row *row, const struct td_table_column *column)
@@ -179,8 +151,7 @@ struct td_json *td_cell_quota(struct td_table_row *row, const struct td_table_co
     const struct td_json *given = td_json_get_path(row->object, "status.hard");
     const struct td_json *used = td_json_get_path(row->object, "status.used");
     bool wants_limits = column->path != NULL;
-    td_auto_buf text;
-    td_buf_init(&text, TD_JSON_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_JSON_BYTES_MAX);
     if (!td_json_is(given, TD_JSON_TYPE_OBJECT)) {
         return td_table_string(row, TD_STR_EMPTY);
     }
@@ -201,26 +172,16 @@ struct td_json *td_cell_quota(struct td_table_row *row, const struct td_table_co
 
 /* --- access --- */
 
-struct td_json *td_cell_role(struct td_table_row *row, const struct td_table_column *column)
-{
-    (void)column;
-    td_str kind = td_table_text(row->object, "roleRef.kind", TD_STR_EMPTY);
-    td_str name = td_table_text(row->object, "roleRef.name", TD_STR_EMPTY);
-    return td_table_string(
-        row, td_arena_format(row->arena, "%.*s/%.*s", TD_STR_ARG(kind), TD_STR_ARG(name)));
-}
-
 struct td_json *td_cell_subjects(struct td_table_row *row, const struct td_table_column *column)
 {
-    td_auto_buf text;
-    td_buf_init(&text, TD_JSON_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_JSON_BYTES_MAX);
     td_str wanted = td_str_from(column->path);
     bool is_account = td_str_equal(wanted, TD_STR("ServiceAccount"));
     const struct td_json *list = td_json_get(row->object, TD_STR("subjects"));
     for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
-        td_str name = td_json_get_str(item, TD_STR("name"), TD_STR_EMPTY);
-        td_str ns = td_json_get_str(item, TD_STR("namespace"), TD_STR_EMPTY);
-        if (!td_str_equal(td_json_get_str(item, TD_STR("kind"), TD_STR_EMPTY), wanted)) {
+        td_str name = td_json_text(item, "name");
+        td_str ns = td_json_text(item, "namespace");
+        if (!td_str_equal(td_json_text(item, "kind"), wanted)) {
             continue;
         }
         td_table_join(
@@ -234,8 +195,8 @@ struct td_json *td_cell_subjects(struct td_table_row *row, const struct td_table
 struct td_json *td_cell_param_kind(struct td_table_row *row, const struct td_table_column *column)
 {
     const struct td_json *kind = td_json_get_path(row->object, column->path);
-    td_str version = td_json_get_str(kind, TD_STR("apiVersion"), TD_STR_EMPTY);
-    td_str name = td_json_get_str(kind, TD_STR("kind"), TD_STR_EMPTY);
+    td_str version = td_json_text(kind, "apiVersion");
+    td_str name = td_json_text(kind, "kind");
     if (!td_json_is(kind, TD_JSON_TYPE_OBJECT)) {
         return td_table_string(row, td_str_from(column->fallback));
     }

@@ -7,8 +7,8 @@
  */
 #include "local/print/table_private.h"
 
-#include "api/fielderror.h"
 #include "base/error.h"
+#include "kube/fielderror.h"
 
 /* --- paths --- */
 
@@ -91,7 +91,7 @@ static bool path_read_filter(td_str inside, struct path_step *step)
     step->left = td_str_slice(inside, 1, inside.len);
     step->comparison = TD_STR_EMPTY;
     for (size_t at = 1; at < inside.len && step->comparison.len == 0; at++) {
-        for (size_t i = 0; i < sizeof(comparisons) / sizeof(comparisons[0]); i++) {
+        for (size_t i = 0; i < TD_COUNT(comparisons); i++) {
             td_str rest = td_str_slice(inside, at, inside.len);
             if (step->comparison.len == 0 && td_str_starts_with(rest, comparisons[i])) {
                 step->comparison = comparisons[i];
@@ -267,8 +267,7 @@ static struct td_json *custom_text_cell(const struct td_table_row *row, const st
     case TD_JSON_TYPE_OBJECT:
         break;
     }
-    td_auto_buf text;
-    td_buf_init(&text, TD_JSON_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_JSON_BYTES_MAX);
     struct td_json *sorted = td_json_copy(row->arena, value, false);
     td_json_sort(row->arena, sorted);
     td_json_write(sorted, &(struct td_json_format){.escape_html = true}, &text);
@@ -305,8 +304,8 @@ static struct td_json *custom_date_cell(const struct td_table_row *row, td_str t
 
 static struct td_json *custom_cell(const struct td_table_row *row, const struct td_json *column)
 {
-    td_str type = td_json_get_str(column, TD_STR("type"), TD_STR_EMPTY);
-    td_str path = td_json_get_str(column, TD_STR("jsonPath"), TD_STR_EMPTY);
+    td_str type = td_json_text(column, "type");
+    td_str path = td_json_text(column, "jsonPath");
     const struct td_json *value = path_find(row->arena, row->object, path, 0);
     bool is_integer = td_str_equal(type, TD_STR("integer"));
     if (!value) {
@@ -382,17 +381,16 @@ struct td_json *td_table_custom_columns(struct td_arena *arena, const struct td_
                                     .description = TD_STR("When the object was created.")});
     }
     for (; item; item = item->next) {
-        td_str path = td_json_get_str(item, TD_STR("jsonPath"), TD_STR_EMPTY);
-        td_str description = td_json_get_str(item, TD_STR("description"), TD_STR_EMPTY);
+        td_str path = td_json_text(item, "jsonPath");
+        td_str description = td_json_text(item, "description");
         if (description.len == 0) {
-            description =
-                td_arena_format(arena, "What stands at the JSON path %.*s.", TD_STR_ARG(path));
+            description = td_arena_format(arena, "Value at the JSON path %.*s.", TD_STR_ARG(path));
         }
         custom_add_column(
             arena, list,
-            &(struct custom_column){.name = td_json_get_str(item, TD_STR("name"), TD_STR_EMPTY),
-                                    .type = td_json_get_str(item, TD_STR("type"), TD_STR_EMPTY),
-                                    .format = td_json_get_str(item, TD_STR("format"), TD_STR_EMPTY),
+            &(struct custom_column){.name = td_json_text(item, "name"),
+                                    .type = td_json_text(item, "type"),
+                                    .format = td_json_text(item, "format"),
                                     .description = description,
                                     .priority = td_json_get_int64(item, TD_STR("priority"), 0)});
     }

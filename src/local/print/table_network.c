@@ -1,10 +1,6 @@
 /* Cells of services, endpoints, ingresses and storage. */
 #include "local/print/table_private.h"
 
-#include <stdlib.h>
-
-#include "base/error.h"
-
 #define NETWORK_SHOWN_MAX 3 /* of endpoints, ports and hosts; the rest is counted */
 
 /* A list of which the first few are shown. */
@@ -65,14 +61,7 @@ static void network_balancer(struct td_table_row *row, struct td_buf *out)
             texts[count++] = text;
         }
     }
-    if (count > 0) {
-        qsort(texts, count, sizeof(texts[0]), td_str_compare_items);
-    }
-    for (size_t i = 0; i < count; i++) {
-        if (i == 0 || !td_str_equal(texts[i], texts[i - 1])) {
-            td_table_join(out, TD_STR(","), texts[i]);
-        }
-    }
+    td_table_join_sorted(out, texts, count);
 }
 
 struct td_json *td_cell_external_ip(struct td_table_row *row, const struct td_table_column *column)
@@ -80,8 +69,7 @@ struct td_json *td_cell_external_ip(struct td_table_row *row, const struct td_ta
     (void)column;
     td_str type = td_table_text(row->object, "spec.type", TD_STR_EMPTY);
     bool is_balancer = td_str_equal(type, TD_STR("LoadBalancer"));
-    td_auto_buf text;
-    td_buf_init(&text, TD_JSON_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_JSON_BYTES_MAX);
     if (td_str_equal(type, TD_STR("ExternalName"))) {
         return td_table_string(row, td_table_text(row->object, "spec.externalName", TD_STR_EMPTY));
     }
@@ -107,11 +95,10 @@ struct td_json *td_cell_external_ip(struct td_table_row *row, const struct td_ta
 struct td_json *td_cell_service_ports(struct td_table_row *row,
                                       const struct td_table_column *column)
 {
-    td_auto_buf text;
-    td_buf_init(&text, TD_JSON_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_JSON_BYTES_MAX);
     const struct td_json *list = td_json_get_path(row->object, column->path);
     for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
-        td_str protocol = td_json_get_str(item, TD_STR("protocol"), TD_STR_EMPTY);
+        td_str protocol = td_json_text(item, "protocol");
         long long port = (long long)td_json_get_int64(item, TD_STR("port"), 0);
         long long node = (long long)td_json_get_int64(item, TD_STR("nodePort"), 0);
         td_table_join(
@@ -139,7 +126,7 @@ static void endpoints_add(struct td_table_row *row, struct network_list *list,
     const struct td_json *item = td_json_first_item(addresses);
     size_t left = td_json_item_count(addresses);
     for (; item && list->shown < NETWORK_SHOWN_MAX; item = item->next, left--) {
-        td_str ip = td_json_get_str(item, TD_STR("ip"), TD_STR_EMPTY);
+        td_str ip = td_json_text(item, "ip");
         network_add(list,
                     port ? network_host_port(row->arena, ip,
                                              (long long)td_json_get_int64(port, TD_STR("port"), 0))
@@ -203,7 +190,7 @@ struct td_json *td_cell_hosts(struct td_table_row *row, const struct td_table_co
     const struct td_json *rules = td_json_get_path(row->object, column->path);
     const struct td_json *rule = td_json_first_item(rules);
     for (; rule && list.shown < NETWORK_SHOWN_MAX; rule = rule->next) {
-        td_str host = td_json_get_str(rule, TD_STR("host"), TD_STR_EMPTY);
+        td_str host = td_json_text(rule, "host");
         if (host.len > 0) {
             network_add(&list, host);
         }
@@ -216,8 +203,7 @@ struct td_json *td_cell_ingress_address(struct td_table_row *row,
                                         const struct td_table_column *column)
 {
     (void)column;
-    td_auto_buf text;
-    td_buf_init(&text, TD_JSON_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_JSON_BYTES_MAX);
     network_balancer(row, &text);
     return td_table_buffer(row, &text);
 }
@@ -233,9 +219,9 @@ struct td_json *td_cell_class_parameters(struct td_table_row *row,
                                          const struct td_table_column *column)
 {
     const struct td_json *node = td_json_get_path(row->object, column->path);
-    td_str group = td_json_get_str(node, TD_STR("apiGroup"), TD_STR_EMPTY);
-    td_str kind = td_json_get_str(node, TD_STR("kind"), TD_STR_EMPTY);
-    td_str name = td_json_get_str(node, TD_STR("name"), TD_STR_EMPTY);
+    td_str group = td_json_text(node, "apiGroup");
+    td_str kind = td_json_text(node, "kind");
+    td_str name = td_json_text(node, "name");
     if (!td_json_is(node, TD_JSON_TYPE_OBJECT)) {
         return td_table_string(row, td_str_from(column->fallback));
     }
@@ -289,15 +275,9 @@ struct td_json *td_cell_access_modes(struct td_table_row *row, const struct td_t
         {TD_STR_INIT("ReadWriteOncePod"), TD_STR_INIT("RWOP")},
     };
     const struct td_json *list = td_json_get_path(row->object, column->path);
-    td_auto_buf text;
-    td_buf_init(&text, TD_JSON_BYTES_MAX);
-    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
-        const struct td_json *item = td_json_first_item(list);
-        while (item &&
-               !(item->type == TD_JSON_TYPE_STRING && td_str_equal(item->text, modes[i].mode))) {
-            item = item->next;
-        }
-        if (item) {
+    td_auto_buf text = td_buf_capped(TD_JSON_BYTES_MAX);
+    for (size_t i = 0; i < TD_COUNT(modes); i++) {
+        if (td_json_has_text(list, modes[i].mode)) {
             td_table_join(&text, TD_STR(","), modes[i].shown);
         }
     }
@@ -320,8 +300,8 @@ struct td_json *td_cell_volume_phase(struct td_table_row *row, const struct td_t
 struct td_json *td_cell_volume_claim(struct td_table_row *row, const struct td_table_column *column)
 {
     const struct td_json *claim = td_json_get_path(row->object, column->path);
-    td_str ns = td_json_get_str(claim, TD_STR("namespace"), TD_STR_EMPTY);
-    td_str name = td_json_get_str(claim, TD_STR("name"), TD_STR_EMPTY);
+    td_str ns = td_json_text(claim, "namespace");
+    td_str name = td_json_text(claim, "name");
     if (!td_json_is(claim, TD_JSON_TYPE_OBJECT)) {
         return td_table_string(row, TD_STR_EMPTY);
     }

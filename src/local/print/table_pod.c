@@ -15,7 +15,6 @@
 
 #include "base/error.h"
 #include "base/map.h"
-#include "local/kinds/kinds_default.h"
 
 struct td_table_pod {
     td_str status;
@@ -44,8 +43,7 @@ static void pod_note_restart(const struct td_json *container, struct td_instant 
 
 static bool pod_is_sidecar(const struct td_json *container)
 {
-    return td_str_equal(td_json_get_str(container, TD_STR("restartPolicy"), TD_STR_EMPTY),
-                        TD_STR("Always"));
+    return td_str_equal(td_json_text(container, "restartPolicy"), TD_STR("Always"));
 }
 
 /* Items by the text of a member, the first of each: a pod can have thousands. */
@@ -63,7 +61,7 @@ static void pod_index(const struct td_json *list, td_str key, struct td_map *map
 /* How a container ended: its reason, else the signal or the exit code. */
 static td_str pod_end(struct td_arena *arena, const char *prefix, const struct td_json *terminated)
 {
-    td_str reason = td_json_get_str(terminated, TD_STR("reason"), TD_STR_EMPTY);
+    td_str reason = td_json_text(terminated, "reason");
     int64_t signal = td_json_get_int64(terminated, TD_STR("signal"), 0);
     if (reason.len > 0) {
         return td_arena_format(arena, "%s%.*s", prefix, TD_STR_ARG(reason));
@@ -87,8 +85,7 @@ static bool pod_waits_for(struct td_table_row *row, struct td_table_pod *made,
 {
     const struct td_json *terminated = td_json_get_path(container, "state.terminated");
     td_str waiting = td_table_text(container, "state.waiting.reason", TD_STR_EMPTY);
-    bool is_sidecar = pod_is_sidecar(
-        td_map_get(&init->by_name, td_json_get_str(container, TD_STR("name"), TD_STR_EMPTY)));
+    bool is_sidecar = pod_is_sidecar(td_map_get(&init->by_name, td_json_text(container, "name")));
     if (is_sidecar) {
         made->sidecar_restarts += td_json_get_int64(container, TD_STR("restartCount"), 0);
         pod_note_restart(container, &made->sidecar_last_restart);
@@ -188,9 +185,8 @@ static td_str pod_first_word(const struct td_json *pod)
 {
     const struct td_json *conditions = td_json_get_path(pod, "status.conditions");
     for (const struct td_json *item = td_json_first_item(conditions); item; item = item->next) {
-        td_str reason = td_json_get_str(item, TD_STR("reason"), TD_STR_EMPTY);
-        if (td_str_equal(td_json_get_str(item, TD_STR("type"), TD_STR_EMPTY),
-                         TD_STR("PodScheduled")) &&
+        td_str reason = td_json_text(item, "reason");
+        if (td_str_equal(td_json_text(item, "type"), TD_STR("PodScheduled")) &&
             td_str_equal(reason, TD_STR("SchedulingGated"))) {
             return reason;
         }
@@ -275,8 +271,8 @@ struct td_json *td_cell_pod_gates(struct td_table_row *row, const struct td_tabl
     td_auto_map by_type;
     pod_index(td_json_get_path(row->object, "status.conditions"), TD_STR("type"), &by_type);
     for (const struct td_json *gate = td_json_first_item(gates); gate; gate = gate->next) {
-        td_str type = td_json_get_str(gate, TD_STR("conditionType"), TD_STR_EMPTY);
-        td_str status = td_json_get_str(td_map_get(&by_type, type), TD_STR("status"), TD_STR_EMPTY);
+        td_str type = td_json_text(gate, "conditionType");
+        td_str status = td_json_text(td_map_get(&by_type, type), "status");
         open += td_str_equal(status, TD_STR("True"));
     }
     return td_table_string(row, td_arena_format(row->arena, "%zu/%zu", open, gates->count));

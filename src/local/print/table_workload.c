@@ -2,6 +2,7 @@
 #include "local/print/table_private.h"
 
 #include "base/error.h"
+#include "kube/meta.h"
 #include "kube/selector/selector.h"
 
 struct td_json *td_cell_deployment_selector(struct td_table_row *row,
@@ -12,8 +13,7 @@ struct td_json *td_cell_deployment_selector(struct td_table_row *row,
     if (td_selector_from_json(row->arena, node, &selector, NULL) != TD_OK) {
         return td_table_string(row, TD_STR("<invalid>"));
     }
-    td_auto_buf text;
-    td_buf_init(&text, TD_JSON_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_JSON_BYTES_MAX);
     td_selector_write(&selector, &text);
     return td_table_buffer(row, &text);
 }
@@ -34,7 +34,7 @@ struct td_json *td_cell_job_status(struct td_table_row *row, const struct td_tab
     const struct td_json *conditions = td_json_get_path(row->object, column->path);
     bool is_deleted =
         td_table_text(row->object, "metadata.deletionTimestamp", TD_STR_EMPTY).len > 0;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(rows); i++) {
         bool is_so =
             rows[i].type.len == 0
                 ? is_deleted
@@ -89,16 +89,6 @@ struct td_json *td_cell_since(struct td_table_row *row, const struct td_table_co
 
 #define HPA_TARGETS_SHOWN 2
 
-struct td_json *td_cell_hpa_reference(struct td_table_row *row,
-                                      const struct td_table_column *column)
-{
-    (void)column;
-    td_str kind = td_table_text(row->object, "spec.scaleTargetRef.kind", TD_STR_EMPTY);
-    td_str name = td_table_text(row->object, "spec.scaleTargetRef.name", TD_STR_EMPTY);
-    return td_table_string(
-        row, td_arena_format(row->arena, "%.*s/%.*s", TD_STR_ARG(kind), TD_STR_ARG(name)));
-}
-
 /* A quantity behind a pointer that may be nil. */
 static td_str hpa_quantity(const struct td_table_row *row, const struct td_json *node,
                            const char *missing)
@@ -130,7 +120,7 @@ static td_str hpa_member(td_str type)
         {TD_STR_INIT("Object"), TD_STR_INIT("object")},
         {TD_STR_INIT("External"), TD_STR_INIT("external")},
     };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(rows); i++) {
         if (td_str_equal(rows[i].type, type)) {
             return rows[i].member;
         }
@@ -166,9 +156,9 @@ static td_str hpa_target(const struct td_table_row *row, td_str member,
 static td_str hpa_metric(const struct td_table_row *row, const struct td_json *spec,
                          const struct td_json *status)
 {
-    td_str member = hpa_member(td_json_get_str(spec, TD_STR("type"), TD_STR_EMPTY));
+    td_str member = hpa_member(td_json_text(spec, "type"));
     const struct td_json *source = td_json_get(spec, member);
-    td_str name = td_json_get_str(source, TD_STR("name"), TD_STR_EMPTY);
+    td_str name = td_json_text(source, "name");
     if (member.len == 0) {
         return TD_STR("<unknown type>");
     }
@@ -187,8 +177,7 @@ struct td_json *td_cell_hpa_targets(struct td_table_row *row, const struct td_ta
         td_json_first_item(td_json_get_path(row->object, "status.currentMetrics"));
     size_t count = td_json_item_count(specs);
     const struct td_json *spec = td_json_first_item(specs);
-    td_auto_buf text;
-    td_buf_init(&text, TD_JSON_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_JSON_BYTES_MAX);
     for (size_t i = 0; spec && i < HPA_TARGETS_SHOWN; i++, spec = spec->next) {
         td_table_join(&text, TD_STR(", "), hpa_metric(row, spec, status));
         status = status ? status->next : NULL;
@@ -204,36 +193,20 @@ struct td_json *td_cell_hpa_targets(struct td_table_row *row, const struct td_ta
 
 /* --- controller revisions --- */
 
-static td_str revision_lower(struct td_arena *arena, td_str text)
-{
-    char *copy = td_arena_alloc(arena, text.len);
-    for (size_t i = 0; i < text.len; i++) {
-        char c = text.ptr[i];
-        copy[i] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-    }
-    return (td_str){.ptr = copy, .len = text.len};
-}
-
 /* "statefulset.apps/web". */
 struct td_json *td_cell_revision_owner(struct td_table_row *row,
                                        const struct td_table_column *column)
 {
-    const struct td_json *owners = td_json_get_path(row->object, "metadata.ownerReferences");
-    const struct td_json *owner = td_json_first_item(owners);
-    while (owner && !td_json_get_bool(owner, TD_STR("controller"), false)) {
-        owner = owner->next;
-    }
+    const struct td_json *owner = td_meta_controller_tree(row->object);
     if (!owner) {
         return td_table_string(row, td_str_from(column->fallback));
     }
-    td_str version = td_json_get_str(owner, TD_STR("apiVersion"), TD_STR_EMPTY);
-    size_t slash = td_str_find(version, '/', 0);
-    td_str group = slash < version.len ? td_str_slice(version, 0, slash) : TD_STR_EMPTY;
-    td_str kind = td_json_get_str(owner, TD_STR("kind"), TD_STR_EMPTY);
-    td_str name = td_json_get_str(owner, TD_STR("name"), TD_STR_EMPTY);
+    td_str group = td_group_version_parse(td_json_text(owner, "apiVersion")).group;
+    td_str kind = td_json_text(owner, "kind");
+    td_str name = td_json_text(owner, "name");
     td_str text = td_arena_format(row->arena, "%.*s%s%.*s", TD_STR_ARG(kind),
                                   group.len > 0 ? "." : "", TD_STR_ARG(group));
-    td_str lower = revision_lower(row->arena, text);
+    td_str lower = td_table_lower(row->arena, text);
     return td_table_string(
         row, td_arena_format(row->arena, "%.*s/%.*s", TD_STR_ARG(lower), TD_STR_ARG(name)));
 }

@@ -1,10 +1,17 @@
+/*
+ * Rows by group, version and plural; adding and dropping the rows of CRDs; references that keep a
+ * row alive while a call uses it.
+ */
 #include "local/resources/resource.h"
 
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/limits.h"
 #include "base/map.h"
+#include "base/text.h"
 #include "base/vec.h"
+#include "kube/meta.h"
+#include "kube/objectkey.h"
 #include "local/resources/resource_table.h"
 
 /* A custom row is freed by its last user; the registry is one. */
@@ -17,8 +24,8 @@ struct td_resource_life {
 /* A row with the keys under which it is found; custom ones own theirs. */
 struct resource_slot {
     const struct td_resource *row;
-    td_str path_key; /* "deployments.apps" */
-    td_str kind_key; /* "Deployment.apps" */
+    td_str path_key; /* "deployments", "apps", a line each; owned */
+    td_str kind_key; /* "Deployment", "apps"; likewise */
 };
 
 struct td_resources {
@@ -34,17 +41,14 @@ struct td_resources {
 
 /* ---- The built-in rows ---- */
 
-static td_str resource_key(struct td_arena *arena, td_str name, td_str group)
-{
-    return td_arena_format(arena, "%.*s.%.*s", TD_STR_ARG(name), TD_STR_ARG(group));
-}
-
 static td_str resource_collection(struct td_arena *arena, const struct td_resource_row *row)
 {
     if (row->collection.len > 0) {
         return row->collection;
     }
-    return row->group.len > 0 ? resource_key(arena, row->plural, row->group) : row->plural;
+    return row->group.len == 0 ? row->plural
+                               : td_arena_format(arena, "%.*s.%.*s", TD_STR_ARG(row->plural),
+                                                 TD_STR_ARG(row->group));
 }
 
 static struct td_resource_version resource_version(struct td_arena *arena, td_str group,
@@ -65,10 +69,10 @@ static const struct td_resource *resource_build(struct td_arena *arena,
     struct td_resource_version *versions =
         td_arena_array(arena, struct td_resource_version, TD_ROW_VERSIONS_MAX + 1);
     size_t count = 0;
-    while (count < TD_ROW_VERSIONS_MAX && row->versions[count].len > 0) {
-        versions[count] = resource_version(arena, row->group, row->versions[count], row->kind);
-        count++;
-    }
+    do {
+        td_str version = row->versions[count].len > 0 ? row->versions[count] : TD_STR("v1");
+        versions[count++] = resource_version(arena, row->group, version, row->kind);
+    } while (count < TD_ROW_VERSIONS_MAX && row->versions[count].len > 0);
     if (row->is_stored_in_core) {
         versions[count] = resource_version(arena, TD_STR_EMPTY, TD_STR("v1"), row->kind);
     }
@@ -92,7 +96,7 @@ static const struct td_resource *resource_build(struct td_arena *arena,
         .is_namespaced = row->is_namespaced,
         .is_virtual = row->is_virtual,
         .has_generation = row->has_generation,
-        .verbs = row->verbs,
+        .verbs = row->verbs ? row->verbs : TD_VERBS_ALL,
         .subresources = row->subresources,
         .versions = versions,
         .version_count = count,
@@ -102,6 +106,17 @@ static const struct td_resource *resource_build(struct td_arena *arena,
 }
 
 /* ---- The registry ---- */
+
+static struct resource_slot resource_slot_of(const struct td_resource *row)
+{
+    char path[TD_OBJECT_KEY_BYTES_MAX];
+    char kind[TD_OBJECT_KEY_BYTES_MAX];
+    return (struct resource_slot){
+        .row = row,
+        .path_key = td_text_copy(TD_KEY_LINES(path, row->plural, row->group)),
+        .kind_key = td_text_copy(TD_KEY_LINES(kind, row->kind, row->group)),
+    };
+}
 
 static void resources_index(struct td_resources *resources, const struct resource_slot *slot)
 {
@@ -124,11 +139,7 @@ struct td_resources *td_resources_new(void)
         const struct td_resource *row = resource_build(&resources->arena, &td_resource_rows[i]);
         struct resource_slot *slot = td_vec_push(&resources->slots);
         td_assert(slot);
-        *slot = (struct resource_slot){
-            .row = row,
-            .path_key = resource_key(&resources->arena, row->plural, row->group),
-            .kind_key = resource_key(&resources->arena, row->kind, row->group),
-        };
+        *slot = resource_slot_of(row);
         resources_index(resources, slot);
     }
     resources->builtin_count = resources->slots.count;
@@ -138,8 +149,8 @@ struct td_resources *td_resources_new(void)
 
 static void slot_release(struct resource_slot *slot)
 {
-    td_free((void *)(uintptr_t)slot->path_key.ptr);
-    td_free((void *)(uintptr_t)slot->kind_key.ptr);
+    td_text_free(slot->path_key);
+    td_text_free(slot->kind_key);
     td_resource_unref(slot->row);
 }
 
@@ -148,7 +159,7 @@ void td_resources_free(struct td_resources *resources)
     if (!resources) {
         return;
     }
-    for (size_t i = resources->builtin_count; i < resources->slots.count; i++) {
+    for (size_t i = 0; i < resources->slots.count; i++) {
         slot_release(&resources->slots.items[i]);
     }
     td_vec_done(&resources->slots);
@@ -161,18 +172,8 @@ void td_resources_free(struct td_resources *resources)
 static const struct td_resource *resources_lookup(const struct td_map *map, td_str name,
                                                   td_str group)
 {
-    char key[TD_RESOURCE_KEY_BYTES_MAX];
-    if (name.len + group.len + 1 > sizeof(key)) {
-        return NULL;
-    }
-    if (name.len > 0) {
-        memcpy(key, name.ptr, name.len);
-    }
-    key[name.len] = '.';
-    if (group.len > 0) {
-        memcpy(key + name.len + 1, group.ptr, group.len);
-    }
-    return td_map_get(map, (td_str){.ptr = key, .len = name.len + 1 + group.len});
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    return td_map_get(map, TD_KEY_LINES(buffer, name, group));
 }
 
 static struct td_resource_at resource_in_version(const struct td_resource *row, td_str version)
@@ -198,12 +199,8 @@ struct td_resource_at td_resources_find(const struct td_resources *resources, td
 struct td_resource_at td_resources_find_kind(const struct td_resources *resources,
                                              td_str api_version, td_str kind)
 {
-    size_t slash = td_str_find(api_version, '/', 0);
-    bool has_group = slash < api_version.len;
-    td_str group = has_group ? td_str_slice(api_version, 0, slash) : TD_STR_EMPTY;
-    td_str version =
-        has_group ? td_str_slice(api_version, slash + 1, api_version.len) : api_version;
-    return resource_in_version(resources_lookup(&resources->by_kind, kind, group), version);
+    struct td_group_version of = td_group_version_parse(api_version);
+    return resource_in_version(resources_lookup(&resources->by_kind, kind, of.group), of.version);
 }
 
 size_t td_resources_count(const struct td_resources *resources)
@@ -285,18 +282,6 @@ void td_resources_remove_custom(struct td_resources *resources, td_str group, td
     resources->generation++;
 }
 
-static td_str resource_owned_key(td_str name, td_str group)
-{
-    char *key = td_alloc(name.len + group.len + 2);
-    memcpy(key, name.ptr, name.len);
-    key[name.len] = '.';
-    if (group.len > 0) {
-        memcpy(key + name.len + 1, group.ptr, group.len);
-    }
-    key[name.len + 1 + group.len] = '\0';
-    return (td_str){.ptr = key, .len = name.len + 1 + group.len};
-}
-
 void td_resources_put_custom(struct td_resources *resources, struct td_resource *row,
                              void (*release)(struct td_resource *row))
 {
@@ -310,11 +295,7 @@ void td_resources_put_custom(struct td_resources *resources, struct td_resource 
     struct resource_slot *slots = resources->slots.items;
     memmove(&slots[index + 1], &slots[index],
             (resources->slots.count - 1 - index) * sizeof(slots[0]));
-    slots[index] = (struct resource_slot){
-        .row = row,
-        .path_key = resource_owned_key(row->plural, row->group),
-        .kind_key = resource_owned_key(row->kind, row->group),
-    };
+    slots[index] = resource_slot_of(row);
     resources_index(resources, &slots[index]);
     resources->generation++;
 }

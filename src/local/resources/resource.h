@@ -16,7 +16,7 @@
 #include "kube/schema/schema.h"
 
 struct td_error;
-struct td_custom; /* local/custom.h: what only custom resources have */
+struct td_custom; /* local/kinds/custom.h: what only custom resources have */
 struct td_resource_life;
 
 enum td_resource_verbs {

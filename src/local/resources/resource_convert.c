@@ -1,7 +1,7 @@
 /*
- * Between the versions of one resource. Three kinds of difference exist: HPAs (api/hpa.h), events,
- * whose members have other names in events.k8s.io than in core, and custom resources, of which only
- * the apiVersion differs.
+ * Between the versions of one resource. Three kinds of difference exist: HPAs (api/hpa/hpa.h),
+ * events, whose members have other names in events.k8s.io than in core, and custom resources, of
+ * which only the apiVersion differs.
  */
 #include "api/hpa/hpa.h"
 #include "base/error.h"
@@ -32,7 +32,7 @@ static const struct event_name event_names_to_core[] = {
 
 static const size_t event_order_of_events[] = {8, 9, 12, 13, 10, 1, 0, 11, 2, 7, 3, 4, 5, 6};
 
-#define EVENT_NAME_COUNT (sizeof(event_names_to_core) / sizeof(event_names_to_core[0]))
+#define EVENT_NAME_COUNT (TD_COUNT(event_names_to_core))
 
 static struct td_json *convert_event(struct td_arena *arena, const struct td_json *object,
                                      td_str api_version, bool to_core)
@@ -41,17 +41,14 @@ static struct td_json *convert_event(struct td_arena *arena, const struct td_jso
     td_json_set_str(arena, event, TD_STR("kind"), TD_STR("Event"));
     td_json_set_str(arena, event, TD_STR("apiVersion"), api_version);
     const struct td_json *metadata = td_json_get(object, TD_STR("metadata"));
-    if (metadata) {
-        td_json_set(arena, event, TD_STR("metadata"), td_json_copy(arena, metadata, false));
-    }
+    td_json_set_copy(arena, event, TD_STR("metadata"), metadata);
     for (size_t i = 0; i < EVENT_NAME_COUNT; i++) {
         const struct event_name *name =
             &event_names_to_core[to_core ? i : event_order_of_events[i]];
         const struct td_json *value = td_json_get(object, to_core ? name->events : name->core);
         bool is_empty = td_json_is(value, TD_JSON_TYPE_STRING) && value->text.len == 0;
         if (value && (to_core || !is_empty)) {
-            td_json_set(arena, event, to_core ? name->core : name->events,
-                        td_json_copy(arena, value, false));
+            td_json_set_copy(arena, event, to_core ? name->core : name->events, value);
         }
     }
     static const td_str always[] = {TD_STR_INIT("reportingComponent"),

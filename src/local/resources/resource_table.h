@@ -12,7 +12,7 @@
 
 struct td_resource_row {
     td_str group;
-    td_str versions[TD_ROW_VERSIONS_MAX]; /* preferred first, which is stored too */
+    td_str versions[TD_ROW_VERSIONS_MAX]; /* preferred first, which is stored too; none: v1 */
     td_str plural;
     td_str singular;
     td_str kind;
@@ -24,7 +24,7 @@ struct td_resource_row {
     bool is_virtual;
     bool has_generation;
     bool is_stored_in_core; /* in core/v1, under another name of the same kind */
-    unsigned verbs;
+    unsigned verbs;         /* 0: all */
     unsigned subresources;
 };
 

@@ -32,7 +32,7 @@ static struct version_rank version_rank(td_str name)
         return other;
     }
     td_str rest = td_str_slice(name, at, name.len);
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(words); i++) {
         td_str word = td_str_from(words[i]);
         if (td_str_starts_with(rest, word)) {
             at += word.len;

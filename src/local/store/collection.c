@@ -11,11 +11,6 @@
 #include "base/error.h"
 #include "local/store/store_private.h"
 
-td_str td_collection_key(const struct td_collection *collection)
-{
-    return collection->key;
-}
-
 uint64_t td_collection_version(const struct td_collection *collection)
 {
     return collection->version;
@@ -25,6 +20,12 @@ struct td_stored *td_collection_get(const struct td_collection *collection, td_s
 {
     struct td_ordered_place place;
     return td_ordered_find(&collection->objects, ns, name, &place);
+}
+
+struct td_stored *td_store_get(const struct td_store *store, td_str key, td_str ns, td_str name)
+{
+    const struct td_collection *collection = td_store_find(store, key);
+    return collection ? td_collection_get(collection, ns, name) : NULL;
 }
 
 static struct td_ordered_place collection_begin(const struct td_collection *collection, td_str ns)
@@ -51,11 +52,13 @@ size_t td_collection_count(const struct td_collection *collection, td_str ns)
            td_ordered_rank(&collection->objects, collection_begin(collection, ns));
 }
 
-void td_collection_iter_init(struct td_collection_iter *iter,
-                             const struct td_collection *collection, td_str ns)
+struct td_collection_iter td_collection_walk(const struct td_collection *collection, td_str ns)
 {
+    if (!collection) {
+        return (struct td_collection_iter){.collection = NULL};
+    }
     struct td_ordered_place begin = collection_begin(collection, ns);
-    *iter = (struct td_collection_iter){
+    return (struct td_collection_iter){
         .collection = collection,
         .ns = ns,
         .changes = collection->objects.changes,

@@ -1,13 +1,12 @@
 /*
  * Writes of the cluster's own controllers: the last steps of the pipeline without its first ones.
  * They say what the object is to be, and the rules of versions, generations, finalizers and events
- * are the same as for everybody.
+ * are the same as for any client.
  */
 #include "local/store/edit.h"
 
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/os/clock.h"
 #include "base/os/loop.h"
 #include "local/api/api_private.h"
 #include "local/api/write.h"
@@ -22,7 +21,7 @@ static td_str edit_meta(const struct td_json *object, td_str key)
 
 static struct td_instant edit_now(struct td_api *api)
 {
-    return td_time_to_instant(td_clock_wall(td_loop_clock(td_api_loop(api))));
+    return td_time_to_instant(td_api_now(api));
 }
 
 static int edit_missing(const struct td_resource *resource, td_str name, struct td_error *err)
@@ -34,8 +33,8 @@ static int edit_missing(const struct td_resource *resource, td_str name, struct 
 int td_edit_get(struct td_api *api, const struct td_resource *resource, td_str ns, td_str name,
                 struct td_arena *arena, struct td_json **ret, struct td_error *err)
 {
-    const struct td_collection *collection = td_store_find(td_api_store(api), resource->collection);
-    const struct td_stored *stored = collection ? td_collection_get(collection, ns, name) : NULL;
+    const struct td_stored *stored =
+        td_store_get(td_api_store(api), resource->collection, ns, name);
     if (!stored) {
         return edit_missing(resource, name, err);
     }
@@ -88,11 +87,9 @@ static int edit_replace(struct td_api *api, const struct td_resource *resource,
     };
     const struct td_json *before = td_json_get(old, TD_STR("metadata"));
     struct td_json *metadata = td_json_ensure_object(arena, object, TD_STR("metadata"));
-    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(kept); i++) {
         const struct td_json *value = td_json_get(before, kept[i]);
-        if (value) {
-            td_json_set(arena, metadata, kept[i], td_json_copy(arena, value, false));
-        }
+        td_json_set_copy(arena, metadata, kept[i], value);
     }
     if (td_meta_is_finished(resource, old, object)) {
         return td_meta_commit(td_api_store(api), collection, TD_CHANGE_DELETED, arena, object, NULL,
@@ -138,15 +135,14 @@ int td_edit_put(struct td_api *api, const struct td_resource *resource, struct t
 int td_edit_delete(struct td_api *api, const struct td_resource *resource, td_str ns, td_str name,
                    td_str uid, td_str propagation, int64_t grace_seconds, struct td_error *err)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_json *old;
     int r = td_edit_get(api, resource, ns, name, &arena, &old, err);
     if (r < 0) {
         return r;
     }
     if (uid.len > 0 && !td_str_equal(edit_meta(old, TD_STR("uid")), uid)) {
-        return td_error_set(err, TD_CONFLICT, "%.*s \"%.*s\": the UID is another one's",
+        return td_error_set(err, TD_CONFLICT, "%.*s \"%.*s\": the UID does not match",
                             TD_STR_ARG(resource->collection), TD_STR_ARG(name));
     }
     const struct td_deletion options = {
@@ -177,19 +173,13 @@ static struct td_json *edit_involved(struct td_arena *arena, const struct td_jso
         TD_STR_INIT("resourceVersion"),
     };
     struct td_json *involved = td_json_new_object(arena);
-    td_json_set_str(arena, involved, TD_STR("kind"),
-                    td_json_get_str(about, TD_STR("kind"), TD_STR_EMPTY));
-    td_json_set_str(arena, involved, TD_STR("apiVersion"),
-                    td_json_get_str(about, TD_STR("apiVersion"), TD_STR_EMPTY));
-    for (size_t i = 0; i < sizeof(of_metadata) / sizeof(of_metadata[0]); i++) {
+    td_json_set_str(arena, involved, TD_STR("kind"), td_json_text(about, "kind"));
+    td_json_set_str(arena, involved, TD_STR("apiVersion"), td_json_text(about, "apiVersion"));
+    for (size_t i = 0; i < TD_COUNT(of_metadata); i++) {
         td_str value = edit_meta(about, of_metadata[i]);
-        if (value.len > 0) {
-            td_json_set_str(arena, involved, of_metadata[i], value);
-        }
+        td_json_set_text(arena, involved, of_metadata[i], value);
     }
-    if (part.len > 0) {
-        td_json_set_str(arena, involved, TD_STR("fieldPath"), part);
-    }
+    td_json_set_text(arena, involved, TD_STR("fieldPath"), part);
     return involved;
 }
 
@@ -223,9 +213,7 @@ static struct td_json *edit_event_object(struct td_arena *arena, const struct td
     td_json_set_str(arena, object, TD_STR("message"), event->message);
     struct td_json *source = td_json_ensure_object(arena, object, TD_STR("source"));
     td_json_set_str(arena, source, TD_STR("component"), event->component);
-    if (event->host.len > 0) {
-        td_json_set_str(arena, source, TD_STR("host"), event->host);
-    }
+    td_json_set_text(arena, source, TD_STR("host"), event->host);
     td_json_set_int64(arena, object, TD_STR("count"), 0);
     td_json_set_str(arena, object, TD_STR("type"), event->type);
     td_json_set(arena, object, TD_STR("eventTime"), td_json_new_null(arena));
@@ -241,8 +229,7 @@ void td_edit_record(struct td_api *api, const struct td_json *about, const struc
     if (!at.resource) {
         return;
     }
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_occasion event = *told;
     event.message = td_str_cut_utf8(told->message, TD_EVENT_MESSAGE_BYTES_MAX);
     td_str ns = edit_meta(about, TD_STR("namespace"));
@@ -254,7 +241,7 @@ void td_edit_record(struct td_api *api, const struct td_json *about, const struc
     }
     struct td_json *now = td_meta_time(&arena, edit_now(api));
     if (!td_json_get(object, TD_STR("firstTimestamp"))) {
-        td_json_set(&arena, object, TD_STR("firstTimestamp"), td_json_copy(&arena, now, false));
+        td_json_set_copy(&arena, object, TD_STR("firstTimestamp"), now);
     }
     td_json_set(&arena, object, TD_STR("lastTimestamp"), now);
     td_json_set_int64(&arena, object, TD_STR("count"),

@@ -94,8 +94,7 @@ static struct td_json *item_table(struct td_item_writer *writer, struct td_json 
     }
     struct td_json *metadata = td_json_new_object(arena);
     td_json_set_str(arena, metadata, TD_STR("resourceVersion"),
-                    td_json_get_str(td_json_get(object, TD_STR("metadata")),
-                                    TD_STR("resourceVersion"), TD_STR_EMPTY));
+                    td_json_text(td_json_get(object, TD_STR("metadata")), "resourceVersion"));
     struct td_json *table = td_form_table(writer->call, arena, metadata, writer->is_first);
     struct td_json *rows = td_json_new_array(arena);
     td_json_append(rows, td_form_row(writer->call, arena, object));

@@ -1,3 +1,4 @@
+/* Appends and syncs the records of commits, and says when a snapshot would make the log shorter. */
 #include "local/store/journal.h"
 
 #include <errno.h>
@@ -119,14 +120,14 @@ void td_journal_close(struct td_journal *journal)
     td_free(journal);
 }
 
-/* Once a write or sync of the log failed nobody knows what the file holds. */
+/* Once a write or sync of the log failed the content of the file is unknown. */
 static int journal_failed(struct td_journal *journal, const struct td_error *why,
                           struct td_error *err)
 {
     if (journal->failure.code == TD_OK) {
         journal->failure = *why;
     }
-    return td_error_set(err, TD_IO, "storage failed, nothing can be written until a restart: %s",
+    return td_error_set(err, TD_IO, "storage failed, writes are refused until a restart: %s",
                         journal->failure.message);
 }
 

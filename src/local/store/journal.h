@@ -8,9 +8,9 @@
  *     snapshot-N.tmp one that is being written
  *
  * A commit is written at once and is on disk after the next td_journal_sync. Crash safety, step by
- * step, is told in docs/internals/store.md. After the first failed write or sync of the log every
- * call fails with the same reason: what the disk holds is not known any more, only reading it back
- * tells. A failed snapshot is no such failure: the log goes on. One owner, no locking.
+ * step, is told in docs/internals/local/store.md. After the first failed write or sync of the log
+ * every call fails with the same reason: what the disk holds is not known any more, only reading it
+ * back tells. A failed snapshot is no such failure: the log goes on. One owner, no locking.
  */
 #pragma once
 

@@ -1,3 +1,7 @@
+/*
+ * Open, append, sync, rename and list, each with the file's name in its error and a place where a
+ * test can make it fail.
+ */
 #include "local/store/journal_file.h"
 
 #include <errno.h>

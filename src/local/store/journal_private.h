@@ -1,5 +1,5 @@
 /*
- * What journal.c and journal_recover.c share; nobody else includes it.
+ * Shared by journal.c and journal_recover.c only.
  */
 #pragma once
 
@@ -41,8 +41,8 @@ void td_journal_name(char name[TD_JOURNAL_NAME_BYTES], const char *kind, uint64_
 int td_journal_make_log(struct td_journal *journal, uint64_t number, int *ret_fd,
                         struct td_error *err);
 
-/* Remove files whose number is lower, and all unfinished snapshots; what cannot be removed is in
- * nobody's way. */
+/* Remove files whose number is lower, and all unfinished snapshots; files that cannot be removed do
+ * no harm. */
 void td_journal_clean(struct td_journal *journal, uint64_t number);
 
 /* Fills the empty journal from its folder. */

@@ -1,3 +1,7 @@
+/*
+ * Encodes and decodes heads and records; a record whose CRC is wrong ends the readable part of a
+ * file.
+ */
 #include "local/store/journal_record.h"
 
 #include <stdbool.h>

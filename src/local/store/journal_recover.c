@@ -244,14 +244,14 @@ static int recover_replay(struct recover *recover, struct td_journal_reader *rea
             return TD_OK;
         }
         if (code == TD_INVALID) {
-            return recover_damaged(reader, offset, "the record cannot be read", err);
+            return recover_damaged(reader, offset, "cannot decode the record", err);
         }
         if (code < 0) {
             return code;
         }
         if (record.type > TD_JOURNAL_DELETED || record.version != recover->version + 1) {
-            return recover_damaged(reader, offset, "the record does not follow the one before",
-                                   err);
+            return recover_damaged(reader, offset,
+                                   "the record's version does not follow the previous one", err);
         }
         code = recover_hand_over(recover, reader, offset, &record, err);
         if (code < 0) {
@@ -272,7 +272,7 @@ static int recover_head(struct recover *recover, struct td_journal_reader *reade
         return code;
     }
     return td_journal_get_head(bytes, &recover->journal->crc, kind, ret) < 0
-               ? recover_damaged(reader, 0, "the file does not begin as it should", err)
+               ? recover_damaged(reader, 0, "the file has a wrong header", err)
                : TD_OK;
 }
 
@@ -290,9 +290,10 @@ static int recover_log(struct recover *recover, uint64_t number, bool is_first, 
     }
     code = recover_head(recover, &reader, TD_JOURNAL_LOG, &head, err);
     if (code == TD_OK && head.number != number) {
-        code = recover_damaged(&reader, 0, "it is another file of the journal", err);
+        code =
+            recover_damaged(&reader, 0, "the file belongs to another position of the journal", err);
     } else if (code == TD_OK && !is_first && head.version != recover->version) {
-        code = recover_damaged(&reader, 0, "it does not follow the file before", err);
+        code = recover_damaged(&reader, 0, "the file does not follow the previous one", err);
     }
     if (code == TD_OK) {
         recover->floor = is_first ? head.version : recover->floor;
@@ -318,7 +319,7 @@ static int recover_snapshot_records(struct recover *recover, struct td_journal_r
         int code = recover_record(recover, reader, offset, &record, &bytes, err);
         if (code == TD_INVALID || (code == TD_OK && record.mark != count) ||
             (code == TD_OK && record.type < TD_JOURNAL_OBJECT)) {
-            return recover_damaged(reader, offset, "the record cannot be read", err);
+            return recover_damaged(reader, offset, "cannot decode the record", err);
         }
         if (code == TD_OK) {
             code = recover_hand_over(recover, reader, offset, &record, err);
@@ -331,9 +332,8 @@ static int recover_snapshot_records(struct recover *recover, struct td_journal_r
     }
     recover->snapshot_end = record.version;
     recover->floor = record.version;
-    return offset == reader->size
-               ? TD_OK
-               : recover_damaged(reader, offset, "something follows the end", err);
+    return offset == reader->size ? TD_OK
+                                  : recover_damaged(reader, offset, "data after the end", err);
 }
 
 static int recover_snapshot(struct recover *recover, uint64_t number, struct td_error *err)
@@ -348,13 +348,14 @@ static int recover_snapshot(struct recover *recover, uint64_t number, struct td_
     }
     code = recover_head(recover, &reader, TD_JOURNAL_SNAPSHOT, &head, err);
     if (code == TD_OK && head.number != number) {
-        code = recover_damaged(&reader, 0, "it is another file of the journal", err);
+        code =
+            recover_damaged(&reader, 0, "the file belongs to another position of the journal", err);
     }
     if (code == TD_OK) {
         code = recover_snapshot_records(recover, &reader, err);
     }
     if (code == TD_OK && head.version > recover->snapshot_end) {
-        code = recover_damaged(&reader, 0, "it begins after its end", err);
+        code = recover_damaged(&reader, 0, "its first version is after its last", err);
     }
     recover->version = code == TD_OK ? head.version : recover->version;
     td_journal_reader_close(&reader);
@@ -426,7 +427,8 @@ static int recover_take_up(struct recover *recover, struct td_error *err)
             TD_LOG_I("offset", (int64_t)recover->torn_at),
             {.key = NULL},
         };
-        td_log_write(journal->log, TD_LOG_WARN, "cut an unfinished record off the log", fields);
+        td_log_write(journal->log, TD_LOG_WARN,
+                     "truncated an incomplete record at the end of the log", fields);
         code = td_journal_file_cut(folder, name, journal->fd, recover->torn_at, err);
     }
     if (code == TD_OK) {

@@ -1,3 +1,7 @@
+/*
+ * One watcher a collection that is of interest; rows of resources that are added or removed start
+ * and end watchers.
+ */
 #include "local/store/observer.h"
 
 #include "base/alloc.h"
@@ -51,18 +55,12 @@ static bool observer_drain(struct observed *observed)
 static void observer_read_all(struct observed *observed)
 {
     struct td_observer *observer = observed->observer;
-    struct td_collection_iter iter;
-    struct td_stored *stored;
-    if (!observed->cursor.collection) {
-        return;
-    }
-    td_collection_iter_init(&iter, observed->cursor.collection, TD_STR_EMPTY);
-    while ((stored = td_collection_iter_next(&iter))) {
+    struct td_collection_iter iter = td_collection_walk(observed->cursor.collection, TD_STR_EMPTY);
+    for (struct td_stored *stored; (stored = td_collection_iter_next(&iter));) {
         td_stored_ref(stored);
         observer->fn(observed->resource, NULL, stored, observer->context);
         td_stored_unref(stored);
     }
-    td_collection_iter_done(&iter);
 }
 
 static void observer_woken(void *context);
@@ -125,12 +123,8 @@ static void observer_add(struct td_observer *observer, const struct td_resource 
 
 static bool observer_wants(const struct td_observer *observer, const struct td_resource *resource)
 {
-    for (size_t i = 0; i < observer->name_count; i++) {
-        if (td_str_equal(observer->names[i], resource->collection)) {
-            return true;
-        }
-    }
-    return observer->name_count == 0;
+    return observer->name_count == 0 ||
+           td_str_is_among(resource->collection, observer->names, observer->name_count);
 }
 
 static struct observed *observer_find(struct td_observer *observer, td_str collection)
@@ -178,7 +172,7 @@ static void observer_refresh(struct td_observer *observer)
     for (size_t i = observer->count; i > 0; i--) {
         struct observed *observed = observer->items[i - 1];
         if (!observed->is_served) {
-            (void)observer_drain(observed); /* its last deletions; nobody asks for it any more */
+            (void)observer_drain(observed); /* its last deletions; no reader asks for it any more */
             td_vec_remove(observer, i - 1);
             observed_free(observed);
         }

@@ -1,3 +1,4 @@
+/* Binary search over chunks, then inside one; chunks are split when full and dropped when empty. */
 #include "local/store/ordered.h"
 
 #include <string.h>

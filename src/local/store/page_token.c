@@ -8,8 +8,7 @@
 
 td_str td_page_token_write(struct td_arena *arena, const struct td_page_token *token)
 {
-    td_auto_buf json;
-    td_buf_init(&json, TD_PAGE_TOKEN_BYTES_MAX);
+    td_auto_buf json = td_buf_capped(TD_PAGE_TOKEN_BYTES_MAX);
     td_str start =
         td_arena_format(arena, "%.*s/%.*s%c", TD_STR_ARG(token->ns), TD_STR_ARG(token->name), '\0');
     (void)td_buf_append(&json, TD_STR("{\"v\":\"" TOKEN_FORMAT "\",\"rv\":"));
@@ -17,8 +16,7 @@ td_str td_page_token_write(struct td_arena *arena, const struct td_page_token *t
     (void)td_buf_append(&json, TD_STR(",\"start\":"));
     td_json_write_string(start, true, &json);
     (void)td_buf_append_char(&json, '}'); /* names are capped, so that all of it fits */
-    td_auto_buf text;
-    td_buf_init(&text, 2 * TD_PAGE_TOKEN_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(2 * TD_PAGE_TOKEN_BYTES_MAX);
     td_base64_write(td_buf_str(&json), TD_BASE64_URL, &text);
     return td_arena_copy_str(arena, td_buf_str(&text));
 }
@@ -42,7 +40,7 @@ int td_page_token_read(struct td_arena *arena, td_str text, struct td_page_token
     if (td_json_parse(arena, json, NULL, &tree, &cause) != TD_OK) {
         return token_error(err, cause.message);
     }
-    td_str format = td_json_get_str(tree, TD_STR("v"), TD_STR_EMPTY);
+    td_str format = td_json_text(tree, "v");
     if (!td_str_equal(format, TD_STR(TOKEN_FORMAT))) {
         td_str problem =
             td_arena_format(arena, "server does not recognize this encoded version %.*s",
@@ -54,7 +52,7 @@ int td_page_token_read(struct td_arena *arena, td_str text, struct td_page_token
         return token_error(err,
                            "incorrect encoded start resourceVersion (version " TOKEN_FORMAT ")");
     }
-    td_str start = td_json_get_str(tree, TD_STR("start"), TD_STR_EMPTY);
+    td_str start = td_json_text(tree, "start");
     if (start.len > 0 && start.ptr[start.len - 1] == '\0') {
         start.len--;
     }

@@ -1,6 +1,8 @@
+/*
+ * Commits: each takes the next version and puts the object into its collection and its log.
+ * Watchers are woken later, from the loop.
+ */
 #include "local/store/store.h"
-
-#include <string.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -8,6 +10,7 @@
 #include "base/limits.h"
 #include "base/os/log.h"
 #include "base/os/loop.h"
+#include "base/text.h"
 #include "local/store/journal.h"
 #include "local/store/store_private.h"
 
@@ -50,8 +53,7 @@ int td_store_new(struct td_loop *loop, const struct td_store_options *options,
 static void collection_free(struct td_collection *collection)
 {
     td_assert(collection->cursors.next == &collection->cursors);
-    struct td_collection_iter iter;
-    td_collection_iter_init(&iter, collection, TD_STR_EMPTY);
+    struct td_collection_iter iter = td_collection_walk(collection, TD_STR_EMPTY);
     struct td_stored *stored;
     while ((stored = td_collection_iter_next(&iter)) != NULL) {
         td_stored_unref(stored); /* the iterator holds it a moment longer */
@@ -68,7 +70,7 @@ void td_store_free(struct td_store *store)
     }
     td_assert(store->waits.next == &store->waits);
     if (store->journal) {
-        (void)td_store_sync(store, NULL); /* nobody was told that these are done */
+        (void)td_store_sync(store, NULL); /* no client was told that these are done */
     }
     td_collection_iter_done(&store->snapshot_iter);
     td_queue_free(store->snapshots);
@@ -101,10 +103,8 @@ uint64_t td_store_reserve(const struct td_store *store)
 static struct td_collection *collection_new(struct td_store *store, td_str key)
 {
     struct td_collection *collection = td_alloc_zero(1, sizeof(*collection) + key.len);
-    char *copy = (char *)(collection + 1);
-    memcpy(copy, key.ptr, key.len);
     collection->store = store;
-    collection->key = (td_str){.ptr = copy, .len = key.len};
+    collection->key = td_text_behind(collection + 1, key);
     collection->floor = store->floor;
     collection->version = store->floor;
     collection->cursors.next = &collection->cursors;
@@ -125,7 +125,7 @@ int td_store_collection(struct td_store *store, td_str key, struct td_collection
                             TD_COLLECTION_KEY_BYTES_MAX);
     }
     if (store->collection_count == TD_COLLECTIONS_MAX) {
-        return td_error_set(err, TD_LIMIT, "there are %zu kinds already, '%.*s' is one too many",
+        return td_error_set(err, TD_LIMIT, "the limit of %zu kinds is reached, cannot add '%.*s'",
                             TD_COLLECTIONS_MAX, TD_STR_ARG(key));
     }
     collection = collection_new(store, key);
@@ -139,11 +139,6 @@ int td_store_collection(struct td_store *store, td_str key, struct td_collection
 struct td_collection *td_store_find(const struct td_store *store, td_str key)
 {
     return td_map_get(&store->by_key, key);
-}
-
-struct td_collection *td_store_at(const struct td_store *store, size_t index)
-{
-    return index < store->collection_count ? store->collections[index] : NULL;
 }
 
 /* The oldest change, which must be published. */
@@ -196,9 +191,9 @@ static void store_trim(struct td_store *store)
     collection_trim(largest, largest->log.bytes / 2);
 }
 
-/* Once a minute: the changes of more than so many minutes ago go, whoever waits for them. A log of
- * a day would be of no use, and most of the memory of a cluster. It happens beside changes only, as
- * only they fill the logs. */
+/* Once a minute: the changes of more than so many minutes ago go, even if a watcher waits for them.
+ * A log of a day would be of no use, and most of the memory of a cluster. It happens beside changes
+ * only, as only they fill the logs. */
 static void store_forget(struct td_store *store)
 {
     td_duration now = td_clock_machine(td_loop_clock(store->loop));

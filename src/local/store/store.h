@@ -11,7 +11,7 @@
  *
  * When is a write done? Objects are at their newest state at once, so that writers of the same turn
  * see each other. But NOTHING THAT WAS READ OR WRITTEN MAY LEAVE THE PROCESS BEFORE IT IS ON DISK:
- * whoever answers a request, reading ones too, either finds td_store_is_durable or waits with
+ * the handler of a request, reading ones too, either finds td_store_is_durable or waits with
  * td_store_when_durable; cursors hand out only what is on disk. So no client ever sees something
  * that a crash takes back. Without a data folder everything counts as being on disk at once.
  *
@@ -77,11 +77,6 @@ int td_store_collection(struct td_store *store, td_str key, struct td_collection
 /* The collection when it was made already, or NULL. */
 struct td_collection *td_store_find(const struct td_store *store, td_str key);
 
-/* All collections in the order in which they were made: by index; NULL at the end. */
-struct td_collection *td_store_at(const struct td_store *store, size_t index);
-
-td_str td_collection_key(const struct td_collection *collection);
-
 /* Version of the collection's last change, or where its store began. */
 uint64_t td_collection_version(const struct td_collection *collection);
 
@@ -137,6 +132,9 @@ struct td_stored *td_collection_get(const struct td_collection *collection, td_s
 /* Objects of one namespace, or of all when `ns` is empty. */
 size_t td_collection_count(const struct td_collection *collection, td_str ns);
 
+/* The newest revision in the collection of that key; NULL: there is none. */
+struct td_stored *td_store_get(const struct td_store *store, td_str key, td_str ns, td_str name);
+
 /* Walks the newest revisions in order of namespace and name (bytes). Commits may happen between two
  * calls of next: it goes on behind the object it returned last. */
 struct td_collection_iter {
@@ -147,9 +145,8 @@ struct td_collection_iter {
     size_t chunk, place;    /* private */
 };
 
-/* `ns` empty: all namespaces. It must outlive the iterator. */
-void td_collection_iter_init(struct td_collection_iter *iter,
-                             const struct td_collection *collection, td_str ns);
+/* `ns` empty: all namespaces. It must outlive the iterator. Of NULL there is nothing to walk. */
+struct td_collection_iter td_collection_walk(const struct td_collection *collection, td_str ns);
 struct td_stored *td_collection_iter_next(struct td_collection_iter *iter);
 
 /* Only needed when the walk is given up before next returned NULL; allowed always. */
@@ -204,7 +201,7 @@ struct td_watch_cursor {
 };
 
 /* The changes after `version`, a later one than the newest included: then those after that. TD_GONE
- * when the log does not reach back to it. `fn` may be NULL: nobody is called. What is there already
+ * when the log does not reach back to it. `fn` may be NULL: no callback. What is there already
  * is not announced: read it with next. */
 int td_watch_open(struct td_watch_cursor *cursor, struct td_collection *collection,
                   uint64_t version, td_watch_fn fn, void *context, struct td_error *err);

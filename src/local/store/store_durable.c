@@ -162,7 +162,7 @@ static void snapshot_failed(struct td_store *store, const struct td_error *err)
     td_collection_iter_done(&store->snapshot_iter);
     td_journal_snapshot_give_up(store->journal);
     const struct td_log_field fields[] = {TD_LOG_C("reason", err->message), {.key = NULL}};
-    td_log_write(store->logger, TD_LOG_WARN, "no snapshot was written, the log goes on growing",
+    td_log_write(store->logger, TD_LOG_WARN, "cannot write a snapshot, the log keeps growing",
                  fields);
 }
 
@@ -195,8 +195,8 @@ static struct td_stored *snapshot_next(struct td_store *store, td_str *ret_colle
         if (store->snapshot_index == store->collection_count) {
             return NULL;
         }
-        td_collection_iter_init(&store->snapshot_iter, store->collections[store->snapshot_index++],
-                                TD_STR_EMPTY);
+        store->snapshot_iter =
+            td_collection_walk(store->collections[store->snapshot_index++], TD_STR_EMPTY);
     }
 }
 

@@ -1,6 +1,5 @@
 /*
- * What the files of the store share (store.c, store_durable.c, collection.c, watch.c); nobody else
- * includes it.
+ * Shared by the files of the store (store.c, store_durable.c, collection.c, watch.c) only.
  */
 #pragma once
 

@@ -1,23 +1,17 @@
+/*
+ * Lays out one revision in one allocation: the struct, the texts found in it, then the object's
+ * JSON.
+ */
 #include "local/store/stored.h"
 
 #include <stdbool.h>
-#include <string.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/json/json_reader.h"
 #include "base/limits.h"
-
-static td_str stored_copy_text(char **at, td_str text)
-{
-    char *copy = *at;
-    if (text.len > 0) {
-        memcpy(copy, text.ptr, text.len);
-    }
-    *at += text.len;
-    return (td_str){.ptr = copy, .len = text.len};
-}
+#include "base/text.h"
 
 /* The texts lie behind the structure: namespace, name, json and its NUL. */
 static struct td_stored *stored_alloc(td_str ns, td_str name, td_str json)
@@ -28,9 +22,9 @@ static struct td_stored *stored_alloc(td_str ns, td_str name, td_str json)
     *stored = (struct td_stored){
         .refs = 1,
         .bytes = (uint32_t)bytes,
-        .ns = stored_copy_text(&at, ns),
-        .name = stored_copy_text(&at, name),
-        .json = stored_copy_text(&at, json),
+        .ns = td_text_place(&at, ns),
+        .name = td_text_place(&at, name),
+        .json = td_text_place(&at, json),
         .uid = TD_STR_EMPTY,
         .labels = TD_STR_EMPTY,
     };

@@ -1,3 +1,7 @@
+/*
+ * Creations and deletions of pods on behalf of an owner, counted while their answers are
+ * outstanding, with the events that controllers record.
+ */
 #include "local/workloads/pod_maker.h"
 
 #include "base/alloc.h"
@@ -5,6 +9,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/map.h"
+#include "base/text.h"
 #include "kube/names.h"
 #include "local/api/api.h"
 
@@ -45,15 +50,21 @@ static td_str maker_meta(const struct td_json *object, td_str key)
 struct td_json *td_controller_reference(struct td_arena *arena, const struct td_json *owner)
 {
     struct td_json *reference = td_json_new_object(arena);
-    td_json_set_str(arena, reference, TD_STR("apiVersion"),
-                    td_json_get_str(owner, TD_STR("apiVersion"), TD_STR_EMPTY));
-    td_json_set_str(arena, reference, TD_STR("kind"),
-                    td_json_get_str(owner, TD_STR("kind"), TD_STR_EMPTY));
+    td_json_set_str(arena, reference, TD_STR("apiVersion"), td_json_text(owner, "apiVersion"));
+    td_json_set_str(arena, reference, TD_STR("kind"), td_json_text(owner, "kind"));
     td_json_set_str(arena, reference, TD_STR("name"), maker_meta(owner, TD_STR("name")));
     td_json_set_str(arena, reference, TD_STR("uid"), maker_meta(owner, TD_STR("uid")));
     td_json_set(arena, reference, TD_STR("controller"), td_json_new_bool(arena, true));
     td_json_set(arena, reference, TD_STR("blockOwnerDeletion"), td_json_new_bool(arena, true));
     return reference;
+}
+
+void td_set_controller(struct td_arena *arena, struct td_json *metadata,
+                       const struct td_json *owner)
+{
+    struct td_json *references = td_json_new_array(arena);
+    td_json_append(references, td_controller_reference(arena, owner));
+    td_json_set(arena, metadata, TD_STR("ownerReferences"), references);
 }
 
 struct td_json *td_pod_from_template(struct td_arena *arena, const struct td_json *owner,
@@ -76,15 +87,11 @@ struct td_json *td_pod_from_template(struct td_arena *arena, const struct td_jso
     }
     td_json_set_str(arena, metadata, TD_STR("generateName"), prefix);
     td_json_set_str(arena, metadata, TD_STR("namespace"), maker_meta(owner, TD_STR("namespace")));
-    for (size_t i = 0; i < sizeof(copied) / sizeof(copied[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(copied); i++) {
         const struct td_json *value = td_json_get(from, copied[i]);
-        if (value) {
-            td_json_set(arena, metadata, copied[i], td_json_copy(arena, value, false));
-        }
+        td_json_set_copy(arena, metadata, copied[i], value);
     }
-    struct td_json *references = td_json_new_array(arena);
-    td_json_append(references, td_controller_reference(arena, owner));
-    td_json_set(arena, metadata, TD_STR("ownerReferences"), references);
+    td_set_controller(arena, metadata, owner);
     const struct td_json *spec = td_json_get(template, TD_STR("spec"));
     td_json_set(arena, pod, TD_STR("spec"),
                 spec ? td_json_copy(arena, spec, false) : td_json_new_object(arena));
@@ -104,9 +111,7 @@ static void maker_begin_pending(struct td_pod_maker *maker, td_str uid)
     struct maker_owner *owner = td_map_get(&maker->owners, uid);
     if (!owner) {
         owner = td_alloc_zero(1, sizeof(*owner) + uid.len);
-        char *text = (char *)(owner + 1);
-        memcpy(text, uid.ptr, uid.len);
-        owner->uid = (td_str){.ptr = text, .len = uid.len};
+        owner->uid = td_text_behind(owner + 1, uid);
         (void)td_map_put(&maker->owners, owner->uid, owner); /* the map has room for all owners */
     }
     owner->pending++;
@@ -138,10 +143,8 @@ static void maker_call_free(struct maker_call *call)
 static bool maker_is_namespace_gone(const struct td_json *status)
 {
     const struct td_json *causes = td_json_get_path(status, "details.causes");
-    const struct td_json *c = td_json_first_item(causes);
-    for (; c; c = c->next) {
-        if (td_str_equal(td_json_get_str(c, TD_STR("reason"), TD_STR_EMPTY),
-                         TD_STR("NamespaceTerminating"))) {
+    for (const struct td_json *c = td_json_first_item(causes); c; c = c->next) {
+        if (td_str_equal(td_json_text(c, "reason"), TD_STR("NamespaceTerminating"))) {
             return true;
         }
     }
@@ -152,18 +155,18 @@ static void maker_read(struct maker_call *call, struct td_pod_made *made)
 {
     struct td_json *answer = NULL;
     made->code = TD_DENIED;
-    made->message = TD_STR("the answer cannot be read");
+    made->message = TD_STR("cannot decode the response");
     if (td_json_parse(&call->arena, td_buf_str(&call->body), NULL, &answer, NULL) != TD_OK) {
         return;
     }
-    td_str reason = td_json_get_str(answer, TD_STR("reason"), TD_STR_EMPTY);
+    td_str reason = td_json_text(answer, "reason");
     if (call->status / 100 == 2) {
         made->code = TD_OK;
         made->message = TD_STR_EMPTY;
         made->pod = maker_meta(answer, TD_STR("name"));
         return;
     }
-    made->message = td_json_get_str(answer, TD_STR("message"), TD_STR_EMPTY);
+    made->message = td_json_text(answer, "message");
     if (maker_is_namespace_gone(answer)) {
         made->code = TD_GONE;
     } else if (td_str_equal(reason, TD_STR("AlreadyExists"))) {
@@ -229,12 +232,12 @@ static struct td_json *maker_about(struct td_arena *arena, const struct td_json 
         TD_STR_INIT("resourceVersion"),
     };
     struct td_json *about = td_json_new_object(arena);
-    td_str kind = td_json_get_str(owner, TD_STR("kind"), TD_STR_EMPTY);
-    td_str version = td_json_get_str(owner, TD_STR("apiVersion"), TD_STR_EMPTY);
+    td_str kind = td_json_text(owner, "kind");
+    td_str version = td_json_text(owner, "apiVersion");
     td_json_set_str(arena, about, TD_STR("kind"), td_arena_copy_str(arena, kind));
     td_json_set_str(arena, about, TD_STR("apiVersion"), td_arena_copy_str(arena, version));
     struct td_json *metadata = td_json_ensure_object(arena, about, TD_STR("metadata"));
-    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(kept); i++) {
         td_json_set_str(arena, metadata, kept[i],
                         td_arena_copy_str(arena, maker_meta(owner, kept[i])));
     }
@@ -258,9 +261,6 @@ void td_pod_maker_create(struct td_pod_maker *maker, const struct td_json *owner
     call->ns = maker_meta(call->owner, TD_STR("namespace"));
     call->pod = td_arena_copy_str(&call->arena, maker_meta(pod, TD_STR("name")));
     maker_begin_pending(maker, call->owner_uid);
-    td_auto_buf body;
-    td_buf_init(&body, TD_STREAM_BYTES_MAX);
-    td_json_write(pod, &(struct td_json_format){.indent = 0}, &body);
     const struct td_pod_maker_options *options = &maker->options;
     td_str group = options->group_version.len > 0 ? options->group_version : TD_STR("/api/v1");
     td_str plural = options->plural.len > 0 ? options->plural : TD_STR("pods");
@@ -272,7 +272,7 @@ void td_pod_maker_create(struct td_pod_maker *maker, const struct td_json *owner
         .accept = TD_STR("application/json"),
         .content_type = TD_STR("application/json"),
         .user_agent = TD_STR("kube-controller-manager"),
-        .body = td_buf_str(&body),
+        .body = td_json_line(&call->arena, pod),
         .user = {.name = maker->options.user, .groups = groups, .group_count = 1},
     };
     call->is_starting = true;

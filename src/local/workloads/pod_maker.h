@@ -1,5 +1,5 @@
 /*
- * Pods for controllers, created through the API handler as everybody's, so that admission sees
+ * Pods for controllers, created through the API handler as any client's, so that admission sees
  * them: that may take time, because webhooks are asked. While an answer is outstanding the owner
  * counts it as pending, so that nothing is created twice. One maker a controller, because each has
  * a user of its own. One thread, the loop's.
@@ -45,6 +45,9 @@ struct td_json *td_pod_from_template(struct td_arena *arena, const struct td_jso
 
 /* The reference that `owner` puts on what it controls. */
 struct td_json *td_controller_reference(struct td_arena *arena, const struct td_json *owner);
+/* Makes it the only owner of the object with that metadata. */
+void td_set_controller(struct td_arena *arena, struct td_json *metadata,
+                       const struct td_json *owner);
 
 void td_pod_maker_create(struct td_pod_maker *maker, const struct td_json *owner,
                          const struct td_json *pod);

@@ -6,21 +6,12 @@
 #include "base/error.h"
 #include "kube/selector/labels.h"
 #include "kube/selector/selector.h"
-#include "local/api/api_private.h"
 #include "local/api/write.h"
 #include "local/kinds/condition.h"
 #include "local/store/edit.h"
 #include "local/store/store.h"
 
 #define POD_DISRUPTED_MAX 2000 /* evictions that a budget's controller has not seen yet */
-
-static const struct td_resource *pod_resource(struct td_api_call *call, const char *version,
-                                              const char *kind)
-{
-    return td_resources_find_kind(td_api_resources(call->api), td_str_from(version),
-                                  td_str_from(kind))
-        .resource;
-}
 
 static void pod_reply_success(struct td_api_call *call)
 {
@@ -58,8 +49,7 @@ static bool pod_decode(struct td_api_call *call, const char *version, const char
     if (!td_body_decode(call, &want, ret)) {
         return false;
     }
-    td_str name =
-        td_json_get_str(td_json_get(*ret, TD_STR("metadata")), TD_STR("name"), TD_STR_EMPTY);
+    td_str name = td_json_text(td_json_get(*ret, TD_STR("metadata")), "name");
     if (call->path.name.len == 0) {
         call->path.name = name; /* POST bindings: the name is in the body only */
     }
@@ -76,18 +66,8 @@ static void pod_set_condition(struct td_api_call *call, struct td_json *pod, con
 {
     struct td_arena *arena = &call->arena;
     struct td_json *status = td_json_ensure_object(arena, pod, TD_STR("status"));
-    struct td_json *conditions = td_json_get(status, TD_STR("conditions"));
-    if (!td_json_is(conditions, TD_JSON_TYPE_ARRAY)) {
-        conditions = td_json_new_array(arena);
-        td_json_set(arena, status, TD_STR("conditions"), conditions);
-    }
-    struct td_json *condition = NULL;
-    for (struct td_json *item = td_json_first_item(conditions); item && !condition;
-         item = item->next) {
-        if (td_str_equal(td_json_get_str(item, TD_STR("type"), TD_STR_EMPTY), td_str_from(type))) {
-            condition = item;
-        }
-    }
+    struct td_json *conditions = td_json_ensure_array(arena, status, TD_STR("conditions"));
+    struct td_json *condition = td_condition_find(status, td_str_from(type));
     if (!condition) {
         condition = td_json_new_object(arena);
         td_json_set_str(arena, condition, TD_STR("type"), td_str_from(type));
@@ -107,13 +87,10 @@ static void pod_set_condition(struct td_api_call *call, struct td_json *pod, con
 
 static bool pod_bind_check(struct td_api_call *call, const struct td_json *pod, td_str node)
 {
-    td_str bound =
-        td_json_get_str(td_json_get(pod, TD_STR("spec")), TD_STR("nodeName"), TD_STR_EMPTY);
+    td_str bound = td_json_text(td_json_get(pod, TD_STR("spec")), "nodeName");
     if (node.len == 0) {
         struct td_field_errors errors = {.arena = &call->arena};
-        struct td_field_path target = td_field_child(NULL, TD_STR("target"));
-        struct td_field_path name = td_field_child(&target, TD_STR("name"));
-        td_field_required(&errors, &name, "");
+        td_field_required(&errors, TD_FIELD(TD_FIELD(NULL, "target"), "name"), "");
         td_call_invalid(call, TD_STR("Binding"), call->path.name, &errors);
         return false;
     }
@@ -138,15 +115,14 @@ void td_pod_bind(struct td_api_call *call)
         return;
     }
     struct td_arena *arena = &call->arena;
-    const struct td_resource *pods = pod_resource(call, "v1", "Pod");
+    const struct td_resource *pods = td_api_kind(call->api, TD_STR("v1"), TD_STR("Pod"));
     struct td_error err = TD_ERROR_INIT;
     struct td_json *pod;
     if (td_edit_get(call->api, pods, call->path.ns, call->path.name, arena, &pod, &err) != TD_OK) {
         pod_reply_error(call, &err);
         return;
     }
-    td_str node =
-        td_json_get_str(td_json_get(binding, TD_STR("target")), TD_STR("name"), TD_STR_EMPTY);
+    td_str node = td_json_text(td_json_get(binding, TD_STR("target")), "name");
     if (!pod_bind_check(call, pod, node)) {
         return;
     }
@@ -156,7 +132,7 @@ void td_pod_bind(struct td_api_call *call)
     for (const struct td_json *a = td_json_first_member(annotations); a; a = a->next) {
         struct td_json *metadata = td_json_get(pod, TD_STR("metadata"));
         struct td_json *kept = td_json_ensure_object(arena, metadata, TD_STR("annotations"));
-        td_json_set(arena, kept, a->key, td_json_copy(arena, a, false));
+        td_json_set_copy(arena, kept, a->key, a);
     }
     pod_set_condition(call, pod, "PodScheduled", NULL, NULL);
     if (!call->query.is_dry_run && td_edit_put(call->api, pods, arena, pod, &err) != TD_OK) {
@@ -178,20 +154,13 @@ struct pod_eviction {
 
 static bool pod_is_ready(const struct td_json *pod)
 {
-    const struct td_json *conditions = td_json_get_path(pod, "status.conditions");
-    for (const struct td_json *c = td_json_first_item(conditions); c; c = c->next) {
-        if (td_str_equal(td_json_get_str(c, TD_STR("type"), TD_STR_EMPTY), TD_STR("Ready"))) {
-            return td_str_equal(td_json_get_str(c, TD_STR("status"), TD_STR_EMPTY), TD_STR("True"));
-        }
-    }
-    return false;
+    return td_condition_is(td_json_get(pod, TD_STR("status")), TD_STR("Ready"), TD_STR("True"));
 }
 
-/* A pod that is over, not yet begun or already going disturbs nobody. */
+/* Evicting a pod that is over, not yet begun or already going is no disruption. */
 static bool pod_needs_no_budget(const struct td_json *pod)
 {
-    td_str phase =
-        td_json_get_str(td_json_get(pod, TD_STR("status")), TD_STR("phase"), TD_STR_EMPTY);
+    td_str phase = td_json_text(td_json_get(pod, TD_STR("status")), "phase");
     return td_str_equal(phase, TD_STR("Succeeded")) || td_str_equal(phase, TD_STR("Failed")) ||
            td_str_equal(phase, TD_STR("Pending")) ||
            td_json_get_path(pod, "metadata.deletionTimestamp");
@@ -206,13 +175,8 @@ static size_t pod_find_budgets(struct td_api_call *call, const struct td_json *p
         td_store_find(td_api_store(call->api), TD_STR("poddisruptionbudgets.policy"));
     struct td_labels labels = td_labels_from_json(arena, td_json_get_path(pod, "metadata.labels"));
     size_t count = 0;
-    struct td_collection_iter iter;
-    const struct td_stored *stored;
-    if (!budgets) {
-        return 0;
-    }
-    td_collection_iter_init(&iter, budgets, call->path.ns);
-    while ((stored = td_collection_iter_next(&iter))) {
+    struct td_collection_iter iter = td_collection_walk(budgets, call->path.ns);
+    for (const struct td_stored *stored; (stored = td_collection_iter_next(&iter));) {
         struct td_json *budget;
         struct td_selector selector;
         if (td_json_parse(arena, stored->json, &(struct td_json_options){.copy_strings = true},
@@ -253,8 +217,7 @@ static void pod_refuse_by_budget(struct td_api_call *call, const char *message, 
 static bool pod_ignores_budget(const struct td_json *pod, const struct td_json *budget)
 {
     const struct td_json *status = td_json_get(budget, TD_STR("status"));
-    td_str policy = td_json_get_str(td_json_get(budget, TD_STR("spec")),
-                                    TD_STR("unhealthyPodEvictionPolicy"), TD_STR_EMPTY);
+    td_str policy = td_json_text(td_json_get(budget, TD_STR("spec")), "unhealthyPodEvictionPolicy");
     int64_t desired = td_json_get_int64(status, TD_STR("desiredHealthy"), 0);
     int64_t current = td_json_get_int64(status, TD_STR("currentHealthy"), 0);
     bool is_always = td_str_equal(policy, TD_STR("AlwaysAllow"));
@@ -265,8 +228,8 @@ static bool pod_ignores_budget(const struct td_json *pod, const struct td_json *
 static td_str pod_budget_cause(struct td_arena *arena, td_str name, const struct td_json *status)
 {
     const struct td_json *condition = td_condition_find(status, TD_STR("DisruptionAllowed"));
-    td_str reason = td_json_get_str(condition, TD_STR("reason"), TD_STR_EMPTY);
-    td_str message = td_json_get_str(condition, TD_STR("message"), TD_STR_EMPTY);
+    td_str reason = td_json_text(condition, "reason");
+    td_str message = td_json_text(condition, "message");
     int64_t desired = td_json_get_int64(status, TD_STR("desiredHealthy"), 0);
     int64_t current = td_json_get_int64(status, TD_STR("currentHealthy"), 0);
     bool says_why =
@@ -298,7 +261,7 @@ static bool pod_spend_budget(struct pod_eviction *eviction, struct td_json *budg
     struct td_api_call *call = eviction->call;
     struct td_arena *arena = &call->arena;
     const struct td_json *metadata = td_json_get(budget, TD_STR("metadata"));
-    td_str name = td_json_get_str(metadata, TD_STR("name"), TD_STR_EMPTY);
+    td_str name = td_json_text(metadata, "name");
     struct td_json *status = td_json_ensure_object(arena, budget, TD_STR("status"));
     int64_t allowed = td_json_get_int64(status, TD_STR("disruptionsAllowed"), 0);
     if (td_json_get_int64(status, TD_STR("observedGeneration"), 0) <
@@ -332,7 +295,8 @@ static bool pod_spend_budget(struct pod_eviction *eviction, struct td_json *budg
     td_json_set_int64(arena, status, TD_STR("disruptionsAllowed"), allowed - 1);
     td_json_set(arena, disrupted, call->path.name, td_meta_time(arena, td_call_now(call)));
     struct td_error err = TD_ERROR_INIT;
-    const struct td_resource *budgets = pod_resource(call, "policy/v1", "PodDisruptionBudget");
+    const struct td_resource *budgets =
+        td_api_kind(call->api, TD_STR("policy/v1"), TD_STR("PodDisruptionBudget"));
     if (td_edit_put(call->api, budgets, arena, budget, &err) != TD_OK) {
         pod_reply_error(call, &err);
         return false;
@@ -365,8 +329,8 @@ static bool pod_eviction_options(struct pod_eviction *eviction)
     const struct td_json *options = td_json_get(eviction->body, TD_STR("deleteOptions"));
     const struct td_json *wanted = td_json_get(options, TD_STR("preconditions"));
     const struct td_json *metadata = td_json_get(eviction->pod, TD_STR("metadata"));
-    td_str uid = td_json_get_str(metadata, TD_STR("uid"), TD_STR_EMPTY);
-    td_str version = td_json_get_str(metadata, TD_STR("resourceVersion"), TD_STR_EMPTY);
+    td_str uid = td_json_text(metadata, "uid");
+    td_str version = td_json_text(metadata, "resourceVersion");
     td_str wanted_uid = td_json_get_str(wanted, TD_STR("uid"), uid);
     td_str wanted_version = td_json_get_str(wanted, TD_STR("resourceVersion"), version);
     const struct td_json *dry_run = td_json_get(options, TD_STR("dryRun"));

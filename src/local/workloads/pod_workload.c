@@ -1,62 +1,67 @@
 #include "local/workloads/pod_workload.h"
 
 #include "base/error.h"
-#include "base/limits.h"
 #include "local/api/api.h"
 #include "local/resources/resource.h"
 #include "local/store/edit.h"
+#include "model/owners.h"
 
-static const struct td_json *workload_controller(const struct td_json *object)
+struct workload_walk {
+    struct td_api *api;
+    struct td_arena *arena;
+    struct td_pod_workload top;
+};
+
+static bool workload_controller(const struct td_json *object, td_str ns, struct td_controller *ret)
 {
-    const struct td_json *owners = td_json_get_path(object, "metadata.ownerReferences");
-    const struct td_json *owner = td_json_first_item(owners);
-    while (owner && !td_json_get_bool(owner, TD_STR("controller"), false)) {
-        owner = owner->next;
-    }
-    return owner;
+    const struct td_json *owner = td_meta_controller_tree(object);
+    *ret = (struct td_controller){
+        .namespace = ns,
+        .api_version = td_json_get_str(owner, TD_STR("apiVersion"), TD_STR_EMPTY),
+        .kind = td_json_get_str(owner, TD_STR("kind"), TD_STR_EMPTY),
+        .name = td_json_get_str(owner, TD_STR("name"), TD_STR_EMPTY),
+        .uid = td_json_get_str(owner, TD_STR("uid"), TD_STR_EMPTY),
+    };
+    return owner != NULL;
 }
 
-/* The object that a reference means, or NULL: it is gone, or another one has its name now. */
-static const struct td_json *workload_owner(struct td_api *api, struct td_arena *arena, td_str ns,
-                                            const struct td_json *reference)
+/* The walk ends below an owner that is gone, or whose name another object has now. */
+static int workload_visit(void *context, const struct td_controller *at,
+                          struct td_controller *ret_parent, bool *ret_has_parent,
+                          struct td_error *err)
 {
-    const struct td_resource *resource =
-        td_resources_find_kind(td_api_resources(api),
-                               td_json_get_str(reference, TD_STR("apiVersion"), TD_STR_EMPTY),
-                               td_json_get_str(reference, TD_STR("kind"), TD_STR_EMPTY))
-            .resource;
+    struct workload_walk *walk = context;
+    const struct td_resource *resource = td_api_kind(walk->api, at->api_version, at->kind);
     struct td_json *owner;
-    if (!resource || td_edit_get(api, resource, resource->is_namespaced ? ns : TD_STR_EMPTY,
-                                 td_json_get_str(reference, TD_STR("name"), TD_STR_EMPTY), arena,
-                                 &owner, NULL) != TD_OK) {
-        return NULL;
+    (void)err;
+    walk->top = (struct td_pod_workload){.kind = at->kind, .name = at->name};
+    if (resource &&
+        td_edit_get(walk->api, resource, resource->is_namespaced ? at->namespace : TD_STR_EMPTY,
+                    at->name, walk->arena, &owner, NULL) == TD_OK &&
+        td_str_equal(
+            td_json_get_str(td_json_get(owner, TD_STR("metadata")), TD_STR("uid"), TD_STR_EMPTY),
+            at->uid)) {
+        *ret_has_parent = workload_controller(owner, at->namespace, ret_parent);
     }
-    td_str uid =
-        td_json_get_str(td_json_get(owner, TD_STR("metadata")), TD_STR("uid"), TD_STR_EMPTY);
-    return td_str_equal(uid, td_json_get_str(reference, TD_STR("uid"), TD_STR_EMPTY)) ? owner
-                                                                                      : NULL;
+    return TD_OK;
 }
 
 struct td_pod_workload td_pod_workload(struct td_api *api, struct td_arena *arena,
                                        const struct td_json *pod)
 {
     const struct td_json *metadata = td_json_get(pod, TD_STR("metadata"));
-    td_str ns = td_json_get_str(metadata, TD_STR("namespace"), TD_STR_EMPTY);
-    struct td_pod_workload workload = {
-        .kind = TD_STR("Pod"),
-        .name = td_json_get_str(metadata, TD_STR("name"), TD_STR_EMPTY),
+    struct workload_walk walk = {
+        .api = api,
+        .arena = arena,
+        .top = {.kind = TD_STR("Pod"),
+                .name = td_json_get_str(metadata, TD_STR("name"), TD_STR_EMPTY)},
     };
-    const struct td_json *object = pod;
-    for (size_t i = 0; i < TD_CONTROLLER_CHAIN_MAX && object; i++) {
-        const struct td_json *reference = workload_controller(object);
-        if (!reference) {
-            break;
-        }
-        workload.kind = td_json_get_str(reference, TD_STR("kind"), TD_STR_EMPTY);
-        workload.name = td_json_get_str(reference, TD_STR("name"), TD_STR_EMPTY);
-        object = workload_owner(api, arena, ns, reference);
+    td_str ns = td_json_get_str(metadata, TD_STR("namespace"), TD_STR_EMPTY);
+    struct td_controller owner;
+    if (workload_controller(pod, ns, &owner)) {
+        /* A cycle, or too long a chain: the last one counts. */
+        (void)td_controllers_walk(&owner, workload_visit, &walk, NULL);
     }
-    workload.kind = td_arena_copy_str(arena, workload.kind);
-    workload.name = td_arena_copy_str(arena, workload.name);
-    return workload;
+    return (struct td_pod_workload){.kind = td_arena_copy_str(arena, walk.top.kind),
+                                    .name = td_arena_copy_str(arena, walk.top.name)};
 }

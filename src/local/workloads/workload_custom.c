@@ -1,13 +1,14 @@
+/*
+ * Keeps as many pods as `spec.replicas` of a custom object says, made from its `spec.template`,
+ * and writes its status.
+ */
 #include "local/workloads/workload_custom.h"
-
-#include <string.h>
 
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/os/log.h"
-#include "local/api/api.h"
 #include "local/kinds/custom.h"
 #include "local/store/observer.h"
 #include "local/workloads/workload_private.h"
@@ -20,7 +21,8 @@ struct custom_kind {
     struct td_workload_row row;
     struct td_arena texts; /* of the row */
     td_str group;
-    /* Its objects, and definitions: whoever observes neither is not told that a kind is served. */
+    /* Its objects, and definitions: a controller that observes neither is not told that a kind is
+     * served. */
     td_str observed[2];
     struct td_observer *observer;
 };
@@ -66,13 +68,13 @@ static struct td_json *custom_spec(struct td_workload_item *item,
     struct td_json *spec = td_json_new_object(arena);
     td_json_set_int64(arena, spec, TD_STR("replicas"), replicas > 0 ? replicas : 0);
     if (td_json_is(template, TD_JSON_TYPE_OBJECT)) {
-        td_json_set(arena, spec, TD_STR("template"), td_json_copy(arena, template, false));
+        td_json_set_copy(arena, spec, TD_STR("template"), template);
     }
     if (td_json_is(selector, TD_JSON_TYPE_OBJECT)) {
-        td_json_set(arena, spec, TD_STR("selector"), td_json_copy(arena, selector, false));
+        td_json_set_copy(arena, spec, TD_STR("selector"), selector);
     } else if (td_json_is(labels, TD_JSON_TYPE_OBJECT)) {
         struct td_json *own = td_json_ensure_object(arena, spec, TD_STR("selector"));
-        td_json_set(arena, own, TD_STR("matchLabels"), td_json_copy(arena, labels, false));
+        td_json_set_copy(arena, own, TD_STR("matchLabels"), labels);
     }
     return spec;
 }
@@ -80,8 +82,7 @@ static struct td_json *custom_spec(struct td_workload_item *item,
 static td_str custom_selector_text(struct td_workload_item *item)
 {
     struct td_selector selector = td_workload_selector(item);
-    td_auto_buf text;
-    td_buf_init(&text, TD_SELECTOR_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_SELECTOR_BYTES_MAX);
     td_selector_write(&selector, &text);
     return td_arena_copy_str(item->arena, td_buf_str(&text));
 }
@@ -109,8 +110,9 @@ static void custom_update_status(struct td_workload_item *item, const struct td_
     }
     size_t storage = item->control->resource->storage;
     if (td_custom_default(arena, custom, storage, object, &err) != TD_OK) {
-        td_log_line(item->control->all->log, TD_LOG_ERROR, "a custom workload has no status",
-                    TD_LOG_S("name", item->name), TD_LOG_C("error", err.message));
+        td_log_line(item->control->all->log, TD_LOG_ERROR,
+                    "cannot update the custom workload's status", TD_LOG_S("name", item->name),
+                    TD_LOG_C("error", err.message));
         return;
     }
     item->object = object;
@@ -158,15 +160,13 @@ static void custom_add(struct td_workloads *all, td_str name, const struct td_js
     struct custom_kind *kind = td_alloc_zero(1, sizeof(*kind));
     td_arena_init(&kind->texts, TD_TREE_ARENA_BYTES_MAX);
     const struct td_json *names = td_json_get(spec, TD_STR("names"));
-    kind->group =
-        td_arena_copy_str(&kind->texts, td_json_get_str(spec, TD_STR("group"), TD_STR_EMPTY));
+    kind->group = td_arena_copy_str(&kind->texts, td_json_text(spec, "group"));
     kind->row = (struct td_workload_row){
         .api_version = kind->group, /* without a version: rows change theirs */
-        .kind =
-            td_arena_copy_str(&kind->texts, td_json_get_str(names, TD_STR("kind"), TD_STR_EMPTY)),
+        .kind = td_arena_copy_str(&kind->texts, td_json_text(names, "kind")),
         .collection = td_arena_copy_str(&kind->texts, name),
         .component = TD_STR("workload-controller"),
-        .user = td_workload_replica_set.user,
+        .user = td_workload_rows[TD_KIND_REPLICA_SET].user,
         .sync = custom_sync,
     };
     td_workload_control_init(all, &kind->control, &kind->row);
@@ -182,16 +182,14 @@ static bool custom_is_workload(const struct td_json *definition)
     const struct td_json *spec = td_json_get(definition, TD_STR("spec"));
     return td_str_equal(td_json_get_str(annotations, TD_STR(CUSTOM_ANNOTATION), TD_STR_EMPTY),
                         TD_STR("pods")) &&
-           td_str_equal(td_json_get_str(spec, TD_STR("scope"), TD_STR_EMPTY),
-                        TD_STR("Namespaced")) &&
+           td_str_equal(td_json_text(spec, "scope"), TD_STR("Namespaced")) &&
            !td_json_get_path(definition, "metadata.deletionTimestamp");
 }
 
 void td_workload_custom_definition(struct td_workloads *all, td_str name,
                                    const struct td_stored *after)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_json *definition = NULL;
     bool is_workload = after &&
                        td_json_parse(&arena, td_arena_copy_str(&arena, after->json), NULL,
@@ -204,7 +202,7 @@ void td_workload_custom_definition(struct td_workloads *all, td_str name,
     } else if (!known && is_workload && all->customs.count < TD_CUSTOM_WORKLOADS_MAX) {
         custom_add(all, name, td_json_get(definition, TD_STR("spec")));
     } else if (!known && is_workload) {
-        td_log_line(all->log, TD_LOG_ERROR, "too many kinds own pods: this one is not run",
+        td_log_line(all->log, TD_LOG_ERROR, "too many custom kinds own pods: kind ignored",
                     TD_LOG_S("definition", name));
     }
 }
@@ -212,12 +210,10 @@ void td_workload_custom_definition(struct td_workloads *all, td_str name,
 struct td_workload_control *td_workload_custom_control(const struct td_workloads *all,
                                                        const struct td_child *child)
 {
-    size_t position = 0;
-    const struct td_map_entry *entry;
     td_str group = td_str_slice(child->controller_api_version, 0,
                                 td_str_find(child->controller_api_version, '/', 0));
-    while ((entry = td_map_next(&all->customs, &position))) {
-        struct custom_kind *kind = entry->value;
+    for (struct td_map_walk at = {.map = &all->customs}; td_map_step(&at);) {
+        struct custom_kind *kind = at.value;
         if (td_str_equal(kind->group, group) &&
             td_str_equal(kind->row.kind, child->controller_kind)) {
             return &kind->control;
@@ -228,10 +224,8 @@ struct td_workload_control *td_workload_custom_control(const struct td_workloads
 
 void td_workload_custom_free_all(struct td_workloads *all)
 {
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&all->customs, &position))) {
-        custom_free(entry->value);
+    for (struct td_map_walk at = {.map = &all->customs}; td_map_step(&at);) {
+        custom_free(at.value);
     }
     td_map_done(&all->customs);
 }

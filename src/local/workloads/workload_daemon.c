@@ -12,7 +12,6 @@
 #include "base/limits.h"
 #include "local/api/api.h"
 #include "local/nodes/node_fit.h"
-#include "local/store/edit.h"
 #include "local/store/store.h"
 #include "local/workloads/workload_daemon_plan.h"
 #include "local/workloads/workload_private.h"
@@ -47,8 +46,7 @@ struct daemon {
 /* What decides where daemons run: labels, taints. All else of a node changes often. */
 static bool daemon_is_same_node(const struct td_stored *before, const struct td_stored *after)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_json *a;
     struct td_json *b;
     return td_json_parse(&arena, before->json, NULL, &a, NULL) == TD_OK &&
@@ -73,13 +71,10 @@ void td_workload_node_changed(struct td_workloads *all, const struct td_stored *
     if (!sets || td_collection_count(sets, TD_STR_EMPTY) == 0 || is_same) {
         return;
     }
-    struct td_collection_iter iter;
-    const struct td_stored *stored;
-    td_collection_iter_init(&iter, sets, TD_STR_EMPTY);
-    while ((stored = td_collection_iter_next(&iter))) {
+    struct td_collection_iter iter = td_collection_walk(sets, TD_STR_EMPTY);
+    for (const struct td_stored *stored; (stored = td_collection_iter_next(&iter));) {
         td_workload_enqueue(control, stored->ns, stored->name);
     }
-    td_collection_iter_done(&iter);
 }
 
 /* ---- The template ---- */
@@ -111,14 +106,10 @@ static struct td_json *daemon_template(struct td_workload_item *item, td_str has
     struct td_json *template =
         td_json_copy(arena, td_json_get(item->spec, TD_STR("template")), false);
     struct td_json *spec = td_json_ensure_object(arena, template, TD_STR("spec"));
-    struct td_json *list = td_json_get(spec, TD_STR("tolerations"));
-    if (!td_json_is(list, TD_JSON_TYPE_ARRAY)) {
-        list = td_json_new_array(arena);
-        td_json_set(arena, spec, TD_STR("tolerations"), list);
-    }
+    struct td_json *list = td_json_ensure_array(arena, spec, TD_STR("tolerations"));
     daemon_tolerate(arena, list, "node.kubernetes.io/not-ready", "NoExecute");
     daemon_tolerate(arena, list, "node.kubernetes.io/unreachable", "NoExecute");
-    for (size_t i = 0; i < sizeof(pressures) / sizeof(pressures[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(pressures); i++) {
         daemon_tolerate(arena, list, pressures[i], "NoSchedule");
     }
     if (td_json_get_bool(spec, TD_STR("hostNetwork"), false)) {
@@ -129,9 +120,7 @@ static struct td_json *daemon_template(struct td_workload_item *item, td_str has
     td_json_set_str(arena, labels, TD_STR(DAEMON_HASH_LABEL), hash);
     td_str generation = td_json_get_str(td_json_get(item->metadata, TD_STR("annotations")),
                                         TD_STR(DAEMON_GENERATION), TD_STR_EMPTY);
-    if (generation.len > 0) {
-        td_json_set_str(arena, labels, TD_STR(DAEMON_GENERATION_LABEL), generation);
-    }
+    td_json_set_text(arena, labels, TD_STR(DAEMON_GENERATION_LABEL), generation);
     return template;
 }
 
@@ -187,10 +176,9 @@ static int daemon_compare_pods(const void *left, const void *right)
 static void daemon_judge_node(struct daemon *daemon, const struct td_child *node,
                               struct td_daemon_node *plan)
 {
-    td_auto_arena scratch;
-    td_arena_init(&scratch, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena scratch = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     const struct td_json *spec = td_json_get(daemon->template, TD_STR("spec"));
-    td_str fixed = td_json_get_str(spec, TD_STR("nodeName"), TD_STR_EMPTY);
+    td_str fixed = td_json_text(spec, "nodeName");
     struct td_json *object = NULL;
     td_str text = node->stored->json;
     if (memmem(text.ptr, text.len, "\"taints\"", 8) &&
@@ -200,7 +188,9 @@ static void daemon_judge_node(struct daemon *daemon, const struct td_child *node
     const struct td_json *taints = td_json_get_path(object, "spec.taints");
     const struct td_json *tolerations = td_json_get(spec, TD_STR("tolerations"));
     bool fits = (fixed.len == 0 || td_str_equal(fixed, node->stored->name)) &&
-                td_node_fits_affinity(&scratch, spec, node->stored->name, &node->labels);
+                td_node_fits_affinity(td_json_get(spec, TD_STR("nodeSelector")),
+                                      td_json_get_path(spec, TD_NODE_AFFINITY_PATH),
+                                      node->stored->name, &node->labels);
     plan->should_run = fits && td_node_tolerates(tolerations, taints, false);
     plan->should_continue = fits && td_node_tolerates(tolerations, taints, true);
 }
@@ -224,12 +214,6 @@ static void daemon_load_nodes(struct daemon *daemon)
         const struct daemon_node *node = td_map_get(&daemon->by_name, list.items[i]->stored->name);
         daemon_judge_node(daemon, list.items[i], &daemon->plans[node - daemon->nodes]);
     }
-}
-
-static td_str daemon_label(const struct td_child *pod, const char *key)
-{
-    const td_str *value = td_labels_get(&pod->labels, td_str_from(key));
-    return value ? *value : TD_STR_EMPTY;
 }
 
 /* Pods by node; one whose node is gone, and that never was on it, goes at once. */
@@ -261,7 +245,7 @@ static void daemon_place_pods(struct daemon *daemon, const struct td_children *p
         for (size_t i = 0; i < node->count; i++) {
             const struct td_child *pod = node->pods[i];
             plan->pods[i] = (struct td_daemon_pod){
-                .is_new = td_str_equal(daemon_label(pod, DAEMON_HASH_LABEL), daemon->hash),
+                .is_new = td_str_equal(td_child_label(pod, DAEMON_HASH_LABEL), daemon->hash),
                 .is_terminating = pod->is_deleting,
                 .is_finished =
                     pod->pod.phase == TD_POD_FAILED || pod->pod.phase == TD_POD_SUCCEEDED,
@@ -381,8 +365,7 @@ static void daemon_update_status(struct daemon *daemon, const struct td_children
             updated += plan->pods[0].is_new;
         }
     }
-    const struct td_json *old = td_json_get(item->object, TD_STR("status"));
-    struct td_json *status = old ? td_json_copy(arena, old, false) : td_json_new_object(arena);
+    struct td_json *status = td_workload_status(item);
     td_json_set_int64(arena, status, TD_STR("currentNumberScheduled"), current);
     td_json_set_int64(arena, status, TD_STR("numberMisscheduled"), misplaced);
     td_json_set_int64(arena, status, TD_STR("desiredNumberScheduled"), desired);
@@ -411,7 +394,7 @@ static bool daemon_is_live(const struct td_revision *revision, void *context)
     bool is_live = td_str_equal(revision->hash, live->hash);
     for (size_t i = 0; i < live->pods->count && !is_live; i++) {
         is_live =
-            td_str_equal(daemon_label(live->pods->items[i], DAEMON_HASH_LABEL), revision->hash);
+            td_str_equal(td_child_label(live->pods->items[i], DAEMON_HASH_LABEL), revision->hash);
     }
     return is_live;
 }
@@ -426,8 +409,7 @@ static void daemon_run(struct daemon *daemon, const struct td_children *pods,
     if (is_seen) {
         struct td_daemon_limits limits = daemon_limits(daemon);
         td_daemon_manage(daemon->plans, daemon->count, &limits);
-        if (!td_str_equal(td_json_get_str(td_json_get(item->spec, TD_STR("updateStrategy")),
-                                          TD_STR("type"), TD_STR_EMPTY),
+        if (!td_str_equal(td_json_text(td_json_get(item->spec, TD_STR("updateStrategy")), "type"),
                           TD_STR("OnDelete"))) {
             td_daemon_roll(daemon->plans, daemon->count, &limits);
         }
@@ -438,30 +420,17 @@ static void daemon_run(struct daemon *daemon, const struct td_children *pods,
     td_revisions_truncate(item, revisions, daemon_is_live, &live);
 }
 
-static void daemon_sync(struct td_workload_item *item)
+void td_daemon_sync(struct td_workload_item *item)
 {
-    struct td_workloads *all = item->control->all;
-    struct td_selector selector = td_workload_selector(item);
-    const struct td_workload_claim claim = {
-        .index = &all->pod_index,
-        .resource = all->pods,
-        .selector = &selector,
-    };
     if (item->is_deleting) {
         return;
     }
     struct td_revisions revisions;
     td_revisions_load(item, TD_STR(DAEMON_HASH_LABEL), &revisions);
-    int code = td_revisions_need(item, &revisions);
-    if (code == TD_CONFLICT) {
-        struct td_json *status = td_json_ensure_object(item->arena, item->object, TD_STR("status"));
-        td_json_set_int64(item->arena, status, TD_STR("collisionCount"), revisions.collisions);
-        (void)td_workload_put(item); /* its own change brings it back here */
-    }
-    if (code != TD_OK) {
+    if (td_revisions_need(item, &revisions) != TD_OK) {
         return;
     }
-    struct td_children pods = td_workload_claim(item, &claim);
+    struct td_children pods = td_workload_claim_pods(item, NULL);
     struct daemon daemon = {
         .item = item,
         .hash = revisions.items[revisions.count - 1].hash,
@@ -472,12 +441,3 @@ static void daemon_sync(struct td_workload_item *item)
     daemon_run(&daemon, &pods, &revisions);
     td_map_done(&daemon.by_name);
 }
-
-const struct td_workload_row td_workload_daemon_set = {
-    .api_version = TD_STR_INIT("apps/v1"),
-    .kind = TD_STR_INIT("DaemonSet"),
-    .collection = TD_STR_INIT("daemonsets.apps"),
-    .component = TD_STR_INIT("daemonset-controller"),
-    .user = TD_STR_INIT("system:serviceaccount:kube-system:daemon-set-controller"),
-    .sync = daemon_sync,
-};

@@ -1,3 +1,6 @@
+/*
+ * Which nodes need a pod and which pods must go, and how a rolling update of a DaemonSet goes on.
+ */
 #include "local/workloads/workload_daemon_plan.h"
 
 static bool daemon_is_running(const struct td_daemon_pod *pod)

@@ -6,10 +6,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "base/limits.h"
-#include "base/os/log.h"
 #include "kube/meta.h"
-#include "local/api/api.h"
 #include "local/store/edit.h"
 #include "local/workloads/workload_deployment.h"
 #include "local/workloads/workload_private.h"
@@ -37,8 +34,8 @@ static struct td_rollout_set deployment_plan(const struct td_json *object)
     const struct td_json *metadata = td_json_get(object, TD_STR("metadata"));
     const struct td_json *status = td_json_get(object, TD_STR("status"));
     return (struct td_rollout_set){
-        .name = td_json_get_str(metadata, TD_STR("name"), TD_STR_EMPTY),
-        .created = td_workload_read_time(metadata, TD_STR("creationTimestamp")),
+        .name = td_json_text(metadata, "name"),
+        .created = td_time_member(metadata, TD_STR("creationTimestamp")),
         .replicas = td_json_get_int64(td_json_get(object, TD_STR("spec")), TD_STR("replicas"), 1),
         .actual = td_json_get_int64(status, TD_STR("replicas"), 0),
         .ready = td_json_get_int64(status, TD_STR("readyReplicas"), 0),
@@ -77,13 +74,7 @@ static void deployment_load(struct td_workload_item *item, struct td_deployment 
 {
     struct td_workloads *all = item->control->all;
     const struct td_resource *resource = all->controls[TD_KIND_REPLICA_SET].resource;
-    struct td_selector selector = td_workload_selector(item);
-    const struct td_workload_claim claim = {
-        .index = &all->replica_set_index,
-        .resource = resource,
-        .selector = &selector,
-    };
-    struct td_children own = td_workload_claim(item, &claim);
+    struct td_children own = td_workload_claim(item, &all->replica_set_index, resource, NULL);
     *ret = (struct td_deployment){
         .item = item,
         .rollout = td_rollout_read(item->arena, item->object),
@@ -96,8 +87,7 @@ static void deployment_load(struct td_workload_item *item, struct td_deployment 
         if (td_edit_get(all->api, resource, stored->ns, stored->name, item->arena, &set->object,
                         NULL) == TD_OK) {
             set->created = own.items[i]->created;
-            set->name = td_json_get_str(td_json_get(set->object, TD_STR("metadata")),
-                                        TD_STR("name"), TD_STR_EMPTY);
+            set->name = td_json_text(td_json_get(set->object, TD_STR("metadata")), "name");
             ret->count++;
         }
     }
@@ -194,11 +184,8 @@ static struct td_json *deployment_new_object(struct td_deployment *deployment, t
         td_json_copy(arena, td_json_get(item->spec, TD_STR("template")), false);
     struct td_json *inner = td_json_ensure_object(arena, template, TD_STR("metadata"));
     deployment_add_label(arena, inner, TD_STR("labels"), hash);
-    td_json_set(arena, metadata, TD_STR("labels"),
-                td_json_copy(arena, td_json_get(inner, TD_STR("labels")), false));
-    struct td_json *references = td_json_new_array(arena);
-    td_json_append(references, td_controller_reference(arena, item->object));
-    td_json_set(arena, metadata, TD_STR("ownerReferences"), references);
+    td_json_set_copy(arena, metadata, TD_STR("labels"), td_json_get(inner, TD_STR("labels")));
+    td_set_controller(arena, metadata, item->object);
     struct td_json *spec = td_json_ensure_object(arena, object, TD_STR("spec"));
     td_json_set_int64(
         arena, spec, TD_STR("replicas"),
@@ -250,8 +237,10 @@ static void deployment_refused(struct td_deployment *deployment, td_str name, co
         struct td_json *status = td_json_ensure_object(item->arena, item->object, TD_STR("status"));
         td_deployment_set_condition(
             item, status,
-            &(struct td_deployment_condition){TD_STR("Progressing"), TD_STR("False"),
-                                              TD_STR("ReplicaSetCreateError"), message});
+            &(struct td_condition){.type = TD_STR("Progressing"),
+                                   .status = TD_STR("False"),
+                                   .reason = TD_STR("ReplicaSetCreateError"),
+                                   .message = message});
         (void)td_workload_put(item); /* the event says it as well */
     }
     td_workload_event(item, true, "ReplicaSetCreateError", "%.*s", TD_STR_ARG(message));
@@ -268,8 +257,7 @@ static bool deployment_create(struct td_deployment *deployment)
     struct td_json *object = deployment_new_object(deployment, hash);
     td_str revision = td_deployment_next_revision(deployment);
     td_deployment_annotate_new(deployment, object, revision, false);
-    td_str name =
-        td_json_get_str(td_json_get(object, TD_STR("metadata")), TD_STR("name"), TD_STR_EMPTY);
+    td_str name = td_json_text(td_json_get(object, TD_STR("metadata")), "name");
     struct td_error err = TD_ERROR_INIT;
     int code = td_edit_put(all->api, all->controls[TD_KIND_REPLICA_SET].resource, item->arena,
                            object, &err);
@@ -417,8 +405,8 @@ static bool deployment_has_old_pods(struct td_deployment *deployment)
         if (deployment->plans[i].actual > 0) {
             return true;
         }
-        td_str uid = td_json_get_str(td_json_get(deployment->sets[i].object, TD_STR("metadata")),
-                                     TD_STR("uid"), TD_STR_EMPTY);
+        td_str uid =
+            td_json_text(td_json_get(deployment->sets[i].object, TD_STR("metadata")), "uid");
         struct td_children pods = td_child_index_list(&all->pod_index, item->arena, uid);
         for (size_t p = 0; p < pods.count; p++) {
             enum td_pod_phase phase = pods.items[p]->pod.phase;
@@ -452,7 +440,7 @@ static void deployment_recreate(struct td_deployment *deployment)
     td_deployment_update_status(deployment, true);
 }
 
-/* Paused, or scaled by somebody: sizes follow, templates do not. */
+/* Paused, or scaled by a client: sizes follow, templates do not. */
 static void deployment_scale(struct td_deployment *deployment, bool is_paused)
 {
     struct td_workload_item *item = deployment->item;
@@ -470,7 +458,7 @@ static void deployment_scale(struct td_deployment *deployment, bool is_paused)
     td_deployment_update_status(deployment, false);
 }
 
-static void deployment_sync(struct td_workload_item *item)
+void td_deployment_sync(struct td_workload_item *item)
 {
     struct td_deployment deployment;
     deployment_load(item, &deployment);
@@ -495,11 +483,3 @@ static void deployment_sync(struct td_workload_item *item)
         deployment_recreate(&deployment);
     }
 }
-
-const struct td_workload_row td_workload_deployment = {
-    .api_version = TD_STR_INIT("apps/v1"),
-    .kind = TD_STR_INIT("Deployment"),
-    .collection = TD_STR_INIT("deployments.apps"),
-    .component = TD_STR_INIT("deployment-controller"),
-    .sync = deployment_sync,
-};

@@ -31,19 +31,12 @@ struct td_deployment {
     size_t new_index;
 };
 
-struct td_deployment_condition {
-    td_str type;
-    td_str status;
-    td_str reason;
-    td_str message;
-};
-
 /* Is there a deadline for progress? */
 bool td_deployment_has_deadline(const struct td_workload_item *item);
 
 /* SetDeploymentCondition: one with the same status and reason stays as it is. */
 void td_deployment_set_condition(struct td_workload_item *item, struct td_json *status,
-                                 const struct td_deployment_condition *condition);
+                                 const struct td_condition *condition);
 
 /* Does the status that is there say that all is done? */
 bool td_deployment_is_complete(const struct td_workload_item *item);

@@ -1,6 +1,8 @@
-#include <stdio.h>
+/*
+ * Counts and conditions of a Deployment (Available, Progressing, ReplicaFailure), and when its
+ * progress deadline passes.
+ */
 
-#include "base/error.h"
 #include "kube/apply/last_applied.h"
 #include "local/workloads/workload_deployment.h"
 
@@ -15,40 +17,24 @@ bool td_deployment_has_deadline(const struct td_workload_item *item)
 
 /* ---- Conditions ---- */
 
-static struct td_json *status_condition_new(struct td_workload_item *item,
-                                            const struct td_deployment_condition *condition)
-{
-    struct td_json *c = td_json_new_object(item->arena);
-    td_json_set_str(item->arena, c, TD_STR("type"), condition->type);
-    td_json_set_str(item->arena, c, TD_STR("status"), condition->status);
-    td_json_set(item->arena, c, TD_STR("lastUpdateTime"), td_workload_time(item->arena, item->now));
-    td_json_set(item->arena, c, TD_STR("lastTransitionTime"),
-                td_workload_time(item->arena, item->now));
-    td_json_set_str(item->arena, c, TD_STR("reason"), condition->reason);
-    td_json_set_str(item->arena, c, TD_STR("message"), condition->message);
-    return c;
-}
-
 static void status_keep_transition(struct td_workload_item *item, const struct td_json *old,
                                    struct td_json *c)
 {
     const struct td_json *time = td_json_get(old, TD_STR("lastTransitionTime"));
-    if (time && td_str_equal(td_workload_condition_text(old, TD_STR("status")),
-                             td_workload_condition_text(c, TD_STR("status")))) {
-        td_json_set(item->arena, c, TD_STR("lastTransitionTime"),
-                    td_json_copy(item->arena, time, false));
+    if (time && td_str_equal(td_json_text(old, "status"), td_json_text(c, "status"))) {
+        td_json_set_copy(item->arena, c, TD_STR("lastTransitionTime"), time);
     }
 }
 
 void td_deployment_set_condition(struct td_workload_item *item, struct td_json *status,
-                                 const struct td_deployment_condition *condition)
+                                 const struct td_condition *condition)
 {
-    const struct td_json *old = td_workload_condition(status, condition->type);
-    if (old && td_str_equal(td_workload_condition_text(old, TD_STR("status")), condition->status) &&
-        td_str_equal(td_workload_condition_text(old, TD_STR("reason")), condition->reason)) {
+    const struct td_json *old = td_condition_find(status, condition->type);
+    if (old && td_str_equal(td_json_text(old, "status"), condition->status) &&
+        td_str_equal(td_json_text(old, "reason"), condition->reason)) {
         return;
     }
-    struct td_json *c = status_condition_new(item, condition);
+    struct td_json *c = td_workload_condition(item, condition, "lastUpdateTime");
     if (old) {
         status_keep_transition(item, old, c);
     }
@@ -58,15 +44,15 @@ void td_deployment_set_condition(struct td_workload_item *item, struct td_json *
 void td_deployment_check_paused(struct td_workload_item *item)
 {
     struct td_json *status = td_json_ensure_object(item->arena, item->object, TD_STR("status"));
-    const struct td_json *old = td_workload_condition(status, TD_STR("Progressing"));
-    td_str reason = td_workload_condition_text(old, TD_STR("reason"));
+    const struct td_json *old = td_condition_find(status, TD_STR("Progressing"));
+    td_str reason = td_json_text(old, "reason");
     bool is_paused = td_json_get_bool(item->spec, TD_STR("paused"), false);
     bool says_paused = td_str_equal(reason, TD_STR("DeploymentPaused"));
     if (!td_deployment_has_deadline(item) || is_paused == says_paused ||
         td_str_equal(reason, TD_STR("ProgressDeadlineExceeded"))) {
         return;
     }
-    const struct td_deployment_condition condition = {
+    const struct td_condition condition = {
         .type = TD_STR("Progressing"),
         .status = TD_STR("Unknown"),
         .reason = is_paused ? TD_STR("DeploymentPaused") : TD_STR("DeploymentResumed"),
@@ -125,12 +111,7 @@ static bool status_is_own_annotation(td_str key)
         TD_STR_INIT(TD_ANNOTATION_HISTORY),      TD_STR_INIT(TD_ANNOTATION_DESIRED),
         TD_STR_INIT(TD_ANNOTATION_MAX),          TD_STR_INIT("deprecated.deployment.rollback.to"),
     };
-    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
-        if (td_str_equal(key, own[i])) {
-            return true;
-        }
-    }
-    return false;
+    return td_str_is_among(key, own, TD_COUNT(own));
 }
 
 static bool status_copy_annotations(struct td_workload_item *item, struct td_json *annotations)
@@ -197,7 +178,7 @@ void td_deployment_note_new(struct td_deployment *deployment, td_str revision, t
     struct td_workload_item *item = deployment->item;
     bool is_changed = status_set_revision(item, revision);
     if (td_deployment_has_deadline(item)) {
-        const struct td_deployment_condition condition = {
+        const struct td_condition condition = {
             .type = TD_STR("Progressing"),
             .status = TD_STR("True"),
             .reason = TD_STR("NewReplicaSetCreated"),
@@ -220,8 +201,8 @@ void td_deployment_note_found(struct td_deployment *deployment)
     bool is_changed =
         status_set_revision(item, status_annotation(set->object, TD_ANNOTATION_REVISION));
     struct td_json *status = td_json_ensure_object(item->arena, item->object, TD_STR("status"));
-    if (td_deployment_has_deadline(item) && !td_workload_condition(status, TD_STR("Progressing"))) {
-        const struct td_deployment_condition condition = {
+    if (td_deployment_has_deadline(item) && !td_condition_find(status, TD_STR("Progressing"))) {
+        const struct td_condition condition = {
             .type = TD_STR("Progressing"),
             .status = TD_STR("True"),
             .reason = TD_STR("FoundNewReplicaSet"),
@@ -309,7 +290,7 @@ static struct status_counts status_count(struct td_deployment *deployment, struc
 /* Has the last sign of progress been too long ago? */
 static bool status_is_late(const struct td_workload_item *item, const struct td_json *progressing)
 {
-    td_str reason = td_workload_condition_text(progressing, TD_STR("reason"));
+    td_str reason = td_json_text(progressing, "reason");
     if (!progressing || td_str_equal(reason, TD_STR("NewReplicaSetAvailable"))) {
         return false;
     }
@@ -317,7 +298,7 @@ static bool status_is_late(const struct td_workload_item *item, const struct td_
         return true;
     }
     int64_t deadline = td_json_get_int64(item->spec, TD_STR("progressDeadlineSeconds"), 0);
-    td_time last = td_workload_read_time(progressing, TD_STR("lastUpdateTime"));
+    td_time last = td_time_member(progressing, TD_STR("lastUpdateTime"));
     return last != TD_TIME_NONE && last + deadline * TD_SECOND < item->now;
 }
 
@@ -337,11 +318,10 @@ static void status_judge_progress(struct td_deployment *deployment, struct td_js
     struct td_workload_item *item = deployment->item;
     const struct td_json *before = td_json_get(item->object, TD_STR("status"));
     struct status_counts old = status_read(before);
-    const struct td_json *last = td_workload_condition(before, TD_STR("Progressing"));
-    struct td_deployment_condition next = {.type = TD_STR("Progressing"), .status = TD_STR("True")};
+    const struct td_json *last = td_condition_find(before, TD_STR("Progressing"));
+    struct td_condition next = {.type = TD_STR("Progressing"), .status = TD_STR("True")};
     bool is_settled = now->replicas == now->updated &&
-                      td_str_equal(td_workload_condition_text(last, TD_STR("reason")),
-                                   TD_STR("NewReplicaSetAvailable"));
+                      td_str_equal(td_json_text(last, "reason"), TD_STR("NewReplicaSetAvailable"));
     bool is_moving = now->updated > old.updated ||
                      now->replicas - now->updated < old.replicas - old.updated ||
                      now->ready > old.ready || now->available > old.available;
@@ -355,12 +335,12 @@ static void status_judge_progress(struct td_deployment *deployment, struct td_js
     } else if (is_moving) {
         next.reason = TD_STR("ReplicaSetUpdated");
         next.message = status_sentence(deployment, "is progressing.");
-        struct td_json *c = status_condition_new(item, &next);
+        struct td_json *c = td_workload_condition(item, &next, "lastUpdateTime");
         if (last) {
             status_keep_transition(item, last, c);
         }
         td_workload_condition_put(item->arena, status, c);
-    } else if (status_is_late(item, td_workload_condition(status, TD_STR("Progressing")))) {
+    } else if (status_is_late(item, td_condition_find(status, TD_STR("Progressing")))) {
         next.status = TD_STR("False");
         next.reason = TD_STR("ProgressDeadlineExceeded");
         next.message = status_sentence(deployment, "has timed out progressing.");
@@ -374,7 +354,7 @@ static void status_judge_failure(struct td_deployment *deployment, struct td_jso
     struct td_workload_item *item = deployment->item;
     const struct td_json *found = NULL;
     for (size_t i = 0; i < deployment->count; i++) {
-        const struct td_json *c = td_workload_condition(
+        const struct td_json *c = td_condition_find(
             td_json_get(deployment->sets[i].object, TD_STR("status")), TD_STR("ReplicaFailure"));
         found = c && (!found || deployment->plans[i].is_new) ? c : found;
     }
@@ -382,11 +362,11 @@ static void status_judge_failure(struct td_deployment *deployment, struct td_jso
         td_workload_condition_remove(status, TD_STR("ReplicaFailure"));
         return;
     }
-    const struct td_deployment_condition condition = {
+    const struct td_condition condition = {
         .type = TD_STR("ReplicaFailure"),
-        .status = td_workload_condition_text(found, TD_STR("status")),
-        .reason = td_workload_condition_text(found, TD_STR("reason")),
-        .message = td_workload_condition_text(found, TD_STR("message")),
+        .status = td_json_text(found, "status"),
+        .reason = td_json_text(found, "reason"),
+        .message = td_json_text(found, "message"),
     };
     td_deployment_set_condition(item, status, &condition);
 }
@@ -395,12 +375,11 @@ static void status_judge_failure(struct td_deployment *deployment, struct td_jso
 static void status_watch_deadline(struct td_workload_item *item, const struct status_counts *counts)
 {
     const struct td_json *last =
-        td_workload_condition(td_json_get(item->object, TD_STR("status")), TD_STR("Progressing"));
-    td_time since = td_workload_read_time(last, TD_STR("lastUpdateTime"));
+        td_condition_find(td_json_get(item->object, TD_STR("status")), TD_STR("Progressing"));
+    td_time since = td_time_member(last, TD_STR("lastUpdateTime"));
     if (!td_deployment_has_deadline(item) || since == TD_TIME_NONE ||
         status_is_complete(item, counts) ||
-        td_str_equal(td_workload_condition_text(last, TD_STR("reason")),
-                     TD_STR("ProgressDeadlineExceeded"))) {
+        td_str_equal(td_json_text(last, "reason"), TD_STR("ProgressDeadlineExceeded"))) {
         return;
     }
     int64_t deadline = td_json_get_int64(item->spec, TD_STR("progressDeadlineSeconds"), 0);
@@ -412,13 +391,11 @@ static void status_watch_deadline(struct td_workload_item *item, const struct st
 void td_deployment_update_status(struct td_deployment *deployment, bool is_rollout)
 {
     struct td_workload_item *item = deployment->item;
-    const struct td_json *old = td_json_get(item->object, TD_STR("status"));
-    struct td_json *status =
-        old ? td_json_copy(item->arena, old, false) : td_json_new_object(item->arena);
+    struct td_json *status = td_workload_status(item);
     struct status_counts counts = status_count(deployment, status);
     const struct td_rollout *rollout = &deployment->rollout;
     bool is_available = counts.available >= rollout->replicas - rollout->unavailable_max;
-    const struct td_deployment_condition available = {
+    const struct td_condition available = {
         .type = TD_STR("Available"),
         .status = is_available ? TD_STR("True") : TD_STR("False"),
         .reason = is_available ? TD_STR("MinimumReplicasAvailable")
@@ -434,7 +411,7 @@ void td_deployment_update_status(struct td_deployment *deployment, bool is_rollo
             td_workload_condition_remove(status, TD_STR("Progressing"));
         }
         status_judge_failure(deployment, status);
-        if (old && td_json_equal(old, status)) {
+        if (td_json_equal(td_json_get(item->object, TD_STR("status")), status)) {
             status_watch_deadline(item, &counts);
         }
     }

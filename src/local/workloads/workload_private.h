@@ -1,5 +1,5 @@
 /*
- * Between the files of the workload controllers; nobody else includes this. Each kind is a row with
+ * Shared by the files of the workload controllers only. Each kind is a row with
  * a function that makes one object what it should be (sync); workloads.c finds out which objects
  * to look at, workload_util.c holds what the kinds share.
  */
@@ -16,6 +16,7 @@
 #include "base/str.h"
 #include "kube/selector/selector.h"
 #include "local/controllers/child_index.h"
+#include "local/kinds/condition.h"
 #include "local/resources/resource.h"
 #include "local/workloads/pod_maker.h"
 
@@ -51,13 +52,17 @@ struct td_workload_row {
     void (*made)(struct td_workload_control *control, const struct td_pod_made *made);
 };
 
-extern const struct td_workload_row td_workload_replica_set;
-extern const struct td_workload_row td_workload_replication_controller;
-extern const struct td_workload_row td_workload_deployment;
-extern const struct td_workload_row td_workload_stateful_set;
-extern const struct td_workload_row td_workload_daemon_set;
-extern const struct td_workload_row td_workload_job;
-extern const struct td_workload_row td_workload_cron_job;
+extern const struct td_workload_row td_workload_rows[TD_KIND_COUNT];
+
+/* The functions of the rows. */
+void td_replica_sync(struct td_workload_item *item);
+void td_deployment_sync(struct td_workload_item *item);
+void td_stateful_sync(struct td_workload_item *item);
+void td_stateful_made(struct td_workload_control *control, const struct td_pod_made *made);
+void td_daemon_sync(struct td_workload_item *item);
+void td_job_sync(struct td_workload_item *item);
+void td_cron_sync(struct td_workload_item *item);
+void td_cron_made(struct td_workload_control *control, const struct td_pod_made *made);
 
 struct td_workload_control {
     struct td_workloads *all;
@@ -115,7 +120,6 @@ struct td_workload_item {
 void td_workload_enqueue(struct td_workload_control *control, td_str ns, td_str name);
 void td_workload_enqueue_after(struct td_workload_control *control, td_str ns, td_str name,
                                td_duration after);
-td_time td_workload_now(const struct td_workloads *all);
 
 /* A controller of that row: its queue and its maker. */
 void td_workload_control_init(struct td_workloads *all, struct td_workload_control *control,
@@ -139,6 +143,8 @@ bool td_workload_load(struct td_workload_control *control, struct td_arena *aren
                       td_str name, struct td_workload_item *ret);
 /* Writes the object; overtaken or refused, it is looked at again. */
 int td_workload_put(struct td_workload_item *item);
+/* A copy of its status to be changed, or an empty one. */
+struct td_json *td_workload_status(const struct td_workload_item *item);
 /* Writes the object when `status` differs from the one it has. */
 int td_workload_put_status(struct td_workload_item *item, struct td_json *status);
 
@@ -146,16 +152,16 @@ int td_workload_put_status(struct td_workload_item *item, struct td_json *status
 void td_workload_set_count(struct td_arena *arena, struct td_json *object, td_str key,
                            int64_t value);
 int64_t td_workload_min_ready(const struct td_workload_item *item);
-td_time td_workload_read_time(const struct td_json *object, td_str key); /* or TD_TIME_NONE */
 struct td_json *td_workload_time(struct td_arena *arena, td_time time);
 
 void td_workload_event(const struct td_workload_item *item, bool is_warning, const char *reason,
                        const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* Conditions of a status; NULL when there is none. */
-struct td_json *td_workload_condition(const struct td_json *status, td_str type);
+/* Removes the condition of that type, and the list with its last one. */
 void td_workload_condition_remove(struct td_json *status, td_str type);
-td_str td_workload_condition_text(const struct td_json *condition, td_str key);
+/* A condition of now; `other_time` is a second member with the time, or NULL. */
+struct td_json *td_workload_condition(const struct td_workload_item *item,
+                                      const struct td_condition *condition, const char *other_time);
 /* At the end of the list; replaces one of the same type. */
 void td_workload_condition_put(struct td_arena *arena, struct td_json *status,
                                struct td_json *condition);
@@ -163,16 +169,16 @@ void td_workload_condition_put(struct td_arena *arena, struct td_json *status,
 /* The selector of a workload; one that cannot be read selects nothing. */
 struct td_selector td_workload_selector(const struct td_workload_item *item);
 
-/* Those that belong to the item: its own that match, orphans that match (adopted), without those
- * that do not match any more (let go). `is_mine` may be NULL; others are left alone. */
-struct td_workload_claim {
-    struct td_child_index *index;
-    const struct td_resource *resource;
-    const struct td_selector *selector;
-    bool (*is_mine)(const struct td_workload_item *item, const struct td_child *child);
-};
-struct td_children td_workload_claim(struct td_workload_item *item,
-                                     const struct td_workload_claim *claim);
+/* Those that belong to the item: its own that its selector matches, orphans that match (adopted),
+ * without those that do not match any more (let go). `is_mine` may be NULL; others are left alone.
+ */
+typedef bool (*td_workload_mine_fn)(const struct td_workload_item *item,
+                                    const struct td_child *child);
+struct td_children td_workload_claim(struct td_workload_item *item, struct td_child_index *index,
+                                     const struct td_resource *resource,
+                                     td_workload_mine_fn is_mine);
+struct td_children td_workload_claim_pods(struct td_workload_item *item,
+                                          td_workload_mine_fn is_mine);
 
 bool td_pod_is_active(const struct td_child *pod); /* neither finished nor being deleted */
 bool td_pod_is_available(const struct td_child *pod, int64_t min_ready_seconds, td_time now);

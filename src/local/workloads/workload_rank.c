@@ -56,7 +56,7 @@ static int rank_compare(const void *left, const void *right)
         rank_compare_int(p->deletion_cost, q->deletion_cost),
         rank_compare_int((int64_t)q->neighbours, (int64_t)p->neighbours),
     };
-    for (size_t i = 0; i < sizeof(by) / sizeof(by[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(by); i++) {
         if (by[i] != 0) {
             return by[i];
         }

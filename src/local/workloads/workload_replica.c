@@ -4,7 +4,6 @@
  */
 #include "base/error.h"
 #include "base/limits.h"
-#include "local/store/edit.h"
 #include "local/workloads/workload_private.h"
 #include "local/workloads/workload_rank.h"
 
@@ -58,11 +57,7 @@ static void replica_count_related(struct td_workload_item *item, const struct td
                                   struct td_map *nodes)
 {
     struct td_workloads *all = item->control->all;
-    td_auto_arena scratch;
-    td_arena_init(&scratch, item->arena->max_bytes);
-    td_str key =
-        td_arena_format(&scratch, "%.*s/%.*s", TD_STR_ARG(item->ns), TD_STR_ARG(item->name));
-    const struct td_child *self = td_map_get(&all->replica_set_index.children, key);
+    const struct td_child *self = td_child_index_get(&all->replica_set_index, item->ns, item->name);
     if (!self || self->controller_uid.len == 0 ||
         item->control != &all->controls[TD_KIND_REPLICA_SET]) {
         replica_count_nodes(item->arena, nodes, own);
@@ -80,8 +75,7 @@ static void replica_count_related(struct td_workload_item *item, const struct td
 static int replica_delete(struct td_workload_item *item, const struct td_children *active,
                           size_t surplus)
 {
-    td_auto_map nodes;
-    td_map_init(&nodes, active->count + TD_COLLECTION_OBJECTS_MAX);
+    td_auto_map nodes = td_map_capped(active->count + TD_COLLECTION_OBJECTS_MAX);
     struct td_rank_pod *order = td_arena_array(item->arena, struct td_rank_pod, active->count);
     if (surplus < active->count) {
         replica_count_related(item, active, &nodes);
@@ -161,21 +155,20 @@ static bool replica_is_fully_labeled(const struct td_labels *template, const str
 static void replica_set_failure(struct td_workload_item *item, struct td_json *status,
                                 const char *reason, td_str message)
 {
-    struct td_json *condition = td_json_new_object(item->arena);
-    td_json_set_str(item->arena, condition, TD_STR("type"), TD_STR("ReplicaFailure"));
-    td_json_set_str(item->arena, condition, TD_STR("status"), TD_STR("True"));
-    td_json_set(item->arena, condition, TD_STR("lastTransitionTime"),
-                td_workload_time(item->arena, item->now));
-    td_json_set_str(item->arena, condition, TD_STR("reason"), td_str_from(reason));
-    td_json_set_str(item->arena, condition, TD_STR("message"), message);
-    td_workload_condition_put(item->arena, status, condition);
+    const struct td_condition condition = {
+        .type = TD_STR("ReplicaFailure"),
+        .status = TD_STR("True"),
+        .reason = td_str_from(reason),
+        .message = message,
+    };
+    td_workload_condition_put(item->arena, status, td_workload_condition(item, &condition, NULL));
 }
 
 static void replica_judge_failure(struct td_workload_item *item, struct td_json *status,
                                   int delete_code)
 {
     const struct td_workload_owner *owner = td_workload_owner(item->control->all, item->uid);
-    bool has_condition = td_workload_condition(status, TD_STR("ReplicaFailure")) != NULL;
+    bool has_condition = td_condition_find(status, TD_STR("ReplicaFailure")) != NULL;
     bool is_refused = owner && owner->failures > 0;
     if (!is_refused && delete_code == TD_OK) {
         td_workload_condition_remove(status, TD_STR("ReplicaFailure"));
@@ -191,8 +184,7 @@ static void replica_update_status(struct td_workload_item *item, const struct re
                                   int delete_code)
 {
     struct td_arena *arena = item->arena;
-    const struct td_json *old = td_json_get(item->object, TD_STR("status"));
-    struct td_json *status = old ? td_json_copy(arena, old, false) : td_json_new_object(arena);
+    struct td_json *status = td_workload_status(item);
     struct td_labels template =
         td_labels_from_json(arena, td_json_get_path(item->spec, "template.metadata.labels"));
     int64_t min_ready = td_workload_min_ready(item);
@@ -223,14 +215,7 @@ static void replica_update_status(struct td_workload_item *item, const struct re
 
 static struct replica_pods replica_run(struct td_workload_item *item, int *ret_code)
 {
-    struct td_workloads *all = item->control->all;
-    struct td_selector selector = td_workload_selector(item);
-    const struct td_workload_claim claim = {
-        .index = &all->pod_index,
-        .resource = all->pods,
-        .selector = &selector,
-    };
-    struct td_children own = td_workload_claim(item, &claim);
+    struct td_children own = td_workload_claim_pods(item, NULL);
     struct replica_pods pods = replica_sort_out(item, &own);
     *ret_code = TD_OK;
     if (!item->is_deleting && td_workload_pending(item) == 0) {
@@ -239,7 +224,7 @@ static struct replica_pods replica_run(struct td_workload_item *item, int *ret_c
     return pods;
 }
 
-static void replica_sync(struct td_workload_item *item)
+void td_replica_sync(struct td_workload_item *item)
 {
     int code;
     struct replica_pods pods = replica_run(item, &code);
@@ -251,21 +236,3 @@ struct td_children td_workload_replicate(struct td_workload_item *item)
     int code;
     return replica_run(item, &code).active; /* a refusal is in the events, and tried again */
 }
-
-const struct td_workload_row td_workload_replica_set = {
-    .api_version = TD_STR_INIT("apps/v1"),
-    .kind = TD_STR_INIT("ReplicaSet"),
-    .collection = TD_STR_INIT("replicasets.apps"),
-    .component = TD_STR_INIT("replicaset-controller"),
-    .user = TD_STR_INIT("system:serviceaccount:kube-system:replicaset-controller"),
-    .sync = replica_sync,
-};
-
-const struct td_workload_row td_workload_replication_controller = {
-    .api_version = TD_STR_INIT("v1"),
-    .kind = TD_STR_INIT("ReplicationController"),
-    .collection = TD_STR_INIT("replicationcontrollers"),
-    .component = TD_STR_INIT("replication-controller"),
-    .user = TD_STR_INIT("system:serviceaccount:kube-system:replication-controller"),
-    .sync = replica_sync,
-};

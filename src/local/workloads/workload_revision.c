@@ -1,3 +1,7 @@
+/*
+ * ControllerRevisions: the patch that stands for a template, its hash, finding an equal one and
+ * dropping old ones.
+ */
 #include "local/workloads/workload_revision.h"
 
 #include <stdlib.h>
@@ -26,23 +30,17 @@ static struct td_revision revision_read(struct td_json *object, td_str hash_labe
     return (struct td_revision){
         .object = object,
         .template = td_json_get_path(object, "data.spec.template"),
-        .name = td_json_get_str(metadata, TD_STR("name"), TD_STR_EMPTY),
+        .name = td_json_text(metadata, "name"),
         .hash = td_json_get_str(td_json_get(metadata, TD_STR("labels")), hash_label, TD_STR_EMPTY),
         .number = td_json_get_int64(object, TD_STR("revision"), 0),
-        .created = td_workload_read_time(metadata, TD_STR("creationTimestamp")),
+        .created = td_time_member(metadata, TD_STR("creationTimestamp")),
     };
 }
 
 void td_revisions_load(struct td_workload_item *item, td_str hash_label, struct td_revisions *ret)
 {
     struct td_workloads *all = item->control->all;
-    struct td_selector selector = td_workload_selector(item);
-    const struct td_workload_claim claim = {
-        .index = &all->revision_index,
-        .resource = all->revisions,
-        .selector = &selector,
-    };
-    struct td_children own = td_workload_claim(item, &claim);
+    struct td_children own = td_workload_claim(item, &all->revision_index, all->revisions, NULL);
     *ret = (struct td_revisions){
         .items = td_arena_array(item->arena, struct td_revision, own.count + 1),
         .collisions = td_json_get_int64(td_json_get(item->object, TD_STR("status")),
@@ -104,13 +102,8 @@ static struct td_json *revision_object(struct td_workload_item *item,
                 labels ? td_json_copy(arena, labels, false) : td_json_new_object(arena));
     td_json_set_str(arena, td_json_get(metadata, TD_STR("labels")), revisions->hash_label, hash);
     const struct td_json *annotations = td_json_get(item->metadata, TD_STR("annotations"));
-    if (annotations) {
-        td_json_set(arena, metadata, TD_STR("annotations"),
-                    td_json_copy(arena, annotations, false));
-    }
-    struct td_json *references = td_json_new_array(arena);
-    td_json_append(references, td_controller_reference(arena, item->object));
-    td_json_set(arena, metadata, TD_STR("ownerReferences"), references);
+    td_json_set_copy(arena, metadata, TD_STR("annotations"), annotations);
+    td_set_controller(arena, metadata, item->object);
     struct td_json *data = td_json_ensure_object(arena, object, TD_STR("data"));
     struct td_json *spec = td_json_ensure_object(arena, data, TD_STR("spec"));
     td_json_set(arena, spec, TD_STR("template"), template);
@@ -122,8 +115,7 @@ static struct td_json *revision_object(struct td_workload_item *item,
 static struct td_json *revision_taken(struct td_workload_item *item, const struct td_json *wanted)
 {
     struct td_workloads *all = item->control->all;
-    td_str name =
-        td_json_get_str(td_json_get(wanted, TD_STR("metadata")), TD_STR("name"), TD_STR_EMPTY);
+    td_str name = td_json_text(td_json_get(wanted, TD_STR("metadata")), "name");
     struct td_json *found;
     if (td_edit_get(all->api, all->revisions, item->ns, name, item->arena, &found, NULL) != TD_OK ||
         !td_json_equal(td_json_get(found, TD_STR("data")), td_json_get(wanted, TD_STR("data")))) {
@@ -135,7 +127,7 @@ static struct td_json *revision_taken(struct td_workload_item *item, const struc
     return controller && td_str_equal(controller->uid, item->uid) ? found : NULL;
 }
 
-int td_revisions_need(struct td_workload_item *item, struct td_revisions *revisions)
+static int revision_need(struct td_workload_item *item, struct td_revisions *revisions)
 {
     struct td_workloads *all = item->control->all;
     struct td_json *template = revision_template(item);
@@ -168,6 +160,17 @@ int td_revisions_need(struct td_workload_item *item, struct td_revisions *revisi
     }
     items[revisions->count++] = revision_read(object, revisions->hash_label);
     return TD_OK;
+}
+
+int td_revisions_need(struct td_workload_item *item, struct td_revisions *revisions)
+{
+    int code = revision_need(item, revisions);
+    if (code == TD_CONFLICT) {
+        struct td_json *status = td_json_ensure_object(item->arena, item->object, TD_STR("status"));
+        td_json_set_int64(item->arena, status, TD_STR("collisionCount"), revisions->collisions);
+        (void)td_workload_put(item); /* its own change brings it back here */
+    }
+    return code;
 }
 
 void td_revisions_truncate(struct td_workload_item *item, const struct td_revisions *revisions,

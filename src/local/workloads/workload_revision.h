@@ -29,8 +29,8 @@ struct td_revisions {
 void td_revisions_load(struct td_workload_item *item, td_str hash_label, struct td_revisions *ret);
 
 /* The revision of the present template: the newest one, an older one that becomes the newest, or a
- * new one. It is the last of the items then. TD_CONFLICT when the name is taken: collisions grew,
- * to be written into the status. */
+ * new one. It is the last of the items then. TD_CONFLICT when the name is taken: collisions
+ * grew and were written into the status, which brings the item back. */
 int td_revisions_need(struct td_workload_item *item, struct td_revisions *revisions);
 
 /* By name, or NULL. */

@@ -1,3 +1,7 @@
+/*
+ * The arithmetic of a rolling update: surge, unavailable, and how a scale is shared among
+ * ReplicaSets.
+ */
 #include "local/workloads/workload_rollout.h"
 
 #include <math.h>
@@ -18,8 +22,7 @@ int64_t td_rollout_share(struct td_arena *arena, const struct td_json *value, in
 {
     struct td_intstr share;
     int64_t count = 0;
-    td_auto_buf text;
-    td_buf_init(&text, TD_STREAM_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_STREAM_BYTES_MAX);
     if (value) {
         td_json_write(value, &(struct td_json_format){.indent = 0}, &text);
     }
@@ -37,8 +40,7 @@ struct td_rollout td_rollout_read(struct td_arena *arena, const struct td_json *
     struct td_rollout rollout = {
         .replicas =
             td_json_get_int64(td_json_get(deployment, TD_STR("spec")), TD_STR("replicas"), 1),
-        .is_rolling = !td_str_equal(td_json_get_str(strategy, TD_STR("type"), TD_STR_EMPTY),
-                                    TD_STR("Recreate")),
+        .is_rolling = !td_str_equal(td_json_text(strategy, "type"), TD_STR("Recreate")),
         .status_replicas =
             td_json_get_int64(td_json_get(deployment, TD_STR("status")), TD_STR("replicas"), 0),
     };

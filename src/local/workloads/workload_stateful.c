@@ -55,12 +55,6 @@ static bool stateful_is_mine(const struct td_workload_item *item, const struct t
     return stateful_ordinal(item->name, child->stored->name) >= 0;
 }
 
-static td_str stateful_label(const struct td_child *pod, const char *key)
-{
-    const td_str *value = td_labels_get(&pod->labels, td_str_from(key));
-    return value ? *value : TD_STR_EMPTY;
-}
-
 /* ---- What is there ---- */
 
 static int stateful_compare_down(const void *left, const void *right)
@@ -119,7 +113,7 @@ static struct td_stateful_slot stateful_slot(const struct stateful *set,
         .is_terminating = pod->is_deleting,
         .is_ready = pod->pod.phase == TD_POD_RUNNING && pod->pod.is_ready,
         .is_available = td_pod_is_available(pod, set->min_ready, set->item->now),
-        .revision = stateful_label(pod, STATEFUL_REVISION_LABEL),
+        .revision = td_child_label(pod, STATEFUL_REVISION_LABEL),
     };
 }
 
@@ -130,7 +124,7 @@ static void stateful_bind_claim(struct td_workload_item *item, struct td_json *c
     struct td_workloads *all = item->control->all;
     struct td_arena *arena = item->arena;
     struct td_json *metadata = td_json_get(claim, TD_STR("metadata"));
-    td_str uid = td_json_get_str(metadata, TD_STR("uid"), TD_STR_EMPTY);
+    td_str uid = td_json_text(metadata, "uid");
     struct td_json *spec = td_json_ensure_object(arena, claim, TD_STR("spec"));
     td_json_set_str(arena, spec, TD_STR("volumeName"),
                     td_arena_format(arena, "pvc-%.*s", TD_STR_ARG(uid)));
@@ -138,20 +132,15 @@ static void stateful_bind_claim(struct td_workload_item *item, struct td_json *c
     td_json_set_str(arena, status, TD_STR("phase"), TD_STR("Bound"));
     const struct td_json *modes = td_json_get(spec, TD_STR("accessModes"));
     const struct td_json *size = td_json_get_path(spec, "resources.requests");
-    if (modes) {
-        td_json_set(arena, status, TD_STR("accessModes"), td_json_copy(arena, modes, false));
-    }
-    if (size) {
-        td_json_set(arena, status, TD_STR("capacity"), td_json_copy(arena, size, false));
-    }
+    td_json_set_copy(arena, status, TD_STR("accessModes"), modes);
+    td_json_set_copy(arena, status, TD_STR("capacity"), size);
     (void)td_edit_put(all->api, all->claims, arena, claim, NULL); /* one that is not bound serves */
 }
 
 static td_str stateful_claim_name(const struct stateful *set, const struct td_json *template,
                                   int64_t ordinal)
 {
-    td_str name =
-        td_json_get_str(td_json_get(template, TD_STR("metadata")), TD_STR("name"), TD_STR_EMPTY);
+    td_str name = td_json_text(td_json_get(template, TD_STR("metadata")), "name");
     return td_arena_format(set->item->arena, "%.*s-%.*s-%lld", TD_STR_ARG(name),
                            TD_STR_ARG(set->item->name), (long long)ordinal);
 }
@@ -182,14 +171,11 @@ static void stateful_make_claim(const struct stateful *set, const struct td_json
     td_json_set_str(arena, metadata, TD_STR("namespace"), item->ns);
     struct td_json *labels = td_json_ensure_object(arena, metadata, TD_STR("labels"));
     const struct td_json *from = td_json_get_path(item->spec, "selector.matchLabels");
-    const struct td_json *l = td_json_first_member(from);
-    for (; l; l = l->next) {
-        td_json_set(arena, labels, l->key, td_json_copy(arena, l, false));
+    for (const struct td_json *l = td_json_first_member(from); l; l = l->next) {
+        td_json_set_copy(arena, labels, l->key, l);
     }
     if (stateful_wants_claims_gone(item, "whenDeleted")) {
-        struct td_json *references = td_json_new_array(arena);
-        td_json_append(references, td_controller_reference(arena, item->object));
-        td_json_set(arena, metadata, TD_STR("ownerReferences"), references);
+        td_set_controller(arena, metadata, item->object);
     }
     struct td_error err = TD_ERROR_INIT;
     if (td_edit_put(all->api, all->claims, arena, claim, &err) != TD_OK) {
@@ -225,10 +211,7 @@ static void stateful_hand_claims(const struct stateful *set, const struct statef
         if (td_edit_get(all->api, all->claims, item->ns,
                         stateful_claim_name(set, t, place->ordinal), item->arena, &claim,
                         NULL) == TD_OK) {
-            struct td_json *references = td_json_new_array(item->arena);
-            td_json_append(references, td_controller_reference(item->arena, pod));
-            td_json_set(item->arena, td_json_get(claim, TD_STR("metadata")),
-                        TD_STR("ownerReferences"), references);
+            td_set_controller(item->arena, td_json_get(claim, TD_STR("metadata")), pod);
             (void)td_edit_put(all->api, all->claims, item->arena, claim,
                               NULL); /* a claim that stays is no harm */
         }
@@ -248,8 +231,7 @@ static void stateful_add_volumes(const struct stateful *set, struct td_json *spe
     struct td_json *taken = td_json_new_object(arena);
     struct td_json *volumes = td_json_new_array(arena);
     for (; t; t = t->next) {
-        td_str name =
-            td_json_get_str(td_json_get(t, TD_STR("metadata")), TD_STR("name"), TD_STR_EMPTY);
+        td_str name = td_json_text(td_json_get(t, TD_STR("metadata")), "name");
         struct td_json *volume = td_json_new_object(arena);
         td_json_set_str(arena, volume, TD_STR("name"), name);
         struct td_json *source =
@@ -260,9 +242,8 @@ static void stateful_add_volumes(const struct stateful *set, struct td_json *spe
         stateful_make_claim(set, t, ordinal);
     }
     const struct td_json *old = td_json_get(spec, TD_STR("volumes"));
-    const struct td_json *v = td_json_first_item(old);
-    for (; v; v = v->next) {
-        if (!td_json_get(taken, td_json_get_str(v, TD_STR("name"), TD_STR_EMPTY))) {
+    for (const struct td_json *v = td_json_first_item(old); v; v = v->next) {
+        if (!td_json_get(taken, td_json_text(v, "name"))) {
             td_json_append(volumes, td_json_copy(arena, v, false));
         }
     }
@@ -274,8 +255,7 @@ static const struct td_revision *stateful_revision_at(const struct stateful *set
 {
     const struct td_json *strategy = td_json_get(set->item->spec, TD_STR("updateStrategy"));
     const struct td_json *rolling = td_json_get(strategy, TD_STR("rollingUpdate"));
-    bool is_rolling =
-        !td_str_equal(td_json_get_str(strategy, TD_STR("type"), TD_STR_EMPTY), TD_STR("OnDelete"));
+    bool is_rolling = !td_str_equal(td_json_text(strategy, "type"), TD_STR("OnDelete"));
     int64_t kept = rolling ? td_json_get_int64(rolling, TD_STR("partition"), 0)
                            : td_json_get_int64(td_json_get(set->item->object, TD_STR("status")),
                                                TD_STR("currentReplicas"), 0);
@@ -299,10 +279,8 @@ static struct td_json *stateful_make(struct td_workload_item *item, size_t index
     td_json_set_str(arena, labels, TD_STR(STATEFUL_REVISION_LABEL), revision->name);
     struct td_json *spec = td_json_get(pod, TD_STR("spec"));
     td_json_set_str(arena, spec, TD_STR("hostname"), name);
-    td_str service = td_json_get_str(item->spec, TD_STR("serviceName"), TD_STR_EMPTY);
-    if (service.len > 0) {
-        td_json_set_str(arena, spec, TD_STR("subdomain"), service);
-    }
+    td_str service = td_json_text(item->spec, "serviceName");
+    td_json_set_text(arena, spec, TD_STR("subdomain"), service);
     stateful_add_volumes(set, spec, ordinal);
     return pod;
 }
@@ -326,12 +304,10 @@ static void stateful_delete(struct stateful *set, const struct stateful_pod *pla
     }
 }
 
-static void stateful_made(struct td_workload_control *control, const struct td_pod_made *made)
+void td_stateful_made(struct td_workload_control *control, const struct td_pod_made *made)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    td_str set =
-        td_json_get_str(td_json_get(made->owner, TD_STR("metadata")), TD_STR("name"), TD_STR_EMPTY);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
+    td_str set = td_json_text(td_json_get(made->owner, TD_STR("metadata")), "name");
     bool is_made = made->code == TD_OK;
     td_str text =
         is_made
@@ -361,10 +337,8 @@ static void stateful_act(struct stateful *set)
     const struct td_json *strategy = td_json_get(item->spec, TD_STR("updateStrategy"));
     const struct td_stateful_set plan = {
         .is_parallel =
-            td_str_equal(td_json_get_str(item->spec, TD_STR("podManagementPolicy"), TD_STR_EMPTY),
-                         TD_STR("Parallel")),
-        .is_on_delete = td_str_equal(td_json_get_str(strategy, TD_STR("type"), TD_STR_EMPTY),
-                                     TD_STR("OnDelete")),
+            td_str_equal(td_json_text(item->spec, "podManagementPolicy"), TD_STR("Parallel")),
+        .is_on_delete = td_str_equal(td_json_text(strategy, "type"), TD_STR("OnDelete")),
         .partition = td_json_get_int64(td_json_get(strategy, TD_STR("rollingUpdate")),
                                        TD_STR("partition"), 0),
         .update_revision = set->update->name,
@@ -407,7 +381,7 @@ struct stateful_counts {
 static void stateful_count(const struct stateful *set, const struct td_child *pod,
                            struct stateful_counts *counts)
 {
-    td_str revision = stateful_label(pod, STATEFUL_REVISION_LABEL);
+    td_str revision = td_child_label(pod, STATEFUL_REVISION_LABEL);
     bool is_created = pod->pod.phase != TD_POD_PHASE_NONE;
     bool is_ready = pod->pod.phase == TD_POD_RUNNING && pod->pod.is_ready;
     counts->replicas += is_created;
@@ -423,16 +397,14 @@ static void stateful_update_status(const struct stateful *set, const struct td_c
 {
     struct td_workload_item *item = set->item;
     struct td_arena *arena = item->arena;
-    const struct td_json *old = td_json_get(item->object, TD_STR("status"));
-    struct td_json *status = old ? td_json_copy(arena, old, false) : td_json_new_object(arena);
+    struct td_json *status = td_workload_status(item);
     struct stateful_counts counts = {.replicas = 0};
     for (size_t i = 0; i < pods->count; i++) {
         stateful_count(set, pods->items[i], &counts);
     }
     td_str current = set->current->name;
     bool is_rolling =
-        !td_str_equal(td_json_get_str(td_json_get(item->spec, TD_STR("updateStrategy")),
-                                      TD_STR("type"), TD_STR_EMPTY),
+        !td_str_equal(td_json_text(td_json_get(item->spec, TD_STR("updateStrategy")), "type"),
                       TD_STR("OnDelete"));
     if (is_rolling && counts.updated == set->replicas && counts.ready == set->replicas &&
         counts.replicas == set->replicas) {
@@ -465,43 +437,29 @@ static bool stateful_is_live(const struct td_revision *revision, void *context)
     bool is_live = td_str_equal(revision->name, live->set->current->name) ||
                    td_str_equal(revision->name, live->set->update->name);
     for (size_t i = 0; i < live->pods->count && !is_live; i++) {
-        is_live = td_str_equal(stateful_label(live->pods->items[i], STATEFUL_REVISION_LABEL),
+        is_live = td_str_equal(td_child_label(live->pods->items[i], STATEFUL_REVISION_LABEL),
                                revision->name);
     }
     return is_live;
 }
 
-static void stateful_sync(struct td_workload_item *item)
+void td_stateful_sync(struct td_workload_item *item)
 {
-    struct td_workloads *all = item->control->all;
-    struct td_selector selector = td_workload_selector(item);
-    const struct td_workload_claim claim = {
-        .index = &all->pod_index,
-        .resource = all->pods,
-        .selector = &selector,
-        .is_mine = stateful_is_mine,
-    };
     struct stateful set = {
         .item = item,
         .start = td_json_get_int64(td_json_get(item->spec, TD_STR("ordinals")), TD_STR("start"), 0),
         .replicas = td_json_get_int64(item->spec, TD_STR("replicas"), 1),
         .min_ready = td_workload_min_ready(item),
     };
-    struct td_children pods = td_workload_claim(item, &claim);
+    struct td_children pods = td_workload_claim_pods(item, stateful_is_mine);
     td_revisions_load(item, TD_STR(STATEFUL_HASH_LABEL), &set.revisions);
-    int code = td_revisions_need(item, &set.revisions);
-    if (code == TD_CONFLICT) {
-        struct td_json *status = td_json_ensure_object(item->arena, item->object, TD_STR("status"));
-        td_json_set_int64(item->arena, status, TD_STR("collisionCount"), set.revisions.collisions);
-        (void)td_workload_put(item); /* its own change brings it back here */
-    }
-    if (code != TD_OK) {
+    if (td_revisions_need(item, &set.revisions) != TD_OK) {
         return;
     }
     set.update = &set.revisions.items[set.revisions.count - 1];
-    set.current = td_revisions_find(&set.revisions,
-                                    td_json_get_str(td_json_get(item->object, TD_STR("status")),
-                                                    TD_STR("currentRevision"), TD_STR_EMPTY));
+    set.current =
+        td_revisions_find(&set.revisions, td_json_text(td_json_get(item->object, TD_STR("status")),
+                                                       "currentRevision"));
     set.current = set.current ? set.current : set.update;
     stateful_sort_out(&set, &pods);
     if (!item->is_deleting && td_workload_pending(item) == 0) {
@@ -511,13 +469,3 @@ static void stateful_sync(struct td_workload_item *item)
     struct stateful_live live = {.set = &set, .pods = &pods};
     td_revisions_truncate(item, &set.revisions, stateful_is_live, &live);
 }
-
-const struct td_workload_row td_workload_stateful_set = {
-    .api_version = TD_STR_INIT("apps/v1"),
-    .kind = TD_STR_INIT("StatefulSet"),
-    .collection = TD_STR_INIT("statefulsets.apps"),
-    .component = TD_STR_INIT("statefulset-controller"),
-    .user = TD_STR_INIT("system:serviceaccount:kube-system:statefulset-controller"),
-    .sync = stateful_sync,
-    .made = stateful_made,
-};

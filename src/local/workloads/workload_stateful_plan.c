@@ -1,3 +1,6 @@
+/*
+ * What a StatefulSet does next: create, replace or delete one pod, by ordinal and by its policies.
+ */
 #include "local/workloads/workload_stateful_plan.h"
 
 struct plan {

@@ -1,14 +1,15 @@
+/*
+ * What the workload controllers share: loading and writing an object, its status and conditions,
+ * claiming children by owner and selector, creating and deleting pods, hashing templates.
+ */
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/os/log.h"
 #include "base/timefmt.h"
-#include "kube/meta.h"
-#include "local/api/api.h"
 #include "local/store/edit.h"
 #include "local/workloads/workload_private.h"
 
@@ -33,12 +34,12 @@ bool td_workload_load(struct td_workload_control *control, struct td_arena *aren
         .object = object,
         .metadata = metadata,
         .spec = td_json_ensure_object(arena, object, TD_STR("spec")),
-        .ns = td_json_get_str(metadata, TD_STR("namespace"), TD_STR_EMPTY),
-        .name = td_json_get_str(metadata, TD_STR("name"), TD_STR_EMPTY),
-        .uid = td_json_get_str(metadata, TD_STR("uid"), TD_STR_EMPTY),
+        .ns = td_json_text(metadata, "namespace"),
+        .name = td_json_text(metadata, "name"),
+        .uid = td_json_text(metadata, "uid"),
         .generation = td_json_get_int64(metadata, TD_STR("generation"), 0),
         .is_deleting = td_json_get(metadata, TD_STR("deletionTimestamp")) != NULL,
-        .now = td_workload_now(control->all),
+        .now = td_api_now(control->all->api),
     };
     return true;
 }
@@ -51,11 +52,17 @@ int td_workload_put(struct td_workload_item *item)
     if (code == TD_CONFLICT) {
         td_workload_enqueue(control, item->ns, item->name);
     } else if (code != TD_OK && code != TD_NOT_FOUND) {
-        td_log_line(control->all->log, TD_LOG_ERROR, "a workload cannot be written",
+        td_log_line(control->all->log, TD_LOG_ERROR, "cannot update workload",
                     TD_LOG_S("kind", control->row->kind), TD_LOG_S("name", item->name),
                     TD_LOG_C("error", err.message));
     }
     return code;
+}
+
+struct td_json *td_workload_status(const struct td_workload_item *item)
+{
+    const struct td_json *old = td_json_get(item->object, TD_STR("status"));
+    return old ? td_json_copy(item->arena, old, false) : td_json_new_object(item->arena);
 }
 
 int td_workload_put_status(struct td_workload_item *item, struct td_json *status)
@@ -83,13 +90,6 @@ int64_t td_workload_min_ready(const struct td_workload_item *item)
     return td_json_get_int64(item->spec, TD_STR("minReadySeconds"), 0);
 }
 
-td_time td_workload_read_time(const struct td_json *object, td_str key)
-{
-    td_time time;
-    td_str text = td_json_get_str(object, key, TD_STR_EMPTY);
-    return td_pod_time_parse(text, &time, NULL) == TD_OK ? time : TD_TIME_NONE;
-}
-
 struct td_json *td_workload_time(struct td_arena *arena, td_time time)
 {
     char text[TD_TIME_TEXT_BYTES];
@@ -114,49 +114,47 @@ void td_workload_event(const struct td_workload_item *item, bool is_warning, con
 
 /* ---- Conditions ---- */
 
-td_str td_workload_condition_text(const struct td_json *condition, td_str key)
-{
-    return td_json_get_str(condition, key, TD_STR_EMPTY);
-}
-
-struct td_json *td_workload_condition(const struct td_json *status, td_str type)
-{
-    const struct td_json *list = td_json_get(status, TD_STR("conditions"));
-    struct td_json *c = td_json_first_item(list);
-    while (c && !td_str_equal(td_workload_condition_text(c, TD_STR("type")), type)) {
-        c = c->next;
-    }
-    return c;
-}
-
 void td_workload_condition_remove(struct td_json *status, td_str type)
 {
-    struct td_json *list = td_json_get(status, TD_STR("conditions"));
-    const struct td_json *c = td_json_first_item(list);
-    for (size_t i = 0; c; c = c->next, i++) {
-        if (td_str_equal(td_workload_condition_text(c, TD_STR("type")), type)) {
-            td_json_remove_at(list, i);
-            break;
-        }
-    }
-    if (list && list->count == 0) {
+    if (td_condition_remove(status, type) &&
+        td_json_item_count(td_json_get(status, TD_STR("conditions"))) == 0) {
         (void)td_json_remove(status, TD_STR("conditions")); /* it is there */
     }
+}
+
+struct td_json *td_workload_condition(const struct td_workload_item *item,
+                                      const struct td_condition *condition, const char *other_time)
+{
+    struct td_arena *arena = item->arena;
+    struct td_json *made = td_json_new_object(arena);
+    td_json_set_str(arena, made, TD_STR("type"), condition->type);
+    td_json_set_str(arena, made, TD_STR("status"), condition->status);
+    if (other_time) {
+        td_json_set(arena, made, td_str_from(other_time), td_workload_time(arena, item->now));
+    }
+    td_json_set(arena, made, TD_STR("lastTransitionTime"), td_workload_time(arena, item->now));
+    td_json_set_str(arena, made, TD_STR("reason"), condition->reason);
+    td_json_set_str(arena, made, TD_STR("message"), condition->message);
+    return made;
 }
 
 void td_workload_condition_put(struct td_arena *arena, struct td_json *status,
                                struct td_json *condition)
 {
-    td_workload_condition_remove(status, td_workload_condition_text(condition, TD_STR("type")));
-    struct td_json *list = td_json_get(status, TD_STR("conditions"));
-    if (!td_json_is(list, TD_JSON_TYPE_ARRAY)) {
-        list = td_json_new_array(arena);
-        td_json_set(arena, status, TD_STR("conditions"), list);
-    }
+    td_workload_condition_remove(status, td_json_text(condition, "type"));
+    struct td_json *list = td_json_ensure_array(arena, status, TD_STR("conditions"));
     td_json_append(list, condition);
 }
 
 /* ---- Children ---- */
+
+/* What an item claims its children by. */
+struct util_claim {
+    struct td_child_index *index;
+    const struct td_resource *resource;
+    struct td_selector selector;
+    td_workload_mine_fn is_mine;
+};
 
 struct td_selector td_workload_selector(const struct td_workload_item *item)
 {
@@ -167,8 +165,7 @@ struct td_selector td_workload_selector(const struct td_workload_item *item)
         td_str_equal(item->control->row->api_version, TD_STR("v1"))) {
         /* A ReplicationController's selector is a plain set of labels. */
         struct td_json *wrapped = td_json_new_object(item->arena);
-        td_json_set(item->arena, wrapped, TD_STR("matchLabels"),
-                    td_json_copy(item->arena, selector, false));
+        td_json_set_copy(item->arena, wrapped, TD_STR("matchLabels"), selector);
         selector = wrapped;
     }
     if (td_selector_from_json(item->arena, selector, &result, NULL) != TD_OK ||
@@ -178,16 +175,15 @@ struct td_selector td_workload_selector(const struct td_workload_item *item)
     return result;
 }
 
-static bool util_is_living(const struct td_child *child)
+bool td_pod_is_active(const struct td_child *pod)
 {
-    return !child->is_deleting && child->pod.phase != TD_POD_SUCCEEDED &&
-           child->pod.phase != TD_POD_FAILED;
+    return !pod->is_deleting && pod->pod.phase != TD_POD_SUCCEEDED &&
+           pod->pod.phase != TD_POD_FAILED;
 }
 
-/* Writes the child with another controller: the item, or nobody. */
-static void util_set_controller(struct td_workload_item *item,
-                                const struct td_workload_claim *claim, const struct td_child *child,
-                                bool is_adopted)
+/* Writes the child with the item as its controller, or with none. */
+static void util_set_controller(struct td_workload_item *item, const struct util_claim *claim,
+                                const struct td_child *child, bool is_adopted)
 {
     struct td_workloads *all = item->control->all;
     struct td_json *object;
@@ -197,20 +193,15 @@ static void util_set_controller(struct td_workload_item *item,
         struct td_json *metadata = td_json_get(object, TD_STR("metadata"));
         const struct td_json *old = td_json_get(metadata, TD_STR("ownerReferences"));
         struct td_json *kept = td_json_new_array(item->arena);
-        const struct td_json *r = td_json_first_item(old);
-        for (; r; r = r->next) {
-            if (!td_str_equal(td_json_get_str(r, TD_STR("uid"), TD_STR_EMPTY), item->uid)) {
+        for (const struct td_json *r = td_json_first_item(old); r; r = r->next) {
+            if (!td_str_equal(td_json_text(r, "uid"), item->uid)) {
                 td_json_append(kept, td_json_copy(item->arena, r, false));
             }
         }
         if (is_adopted) {
             td_json_append(kept, td_controller_reference(item->arena, item->object));
         }
-        if (kept->count > 0) {
-            td_json_set(item->arena, metadata, TD_STR("ownerReferences"), kept);
-        } else {
-            (void)td_json_remove(metadata, TD_STR("ownerReferences")); /* it may not be there */
-        }
+        td_json_set_filled(item->arena, metadata, TD_STR("ownerReferences"), kept);
         if (td_edit_put(all->api, claim->resource, item->arena, object, NULL) != TD_OK) {
             td_workload_enqueue(item->control, item->ns, item->name);
         }
@@ -220,45 +211,49 @@ static void util_set_controller(struct td_workload_item *item,
 }
 
 /* Orphans that the item selects become its own. */
-static void util_adopt(struct td_workload_item *item, const struct td_workload_claim *claim)
+static void util_adopt(struct td_workload_item *item, const struct util_claim *claim)
 {
     struct td_children orphans = td_child_index_orphans(claim->index, item->arena, item->ns);
     for (size_t i = 0; i < orphans.count; i++) {
         const struct td_child *child = orphans.items[i];
-        if (util_is_living(child) && td_selector_matches(claim->selector, &child->labels) &&
+        if (td_pod_is_active(child) && td_selector_matches(&claim->selector, &child->labels) &&
             (!claim->is_mine || claim->is_mine(item, child))) {
             util_set_controller(item, claim, child, true);
         }
     }
 }
 
-struct td_children td_workload_claim(struct td_workload_item *item,
-                                     const struct td_workload_claim *claim)
+struct td_children td_workload_claim(struct td_workload_item *item, struct td_child_index *index,
+                                     const struct td_resource *resource,
+                                     td_workload_mine_fn is_mine)
 {
+    const struct util_claim claim = {index, resource, td_workload_selector(item), is_mine};
     if (!item->is_deleting) {
-        util_adopt(item, claim);
+        util_adopt(item, &claim);
     }
-    struct td_children own = td_child_index_list(claim->index, item->arena, item->uid);
+    struct td_children own = td_child_index_list(index, item->arena, item->uid);
     struct td_children kept = {
         .items = td_arena_array(item->arena, struct td_child *, own.count),
     };
     for (size_t i = 0; i < own.count; i++) {
         struct td_child *child = own.items[i];
-        if (claim->is_mine && !claim->is_mine(item, child)) {
+        if (is_mine && !is_mine(item, child)) {
             continue;
         }
-        if (td_selector_matches(claim->selector, &child->labels)) {
+        if (td_selector_matches(&claim.selector, &child->labels)) {
             kept.items[kept.count++] = child;
-        } else if (!item->is_deleting && util_is_living(child)) {
-            util_set_controller(item, claim, child, false);
+        } else if (!item->is_deleting && td_pod_is_active(child)) {
+            util_set_controller(item, &claim, child, false);
         }
     }
     return kept;
 }
 
-bool td_pod_is_active(const struct td_child *pod)
+struct td_children td_workload_claim_pods(struct td_workload_item *item,
+                                          td_workload_mine_fn is_mine)
 {
-    return util_is_living(pod);
+    struct td_workloads *all = item->control->all;
+    return td_workload_claim(item, &all->pod_index, all->pods, is_mine);
 }
 
 bool td_pod_is_available(const struct td_child *pod, int64_t min_ready_seconds, td_time now)
@@ -349,11 +344,10 @@ td_str td_workload_hash(struct td_arena *arena, const struct td_json *tree, int6
 {
     struct td_json *sorted = td_json_copy(arena, tree, false);
     td_json_sort(arena, sorted);
-    td_auto_buf text;
-    td_buf_init(&text, TD_STREAM_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_STREAM_BYTES_MAX);
     td_json_write(sorted, &(struct td_json_format){.indent = 0}, &text);
     if (collisions > 0) {
-        (void)td_buf_append_format(&text, "#%lld", (long long)collisions); /* checked by nobody */
+        (void)td_buf_append_format(&text, "#%lld", (long long)collisions); /* cut at the maximum */
     }
     uint32_t hash = UTIL_HASH_START;
     td_str bytes = td_buf_str(&text);

@@ -1,12 +1,16 @@
+/*
+ * The frame of the workload controllers: one observer, one queue of objects to look at, one row of
+ * functions a kind.
+ */
 #include "local/workloads/workloads.h"
-
-#include <string.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/os/log.h"
 #include "base/os/loop.h"
+#include "base/text.h"
+#include "kube/objectkey.h"
 #include "local/api/api.h"
 #include "local/jobs/workload_job.h"
 #include "local/store/edit.h"
@@ -20,14 +24,33 @@
 #define WORKLOAD_BACKOFF_SHIFT_MAX 20
 #define WORKLOAD_DEFINITIONS "customresourcedefinitions.apiextensions.k8s.io"
 
-static const struct td_workload_row *const workload_rows[TD_KIND_COUNT] = {
-    [TD_KIND_REPLICA_SET] = &td_workload_replica_set,
-    [TD_KIND_REPLICATION_CONTROLLER] = &td_workload_replication_controller,
-    [TD_KIND_DEPLOYMENT] = &td_workload_deployment,
-    [TD_KIND_STATEFUL_SET] = &td_workload_stateful_set,
-    [TD_KIND_DAEMON_SET] = &td_workload_daemon_set,
-    [TD_KIND_JOB] = &td_workload_job,
-    [TD_KIND_CRON_JOB] = &td_workload_cron_job,
+#define ROW(version, kind_, collection_, component_, sync_)                                        \
+    .api_version = TD_STR_INIT(version), .kind = TD_STR_INIT(kind_),                               \
+    .collection = TD_STR_INIT(collection_), .component = TD_STR_INIT(component_), .sync = (sync_)
+#define USER(name) .user = TD_STR_INIT("system:serviceaccount:kube-system:" name)
+
+const struct td_workload_row td_workload_rows[TD_KIND_COUNT] = {
+    [TD_KIND_REPLICA_SET] = {ROW("apps/v1", "ReplicaSet", "replicasets.apps",
+                                 "replicaset-controller", td_replica_sync),
+                             USER("replicaset-controller")},
+    [TD_KIND_REPLICATION_CONTROLLER] = {ROW("v1", "ReplicationController", "replicationcontrollers",
+                                            "replication-controller", td_replica_sync),
+                                        USER("replication-controller")},
+    [TD_KIND_DEPLOYMENT] = {ROW("apps/v1", "Deployment", "deployments.apps",
+                                "deployment-controller", td_deployment_sync)},
+    [TD_KIND_STATEFUL_SET] = {ROW("apps/v1", "StatefulSet", "statefulsets.apps",
+                                  "statefulset-controller", td_stateful_sync),
+                              USER("statefulset-controller"), .made = td_stateful_made},
+    [TD_KIND_DAEMON_SET] = {ROW("apps/v1", "DaemonSet", "daemonsets.apps", "daemonset-controller",
+                                td_daemon_sync),
+                            USER("daemon-set-controller")},
+    [TD_KIND_JOB] = {ROW("batch/v1", "Job", "jobs.batch", "job-controller", td_job_sync),
+                     USER("job-controller")},
+    [TD_KIND_CRON_JOB] = {ROW("batch/v1", "CronJob", "cronjobs.batch", "cronjob-controller",
+                              td_cron_sync),
+                          USER("cronjob-controller"), .made = td_cron_made,
+                          .made_group_version = TD_STR_INIT("/apis/batch/v1"),
+                          .made_plural = TD_STR_INIT("jobs")},
 };
 
 static const td_str workload_collections[] = {
@@ -44,24 +67,18 @@ static const td_str workload_collections[] = {
     TD_STR_INIT(WORKLOAD_DEFINITIONS),
 };
 
-td_time td_workload_now(const struct td_workloads *all)
-{
-    return td_clock_wall(td_loop_clock(td_api_loop(all->api)));
-}
-
 /* ---- Queues ---- */
 
 void td_workload_enqueue_after(struct td_workload_control *control, td_str ns, td_str name,
                                td_duration after)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    td_str key = td_arena_format(&arena, "%.*s/%.*s", TD_STR_ARG(ns), TD_STR_ARG(name));
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    td_str key = td_object_key_write(TD_OBJECT_KEY(ns, name), buffer);
     struct td_error err = TD_ERROR_INIT;
     int code = after > 0 ? td_queue_add_after(control->queue, key, after, &err)
                          : td_queue_add(control->queue, key, &err);
     if (code != TD_OK) {
-        td_log_line(control->all->log, TD_LOG_ERROR, "a workload is not looked at",
+        td_log_line(control->all->log, TD_LOG_ERROR, "workload queue full, workload dropped",
                     TD_LOG_S("kind", control->row->kind), TD_LOG_S("name", key),
                     TD_LOG_C("error", err.message));
     }
@@ -90,13 +107,11 @@ static bool workload_find_resource(struct td_workload_control *control)
 static enum td_job_result workload_work(td_str key, void *context)
 {
     struct td_workload_control *control = context;
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    size_t slash = td_str_find(key, '/', 0);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
+    struct td_object_key of = td_object_key_read(key);
     struct td_workload_item item;
     if (workload_find_resource(control) &&
-        td_workload_load(control, &arena, td_str_slice(key, 0, slash),
-                         td_str_slice(key, slash + 1, key.len), &item)) {
+        td_workload_load(control, &arena, of.namespace, of.name, &item)) {
         control->row->sync(&item);
     }
     return TD_JOB_DONE;
@@ -114,9 +129,7 @@ struct td_workload_owner *td_workload_owner_need(struct td_workloads *all, td_st
     struct td_workload_owner *owner = td_map_get(&all->owners, uid);
     if (!owner) {
         owner = td_alloc_zero(1, sizeof(*owner) + uid.len);
-        char *text = (char *)(owner + 1);
-        memcpy(text, uid.ptr, uid.len);
-        owner->uid = (td_str){.ptr = text, .len = uid.len};
+        owner->uid = td_text_behind(owner + 1, uid);
         (void)td_map_put(&all->owners, owner->uid, owner); /* room for every object */
     }
     return owner;
@@ -125,7 +138,7 @@ struct td_workload_owner *td_workload_owner_need(struct td_workloads *all, td_st
 static void workload_owner_free(struct td_workload_owner *owner)
 {
     if (owner) {
-        td_free((void *)(uintptr_t)owner->message.ptr);
+        td_text_free(owner->message);
         td_free(owner);
     }
 }
@@ -152,20 +165,14 @@ static void workload_refused(struct td_workload_control *control, td_str uid, td
     struct td_workload_owner *owner = td_workload_owner_need(all, uid);
     owner->failures++;
     owner->batch = 0;
-    owner->retry_at = td_workload_now(all) + workload_backoff(owner->failures);
-    td_free((void *)(uintptr_t)owner->message.ptr);
-    char *text = td_alloc(made->message.len + 1);
-    if (made->message.len > 0) {
-        memcpy(text, made->message.ptr, made->message.len);
-    }
-    owner->message = (td_str){.ptr = text, .len = made->message.len};
+    owner->retry_at = td_api_now(all->api) + workload_backoff(owner->failures);
+    td_text_set(&owner->message, made->message);
     td_workload_enqueue_after(control, made->ns, name, workload_backoff(owner->failures));
 }
 
 static void workload_tell(struct td_workload_control *control, const struct td_pod_made *made)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     bool is_made = made->code == TD_OK;
     td_str text = is_made
                       ? td_arena_format(&arena, "Created pod: %.*s", TD_STR_ARG(made->pod))
@@ -179,8 +186,8 @@ static void workload_made(void *context, const struct td_pod_made *made)
 {
     struct td_workload_control *control = context;
     const struct td_json *metadata = td_json_get(made->owner, TD_STR("metadata"));
-    td_str name = td_json_get_str(metadata, TD_STR("name"), TD_STR_EMPTY);
-    td_str uid = td_json_get_str(metadata, TD_STR("uid"), TD_STR_EMPTY);
+    td_str name = td_json_text(metadata, "name");
+    td_str uid = td_json_text(metadata, "uid");
     if (made->code == TD_OK) {
         struct td_workload_owner *owner = td_workload_owner(control->all, uid);
         if (owner && owner->failures > 0) {
@@ -226,15 +233,10 @@ static void workload_offer(struct td_workloads *all, enum td_workload_kinds kind
     struct td_workload_control *control = &all->controls[kind];
     const struct td_collection *collection =
         td_store_find(td_api_store(all->api), control->row->collection);
-    if (!collection) {
-        return;
-    }
-    struct td_collection_iter iter;
     const struct td_stored *stored;
-    td_collection_iter_init(&iter, collection, orphan->stored->ns);
+    struct td_collection_iter iter = td_collection_walk(collection, orphan->stored->ns);
     while ((stored = td_collection_iter_next(&iter))) {
-        td_auto_arena arena;
-        td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+        td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
         struct td_workload_item item;
         if (!td_workload_load(control, &arena, stored->ns, stored->name, &item)) {
             continue;
@@ -247,7 +249,7 @@ static void workload_offer(struct td_workloads *all, enum td_workload_kinds kind
     td_collection_iter_done(&iter);
 }
 
-/* Is it new that nobody controls this child, or which labels it has? */
+/* Did the child lose its controller, or change its labels? */
 static bool workload_is_news(const struct td_child *before, const struct td_child *after)
 {
     return after && after->controller_uid.len == 0 && !after->is_deleting &&
@@ -270,14 +272,11 @@ static void workload_child_changed(struct td_workloads *all, const struct td_chi
  * its ReplicaSets. */
 static void workload_pod_gone(struct td_workloads *all, const struct td_child *pod)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
     if (!td_str_equal(pod->controller_kind, TD_STR("ReplicaSet"))) {
         return;
     }
-    td_str key = td_arena_format(&arena, "%.*s/%.*s", TD_STR_ARG(pod->stored->ns),
-                                 TD_STR_ARG(pod->controller_name));
-    const struct td_child *set = td_map_get(&all->replica_set_index.children, key);
+    const struct td_child *set =
+        td_child_index_get(&all->replica_set_index, pod->stored->ns, pod->controller_name);
     if (set) {
         workload_enqueue_controller(all, set);
     }
@@ -291,9 +290,8 @@ static bool workload_is_stray(const struct td_workloads *all, const struct td_ch
     if (!pod->pod.has_tracking_finalizer) {
         return false;
     }
-    const struct td_collection *jobs = td_store_find(td_api_store(all->api), TD_STR("jobs.batch"));
-    const struct td_stored *job =
-        jobs ? td_collection_get(jobs, pod->stored->ns, pod->controller_name) : NULL;
+    const struct td_stored *job = td_store_get(td_api_store(all->api), TD_STR("jobs.batch"),
+                                               pod->stored->ns, pod->controller_name);
     return pod->controller_uid.len == 0 || (td_str_equal(pod->controller_kind, TD_STR("Job")) &&
                                             !(job && td_str_equal(job->uid, pod->controller_uid)));
 }
@@ -309,17 +307,16 @@ static enum td_job_result workload_release_stray(td_str key, void *context)
 {
     struct td_workloads *all = context;
     const struct td_child *pod = td_map_get(&all->pod_index.children, key);
-    size_t slash = td_str_find(key, '/', 0);
     if (pod && workload_is_stray(all, pod)) {
-        td_job_release_pod(all, td_str_slice(key, 0, slash), td_str_slice(key, slash + 1, key.len));
+        struct td_object_key of = td_object_key_read(key);
+        td_job_release_pod(all, of.namespace, of.name);
     }
     return TD_JOB_DONE;
 }
 
 static void workload_job_gone(struct td_workloads *all, td_str uid)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_children pods = td_child_index_list(&all->pod_index, &arena, uid);
     for (size_t i = 0; i < pods.count; i++) {
         workload_note_stray(all, pods.items[i]);
@@ -408,12 +405,6 @@ static void workload_observe(const struct td_resource *resource, struct td_store
 
 /* ---- Life ---- */
 
-static const struct td_resource *workload_resource(struct td_api *api, td_str api_version,
-                                                   td_str kind)
-{
-    return td_resources_find_kind(td_api_resources(api), api_version, kind).resource;
-}
-
 void td_workload_control_init(struct td_workloads *all, struct td_workload_control *control,
                               const struct td_workload_row *row)
 {
@@ -443,9 +434,9 @@ struct td_workloads *td_workloads_new(struct td_api *api, struct td_log *log)
     struct td_workloads *all = td_alloc_zero(1, sizeof(*all));
     all->api = api;
     all->log = log;
-    all->pods = workload_resource(api, TD_STR("v1"), TD_STR("Pod"));
-    all->claims = workload_resource(api, TD_STR("v1"), TD_STR("PersistentVolumeClaim"));
-    all->revisions = workload_resource(api, TD_STR("apps/v1"), TD_STR("ControllerRevision"));
+    all->pods = td_api_kind(api, TD_STR("v1"), TD_STR("Pod"));
+    all->claims = td_api_kind(api, TD_STR("v1"), TD_STR("PersistentVolumeClaim"));
+    all->revisions = td_api_kind(api, TD_STR("apps/v1"), TD_STR("ControllerRevision"));
     struct td_store *store = td_api_store(api);
     td_child_index_init(&all->pod_index, store, TD_STR("pods"), workload_pod_changed, all);
     td_child_index_init(&all->replica_set_index, store, TD_STR("replicasets.apps"),
@@ -459,13 +450,12 @@ struct td_workloads *td_workloads_new(struct td_api *api, struct td_log *log)
     all->strays =
         td_queue_new(td_api_loop(api), workload_release_stray, all, TD_COLLECTION_OBJECTS_MAX);
     for (size_t i = 0; i < TD_KIND_COUNT; i++) {
-        const struct td_workload_row *row = workload_rows[i];
+        const struct td_workload_row *row = &td_workload_rows[i];
         td_workload_control_init(all, &all->controls[i], row);
         all->controls[i].is_built_in = true;
-        all->controls[i].resource = workload_resource(api, row->api_version, row->kind);
+        all->controls[i].resource = td_api_kind(api, row->api_version, row->kind);
     }
-    all->observer = td_observer_new(api, workload_collections,
-                                    sizeof(workload_collections) / sizeof(workload_collections[0]),
+    all->observer = td_observer_new(api, workload_collections, TD_COUNT(workload_collections),
                                     workload_observe, all);
     return all;
 }
@@ -486,10 +476,8 @@ void td_workloads_free(struct td_workloads *all)
     td_child_index_done(&all->revision_index);
     td_child_index_done(&all->job_index);
     td_child_index_done(&all->node_index);
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&all->owners, &position))) {
-        workload_owner_free(entry->value);
+    for (struct td_map_walk at = {.map = &all->owners}; td_map_step(&at);) {
+        workload_owner_free(at.value);
     }
     td_map_done(&all->owners);
     td_free(all);

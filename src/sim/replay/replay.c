@@ -1,8 +1,13 @@
+/*
+ * The list of policies, the walk of one of them over a trace, and the figures of a score.
+ */
 #include "sim/replay/replay.h"
 
 #include <math.h>
 
 #include "base/alloc.h"
+#include "base/buf.h"
+#include "decide/vertical/estimator/estimator.h"
 #include "sim/replay/replay_policy.h"
 
 #define WINDOWS_PER_DAY 288.0 /* of five minutes; a gap is no container-day */
@@ -10,34 +15,47 @@
 /* A core costs as much as this many bytes: list prices of the large clouds are near 7.5 GiB. */
 #define CORE_BYTES (7.5 * 1024 * 1024 * 1024)
 
-static const struct td_replay_policy *const policies[] = {
-    &replay_as_was,           &replay_upstream,        &replay_krr,    &replay_adaptive,
-    &replay_adaptive_careful, &replay_adaptive_frugal, &replay_oracle,
+static const struct td_replay_policy own_policies[] = {
+    {.name = "as-was", .title = "as it was", .rule = &replay_as_was},
+    {.name = "krr", .title = "KRR, daily", .rule = &replay_krr},
+    {.name = "oracle", .title = "oracle, a day ahead", .rule = &replay_oracle},
 };
+#define OWN_COUNT TD_COUNT(own_policies)
 
-const struct td_replay_policy *td_replay_policy_find(td_str name)
+bool td_replay_policy_at(size_t index, struct td_replay_policy *ret)
 {
-    for (size_t i = 0; i < sizeof(policies) / sizeof(policies[0]); i++) {
-        if (td_str_equal(td_str_from(policies[i]->name), name)) {
-            return policies[i];
+    if (index < OWN_COUNT) {
+        *ret = own_policies[index];
+        return true;
+    }
+    const struct td_estimator *estimator = td_estimator_at(index - OWN_COUNT);
+    if (estimator) {
+        *ret = (struct td_replay_policy){.name = estimator->name,
+                                         .title = estimator->title,
+                                         .rule = &replay_estimator,
+                                         .estimator = estimator};
+    }
+    return estimator != NULL;
+}
+
+bool td_replay_policy_find(td_str name, struct td_replay_policy *ret)
+{
+    struct td_replay_policy policy;
+    for (size_t i = 0; td_replay_policy_at(i, &policy); i++) {
+        if (td_str_equal(td_str_from(policy.name), name)) {
+            *ret = policy;
+            return true;
         }
     }
-    return NULL;
+    return false;
 }
 
-const char *td_replay_policy_name(const struct td_replay_policy *policy)
+void td_replay_policy_write_names(struct td_buf *out)
 {
-    return policy->name;
-}
-
-const char *td_replay_policy_title(const struct td_replay_policy *policy)
-{
-    return policy->title;
-}
-
-const char *td_replay_policy_names(void)
-{
-    return "as-was, upstream, krr, adaptive, adaptive-careful, adaptive-frugal, oracle";
+    for (size_t i = 0; i < OWN_COUNT; i++) {
+        (void)td_buf_append_format(out, "%s, ", own_policies[i].name);
+    }
+    td_estimator_write_names(out);
 }
 
 static int64_t positive(int64_t value)
@@ -72,14 +90,41 @@ static bool is_different(const struct replay_request *a, const struct replay_req
     return a->cpu_milli != b->cpu_milli || a->memory_bytes != b->memory_bytes;
 }
 
+/* Above its limit a container is killed. */
+static int64_t limit_of(const struct td_replay_policy *policy, int64_t request_bytes)
+{
+    int64_t permille = policy->limit_permille > 0 ? policy->limit_permille : 1000;
+    int64_t whole = request_bytes / 1000 * permille;
+    return whole + request_bytes % 1000 * permille / 1000;
+}
+
+/* The pod that takes the place of one that was gone for a while. */
+static void recreate(const struct replay_rule *rule, void *state, const struct td_trace *trace,
+                     size_t index, struct replay_request *request)
+{
+    int64_t time = trace->items[index].time;
+    bool is_hole = index > 0 && time - trace->items[index - 1].time > REPLAY_WINDOW + REPLAY_HOLE;
+    if (is_hole && rule->recreate) {
+        rule->recreate(state, time, request);
+    }
+}
+
+static void count_change(const struct replay_request *before, const struct replay_request *after,
+                         struct td_replay_score *score)
+{
+    score->changes += is_different(before, after);
+    score->cpu_changes += before->cpu_milli != after->cpu_milli;
+}
+
 void td_replay_run(const struct td_replay_policy *policy, const struct td_trace *trace,
                    struct td_replay_score *ret)
 {
     struct td_replay_score score = {.windows = 0};
-    td_auto_free void *state = td_alloc_zero(1, policy->state_bytes + 1);
+    const struct replay_rule *rule = policy->rule;
+    td_auto_free void *state = td_alloc_zero(1, rule->state_bytes + 1);
     struct replay_request request = {.cpu_milli = 0};
-    if (policy->init) {
-        policy->init(state, trace);
+    if (rule->init) {
+        rule->init(state, trace, policy);
     }
     if (trace->count > 0) {
         /* Every policy takes over what was really set. */
@@ -89,32 +134,36 @@ void td_replay_run(const struct td_replay_policy *policy, const struct td_trace 
     for (size_t i = 0; i < trace->count; i++) {
         const struct td_trace_window *window = &trace->items[i];
         bool is_counted = window->time - trace->items[0].time >= REPLAY_DAY;
+        recreate(rule, state, trace, i, &request);
         struct replay_request last = request;
-        if (policy->before) {
-            policy->before(state, trace, i, &request);
+        if (rule->before) {
+            rule->before(state, trace, i, &request);
         }
-        bool is_above = request.memory_bytes > 0 && window->memory_bytes_max > request.memory_bytes;
+        int64_t limit = limit_of(policy, request.memory_bytes);
+        bool is_above = request.memory_bytes > 0 && window->memory_bytes_max > limit;
         if (is_counted) {
-            score.changes += is_different(&last, &request);
+            count_change(&last, &request, &score);
             score_window(window, &request, is_above, &score);
         }
-        if (policy->after) {
-            bool is_oom = is_above && !policy->is_as_was;
+        if (rule->after) {
+            bool is_oom = is_above && !rule->is_as_was;
             struct replay_sample sample = {
                 .index = i,
                 .time = window->time,
                 .cpu_milli = window->cpu_milli,
-                .memory_bytes = is_oom ? request.memory_bytes : window->memory_bytes_max,
+                .memory_bytes = is_oom ? limit : window->memory_bytes_max,
+                .limit_bytes = limit,
                 .is_oom = is_oom,
             };
             last = request;
-            policy->after(state, &sample, &request);
-            /* A request that was unknown is made, not changed. */
-            score.changes += is_counted && last.cpu_milli > 0 && is_different(&last, &request);
+            rule->after(state, &sample, &request);
+            if (is_counted && last.cpu_milli > 0) { /* else it is made, not changed */
+                count_change(&last, &request, &score);
+            }
         }
     }
-    if (policy->done) {
-        policy->done(state);
+    if (rule->done) {
+        rule->done(state);
     }
     score.containers = score.windows > 0;
     score.containers_oom = score.ooms > 0;
@@ -137,6 +186,7 @@ void td_replay_score_add(struct td_replay_score *sum, const struct td_replay_sco
     sum->memory_overruns += score->memory_overruns;
     sum->ooms += score->ooms;
     sum->changes += score->changes;
+    sum->cpu_changes += score->cpu_changes;
     sum->containers += score->containers;
     sum->containers_oom += score->containers_oom;
 }
@@ -168,6 +218,7 @@ struct td_replay_figures td_replay_figures(const struct td_replay_score *score,
         .memory_overrun = share((double)score->memory_overruns, (double)score->memory_windows),
         .ooms_per_day = share((double)score->ooms, has_requests),
         .changes_per_day = share((double)score->changes, has_requests),
+        .cpu_changes_per_day = share((double)score->cpu_changes, has_requests),
         .cost = is_comparable ? share(cost_of(score), cost_of(as_was)) : (double)NAN,
         .container_days = days,
     };

@@ -14,14 +14,27 @@
 #include "base/str.h"
 #include "sim/replay/trace.h"
 
-struct td_replay_policy; /* one way to set requests */
+struct replay_rule;
+struct td_buf;
+struct td_estimator;
 
-/* By name ("as-was", "upstream", "krr", "adaptive", "adaptive-careful", "adaptive-frugal",
- * "oracle"); NULL when there is none of that name. */
-const struct td_replay_policy *td_replay_policy_find(td_str name);
-const char *td_replay_policy_name(const struct td_replay_policy *policy);
-const char *td_replay_policy_title(const struct td_replay_policy *policy); /* for tables */
-const char *td_replay_policy_names(void); /* all of them, parted by ", " */
+/* One way to set requests: an estimator (decide/vertical/estimator/estimator.h) under the updater's
+ * rule for it, or a rule of replay's own: "as-was", "krr", "oracle". */
+struct td_replay_policy {
+    const char *name;
+    const char *title; /* for tables */
+    const struct replay_rule *rule;
+    const struct td_estimator *estimator; /* NULL: the rule has none */
+    int64_t limit_permille; /* of the memory limit to the request; 0: 1000, limit = request */
+};
+
+#define TD_REPLAY_LIMIT_PERMILLE_MAX 100000
+
+/* By its place in the list, and by name; false when there is none. */
+bool td_replay_policy_at(size_t index, struct td_replay_policy *ret);
+bool td_replay_policy_find(td_str name, struct td_replay_policy *ret);
+/* All names, parted by ", ". */
+void td_replay_policy_write_names(struct td_buf *out);
 
 /* Sums over windows after the first day of their trace. */
 struct td_replay_score {
@@ -37,8 +50,9 @@ struct td_replay_score {
     double memory_requested; /* bytes, summed over windows */
     double memory_slack;     /* against the average */
     int64_t memory_overruns; /* windows whose highest use was above the request */
-    int64_t ooms;            /* kills; as-was: memory_overruns, because nobody was killed */
+    int64_t ooms;            /* kills; as-was: memory_overruns, because no container was killed */
     int64_t changes;         /* of the requests, CPU and memory together */
+    int64_t cpu_changes;     /* of that of CPU */
     int64_t containers;      /* with a window that counts */
     int64_t containers_oom;  /* and with an OOM */
 };
@@ -53,6 +67,7 @@ struct td_replay_figures {
     double memory_overrun;
     double ooms_per_day; /* and container */
     double changes_per_day;
+    double cpu_changes_per_day;
     double cost; /* of what was requested, against as-was */
     double container_days;
 };

@@ -1,5 +1,5 @@
 /*
- * The policies to compare with: what was set, KRR's rule, and an oracle.
+ * The policies to compare with: what was set, KRR's rule with its knowledge of OOMs, and an oracle.
  *
  * KRR's is a percentile over all that was seen, asked for once a day. Sorting all of it each day
  * would be quadratic in the length of a trace, so the values are ranked once, at the start, and
@@ -13,7 +13,8 @@
 
 #define KRR_CPU_PERMILLE 950
 #define KRR_MEMORY_PERMILLE 1150
-#define KRR_CPU_MIN 10 /* millicores */
+#define KRR_CPU_MIN 10        /* millicores */
+#define KRR_OOM_PERMILLE 1250 /* of the limit at which a container was killed */
 #define KRR_MEMORY_MIN ((int64_t)104857600)
 
 static int64_t at_least(int64_t value, int64_t min)
@@ -29,8 +30,7 @@ static void as_was_before(void *state, const struct td_trace *trace, size_t inde
     request->memory_bytes = trace->items[index].memory_limit_bytes;
 }
 
-const struct td_replay_policy replay_as_was = {
-    .name = "as-was", .title = "as it was", .is_as_was = true, .before = as_was_before};
+const struct replay_rule replay_as_was = {.is_as_was = true, .before = as_was_before};
 
 struct krr {
     int64_t *values; /* CPU of the whole trace, ascending */
@@ -38,6 +38,7 @@ struct krr {
     size_t count;    /* of values */
     size_t seen;
     int64_t memory_max;
+    int64_t oom_max; /* the highest limit at which it was killed; 0: it never was */
     int64_t decided; /* time of the last decision, or of the first window */
 };
 
@@ -48,8 +49,10 @@ static int compare_int64(const void *a, const void *b)
     return left < right ? -1 : left > right;
 }
 
-static void krr_init(void *state, const struct td_trace *trace)
+static void krr_init(void *state, const struct td_trace *trace,
+                     const struct td_replay_policy *policy)
 {
+    (void)policy;
     struct krr *krr = state;
     krr->count = trace->count;
     krr->values = td_alloc_zero(trace->count + 1, sizeof(krr->values[0]));
@@ -115,21 +118,23 @@ static void krr_after(void *state, const struct replay_sample *sample,
     struct krr *krr = state;
     krr_add(krr, sample->cpu_milli);
     krr->memory_max = at_least(sample->memory_bytes, krr->memory_max);
+    if (sample->is_oom) {
+        krr->oom_max = at_least(sample->limit_bytes, krr->oom_max);
+    }
+    int64_t memory = at_least(krr->memory_max * KRR_MEMORY_PERMILLE / 1000,
+                              krr->oom_max * KRR_OOM_PERMILLE / 1000);
     if (sample->time - krr->decided >= REPLAY_DAY) {
         size_t below = krr->seen * KRR_CPU_PERMILLE / 1000;
         krr->decided = sample->time;
         request->cpu_milli = at_least(krr_pick(krr, below), KRR_CPU_MIN);
-        request->memory_bytes =
-            at_least(krr->memory_max * KRR_MEMORY_PERMILLE / 1000, KRR_MEMORY_MIN);
+        request->memory_bytes = at_least(memory, KRR_MEMORY_MIN);
+    } else if (sample->is_oom) {
+        request->memory_bytes = at_least(memory, KRR_MEMORY_MIN); /* its user asks again */
     }
 }
 
-const struct td_replay_policy replay_krr = {.name = "krr",
-                                            .title = "KRR, daily",
-                                            .state_bytes = sizeof(struct krr),
-                                            .init = krr_init,
-                                            .done = krr_done,
-                                            .after = krr_after};
+const struct replay_rule replay_krr = {
+    .state_bytes = sizeof(struct krr), .init = krr_init, .done = krr_done, .after = krr_after};
 
 struct oracle {
     int64_t until; /* the end of what it has looked at */
@@ -153,7 +158,5 @@ static void oracle_before(void *state, const struct td_trace *trace, size_t inde
     }
 }
 
-const struct td_replay_policy replay_oracle = {.name = "oracle",
-                                               .title = "oracle, a day ahead",
-                                               .state_bytes = sizeof(struct oracle),
-                                               .before = oracle_before};
+const struct replay_rule replay_oracle = {.state_bytes = sizeof(struct oracle),
+                                          .before = oracle_before};

@@ -1,3 +1,7 @@
+/*
+ * The set of traces that both readers (trace_csv.c, trace_prometheus.c) fill: its limits, the
+ * choice of the reader, and numbers as both write them.
+ */
 #include "sim/replay/trace.h"
 
 #include "base/error.h"

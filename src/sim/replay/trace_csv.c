@@ -80,7 +80,7 @@ static int read_header(struct csv_reader *reader, td_str line, struct td_error *
                                 TD_STR_ARG(reader->path), reader->line, reader->column_count + 1,
                                 TD_STR_ARG(td_str_cut_utf8(field, 64)),
                                 known == CSV_KNOWN ? "unknown column; docs/replay.md lists them"
-                                                   : "the column is there twice");
+                                                   : "duplicate column");
         }
         reader->has[known] = true;
         reader->order[reader->column_count++] = (enum csv_column)known;

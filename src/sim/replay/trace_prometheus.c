@@ -77,17 +77,17 @@ static bool find_resource(td_str text, bool is_prefix, bool *ret_is_cpu)
 static int series_kind(const struct prometheus_reader *reader, const struct td_json *metric,
                        enum trace_kind *ret, struct td_error *err)
 {
-    td_str name = td_json_get_str(metric, TD_STR("__name__"), TD_STR_EMPTY);
-    td_str resource = td_json_get_str(metric, TD_STR("resource"), TD_STR_EMPTY);
+    td_str name = td_json_text(metric, "__name__");
+    td_str resource = td_json_text(metric, "resource");
     bool is_cpu = false;
     bool is_known = find_resource(resource, false, &is_cpu);
-    for (size_t i = 0; i < sizeof(series_names) / sizeof(series_names[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(series_names); i++) {
         if (td_str_equal(name, td_str_from(series_names[i].name))) {
             *ret = series_names[i].kind;
             return TD_OK;
         }
     }
-    for (size_t i = 0; i < sizeof(limit_names) / sizeof(limit_names[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(limit_names); i++) {
         if (td_str_equal(name, td_str_from(limit_names[i]))) {
             *ret = is_cpu ? TRACE_CPU_LIMIT : TRACE_MEMORY_LIMIT;
             return is_known
@@ -96,14 +96,13 @@ static int series_kind(const struct prometheus_reader *reader, const struct td_j
         }
     }
     if (name.len > 0) {
-        return fail(reader, ".metric.__name__", name, "not a series that is known here", err);
+        return fail(reader, ".metric.__name__", name, "not a known series", err);
     }
     if (!is_known && !find_resource(base_name(reader->path), true, &is_cpu)) {
-        return fail(
-            reader, ".metric.resource", resource,
-            "neither a name nor this label tells cpu from memory; let the file's name begin "
-            "with cpu or memory",
-            err);
+        return fail(reader, ".metric.resource", resource,
+                    "neither the metric name nor this label tells cpu from memory; rename the file "
+                    "to begin with cpu or memory",
+                    err);
     }
     *ret = is_cpu ? TRACE_CPU_RATE : TRACE_MEMORY;
     return TD_OK;
@@ -114,11 +113,9 @@ static int series_of(struct prometheus_reader *reader, const struct td_json *met
                      struct td_trace_series **ret, struct td_error *err)
 {
     struct td_trace_set *set = reader->set;
-    td_str name =
-        td_arena_format(&set->arena, "%.*s/%.*s/%.*s",
-                        TD_STR_ARG(td_json_get_str(metric, TD_STR("namespace"), TD_STR_EMPTY)),
-                        TD_STR_ARG(td_json_get_str(metric, TD_STR("pod"), TD_STR_EMPTY)),
-                        TD_STR_ARG(td_json_get_str(metric, TD_STR("container"), TD_STR_EMPTY)));
+    td_str name = td_arena_format(
+        &set->arena, "%.*s/%.*s/%.*s", TD_STR_ARG(td_json_text(metric, "namespace")),
+        TD_STR_ARG(td_json_text(metric, "pod")), TD_STR_ARG(td_json_text(metric, "container")));
     /* The map holds 1 + index, because the vector moves. */
     size_t place = (size_t)(uintptr_t)td_map_get(&set->by_name, name);
     if (place == 0) {
@@ -148,7 +145,7 @@ static int read_point(const struct prometheus_reader *reader, const struct td_js
     double seconds;
     if (!td_json_is(pair, TD_JSON_TYPE_ARRAY) || pair->count != 2 ||
         !td_json_is(time, TD_JSON_TYPE_NUMBER) || !td_json_is(value, TD_JSON_TYPE_STRING)) {
-        return fail(reader, where, TD_STR_EMPTY, "not a pair of a time and a text", err);
+        return fail(reader, where, TD_STR_EMPTY, "not a pair of timestamp and string", err);
     }
     if (!trace_parse_number(time->text, TRACE_TIME_MAX, &seconds)) {
         return fail(reader, where, time->text, "not a time in seconds", err);
@@ -189,13 +186,13 @@ static int read_series(struct prometheus_reader *reader, const struct td_json *i
 {
     const struct td_json *metric = td_json_get(item, TD_STR("metric"));
     const struct td_json *values = td_json_get(item, TD_STR("values"));
-    td_str container = td_json_get_str(metric, TD_STR("container"), TD_STR_EMPTY);
+    td_str container = td_json_text(metric, "container");
     if (!td_json_is(metric, TD_JSON_TYPE_OBJECT)) {
         return fail(reader, ".metric", TD_STR_EMPTY, "not an object", err);
     }
     if (!td_json_is(values, TD_JSON_TYPE_ARRAY)) {
-        return fail(reader, ".values", TD_STR_EMPTY, "not a list: is it a range query's answer?",
-                    err);
+        return fail(reader, ".values", TD_STR_EMPTY,
+                    "not a list: is it the response of a range query?", err);
     }
     if (container.len == 0 || td_str_equal(container, TD_STR("POD"))) {
         return TD_OK; /* sums over a pod, and the pause container */
@@ -211,8 +208,7 @@ static int read_series(struct prometheus_reader *reader, const struct td_json *i
 
 int trace_read_prometheus(struct td_trace_set *set, td_str path, td_str text, struct td_error *err)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct prometheus_reader reader = {.set = set, .arena = &arena, .path = path};
     const struct td_json_options options = {.bytes_max = TD_TRACE_BYTES_MAX};
     struct td_json *tree = NULL;

@@ -1,3 +1,7 @@
+/*
+ * One tick: demand over ready pods is what each uses, the deciders look at it, and their verdicts
+ * are either coordinated or carried out one beside the other.
+ */
 #include "sim/scenario/closed_loop.h"
 
 #include <math.h>
@@ -302,47 +306,4 @@ void td_closed_loop_run(struct td_arena *arena, const struct td_closed_loop *opt
         run_tick(&run, &ret_ticks[run.tick]);
     }
     td_hpa_history_done(&run.history);
-}
-
-int32_t td_closed_last_change(const struct td_closed_tick *ticks, int32_t count)
-{
-    int32_t last = count - 1;
-    while (last >= 0 && !ticks[last].is_changed) {
-        last--;
-    }
-    return last;
-}
-
-/* Turns of a sequence of steps; standing still is no turn. */
-struct turns {
-    int direction;
-    int32_t count;
-};
-
-static void take_step(struct turns *turns, int64_t before, int64_t after)
-{
-    int direction = (after > before) - (after < before);
-    if (direction == 0) {
-        return;
-    }
-    turns->count += turns->direction != 0 && turns->direction != direction ? 1 : 0;
-    turns->direction = direction;
-}
-
-int32_t td_closed_replica_turns(const struct td_closed_tick *ticks, int32_t from, int32_t to)
-{
-    struct turns turns = {.direction = 0};
-    for (int32_t i = from + 1; i <= to; i++) {
-        take_step(&turns, ticks[i - 1].replicas, ticks[i].replicas);
-    }
-    return turns.count;
-}
-
-int32_t td_closed_request_turns(const struct td_closed_tick *ticks, int32_t from, int32_t to)
-{
-    struct turns turns = {.direction = 0};
-    for (int32_t i = from + 1; i <= to; i++) {
-        take_step(&turns, ticks[i - 1].request_milli, ticks[i].request_milli);
-    }
-    return turns.count;
 }

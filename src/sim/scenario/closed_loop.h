@@ -63,10 +63,3 @@ struct td_closed_tick {
 /* Fills options->ticks ticks. The arena holds what the deciders need on the way. */
 void td_closed_loop_run(struct td_arena *arena, const struct td_closed_loop *options,
                         struct td_closed_tick *ret_ticks);
-
-/* The last tick that changed something, or -1. */
-int32_t td_closed_last_change(const struct td_closed_tick *ticks, int32_t count);
-
-/* How often replicas (or the request) turned around between two ticks, both included. */
-int32_t td_closed_replica_turns(const struct td_closed_tick *ticks, int32_t from, int32_t to);
-int32_t td_closed_request_turns(const struct td_closed_tick *ticks, int32_t from, int32_t to);

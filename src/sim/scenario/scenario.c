@@ -1,8 +1,14 @@
+/*
+ * The reader of a scenario file, member by member: nodes, manifests, metrics, and what
+ * scenario_demand.c and scenario_events.c read of it. A parser of YAML gives lines, so each
+ * refusal names file, line and field.
+ */
 #include "sim/scenario/scenario.h"
 
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/os/file.h"
+#include "base/stringset.h"
 #include "base/timefmt.h"
 #include "base/yaml/yaml.h"
 #include "kube/names.h"
@@ -14,8 +20,6 @@
 #define SCENARIO_API "sim.tandem.dev/v1"
 #define SCENARIO_RUNS_LOOKED_AT                                                                    \
     50 /* of a schedule, to see whether its runs are equally far apart */
-#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
-
 static int scenario_node(const struct td_place *place, int64_t room, struct td_node_size *ret)
 {
     struct node_amounts {
@@ -35,14 +39,14 @@ static int scenario_node(const struct td_place *place, int64_t room, struct td_n
     struct td_place cpu = td_place_member(place, "cpu");
     struct td_place memory = td_place_member(place, "memory");
     struct td_place pods = td_place_member(place, "pods");
-    int code = td_place_fields(place, fields, COUNT(fields), &amounts);
+    int code = td_place_fields(place, fields, TD_COUNT(fields), &amounts);
     code = code == TD_OK ? td_place_int(&count, 1, TD_NODES_OWN_MAX, &ret->count) : code;
     code = code == TD_OK ? td_place_int(&pods, 1, TD_SCENARIO_PODS_PER_NODE_MAX, &ret->pods) : code;
     if (code == TD_OK && ret->count > room) {
-        return td_place_refuse(place, "with it there are more than %d nodes", TD_NODES_OWN_MAX);
+        return td_place_refuse(place, "more than %d nodes in total", TD_NODES_OWN_MAX);
     }
     if (code == TD_OK && (amounts.cpu_milli < 1 || amounts.memory_bytes < 1)) {
-        return td_place_refuse(amounts.cpu_milli < 1 ? &cpu : &memory, "a node must have some");
+        return td_place_refuse(amounts.cpu_milli < 1 ? &cpu : &memory, "must be greater than 0");
     }
     ret->cpu_milli = (int64_t)amounts.cpu_milli;
     ret->memory_bytes = (int64_t)amounts.memory_bytes;
@@ -127,7 +131,7 @@ static int metric_name(const struct td_place *place, td_str name)
 
 /* Whose value would be asked for, of two with the same text? */
 static int metric_only_once(const struct td_place *place, const struct td_measure *measure,
-                            struct td_map *seen)
+                            struct td_string_set *seen)
 {
     struct td_arena *arena = place->source->arena;
     td_str key = td_arena_format(arena, "%.*s %.*s/%.*s", TD_STR_ARG(measure->name),
@@ -137,15 +141,14 @@ static int metric_only_once(const struct td_place *place, const struct td_measur
                               TD_STR_ARG(measure->labels.items[i].key),
                               TD_STR_ARG(measure->labels.items[i].value));
     }
-    if (td_map_has(seen, key)) {
+    if (td_string_set_add(seen, key) == TD_EXISTS) {
         struct td_place name = td_place_member(place, "name");
-        return td_place_refuse(&name, "an item before it says the same");
+        return td_place_refuse(&name, "duplicates an earlier item");
     }
-    (void)td_map_put(seen, key, NULL); /* as many fit as there are items */
-    return TD_OK;
+    return TD_OK; /* as many fit as there are items */
 }
 
-static int scenario_metric(const struct td_place *place, struct td_map *seen,
+static int scenario_metric(const struct td_place *place, struct td_string_set *seen,
                            struct td_measure *ret)
 {
     static const struct td_place_field fields[] = {
@@ -158,11 +161,11 @@ static int scenario_metric(const struct td_place *place, struct td_map *seen,
     struct td_place about = td_place_member(place, "about");
     struct td_place labels = td_place_member(place, "labels");
     struct td_scenario_target target = {.kind = TD_STR_EMPTY, .name = TD_STR_EMPTY};
-    int code = td_place_fields(place, fields, COUNT(fields), ret);
+    int code = td_place_fields(place, fields, TD_COUNT(fields), ret);
     code = code == TD_OK ? metric_name(&name, ret->name) : code;
     code = code == TD_OK ? td_scenario_read_target(&about, false, &target) : code;
     if (code == TD_OK && about.value && labels.value) {
-        return td_place_refuse(&labels, "are for external metrics, which are about nothing");
+        return td_place_refuse(&labels, "only allowed for external metrics");
     }
     code = code == TD_OK ? metric_labels(&labels, &ret->labels) : code;
     ret->kind = target.kind;
@@ -184,8 +187,7 @@ static int scenario_metric_list(const struct td_place *place, struct td_scenario
     }
     struct td_measure *metrics = td_arena_array(place->source->arena, struct td_measure, count);
     const struct td_json *item = td_json_first_item(place->value);
-    td_auto_map seen;
-    td_map_init(&seen, TD_SCENARIO_METRICS_MAX);
+    td_auto_string_set seen = td_string_set_capped(TD_SCENARIO_METRICS_MAX);
     for (size_t i = 0; code == TD_OK && i < count; i++, item = item->next) {
         struct td_place at = td_place_item(place, item, i);
         metrics[i].ns = ret->ns;
@@ -212,7 +214,7 @@ static int scenario_metrics(const struct td_place *place, struct td_scenario *re
     struct td_place every = td_place_member(place, "resolution");
     struct td_place lag = td_place_member(place, "lag");
     struct td_place series = td_place_member(place, "series");
-    int code = td_place_fields(place, fields, COUNT(fields), ret);
+    int code = td_place_fields(place, fields, TD_COUNT(fields), ret);
     if (code == TD_OK && (ret->metrics_every < TD_SECOND || ret->metrics_every > longest)) {
         return td_place_refuse(&every, "must be from 1s to 1h");
     }
@@ -242,7 +244,7 @@ static int scenario_spec(const struct td_place *place, struct td_scenario *ret)
     struct td_place events = td_place_member(place, "events");
     struct td_place metrics = td_place_member(place, "metrics");
     int64_t number = 1;
-    int code = td_place_fields(place, fields, COUNT(fields), ret);
+    int code = td_place_fields(place, fields, TD_COUNT(fields), ret);
     code = code == TD_OK ? td_place_int(&seed, 0, INT64_MAX, &number) : code;
     ret->seed = (uint64_t)number;
     code = code == TD_OK ? scenario_nodes(&nodes, ret) : code;
@@ -279,11 +281,12 @@ static int scenario_root(const struct td_place *place, struct td_scenario *ret)
     struct td_place kind = td_place_member(place, "kind");
     struct td_place metadata = td_place_member(place, "metadata");
     struct td_place spec = td_place_member(place, "spec");
-    int code = td_place_fields(place, fields, COUNT(fields), &head);
+    int code = td_place_fields(place, fields, TD_COUNT(fields), &head);
     code = code == TD_OK ? scenario_must_be(&version, head.version, SCENARIO_API) : code;
     code = code == TD_OK ? scenario_must_be(&kind, head.kind, "Scenario") : code;
-    code = code == TD_OK ? td_place_fields(&metadata, metadata_fields, COUNT(metadata_fields), ret)
-                         : code;
+    code = code == TD_OK
+               ? td_place_fields(&metadata, metadata_fields, TD_COUNT(metadata_fields), ret)
+               : code;
     return code == TD_OK ? scenario_spec(&spec, ret) : code;
 }
 

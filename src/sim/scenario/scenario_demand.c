@@ -13,7 +13,6 @@
 #include "kube/names.h"
 #include "sim/scenario/scenario.h"
 
-#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 #define AT(member) offsetof(struct td_demand, member)
 
 /* ---- Targets ---- */
@@ -30,7 +29,7 @@ static int demand_kind(const struct td_place *place, td_str text, td_str *ret)
         TD_STR_INIT("Namespace"),  TD_STR_INIT("Node"),
     };
     bool is_word = text.len > 0 && text.ptr[0] >= 'A' && text.ptr[0] <= 'Z';
-    for (size_t i = 0; i < COUNT(kinds); i++) {
+    for (size_t i = 0; i < TD_COUNT(kinds); i++) {
         if (text.len == kinds[i].len && strncasecmp(text.ptr, kinds[i].ptr, text.len) == 0) {
             *ret = kinds[i];
             return TD_OK;
@@ -81,7 +80,7 @@ static int demand_target(const struct td_place *place, struct td_demand *ret)
         {"name", TD_PLACE_NAME, true, AT(name)},
         {"container", TD_PLACE_LABEL, false, AT(container)},
     };
-    int code = td_place_fields(place, fields, COUNT(fields), ret);
+    int code = td_place_fields(place, fields, TD_COUNT(fields), ret);
     struct td_place kind = td_place_member(place, "kind");
     return code == TD_OK ? demand_kind(&kind, ret->kind, &ret->kind) : code;
 }
@@ -94,7 +93,7 @@ static int demand_per_request(const struct td_place *place, struct td_demand *re
         {"cpu", TD_PLACE_MILLISECONDS, false, AT(request_cpu_ms)},
         {"memory", TD_PLACE_BYTES, false, AT(request_memory_bytes)},
     };
-    return td_place_fields(place, fields, COUNT(fields), ret);
+    return td_place_fields(place, fields, TD_COUNT(fields), ret);
 }
 
 static int demand_requests(const struct td_place *place, struct td_demand *ret)
@@ -110,7 +109,7 @@ static int demand_requests(const struct td_place *place, struct td_demand *ret)
     }
     ret->has_source = true; /* which one is found when all entries are read */
     ret->source_times = 1;
-    int code = td_place_fields(place, fields, COUNT(fields), ret);
+    int code = td_place_fields(place, fields, TD_COUNT(fields), ret);
     struct td_place times = td_place_member(place, "times");
     if (code == TD_OK && ret->source_times > TD_SCENARIO_TIMES_MAX) {
         return td_place_refuse(&times, "must be at most %d", TD_SCENARIO_TIMES_MAX);
@@ -132,12 +131,12 @@ static int demand_role(const struct td_place *place, bool has_requests, struct t
     }
     ret->value = place->name;
     ret->weight = 1;
-    return has_requests ? td_place_fields(place, of_requests, COUNT(of_requests), ret)
-                        : td_place_fields(place, alone, COUNT(alone), ret);
+    return has_requests ? td_place_fields(place, of_requests, TD_COUNT(of_requests), ret)
+                        : td_place_fields(place, alone, TD_COUNT(alone), ret);
 }
 
 /* {label: role, leader: {...}, follower: {...}}: every member but label is a role. Their order
- * counts: the first has one holder, the last is everybody else's. */
+ * counts: the first has one holder, all other pods have the last. */
 static int demand_roles(const struct td_place *place, struct td_demand *ret)
 {
     if (!td_json_is(place->value, TD_JSON_TYPE_OBJECT)) {
@@ -181,10 +180,10 @@ static int demand_run(const struct td_place *place, struct td_demand *ret)
         {"cpu", TD_PLACE_CPU_SERIES, false, AT(cpu)},
         {"memory", TD_PLACE_BYTES_SERIES, false, AT(memory)},
     };
-    int code = td_place_fields(place, fields, COUNT(fields), ret);
+    int code = td_place_fields(place, fields, TD_COUNT(fields), ret);
     struct td_place every = td_place_member(place, "every");
     if (code == TD_OK && every.value && !td_str_equal(ret->kind, TD_STR("CronJob"))) {
-        return td_place_refuse(&every, "only a CronJob runs again and again");
+        return td_place_refuse(&every, "only allowed for a CronJob");
     }
     ret->driver = TD_DEMAND_RUN;
     return code;
@@ -202,19 +201,19 @@ static int demand_one_driver(const struct td_place *place)
         {"run", {"trace", "cpu", "memory", NULL}},
         {"trace", {"cpu", "memory", NULL}},
     };
-    for (size_t i = 0; i < COUNT(against); i++) {
+    for (size_t i = 0; i < TD_COUNT(against); i++) {
         struct td_place first = td_place_member(place, against[i].name);
         for (size_t n = 0; first.value && against[i].others[n]; n++) {
             struct td_place other = td_place_member(place, against[i].others[n]);
             if (other.value) {
-                return td_place_refuse(&other, "cannot be beside %s", against[i].name);
+                return td_place_refuse(&other, "not allowed together with %s", against[i].name);
             }
         }
     }
     struct td_place requests = td_place_member(place, "requests");
     struct td_place each = td_place_member(place, "perRequest");
     if ((requests.value != NULL) != (each.value != NULL)) {
-        return td_place_refuse(requests.value ? &each : &requests, "is required beside %s",
+        return td_place_refuse(requests.value ? &each : &requests, "is required together with %s",
                                requests.value ? "requests" : "perRequest");
     }
     return TD_OK;
@@ -285,10 +284,10 @@ static int demand_parts(const struct td_place *place, struct td_demand *ret)
     };
     struct td_place overflow = td_place_member(place, "overflow");
     ret->warmup_factor = 1;
-    int code = demand_part(place, "idle", idle, COUNT(idle), ret);
-    code = code == TD_OK ? demand_part(place, "startup", startup, COUNT(startup), ret) : code;
-    code = code == TD_OK ? demand_part(place, "warmup", warmup, COUNT(warmup), ret) : code;
-    code = code == TD_OK ? demand_part(place, "memoryHabits", habits, COUNT(habits), ret) : code;
+    int code = demand_part(place, "idle", idle, TD_COUNT(idle), ret);
+    code = code == TD_OK ? demand_part(place, "startup", startup, TD_COUNT(startup), ret) : code;
+    code = code == TD_OK ? demand_part(place, "warmup", warmup, TD_COUNT(warmup), ret) : code;
+    code = code == TD_OK ? demand_part(place, "memoryHabits", habits, TD_COUNT(habits), ret) : code;
     return code == TD_OK ? demand_overflow(&overflow, ret) : code;
 }
 
@@ -310,9 +309,9 @@ static int demand_read(const struct td_place *place, struct td_demand *ret)
         {"overflow", TD_PLACE_OTHER, false, 0},
     };
     struct td_place target = td_place_member(place, "target");
-    int code = td_place_fields(place, fields, COUNT(fields), ret);
+    int code = td_place_fields(place, fields, TD_COUNT(fields), ret);
     if (code == TD_OK && place->value->count < 2) {
-        return td_place_refuse(place, "says nothing about what its target wants");
+        return td_place_refuse(place, "must have requests, usage or another kind of demand");
     }
     code = code == TD_OK ? demand_target(&target, ret) : code;
     code = code == TD_OK ? demand_driver(place, ret) : code;
@@ -377,7 +376,7 @@ static int demand_note(struct demand_list *list, size_t index)
     struct demand_named *named = demand_put(list, &list->entries, key, index);
     if (named->count > 1) {
         struct td_place target = td_place_member(&at, "target");
-        return td_place_refuse(&target, "%.*s is the target of spec.demand[%zu] already",
+        return td_place_refuse(&target, "%.*s is already the target of spec.demand[%zu]",
                                TD_STR_ARG(key), named->first);
     }
     if (demand->driver == TD_DEMAND_REQUESTS) {

@@ -12,7 +12,6 @@
 #include "sim/scenario/scenario.h"
 #include "sim/scenario/scenario_demand.h"
 
-#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 #define EVENT_FIELDS_MAX 5
 #define EVENT_COMMON 2 /* at and do */
 
@@ -58,7 +57,7 @@ static int event_find_action(const struct td_place *place, const struct event_ac
 {
     td_str name = TD_STR_EMPTY;
     int code = td_place_read(place, TD_PLACE_TEXT, &name);
-    for (size_t i = 0; code == TD_OK && i < COUNT(event_actions); i++) {
+    for (size_t i = 0; code == TD_OK && i < TD_COUNT(event_actions); i++) {
         if (td_str_equal(name, td_str_from(event_actions[i].name))) {
             *ret = &event_actions[i];
             return TD_OK;
@@ -227,8 +226,7 @@ int td_scenario_read_events(const struct td_place *place, struct td_scenario *re
     }
     struct td_scenario_event *events = td_arena_array(arena, struct td_scenario_event, count);
     const struct td_json *item = td_json_first_item(place->value);
-    td_auto_map by_name;
-    td_map_init(&by_name, TD_SCENARIO_DEMANDS_MAX);
+    td_auto_map by_name = td_map_capped(TD_SCENARIO_DEMANDS_MAX);
     events_map_roles(ret, arena, &by_name);
     for (size_t i = 0; code == TD_OK && i < count; i++, item = item->next) {
         struct td_place at = td_place_item(place, item, i);

@@ -131,8 +131,7 @@ static int series_check_trace(const struct td_place *place, const struct td_trac
 static int series_read_trace(const struct td_place *place, td_str path, struct series_trace *ret)
 {
     struct td_error err = TD_ERROR_INIT;
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TRACE_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TRACE_BYTES_MAX);
     td_str text;
     if (td_file_read(path.ptr, &arena, TD_TRACE_BYTES_MAX, &text, &err) != TD_OK) {
         td_str why = td_str_from(err.message); /* "PATH: why", and the path is shown already */
@@ -185,7 +184,7 @@ int td_place_trace(const struct td_place *place, struct td_series *ret_cpu,
     };
     bool repeats = false;
     const struct series_trace *trace = NULL;
-    int code = td_place_fields(place, fields, sizeof(fields) / sizeof(fields[0]), &repeats);
+    int code = td_place_fields(place, fields, TD_COUNT(fields), &repeats);
     struct td_place file = td_place_member(place, "file");
     code = code == TD_OK ? series_trace(&file, &trace) : code;
     if (code == TD_OK) {
@@ -217,7 +216,7 @@ static int series_points(const struct td_place *place, enum td_place_kind number
     const struct td_json *item = code == TD_OK ? td_json_first_item(place->value) : NULL;
     for (size_t i = 0; code == TD_OK && i < count; i++, item = item->next) {
         struct td_place at = td_place_item(place, item, i);
-        code = td_place_fields(&at, fields, sizeof(fields) / sizeof(fields[0]), &points[i]);
+        code = td_place_fields(&at, fields, TD_COUNT(fields), &points[i]);
         if (code == TD_OK && i > 0 && points[i].at <= points[i - 1].at) {
             struct td_place when = td_place_member(&at, "at");
             code = td_place_refuse(&when, "must be later than the point before it");
@@ -255,7 +254,7 @@ static int series_find_shape(const struct td_place *place, enum td_place_kind nu
     td_str name = TD_STR("constant");
     int code = td_place_read(&shape, TD_PLACE_TEXT, &name);
     bool may_trace = number == TD_PLACE_CPU || number == TD_PLACE_BYTES;
-    for (size_t i = 0; code == TD_OK && i < sizeof(series_shapes) / sizeof(series_shapes[0]); i++) {
+    for (size_t i = 0; code == TD_OK && i < TD_COUNT(series_shapes); i++) {
         if (td_str_equal(name, td_str_from(series_shapes[i].name)) &&
             (may_trace || series_shapes[i].shape != SERIES_SHAPE_TRACE)) {
             *ret = &series_shapes[i];

@@ -1,3 +1,7 @@
+/*
+ * A place is a node of the file with the path that led to it; every refusal is written from it.
+ * Below it one reader for each kind of value, and the table-driven reader of a mapping.
+ */
 #include "sim/scenario/scenario_values.h"
 
 #include <stdarg.h>
@@ -12,8 +16,6 @@
 
 #define PLACE_DEPTH_MAX 16       /* levels of a scenario; it has fewer */
 #define PLACE_SHOWN_BYTES_MAX 80 /* of a value in a message */
-#define PLACE_NAME_BYTES_MAX 24  /* the longest name of a member, and what is compared with one */
-#define PLACE_DISTANCE_MAX 2     /* letters off that a suggestion may be */
 #define PLACE_DAY (24 * TD_HOUR)
 
 struct td_place td_place_member(const struct td_place *place, const char *name)
@@ -132,44 +134,6 @@ int td_place_list(const struct td_place *place, size_t count_max, size_t *ret_co
 
 /* ---- Mappings ---- */
 
-/* Letters to put in, take out or exchange, row by row; both texts are short. */
-static size_t place_distance(td_str a, td_str b)
-{
-    size_t row[PLACE_NAME_BYTES_MAX + 1];
-    for (size_t i = 0; i <= b.len; i++) {
-        row[i] = i;
-    }
-    for (size_t i = 1; i <= a.len; i++) {
-        size_t corner = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= b.len; j++) {
-            size_t best = corner + (a.ptr[i - 1] != b.ptr[j - 1]);
-            best = row[j] + 1 < best ? row[j] + 1 : best;
-            best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
-            corner = row[j];
-            row[j] = best;
-        }
-    }
-    return row[b.len];
-}
-
-/* The known name that was meant, or NULL. A name of which nothing is left over was not meant. */
-static const char *place_nearest(td_str given, const struct td_place_field *fields, size_t count)
-{
-    const char *nearest = NULL;
-    size_t best = PLACE_DISTANCE_MAX + 1;
-    for (size_t i = 0; given.len <= PLACE_NAME_BYTES_MAX && i < count; i++) {
-        td_str name = td_str_from(fields[i].name);
-        size_t distance =
-            name.len <= PLACE_NAME_BYTES_MAX ? place_distance(given, name) : PLACE_NAME_BYTES_MAX;
-        if (distance < best && distance < name.len && distance < given.len) {
-            best = distance;
-            nearest = fields[i].name;
-        }
-    }
-    return nearest;
-}
-
 static int place_known(const struct td_place *place, const struct td_place_field *fields,
                        size_t count)
 {
@@ -188,11 +152,11 @@ static int place_known(const struct td_place *place, const struct td_place_field
             .name = member->key.len > 0 ? td_str_cut_utf8(member->key, PLACE_SHOWN_BYTES_MAX)
                                         : TD_STR("''"),
             .value = member};
-        const char *nearest = place_nearest(member->key, fields, count);
+        const char *nearest = td_str_suggest(member->key, fields, count, sizeof(fields[0]));
         if (nearest) {
-            return td_place_refuse(&unknown, "no such field here; did you mean %s?", nearest);
+            return td_place_refuse(&unknown, "unknown field; did you mean %s?", nearest);
         }
-        return td_place_refuse(&unknown, "no such field here; docs/scenario.md has them all");
+        return td_place_refuse(&unknown, "unknown field; see docs/scenario.md");
     }
     return TD_OK;
 }
@@ -344,8 +308,7 @@ static int place_time_of_day(const struct td_place *place, td_duration *ret)
 
 static bool place_parse_double(td_str text, double *ret)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_json *tree;
     return text.len <= PLACE_SHOWN_BYTES_MAX &&
            td_json_parse(&arena, text, NULL, &tree, NULL) == TD_OK &&
@@ -451,9 +414,7 @@ static int place_rate(const struct td_place *place, double *ret)
     if (td_json_is(place->value, TD_JSON_TYPE_NUMBER)) {
         (void)td_json_to_double(place->value, &value); /* checked below */
     }
-    for (size_t i = 0;
-         td_json_is(place->value, TD_JSON_TYPE_STRING) && i < sizeof(units) / sizeof(units[0]);
-         i++) {
+    for (size_t i = 0; td_json_is(place->value, TD_JSON_TYPE_STRING) && i < TD_COUNT(units); i++) {
         td_str text = place->value->text;
         td_str ending = td_str_from(units[i].ending);
         if (td_str_ends_with(text, ending) &&

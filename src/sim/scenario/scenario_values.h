@@ -54,7 +54,7 @@ void td_place_flatten(struct td_error *err);
 int td_place_list(const struct td_place *place, size_t count_max, size_t *ret_count);
 
 enum td_place_kind {
-    TD_PLACE_OTHER,        /* known here and read by somebody else */
+    TD_PLACE_OTHER,        /* known here and read by another file */
     TD_PLACE_TEXT,         /* td_str, not empty */
     TD_PLACE_NAME,         /* td_str, of an object */
     TD_PLACE_LABEL,        /* td_str, a DNS label: of a namespace or container */

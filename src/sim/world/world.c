@@ -1,9 +1,12 @@
+/*
+ * Puts a world together, in this order: cluster, engine, controllers, index of what there is,
+ * manifests, events. Takes it apart in the reverse order.
+ */
 #include "sim/world/world.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/os/log.h"
 #include "control/controllers.h"
 #include "local/api/transport.h"
 #include "local/cluster.h"
@@ -89,8 +92,7 @@ static void world_add_namespace(struct td_arena *arena, const struct td_scenario
 static int world_bring(struct td_world *world, struct td_error *err)
 {
     const struct td_scenario *scenario = world->scenario;
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_manifest manifest = {.count = 0};
     int code = TD_OK;
     if (!td_str_equal(scenario->ns, TD_STR("default"))) {
@@ -113,7 +115,7 @@ static int world_bring(struct td_world *world, struct td_error *err)
         outcome.is_running = true;
         code = td_loop_run(world->loop, err);
     }
-    td_world_calls_done(world); /* of a loop that was stopped by somebody else */
+    td_world_calls_done(world); /* of a loop that was stopped from outside */
     world->outcome = NULL;
     if (code == TD_OK && !outcome.is_over) {
         return td_error_set(err, TD_TIMEOUT, "stopped before the manifests were applied");
@@ -126,7 +128,7 @@ static int world_bring(struct td_world *world, struct td_error *err)
 
 static void world_review(void *context, td_str review, struct td_buf *answer)
 {
-    td_hook_review(context, review, answer);
+    td_webhook_review(context, review, answer);
 }
 
 /* The autoscalers, as clients of the cluster like any other. */
@@ -146,14 +148,14 @@ static int world_start_controllers(struct td_world *world, const struct td_world
     controllers.seed = world->scenario ? world->scenario->seed : options->seed;
     controllers.horizontal.serves_builtin = true;
     controllers.horizontal.is_alone = true;
-    controllers.hook.listen = NULL;
+    controllers.webhook.listen = NULL;
     int code = td_controllers_new(&controllers, &world->controllers, err);
     if (code != TD_OK) {
         return code;
     }
-    struct td_hook *hook = td_controllers_hook(world->controllers);
-    if (hook) {
-        td_api_answer_reviews(world->api, td_hook_url(hook), world_review, hook);
+    struct td_webhook *webhook = td_controllers_webhook(world->controllers);
+    if (webhook) {
+        td_api_answer_reviews(world->api, td_webhook_url(webhook), world_review, webhook);
     }
     td_controllers_start(world->controllers);
     return TD_OK;
@@ -238,15 +240,4 @@ void td_world_free(struct td_world *world)
 struct td_cluster *td_world_cluster(struct td_world *world)
 {
     return world->cluster;
-}
-
-struct td_controllers *td_world_controllers(struct td_world *world)
-{
-    return world->controllers;
-}
-
-bool td_world_is_over(const struct td_world *world)
-{
-    return world->scenario && world->scenario->duration > 0 &&
-           td_engine_since(world->engine) >= world->scenario->duration;
 }

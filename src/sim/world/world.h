@@ -1,10 +1,10 @@
 /*
  * A scenario at work: a local cluster with the scenario's nodes, its manifests applied, demand in
- * the engine, roles kept (the first role of an entry has one holder, the last one is everybody
- * else's, as an operator would see to it), events and faults at their moments. The same on a real,
- * an accelerated and a virtual clock. On a virtual one a run is a function of scenario and seed.
- * What people see of it is a snapshot (td_world_look) and one line for each thing that happens.
- * Manifests go through the API like anybody's. One thread, the loop's.
+ * the engine, roles kept (the first role of an entry has one holder, all other pods have the
+ * last one, as an operator would see to it), events and faults at their moments. The same on a
+ * real, an accelerated and a virtual clock. On a virtual one a run is a function of scenario and
+ * seed. What a screen shows of it is a snapshot (td_world_look) and one line for each thing that
+ * happens. Manifests go through the API like those of any client. One thread, the loop's.
  */
 #pragma once
 
@@ -64,28 +64,24 @@ int td_world_new(const struct td_world_options *options, struct td_world **ret,
 void td_world_free(struct td_world *world); /* NULL is accepted */
 
 struct td_cluster *td_world_cluster(struct td_world *world);
-struct td_controllers *td_world_controllers(struct td_world *world); /* may be NULL */
-
-/* Has the scenario's duration passed? Never, when it names none. */
-bool td_world_is_over(const struct td_world *world);
 
 /* ---- What there is to see ---- */
 
 struct td_world_row {
     struct td_engine_workload load; /* texts are the arena's */
-    td_str by;                      /* "hpa/web", "vpa/db-leader", "hvpa/web"; empty: nobody */
-    int64_t replicas;               /* wished by the workload; of a role: the pods there are */
-    bool is_pod_level;              /* its pods have resources of their own */
-    double throttled_share;         /* of what was wanted, in the last minute */
-    double latency_seconds;         /* of its requests now; below 0: it has none */
-    double mean_latency_seconds;    /* since the start, each request the same; below 0: none yet */
-    double waiting;                 /* requests */
-    double dropped;                 /* requests, since the start */
-    uint64_t restart_count;         /* of its containers, since the start, as the two below */
+    td_str by;                   /* "hpa/web", "vpa/db-leader", "hvpa/web"; empty: no autoscaler */
+    int64_t replicas;            /* wished by the workload; of a role: the pods there are */
+    bool is_pod_level;           /* its pods have resources of their own */
+    double throttled_share;      /* of what was wanted, in the last minute */
+    double latency_seconds;      /* of its requests now; below 0: it has none */
+    double mean_latency_seconds; /* since the start, each request the same; below 0: none yet */
+    double waiting;              /* requests */
+    double dropped;              /* requests, since the start */
+    uint64_t restart_count;      /* of its containers, since the start, as the two below */
     uint64_t eviction_count;
     uint64_t resize_count;
     td_duration decided_at; /* since the start; below 0: never */
-    td_str decision;        /* what last happened to it, for people */
+    td_str decision;        /* what an autoscaler last decided about it and why, in a few words */
 };
 
 struct td_world_view {
@@ -96,7 +92,7 @@ struct td_world_view {
     size_t pending_count;
     double cpu_capacity_milli;
     double memory_capacity_bytes;
-    struct td_engine_limits asked;
+    struct td_engine_limits requested;
     struct td_want used;
     uint64_t kill_count;
     uint64_t eviction_count;

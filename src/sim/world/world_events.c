@@ -41,12 +41,7 @@ static void event_tell(struct td_world *world, const struct td_scenario_event *e
         .name = is_node ? event->node : (is_workload ? event->name : TD_STR_EMPTY),
         .message = message,
     };
-    struct td_world_workload *workload =
-        is_workload ? td_world_find_workload(world, told.ns, told.kind, told.name) : NULL;
-    td_str role = workload && workload->roles && event->action == TD_ACTION_MOVE_ROLE
-                      ? event->label_value
-                      : TD_STR_EMPTY;
-    td_world_tell(world, &told, workload, role);
+    td_world_tell(world, &told);
 }
 
 static td_str event_span(struct td_arena *arena, td_duration span)
@@ -56,7 +51,7 @@ static td_str event_span(struct td_arena *arena, td_duration span)
     return td_arena_copy_str(arena, (td_str){.ptr = text, .len = len});
 }
 
-/* What begins, for people. */
+/* What begins, as a sentence. */
 static td_str event_message(struct td_arena *arena, const struct td_scenario_event *event)
 {
     td_str span = event_span(arena, event->lasts);
@@ -99,7 +94,7 @@ static double event_amount(const struct td_world *world, const struct td_scenari
     double amount = -1;
     for (size_t i = 0; i < scenario->event_count; i++) {
         const struct td_scenario_event *other = &scenario->events[i];
-        if (world->is_active[i] && event_is_same(event, other) && other->amount > amount) {
+        if (world->schedule.is_active[i] && event_is_same(event, other) && other->amount > amount) {
             amount = other->amount;
         }
     }
@@ -155,7 +150,7 @@ static int event_begin(struct td_world *world, size_t index, struct td_error *er
         td_world_scale(world, event, index, event_ended);
         return TD_OK;
     case TD_ACTION_APPLY:
-        td_world_apply(world, &world->event_files[index], index, event_ended);
+        td_world_apply(world, &world->schedule.files[index], index, event_ended);
         return TD_OK;
     case TD_ACTION_NODE_LOSS:
     case TD_ACTION_WEBHOOK_DOWN:
@@ -164,7 +159,7 @@ static int event_begin(struct td_world *world, size_t index, struct td_error *er
     case TD_ACTION_SLOW_START:
         break;
     }
-    world->is_active[index] = true;
+    world->schedule.is_active[index] = true;
     return event_enforce(world, event, err);
 }
 
@@ -172,11 +167,10 @@ static void moment_act(struct td_world *world, const struct td_world_moment *mom
 {
     const struct td_scenario_event *event = &world->scenario->events[moment->event];
     struct td_error err = TD_ERROR_INIT;
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     int code = TD_OK;
     if (moment->is_end) {
-        world->is_active[moment->event] = false;
+        world->schedule.is_active[moment->event] = false;
         event_tell(world, event, TD_STR("is over"));
         code = event_enforce(world, event, &err);
     } else {
@@ -190,9 +184,10 @@ static void moment_act(struct td_world *world, const struct td_world_moment *mom
 
 static void moments_set(struct td_world *world)
 {
-    if (world->moment_next < world->moment_count) {
-        td_duration wait = world->moments[world->moment_next].at - td_engine_since(world->engine);
-        td_timer_set(world->moment_timer, wait > 0 ? wait : 0);
+    if (world->schedule.next < world->schedule.count) {
+        td_duration wait =
+            world->schedule.moments[world->schedule.next].at - td_engine_since(world->engine);
+        td_timer_set(world->schedule.timer, wait > 0 ? wait : 0);
     }
 }
 
@@ -200,9 +195,9 @@ static void moments_come(struct td_timer *timer, void *context)
 {
     struct td_world *world = context;
     (void)timer;
-    while (world->moment_next < world->moment_count &&
-           world->moments[world->moment_next].at <= td_engine_since(world->engine)) {
-        moment_act(world, &world->moments[world->moment_next++]);
+    while (world->schedule.next < world->schedule.count &&
+           world->schedule.moments[world->schedule.next].at <= td_engine_since(world->engine)) {
+        moment_act(world, &world->schedule.moments[world->schedule.next++]);
     }
     moments_set(world);
 }
@@ -222,7 +217,7 @@ static int moment_compare(const void *a, const void *b)
 
 /* ---- Outside ---- */
 
-/* Events are kept in order of time; people count them in the order of lines. */
+/* Events are kept in order of time; messages count them in the order of lines. */
 size_t td_world_event_index(const struct td_scenario *scenario,
                             const struct td_scenario_event *event)
 {
@@ -237,20 +232,20 @@ int td_world_events_load(struct td_world *world, struct td_error *err)
 {
     const struct td_scenario *scenario = world->scenario;
     size_t count = scenario ? scenario->event_count : 0;
-    world->is_active = td_arena_array(&world->arena, bool, count);
-    world->event_files = td_arena_array(&world->arena, struct td_manifest, count);
-    world->moments = td_arena_array(&world->arena, struct td_world_moment, 2 * count);
+    world->schedule.is_active = td_arena_array(&world->arena, bool, count);
+    world->schedule.files = td_arena_array(&world->arena, struct td_manifest, count);
+    world->schedule.moments = td_arena_array(&world->arena, struct td_world_moment, 2 * count);
     for (size_t i = 0; i < count; i++) {
         const struct td_scenario_event *event = &scenario->events[i];
-        world->moments[world->moment_count++] =
+        world->schedule.moments[world->schedule.count++] =
             (struct td_world_moment){.at = event->at, .event = i};
         if (event_actions[event->action].is_fault) {
-            world->moments[world->moment_count++] = (struct td_world_moment){
+            world->schedule.moments[world->schedule.count++] = (struct td_world_moment){
                 .at = event->at + event->lasts, .event = i, .is_end = true};
         }
         if (event->action == TD_ACTION_APPLY) {
-            int code =
-                td_world_read_manifest(&world->arena, event->manifest, &world->event_files[i], err);
+            int code = td_world_read_manifest(&world->arena, event->manifest,
+                                              &world->schedule.files[i], err);
             if (code < 0 && code != TD_INVALID) { /* else it has named file and line */
                 return td_error_wrap(err, code, "%.*s:%u: spec.events[%zu].manifest",
                                      TD_STR_ARG(scenario->path), (unsigned)event->line,
@@ -261,17 +256,18 @@ int td_world_events_load(struct td_world *world, struct td_error *err)
             }
         }
     }
-    qsort(world->moments, world->moment_count, sizeof(world->moments[0]), moment_compare);
+    qsort(world->schedule.moments, world->schedule.count, sizeof(world->schedule.moments[0]),
+          moment_compare);
     return TD_OK;
 }
 
 void td_world_events_start(struct td_world *world)
 {
-    world->moment_timer = td_timer_new(world->loop, moments_come, world);
+    world->schedule.timer = td_timer_new(world->loop, moments_come, world);
     moments_set(world);
 }
 
 void td_world_events_done(struct td_world *world)
 {
-    td_timer_free(world->moment_timer);
+    td_timer_free(world->schedule.timer);
 }

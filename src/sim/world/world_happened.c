@@ -1,40 +1,43 @@
 /*
- * What happens, for people: Kubernetes Events that somebody who watches an autoscaler cares about,
- * and what no Event tells of, seen in the status of pods. The last thing that happened to a
- * workload, or to its pods of one role, is kept as its last decision.
+ * What happens, as text: Kubernetes Events that matter to a user who watches an autoscaler,
+ * and what no Event tells of, seen in the status of pods. What an autoscaler last decided about a
+ * workload, or about its pods of one role, is kept.
  */
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/text.h"
+#include "kube/client/events.h"
 #include "sim/world/world_private.h"
 
 /* ---- Telling ---- */
 
-static void decide(struct td_world_workload *workload, td_str role,
-                   const struct td_world_event *event)
+static void decide(struct td_world_workload *workload, td_str role, td_duration at, td_str words)
 {
     struct td_world_part *part = td_world_part(workload, role);
-    td_auto_buf text;
-    td_buf_init(&text, TD_WORLD_DECISION_BYTES_MAX + TD_EVENT_MESSAGE_BYTES_MAX);
-    bool is_other = !td_str_equal(event->name, workload->name);
-    if (is_other) {
-        (void)td_buf_append_format(&text, "%.*s: ", TD_STR_ARG(event->name));
-    }
-    (void)td_buf_append_format(&text, "%.*s%s", TD_STR_ARG(event->reason),
-                               event->message.len > 0 ? ": " : "");
-    (void)td_buf_append(&text, td_str_cut_utf8(event->message, TD_EVENT_MESSAGE_BYTES_MAX));
-    td_world_text_free(part->decision);
-    part->decision =
-        td_world_text_new(td_str_cut_utf8(td_buf_str(&text), TD_WORLD_DECISION_BYTES_MAX));
-    part->decided_at = event->at;
+    td_text_set(&part->decision, td_str_cut_utf8(words, TD_WORLD_DECISION_BYTES_MAX));
+    part->decided_at = at;
 }
 
-void td_world_tell(struct td_world *world, const struct td_world_event *event,
-                   struct td_world_workload *workload, td_str role)
+/* The decision that an Event tells of: in its own words, or what an autoscaler that has none of
+ * them says of the same deed. */
+static td_str event_decision(const struct td_json *object, const struct td_world_event *event)
 {
-    world->event_count++;
-    if (workload) {
-        decide(workload, role, event);
+    static const td_str reasons[] = {
+        TD_STR_INIT("SuccessfulRescale"),
+        TD_STR_INIT("EvictedByVPA"),
+        TD_STR_INIT("InPlaceResizedByVPA"),
+    };
+    const struct td_json *notes = td_json_get_path(object, "metadata.annotations");
+    td_str words = td_json_get_str(notes, TD_STR(TD_EVENT_DECISION), TD_STR_EMPTY);
+    for (size_t i = 0; words.len == 0 && i < TD_COUNT(reasons); i++) {
+        words = td_str_equal(event->reason, reasons[i]) ? event->message : TD_STR_EMPTY;
     }
+    return words;
+}
+
+void td_world_tell(struct td_world *world, const struct td_world_event *event)
+{
+    world->counts.events++;
     if (world->happened) {
         world->happened(event, world->context);
     }
@@ -42,7 +45,7 @@ void td_world_tell(struct td_world *world, const struct td_world_event *event,
 
 /* ---- Events ---- */
 
-/* Of the life of any pod, node or task: nobody waits for these. Resizes are told with what changed
+/* Of the life of any pod, node or task: these are not shown. Resizes are told with what changed
  * instead; of a lost node its own Event is enough. */
 static bool event_is_ordinary(td_str type, td_str reason, td_str kind)
 {
@@ -62,12 +65,8 @@ static bool event_is_ordinary(td_str type, td_str reason, td_str kind)
         td_str_equal(reason, TD_STR("SuccessfulDelete"))) {
         return !td_str_equal(kind, TD_STR("StatefulSet"));
     }
-    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
-        if (td_str_equal(reason, reasons[i])) {
-            return true;
-        }
-    }
-    return td_str_starts_with(reason, TD_STR("NodeHas"));
+    return td_str_is_among(reason, reasons, TD_COUNT(reasons)) ||
+           td_str_starts_with(reason, TD_STR("NodeHas"));
 }
 
 static td_str event_text(const struct td_json *object, const char *key)
@@ -96,8 +95,7 @@ static struct td_world_workload *event_workload(struct td_world *world,
 
 void td_world_see_event(struct td_world *world, const struct td_stored *stored)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_json *object;
     if (td_json_parse(&arena, stored->json, NULL, &object, NULL) != TD_OK) {
         return;
@@ -117,7 +115,11 @@ void td_world_see_event(struct td_world *world, const struct td_stored *stored)
     }
     td_str role;
     struct td_world_workload *workload = event_workload(world, involved, &role);
-    td_world_tell(world, &event, workload, role);
+    td_str words = event_decision(object, &event);
+    if (workload && words.len > 0) {
+        decide(workload, role, event.at, words);
+    }
+    td_world_tell(world, &event);
 }
 
 /* ---- Pods ---- */
@@ -134,15 +136,14 @@ static void pod_tell(struct td_world *world, const struct td_world_pod *pod, td_
         .name = pod->name,
         .message = message,
     };
-    td_world_tell(world, &event, pod->workload, pod->role);
+    td_world_tell(world, &event);
 }
 
 static void pod_see_kill(struct td_world *world, const struct td_world_pod *pod,
                          const struct td_world_pod_facts *facts)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    world->kill_count++;
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
+    world->counts.kills++;
     pod_tell(world, pod, TD_STR("Warning"), TD_STR("OOMKilled"),
              td_arena_format(&arena, "container %.*s used more memory than its limit",
                              TD_STR_ARG(facts->killed)));
@@ -151,7 +152,7 @@ static void pod_see_kill(struct td_world *world, const struct td_world_pod *pod,
 static void pod_see_eviction(struct td_world *world, const struct td_world_pod *pod,
                              const struct td_world_pod_facts *facts)
 {
-    world->eviction_count++;
+    world->counts.evictions++;
     td_world_part(pod->workload, pod->role)->eviction_count++;
     if (td_str_equal(facts->eviction, TD_STR("EvictionByEvictionAPI"))) {
         pod_tell(world, pod, TD_STR("Normal"), TD_STR("Evicted"),
@@ -162,10 +163,8 @@ static void pod_see_eviction(struct td_world *world, const struct td_world_pod *
 static void pod_see_resize(struct td_world *world, const struct td_world_pod *pod,
                            const struct td_stored *before, const struct td_json *after)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    td_auto_buf text;
-    td_buf_init(&text, TD_EVENT_MESSAGE_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_EVENT_MESSAGE_BYTES_MAX);
     struct td_json *old;
     if (td_json_parse(&arena, before->json, NULL, &old, NULL) != TD_OK) {
         return;
@@ -174,7 +173,7 @@ static void pod_see_resize(struct td_world *world, const struct td_world_pod *po
     if (text.len == 0) {
         return; /* a container that has just started */
     }
-    world->resize_count++;
+    world->counts.resizes++;
     td_world_part(pod->workload, pod->role)->resize_count++;
     pod_tell(world, pod, TD_STR("Normal"), TD_STR("ResizeCompleted"), td_buf_str(&text));
 }
@@ -185,7 +184,7 @@ void td_world_see_pod(struct td_world *world, struct td_world_pod *pod,
 {
     if (facts->restarts > pod->restarts) {
         uint64_t more = (uint64_t)(facts->restarts - pod->restarts);
-        world->restart_count += more;
+        world->counts.restarts += more;
         td_world_part(pod->workload, pod->role)->restart_count += more;
     }
     if (facts->kill_stamp != pod->kill_stamp && facts->killed.len > 0) {

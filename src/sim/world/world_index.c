@@ -1,12 +1,12 @@
 /*
- * What a world knows of its cluster, kept by one observer: workloads that nobody controls, their
+ * What a world knows of its cluster, kept by one observer: workloads without a controller, their
  * pods, the autoscalers that name them, and nodes. Each change costs what it changes. The kinds of
  * workloads that count are the built-in ones and every custom one with a scale.
  */
 #include "base/alloc.h"
-#include "base/assert.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/text.h"
 #include "decide/tandem/ownership.h"
 #include "kube/meta.h"
 #include "kube/quantity/quantity.h"
@@ -17,36 +17,9 @@
 
 /* ---- Texts and keys ---- */
 
-td_str td_world_text_new(td_str text)
-{
-    if (text.len == 0) {
-        return TD_STR_EMPTY;
-    }
-    char *copy = td_alloc(text.len);
-    memcpy(copy, text.ptr, text.len);
-    return (td_str){.ptr = copy, .len = text.len};
-}
-
-void td_world_text_free(td_str text)
-{
-    if (text.len > 0) {
-        union {
-            const char *borrowed;
-            void *owned;
-        } bytes = {.borrowed = text.ptr};
-        td_free(bytes.owned);
-    }
-}
-
 td_str td_world_key(struct td_world *world, td_str ns, td_str kind, td_str name)
 {
-    td_buf_reset(&world->scratch);
-    (void)td_buf_append(&world->scratch, ns); /* names are capped well below the buffer */
-    (void)td_buf_append_char(&world->scratch, '\n');
-    (void)td_buf_append(&world->scratch, kind);
-    (void)td_buf_append_char(&world->scratch, '\n');
-    (void)td_buf_append(&world->scratch, name);
-    return td_buf_str(&world->scratch);
+    return TD_KEY_LINES(world->key, ns, kind, name);
 }
 
 /* ---- Workloads ---- */
@@ -67,9 +40,7 @@ static struct td_world_workload *workload_ensure(struct td_world *world, td_str 
         return workload;
     }
     workload = td_alloc_zero(1, sizeof(*workload) + key.len);
-    char *text = (char *)(workload + 1);
-    memcpy(text, key.ptr, key.len);
-    workload->key = (td_str){.ptr = text, .len = key.len};
+    workload->key = td_text_behind(workload + 1, key);
     workload->ns = td_str_slice(workload->key, 0, ns.len);
     workload->kind = td_str_slice(workload->key, ns.len + 1, ns.len + 1 + kind.len);
     workload->name = td_str_slice(workload->key, ns.len + kind.len + 2, key.len);
@@ -86,8 +57,8 @@ static void workload_free(struct td_world_workload *workload)
 {
     td_world_roles_detach(workload);
     for (size_t i = 0; i < workload->part_count; i++) {
-        td_world_text_free(workload->parts[i].role);
-        td_world_text_free(workload->parts[i].decision);
+        td_text_free(workload->parts[i].role);
+        td_text_free(workload->parts[i].decision);
     }
     td_free(workload->parts);
     td_free(workload);
@@ -101,15 +72,15 @@ struct td_world_part *td_world_part(struct td_world_workload *workload, td_str r
         }
     }
     if (workload->part_count == TD_WORLD_PARTS_MAX) {
-        return &workload->parts[0]; /* whoever invents more labels than that sees them together */
+        return &workload->parts[0]; /* more labels than that are shown together */
     }
     size_t count = workload->part_count + 1;
     workload->parts = td_realloc(workload->parts, count * sizeof(*workload->parts));
     struct td_world_part *part = &workload->parts[workload->part_count++];
     *part = (struct td_world_part){
-        .role = td_world_text_new(role),
+        .role = td_text_copy(role),
         .decided_at = -1,
-        .decision = TD_STR_EMPTY,
+        .decision = td_text_copy(TD_STR_EMPTY),
     };
     return part;
 }
@@ -129,17 +100,6 @@ static struct td_json *index_parse(struct td_arena *arena, const struct td_store
     return td_json_parse(arena, stored->json, NULL, &tree, NULL) == TD_OK ? tree : NULL;
 }
 
-/* The owner reference with controller: true, or NULL. */
-static const struct td_json *index_controller(const struct td_json *object)
-{
-    const struct td_json *owners = td_json_get_path(object, "metadata.ownerReferences");
-    const struct td_json *owner = td_json_first_item(owners);
-    while (owner && !td_json_get_bool(owner, TD_STR("controller"), false)) {
-        owner = owner->next;
-    }
-    return owner;
-}
-
 struct td_world_workload *td_world_find_owner(struct td_world *world, td_str api_version, td_str ns,
                                               td_str kind, td_str name)
 {
@@ -147,16 +107,14 @@ struct td_world_workload *td_world_find_owner(struct td_world *world, td_str api
     if (workload) {
         return workload;
     }
-    const struct td_resource *resource =
-        td_resources_find_kind(td_api_resources(world->api), api_version, kind).resource;
+    const struct td_resource *resource = td_api_kind(world->api, api_version, kind);
     const struct td_collection *collection =
         resource ? td_store_find(td_api_store(world->api), resource->collection) : NULL;
     const struct td_stored *stored = collection ? td_collection_get(collection, ns, name) : NULL;
     if (!stored) {
         return NULL;
     }
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_pod_workload top = td_pod_workload(world->api, &arena, index_parse(&arena, stored));
     return td_world_find_workload(world, ns, top.kind, top.name);
 }
@@ -203,10 +161,9 @@ static void see_workload(struct td_world *world, const struct td_resource *resou
         }
         return;
     }
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     const struct td_json *object = index_parse(&arena, stored);
-    if (index_controller(object)) {
+    if (td_meta_controller_tree(object)) {
         return; /* its pods are its controller's */
     }
     workload = workload_ensure(world, stored->ns, resource->kind, stored->name);
@@ -250,8 +207,7 @@ static void pod_unlink(struct td_world_pod *pod)
 static struct td_world_workload *pod_workload(struct td_world *world, td_str ns,
                                               const struct td_json *object)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_pod_workload top = td_pod_workload(world->api, &arena, object);
     return workload_ensure(world, ns, top.kind, top.name);
 }
@@ -265,9 +221,7 @@ static struct td_world_pod *pod_new(struct td_world *world, const struct td_stor
     }
     td_str key = td_world_key(world, stored->ns, TD_STR_EMPTY, stored->name);
     struct td_world_pod *pod = td_alloc_zero(1, sizeof(*pod) + key.len);
-    char *text = (char *)(pod + 1);
-    memcpy(text, key.ptr, key.len);
-    pod->key = (td_str){.ptr = text, .len = key.len};
+    pod->key = td_text_behind(pod + 1, key);
     pod->ns = td_str_slice(pod->key, 0, stored->ns.len);
     pod->name = td_str_slice(pod->key, stored->ns.len + 2, key.len);
     if (td_map_put(&world->pods, pod->key, pod) != TD_OK) {
@@ -281,7 +235,7 @@ static struct td_world_pod *pod_new(struct td_world *world, const struct td_stor
 
 static void pod_free(struct td_world_pod *pod)
 {
-    td_world_text_free(pod->role);
+    td_text_free(pod->role);
     td_free(pod);
 }
 
@@ -306,8 +260,7 @@ static void pod_take_role(struct td_world_pod *pod, const struct td_json *object
     const struct td_json *labels = td_json_get_path(object, "metadata.labels");
     td_str role = td_json_get_str(labels, roles->role_label, TD_STR_EMPTY);
     if (!td_str_equal(role, pod->role)) {
-        td_world_text_free(pod->role);
-        pod->role = td_world_text_new(role);
+        td_text_set(&pod->role, role);
     }
 }
 
@@ -346,8 +299,7 @@ static void see_pod(struct td_world *world, const struct td_resource *resource,
         }
         return;
     }
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     const struct td_json *object = index_parse(&arena, after);
     struct td_world_pod_facts facts = td_world_pod_read(object);
     if (!pod) {
@@ -361,7 +313,7 @@ static void see_pod(struct td_world *world, const struct td_resource *resource,
     }
     pod_take_role(pod, object);
     pod_take(world, pod, &facts);
-    if (td_str_equal(pod->workload->kind, TD_STR("Pod"))) { /* nobody's but its own */
+    if (td_str_equal(pod->workload->kind, TD_STR("Pod"))) { /* a pod without a controller */
         pod->workload->replicas = pod->is_over ? 0 : 1;
         pod->workload->is_pod_level = workload_is_pod_level(pod->workload->kind, object);
     }
@@ -411,14 +363,11 @@ static void scaler_add(struct td_world *world, const struct td_stored *stored, t
                        enum td_world_scaler_kind kind)
 {
     struct td_world_scaler *scaler = td_alloc_zero(1, sizeof(*scaler) + key.len);
-    char *text = (char *)(scaler + 1);
-    memcpy(text, key.ptr, key.len);
-    scaler->key = (td_str){.ptr = text, .len = key.len};
+    scaler->key = td_text_behind(scaler + 1, key);
     scaler->name = td_str_slice(scaler->key, key.len - stored->name.len, key.len);
     scaler->kind = kind;
     td_arena_init(&scaler->arena, TD_TREE_ARENA_BYTES_MAX);
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     const struct td_json *object = index_parse(&arena, stored);
     struct td_ownership_object read;
     struct td_world_workload *workload =
@@ -451,8 +400,7 @@ static void see_scaler(struct td_world *world, const struct td_resource *resourc
         {TD_STR_INIT("VerticalPodAutoscaler"), TD_WORLD_VPA},
     };
     const struct td_stored *stored = after ? after : before;
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     td_str key =
         td_arena_copy_str(&arena, td_world_key(world, resource->kind, stored->ns, stored->name));
     struct td_world_scaler *old = td_map_get(&world->scalers, key);
@@ -502,16 +450,13 @@ static void see_node(struct td_world *world, const struct td_resource *resource,
     }
     if (!node) {
         node = td_alloc_zero(1, sizeof(*node) + stored->name.len);
-        char *text = (char *)(node + 1);
-        memcpy(text, stored->name.ptr, stored->name.len);
-        node->name = (td_str){.ptr = text, .len = stored->name.len};
+        node->name = td_text_behind(node + 1, stored->name);
         if (td_map_put(&world->nodes, node->name, node) != TD_OK) {
             td_free(node);
             return;
         }
     }
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     const struct td_json *object = index_parse(&arena, after);
     node->is_ready =
         td_condition_is(td_json_get(object, TD_STR("status")), TD_STR("Ready"), TD_STR("True"));
@@ -578,21 +523,17 @@ static void index_observe(const struct td_resource *resource, struct td_stored *
 
 static void index_clear(struct td_world *world)
 {
-    size_t position = 0;
-    for (const struct td_map_entry *e; (e = td_map_next(&world->pods, &position));) {
-        pod_free(e->value);
+    for (struct td_map_walk at = {.map = &world->pods}; td_map_step(&at);) {
+        pod_free(at.value);
     }
-    position = 0;
-    for (const struct td_map_entry *e; (e = td_map_next(&world->scalers, &position));) {
-        scaler_free(e->value);
+    for (struct td_map_walk at = {.map = &world->scalers}; td_map_step(&at);) {
+        scaler_free(at.value);
     }
-    position = 0;
-    for (const struct td_map_entry *e; (e = td_map_next(&world->nodes, &position));) {
-        td_free(e->value);
+    for (struct td_map_walk at = {.map = &world->nodes}; td_map_step(&at);) {
+        td_free(at.value);
     }
-    position = 0;
-    for (const struct td_map_entry *e; (e = td_map_next(&world->workloads, &position));) {
-        workload_free(e->value);
+    for (struct td_map_walk at = {.map = &world->workloads}; td_map_step(&at);) {
+        workload_free(at.value);
     }
     td_map_reset(&world->pods);
     td_map_reset(&world->scalers);
@@ -637,7 +578,6 @@ void td_world_index_start(struct td_world *world)
     td_map_init(&world->pods, TD_WORLD_ENTRIES_MAX);
     td_map_init(&world->scalers, TD_WORLD_ENTRIES_MAX);
     td_map_init(&world->nodes, TD_WORLD_ENTRIES_MAX);
-    td_buf_init(&world->scratch, TD_WORLD_KEY_BYTES_MAX);
     index_add_entries(world);
     world->observer = td_observer_new(world->api, NULL, 0, index_observe, world);
     td_observer_set_missed(world->observer, index_missed);
@@ -654,5 +594,4 @@ void td_world_index_done(struct td_world *world)
     td_map_done(&world->pods);
     td_map_done(&world->scalers);
     td_map_done(&world->nodes);
-    td_buf_done(&world->scratch);
 }

@@ -12,7 +12,6 @@
 #include "base/limits.h"
 #include "base/os/file.h"
 #include "kube/paths.h"
-#include "local/cluster.h"
 #include "local/resources/resource.h"
 #include "sim/world/world_private.h"
 
@@ -143,7 +142,7 @@ static void call_start(struct td_world_call *call, const struct td_api_request *
     sent.user = (struct td_api_user){
         .name = TD_STR("kubernetes-admin"),
         .groups = groups,
-        .group_count = sizeof(groups) / sizeof(groups[0]),
+        .group_count = TD_COUNT(groups),
     };
     td_buf_reset(&call->answer);
     call->status = 0;
@@ -158,8 +157,7 @@ static void call_start(struct td_world_call *call, const struct td_api_request *
 static td_str path_text(struct td_arena *arena, const struct td_api_path *path, const char *query,
                         struct td_error *err)
 {
-    td_auto_buf text;
-    td_buf_init(&text, TD_API_PATH_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_API_PATH_BYTES_MAX);
     if (td_path_write(path, &text, err) < 0) {
         return TD_STR_EMPTY;
     }
@@ -181,10 +179,7 @@ static td_str object_body(struct td_arena *arena, const struct td_manifest_objec
         struct td_json *metadata = td_json_ensure_object(arena, tree, TD_STR("metadata"));
         td_json_set_str(arena, metadata, TD_STR("namespace"), ns);
     }
-    td_auto_buf text;
-    td_buf_init(&text, TD_JSON_BYTES_MAX);
-    td_json_write(tree, &(struct td_json_format){.indent = 0}, &text);
-    return td_arena_copy_str(arena, td_buf_str(&text));
+    return td_json_line(arena, tree);
 }
 
 static int call_send_object(struct td_world_call *call, const struct td_manifest_object *object,
@@ -195,13 +190,12 @@ static int call_send_object(struct td_world_call *call, const struct td_manifest
         td_resources_find_kind(td_api_resources(world->api), object->api_version, object->kind);
     if (!at.resource || at.resource->is_virtual) {
         return td_error_set(err, TD_NOT_FOUND,
-                            "%.*s:%u: kind: %.*s: the cluster has no such kind "
-                            "in %.*s",
+                            "%.*s:%u: kind: %.*s: the cluster does not serve this kind in %.*s",
                             TD_STR_ARG(object->file), (unsigned)object->line,
                             TD_STR_ARG(object->kind), TD_STR_ARG(object->api_version));
     }
     const struct td_json *metadata = td_json_get(object->tree, TD_STR("metadata"));
-    bool is_named = td_json_get_str(metadata, TD_STR("name"), TD_STR_EMPTY).len > 0;
+    bool is_named = td_json_text(metadata, "name").len > 0;
     td_str ns = at.resource->is_namespaced
                     ? (object->namespace.len > 0 ? object->namespace : world_namespace(world))
                     : TD_STR_EMPTY;
@@ -247,17 +241,17 @@ static int call_send_scale(struct td_world_call *call, struct td_error *err)
     const struct td_scenario_event *event = call->scale;
     const struct td_resource *resource = td_world_resource_of_kind(call->world, event->kind);
     if (!resource) {
-        return td_error_set(err, TD_NOT_FOUND, "the cluster has no kind %.*s",
+        return td_error_set(err, TD_NOT_FOUND, "the cluster does not serve kind %.*s",
                             TD_STR_ARG(event->kind));
     }
-    const struct td_api_path path = {
+    const struct td_served_resource served = {
         .group = resource->group,
         .version = resource->versions[0].name,
-        .namespace = world_namespace(call->world),
         .plural = resource->plural,
-        .name = event->name,
-        .subresource = TD_STR("scale"),
+        .is_namespaced = true,
     };
+    const struct td_api_path path =
+        td_path_scale(&served, TD_OBJECT_KEY(world_namespace(call->world), event->name));
     td_str target = path_text(&call->request_arena, &path, "?fieldManager=tandem", err);
     if (target.len == 0) {
         return TD_INVALID;
@@ -282,13 +276,14 @@ static int call_refusal(struct td_world_call *call, struct td_error *err)
     struct td_json *status = NULL;
     (void)td_json_parse(&call->request_arena, td_buf_str(&call->answer), NULL, &status,
                         NULL); /* an answer without a Status has no message */
-    td_str message = td_json_get_str(status, TD_STR("message"), TD_STR("refused by the server"));
+    td_str message =
+        td_json_get_str(status, TD_STR("message"), TD_STR("refused by the API server"));
     if (call->scale) {
         return td_error_set(err, TD_INVALID, "%.*s", TD_STR_ARG(message));
     }
     const struct td_manifest_object *object = call->objects[call->at];
     const struct td_json *cause = td_json_at(td_json_get_path(status, "details.causes"), 0);
-    td_str field = td_json_get_str(cause, TD_STR("field"), TD_STR_EMPTY);
+    td_str field = td_json_text(cause, "field");
     if (field.len > 0) {
         uint32_t line = td_objects_line(object->tree, field);
         td_str why = td_json_get_str(cause, TD_STR("message"), message);

@@ -2,7 +2,6 @@
  * What a world reads of a pod: a few facts, and stamps that change when a container was killed for
  * memory or when what it was given changes, so that most changes of a pod cost one look.
  */
-#include "kube/meta.h"
 #include "local/kinds/condition.h"
 #include "sim/world/world_private.h"
 
@@ -31,7 +30,7 @@ static const struct td_json *pod_first(const struct td_json *object, const char 
 static uint64_t pod_hash_resources(uint64_t hash, const struct td_json *resources)
 {
     static const char *const parts[] = {"requests", "limits"};
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(parts); i++) {
         for (const struct td_json *m = pod_first(resources, parts[i]); m; m = m->next) {
             bool has_text =
                 td_json_is(m, TD_JSON_TYPE_STRING) || td_json_is(m, TD_JSON_TYPE_NUMBER);
@@ -45,7 +44,7 @@ static uint64_t pod_hash_resources(uint64_t hash, const struct td_json *resource
 static const struct td_json *pod_kill(const struct td_json *status)
 {
     static const char *const paths[] = {"state.terminated", "lastState.terminated"};
-    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(paths); i++) {
         const struct td_json *end = td_json_get_path(status, paths[i]);
         if (td_str_equal(pod_text(end, "reason"), TD_STR("OOMKilled"))) {
             return end;
@@ -86,7 +85,7 @@ struct td_world_pod_facts td_world_pod_read(const struct td_json *pod)
         .eviction = TD_STR_EMPTY,
     };
     td_str newest = TD_STR_EMPTY;
-    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(lists); i++) {
         for (const struct td_json *c = pod_first(status, lists[i]); c; c = c->next) {
             pod_read_container(c, &newest, &facts);
         }
@@ -146,7 +145,7 @@ void td_world_pod_write_sizes(const struct td_json *before, const struct td_json
     const struct td_json *old = td_json_get(before, TD_STR("status"));
     const struct td_json *now = td_json_get(after, TD_STR("status"));
     pod_write_resources(old, now, TD_STR("pod"), buf);
-    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(lists); i++) {
         for (const struct td_json *c = pod_first(now, lists[i]); c; c = c->next) {
             td_str name = pod_text(c, "name");
             const struct td_json *was = pod_find_status(old, lists[i], name);

@@ -17,6 +17,7 @@
 #include "base/os/loop.h"
 #include "base/str.h"
 #include "kube/manifest.h"
+#include "kube/objectkey.h"
 #include "local/api/api.h"
 #include "local/engine/faults.h"
 #include "local/store/observer.h"
@@ -54,7 +55,7 @@ struct td_world_pod {
 /* Of the pods of one role; those without one, and the workload itself, have the empty role. */
 struct td_world_part {
     td_str role;            /* owned, as the text */
-    td_duration decided_at; /* when something last happened; below 0: never */
+    td_duration decided_at; /* when an autoscaler last did; below 0: never */
     td_str decision;
     double throttled[2]; /* CPU seconds at two moments, the older first */
     double wanted[2];
@@ -119,6 +120,25 @@ struct td_world_moment {
     bool is_end;
 };
 
+/* The events of the scenario. */
+struct td_world_schedule {
+    struct td_world_moment *moments; /* in the arena, in order of time */
+    size_t count;
+    size_t next;
+    struct td_timer *timer;
+    bool *is_active;           /* one for each event of the scenario */
+    struct td_manifest *files; /* the same: objects of apply */
+};
+
+/* What has happened since the start. */
+struct td_world_counts {
+    uint64_t kills;
+    uint64_t evictions;
+    uint64_t resizes;
+    uint64_t restarts;
+    uint64_t events;
+};
+
 struct td_world {
     struct td_loop *loop;
     struct td_log *log;
@@ -137,9 +157,9 @@ struct td_world {
     bool selector_gate;                 /* and selectors of VPAs do not count */
     /* What there is. */
     struct td_observer *observer;
-    struct td_buf scratch;      /* of keys */
-    struct td_map role_entries; /* flows of demand entries that name roles, by workload */
-    struct td_map flow_entries; /* the same of streams of requests */
+    char key[TD_OBJECT_KEY_BYTES_MAX]; /* of the last look-up */
+    struct td_map role_entries;        /* flows of demand entries that name roles, by workload */
+    struct td_map flow_entries;        /* the same of streams of requests */
     struct td_map workloads;
     struct td_map pods;
     struct td_map scalers;
@@ -150,19 +170,10 @@ struct td_world {
     size_t pending_count;
     size_t over_count;
     uint64_t event_version; /* of the newest Event object that was looked at */
-    uint64_t kill_count;
-    uint64_t eviction_count;
-    uint64_t resize_count;
-    uint64_t restart_count;
-    uint64_t event_count;
+    struct td_world_counts counts;
     bool is_started; /* what is told from now on is new */
     /* What happens by itself. */
-    struct td_world_moment *moments; /* in the arena, in order of time */
-    size_t moment_count;
-    size_t moment_next;
-    bool *is_active;                 /* one for each event of the scenario */
-    struct td_manifest *event_files; /* the same: objects of apply */
-    struct td_timer *moment_timer;
+    struct td_world_schedule schedule;
     struct td_timer *flow_timer;
     struct td_world_flow *flows; /* one for each demand entry */
     struct td_timer *sample_timer;
@@ -184,15 +195,11 @@ struct td_world_workload *td_world_find_owner(struct td_world *world, td_str api
 td_str td_world_key(struct td_world *world, td_str ns, td_str kind, td_str name);
 /* What is kept of one role; valid until the next one is asked for. */
 struct td_world_part *td_world_part(struct td_world_workload *workload, td_str role);
-/* A text of its own on the heap; empty for an empty one. */
-td_str td_world_text_new(td_str text);
-void td_world_text_free(td_str text);
 
 /* ---- world_happened.c ---- */
 
-/* Tells people and remembers it as the last decision about a workload (NULL: about none). */
-void td_world_tell(struct td_world *world, const struct td_world_event *event,
-                   struct td_world_workload *workload, td_str role);
+/* Counts it and calls `happened`. */
+void td_world_tell(struct td_world *world, const struct td_world_event *event);
 /* A Kubernetes Event was written. */
 void td_world_see_event(struct td_world *world, const struct td_stored *stored);
 /* A pod changed: kills, evictions and resizes that no Event tells of. `pod` still says what was. */
@@ -247,13 +254,13 @@ void td_world_roles_attach(struct td_world *world, struct td_world_workload *wor
 void td_world_roles_detach(struct td_world_workload *workload);
 /* Pods changed: looks at the roles soon. */
 void td_world_roles_wake(struct td_world_workload *workload);
-/* The pod takes the value, and whoever had it gets what the pod had. */
+/* The pod takes the value, and the pod that had it gets what this one had. */
 int td_world_roles_move(struct td_world *world, const struct td_scenario_event *event,
                         struct td_error *err);
 
 /* ---- world_events.c ---- */
 
-/* Events are kept in order of time; people count them in the order of lines. */
+/* Events are kept in order of time; messages count them in the order of lines. */
 size_t td_world_event_index(const struct td_scenario *scenario,
                             const struct td_scenario_event *event);
 int td_world_events_load(struct td_world *world, struct td_error *err);

@@ -1,3 +1,7 @@
+/*
+ * Figures are shares of the span in which a workload ran; sums over workloads are made before
+ * shares, never of shares.
+ */
 #include "sim/world/world_report.h"
 
 #include "base/error.h"
@@ -192,22 +196,15 @@ static struct td_json *report_pods(struct td_world *world, struct td_arena *aren
 {
     struct td_json *list = td_json_new_array(arena);
     const struct td_collection *pods = td_store_find(td_api_store(world->api), TD_STR("pods"));
-    struct td_collection_iter iter;
-    const struct td_stored *stored;
-    if (!pods) {
-        return list;
-    }
-    td_auto_arena scratch;
-    td_arena_init(&scratch, TD_TREE_ARENA_BYTES_MAX);
-    td_collection_iter_init(&iter, pods, TD_STR_EMPTY);
-    while ((stored = td_collection_iter_next(&iter))) {
+    td_auto_arena scratch = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
+    struct td_collection_iter iter = td_collection_walk(pods, TD_STR_EMPTY);
+    for (const struct td_stored *stored; (stored = td_collection_iter_next(&iter));) {
         struct td_json *pod;
         td_arena_reset(&scratch);
         if (td_json_parse(&scratch, stored->json, NULL, &pod, NULL) == TD_OK) {
             td_json_append(list, report_pod(arena, stored, pod));
         }
     }
-    td_collection_iter_done(&iter);
     return list;
 }
 

@@ -1,13 +1,14 @@
 /*
  * Who has which role: what an operator of a database does, in small. Of the roles that a demand
  * entry names, the first is held by one pod, which keeps it while it lives and works; the last is
- * everybody else's. When the holder is deleted, or not ready for a while, the ready pod with the
- * lowest name takes over. A scenario may move a role by hand. The label is the only memory: what it
- * says is true.
+ * that of all other pods. When the holder is deleted, or not ready for a while, the ready pod with
+ * the lowest name takes over. A scenario may move a role by hand. The label is the only memory:
+ * what it says is true.
  */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/text.h"
 #include "local/resources/resource.h"
 #include "local/store/edit.h"
 #include "sim/world/world_private.h"
@@ -27,10 +28,8 @@ struct roles_keeper {
 static int role_write(struct td_world *world, td_str ns, td_str name, td_str label, td_str value,
                       struct td_error *err)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    const struct td_resource *pods =
-        td_resources_find_kind(td_api_resources(world->api), TD_STR("v1"), TD_STR("Pod")).resource;
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
+    const struct td_resource *pods = td_api_kind(world->api, TD_STR("v1"), TD_STR("Pod"));
     struct td_json *pod;
     int code = td_edit_get(world->api, pods, ns, name, &arena, &pod, err);
     if (code < 0) {
@@ -54,8 +53,7 @@ static void role_give(struct td_world *world, struct td_world_pod *pod, td_str v
         role_write(world, pod->ns, pod->name, label, value, NULL) != TD_OK) {
         return; /* a pod that is gone needs none */
     }
-    td_world_text_free(pod->role);
-    pod->role = td_world_text_new(value);
+    td_text_set(&pod->role, value);
 }
 
 /* ---- The keeper ---- */
@@ -120,8 +118,7 @@ static struct td_world_pod *roles_choose(const struct td_world *world,
 
 static void roles_tell(struct td_world *world, const struct td_world_pod *pod, td_str value)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     const struct td_world_event event = {
         .at = td_engine_since(world->engine),
         .type = TD_STR("Normal"),
@@ -131,7 +128,7 @@ static void roles_tell(struct td_world *world, const struct td_world_pod *pod, t
         .name = pod->name,
         .message = td_arena_format(&arena, "is %.*s now", TD_STR_ARG(value)),
     };
-    td_world_tell(world, &event, pod->workload, value);
+    td_world_tell(world, &event);
 }
 
 static void roles_keep(struct td_timer *timer, void *context)
@@ -188,8 +185,7 @@ void td_world_roles_wake(struct td_world_workload *workload)
 static td_str pod_label(struct td_world *world, const struct td_world_pod *pod, td_str label,
                         struct td_arena *arena)
 {
-    const struct td_resource *pods =
-        td_resources_find_kind(td_api_resources(world->api), TD_STR("v1"), TD_STR("Pod")).resource;
+    const struct td_resource *pods = td_api_kind(world->api, TD_STR("v1"), TD_STR("Pod"));
     struct td_json *object;
     if (td_edit_get(world->api, pods, pod->ns, pod->name, arena, &object, NULL) < 0) {
         return TD_STR_EMPTY;
@@ -208,8 +204,7 @@ int td_world_roles_move(struct td_world *world, const struct td_scenario_event *
         return td_error_set(err, TD_NOT_FOUND, "there is no pod %.*s of %.*s",
                             TD_STR_ARG(event->to), TD_STR_ARG(event->name));
     }
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     td_str had = pod_label(world, to, event->label_key, &arena);
     if (td_str_equal(had, event->label_value)) {
         return TD_OK;

@@ -1,13 +1,12 @@
 /*
- * What there is to see, gathered when somebody looks: what the engine knows of pods that run, and
+ * What there is to see, gathered by td_world_look: what the engine knows of pods that run, and
  * of workloads without any what their objects say. Two things need a memory. How much was throttled
  * in the last minute is the difference to one of two samples of the totals, taken every half minute
- * once somebody has looked for the first time. The mean latency of requests is summed up once a
- * minute, weighed by how many were served.
+ * once td_world_look was called for the first time. The mean latency of requests is summed up once
+ * a minute, weighed by how many were served.
  */
 #include <stdlib.h>
 
-#include "base/limits.h"
 #include "kube/selector/labels.h"
 #include "kube/selector/selector.h"
 #include "sim/world/world_private.h"
@@ -187,7 +186,7 @@ static int row_compare(const void *a, const void *b)
         {left->kind, right->kind},
         {left->role, right->role},
     };
-    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(pairs); i++) {
         int order = td_str_compare(pairs[i][0], pairs[i][1]);
         if (order != 0) {
             return order;
@@ -200,10 +199,10 @@ static int row_compare(const void *a, const void *b)
 
 static void view_add(struct td_world_view *view, const struct td_engine_workload *load)
 {
-    view->asked.cpu_request_milli += load->limits.cpu_request_milli;
-    view->asked.cpu_limit_milli += load->limits.cpu_limit_milli;
-    view->asked.memory_request_bytes += load->limits.memory_request_bytes;
-    view->asked.memory_limit_bytes += load->limits.memory_limit_bytes;
+    view->requested.cpu_request_milli += load->limits.cpu_request_milli;
+    view->requested.cpu_limit_milli += load->limits.cpu_limit_milli;
+    view->requested.memory_request_bytes += load->limits.memory_request_bytes;
+    view->requested.memory_limit_bytes += load->limits.memory_limit_bytes;
     view->used.cpu_milli += load->use.cpu_milli;
     view->used.memory_bytes += load->use.memory_bytes;
 }
@@ -244,9 +243,8 @@ static void rows_of_engine(struct td_world *world, struct td_arena *arena, struc
 
 static void rows_of_objects(struct td_world *world, struct td_arena *arena, struct rows *rows)
 {
-    size_t position = 0;
-    for (const struct td_map_entry *e; (e = td_map_next(&world->workloads, &position));) {
-        struct td_world_workload *workload = e->value;
+    for (struct td_map_walk at = {.map = &world->workloads}; td_map_step(&at);) {
+        struct td_world_workload *workload = at.value;
         bool is_there = workload->has_object || workload->pod_count > 0;
         if (!is_there || workload->looked_at == world->look_count) {
             continue;
@@ -272,11 +270,11 @@ void td_world_look(struct td_world *world, struct td_arena *arena, struct td_wor
         .pending_count = world->pending_count,
         .cpu_capacity_milli = world->cpu_capacity_milli,
         .memory_capacity_bytes = world->memory_capacity_bytes,
-        .kill_count = world->kill_count,
-        .eviction_count = world->eviction_count,
-        .resize_count = world->resize_count,
-        .restart_count = world->restart_count,
-        .event_count = world->event_count,
+        .kill_count = world->counts.kills,
+        .eviction_count = world->counts.evictions,
+        .resize_count = world->counts.resizes,
+        .restart_count = world->counts.restarts,
+        .event_count = world->counts.events,
     };
     rows_of_engine(world, arena, &rows, ret);
     rows_of_objects(world, arena, &rows);

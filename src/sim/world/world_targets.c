@@ -29,7 +29,7 @@ static const struct td_json *target_in_files(const struct td_world *world, td_st
 {
     td_str ns = world->scenario->ns;
     for (size_t e = 0; e < world->scenario->event_count; e++) {
-        const struct td_manifest *file = &world->event_files[e];
+        const struct td_manifest *file = &world->schedule.files[e];
         for (size_t i = 0; i < file->count; i++) {
             const struct td_manifest_object *object = &file->items[i];
             bool is_here = object->namespace.len == 0 || td_str_equal(object->namespace, ns);
@@ -70,10 +70,10 @@ static const struct td_json *target_pod_spec(const struct td_json *object, td_st
 static bool target_has_container(const struct td_json *spec, td_str name)
 {
     static const char *const lists[] = {"containers", "initContainers"};
-    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(lists); i++) {
         const struct td_json *list = td_json_get(spec, td_str_from(lists[i]));
         for (const struct td_json *c = td_json_first_item(list); c; c = c->next) {
-            if (td_str_equal(td_json_get_str(c, TD_STR("name"), TD_STR_EMPTY), name)) {
+            if (td_str_equal(td_json_text(c, "name"), name)) {
                 return true;
             }
         }
@@ -95,16 +95,15 @@ static int check_demand(struct td_world *world, struct td_arena *arena, size_t i
     };
     const struct td_json *object = target_find(world, arena, demand->kind, demand->name);
     if (!object) {
-        return target_refuse(world, &place, "the manifests have no such object", err);
+        return target_refuse(world, &place, "no such object in the manifests", err);
     }
     const struct td_json *spec = target_pod_spec(object, demand->kind);
     if (demand->container.len > 0 && spec && !target_has_container(spec, demand->container)) {
         place.part = "target.container";
         place.value = demand->container;
-        return target_refuse(world, &place, "its pods have no such container", err);
+        return target_refuse(world, &place, "no such container in its pods", err);
     }
-    td_str schedule =
-        td_json_get_str(td_json_get(object, TD_STR("spec")), TD_STR("schedule"), TD_STR_EMPTY);
+    td_str schedule = td_json_text(td_json_get(object, TD_STR("spec")), "schedule");
     bool is_cron = td_str_equal(demand->kind, TD_STR("CronJob"));
     return is_cron ? td_scenario_check_schedule(world->scenario, index, schedule,
                                                 td_clock_wall(td_loop_clock(world->loop)), err)
@@ -131,8 +130,7 @@ static int check_event_target(struct td_world *world, struct td_arena *arena,
     td_str value =
         td_arena_format(arena, "%.*s/%.*s", TD_STR_ARG(event->kind), TD_STR_ARG(event->name));
     if (!target_find(world, arena, event->kind, event->name)) {
-        return event_refuse(world, event, "target", value, "the manifests have no such object",
-                            err);
+        return event_refuse(world, event, "target", value, "no such object in the manifests", err);
     }
     if (event->action == TD_ACTION_SCALE && resource &&
         (resource->subresources & TD_SUB_SCALE) == 0) {
@@ -141,7 +139,7 @@ static int check_event_target(struct td_world *world, struct td_arena *arena,
     td_str start = td_arena_format(arena, "%.*s-", TD_STR_ARG(event->name));
     if (event->action == TD_ACTION_MOVE_ROLE && td_str_equal(event->kind, TD_STR("StatefulSet")) &&
         !td_str_starts_with(event->to, start)) {
-        return event_refuse(world, event, "to", event->to, "is no pod of the target", err);
+        return event_refuse(world, event, "to", event->to, "not a pod of the target", err);
     }
     return TD_OK;
 }
@@ -155,15 +153,14 @@ static int check_event(struct td_world *world, struct td_arena *arena,
     const struct td_collection *nodes = td_store_find(td_api_store(world->api), TD_STR("nodes"));
     return nodes && td_collection_get(nodes, TD_STR_EMPTY, event->node)
                ? TD_OK
-               : event_refuse(world, event, "node", event->node, "the cluster has no such node",
+               : event_refuse(world, event, "node", event->node, "no such node in the cluster",
                               err);
 }
 
 int td_world_check_targets(struct td_world *world, struct td_error *err)
 {
     const struct td_scenario *scenario = world->scenario;
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     int code = TD_OK;
     for (size_t i = 0; scenario && code == TD_OK && i < scenario->demand_count; i++) {
         td_arena_reset(&arena);

@@ -63,7 +63,7 @@ static void test_schema_of_each_kind(void **state)
                   "{\"type\":\"array\",\"items\":{\"type\":\"string\"},"
                   "\"x-kubernetes-list-type\":\"set\"}");
     assert_schema(&(struct td_schema_type){.kind = TD_SCHEMA_OBJECT, .element = &any_type},
-                  "{\"type\":\"object\",\"properties\":{},"
+                  "{\"type\":\"object\","
                   "\"x-kubernetes-preserve-unknown-fields\":true}");
 }
 
@@ -87,6 +87,32 @@ struct text_row {
     const char *path;
     const char *expected;
 };
+
+/* Of each metric source two: its field is missing, or forbidden, as of the built-in kind. */
+static void check_source_rules(const struct td_json *rules)
+{
+    size_t pods = 0;
+    assert_int_equal(td_json_item_count(rules), 2 * TD_HPA_METRIC_UNKNOWN);
+    for (const struct td_json *rule = td_json_first_item(rules); rule; rule = rule->next) {
+        bool is_required = td_str_equal(td_json_text(rule, "reason"), TD_STR("FieldValueRequired"));
+        td_str message = td_json_text(rule, "message");
+        assert_true(td_str_equal(
+            message, is_required ? TD_STR("must populate information for the given metric source")
+                                 : TD_STR("must populate the given metric source only")));
+        if (td_str_equal(td_json_text(rule, "fieldPath"), TD_STR(".pods"))) {
+            td_str text = td_json_text(rule, "rule");
+            pods++;
+            assert_true(td_str_equal(
+                text,
+                is_required
+                    ? TD_STR("self.type != 'Pods' || has(self.pods)")
+                    : TD_STR("self.type == 'Pods' || !has(self.pods) || !(has(self.object) || "
+                             "has(self.external) || has(self.resource) || "
+                             "has(self.containerResource))")));
+        }
+    }
+    assert_int_equal(pods, 2);
+}
 
 static void test_hpa_crd_has_what_servers_ask_for(void **state)
 {
@@ -116,8 +142,8 @@ static void test_hpa_crd_has_what_servers_ask_for(void **state)
     assert_int_equal(td_crd_schema_at(schema, "metadata")->count, 1);
     assert_non_null(
         td_json_get(td_crd_schema_at(schema, "spec.selectionStrategy"), TD_STR("enum")));
-    assert_non_null(td_json_get(td_crd_schema_at(schema, "spec.metrics[]"),
-                                TD_STR("x-kubernetes-validations")));
+    check_source_rules(td_json_get(td_crd_schema_at(schema, "spec.metrics[]"),
+                                   TD_STR("x-kubernetes-validations")));
     assert_non_null(td_crd_schema_at(
         schema, "spec.metrics[].pods.metric.selector.matchExpressions[].values[]"));
     assert_non_null(td_crd_schema_at(schema, "spec.metrics[].pods.metric.selector.matchLabels{}"));

@@ -1,4 +1,5 @@
 /* The byte buffer: growth up to its maximum, the sticky failure, reserve and consume. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -131,6 +132,29 @@ static void test_buf_consume_keeps_the_rest(void **state)
     assert_content(&buf, "new");
 }
 
+/* For people: few digits, no exponent, no zeros at the end. */
+static void test_buf_numbers_have_no_exponent(void **state)
+{
+    (void)state;
+    static const struct {
+        double value;
+        int digits;
+        const char *text;
+    } rows[] = {
+        {0, 3, "0"},         {28.71, 3, "28.7"},
+        {2880, 3, "2880"},   {1.5, 3, "1.5"},
+        {999.96, 4, "1000"}, {0.12345, 3, "0.123"},
+        {-2.999, 2, "-3"},   {1e21, 3, "1000000000000000000000"},
+        {100, 3, "100"},     {0.05, 3, "0.05"},
+        {1e-12, 3, "0"},     {HUGE_VAL, 3, "infinite"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        td_auto_buf buf = td_buf_capped(100);
+        assert_int_equal(td_buf_append_number(&buf, rows[i].value, rows[i].digits), TD_OK);
+        assert_content(&buf, rows[i].text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -140,6 +164,7 @@ int main(void)
         cmocka_unit_test(test_buf_refuses_lengths_that_overflow),
         cmocka_unit_test(test_buf_reserve_then_commit),
         cmocka_unit_test(test_buf_consume_keeps_the_rest),
+        cmocka_unit_test(test_buf_numbers_have_no_exponent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

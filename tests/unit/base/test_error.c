@@ -28,7 +28,7 @@ static void test_error_set_and_wrap_read_from_intent_to_cause(void **state)
     assert_int_equal(err.line, line);
 }
 
-/* Nobody has to pass an error object to get the code. */
+/* A caller need not pass an error object to get the code. */
 static void test_error_set_without_object_returns_the_code(void **state)
 {
     (void)state;

@@ -58,6 +58,18 @@ static void test_str_compare_orders_as_go(void **state)
     }
 }
 
+/* The last of a list counts, a part of one does not, and nothing is in an empty list. */
+static void test_str_is_among_looks_at_all(void **state)
+{
+    (void)state;
+    const td_str list[] = {TD_STR("one"), TD_STR(""), TD_STR("three")};
+    assert_true(td_str_is_among(TD_STR("three"), list, 3));
+    assert_true(td_str_is_among(TD_STR_EMPTY, list, 3));
+    assert_false(td_str_is_among(TD_STR("three"), list, 2));
+    assert_false(td_str_is_among(TD_STR("thr"), list, 3));
+    assert_false(td_str_is_among(TD_STR("one"), NULL, 0));
+}
+
 static void test_str_starts_and_ends(void **state)
 {
     (void)state;
@@ -212,16 +224,61 @@ static void test_str_cut_keeps_whole_characters(void **state)
     assert_int_equal(td_str_cut_utf8(none, 5).len, 0);
 }
 
+/* The nearest name, at most two letters off, of short words one; none when it is another. */
+static void test_str_suggest_finds_what_was_meant(void **state)
+{
+    static const struct {
+        const char *name;
+        int other;
+    } names[] = {{"validate", 1}, {"recommend", 2}, {"run", 3},
+                 {NULL, 4},       {"up", 5},        {"replay", 6}};
+    static const struct {
+        const char *given;
+        const char *meant;
+    } rows[] = {
+        {"vlidate", "validate"},
+        {"valdiate", "validate"},
+        {"recomend", "recommend"},
+        {"rnu", "run"},
+        {"rum", "run"},
+        {"upp", "up"},
+        {"repaly", "replay"},
+        {"xyz", NULL},
+        {"rub2", NULL},
+        {"", NULL},
+        {"vldt", NULL},
+        {"u", NULL},
+        {"validation", NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        const char *meant =
+            td_str_suggest(td_str_from(rows[i].given), names, COUNT(names), sizeof(names[0]));
+        if (rows[i].meant) {
+            assert_non_null(meant);
+            assert_string_equal(meant, rows[i].meant);
+        } else {
+            assert_null(meant);
+        }
+    }
+    char longer[200];
+    memset(longer, 'a', sizeof(longer));
+    td_str word = {.ptr = longer, .len = sizeof(longer)};
+    assert_null(td_str_suggest(word, names, COUNT(names), sizeof(names[0])));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_str_equal_and_from),
         cmocka_unit_test(test_str_compare_orders_as_go),
+        cmocka_unit_test(test_str_is_among_looks_at_all),
         cmocka_unit_test(test_str_starts_and_ends),
         cmocka_unit_test(test_str_find_slice_and_trim_clamp),
         cmocka_unit_test(test_str_to_int64_takes_what_go_takes),
         cmocka_unit_test(test_str_utf8_knows_its_bounds),
         cmocka_unit_test(test_str_cut_keeps_whole_characters),
+        cmocka_unit_test(test_str_suggest_finds_what_was_meant),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

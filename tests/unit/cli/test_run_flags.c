@@ -1,4 +1,4 @@
-/* The flags of `tandem run` that people and tools rely on: each sets what it names, away from its
+/* The flags of `tandem run` that users and tools rely on: each sets what it names, away from its
  * default, and a value that cannot be is one line that names flag and value. */
 /* clang-format off */
 #include <stdarg.h>
@@ -67,8 +67,8 @@ static const struct flag_case flag_cases[] = {
     {"--kube-api-qps=7.5", DOUBLE, CONTROLLERS(qps), 7.5, ""},
     {"--kube-api-burst=9", INT, CONTROLLERS(burst), 9, ""},
     {"--v=6", INT64, offsetof(struct td_run_flags, verbosity), 6, ""},
-    {"--webhook-timeout-seconds=9", INT, CONTROLLERS(hook.timeout_seconds), 9, ""},
-    {"--keep-webhooks", BOOL, CONTROLLERS(hook.keeps), 1, ""},
+    {"--webhook-timeout-seconds=9", INT, CONTROLLERS(webhook.timeout_seconds), 9, ""},
+    {"--keep-webhooks", BOOL, CONTROLLERS(webhook.keeps), 1, ""},
     {"--vpa-object-namespace=team", TEXT, CONTROLLERS(vpa_namespace), 0, "team"},
 };
 
@@ -160,8 +160,8 @@ static void test_values_that_cannot_be_are_one_line(void **state)
          "--leader-elect-lease-duration: '10s': must be longer than --leader-elect-renew-deadline "
          "'10s'"},
         {"--leader-elect", "--leader-elect-retry-period=9s",
-         "--leader-elect-retry-period: '9s': 1.2 times as much must be shorter than "
-         "--leader-elect-renew-deadline '10s'"},
+         "--leader-elect-retry-period: '9s': must be shorter than --leader-elect-renew-deadline "
+         "'10s' divided by 1.2"},
         {"--leader-elect-lease-duration=500ms", NULL,
          "--leader-elect-lease-duration: '500ms': must be at least 1s"},
         {"--feature-gates=Nope=true", NULL, "--feature-gates: 'Nope': unknown gate"},

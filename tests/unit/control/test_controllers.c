@@ -336,7 +336,7 @@ static void test_an_outage_stops_the_leader(void **state)
     frame_done(&f);
 }
 
-/* Ready means: the cluster is seen, and somebody leads. */
+/* Ready means: the caches are synced, and there is a leader. */
 static void test_ready_says_what_is_missing(void **state)
 {
     (void)state;
@@ -346,8 +346,8 @@ static void test_ready_says_what_is_missing(void **state)
     td_auto_buf text;
     td_buf_init(&text, 4096);
     assert_false(td_controllers_is_ready(f.first, &text));
-    frame_assert_has(td_buf_str(&text).ptr, "sight: the cluster's objects are not yet listed\n");
-    frame_assert_has(td_buf_str(&text).ptr, "recommender: neither leads nor knows who does\n");
+    frame_assert_has(td_buf_str(&text).ptr, "informers: caches not synced yet\n");
+    frame_assert_has(td_buf_str(&text).ptr, "recommender: no leader elected yet\n");
     control_bed_run(&f.c, 5 * TD_SECOND);
     td_buf_reset(&text);
     assert_true(td_controllers_is_ready(f.first, &text));
@@ -423,7 +423,7 @@ static void test_wrong_settings(void **state)
         const char *expected = NULL;
         if (row == 0) {
             memset(options.has, 0, sizeof(options.has));
-            expected = "controllers: none is chosen";
+            expected = "controllers: the list names no controller";
         } else if (row == 1) {
             options.vpa_namespace = TD_STR("b");
             options.ignored_namespaces = ignored;
@@ -441,6 +441,35 @@ static void test_wrong_settings(void **state)
     frame_done(&f);
 }
 
+/* Who shares leases, and who is of another installation. */
+static void test_installations_are_told_apart(void **state)
+{
+    static const struct {
+        const char *own;
+        const char *holder;
+        bool is_foreign;
+    } rows[] = {
+        {"tandem-7d_a", "", false},
+        {"tandem-7d_a", "tandem-7d_a", false},
+        {"tandem-7d_a", "tandem-7d_b", false}, /* replicas of one Deployment */
+        {"tandem-7d_a", "tandem-alone_vm_a", true},
+        {"tandem-7d_a", "tandem-outside_vm_a", true},
+        {"tandem-alone_vm_a", "tandem-alone_vm_a", false},
+        {"tandem-alone_vm_a", "tandem-alone_vm_b", true},
+        {"tandem-alone_vm_a", "tandem-outside_vm_a", true},
+        {"tandem-alone_vm_a", "vpa-recommender-1_x", true},
+        {"tandem-outside_vm_a", "tandem-outside_vm_b", false}, /* they elect one of them */
+        {"tandem-outside_vm_a", "tandem-7d_a", true},
+        {"tandem-outside_vm_a", "tandem-alone_vm_b", true},
+    };
+    (void)state;
+    for (size_t i = 0; i < TD_COUNT(rows); i++) {
+        assert_int_equal(
+            td_leader_is_foreign(td_str_from(rows[i].own), td_str_from(rows[i].holder)),
+            rows[i].is_foreign);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -453,6 +482,7 @@ int main(void)
         cmocka_unit_test(test_silence_is_noticed),
         cmocka_unit_test(test_metrics),
         cmocka_unit_test(test_wrong_settings),
+        cmocka_unit_test(test_installations_are_told_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,7 +19,8 @@
 #define PODS "/api/v1" NAMESPACE "pods"
 #define CHECKPOINTS "/apis/autoscaling.k8s.io/v1" NAMESPACE "verticalpodautoscalercheckpoints"
 #define REGISTRATION                                                                               \
-    "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/tandem-webhook-config"
+    "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/"                       \
+    "tandem-outside-webhook-config"
 #define SMALL "20m" /* request of a container that needs 400m */
 #define TARGET "{'apiVersion':'apps/v1','kind':'Deployment','name':'web'}"
 
@@ -30,7 +31,7 @@ struct gates_bed {
 
 static void gates_review(void *context, td_str review, struct td_buf *answer)
 {
-    td_hook_review(context, review, answer);
+    td_webhook_review(context, review, answer);
 }
 
 static void gates_start(struct gates_bed *g, const char *gates)
@@ -46,8 +47,8 @@ static void gates_start(struct gates_bed *g, const char *gates)
     if (td_controllers_new(&options, &g->controllers, &err) != TD_OK) {
         fail_msg("%s", err.message);
     }
-    struct td_hook *hook = td_controllers_hook(g->controllers);
-    td_api_answer_reviews(g->e.c.bed.api, td_hook_url(hook), gates_review, hook);
+    struct td_webhook *webhook = td_controllers_webhook(g->controllers);
+    td_api_answer_reviews(g->e.c.bed.api, td_webhook_url(webhook), gates_review, webhook);
     td_controllers_start(g->controllers);
     control_bed_run(&g->e.c, 10 * TD_SECOND);
 }
@@ -332,7 +333,7 @@ static void gates_check_report(struct gates_bed *g, const struct gate_case *row,
         return;
     }
     said = explain_bed_ask(&g->e, "deployment", "web");
-    explain_expect(said, is_on ? " Hvpa web: tandem explain hvpa web\n"
+    explain_expect(said, is_on ? " Hvpa web: tandem explain hvpa web -n default\n"
                                : "\n  ignored     Hvpa web: the feature gate Hvpa is off\n");
     explain_expect(sizes_ask(&g->e, "default"), is_on ? " hvpa/web " : " -  ");
 }
@@ -388,7 +389,7 @@ static void test_the_younger_names_the_elder(void **state)
                         "True/OverlapsOlder");
     g.e.gates = "HeterogeneousWorkloads=false";
     explain_expect(explain_bed_ask(&g.e, "vpa", "a-younger"),
-                   "it has the target of the older VPA default/elder, which keeps all its pods");
+                   "the older VPA default/elder has the same target and manages all its pods");
     gates_done(&g);
 }
 
@@ -423,7 +424,7 @@ static const struct {
     {"Hvpa", HVPAS,
      "{'apiVersion':'autoscaling.k8s.io/v1alpha1','kind':'Hvpa','metadata':{'name':'new'},'spec':{"
      "'targetRef':" TARGET ",'hpaSpec':{'maxReplicas':0}}}",
-     201, 422, false}, /* nobody is asked */
+     201, 422, false}, /* no webhook is called */
 };
 
 static void test_the_webhook_judges_by_its_gates(void **state)

@@ -159,7 +159,7 @@ static void rights_bed_init(struct rights_bed *r, const bool has[TD_CONTROLLER_C
 
 static void rights_bed_review(void *context, td_str review, struct td_buf *answer)
 {
-    td_hook_review(context, review, answer);
+    td_webhook_review(context, review, answer);
 }
 
 static void rights_bed_start(struct rights_bed *r, const bool has[TD_CONTROLLER_COUNT])
@@ -189,9 +189,9 @@ static void rights_bed_start(struct rights_bed *r, const bool has[TD_CONTROLLER_
     if (td_controllers_new(&options, &r->controllers, &err) != TD_OK) {
         fail_msg("%s", err.message);
     }
-    struct td_hook *hook = td_controllers_hook(r->controllers);
-    if (hook) {
-        td_api_answer_reviews(r->c.bed.api, td_hook_url(hook), rights_bed_review, hook);
+    struct td_webhook *webhook = td_controllers_webhook(r->controllers);
+    if (webhook) {
+        td_api_answer_reviews(r->c.bed.api, td_webhook_url(webhook), rights_bed_review, webhook);
     }
     td_controllers_start(r->controllers);
 }
@@ -320,7 +320,7 @@ static void test_the_rights_are_enough(void **state)
     control_bed_run(&r.c, 40 * TD_MINUTE);
     rights_bed_stop(&r);
     assert_string_equal(r.watch.refused, "");
-    if (strstr(rights_bed_log(&r), "permission is missing")) {
+    if (strstr(rights_bed_log(&r), "missing permission")) {
         fail_msg("%s", rights_bed_log(&r));
     }
     assert_true(rights_replicas(&r, "one") > 2);
@@ -371,7 +371,7 @@ static void test_what_is_missing_is_named(void **state)
         assert_true(count > 5);
         const char *log = rights_bed_log(&r);
         size_t lines = 0;
-        for (const char *at = log; (at = strstr(at, "permission is missing: ")); at++) {
+        for (const char *at = log; (at = strstr(at, "missing permission: ")); at++) {
             lines++;
         }
         assert_int_equal(lines, count);

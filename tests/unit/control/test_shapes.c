@@ -1,15 +1,13 @@
 /* The webhook takes reviews whose objects, and whose own members, have every shape: it answers each
  * of them, and never with nothing. */
-#include "support/hook_bed.h"
 #include "support/shapes.h"
-
-#include "api/objects.h"
+#include "support/webhook_bed.h"
 
 #define BODY_BYTES ((size_t)8 << 20)
 
 /* A review of an object of one of the kinds that the webhook judges. */
 struct reviewing {
-    struct td_hook *hook;
+    struct td_webhook *webhook;
     size_t allowed;
     size_t denied;
 };
@@ -23,7 +21,7 @@ static void review_shape(struct shapes *shapes, const struct td_json *review, vo
     td_buf_init(&body, BODY_BYTES);
     td_buf_init(&answer, BODY_BYTES);
     td_json_write(review, NULL, &body);
-    td_hook_review(reviewing->hook, td_buf_str(&body), &answer);
+    td_webhook_review(reviewing->webhook, td_buf_str(&body), &answer);
     td_auto_arena arena;
     td_arena_init(&arena, BODY_BYTES);
     struct td_json *told = shapes_parse(&arena, answer.len > 0 ? answer.ptr : "null");
@@ -58,7 +56,7 @@ static struct td_json *review_make(struct shapes *shapes, const struct review_ro
     struct td_arena *arena = &shapes->arena;
     td_str version =
         td_arena_format(arena, "%s%s%s", row->group, row->group[0] ? "/" : "", row->version);
-    const struct td_schema_type *type = td_objects_schema(version, td_str_from(row->kind));
+    const struct td_schema_type *type = shapes_schema(version, td_str_from(row->kind));
     assert_non_null(type);
     struct td_json *object = shapes_object(shapes, type, version, td_str_from(row->kind));
     /* What is on its way out is not judged. */
@@ -85,9 +83,9 @@ static void test_every_review_in_every_shape(void **state)
 {
     (void)state;
     static const char *const operations[] = {"CREATE", "UPDATE"};
-    struct hook_bed h;
-    hook_bed_init(&h);
-    struct reviewing reviewing = {.hook = h.side.hook};
+    struct webhook_bed h;
+    webhook_bed_init(&h);
+    struct reviewing reviewing = {.webhook = h.side.webhook};
     for (size_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
         struct shapes shapes;
         shapes_init(&shapes);
@@ -98,8 +96,8 @@ static void test_every_review_in_every_shape(void **state)
     printf("%zu allowed, %zu denied\n", reviewing.allowed, reviewing.denied);
     assert_true(reviewing.allowed > 0);
     assert_true(reviewing.denied > 0);
-    hook_bed_stop(&h);
-    hook_bed_done(&h);
+    webhook_bed_stop(&h);
+    webhook_bed_done(&h);
 }
 
 int main(void)

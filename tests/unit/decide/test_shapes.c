@@ -79,13 +79,13 @@ static int read_checked(struct td_arena *arena, const struct td_json *object, st
 {
     td_str version = td_json_get_str(object, TD_STR("apiVersion"), TD_STR_EMPTY);
     td_str kind = td_json_get_str(object, TD_STR("kind"), TD_STR_EMPTY);
-    const struct td_schema_type *type = td_objects_schema(version, kind);
+    const struct td_schema_type *type = shapes_schema(version, kind);
     struct td_problems alone = {.arena = arena};
     int code = td_check_types(type ? type : td_schema_any_object(), object, NULL, err);
     if (code < 0) {
         return code;
     }
-    td_check_object(type, object, &alone);
+    td_check_unknown(type ? type : td_schema_any_object(), object, &alone);
     td_objects_check(version, kind, object, &alone);
     struct td_manifest manifest = {.count = 0};
     code = td_manifest_read(arena, TD_STR("a.json"), text_of(arena, object), &manifest, err);
@@ -115,8 +115,8 @@ static int read_pod(struct td_arena *arena, const struct td_json *object, struct
 static int read_vertical_pod(struct td_arena *arena, const struct td_json *object,
                              struct td_error *err)
 {
-    struct td_vertical_pod pod;
-    return td_vertical_pod_decode(arena, object, &pod, err);
+    struct td_pod pod;
+    return td_pod_decode(arena, object, &pod, err);
 }
 
 static int read_requests(struct td_arena *arena, const struct td_json *object, struct td_error *err)
@@ -312,11 +312,11 @@ static int read_hvpa_status(struct td_arena *arena, const struct td_json *object
 /* What reads annotations of pods and of autoscalers. */
 static int read_boost(struct td_arena *arena, const struct td_json *object, struct td_error *err)
 {
-    struct td_vertical_pod pod;
+    struct td_pod pod;
     struct td_resource_list requests;
     struct td_resource_list limits;
     const struct td_vpa vpa = {.has_target = false};
-    int code = td_vertical_pod_decode(arena, object, &pod, err);
+    int code = td_pod_decode(arena, object, &pod, err);
     if (code < 0) {
         return code;
     }
@@ -549,7 +549,7 @@ static struct td_json *row_object(struct shapes *shapes, const struct shapes_row
 {
     td_str version = td_str_from(row->api_version);
     td_str kind = td_str_from(row->kind);
-    const struct td_schema_type *type = td_objects_schema(version, kind);
+    const struct td_schema_type *type = shapes_schema(version, kind);
     assert_non_null(type);
     if (!row->text) {
         return shapes_object(shapes, type, version, kind);

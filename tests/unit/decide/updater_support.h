@@ -36,7 +36,7 @@ struct stage {
     size_t workload_count;
     struct td_vpa *vpas[STAGE_MAX];
     size_t vpa_count;
-    struct td_vertical_pod pods[STAGE_MAX];
+    struct td_pod pods[STAGE_MAX];
     size_t pod_count;
     struct td_updater_config config;
     struct td_vpa_gates gates;
@@ -158,8 +158,7 @@ static inline const char *stage_or(const char *text, const char *fallback)
     return text ? text : fallback;
 }
 
-static inline struct td_vertical_pod *stage_add_pod(struct stage *stage,
-                                                    const struct stage_pod *pod)
+static inline struct td_pod *stage_add_pod(struct stage *stage, const struct stage_pod *pod)
 {
     struct td_arena *arena = &stage->arena;
     td_str uid = td_arena_format(arena, "uid-%s", pod->name);
@@ -185,9 +184,9 @@ static inline struct td_vertical_pod *stage_add_pod(struct stage *stage,
                       : "",
         stage_or(pod->phase, "Running"), stage_or(pod->conditions, "[]"),
         stage_or(pod->statuses, "[]"));
-    struct td_vertical_pod *made = &stage->pods[stage->pod_count++];
+    struct td_pod *made = &stage->pods[stage->pod_count++];
     struct td_error err = TD_ERROR_INIT;
-    if (td_vertical_pod_decode(arena, stage_json(stage, text.ptr), made, &err) < 0) {
+    if (td_pod_decode(arena, stage_json(stage, text.ptr), made, &err) < 0) {
         fail_msg("%s", err.message);
     }
     return made;

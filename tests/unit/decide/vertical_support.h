@@ -26,11 +26,11 @@ static inline struct td_json *vertical_tree(struct td_arena *arena, const char *
     return tree;
 }
 
-static inline struct td_vertical_pod vertical_pod(struct td_arena *arena, const char *text)
+static inline struct td_pod vertical_pod(struct td_arena *arena, const char *text)
 {
-    struct td_vertical_pod pod = {.tree = NULL};
+    struct td_pod pod = {.tree = NULL};
     struct td_error err = TD_ERROR_INIT;
-    if (td_vertical_pod_decode(arena, vertical_tree(arena, text), &pod, &err) < 0) {
+    if (td_pod_decode(arena, vertical_tree(arena, text), &pod, &err) < 0) {
         fail_msg("%s: %s", text, err.message);
     }
     return pod;

@@ -33,6 +33,21 @@ static void test_manifest_reads_documents_and_lists(void **state)
     assert_int_equal(manifest.items[2].line, 12);
 }
 
+/* A byte order mark is no part of a text, whichever its form. */
+static void test_manifest_passes_over_byte_order_marks(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"a.json", "a.yaml"};
+    for (size_t i = 0; i < TD_COUNT(names); i++) {
+        td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
+        struct td_manifest manifest = {.count = 0};
+        td_str text = TD_STR("\xef\xbb\xbf{\"apiVersion\": \"v1\", \"kind\": \"Pod\"}");
+        assert_int_equal(td_manifest_read(&arena, td_str_from(names[i]), text, &manifest, NULL),
+                         TD_OK);
+        assert_int_equal(manifest.count, 1);
+    }
+}
+
 /* A failure names file, line and cause, and leaves what was read before. */
 static void test_manifest_failures_add_nothing(void **state)
 {
@@ -75,6 +90,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_manifest_reads_documents_and_lists),
+        cmocka_unit_test(test_manifest_passes_over_byte_order_marks),
         cmocka_unit_test(test_manifest_failures_add_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

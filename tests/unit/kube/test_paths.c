@@ -48,6 +48,29 @@ static void test_path_is_written_as_the_server_reads_it(void **state)
     }
 }
 
+/* A kind without namespaces is scaled without one, whatever namespace the scaler has. */
+static void test_path_of_a_scale(void **state)
+{
+    (void)state;
+    struct td_served_resource resource = {
+        .group = TD_STR("apps"),
+        .version = TD_STR("v1"),
+        .plural = TD_STR("deployments"),
+        .is_namespaced = true,
+    };
+    const struct td_object_key object = TD_OBJECT_KEY(TD_STR("web"), TD_STR("front"));
+    td_auto_buf out;
+    td_buf_init(&out, TD_API_PATH_BYTES_MAX);
+    struct td_api_path path = td_path_scale(&resource, object);
+    assert_int_equal(td_path_write(&path, &out, NULL), TD_OK);
+    assert_string_equal(out.ptr, "/apis/apps/v1/namespaces/web/deployments/front/scale");
+    resource.is_namespaced = false;
+    td_buf_reset(&out);
+    path = td_path_scale(&resource, object);
+    assert_int_equal(td_path_write(&path, &out, NULL), TD_OK);
+    assert_string_equal(out.ptr, "/apis/apps/v1/deployments/front/scale");
+}
+
 /* Parts that would change what the path means, and paths without a resource. */
 static void test_path_refuses_what_cannot_be_escaped(void **state)
 {
@@ -96,6 +119,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_path_is_written_as_the_server_reads_it),
+        cmocka_unit_test(test_path_of_a_scale),
         cmocka_unit_test(test_path_refuses_what_cannot_be_escaped),
         cmocka_unit_test(test_path_parameters_are_joined),
     };

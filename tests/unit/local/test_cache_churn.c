@@ -128,7 +128,7 @@ static bool is_selected(const struct td_stored *stored, const char *half)
 static void compare(struct bed *bed, const struct td_cache *cache, const char *half, bool is_whole)
 {
     struct td_collection_iter iter;
-    td_collection_iter_init(&iter, collection_of(bed), TD_STR_EMPTY);
+    iter = td_collection_walk(collection_of(bed), TD_STR_EMPTY);
     struct td_stored *stored;
     size_t count = 0;
     while ((stored = td_collection_iter_next(&iter)) != NULL) {

@@ -42,7 +42,7 @@ static void send_once(struct sending *sending, const char *method, const char *t
     sending->answers[answer.status]++;
 }
 
-/* Defaults, in place, by themselves: nobody reads why they fail. */
+/* Defaults, in place, by themselves: their errors are not read. */
 static void send_default(struct shapes *shapes, const struct sending *sending,
                          const struct td_json *object)
 {

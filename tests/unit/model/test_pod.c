@@ -19,6 +19,13 @@ static int decode(struct td_arena *arena, const char *text, struct td_pod *ret,
     return td_pod_decode(arena, tree, ret, err);
 }
 
+static int64_t milli(const struct td_resource_list *list, const char *resource)
+{
+    const struct td_quantity *quantity = td_resource_list_get(list, td_str_from(resource));
+    assert_non_null(quantity);
+    return td_quantity_milli(quantity);
+}
+
 /* The fields that matter are found wherever a pod has them; all else is passed over. */
 static void test_pod_decodes_what_matters(void **state)
 {
@@ -48,17 +55,18 @@ static void test_pod_decodes_what_matters(void **state)
     assert_int_equal(pod.ready, TD_CONDITION_FALSE);
     assert_int_equal(pod.start_time, TD_SECOND);
     assert_int_equal(pod.ready_since, 2 * TD_SECOND);
-    assert_int_equal(pod.container_count, 3);
-    assert_int_equal(pod.containers[0].kind, TD_CONTAINER_INIT);
-    assert_int_equal(pod.containers[1].kind, TD_CONTAINER_SIDECAR);
-    assert_int_equal(pod.containers[2].kind, TD_CONTAINER_REGULAR);
-    assert_int_equal(*td_amounts_get(&pod.containers[2].requests, TD_STR("cpu")), 1);
-    assert_int_equal(*td_amounts_get(&pod.containers[2].requests, TD_STR("memory")), 5000);
-    assert_int_equal(*td_amounts_get(&pod.containers[2].limits, TD_STR("cpu")), 1500);
-    assert_null(td_amounts_get(&pod.containers[1].requests, TD_STR("cpu")));
-    assert_int_equal(*td_amounts_get(&pod.overhead, TD_STR("cpu")), 10);
-    assert_int_equal(*td_amounts_get(&pod.whole_requests, TD_STR("cpu")), 2010);
-    assert_int_equal(*td_amounts_get(&pod.whole_requests, TD_STR("memory")), (int64_t)1000 << 30);
+    assert_int_equal(pod.container_count, 1);
+    assert_int_equal(pod.init_container_count, 2);
+    assert_false(pod.init_containers[0].is_sidecar);
+    assert_true(pod.init_containers[1].is_sidecar);
+    assert_int_equal(milli(&pod.containers[0].spec_requests, "cpu"), 1);
+    assert_int_equal(milli(&pod.containers[0].spec_requests, "memory"), 5000);
+    assert_int_equal(milli(&pod.containers[0].spec_limits, "cpu"), 1500);
+    assert_int_equal(milli(&pod.init_containers[0].spec_requests, "cpu"), 2000);
+    assert_null(td_resource_list_get(&pod.init_containers[1].spec_requests, TD_STR("cpu")));
+    assert_int_equal(milli(&pod.overhead, "cpu"), 10);
+    assert_int_equal(milli(&pod.whole_requests, "cpu"), 2010);
+    assert_int_equal(milli(&pod.whole_requests, "memory"), (int64_t)1000 << 30);
 }
 
 /* Nothing is nothing: an empty pod has no times, no readiness and no phase. */
@@ -85,19 +93,21 @@ static void test_pod_refuses_malformed(void **state)
         const char *text;
         const char *part;
     } rows[] = {
-        {"{\"spec\":7}", "pod.spec"},
-        {"{\"spec\":{\"containers\":{}}}", "spec.containers"},
-        {"{\"spec\":{\"containers\":[1]}}", "spec.containers[]"},
+        {"{\"spec\":7}", "spec: has the wrong JSON type"},
+        {"{\"spec\":{\"containers\":{}}}", "spec: containers: "},
+        {"{\"spec\":{\"containers\":[1]}}", "spec.containers[0]: "},
         {"{\"spec\":{\"containers\":[{\"resources\":{\"requests\":{\"cpu\":\"1x\"}}}]}}",
-         "spec.containers[].resources.requests.cpu: "},
+         "spec.containers[0]: resources.requests: resource 'cpu': "},
         {"{\"spec\":{\"containers\":[{\"resources\":{\"limits\":1}}]}}",
-         "spec.containers[].resources.limits: "},
-        {"{\"spec\":{\"resources\":{\"requests\":{\"cpu\":[]}}}}", "spec.resources.requests.cpu: "},
-        {"{\"spec\":{\"overhead\":1}}", "spec.overhead: "},
-        {"{\"spec\":{\"overhead\":{\"cpu\":{}}}}", "spec.overhead.cpu"},
-        {"{\"status\":{\"phase\":1}}", "status.phase"},
-        {"{\"status\":{\"startTime\":\"yesterday\"}}", "status.startTime"},
-        {"{\"status\":{\"conditions\":\"x\"}}", "status.conditions"},
+         "spec.containers[0]: resources.limits: "},
+        {"{\"spec\":{\"initContainers\":[{\"name\":1}]}}", "spec.initContainers[0]: name: "},
+        {"{\"spec\":{\"resources\":{\"requests\":{\"cpu\":[]}}}}",
+         "spec: resources.requests: resource 'cpu': "},
+        {"{\"spec\":{\"overhead\":1}}", "spec: overhead: "},
+        {"{\"spec\":{\"overhead\":{\"cpu\":{}}}}", "spec: overhead: resource 'cpu'"},
+        {"{\"status\":{\"phase\":1}}", "status: phase"},
+        {"{\"status\":{\"startTime\":\"yesterday\"}}", "status: startTime"},
+        {"{\"status\":{\"conditions\":\"x\"}}", "status: conditions"},
         {"{\"metadata\":{\"name\":5}}", "metadata.name"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -7,7 +7,7 @@ import re
 
 TIME = re.compile(r'"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"')
 VERSION = re.compile(r'"resourceVersion": "\d+"')  # of the Jobs that a CronJob has made
-REFUSED = re.compile(r'(Pod \\*"[a-z0-9-]+-)[a-z0-9]{5}(\\*" is )')  # a pod that never was: nobody else knows its name
+REFUSED = re.compile(r'(Pod \\*"[a-z0-9-]+-)[a-z0-9]{5}(\\*" is )')  # a pod that never was: no other object has its name
 DROPPED = ("managedFields", "resourceVersion", "uid", "creationTimestamp", "selfLink")
 COMPARED = ("Pod", "ReplicationController", "ReplicaSet", "Deployment", "StatefulSet", "DaemonSet", "ControllerRevision", "Job",
             "CronJob", "PodDisruptionBudget", "ConfigMap", "PersistentVolumeClaim")

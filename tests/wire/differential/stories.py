@@ -374,7 +374,7 @@ def stateful_claims(s):
 
 @story
 def daemon_nodes(s):
-    s.alike = ("daemon-1", "daemon-2", "daemon-3")  # which of two nodes comes first is nobody's decision
+    s.alike = ("daemon-1", "daemon-2", "daemon-3")  # which of two nodes comes first is not determined
     s.create(workload("DaemonSet", pod=template("daemon")))
     s.roll("create")
     s.call_node("daemon-3", {"metadata": {"labels": {"pool": "daemon"}}})
@@ -716,7 +716,7 @@ def owners(s):
     s.settle("orphan")
     s.create_owned("orphan-grandchild", lambda owner: owned("dangling", {"metadata": {
         "name": "nobody", "uid": "00000000-0000-4000-8000-000000000000"}}))
-    s.settle("owned by nobody", quiet=2.5)
+    s.settle("owned by a missing object", quiet=2.5)
 
 
 @story

@@ -81,7 +81,7 @@ class Story:
         self.met = set()  # of the listed ones
         self.steps = []
         self.is_compared = False
-        self.alike = ()  # names that nobody tells apart
+        self.alike = ()  # names that are not told apart
         self.is_rough = False  # several pods become ready in one step while a rollout goes on: see states.turns
 
 

@@ -1,3 +1,5 @@
+/* The tree of the account: one member for each question, and each counterfactual found by deciding
+ * once more with one input changed. */
 #include "decide/tandem/account/account.h"
 
 #include "decide/tandem/account/account_words.h"
@@ -39,18 +41,24 @@ static td_str amount_of(struct telling *telling, size_t row, int64_t amount)
     return tandem_amount_text(telling->arena, telling->in->rows[row].resource, amount);
 }
 
+static td_str exact_of(struct telling *telling, size_t row, int64_t amount)
+{
+    return tandem_amount_exact(telling->arena, telling->in->rows[row].resource, amount);
+}
+
 /* "web (Hvpa shop/web, RatioBased 1:1, replicas 1..20, ratio stage 2..18) decided at 09:41:15" */
 static td_str title_of(struct telling *telling)
 {
     const struct td_hvpa *hvpa = telling->in->hvpa;
     const struct td_tandem_decision *decision = telling->decision;
-    td_auto_buf text;
-    td_buf_init(&text, 4096);
+    td_auto_buf text = td_buf_capped(4096);
     (void)td_buf_append_format(&text, "%.*s (Hvpa %.*s/%.*s, %.*s", TD_STR_ARG(hvpa->meta.name),
                                TD_STR_ARG(hvpa->meta.namespace), TD_STR_ARG(hvpa->meta.name),
                                TD_STR_ARG(td_hvpa_mode_name(hvpa->mode)));
     if (hvpa->mode == TD_HVPA_RATIO_BASED) {
-        (void)td_buf_append_format(&text, " %.4g:1", hvpa->ratio.v_to_h);
+        (void)td_buf_append_char(&text, ' ');
+        (void)td_buf_append_number(&text, hvpa->ratio.v_to_h, 4);
+        (void)td_buf_append(&text, TD_STR(":1"));
     }
     (void)td_buf_append_format(&text, ", replicas %d..%d", decision->min_replicas,
                                decision->max_replicas);
@@ -77,12 +85,13 @@ static struct td_json *wanted_horizontally(struct telling *telling)
     if (is_valid) {
         set_int(telling, wish, TD_STR("replicas"), in->desired_replicas);
         bool is_clamped = in->desired_replicas != telling->decision->desired_replicas;
-        says =
-            is_clamped
-                ? td_arena_format(telling->arena, "%d replicas, %d within %d..%d",
-                                  in->desired_replicas, telling->decision->desired_replicas,
-                                  telling->decision->min_replicas, telling->decision->max_replicas)
-                : td_arena_format(telling->arena, "%d replicas", in->desired_replicas);
+        says = is_clamped ? td_arena_format(telling->arena, "%d replica%s, %d within %d..%d",
+                                            in->desired_replicas, TD_PLURAL(in->desired_replicas),
+                                            telling->decision->desired_replicas,
+                                            telling->decision->min_replicas,
+                                            telling->decision->max_replicas)
+                          : td_arena_format(telling->arena, "%d replica%s", in->desired_replicas,
+                                            TD_PLURAL(in->desired_replicas));
     } else if (has_axis) {
         says = TD_STR("unknown: no usable metric");
     }
@@ -96,15 +105,15 @@ static td_str change_text(struct telling *telling, size_t i)
     const struct td_tandem_row *row = &telling->in->rows[i];
     const struct td_tandem_outcome *outcome = &telling->decision->outcomes[i];
     if (outcome->wish == row->request) {
-        return outcome->is_kept ? TD_STR("no change: the least with which the HPA works")
+        return outcome->is_kept ? TD_STR("no change: the floor at which the HPA works")
                                 : TD_STR("no change");
     }
     if (row->request == 0) {
         return TD_STR("has no request yet");
     }
     td_wide percent = ((td_wide)outcome->wish - row->request) * 100 / row->request;
-    const char *why = outcome->is_kept              ? ", the least with which the HPA works"
-                      : outcome->is_coupling_raised ? ", the size at which the HPA is content"
+    const char *why = outcome->is_kept              ? ", the floor at which the HPA works"
+                      : outcome->is_coupling_raised ? ", the size at which the HPA's target is met"
                                                     : "";
     return td_arena_format(telling->arena, "%+lld%% of %.*s%s", (long long)percent,
                            TD_STR_ARG(amount_of(telling, i, row->request)), why);
@@ -120,7 +129,7 @@ static struct td_json *wanted_vertically(struct telling *telling)
         struct td_json *wish = td_json_new_object(telling->arena);
         set_text(telling, wish, TD_STR("container"), row->container);
         set_text(telling, wish, TD_STR("resource"), td_hvpa_resource_name(row->resource));
-        set_text(telling, wish, TD_STR("target"), amount_of(telling, i, target));
+        set_text(telling, wish, TD_STR("target"), exact_of(telling, i, target));
         set_text(telling, wish, TD_STR("says"),
                  td_arena_format(telling->arena, "%.*s %.*s",
                                  TD_STR_ARG(tandem_row_name(telling->arena, telling->in, i)),
@@ -141,11 +150,11 @@ static struct td_json *wanted_vertically(struct telling *telling)
 static td_str deed_text(struct telling *telling)
 {
     const struct td_tandem_input *in = telling->in;
-    td_auto_buf text;
-    td_buf_init(&text, 16384);
+    td_auto_buf text = td_buf_capped(16384);
     if (telling->decision->replicas != in->replicas) {
-        (void)td_buf_append_format(&text, "%d → %d replicas", in->replicas,
-                                   telling->decision->replicas);
+        (void)td_buf_append_format(&text, "%d → %d replica%s", in->replicas,
+                                   telling->decision->replicas,
+                                   TD_PLURAL(telling->decision->replicas));
     }
     for (size_t i = 0; i < in->row_count; i++) {
         int64_t request = telling->decision->outcomes[i].request;
@@ -173,8 +182,9 @@ static void say_blend(struct telling *telling, struct td_json *says)
         return;
     }
     say(telling, says,
-        td_arena_format(telling->arena, "%d·(%d/%d)^%.3g = %.2f → %d%s", in->replicas,
-                        telling->decision->desired_replicas, in->replicas, blend->exponent,
+        td_arena_format(telling->arena, "%d·(%d/%d)^%.*s = %.2f → %d%s", in->replicas,
+                        telling->decision->desired_replicas, in->replicas,
+                        TD_STR_ARG(tandem_number_text(telling->arena, blend->exponent)),
                         blend->replicas_exact, telling->decision->replicas,
                         blend->is_cut_by_border ? ", the border of this stage" : ""));
 }
@@ -196,10 +206,11 @@ static void say_share(struct telling *telling, struct td_json *says, size_t i)
                               : td_arena_format(telling->arena, "·%.2f/%d", blend->replicas_exact,
                                                 telling->decision->replicas);
     say(telling, says,
-        td_arena_format(telling->arena, "%s%.*s·(%.*s/%.*s)^%.3g%.*s = %.*s",
+        td_arena_format(telling->arena, "%s%.*s·(%.*s/%.*s)^%.*s%.*s = %.*s",
                         is_alone ? "" : "the rest goes into size: ", TD_STR_ARG(before),
                         TD_STR_ARG(amount_of(telling, i, outcome->target)), TD_STR_ARG(before),
-                        outcome->exponent, TD_STR_ARG(compensation),
+                        TD_STR_ARG(tandem_number_text(telling->arena, outcome->exponent)),
+                        TD_STR_ARG(compensation),
                         TD_STR_ARG(amount_of(telling, i, outcome->request))));
 }
 
@@ -243,13 +254,13 @@ static struct td_json *done(struct telling *telling)
         if (decision->outcomes[i].request != 0) {
             set_text(telling, td_json_ensure_object(telling->arena, requests, row->container),
                      td_hvpa_resource_name(row->resource),
-                     amount_of(telling, i, decision->outcomes[i].request));
+                     exact_of(telling, i, decision->outcomes[i].request));
         }
         say_share(telling, says, i);
         if (decision->outcomes[i].is_at_max_allowed) {
             say(telling, says,
                 td_arena_format(telling->arena,
-                                "%.*s ran out of memory and is at maxAllowed already: raise it",
+                                "%.*s was OOM-killed and is at maxAllowed already: raise it",
                                 TD_STR_ARG(row->container)));
         }
     }
@@ -289,8 +300,8 @@ static void tell_held(struct telling *telling)
     bool is_wish = in->replicas > 0 && decision->desired_replicas != in->replicas;
     if (is_wish && decision->replicas == in->replicas) {
         hold(telling, "horizontal",
-             td_arena_format(telling->arena, "%d → %d replicas", in->replicas,
-                             decision->desired_replicas),
+             td_arena_format(telling->arena, "%d → %d replica%s", in->replicas,
+                             decision->desired_replicas, TD_PLURAL(decision->desired_replicas)),
              decision->desired_replicas > in->replicas, decision->horizontal_block);
     }
     for (size_t i = 0; i < in->row_count; i++) {
@@ -410,8 +421,8 @@ static void tell_replicas(struct telling *telling)
         int32_t wish = nearest_wish(telling, n, decision->desired_replicas, decision->replicas);
         int32_t other = wish + (decision->replicas > n ? -1 : 1);
         say(telling, telling->changes,
-            td_arena_format(telling->arena, "a wish for %d replicas gives %d", other,
-                            replicas_for(telling, other)));
+            td_arena_format(telling->arena, "a desired count of %d replica%s gives %d", other,
+                            TD_PLURAL(other), replicas_for(telling, other)));
         return;
     }
     int32_t most = replicas_for(telling, decision->max_replicas);
@@ -427,8 +438,8 @@ static void tell_replicas(struct telling *telling)
             }
         }
         say(telling, telling->changes,
-            td_arena_format(telling->arena, "a wish for %d replicas gives %d", high,
-                            replicas_for(telling, high)));
+            td_arena_format(telling->arena, "a desired count of %d replica%s gives %d", high,
+                            TD_PLURAL(high), replicas_for(telling, high)));
     }
 }
 

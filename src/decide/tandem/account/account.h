@@ -1,5 +1,5 @@
 /*
- * Why an Hvpa was decided as it was, for people and for programs: what both autoscalers wanted,
+ * Why an Hvpa was decided as it was, for users and for programs: what both autoscalers wanted,
  * what was done and by which arithmetic, what was held and why, what comes next, and what would
  * have changed it. The last is found by deciding again with other inputs, which costs nothing since
  * deciding is pure. Both forms are made from one tree in the arena.
@@ -23,6 +23,6 @@ struct td_tandem_account {
 struct td_json *td_tandem_account_json(struct td_arena *arena,
                                        const struct td_tandem_account *account);
 
-/* Text ends with a newline; appends are checked by whoever owns the buffer. */
+/* Text ends with a newline; the owner of the buffer checks the appends. */
 void td_tandem_account_write(struct td_arena *arena, const struct td_tandem_account *account,
                              enum td_tandem_account_format format, struct td_buf *out);

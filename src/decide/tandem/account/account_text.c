@@ -3,11 +3,6 @@
 
 #define LABEL_WIDTH 8
 
-static td_str text_of(const struct td_json *object, td_str key)
-{
-    return td_json_get_str(object, key, TD_STR_EMPTY);
-}
-
 /* One line; the label only on the first of its block. */
 static void write_line(const char *label, td_str text, struct td_buf *out)
 {
@@ -17,8 +12,8 @@ static void write_line(const char *label, td_str text, struct td_buf *out)
 static void write_wish(const char *label, const char *axis, const struct td_json *wish,
                        struct td_buf *out)
 {
-    td_str why = text_of(wish, TD_STR("why"));
-    td_str says = text_of(wish, TD_STR("says"));
+    td_str why = td_json_text(wish, "why");
+    td_str says = td_json_text(wish, "says");
     if (why.len == 0) {
         (void)td_buf_append_format(out, "  %-*s%-14s%.*s\n", LABEL_WIDTH, label, axis,
                                    TD_STR_ARG(says));
@@ -48,7 +43,7 @@ static void write_list(const char *label, const struct td_json *list, const char
 {
     for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
         bool is_text = td_json_is(item, TD_JSON_TYPE_STRING);
-        write_line(label, is_text ? item->text : text_of(item, TD_STR("says")), out);
+        write_line(label, is_text ? item->text : td_json_text(item, "says"), out);
         label = "";
     }
     if (list->count == 0 && otherwise) {
@@ -78,10 +73,10 @@ void td_tandem_account_write(struct td_arena *arena, const struct td_tandem_acco
         (void)td_buf_append_char(out, '\n');
         return;
     }
-    (void)td_buf_append_format(out, "%.*s\n\n", TD_STR_ARG(text_of(tree, TD_STR("title"))));
+    (void)td_buf_append_format(out, "%.*s\n\n", TD_STR_ARG(td_json_text(tree, "title")));
     write_wanted(td_json_get(tree, TD_STR("wanted")), out);
     write_list("did", td_json_get_path(tree, "did.says"), NULL, out);
     write_list("held", td_json_get(tree, TD_STR("held")), "nothing", out);
-    write_list("next", td_json_get(tree, TD_STR("next")), "nothing waits for time", out);
+    write_list("next", td_json_get(tree, TD_STR("next")), "no pending window", out);
     write_changes(td_json_get(tree, TD_STR("wouldChange")), out);
 }

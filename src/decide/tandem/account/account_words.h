@@ -1,10 +1,13 @@
-/* Private to the account: values and rules in the words that people read. */
+/* Private to the account: values and rules in words. */
 #pragma once
 
 #include "base/arena.h"
 #include "decide/tandem/account/account.h"
 
+/* For people, and for programs. */
 td_str tandem_amount_text(struct td_arena *arena, enum td_hvpa_resource resource, int64_t amount);
+td_str tandem_amount_exact(struct td_arena *arena, enum td_hvpa_resource resource, int64_t amount);
+td_str tandem_number_text(struct td_arena *arena, double number);
 
 /* "cpu", or "app cpu" where there are several containers. */
 td_str tandem_row_name(struct td_arena *arena, const struct td_tandem_input *in, size_t index);

@@ -1,8 +1,9 @@
+/* What both sources of a migration share (notes, annotations, copies of members), and the migration
+ * of an HPA and a VPA on one workload. */
 #include "decide/tandem/migrate/migrate.h"
 
 #include "api/hvpa/hvpa.h"
 #include "base/error.h"
-#include "base/limits.h"
 #include "decide/manifests.h"
 #include "decide/tandem/migrate/migrate_private.h"
 #include "kube/apply/last_applied.h"
@@ -14,11 +15,6 @@ void td_migration_note(struct td_arena *arena, struct td_migration *migration, t
     migration->notes = td_arena_grow(arena, migration->notes, migration->note_count,
                                      &migration->note_cap, sizeof(*migration->notes));
     migration->notes[migration->note_count++] = note;
-}
-
-void td_migrate_text(struct td_arena *arena, struct td_json *object, td_str key, td_str text)
-{
-    td_json_set(arena, object, key, td_json_new_string(arena, text));
 }
 
 void td_migrate_copy(struct td_arena *arena, struct td_json *to, td_str to_key,
@@ -40,8 +36,8 @@ struct td_json *td_migrate_new(struct td_arena *arena, const struct td_json *obj
     td_migrate_copy(arena, metadata, TD_STR("name"), given, TD_STR("name"));
     td_migrate_copy(arena, metadata, TD_STR("namespace"), given, TD_STR("namespace"));
     td_migrate_copy(arena, metadata, TD_STR("labels"), given, TD_STR("labels"));
-    td_migrate_text(arena, made, TD_STR("apiVersion"), TD_STR(TD_HVPA_API_VERSION));
-    td_migrate_text(arena, made, TD_STR("kind"), TD_STR("Hvpa"));
+    td_json_set_str(arena, made, TD_STR("apiVersion"), TD_STR(TD_HVPA_API_VERSION));
+    td_json_set_str(arena, made, TD_STR("kind"), TD_STR("Hvpa"));
     td_json_set(arena, made, TD_STR("metadata"), metadata);
     td_json_set(arena, made, TD_STR("spec"), spec);
     *ret_spec = spec;
@@ -54,8 +50,7 @@ void td_migrate_annotate(struct td_arena *arena, struct td_migration *migration,
     struct td_json *metadata = td_json_get(migration->object, TD_STR("metadata"));
     const struct td_json *given =
         td_migrate_member(td_migrate_member(object, TD_STR("metadata")), TD_STR("annotations"));
-    const struct td_json *item = td_json_first_member(given);
-    for (; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_member(given); item; item = item->next) {
         /* It holds the object that was applied, which is not this one. */
         if (td_str_equal(item->key, TD_STR(TD_LAST_APPLIED_ANNOTATION))) {
             continue;
@@ -82,7 +77,7 @@ void td_migrate_switch_off(struct td_arena *arena, struct td_json *spec, td_str 
     for (size_t i = 0; i < 2; i++) {
         struct td_json *policy = td_json_ensure_object(arena, policies, directions[i]);
         struct td_json *update = td_json_ensure_object(arena, policy, TD_STR("updatePolicy"));
-        td_migrate_text(arena, update, TD_STR("updateMode"), TD_STR("Off"));
+        td_json_set_str(arena, update, TD_STR("updateMode"), TD_STR("Off"));
     }
 }
 
@@ -116,7 +111,7 @@ static void pair_note(const struct migrate_pair *pair, td_str note)
 static const struct td_json *pair_hpa_v2(struct td_arena *arena, const struct td_json *hpa)
 {
     struct td_json *converted = NULL;
-    td_str version = td_json_get_str(hpa, TD_STR("apiVersion"), TD_STR_EMPTY);
+    td_str version = td_json_text(hpa, "apiVersion");
     if (td_str_equal(version, TD_STR("autoscaling/v1")) &&
         td_hpa_convert(arena, hpa, TD_STR("autoscaling/v2"), &converted, NULL) == TD_OK) {
         return converted;
@@ -158,10 +153,11 @@ static void pair_add_vpa(const struct migrate_pair *pair, const struct td_vpa *v
                                "running ones."));
     }
     if (vpa->recommender.len > 0) {
-        pair_note(pair, td_arena_format(arena,
-                                        "Recommender %.*s is not asked: an Hvpa computes its own "
-                                        "recommendation.",
-                                        TD_STR_ARG(vpa->recommender)));
+        pair_note(pair,
+                  td_arena_format(
+                      arena,
+                      "Recommender %.*s is not used: an Hvpa computes its own recommendation.",
+                      TD_STR_ARG(vpa->recommender)));
     }
 }
 
@@ -174,13 +170,12 @@ static void pair_choose_mode(const struct migrate_pair *pair, const struct td_hp
     bool is_shared = td_manifests_shares(hpa, vpa, TD_STR("cpu"), &shared) ||
                      td_manifests_shares(hpa, vpa, TD_STR("memory"), &shared);
     bool is_ratio = is_shared && !vpa->has_selector;
-    td_migrate_text(pair->arena, pair->spec, TD_STR("mode"),
+    td_json_set_str(pair->arena, pair->spec, TD_STR("mode"),
                     is_ratio ? TD_STR("RatioBased") : TD_STR("HPABiased"));
     if (is_ratio) {
         struct td_json *ratio =
             td_json_ensure_object(pair->arena, pair->spec, TD_STR("ratioBasedScalingSpec"));
-        td_json_set(pair->arena, ratio, TD_STR("vToHScalingRatio"),
-                    td_json_new_int64(pair->arena, 1));
+        td_json_set_int64(pair->arena, ratio, TD_STR("vToHScalingRatio"), 1);
         pair_note(pair, TD_STR("Both act on one resource: a ratio of 1 shares growth equally; "
                                "HPAPreferred would resize pods only at the ends of the replica "
                                "range."));
@@ -214,8 +209,8 @@ static void migrate_pair(struct td_arena *arena, const struct td_manifest_object
                     td_migrate_member(pair.hpa, TD_STR("spec")), TD_STR("scaleTargetRef"));
     pair_add_hpa(&pair);
     pair_add_vpa(&pair, &vpa);
-    pair_note(&pair, TD_STR("Delete the HPA and the VPA when you apply it: an Hvpa refuses to act "
-                            "beside them."));
+    pair_note(&pair, TD_STR("Delete the HPA and the VPA when you apply it: an Hvpa does not scale "
+                            "a target that they scale too."));
     td_migrate_verify(arena, migration);
 }
 
@@ -228,8 +223,8 @@ static bool migrate_is_gardener(const struct td_json *object)
            td_migrate_member(spec, TD_STR("weightBasedScalingIntervals"));
 }
 
-/* The HPA and the VPA of a group, when it has one of each and no Hvpa; a group of several is left
- * to people: no rule says which of them counts. */
+/* The HPA and the VPA of a group, when it has one of each and no Hvpa; a group of several is
+ * left out: no rule says which of them counts. */
 static bool migrate_find_pair(const struct td_autoscaled_list *list,
                               const struct td_autoscaled *group, size_t *ret_hpa, size_t *ret_vpa)
 {

@@ -1,5 +1,5 @@
 /*
- * Hvpas from what people have: the pair of an HPA and a VPA on one workload, or an Hvpa of
+ * Hvpas from what a cluster has: the pair of an HPA and a VPA on one workload, or an Hvpa of
  * gardener's (hvpa.md 3.7). Each result is an object ready to be applied, with notes on what means
  * something else than before; what cannot be expressed has notes and no object. Trees and texts are
  * in the arena or borrowed from the manifest. Pure.

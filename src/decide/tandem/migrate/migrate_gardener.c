@@ -13,7 +13,7 @@ static struct td_json *metric_target(struct td_arena *arena, td_str type, td_str
                                      const struct td_json *value)
 {
     struct td_json *target = td_json_new_object(arena);
-    td_migrate_text(arena, target, TD_STR("type"), type);
+    td_json_set_str(arena, target, TD_STR("type"), type);
     td_json_set(arena, target, key, td_json_copy(arena, value, false));
     return target;
 }
@@ -33,7 +33,7 @@ static struct td_json *metric_new_target(struct td_arena *arena, const struct td
         {TD_STR_INIT("averageValue"), TD_STR_INIT("AverageValue"), TD_STR_INIT("averageValue")},
         {TD_STR_INIT("targetValue"), TD_STR_INIT("Value"), TD_STR_INIT("value")},
     };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(rows); i++) {
         const struct td_json *value = td_migrate_member(source, rows[i].from);
         if (value) {
             return metric_target(arena, rows[i].type, rows[i].key, value);
@@ -74,7 +74,7 @@ static struct td_json *migrate_metrics(struct td_arena *arena, const struct td_j
     for (const struct td_json *item = td_json_first_item(metrics); item; item = item->next) {
         struct td_json *made = td_json_new_object(arena);
         td_migrate_copy(arena, made, TD_STR("type"), item, TD_STR("type"));
-        for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
+        for (size_t i = 0; i < TD_COUNT(sources); i++) {
             const struct td_json *source = td_migrate_member(item, sources[i]);
             if (td_json_is(source, TD_JSON_TYPE_OBJECT)) {
                 td_json_set(arena, made, sources[i], metric_new_source(arena, source));
@@ -175,7 +175,7 @@ static bool gardener_add_mode(struct td_arena *arena, const struct td_json *give
     const struct td_json *hpa = td_migrate_member(given, TD_STR("hpa"));
     const struct td_json *vpa = td_migrate_member(given, TD_STR("vpa"));
     if (!gardener_deploys(hpa) || !gardener_deploys(vpa)) {
-        td_migrate_text(arena, spec, TD_STR("mode"),
+        td_json_set_str(arena, spec, TD_STR("mode"),
                         gardener_deploys(hpa) ? TD_STR("HPABiased") : TD_STR("VPABiased"));
         return true;
     }

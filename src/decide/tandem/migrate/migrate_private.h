@@ -1,5 +1,5 @@
 /*
- * What the files of the migration share; nobody else includes this.
+ * What the files of the migration share; no other file includes this.
  */
 #pragma once
 
@@ -11,8 +11,6 @@ static inline const struct td_json *td_migrate_member(const struct td_json *obje
     const struct td_json *member = td_json_get(object, key);
     return td_json_is(member, TD_JSON_TYPE_NULL) ? NULL : member;
 }
-
-void td_migrate_text(struct td_arena *arena, struct td_json *object, td_str key, td_str text);
 
 /* A copy of a member under the same or another name, when it is there. */
 void td_migrate_copy(struct td_arena *arena, struct td_json *to, td_str to_key,

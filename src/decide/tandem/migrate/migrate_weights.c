@@ -128,17 +128,17 @@ static void weights_write(struct td_arena *arena, const struct weights_stages *s
                           struct td_json *spec)
 {
     struct td_json *ratio = td_json_new_object(arena);
-    td_migrate_text(arena, spec, TD_STR("mode"), TD_STR("RatioBased"));
+    td_json_set_str(arena, spec, TD_STR("mode"), TD_STR("RatioBased"));
     if (stages->initial) {
         int64_t start = stages->initial->last + 1;
-        td_migrate_text(arena, spec, TD_STR("initialScaling"), weights_axis(stages->initial));
-        td_json_set(arena, ratio, TD_STR("startReplicaCount"), td_json_new_int64(arena, start));
+        td_json_set_str(arena, spec, TD_STR("initialScaling"), weights_axis(stages->initial));
+        td_json_set_int64(arena, ratio, TD_STR("startReplicaCount"), start);
     }
     if (stages->final) {
         /* Without a ratio stage both borders are where the second stage begins. */
         int64_t finish = stages->ratio ? stages->ratio->last : stages->final->first;
-        td_migrate_text(arena, spec, TD_STR("finalScaling"), weights_axis(stages->final));
-        td_json_set(arena, ratio, TD_STR("finishReplicaCount"), td_json_new_int64(arena, finish));
+        td_json_set_str(arena, spec, TD_STR("finalScaling"), weights_axis(stages->final));
+        td_json_set_int64(arena, ratio, TD_STR("finishReplicaCount"), finish);
     }
     if (stages->ratio) {
         double weight = (double)stages->ratio->weight;
@@ -158,7 +158,7 @@ static void weights_write_single(struct td_arena *arena, const struct weights_in
         return;
     }
     bool is_vertical = segment->weight == WEIGHTS_ALL;
-    td_migrate_text(arena, spec, TD_STR("mode"),
+    td_json_set_str(arena, spec, TD_STR("mode"),
                     is_vertical ? TD_STR("VPABiased") : TD_STR("HPABiased"));
     td_migrate_switch_off(arena, spec, is_vertical ? TD_STR("horizontal") : TD_STR("vertical"));
     td_migration_note(arena, migration,
@@ -203,7 +203,7 @@ bool td_migrate_weights(struct td_arena *arena, const struct td_json *intervals,
     }
     if (count == 2 && segments[0].weight == 0 && segments[1].weight == WEIGHTS_ALL &&
         segments[1].first == max_replicas) {
-        td_migrate_text(arena, spec, TD_STR("mode"), TD_STR("HPAPreferred"));
+        td_json_set_str(arena, spec, TD_STR("mode"), TD_STR("HPAPreferred"));
         return true;
     }
     if (count > WEIGHTS_SEGMENTS_MAX || !weights_choose(segments, count, &stages)) {

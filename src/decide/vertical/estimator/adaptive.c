@@ -30,9 +30,9 @@ static_assert(TD_ADAPTIVE_SLOT_SAMPLES_MAX * TD_ADAPTIVE_CPU_MAX <= INT64_MAX / 
 #define CONSTANT_PARAMS                                                                            \
     .overrun_cost = 10, .throttle_at = 970, .throttle_bump = 1250, .cpu_young = 100,               \
     .mem_margin = 100, .mem_young = 150, .young_hours = 48, .day_decay = 20, .min_cpu = 10,        \
-    .min_mem = MIB_100, .bumps = {1200, 1500, 2000}, .bump_min = MIB_100, .floor_days = 28,        \
-    .floor_decay = 50, .cpu_up = 100, .cpu_down = 200, .mem_up = 40, .mem_down = 100,              \
-    .cpu_step = 200, .mem_step = 150, .wait = 43200, .cpu_wait = 14400
+    .min_mem = MIB_100, .bumps = {1200, 1500, 2000}, .bump_min = MIB_100, .oom_divisor = WHOLE,    \
+    .floor_days = 28, .floor_decay = 50, .cpu_up = 100, .cpu_down = 200, .mem_up = 40,             \
+    .mem_down = 100, .cpu_step = 200, .mem_step = 150, .wait = 43200, .cpu_wait = 14400
 
 static const struct td_adaptive_params adaptive_params[] = {
     [TD_RISK_BALANCED] = {.arms = {970, 940, 900}, .arm_count = 3, CONSTANT_PARAMS},
@@ -70,24 +70,42 @@ const char *td_adaptive_reason_name(enum td_adaptive_reason reason)
     return names[reason];
 }
 
+int64_t td_adaptive_seconds(td_time time)
+{
+    return time / TD_SECOND - (time % TD_SECOND < 0 ? 1 : 0);
+}
+
 void td_adaptive_init(struct td_adaptive *state)
 {
     *state = (struct td_adaptive){.first = -1, .slot = -1, .hour = -1, .day = -1};
 }
 
-/* Half way between the mean and the highest sample of the open slot, rounded up. A loaded state may
- * hold a sum that no samples can have; bounded, what comes of it can be saved and loaded again. */
-static int64_t slot_value(const struct td_adaptive *state)
+int64_t td_adaptive_slot_value(int64_t sum, int64_t samples, int64_t top)
 {
-    int64_t samples = state->slot_samples;
-    int64_t value = (state->slot_sum + state->slot_top * samples + 2 * samples - 1) / (2 * samples);
+    int64_t value = (sum + top * samples + 2 * samples - 1) / (2 * samples);
     return smallest(value, TD_ADAPTIVE_CPU_MAX);
+}
+
+int64_t td_adaptive_demand(const struct td_adaptive_params *params, int64_t milli,
+                           int64_t limit_milli)
+{
+    int64_t value = smallest(milli, TD_ADAPTIVE_CPU_MAX);
+    int64_t limit = smallest(limit_milli, 2 * TD_ADAPTIVE_CPU_MAX);
+    if (limit > 0 && value * WHOLE >= limit * params->throttle_at) {
+        value = smallest(value * params->throttle_bump / WHOLE, TD_ADAPTIVE_CPU_MAX);
+    }
+    return value;
+}
+
+static int64_t open_value(const struct td_adaptive *state)
+{
+    return td_adaptive_slot_value(state->slot_sum, state->slot_samples, state->slot_top);
 }
 
 static void slot_close(struct td_adaptive *state)
 {
     size_t end = ((size_t)state->cpu_start + state->cpu_count) % TD_ADAPTIVE_SLOTS;
-    state->cpu[end] = (uint32_t)slot_value(state);
+    state->cpu[end] = (uint32_t)open_value(state);
     if (state->cpu_count < TD_ADAPTIVE_SLOTS) {
         state->cpu_count++;
     } else {
@@ -114,12 +132,7 @@ void td_adaptive_cpu(struct td_adaptive *state, const struct td_adaptive_params 
     if (milli < 0 || t < 0 || slot < state->slot) {
         return;
     }
-    int64_t value = smallest(milli, TD_ADAPTIVE_CPU_MAX);
-    int64_t limit = smallest(limit_milli, 2 * TD_ADAPTIVE_CPU_MAX);
-    /* Use at the limit was throttled: the demand is hidden, and surely higher. */
-    if (limit > 0 && value * WHOLE >= limit * params->throttle_at) {
-        value = smallest(value * params->throttle_bump / WHOLE, TD_ADAPTIVE_CPU_MAX);
-    }
+    int64_t value = td_adaptive_demand(params, milli, limit_milli);
     if (state->first < 0) {
         state->first = time;
     }
@@ -191,6 +204,7 @@ void td_adaptive_oom(struct td_adaptive *state, const struct td_adaptive_params 
     state->oom_streak = is_streak ? smallest(state->oom_streak + 1, TD_ADAPTIVE_STREAK_MAX) : 1;
     int64_t need =
         largest(used + params->bump_min, used * params->bumps[state->oom_streak - 1] / WHOLE);
+    need = need * WHOLE / params->oom_divisor;
     int64_t floor = td_adaptive_floor(state, params, time);
     state->oom_floor = smallest(largest(floor, need), TD_ADAPTIVE_MAX);
     state->oom_time = largest(state->oom_time, time);
@@ -233,7 +247,7 @@ static void recommend_cpu(const struct td_adaptive *state, const struct td_adapt
     int64_t sum = 0;
     memcpy(sorted, state->cpu, count * sizeof(sorted[0])); /* order does not matter */
     if (state->slot_samples > 0) {
-        sorted[count++] = (uint32_t)slot_value(state);
+        sorted[count++] = (uint32_t)open_value(state);
     }
     *ret =
         (struct td_adaptive_cpu_answer){.target = params->min_cpu, .reason = TD_ADAPTIVE_NO_DATA};
@@ -269,9 +283,8 @@ static void find_old_peak(const struct td_adaptive *state, const struct td_adapt
     }
 }
 
-static void recommend_memory(const struct td_adaptive *state,
-                             const struct td_adaptive_params *params, int64_t now,
-                             struct td_adaptive_memory_answer *ret)
+static void find_memory(const struct td_adaptive *state, const struct td_adaptive_params *params,
+                        int64_t now, struct td_adaptive_memory_answer *ret)
 {
     *ret = (struct td_adaptive_memory_answer){.target = params->min_mem,
                                               .reason = TD_ADAPTIVE_NO_DATA};
@@ -302,23 +315,29 @@ static void recommend_memory(const struct td_adaptive *state,
         {params->min_mem, TD_ADAPTIVE_MINIMUM},
     };
     size_t winner = 0;
-    for (size_t i = 1; i < sizeof(claims) / sizeof(claims[0]); i++) {
+    for (size_t i = 1; i < TD_COUNT(claims); i++) {
         winner = claims[i].amount > claims[winner].amount ? i : winner;
     }
     ret->target = smallest(claims[winner].amount, TD_ADAPTIVE_MAX);
     ret->reason = claims[winner].reason;
 }
 
+void td_adaptive_recommend_memory(const struct td_adaptive *state,
+                                  const struct td_adaptive_params *params, int64_t now,
+                                  struct td_adaptive_memory_answer *ret)
+{
+    find_memory(state, params, now, ret);
+    ret->lower = (ret->target * WHOLE + WHOLE + params->mem_up - 1) / (WHOLE + params->mem_up);
+    ret->upper = ret->target * WHOLE / (WHOLE - params->mem_down);
+}
+
 void td_adaptive_recommend(const struct td_adaptive *state, const struct td_adaptive_params *params,
                            int64_t now, struct td_adaptive_answer *ret)
 {
     recommend_cpu(state, params, &ret->cpu);
-    recommend_memory(state, params, now, &ret->memory);
+    td_adaptive_recommend_memory(state, params, now, &ret->memory);
     /* Exactly the requests that the apply rule leaves alone. */
     ret->cpu.lower =
         (ret->cpu.target * WHOLE + WHOLE + params->cpu_up - 1) / (WHOLE + params->cpu_up);
     ret->cpu.upper = ret->cpu.target * WHOLE / (WHOLE - params->cpu_down);
-    ret->memory.lower =
-        (ret->memory.target * WHOLE + WHOLE + params->mem_up - 1) / (WHOLE + params->mem_up);
-    ret->memory.upper = ret->memory.target * WHOLE / (WHOLE - params->mem_down);
 }

@@ -4,7 +4,7 @@
  * 1.5 KiB, shared by all replicas and rollouts. CPU in millicores, memory in bytes, times in whole
  * seconds since 1970; integer arithmetic only, so the same input gives the same bits on every
  * machine. Larger inputs count as the maxima below, so no product passes 63 bits. Everything is
- * pure and nothing is owned. The rules and their reasons: docs/internals/adaptive.md.
+ * pure and nothing is owned. The rules and their reasons: docs/internals/decide/adaptive.md.
  */
 #pragma once
 
@@ -15,6 +15,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/json/json.h"
+#include "base/os/clock.h"
 #include "base/str.h"
 
 struct td_error;
@@ -80,6 +81,7 @@ struct td_adaptive_params {
     int64_t min_mem;
     int64_t bumps[TD_ADAPTIVE_STREAK_MAX];
     int64_t bump_min;
+    int64_t oom_divisor; /* what an OOM demands is divided by it */
     int64_t floor_days;
     int64_t floor_decay;
     int64_t cpu_up;
@@ -96,7 +98,19 @@ enum td_adaptive_risk { TD_RISK_BALANCED, TD_RISK_CAREFUL, TD_RISK_FRUGAL };
 
 const struct td_adaptive_params *td_adaptive_params_of(enum td_adaptive_risk risk);
 
+/* Whole seconds, rounded down, before 1970 too. */
+int64_t td_adaptive_seconds(td_time time);
+
 void td_adaptive_init(struct td_adaptive *state);
+
+/* Half way between the mean and the highest of a slot's samples, rounded up; samples above 0. A
+ * loaded state may hold a sum that no samples can have; bounded, what comes of it can be saved and
+ * loaded again. */
+int64_t td_adaptive_slot_value(int64_t sum, int64_t samples, int64_t top);
+/* What a sample of CPU stands for: use at its limit (0: none) was throttled, and the demand that
+ * is hidden by that is surely higher. */
+int64_t td_adaptive_demand(const struct td_adaptive_params *params, int64_t milli,
+                           int64_t limit_milli);
 
 /* limit: the CPU limit in force, 0 without one. Negative amounts and samples of a closed slot or
  * hour are ignored. */
@@ -154,6 +168,11 @@ struct td_adaptive_answer {
 
 void td_adaptive_recommend(const struct td_adaptive *state, const struct td_adaptive_params *params,
                            int64_t now, struct td_adaptive_answer *ret);
+
+/* Memory alone, at a fraction of the cost. */
+void td_adaptive_recommend_memory(const struct td_adaptive *state,
+                                  const struct td_adaptive_params *params, int64_t now,
+                                  struct td_adaptive_memory_answer *ret);
 
 /* What OOMs demand at `now`: whole for floor_days, then less each day. */
 int64_t td_adaptive_floor(const struct td_adaptive *state, const struct td_adaptive_params *params,

@@ -1,3 +1,8 @@
+/*
+ * The band of each resource around its request, in permille of the request: outside of it an
+ * increase comes at once, a decrease after a wait. All products are of bounded amounts, so none
+ * overflows.
+ */
 #include "decide/vertical/estimator/adaptive_apply.h"
 
 #include "base/timefmt.h"
@@ -38,7 +43,7 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-static int64_t seconds_between(int64_t from, int64_t to)
+int64_t td_adaptive_passed(int64_t from, int64_t to)
 {
     int64_t passed;
     return __builtin_sub_overflow(to, from, &passed) ? (to < from ? INT64_MIN : INT64_MAX) : passed;
@@ -72,7 +77,7 @@ struct td_adaptive_decision td_adaptive_apply(const struct td_adaptive_apply_inp
 {
     const struct td_adaptive_amounts *current = &input->current;
     const struct td_adaptive_amounts *target = &input->target;
-    int64_t passed = seconds_between(input->changed, input->now);
+    int64_t passed = td_adaptive_passed(input->changed, input->now);
     bool has_waited = passed >= params->wait;
     struct band cpu = band_of(current->cpu_milli, target->cpu_milli, params->cpu_up,
                               params->cpu_down, params->cpu_step);

@@ -41,6 +41,9 @@ struct td_adaptive_decision {
 
 const char *td_adaptive_apply_reason_name(enum td_adaptive_apply_reason reason);
 
+/* Seconds between two times, which may be any. */
+int64_t td_adaptive_passed(int64_t from, int64_t to);
+
 /* The new values may pass maxAllowed: the caller caps them again. */
 struct td_adaptive_decision td_adaptive_apply(const struct td_adaptive_apply_input *input,
                                               const struct td_adaptive_params *params);

@@ -2,8 +2,7 @@
  * place and range, so that what is written and what is refused cannot differ. */
 #include "base/error.h"
 #include "decide/vertical/estimator/adaptive.h"
-
-#define SLOT_SUM_MAX ((int64_t)1000000000000000)
+#include "decide/vertical/estimator/state_json.h"
 
 struct number {
     const char *name;
@@ -20,7 +19,7 @@ struct number {
 static const struct number numbers[] = {
     NUMBER("first", first, -1, TD_ADAPTIVE_MAX),
     NUMBER("slot", slot, -1, TD_ADAPTIVE_MAX),
-    NUMBER("slotSum", slot_sum, 0, SLOT_SUM_MAX),
+    NUMBER("slotSum", slot_sum, 0, TD_STATE_SUM_MAX),
     NUMBER("slotSamples", slot_samples, 0, TD_ADAPTIVE_SLOT_SAMPLES_MAX),
     NUMBER("slotTop", slot_top, 0, TD_ADAPTIVE_CPU_MAX),
     NUMBER("hour", hour, -1, TD_ADAPTIVE_MAX),
@@ -34,7 +33,7 @@ static const struct number numbers[] = {
     NUMBER("oomStreak", oom_streak, 0, TD_ADAPTIVE_STREAK_MAX),
 };
 
-#define NUMBER_COUNT (sizeof(numbers) / sizeof(numbers[0]))
+#define NUMBER_COUNT (TD_COUNT(numbers))
 
 static int64_t *number_at(struct td_adaptive *state, size_t index)
 {
@@ -80,75 +79,27 @@ struct td_json *td_adaptive_save(struct td_arena *arena, const struct td_adaptiv
     return saved;
 }
 
-static int refuse(const char *name, const struct td_json *value, const char *why,
-                  struct td_error *err)
-{
-    if (!value) {
-        return td_error_set(err, TD_INVALID, "%s: missing", name);
-    }
-    if (value->type == TD_JSON_TYPE_NUMBER || value->type == TD_JSON_TYPE_STRING) {
-        return td_error_set(err, TD_INVALID, "%s: '%.*s': %s", name, TD_STR_ARG(value->text), why);
-    }
-    return td_error_set(err, TD_INVALID, "%s: %s", name, why);
-}
-
-/* 1.0 and 1e3 are not integers here: nothing of ours writes them. */
-static int load_number(const struct td_json *value, const char *name, int64_t min, int64_t max,
-                       int64_t *ret, struct td_error *err)
-{
-    int64_t number;
-    if (!td_json_is(value, TD_JSON_TYPE_NUMBER) || !td_str_to_int64(value->text, &number)) {
-        return refuse(name, value, "not an integer", err);
-    }
-    if (number < min || number > max) {
-        return td_error_set(err, TD_INVALID, "%s: %lld: not from %lld to %lld", name,
-                            (long long)number, (long long)min, (long long)max);
-    }
-    *ret = number;
-    return TD_OK;
-}
-
-/* The items of a list, at most `cap`, into `values`. */
-static int load_list(const struct td_json *saved, const char *name, size_t cap, int64_t max,
-                     int64_t *values, size_t *ret_count, struct td_error *err)
-{
-    const struct td_json *list = td_json_get(saved, td_str_from(name));
-    if (!td_json_is(list, TD_JSON_TYPE_ARRAY)) {
-        return refuse(name, list, "not a list", err);
-    }
-    if (list->count > cap) {
-        return td_error_set(err, TD_INVALID, "%s: %zu entries, more than %zu", name, list->count,
-                            cap);
-    }
-    size_t count = 0;
-    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
-        int code = load_number(item, name, 0, max, &values[count++], err);
-        if (code < 0) {
-            return code;
-        }
-    }
-    *ret_count = count;
-    return TD_OK;
-}
-
 static int load_lists(const struct td_json *saved, struct td_adaptive *state, struct td_error *err)
 {
     int64_t values[TD_ADAPTIVE_SLOTS];
     size_t count = 0;
-    int code = load_list(saved, "cpu", TD_ADAPTIVE_SLOTS, TD_ADAPTIVE_CPU_MAX, values, &count, err);
+    int code = td_state_load_list(saved, "cpu", TD_ADAPTIVE_SLOTS, TD_ADAPTIVE_CPU_MAX, values,
+                                  &count, err);
     for (size_t i = 0; code == TD_OK && i < count; i++) {
         state->cpu[i] = (uint32_t)values[i];
     }
     state->cpu_count = (uint16_t)count;
     if (code == TD_OK) {
-        code = load_list(saved, "hours", TD_ADAPTIVE_HOURS, TD_ADAPTIVE_MAX, values, &count, err);
+        code = td_state_load_list(saved, "hours", TD_ADAPTIVE_HOURS, TD_ADAPTIVE_MAX, values,
+                                  &count, err);
     }
     for (size_t i = 0; code == TD_OK && i < count; i++) {
         state->hours[i] = (uint64_t)values[i];
     }
     state->hours_count = (uint8_t)count;
     if (code == TD_OK) {
-        code = load_list(saved, "days", TD_ADAPTIVE_DAYS, TD_ADAPTIVE_MAX, values, &count, err);
+        code = td_state_load_list(saved, "days", TD_ADAPTIVE_DAYS, TD_ADAPTIVE_MAX, values, &count,
+                                  err);
     }
     for (size_t i = 0; code == TD_OK && i < count; i++) {
         state->days[i] = (uint64_t)values[i];
@@ -161,22 +112,12 @@ int td_adaptive_load(struct td_adaptive *state, const struct td_json *saved, str
 {
     struct td_adaptive loaded;
     td_adaptive_init(&loaded);
-    if (!td_json_is(saved, TD_JSON_TYPE_OBJECT)) {
-        return td_error_set(err, TD_INVALID, "not an object");
+    int code = td_state_check_version(saved, TD_ADAPTIVE_VERSION, err);
+    for (size_t i = 0; i < NUMBER_COUNT && code == TD_OK; i++) {
+        code = td_state_load_number(saved, numbers[i].name, numbers[i].min, numbers[i].max,
+                                    number_at(&loaded, i), err);
     }
-    const struct td_json *version = td_json_get(saved, TD_STR("version"));
-    if (!td_json_is(version, TD_JSON_TYPE_STRING) ||
-        !td_str_equal(version->text, TD_ADAPTIVE_VERSION)) {
-        return refuse("version", version, "not a1", err);
-    }
-    for (size_t i = 0; i < NUMBER_COUNT; i++) {
-        int code = load_number(td_json_get(saved, td_str_from(numbers[i].name)), numbers[i].name,
-                               numbers[i].min, numbers[i].max, number_at(&loaded, i), err);
-        if (code < 0) {
-            return code;
-        }
-    }
-    int code = load_lists(saved, &loaded, err);
+    code = code < 0 ? code : load_lists(saved, &loaded, err);
     if (code == TD_OK) {
         *state = loaded;
     }

@@ -1,5 +1,5 @@
 /* What the adaptive estimator says of its answers, made from their fields. */
-#include <stdio.h>
+#include "decide/vertical/estimator/adaptive_text.h"
 
 #include "base/timefmt.h"
 #include "decide/vertical/estimator/adaptive.h"
@@ -8,20 +8,19 @@
 #define DAY_SECONDS 86400
 #define SLOT_MINUTES 5
 
-static void write_cpu_amount(struct td_buf *out, int64_t milli)
+void td_adaptive_write_milli(struct td_buf *out, int64_t milli)
 {
     struct td_quantity quantity = td_quantity_new_milli(milli, TD_QUANTITY_DECIMAL_SI);
-    td_quantity_write(&quantity, out);
+    td_quantity_write_short(&quantity, false, out);
 }
 
 static void write_memory_amount(struct td_buf *out, int64_t bytes)
 {
     struct td_quantity quantity = td_quantity_new(bytes, TD_QUANTITY_BINARY_SI);
-    td_quantity_write(&quantity, out);
+    td_quantity_write_short(&quantity, true, out);
 }
 
-/* "97" or "9.9". */
-static void write_percent(struct td_buf *out, int64_t permille)
+void td_adaptive_write_percent(struct td_buf *out, int64_t permille)
 {
     (void)td_buf_append_int64(out, permille / 10);
     if (permille % 10 != 0) {
@@ -50,34 +49,34 @@ void td_adaptive_write_cpu(const struct td_adaptive_cpu_answer *answer, bool is_
 {
     if (!is_detail) {
         (void)td_buf_append(out, TD_STR("cpu "));
-        write_cpu_amount(out, answer->target);
+        td_adaptive_write_milli(out, answer->target);
         (void)td_buf_append(out, TD_STR(": "));
     }
     if (answer->reason == TD_ADAPTIVE_NO_DATA) {
-        (void)td_buf_append(out, TD_STR("minimum, nothing was measured yet"));
+        (void)td_buf_append(out, TD_STR("minimum, no samples yet"));
         return;
     }
     if (answer->reason == TD_ADAPTIVE_MINIMUM) {
         (void)td_buf_append(out, TD_STR("minimum; "));
     }
-    write_percent(out, answer->quantile);
+    td_adaptive_write_percent(out, answer->quantile);
     (void)td_buf_append_format(out, " %% of the last %lld five-minute windows stayed at or below ",
                                (long long)answer->slots);
-    write_cpu_amount(out, answer->peak);
+    td_adaptive_write_milli(out, answer->peak);
     if (answer->margin > 0) {
         (void)td_buf_append(out, TD_STR("; +"));
-        write_percent(out, answer->margin);
+        td_adaptive_write_percent(out, answer->margin);
         (void)td_buf_append(out, TD_STR(" % because only "));
         write_seen(out, answer->slots * SLOT_MINUTES);
         (void)td_buf_append(out, TD_STR(" were seen"));
     }
     if (answer->quantile != answer->first_arm) {
         (void)td_buf_append(out, TD_STR("; "));
-        write_percent(out, answer->first_arm);
+        td_adaptive_write_percent(out, answer->first_arm);
         (void)td_buf_append(out, TD_STR(" % would need "));
-        write_cpu_amount(out, answer->first_peak);
+        td_adaptive_write_milli(out, answer->first_peak);
         (void)td_buf_append(out, TD_STR(", which costs more than the "));
-        write_percent(out, 1000 - answer->quantile);
+        td_adaptive_write_percent(out, 1000 - answer->quantile);
         (void)td_buf_append(out, TD_STR(" % shortage"));
     }
 }
@@ -90,7 +89,7 @@ static void write_peak(const struct td_adaptive_memory_answer *answer,
                                    (long long)(answer->hours));
         write_memory_amount(out, answer->peak);
         (void)td_buf_append(out, TD_STR(" + "));
-        write_percent(out, answer->margin);
+        td_adaptive_write_percent(out, answer->margin);
         (void)td_buf_append(out, TD_STR(" %"));
     } else if (answer->old_peak_age == 0) {
         (void)td_buf_append(out, TD_STR("a peak earlier today"));
@@ -98,7 +97,7 @@ static void write_peak(const struct td_adaptive_memory_answer *answer,
         (void)td_buf_append_format(out, "a peak %lld day%s ago, less ",
                                    (long long)answer->old_peak_age,
                                    answer->old_peak_age == 1 ? "" : "s");
-        write_percent(out, params->day_decay);
+        td_adaptive_write_percent(out, params->day_decay);
         (void)td_buf_append(out, TD_STR(" % a day"));
     }
 }
@@ -114,7 +113,7 @@ void td_adaptive_write_memory(const struct td_adaptive_memory_answer *answer,
     }
     switch (answer->reason) {
     case TD_ADAPTIVE_NO_DATA:
-        (void)td_buf_append(out, TD_STR("minimum, nothing was measured yet"));
+        (void)td_buf_append(out, TD_STR("minimum, no samples yet"));
         break;
     case TD_ADAPTIVE_OOM:
         (void)td_buf_append(out, TD_STR("OOM on "));

@@ -107,5 +107,6 @@ static void upstream_recommend(const struct td_estimator_input *input, struct td
 
 const struct td_estimator td_estimator_upstream = {
     .name = "upstream",
+    .title = "upstream VPA",
     .recommend = upstream_recommend,
 };

@@ -1,3 +1,5 @@
+/* Factor and quantity boosts, their cap, the annotation that keeps the original resources, and the
+ * time that a boost has left. */
 #include "decide/vertical/patch/boost.h"
 
 #include "base/error.h"
@@ -69,7 +71,7 @@ static struct td_quantity below_limit(struct td_arena *arena, const struct td_qu
 }
 
 /* {"requests":{...},"limits":{...}} with cpu and memory of the spec. */
-static td_str original_text(struct td_arena *arena, const struct td_vertical_container *container)
+static td_str original_text(struct td_arena *arena, const struct td_pod_container *container)
 {
     const struct td_resource_list *lists[] = {&container->spec_requests, &container->spec_limits};
     const td_str names[] = {TD_CPU, TD_MEMORY};
@@ -87,16 +89,14 @@ static td_str original_text(struct td_arena *arena, const struct td_vertical_con
     struct td_json *original = td_json_new_object(arena);
     td_json_set(arena, original, TD_STR("requests"), objects[0]);
     td_json_set(arena, original, TD_STR("limits"), objects[1]);
-    td_auto_buf text;
-    td_buf_init(&text, TD_JSON_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_JSON_BYTES_MAX);
     td_json_write(original, &(struct td_json_format){.escape_html = true}, &text);
     return td_arena_copy_str(arena, td_buf_str(&text));
 }
 
 int td_boost_apply(struct td_arena *arena, const struct td_vpa *vpa,
-                   const struct td_vertical_container *container,
-                   const struct td_quantity *max_boost, struct td_container_change *change,
-                   td_str *ret_original, struct td_error *err)
+                   const struct td_pod_container *container, const struct td_quantity *max_boost,
+                   struct td_container_change *change, td_str *ret_original, struct td_error *err)
 {
     const struct td_startup_boost *boost = boost_of(vpa, container->name);
     const struct td_container_policy *policy =
@@ -146,7 +146,7 @@ static td_duration boost_duration(const struct td_vpa *vpa, td_str container)
 }
 
 /* How long ago the pod became Ready; without a time, for ever. */
-static td_duration ready_for(const struct td_vertical_pod *pod, td_time now)
+static td_duration ready_for(const struct td_pod *pod, td_time now)
 {
     td_duration passed = 0;
     if (pod->ready_since == TD_TIME_NONE ||
@@ -164,8 +164,8 @@ static td_str boosted_container(td_str annotation)
                : TD_STR_EMPTY;
 }
 
-bool td_boost_is_expired(const struct td_vertical_pod *pod, const struct td_vpa *vpa,
-                         td_str annotation, td_time now)
+bool td_boost_is_expired(const struct td_pod *pod, const struct td_vpa *vpa, td_str annotation,
+                         td_time now)
 {
     if (pod->ready != TD_CONDITION_TRUE ||
         !td_str_starts_with(annotation, TD_BOOST_ANNOTATION_PREFIX)) {
@@ -175,7 +175,7 @@ bool td_boost_is_expired(const struct td_vertical_pod *pod, const struct td_vpa 
     return duration == 0 || ready_for(pod, now) > duration;
 }
 
-bool td_boost_is_in_progress(const struct td_vertical_pod *pod)
+bool td_boost_is_in_progress(const struct td_pod *pod)
 {
     const struct td_json *item = td_json_first_member(pod->meta.annotations);
     for (; item; item = item->next) {
@@ -186,8 +186,7 @@ bool td_boost_is_in_progress(const struct td_vertical_pod *pod)
     return false;
 }
 
-td_duration td_boost_remaining(const struct td_vertical_pod *pod, const struct td_vpa *vpa,
-                               td_time now)
+td_duration td_boost_remaining(const struct td_pod *pod, const struct td_vpa *vpa, td_time now)
 {
     td_duration shortest = 0;
     const struct td_json *item = td_json_first_member(pod->meta.annotations);
@@ -206,7 +205,7 @@ td_duration td_boost_remaining(const struct td_vertical_pod *pod, const struct t
     return shortest;
 }
 
-int td_boost_original(struct td_arena *arena, const struct td_vertical_pod *pod, td_str container,
+int td_boost_original(struct td_arena *arena, const struct td_pod *pod, td_str container,
                       struct td_resource_list *ret_requests, struct td_resource_list *ret_limits,
                       struct td_error *err)
 {

@@ -1,10 +1,12 @@
+/* Each list of each container goes through the same rules in the same order; what a rule changes
+ * becomes a step of the account. */
 #include "decide/vertical/patch/capping.h"
 
-#include "decide/vertical/names.h"
 #include "decide/vertical/patch/podcaps.h"
 #include "decide/vertical/patch/proportional.h"
 #include "decide/vertical/recommender/recommend.h"
 #include "decide/vertical/resourcelist.h"
+#include "model/name_table.h"
 
 struct td_recommendation td_recommendation_copy(struct td_arena *arena,
                                                 const struct td_recommendation *recommendation)
@@ -37,7 +39,7 @@ struct td_recommendation td_cap_by_policy(struct td_arena *arena,
 /* Capping of one list of one entry. */
 struct cap {
     struct td_arena *arena;
-    const struct td_vertical_container *container;
+    const struct td_pod_container *container;
     const struct td_container_policy *policy; /* NULL: none */
     const struct td_limit_summary *limits;    /* NULL: none */
     enum td_cap_value value;
@@ -128,7 +130,7 @@ static void cap_list(const struct cap *cap, struct td_resource_list *list)
 }
 
 static void cap_entry(struct td_arena *arena, const struct td_capping *capping,
-                      const struct td_vertical_container *container,
+                      const struct td_pod_container *container,
                       struct td_container_recommendation *entry, struct td_notes *notes,
                       struct td_cap_steps *steps)
 {
@@ -153,7 +155,7 @@ static void cap_entry(struct td_arena *arena, const struct td_capping *capping,
 static void cap_entries(struct td_arena *arena, const struct td_capping *capping,
                         struct td_recommendation *recommendation, struct td_capped *result)
 {
-    const struct td_vertical_pod *pod = capping->pod;
+    const struct td_pod *pod = capping->pod;
     struct td_name_table table = td_name_table_new(arena, pod->container_count);
     for (size_t i = 0; i < pod->container_count; i++) {
         td_name_table_add(&table, pod->containers[i].name, i);

@@ -33,7 +33,7 @@ struct td_recommendation td_cap_by_policy(struct td_arena *arena,
                                           const struct td_resource_list *global_max);
 
 struct td_capping {
-    const struct td_vertical_pod *pod;
+    const struct td_pod *pod;
     const struct td_recommendation *recommendation; /* NULL: the VPA has none */
     const struct td_resource_policy *policy;
     const struct td_limit_summary *container_limits; /* NULL: none, or not to be used */

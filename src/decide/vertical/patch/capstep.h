@@ -63,12 +63,6 @@ void td_cap_steps_add(struct td_arena *arena, struct td_cap_steps *steps,
 /* "capped to maxAllowed", "capped to fit Min in container LimitRange", ... */
 td_str td_cap_rule_text(enum td_cap_rule rule);
 
-/* "container 'app' memory target 300Mi -> 200Mi, capped to maxAllowed" */
-void td_cap_step_write(const struct td_cap_step *step, struct td_buf *out);
-
-/* An array of {container, resource, value, rule, before, after}. */
-struct td_json *td_cap_steps_json(struct td_arena *arena, const struct td_cap_steps *steps);
-
 struct td_notes {
     td_str *items;
     size_t count;

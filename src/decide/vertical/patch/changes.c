@@ -1,3 +1,5 @@
+/* Capped target to requests, requests to limits: one change for each container, empty where the VPA
+ * does not control it. */
 #include "decide/vertical/patch/changes.h"
 
 #include "decide/vertical/patch/podcaps.h"
@@ -5,7 +7,7 @@
 #include "decide/vertical/resourcelist.h"
 
 static void change_limits(struct td_arena *arena, const struct td_changes_input *input,
-                          const struct td_vertical_container *container,
+                          const struct td_pod_container *container,
                           struct td_container_change *change)
 {
     const struct td_container_policy *policy =
@@ -29,7 +31,7 @@ static void change_limits(struct td_arena *arena, const struct td_changes_input 
 
 /* Only requests that the pod states are overwritten, and limits beside them. */
 static void change_present(struct td_arena *arena, const struct td_changes_input *input,
-                           const struct td_vertical_container *container,
+                           const struct td_pod_container *container,
                            const struct td_resource_list *target,
                            struct td_container_change *change)
 {
@@ -63,7 +65,7 @@ static void change_present(struct td_arena *arena, const struct td_changes_input
 void td_changes_make(struct td_arena *arena, const struct td_changes_input *input,
                      struct td_changes *ret)
 {
-    const struct td_vertical_pod *pod = input->pod;
+    const struct td_pod *pod = input->pod;
     const struct td_vpa *vpa = input->vpa;
     *ret = (struct td_changes){
         .containers = td_arena_array(arena, struct td_container_change, pod->container_count)};

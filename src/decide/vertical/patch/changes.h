@@ -22,7 +22,7 @@ struct td_container_change {
 };
 
 struct td_changes_input {
-    const struct td_vertical_pod *pod;
+    const struct td_pod *pod;
     const struct td_vpa *vpa;
     const struct td_limit_ranges *limits;        /* of the pod's namespace */
     const struct td_resource_list *largest_node; /* allocatable; NULL: --cap-to-node is off */

@@ -1,3 +1,5 @@
+/* All items of all objects are folded into the two summaries, one after another: an order that
+ * decides for resources other than cpu and memory. */
 #include "decide/vertical/patch/limitrange.h"
 
 #include "base/error.h"
@@ -80,7 +82,7 @@ static int merge_object(struct td_arena *arena, const struct td_json *object,
     size_t index = 0;
     const struct td_json *item = td_json_first_item(items);
     for (; item; item = item->next, index++) {
-        td_str type = td_json_get_str(item, TD_STR("type"), TD_STR_EMPTY);
+        td_str type = td_json_text(item, "type");
         bool is_container = td_str_equal(type, TD_STR("Container"));
         if (!is_container && !td_str_equal(type, TD_STR("Pod"))) {
             continue;
@@ -101,8 +103,8 @@ int td_limit_ranges_read(struct td_arena *arena, const struct td_json *const *ob
     td_str *names = td_arena_array(arena, td_str, count);
     for (size_t i = 0; i < count; i++) {
         const struct td_json *meta = td_json_get(objects[i], TD_STR("metadata"));
-        td_str name = td_json_get_str(meta, TD_STR("name"), TD_STR_EMPTY);
-        td_str home = td_json_get_str(meta, TD_STR("namespace"), TD_STR_EMPTY);
+        td_str name = td_json_text(meta, "name");
+        td_str home = td_json_text(meta, "namespace");
         if (namespace.len > 0 && !td_str_equal(home, namespace)) {
             continue;
         }

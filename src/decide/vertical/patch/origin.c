@@ -7,7 +7,7 @@ static const td_str scaled[] = {TD_STR_INIT("cpu"), TD_STR_INIT("memory")};
 /* One resource of a container that has a limit for it now. */
 static void set_resource(struct td_arena *arena, const struct td_template_container *template,
                          const struct td_resource_list *default_limits, td_str resource,
-                         struct td_vertical_container *container)
+                         struct td_pod_container *container)
 {
     const struct td_quantity *limit = td_resource_list_get(&template->limits, resource);
     const struct td_quantity *request = td_resource_list_get(&template->requests, resource);
@@ -30,11 +30,11 @@ static void set_resource(struct td_arena *arena, const struct td_template_contai
 
 static void set_container(struct td_arena *arena, const struct td_template_container *template,
                           const struct td_resource_list *default_limits,
-                          struct td_vertical_container *container)
+                          struct td_pod_container *container)
 {
     container->origin_requests = td_resource_list_copy(arena, td_vertical_requests(container));
     container->origin_limits = td_resource_list_copy(arena, td_vertical_limits(container));
-    for (size_t i = 0; i < sizeof(scaled) / sizeof(scaled[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(scaled); i++) {
         set_resource(arena, template, default_limits, scaled[i], container);
     }
     container->has_origin = true;
@@ -43,11 +43,11 @@ static void set_container(struct td_arena *arena, const struct td_template_conta
 /* The pod's own stanza: a request that it lacks is the sum of those of its containers, as the API
  * server fills it in, else as much as the limit. */
 static void set_pod(struct td_arena *arena, const struct td_pod_template *template,
-                    struct td_vertical_pod *pod)
+                    struct td_pod *pod)
 {
     pod->origin_pod_limits = td_resource_list_copy(arena, &template->pod_limits);
     pod->origin_pod_requests = td_resource_list_copy(arena, &template->pod_requests);
-    for (size_t i = 0; i < sizeof(scaled) / sizeof(scaled[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(scaled); i++) {
         struct td_quantity sum = td_quantity_new(0, TD_QUANTITY_NONE);
         bool is_asked = false;
         for (size_t c = 0; c < template->container_count; c++) {
@@ -65,14 +65,13 @@ static void set_pod(struct td_arena *arena, const struct td_pod_template *templa
 }
 
 void td_vertical_set_origin(struct td_arena *arena, const struct td_pod_template *template,
-                            const struct td_resource_list *default_limits,
-                            struct td_vertical_pod *pod)
+                            const struct td_resource_list *default_limits, struct td_pod *pod)
 {
     if (!template || !template->is_set) {
         return;
     }
-    struct td_vertical_container *containers =
-        td_arena_array(arena, struct td_vertical_container, pod->container_count);
+    struct td_pod_container *containers =
+        td_arena_array(arena, struct td_pod_container, pod->container_count);
     for (size_t i = 0; i < pod->container_count; i++) {
         containers[i] = pod->containers[i];
         const struct td_template_container *from =

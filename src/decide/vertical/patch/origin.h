@@ -15,5 +15,4 @@
  * that is not set, leaves the pod as it is; default_limits are those of the namespace's LimitRange
  * items of type Container, or NULL. */
 void td_vertical_set_origin(struct td_arena *arena, const struct td_pod_template *template,
-                            const struct td_resource_list *default_limits,
-                            struct td_vertical_pod *pod);
+                            const struct td_resource_list *default_limits, struct td_pod *pod);

@@ -1,6 +1,6 @@
 /*
- * Records of the JSON patches that admission and updater send. A record always has a value member,
- * null for a removal, as upstream writes it. Records are appended to an array in the arena.
+ * What the JSON patches of admission and updater are made of: annotations and resources of a pod,
+ * as operations (kube/patch/patch_write.h) appended to an array in the arena.
  */
 #pragma once
 
@@ -12,10 +12,6 @@
 #include "base/str.h"
 #include "kube/podresources.h"
 
-/* `value` NULL is null. */
-void td_patchops_add(struct td_arena *arena, struct td_json *patches, const char *op, td_str path,
-                     struct td_json *value);
-
 void td_patchops_set_annotation(struct td_arena *arena, struct td_json *patches, td_str name,
                                 td_str value);
 void td_patchops_remove_annotation(struct td_arena *arena, struct td_json *patches, td_str name);
@@ -25,6 +21,7 @@ struct td_patch_place {
     td_str path; /* "/spec/containers/0/resources", "/spec/resources" */
     bool has_requests;
     bool has_limits;
+    bool has_stanza; /* it is there even without the two maps: what else it has stays */
 };
 
 td_str td_patchops_container_path(struct td_arena *arena, size_t index);

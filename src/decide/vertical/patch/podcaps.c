@@ -16,15 +16,15 @@
  *
  * Upstream writes to every entry here, also to one that has no such list (a panic) or does not name
  * the resource (0, or -1 byte in case 3). An entry that does not speak of a resource is left alone
- * here, so that a request which nobody controls is not overwritten; only where there is no request
+ * here, so that a request that no VPA controls is not overwritten; only where there is no request
  * either it gets upstream's harmless 0.
  */
 #include "decide/vertical/patch/podcaps.h"
 
 #include "base/error.h"
-#include "decide/vertical/names.h"
 #include "decide/vertical/patch/proportional.h"
 #include "decide/vertical/resourcelist.h"
+#include "model/name_table.h"
 
 static struct td_name_table entry_table(struct td_arena *arena,
                                         const struct td_recommendation *recommendation)
@@ -36,7 +36,7 @@ static struct td_name_table entry_table(struct td_arena *arena,
     return table;
 }
 
-void td_podcaps_insert_requests(struct td_arena *arena, const struct td_vertical_pod *pod,
+void td_podcaps_insert_requests(struct td_arena *arena, const struct td_pod *pod,
                                 struct td_recommendation *recommendation)
 {
     struct td_name_table table = entry_table(arena, recommendation);
@@ -48,7 +48,7 @@ void td_podcaps_insert_requests(struct td_arena *arena, const struct td_vertical
         entries[i] = recommendation->containers[i];
     }
     for (size_t i = 0; i < pod->container_count; i++) {
-        const struct td_vertical_container *container = &pod->containers[i];
+        const struct td_pod_container *container = &pod->containers[i];
         const struct td_resource_list *requests = td_vertical_requests(container);
         if (requests->count == 0 || td_name_table_find(&table, container->name) != TD_NAME_NONE) {
             continue;
@@ -63,7 +63,7 @@ void td_podcaps_insert_requests(struct td_arena *arena, const struct td_vertical
     recommendation->container_count = count;
 }
 
-struct td_podcaps_pair *td_podcaps_pair(struct td_arena *arena, const struct td_vertical_pod *pod,
+struct td_podcaps_pair *td_podcaps_pair(struct td_arena *arena, const struct td_pod *pod,
                                         const struct td_recommendation *recommendation)
 {
     struct td_name_table table = entry_table(arena, recommendation);
@@ -275,7 +275,7 @@ void td_podcaps_to_limits(struct td_arena *arena, const struct td_podcaps_pair *
                           const struct td_podcaps_bounds *bounds, struct td_cap_steps *steps)
 {
     static const enum td_cap_value values[] = {TD_CAP_UPPER, TD_CAP_TARGET, TD_CAP_LOWER};
-    for (size_t v = 0; v < sizeof(values) / sizeof(values[0]); v++) {
+    for (size_t v = 0; v < TD_COUNT(values); v++) {
         const td_str resources[] = {TD_CPU, TD_MEMORY};
         for (size_t r = 0; r < 2; r++) {
             struct pass pass = {.arena = arena,
@@ -290,13 +290,12 @@ void td_podcaps_to_limits(struct td_arena *arena, const struct td_podcaps_pair *
     }
 }
 
-struct td_resource_list td_podcaps_sidecar_limits(struct td_arena *arena,
-                                                  const struct td_vertical_pod *pod)
+struct td_resource_list td_podcaps_sidecar_limits(struct td_arena *arena, const struct td_pod *pod)
 {
     struct td_resource_list sums = {.count = 0};
     const struct td_json *list = td_json_get_path(pod->tree, "spec.initContainers");
     for (const struct td_json *each = td_json_first_item(list); each; each = each->next) {
-        td_str policy = td_json_get_str(each, TD_STR("restartPolicy"), TD_STR_EMPTY);
+        td_str policy = td_json_text(each, "restartPolicy");
         const struct td_json *limits = td_json_get_path(each, "resources.limits");
         struct td_resource_list own;
         if (!td_str_equal(policy, TD_STR("Always")) ||

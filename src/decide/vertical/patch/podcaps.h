@@ -16,22 +16,21 @@
 
 /* The entries with one more for every container that has requests and no entry: {target: requests}.
  */
-void td_podcaps_insert_requests(struct td_arena *arena, const struct td_vertical_pod *pod,
+void td_podcaps_insert_requests(struct td_arena *arena, const struct td_pod *pod,
                                 struct td_recommendation *recommendation);
 
 /* A container of the pod beside its entry, the first of its name. */
 struct td_podcaps_pair {
-    const struct td_vertical_container *container;
+    const struct td_pod_container *container;
     struct td_container_recommendation *entry; /* NULL: none */
 };
 
 /* One pair a container, in the pod's order. */
-struct td_podcaps_pair *td_podcaps_pair(struct td_arena *arena, const struct td_vertical_pod *pod,
+struct td_podcaps_pair *td_podcaps_pair(struct td_arena *arena, const struct td_pod *pod,
                                         const struct td_recommendation *recommendation);
 
 /* The limits of init containers that run beside the others (restartPolicy Always), added up. */
-struct td_resource_list td_podcaps_sidecar_limits(struct td_arena *arena,
-                                                  const struct td_vertical_pod *pod);
+struct td_resource_list td_podcaps_sidecar_limits(struct td_arena *arena, const struct td_pod *pod);
 
 /* What bounds the sums over a pod. */
 struct td_podcaps_bounds {

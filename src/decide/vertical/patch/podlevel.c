@@ -12,7 +12,7 @@
 #include "decide/vertical/recommender/recommend.h"
 #include "decide/vertical/resourcelist.h"
 
-void td_pod_level_use_add(struct td_pod_level_use *use, const struct td_vertical_pod *pod)
+void td_pod_level_use_add(struct td_pod_level_use *use, const struct td_pod *pod)
 {
     use->has_cpu = use->has_cpu || td_resource_list_get(&pod->pod_requests, TD_CPU) ||
                    td_resource_list_get(&pod->pod_limits, TD_CPU);
@@ -22,15 +22,9 @@ void td_pod_level_use_add(struct td_pod_level_use *use, const struct td_vertical
 
 static bool pod_controls(const struct td_resource_policy *policy, td_str resource)
 {
-    if (!policy || !policy->pod.has_controlled_resources) {
-        return true;
-    }
-    for (size_t i = 0; i < policy->pod.controlled_resource_count; i++) {
-        if (td_str_equal(policy->pod.controlled_resources[i], resource)) {
-            return true;
-        }
-    }
-    return false;
+    return !policy || !policy->pod.has_controlled_resources ||
+           td_str_is_among(resource, policy->pod.controlled_resources,
+                           policy->pod.controlled_resource_count);
 }
 
 /* The bound that a sum violates. */

@@ -21,10 +21,10 @@ struct td_pod_level_use {
     bool has_cpu;
     bool has_memory;
 };
-void td_pod_level_use_add(struct td_pod_level_use *use, const struct td_vertical_pod *pod);
+void td_pod_level_use_add(struct td_pod_level_use *use, const struct td_pod *pod);
 
 struct td_pod_level_terms {
-    struct td_pod_level_use use;               /* nothing: the feature is off, or nobody uses it */
+    struct td_pod_level_use use;               /* nothing: the feature is off, or unused */
     const struct td_resource_policy *policy;   /* NULL: none */
     const struct td_resource_list *global_max; /* of containers; NULL: none */
     const struct td_resource_list *pod_max;    /* --pod-recommendation-max-allowed-*; NULL: none */

@@ -1,3 +1,5 @@
+/* First what is decided (a refusal by LimitRange, changes, boosts), then the operations in their
+ * order: the stanza of the pod, its containers, the account, the list of containers. */
 #include "decide/vertical/patch/podpatch.h"
 
 #include "base/error.h"
@@ -5,6 +7,7 @@
 #include "decide/vertical/patch/boost.h"
 #include "decide/vertical/patch/patchops.h"
 #include "decide/vertical/resourcelist.h"
+#include "kube/patch/patch_write.h"
 
 static void join(struct td_buf *out, const struct td_notes *notes, td_str separator)
 {
@@ -19,8 +22,7 @@ static void join(struct td_buf *out, const struct td_notes *notes, td_str separa
 static td_str joined(struct td_arena *arena, td_str prefix, const struct td_notes *notes,
                      td_str separator)
 {
-    td_auto_buf text;
-    td_buf_init(&text, TD_JSON_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_JSON_BYTES_MAX);
     (void)td_buf_append(&text, prefix);
     join(&text, notes, separator);
     return td_arena_copy_str(arena, td_buf_str(&text));
@@ -71,7 +73,7 @@ td_str td_pod_patch_updates(struct td_arena *arena, td_str vpa_name, const struc
 /* Does the gate let the container be boosted? One whose pod states resources is only where it
  * states a cpu request, since none is ever added there. */
 static bool may_boost(const struct td_pod_patch_input *input, bool is_pod_level,
-                      const struct td_vertical_container *container)
+                      const struct td_pod_container *container)
 {
     return input->gates.cpu_startup_boost &&
            (!is_pod_level || td_resource_list_get(&container->spec_requests, TD_CPU));
@@ -89,7 +91,7 @@ static int boost_all(struct td_arena *arena, const struct td_pod_patch_input *in
                      struct td_pod_patch *patch, td_str *originals, struct td_error *err)
 {
     for (size_t i = 0; i < input->pod->container_count; i++) {
-        const struct td_vertical_container *container = &input->pod->containers[i];
+        const struct td_pod_container *container = &input->pod->containers[i];
         originals[i] = TD_STR_EMPTY;
         if (is_passed_over(input, i) || !may_boost(input, patch->is_pod_level, container)) {
             continue;
@@ -107,7 +109,7 @@ static int boost_all(struct td_arena *arena, const struct td_pod_patch_input *in
 static bool patch_container(struct td_arena *arena, const struct td_pod_patch_input *input,
                             struct td_pod_patch *patch, size_t index, td_str original)
 {
-    const struct td_vertical_container *container = &input->pod->containers[index];
+    const struct td_pod_container *container = &input->pod->containers[index];
     const struct td_container_change *change = &patch->changes.containers[index];
     const struct td_patch_place place = {
         .path = td_patchops_container_path(arena, index),
@@ -126,7 +128,7 @@ static bool patch_container(struct td_arena *arena, const struct td_pod_patch_in
     return patch->patches->count > before;
 }
 
-static void patch_observed(struct td_arena *arena, const struct td_vertical_pod *pod,
+static void patch_observed(struct td_arena *arena, const struct td_pod *pod,
                            struct td_json *patches)
 {
     struct td_notes names = {.items = NULL};
@@ -137,7 +139,7 @@ static void patch_observed(struct td_arena *arena, const struct td_vertical_pod 
                                joined(arena, TD_STR_EMPTY, &names, TD_STR(", ")));
 }
 
-/* A LimitRange for containers gives every container requests and limits that nobody asked for. */
+/* A LimitRange for containers gives every container requests and limits that no spec asked for. */
 static void judge_limit_range(struct td_arena *arena, const struct td_pod_patch_input *input,
                               struct td_pod_patch *patch)
 {
@@ -178,7 +180,7 @@ static int decide_changes(struct td_arena *arena, const struct td_pod_patch_inpu
 int td_pod_patch(struct td_arena *arena, const struct td_pod_patch_input *input,
                  struct td_pod_patch *ret, struct td_error *err)
 {
-    const struct td_vertical_pod *pod = input->pod;
+    const struct td_pod *pod = input->pod;
     struct td_pod_patch patch = {
         .patches = td_json_new_array(arena),
         .message = TD_STR_EMPTY,
@@ -195,7 +197,7 @@ int td_pod_patch(struct td_arena *arena, const struct td_pod_patch_input *input,
         return code;
     }
     if (!pod->meta.annotations) {
-        td_patchops_add(arena, patch.patches, "add", TD_STR("/metadata/annotations"),
+        td_patch_append(arena, patch.patches, "add", TD_STR("/metadata/annotations"),
                         td_json_new_object(arena));
     }
     struct td_notes clauses = {.items = NULL};

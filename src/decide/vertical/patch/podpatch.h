@@ -1,8 +1,8 @@
 /*
  * The JSON patch with which admission answers the creation of a pod that a VPA controls (vpa.md 4.4
- * to 4.6, seeds.md 3.3): requests and limits, boost annotations, the account in `vpaUpdates` and
- * the list of containers seen. Pods with resources of their own may be refused where a LimitRange
- * for containers would spoil them. Pure; results are in the arena.
+ * to 4.6, proposals.md 3.3): requests and limits, boost annotations, the account in `vpaUpdates`
+ * and the list of containers seen. Pods with resources of their own may be refused where a
+ * LimitRange for containers would spoil them. Pure; results are in the arena.
  */
 #pragma once
 
@@ -17,7 +17,7 @@
 struct td_error;
 
 struct td_pod_patch_input {
-    const struct td_vertical_pod *pod;
+    const struct td_pod *pod;
     const struct td_vpa *vpa;             /* the one that controls the pod */
     const struct td_limit_ranges *limits; /* of the namespace of the request */
     struct td_vpa_gates gates;

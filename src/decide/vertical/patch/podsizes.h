@@ -1,6 +1,7 @@
 /*
- * Sizes that an Hvpa decided, written into a pod that is created (hvpa.md 5.4): by the webhook, and
- * before an eviction into the pod that would come back. Pure; results are in the arena.
+ * Sizes that an Hvpa decided, written into a pod (hvpa.md 5.4): into one that is created, by the
+ * webhook and, before an eviction, into the pod that would come back; into one that runs, by a
+ * resize. Pure; results are in the arena.
  */
 #pragma once
 
@@ -34,5 +35,18 @@ struct td_pod_sizes_patch {
  * worse than one that the Hvpa has to say is not as decided. `limits` may be NULL. */
 struct td_pod_sizes_patch td_pod_sizes_patch(struct td_arena *arena,
                                              const struct td_pod_sizes *sizes,
-                                             const struct td_vertical_pod *pod,
+                                             const struct td_pod *pod,
                                              const struct td_limit_ranges *limits);
+
+/* Has the spec of a running pod all of these sizes? Then a resize to them is under way or done. */
+bool td_pod_sizes_are_in_spec(const struct td_pod_sizes *sizes, const struct td_pod *pod);
+
+/* The JSON patch that gives a running pod these sizes by its resize subresource, and only the pod
+ * that was judged: it tests the uid. NULL: the spec of the pod has them all.
+ */
+struct td_json *td_pod_sizes_resize(struct td_arena *arena, const struct td_pod_sizes *sizes,
+                                    const struct td_pod *pod);
+
+/* Is some size of a container above what a LimitRange allows? Such a pod is not evicted, since the
+ * one that comes back would not have the decided size. `limits` may be NULL. */
+bool td_pod_sizes_exceed(const struct td_pod_sizes *sizes, const struct td_limit_ranges *limits);

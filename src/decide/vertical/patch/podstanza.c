@@ -1,3 +1,5 @@
+/* The containers are summed up, the stanza is overwritten from the recommendation, and each
+ * resource is then corrected: request up to the sum, limit up to the request, containers down. */
 #include "decide/vertical/patch/podstanza.h"
 
 #include "base/error.h"
@@ -45,8 +47,7 @@ static void stanza_note(const struct stanza *stanza, enum td_stanza_note_kind ki
 
 /* cpu and memory requests of the pod, with those that the API server would fill in: from the sum of
  * its containers where one of them asks, else from the limit. */
-static struct td_resource_list default_requests(struct td_arena *arena,
-                                                const struct td_vertical_pod *pod)
+static struct td_resource_list default_requests(struct td_arena *arena, const struct td_pod *pod)
 {
     const td_str names[] = {TD_CPU, TD_MEMORY};
     struct td_resource_list requests = {.items = NULL, .count = 0};
@@ -77,7 +78,7 @@ static struct td_resource_list default_requests(struct td_arena *arena,
 static int sum_containers(struct stanza *stanza, struct td_error *err)
 {
     struct td_arena *arena = stanza->arena;
-    const struct td_vertical_pod *pod = stanza->input->pod;
+    const struct td_pod *pod = stanza->input->pod;
     struct td_json *tree = td_json_copy(arena, pod->tree, false);
     const struct td_json *list = td_json_get_path(tree, "spec.containers");
     struct td_json *item = td_json_first_item(list);
@@ -120,7 +121,7 @@ static void set_limit(const struct stanza *stanza, td_str resource,
                       const struct td_quantity *request)
 {
     const struct td_limit_summary *limits = td_limit_summary_or_null(&stanza->input->limits->pod);
-    const struct td_vertical_pod *pod = stanza->input->pod;
+    const struct td_pod *pod = stanza->input->pod;
     struct td_proportion proportion = {
         .limit = td_resource_list_get(&pod->pod_limits, resource),
         .request = td_resource_list_get(&stanza->old_requests, resource),
@@ -230,9 +231,9 @@ static void raise_to(const struct stanza *stanza, struct td_resource_list *list,
 static void lower_container_limits(const struct stanza *stanza, td_str resource,
                                    const struct td_quantity *pod_limit)
 {
-    const struct td_vertical_pod *pod = stanza->input->pod;
+    const struct td_pod *pod = stanza->input->pod;
     for (size_t i = 0; i < pod->container_count; i++) {
-        const struct td_vertical_container *container = &pod->containers[i];
+        const struct td_pod_container *container = &pod->containers[i];
         struct td_container_change *change = &stanza->changes[i];
         const struct td_quantity *limit = after(&change->limits, &container->spec_limits, resource);
         const struct td_quantity *request =
@@ -262,7 +263,7 @@ static void lower_container_limits(const struct stanza *stanza, td_str resource,
 static int correct(const struct stanza *stanza, td_str resource, struct td_error *err)
 {
     struct td_stanza *made = stanza->made;
-    const struct td_vertical_pod *pod = stanza->input->pod;
+    const struct td_pod *pod = stanza->input->pod;
     const struct td_quantity *request = after(&made->requests, &stanza->old_requests, resource);
     const struct td_quantity *sum = td_resource_list_get(&stanza->container_sum, resource);
     if (request && sum && td_quantity_compare(request, sum) < 0) {
@@ -325,7 +326,7 @@ int td_stanza_make(struct td_arena *arena, const struct td_changes_input *input,
     return code;
 }
 
-void td_stanza_patch(struct td_arena *arena, const struct td_vertical_pod *pod,
+void td_stanza_patch(struct td_arena *arena, const struct td_pod *pod,
                      const struct td_stanza *stanza, struct td_json *patches)
 {
     const struct td_json *old = td_json_get_path(pod->tree, "spec.resources");

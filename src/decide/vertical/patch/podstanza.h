@@ -1,8 +1,9 @@
 /*
- * What is written to the resources stanza of a pod itself (seeds.md 3.3), and what its containers'
- * changes must become beside it: the API server refuses a pod whose own request is below what its
- * containers ask for together, whose limit is below its request, or one of whose containers has a
- * higher limit than the pod. Runs last, over the changes that are really going to be written.
+ * What is written to the resources stanza of a pod itself (proposals.md 3.3), and what its
+ * containers' changes must become beside it: the API server refuses a pod whose own request is
+ * below what its containers ask for together, whose limit is below its request, or one of whose
+ * containers has a higher limit than the pod. Runs last, over the changes that are really going to
+ * be written.
  */
 #pragma once
 
@@ -51,7 +52,7 @@ int td_stanza_make(struct td_arena *arena, const struct td_changes_input *input,
                    struct td_stanza *ret, struct td_error *err);
 
 /* Appends the records that write it; none when there is nothing to write. */
-void td_stanza_patch(struct td_arena *arena, const struct td_vertical_pod *pod,
+void td_stanza_patch(struct td_arena *arena, const struct td_pod *pod,
                      const struct td_stanza *stanza, struct td_json *patches);
 
 /* "memory capped to fit Min in Pod LimitRange" */

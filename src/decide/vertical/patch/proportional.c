@@ -1,3 +1,5 @@
+/* Upstream's arithmetic with its own rounding: cpu in milli-units, everything else in whole units,
+ * products in 128 bits. */
 #include "decide/vertical/patch/proportional.h"
 
 #include "decide/vertical/resourcelist.h"

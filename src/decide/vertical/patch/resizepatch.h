@@ -17,12 +17,13 @@
 struct td_error;
 
 struct td_resize_input {
-    const struct td_vertical_pod *pod;
+    const struct td_pod *pod;
     const struct td_vpa *vpa;
     const struct td_limit_ranges *limits; /* of the pod's namespace */
     struct td_vpa_gates gates;
     const struct td_resource_list *largest_node; /* allocatable; NULL: --cap-to-node is off */
     td_time now;
+    bool is_tracked; /* by the track estimator: which request was changed when is written too */
 };
 
 /* What upstream says when there is nothing to resize. */

@@ -1,3 +1,7 @@
+/*
+ * The words of an account: the target of each resource by the steps that led to it, then what a
+ * user could do to get another one; and the same as a tree.
+ */
 #include "decide/vertical/recommender/account.h"
 
 #include "kube/quantity/quantity.h"
@@ -44,7 +48,7 @@ static void write_amount(struct td_buf *out, int64_t amount, bool is_cpu)
 {
     struct td_quantity quantity = is_cpu ? td_quantity_new_milli(amount, TD_QUANTITY_DECIMAL_SI)
                                          : td_quantity_new(amount, TD_QUANTITY_BINARY_SI);
-    td_quantity_write(&quantity, out);
+    td_quantity_write_short(&quantity, !is_cpu, out);
 }
 
 void td_account_write_target(const struct td_resource_account *resource, bool is_cpu,
@@ -54,7 +58,7 @@ void td_account_write_target(const struct td_resource_account *resource, bool is
     if (resource->detail[0]) {
         (void)td_buf_append(out, td_str_from(resource->detail));
     } else if (target->base == 0) {
-        (void)td_buf_append(out, TD_STR("nothing was measured yet"));
+        (void)td_buf_append(out, TD_STR("no samples yet"));
     } else {
         (void)td_buf_append_format(out, "percentile %g of %s is ", target->percentile * 100,
                                    is_cpu ? "use" : "daily peaks");
@@ -87,8 +91,8 @@ static void write_resource(struct td_buf *out, const struct td_resource_account 
                                    until);
     }
     if (resource->rounded_to > 1) {
-        (void)td_buf_append_format(out, "; rounded up to a multiple of %lld%s",
-                                   (long long)resource->rounded_to, is_cpu ? "m" : " bytes");
+        (void)td_buf_append(out, TD_STR("; rounded up to a multiple of "));
+        write_amount(out, resource->rounded_to, is_cpu);
     }
     if (resource->is_whole_cpu) {
         (void)td_buf_append(out, TD_STR("; rounded up to a whole CPU as annotated"));
@@ -96,10 +100,12 @@ static void write_resource(struct td_buf *out, const struct td_resource_account 
     if (resource->target.cap != TD_CAP_NONE) {
         (void)td_buf_append_format(out, "; capped by %s", cap_name(resource->target.cap));
     }
-    (void)td_buf_append_format(out, ". Confidence %.2f: bounds are %.3g and %.3g times theirs%s.\n",
-                               resource->confidence, resource->lower.confidence_factor,
-                               resource->upper.confidence_factor,
-                               resource->is_display_only ? " (nothing acts on them)" : "");
+    (void)td_buf_append_format(out, ". Confidence %.2f: the bounds are ", resource->confidence);
+    (void)td_buf_append_number(out, resource->lower.confidence_factor, 3);
+    (void)td_buf_append(out, TD_STR("x and "));
+    (void)td_buf_append_number(out, resource->upper.confidence_factor, 3);
+    (void)td_buf_append_format(out, "x their percentiles%s.\n",
+                               resource->is_display_only ? " (no controller uses them)" : "");
 }
 
 /* What a user could do to get another answer, the most telling first. */
@@ -113,18 +119,17 @@ static void write_levers(struct td_buf *out, const struct td_account *account)
             (void)td_buf_append_format(out, "another %s for %s; ", cap_name(both[i]->target.cap),
                                        names[i]);
         } else if (both[i]->is_controlled && both[i]->target.is_floor) {
-            (void)td_buf_append_format(out, "more %s use, or a smaller pod minimum; ", names[i]);
+            (void)td_buf_append_format(out, "more %s usage, or a smaller pod minimum; ", names[i]);
         }
     }
     if (account->oom_capped_bytes > 0) {
-        (void)td_buf_append(out,
-                            TD_STR("a larger maxAllowed for memory, because OOMs ask for it; "));
+        (void)td_buf_append(out, TD_STR("a larger maxAllowed for memory, because of OOMs; "));
     }
     if (td_account_confidence(account) < 1) {
         (void)td_buf_append(out, TD_STR("more samples (a day of them); "));
     }
     if (out->len == before) {
-        (void)td_buf_append(out, TD_STR("different use; "));
+        (void)td_buf_append(out, TD_STR("different usage; "));
     }
 }
 
@@ -134,24 +139,26 @@ void td_account_write(const struct td_account *account, struct td_buf *out)
     char last[TD_TIME_TEXT_BYTES] = "";
     (void)td_time_format(account->first_sample, 0, first);
     (void)td_time_format(account->last_sample, 0, last);
-    (void)td_buf_append_format(out, "container %.*s (%s): ", TD_STR_ARG(account->container),
-                               account->estimator);
+    (void)td_buf_append_format(out, "container %.*s (%s%s%s): ", TD_STR_ARG(account->container),
+                               account->estimator,
+                               account->instead ? " instead of track, since " : "",
+                               account->instead ? account->instead : "");
     if (account->samples > 0) {
-        (void)td_buf_append_format(out, "%lld samples from %s to %s", (long long)account->samples,
-                                   first, last);
+        (void)td_buf_append_format(out, "%lld sample%s from %s to %s", (long long)account->samples,
+                                   TD_PLURAL(account->samples), first, last);
     } else {
         (void)td_buf_append(out, TD_STR("no samples"));
     }
     if (account->ooms > 0) {
         char oom[TD_TIME_TEXT_BYTES];
         (void)td_time_format(td_time_to_instant(account->last_oom), 0, oom);
-        (void)td_buf_append_format(out, ", %lld OOMs, the latest on %s asking for ",
-                                   (long long)account->ooms, oom);
+        (void)td_buf_append_format(out, ", %lld OOM%s, the latest on %s with a request of ",
+                                   (long long)account->ooms, TD_PLURAL(account->ooms), oom);
         write_amount(out, account->oom_bytes, false);
     }
     if (account->short_runs > 0) {
-        (void)td_buf_append_format(out, ", %lld runs too short to be measured",
-                                   (long long)account->short_runs);
+        (void)td_buf_append_format(out, ", %lld run%s too short to be measured",
+                                   (long long)account->short_runs, TD_PLURAL(account->short_runs));
     }
     (void)td_buf_append_char(out, '\n');
     write_resource(out, &account->cpu, true);
@@ -226,6 +233,10 @@ struct td_json *td_account_json(struct td_arena *arena, const struct td_account 
     td_json_set(arena, object, TD_STR("container"), td_json_new_string(arena, account->container));
     td_json_set(arena, object, TD_STR("estimator"),
                 td_json_new_string(arena, td_str_from(account->estimator)));
+    if (account->instead) {
+        td_json_set(arena, object, TD_STR("insteadOfTrack"),
+                    td_json_new_string(arena, td_str_from(account->instead)));
+    }
     td_json_set_int64(arena, object, TD_STR("samples"), account->samples);
     if (account->samples > 0) {
         set_time(arena, object, TD_STR("firstSample"), account->first_sample);

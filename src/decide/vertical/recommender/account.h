@@ -65,6 +65,9 @@ struct td_account {
     int64_t short_runs;       /* instances too short to be measured */
     bool is_adaptive;         /* pods follow by the rule of adaptive_apply.h, and not upstream's */
     td_time adaptive_since;   /* the adaptive estimator's first sample; valid when is_adaptive */
+    const char *tracked_risk; /* CPU follows by the rule of track.h at this risk; NULL: not */
+    td_time tracked_since;    /* the track estimator's first sample; valid with a risk */
+    const char *instead;      /* why `estimator` sizes it and not track; NULL: as was asked */
     struct td_resource_account cpu;
     struct td_resource_account memory;
 };
@@ -76,7 +79,7 @@ double td_account_confidence(const struct td_account *account);
  * `min_confidence` (0: always)? An OOM is reason enough to act before. */
 bool td_confidence_allows(const struct td_account *account, double min_confidence);
 
-/* One paragraph for people, one line a resource, ending with what would change it. */
+/* One paragraph, one line a resource, ending with what would change it. */
 void td_account_write(const struct td_account *account, struct td_buf *out);
 /* How the target of one resource came about, up to the floor: part of a sentence. */
 void td_account_write_target(const struct td_resource_account *resource, bool is_cpu,

@@ -1,3 +1,7 @@
+/*
+ * What a VPA's policy lets be learnt of a container, the two histograms with the times of their
+ * samples, what OOMs have taught, the merging of aggregates, and both directions of a checkpoint.
+ */
 #include "decide/vertical/recommender/aggregate.h"
 
 #include "base/error.h"

@@ -1,3 +1,8 @@
+/*
+ * The order of samples of one running container, and its memory peak in windows of a day: a higher
+ * peak of the same window takes the place of the one before. An OOM is a peak of its own, raised
+ * above what was used.
+ */
 #include "decide/vertical/recommender/container_state.h"
 
 #include "decide/vertical/recommender/config.h"

@@ -1,6 +1,5 @@
 #include "decide/vertical/recommender/oom_annotation.h"
 
-#include "base/buf.h"
 #include "base/error.h"
 #include "base/json/json.h"
 #include "decide/vertical/recommender/config.h"
@@ -18,16 +17,13 @@ static void set_time(struct td_arena *arena, struct td_json *object, td_str key,
 td_str td_oom_annotation_encode(struct td_arena *arena, const struct td_oom_knowledge *oom)
 {
     struct td_json *object = td_json_new_object(arena);
-    td_auto_buf text;
-    td_buf_init(&text, ANNOTATION_BYTES_MAX);
     set_time(arena, object, TD_STR("at"), oom->last_at);
     set_time(arena, object, TD_STR("windowEnd"), oom->window_end);
     td_json_set(arena, object, TD_STR("bytes"), td_json_new_int64(arena, oom->bytes));
     td_json_set(arena, object, TD_STR("count"), td_json_new_int64(arena, oom->count));
     td_json_set(arena, object, TD_STR("cappedBytes"), td_json_new_int64(arena, oom->capped_bytes));
     td_json_set(arena, object, TD_STR("shortRuns"), td_json_new_int64(arena, oom->short_runs));
-    td_json_write(object, &(struct td_json_format){.indent = 0}, &text);
-    return td_arena_copy_str(arena, td_buf_str(&text));
+    return td_json_line(arena, object);
 }
 
 static int read_time(const struct td_json *object, td_str key, td_time *ret, struct td_error *err)
@@ -53,8 +49,7 @@ static int read_amount(const struct td_json *object, td_str key, int64_t *ret, s
 
 int td_oom_annotation_decode(td_str text, struct td_oom_knowledge *ret, struct td_error *err)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, ANNOTATION_BYTES_MAX * 16);
+    td_auto_arena arena = td_arena_capped(ANNOTATION_BYTES_MAX * 16);
     struct td_json *object = NULL;
     const struct td_json_options options = {.bytes_max = ANNOTATION_BYTES_MAX};
     struct td_oom_knowledge made = {.count = 0};

@@ -1,7 +1,11 @@
+/*
+ * The steps after an estimate, the same for every estimator: hold memory at what was recommended
+ * before, drop what is not measured, round, make CPU whole where it is asked for, cap by policy
+ * and global maxima. Each step leaves its trace in the account.
+ */
 #include "decide/vertical/recommender/recommend.h"
 
 #include <math.h>
-#include <stdio.h>
 
 #include "base/assert.h"
 #include "decide/vertical/resourcelist.h"
@@ -30,7 +34,7 @@ static struct td_quantity humanized(struct td_arena *arena, int64_t bytes)
         const char *suffix;
     } units[] = {{TIB, "Ti"}, {GIB, "Gi"}, {MIB, "Mi"}, {KIB, "Ki"}};
     struct td_quantity made = td_quantity_new(bytes, TD_QUANTITY_DECIMAL_SI);
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(units); i++) {
         if (bytes >= units[i].size) {
             td_str text = td_arena_format(arena, "%.2f%s", (double)bytes / (double)units[i].size,
                                           units[i].suffix);
@@ -104,7 +108,7 @@ static void drop_unmeasured(struct td_container_recommendation *made,
 {
     struct td_resource_list *lists[] = {&made->target, &made->lower_bound, &made->upper_bound,
                                         &made->uncapped_target};
-    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(lists); i++) {
         if (account->cpu.lacks_data) {
             td_resource_list_drop(lists[i], TD_CPU);
         }

@@ -32,7 +32,7 @@ struct td_recommend_terms {
 };
 
 /* Subjects in ascending order of name, as the result will be. ret_accounts gets an array of `count`
- * accounts; NULL when nobody asks. */
+ * accounts; NULL: not wanted. */
 void td_recommend(struct td_arena *arena, const struct td_recommend_terms *terms,
                   const struct td_subject *subjects, size_t count, struct td_recommendation *ret,
                   struct td_account **ret_accounts);

@@ -6,28 +6,11 @@
  */
 #include "decide/vertical/recommender/recommender.h"
 
-#include <string.h>
-
 #include "base/alloc.h"
-#include "base/assert.h"
-#include "base/error.h"
 #include "base/limits.h"
+#include "base/text.h"
 #include "decide/vertical/recommender/recommender_private.h"
-
-td_str td_object_key(char buffer[TD_OBJECT_KEY_BYTES], td_str namespace, td_str name)
-{
-    if (namespace.len + 1 + name.len > TD_OBJECT_KEY_BYTES) {
-        return TD_STR_EMPTY;
-    }
-    if (namespace.len > 0) {
-        memcpy(buffer, namespace.ptr, namespace.len);
-    }
-    buffer[namespace.len] = '/';
-    if (name.len > 0) {
-        memcpy(buffer + namespace.len + 1, name.ptr, name.len);
-    }
-    return (td_str){.ptr = buffer, .len = namespace.len + 1 + name.len};
-}
+#include "kube/objectkey.h"
 
 void td_links_add(struct td_links *links, void *item)
 {
@@ -171,33 +154,30 @@ static void namespace_free(struct td_recommender *recommender, struct td_namespa
 }
 
 /* target, newline, then key=value pairs with newlines between; labels cannot hold newlines. */
-static void group_key(const struct td_pod_sight *sight, struct td_buf *out)
+static void group_key(const struct td_observed_pod *observed, struct td_buf *out)
 {
-    (void)td_buf_append(out, sight->target);
-    for (size_t i = 0; i < sight->labels.count; i++) {
+    (void)td_buf_append(out, observed->target);
+    for (size_t i = 0; i < observed->labels.count; i++) {
         (void)td_buf_append_char(out, '\n');
-        (void)td_buf_append(out, sight->labels.items[i].key);
+        (void)td_buf_append(out, observed->labels.items[i].key);
         (void)td_buf_append_char(out, '=');
-        (void)td_buf_append(out, sight->labels.items[i].value);
+        (void)td_buf_append(out, observed->labels.items[i].value);
     }
 }
 
 /* A group with the labels as parts of its own key. */
-static struct td_group *group_new(const struct td_pod_sight *sight, td_str key)
+static struct td_group *group_new(const struct td_observed_pod *observed, td_str key)
 {
-    size_t labels = sight->labels.count;
+    size_t labels = observed->labels.count;
     struct td_group *group =
         td_alloc_zero(1, sizeof(*group) + labels * sizeof(struct td_label) + key.len);
     char *text = (char *)(group->label_items + labels);
-    if (key.len > 0) {
-        memcpy(text, key.ptr, key.len);
-    }
-    size_t at = sight->target.len;
-    group->key = (td_str){.ptr = text, .len = key.len};
+    size_t at = observed->target.len;
+    group->key = td_text_place(&text, key);
     group->target = td_str_slice(group->key, 0, at);
     for (size_t i = 0; i < labels; i++) {
-        size_t key_len = sight->labels.items[i].key.len;
-        size_t value_len = sight->labels.items[i].value.len;
+        size_t key_len = observed->labels.items[i].key.len;
+        size_t value_len = observed->labels.items[i].value.len;
         group->label_items[i].key = td_str_slice(group->key, at + 1, at + 1 + key_len);
         at += 2 + key_len;
         group->label_items[i].value = td_str_slice(group->key, at, at + value_len);
@@ -208,12 +188,11 @@ static struct td_group *group_new(const struct td_pod_sight *sight, td_str key)
 }
 
 struct td_group *td_group_ensure(struct td_recommender *recommender,
-                                 const struct td_pod_sight *sight)
+                                 const struct td_observed_pod *observed)
 {
-    struct td_namespace *namespace = td_namespace_ensure(recommender, sight->namespace);
-    td_auto_buf key;
-    td_buf_init(&key, TD_JSON_BYTES_MAX);
-    group_key(sight, &key);
+    struct td_namespace *namespace = td_namespace_ensure(recommender, observed->namespace);
+    td_auto_buf key = td_buf_capped(TD_JSON_BYTES_MAX);
+    group_key(observed, &key);
     if (!namespace || key.is_full) {
         return NULL;
     }
@@ -221,7 +200,7 @@ struct td_group *td_group_ensure(struct td_recommender *recommender,
     if (group) {
         return group;
     }
-    group = group_new(sight, td_buf_str(&key));
+    group = group_new(observed, td_buf_str(&key));
     group->namespace = namespace;
     if (td_map_put(&namespace->groups, group->key, group) < 0) {
         td_group_free(recommender, group);
@@ -282,24 +261,23 @@ struct td_slot *td_group_slot(struct td_recommender *recommender, struct td_grou
 struct td_model_vpa *td_recommender_find_vpa(const struct td_recommender *recommender,
                                              td_str namespace, td_str name)
 {
-    char buffer[TD_OBJECT_KEY_BYTES];
-    return td_map_get(&recommender->vpas, td_object_key(buffer, namespace, name));
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    return td_map_get(&recommender->vpas,
+                      td_object_key_write(TD_OBJECT_KEY(namespace, name), buffer));
 }
 
 void td_recommender_free(struct td_recommender *recommender)
 {
-    const struct td_map_entry *entry;
-    size_t at = 0;
     if (!recommender) {
         return;
     }
-    while ((entry = td_map_next(&recommender->vpas, &at)) != NULL) {
-        const struct td_model_vpa *vpa = entry->value;
+    for (struct td_map_walk at = {.map = &recommender->vpas}; td_map_step(&at);) {
+        const struct td_model_vpa *vpa = at.value;
         td_recommender_delete_vpa(recommender, vpa->namespace->name, vpa->name);
     }
     td_pods_free(recommender);
-    for (at = 0; (entry = td_map_next(&recommender->namespaces, &at)) != NULL;) {
-        struct td_namespace *namespace = entry->value;
+    for (struct td_map_walk at = {.map = &recommender->namespaces}; td_map_step(&at);) {
+        struct td_namespace *namespace = at.value;
         size_t within = 0;
         const struct td_map_entry *inner;
         while ((inner = td_map_next(&namespace->groups, &within)) != NULL) {

@@ -35,23 +35,25 @@ struct td_tracked_pod; /* valid until its pod is deleted or gets a container */
 struct td_recommender *td_recommender_new(const struct td_vertical_config *config);
 void td_recommender_free(struct td_recommender *recommender);
 
-/* As the target of a pod that is gone and of which nobody can say who owned it: its labels alone
+/* As the target of a pod that is gone and whose owner is not known: its labels alone
  * decide. */
 #define TD_TARGET_UNKNOWN TD_STR("*")
 
 /* A pod as the recommender needs it. */
-struct td_pod_sight {
+struct td_observed_pod {
     td_str namespace;
     td_str name;
     struct td_labels labels;
-    td_str target; /* its topmost controller, "group/Kind/name"; empty when nobody looked */
+    td_str
+        target; /* its topmost controller, "group/Kind/name"; empty: its owners were not followed */
     enum td_pod_phase phase;
     td_time started; /* status.startTime; 0 or before: not known, and one that is known stays */
 };
 
 /* Add a pod or note what changed; TD_LIMIT at TD_RECOMMENDER_PODS_MAX. */
-int td_recommender_set_pod(struct td_recommender *recommender, const struct td_pod_sight *sight,
-                           td_time now, struct td_tracked_pod **ret, struct td_error *err);
+int td_recommender_set_pod(struct td_recommender *recommender,
+                           const struct td_observed_pod *observed, td_time now,
+                           struct td_tracked_pod **ret, struct td_error *err);
 void td_recommender_delete_pod(struct td_recommender *recommender, td_str namespace, td_str name);
 struct td_tracked_pod *td_recommender_find_pod(const struct td_recommender *recommender,
                                                td_str namespace, td_str name);
@@ -61,6 +63,19 @@ struct td_tracked_pod *td_recommender_find_pod(const struct td_recommender *reco
 int td_recommender_set_container(struct td_recommender *recommender, struct td_tracked_pod **pod,
                                  td_str container, int64_t cpu_limit_milli, td_time now,
                                  struct td_error *err);
+
+/* What estimators ask of a container beside its samples; of no concern where the VPA's asks for
+ * none (td_recommender_wants_terms). */
+struct td_container_terms {
+    int64_t cpu_request_milli;    /* in force; 0: none */
+    int64_t memory_request_bytes; /* of the pod template; 0: not set */
+    int64_t memory_limit_bytes;   /* likewise */
+    enum td_resize_lack lack;     /* of this pod and its node */
+};
+bool td_recommender_wants_terms(const struct td_tracked_pod *pod);
+void td_recommender_set_terms(struct td_recommender *recommender, struct td_tracked_pod *pod,
+                              td_str container, const struct td_container_terms *terms,
+                              td_time now);
 
 enum td_feed {
     TD_FEED_TAKEN,
@@ -77,18 +92,8 @@ enum td_feed td_recommender_sample(struct td_recommender *recommender, struct td
                                    td_str container, enum td_learn_resource resource, td_time time,
                                    int64_t amount, td_time now);
 enum td_feed td_recommender_oom(struct td_recommender *recommender, struct td_tracked_pod *pod,
-                                td_str container, td_time time, int64_t requested_bytes,
+                                td_str container, td_time time, const struct td_oom_kill *kill,
                                 td_time now);
-
-/* A container ended: an OOM is learnt as such, and a run that nobody measured is counted. */
-enum td_feed td_recommender_ended(struct td_recommender *recommender, struct td_tracked_pod *pod,
-                                  td_str container, td_time finished, bool is_oom,
-                                  int64_t requested_bytes, td_time now);
-
-/* An OOM of a pod that is not tracked, or no longer: the VPA is found by labels and target. */
-enum td_feed td_recommender_oom_of(struct td_recommender *recommender,
-                                   const struct td_pod_sight *sight, td_str container, td_time time,
-                                   int64_t requested_bytes, td_time now);
 
 /* Set a VPA. Its pods are those of its namespace that both selectors match (pod_selector may be
  * NULL) and whose target is `target` (empty: any). History is kept whatever is edited. An unknown
@@ -99,6 +104,7 @@ struct td_vpa_link {
     const struct td_selector *pod_selector;
     td_str target;
     const struct td_estimator *estimator; /* NULL: upstream's */
+    enum td_resize_lack lack;             /* why its mode resizes no pod in place */
 };
 int td_recommender_set_vpa(struct td_recommender *recommender, const struct td_vpa_link *link,
                            td_time now, struct td_error *err);

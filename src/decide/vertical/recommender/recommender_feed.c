@@ -1,5 +1,8 @@
-#include "base/alloc.h"
-#include "base/error.h"
+/*
+ * Samples and OOMs of tracked pods on their way into aggregates and, where the estimator has a
+ * state of its own, into that. Here clocks of nodes are judged and the peaks of young pods held
+ * back.
+ */
 #include "decide/vertical/recommender/recommender_private.h"
 
 /* The estimator that wants its own samples of this group's containers, or NULL. */
@@ -48,7 +51,10 @@ static bool sample_cpu(struct td_recommender *recommender, const struct td_track
     }
     td_aggregate_add_cpu(&slot->aggregate, &recommender->config, at, milli);
     if (estimator) {
-        estimator->add_cpu(slot->estimator_state, at, milli, tracked->cpu_limit_milli);
+        const struct td_cpu_use use = {.milli = milli,
+                                       .limit_milli = tracked->cpu_limit_milli,
+                                       .request_milli = tracked->cpu_request_milli};
+        estimator->add_cpu(slot->estimator_state, at, &use);
     }
     return true;
 }
@@ -126,49 +132,11 @@ enum td_feed td_recommender_sample(struct td_recommender *recommender, struct td
     is_taken = is_taken && (is_cpu ? sample_cpu(recommender, pod, slot, tracked, at, amount)
                                    : sample_memory(recommender, pod, slot, tracked, at, amount));
     *last = is_taken ? time : before;
-    tracked->was_measured = tracked->was_measured || is_taken;
     return is_taken ? TD_FEED_TAKEN : TD_FEED_DISCARDED;
 }
 
-static enum td_feed slot_oom(struct td_recommender *recommender, const struct td_group *group,
-                             struct td_slot *slot, struct td_container_state *state, td_time time,
-                             int64_t requested_bytes, td_time now)
-{
-    const struct td_estimator *estimator = own_estimator(group, slot);
-    if (!recommender->config.is_upstream_exact) {
-        time = earlier(time, now);
-        state->last_memory = earlier(state->last_memory, now);
-    }
-    if (estimator) {
-        estimator->add_oom(slot->estimator_state, time, requested_bytes);
-    }
-    switch (
-        td_aggregate_oom(&slot->aggregate, &recommender->config, state, time, requested_bytes)) {
-    case TD_OOM_TAKEN:
-        return TD_FEED_TAKEN;
-    case TD_OOM_CAPPED:
-        return TD_FEED_OOM_CAPPED;
-    case TD_OOM_TOO_OLD:
-        return TD_FEED_OOM_TOO_OLD;
-    case TD_OOM_INVALID:
-        break;
-    }
-    return TD_FEED_DISCARDED;
-}
-
-/* The step takes the old peak out of the histogram, so it must be in there. */
-static enum td_feed pod_oom(struct td_recommender *recommender, const struct td_tracked_pod *pod,
-                            struct td_slot *slot, struct td_tracked_container *tracked,
-                            td_time time, int64_t requested_bytes, td_time now)
-{
-    if (tracked->is_held) {
-        release_peak(recommender, slot, tracked);
-    }
-    return slot_oom(recommender, pod->group, slot, &tracked->state, time, requested_bytes, now);
-}
-
 enum td_feed td_recommender_oom(struct td_recommender *recommender, struct td_tracked_pod *pod,
-                                td_str container, td_time time, int64_t requested_bytes,
+                                td_str container, td_time time, const struct td_oom_kill *kill,
                                 td_time now)
 {
     struct td_tracked_container *tracked = td_pod_container(recommender, pod, container);
@@ -179,46 +147,28 @@ enum td_feed td_recommender_oom(struct td_recommender *recommender, struct td_tr
     if (!slot) {
         return TD_FEED_UNMANAGED;
     }
-    return pod_oom(recommender, pod, slot, tracked, time, requested_bytes, now);
-}
-
-enum td_feed td_recommender_ended(struct td_recommender *recommender, struct td_tracked_pod *pod,
-                                  td_str container, td_time finished, bool is_oom,
-                                  int64_t requested_bytes, td_time now)
-{
-    struct td_tracked_container *tracked = td_pod_container(recommender, pod, container);
-    if (!tracked) {
-        return TD_FEED_NO_CONTAINER;
+    if (tracked->is_held) { /* the step takes the old peak out of the histogram */
+        release_peak(recommender, slot, tracked);
     }
-    struct td_slot *slot = td_group_slot(recommender, pod->group, container, now);
-    if (!slot) {
-        return TD_FEED_UNMANAGED;
+    struct td_container_state *state = &tracked->state;
+    if (!recommender->config.is_upstream_exact) {
+        time = earlier(time, now);
+        state->last_memory = earlier(state->last_memory, now);
     }
-    if (!tracked->was_measured) {
-        slot->aggregate.oom.short_runs++;
+    const struct td_estimator *estimator = own_estimator(pod->group, slot);
+    if (estimator) {
+        estimator->add_oom(slot->estimator_state, time, kill);
     }
-    tracked->was_measured = false; /* the next run of this container is another one */
-    if (!is_oom) {
+    switch (td_aggregate_oom(&slot->aggregate, &recommender->config, state, time,
+                             kill->request_bytes)) {
+    case TD_OOM_TAKEN:
         return TD_FEED_TAKEN;
+    case TD_OOM_CAPPED:
+        return TD_FEED_OOM_CAPPED;
+    case TD_OOM_TOO_OLD:
+        return TD_FEED_OOM_TOO_OLD;
+    case TD_OOM_INVALID:
+        break;
     }
-    return pod_oom(recommender, pod, slot, tracked, finished, requested_bytes, now);
-}
-
-enum td_feed td_recommender_oom_of(struct td_recommender *recommender,
-                                   const struct td_pod_sight *sight, td_str container, td_time time,
-                                   int64_t requested_bytes, td_time now)
-{
-    struct td_container_state state; /* of an instance that is gone */
-    struct td_group *group = td_group_ensure(recommender, sight);
-    enum td_feed fed = TD_FEED_UNMANAGED;
-    if (!group) {
-        return fed;
-    }
-    td_container_state_init(&state);
-    struct td_slot *slot = td_group_slot(recommender, group, container, now);
-    if (slot) {
-        fed = slot_oom(recommender, group, slot, &state, time, requested_bytes, now);
-    }
-    td_group_free_if_unused(recommender, group);
-    return fed;
+    return TD_FEED_DISCARDED;
 }

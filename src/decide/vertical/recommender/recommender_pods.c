@@ -14,12 +14,14 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/text.h"
 #include "decide/vertical/recommender/recommender_private.h"
+#include "kube/objectkey.h"
 
 #define TABLE_SLOTS_FIRST ((size_t)64)
 #define CPU_LIMIT_MILLI_MAX INT64_C(0x3fffffff) /* a million cores */
 
-static_assert(TD_OBJECT_KEY_BYTES < 1 << 10, "a pod's name_len has 10 bits");
+static_assert(TD_OBJECT_KEY_BYTES_MAX < 1 << 10, "a pod's name_len has 10 bits");
 static_assert(TD_POD_CONTAINERS_MAX < 1 << 13, "a pod's container_count has 13 bits");
 
 static char *pod_text(struct td_tracked_pod *pod)
@@ -119,7 +121,6 @@ static struct td_tracked_pod *table_find(const struct td_pod_table *table, td_st
     return NULL;
 }
 
-/* The slot of a pod that is in the table. */
 static size_t table_slot(const struct td_pod_table *table, const struct td_tracked_pod *pod)
 {
     size_t mask = table->slot_count - 1;
@@ -245,41 +246,41 @@ static struct td_tracked_pod *pod_new(struct td_recommender *recommender, struct
     struct td_tracked_pod *pod = td_alloc_zero(1, pod_bytes(0, name.len));
     pod->hash = hash;
     pod->name_len = (uint32_t)name.len & 1023;
-    if (name.len > 0) {
-        memcpy(pod_text(pod), name.ptr, name.len);
-    }
+    char *text = pod_text(pod);
+    (void)td_text_place(&text, name);
     group_attach(group, pod);
     table_add(&recommender->pods, pod);
     return pod;
 }
 
-int td_recommender_set_pod(struct td_recommender *recommender, const struct td_pod_sight *sight,
-                           td_time now, struct td_tracked_pod **ret, struct td_error *err)
+int td_recommender_set_pod(struct td_recommender *recommender,
+                           const struct td_observed_pod *observed, td_time now,
+                           struct td_tracked_pod **ret, struct td_error *err)
 {
-    char buffer[TD_OBJECT_KEY_BYTES];
-    td_str key = td_object_key(buffer, sight->namespace, sight->name);
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    td_str key = td_object_key_write(TD_OBJECT_KEY(observed->namespace, observed->name), buffer);
     if (key.len == 0) {
         return td_error_set(err, TD_INVALID, "pod '%.*s': name is too long",
-                            TD_STR_ARG(sight->name));
+                            TD_STR_ARG(observed->name));
     }
     uint32_t hash = (uint32_t)td_map_hash(key);
     struct td_tracked_pod *pod =
-        table_find(&recommender->pods, sight->namespace, sight->name, hash);
+        table_find(&recommender->pods, observed->namespace, observed->name, hash);
     if (!pod && recommender->pods.count >= TD_RECOMMENDER_PODS_MAX) {
         return td_error_set(err, TD_LIMIT, "more than %zu pods", TD_RECOMMENDER_PODS_MAX);
     }
-    struct td_group *group = td_group_ensure(recommender, sight);
+    struct td_group *group = td_group_ensure(recommender, observed);
     if (!group) {
         return td_error_set(err, TD_LIMIT, "pod '%.*s': too many names or labels", TD_STR_ARG(key));
     }
     if (!pod) {
-        pod = pod_new(recommender, group, sight->name, hash);
+        pod = pod_new(recommender, group, observed->name, hash);
     } else if (pod->group != group) {
         pod_move(recommender, pod, group, now);
     }
-    pod->phase = (uint32_t)sight->phase & 7;
-    if (sight->started > 0 && sight->started / TD_SECOND <= UINT32_MAX) {
-        pod->started_second = (uint32_t)(sight->started / TD_SECOND);
+    pod->phase = (uint32_t)observed->phase & 7;
+    if (observed->started > 0 && observed->started / TD_SECOND <= UINT32_MAX) {
+        pod->started_second = (uint32_t)(observed->started / TD_SECOND);
     }
     if (ret) {
         *ret = pod;
@@ -298,8 +299,9 @@ static void pod_free(struct td_recommender *recommender, struct td_tracked_pod *
 struct td_tracked_pod *td_recommender_find_pod(const struct td_recommender *recommender,
                                                td_str namespace, td_str name)
 {
-    char buffer[TD_OBJECT_KEY_BYTES];
-    uint32_t hash = (uint32_t)td_map_hash(td_object_key(buffer, namespace, name));
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    td_str key = td_object_key_write(TD_OBJECT_KEY(namespace, name), buffer);
+    uint32_t hash = (uint32_t)td_map_hash(key);
     return table_find(&recommender->pods, namespace, name, hash);
 }
 
@@ -331,7 +333,7 @@ static struct td_tracked_pod *pod_grow(struct td_recommender *recommender,
     return grown;
 }
 
-static uint32_t limit_kept(int64_t milli)
+static uint32_t milli_kept(int64_t milli)
 {
     int64_t kept = milli < CPU_LIMIT_MILLI_MAX ? milli : CPU_LIMIT_MILLI_MAX;
     return kept > 0 ? (uint32_t)kept : 0;
@@ -343,7 +345,7 @@ int td_recommender_set_container(struct td_recommender *recommender, struct td_t
 {
     struct td_tracked_container *known = td_pod_container(recommender, *pod, container);
     if (known) {
-        known->cpu_limit_milli = limit_kept(cpu_limit_milli) & 0x3fffffff;
+        known->cpu_limit_milli = milli_kept(cpu_limit_milli) & 0x3fffffff;
         return TD_OK;
     }
     int64_t number = (*pod)->container_count < TD_POD_CONTAINERS_MAX
@@ -356,11 +358,35 @@ int td_recommender_set_container(struct td_recommender *recommender, struct td_t
     struct td_tracked_pod *grown = pod_grow(recommender, *pod);
     struct td_tracked_container *added = &grown->containers[grown->container_count - 1];
     *added = (struct td_tracked_container){
-        .name = (uint32_t)number, .cpu_limit_milli = limit_kept(cpu_limit_milli) & 0x3fffffff};
+        .name = (uint32_t)number, .cpu_limit_milli = milli_kept(cpu_limit_milli) & 0x3fffffff};
     td_container_state_init(&added->state);
     (void)td_group_slot(recommender, grown->group, container, now);
     *pod = grown;
     return TD_OK;
+}
+
+bool td_recommender_wants_terms(const struct td_tracked_pod *pod)
+{
+    const struct td_model_vpa *owner = td_group_owner(pod->group);
+    return owner && owner->estimator->set_terms;
+}
+
+void td_recommender_set_terms(struct td_recommender *recommender, struct td_tracked_pod *pod,
+                              td_str container, const struct td_container_terms *terms, td_time now)
+{
+    struct td_tracked_container *tracked = td_pod_container(recommender, pod, container);
+    struct td_slot *slot = td_group_slot(recommender, pod->group, container, now);
+    if (!tracked || !slot || !slot->estimator_state || !td_recommender_wants_terms(pod)) {
+        return;
+    }
+    tracked->cpu_request_milli = milli_kept(terms->cpu_request_milli) & 0x3fffffff;
+    tracked->lack = (uint32_t)terms->lack & 3;
+    slot->terms.memory_request_bytes = terms->memory_request_bytes;
+    slot->terms.memory_limit_bytes = terms->memory_limit_bytes;
+    if (slot->terms.lack == TD_RESIZE_POSSIBLE) { /* else the next status looks at all pods */
+        slot->terms.lack = terms->lack;
+    }
+    td_group_owner(pod->group)->estimator->set_terms(slot->estimator_state, &slot->terms);
 }
 
 void td_pods_free(struct td_recommender *recommender)

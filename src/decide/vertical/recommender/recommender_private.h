@@ -1,4 +1,4 @@
-/* The insides of the recommender, shared by its files and by nobody else. */
+/* The insides of the recommender, shared by its files only. */
 #pragma once
 
 #include "base/intern.h"
@@ -19,7 +19,8 @@ struct td_links {
 struct td_slot {
     td_str container; /* interned */
     struct td_aggregate aggregate;
-    void *estimator_state; /* owned; NULL when the estimator has none */
+    void *estimator_state;           /* owned; NULL when the estimator has none */
+    struct td_estimator_terms terms; /* of the pod seen last; where the estimator asks for them */
 };
 
 struct td_slots {
@@ -45,10 +46,11 @@ struct td_container_names {
 
 struct td_tracked_container {
     struct td_container_state state;
-    uint32_t name;                 /* a number of td_container_names */
-    uint32_t cpu_limit_milli : 30; /* 0 without one */
-    uint32_t was_measured : 1;
-    uint32_t is_held : 1; /* the peak of its memory window is not in the histogram yet */
+    uint32_t name;                   /* a number of td_container_names */
+    uint32_t cpu_limit_milli : 30;   /* 0 without one */
+    uint32_t is_held : 1;            /* the peak of its memory window is not in the histogram yet */
+    uint32_t cpu_request_milli : 30; /* in force, 0 without one; where the estimator asks for it */
+    uint32_t lack : 2;               /* enum td_resize_lack, likewise */
 };
 
 /* A pod is one block: this, its containers, and its name after them. It moves when it gets a
@@ -107,9 +109,11 @@ struct td_model_vpa {
     struct td_selector *target_selector; /* owned, one block each */
     struct td_selector *pod_selector;    /* NULL: none */
     td_str target;                       /* interned */
-    td_str reference;                    /* "Kind/name" of targetRef; owned */
+    td_str target_kind;                  /* of targetRef; owned, as target_name */
+    td_str target_name;
     struct td_instant created;
     const struct td_estimator *estimator;
+    enum td_resize_lack lack;     /* of its mode */
     struct td_named_terms *terms; /* one per container policy, in its order; owned */
     uint32_t terms_count;
     uint32_t pod_count;
@@ -143,11 +147,16 @@ struct td_slot *td_slots_ensure(struct td_recommender *recommender, struct td_sl
 void td_slots_done(struct td_recommender *recommender, struct td_slots *slots);
 void td_slots_remove(struct td_recommender *recommender, struct td_slots *slots, uint32_t index);
 
+/* What the estimator of the VPA asks of the slot's container beside samples, if anything; looks at
+ * all pods. */
+void td_vpa_tell_terms(const struct td_recommender *recommender, const struct td_model_vpa *vpa,
+                       struct td_slot *slot);
+
 /* Where a container of this group learns, made when it is missing; NULL when nowhere. */
 struct td_slot *td_group_slot(struct td_recommender *recommender, struct td_group *group,
                               td_str container, td_time now);
 struct td_group *td_group_ensure(struct td_recommender *recommender,
-                                 const struct td_pod_sight *sight);
+                                 const struct td_observed_pod *observed);
 void td_group_free_if_unused(struct td_recommender *recommender, struct td_group *group);
 void td_group_free(struct td_recommender *recommender, struct td_group *group);
 
@@ -179,10 +188,6 @@ struct td_tracked_container *td_pod_container(const struct td_recommender *recom
 
 /* All pods and their names; groups stay. */
 void td_pods_free(struct td_recommender *recommender);
-
-/* "namespace/name" in place; the empty slice when it does not fit. */
-#define TD_OBJECT_KEY_BYTES 640 /* longer names are refused by every API server */
-td_str td_object_key(char buffer[TD_OBJECT_KEY_BYTES], td_str namespace, td_str name);
 
 /* What a VPA knows, one item per container name in order: borrowed slots, or with
  * is_upstream_exact merged copies that td_view_done frees. */

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "decide/vertical/estimator/adaptive.h"
+#include "decide/vertical/estimator/track.h"
 #include "decide/vertical/recommender/oom_annotation.h"
 #include "decide/vertical/recommender/recommend.h"
 #include "decide/vertical/recommender/recommender_private.h"
@@ -154,7 +154,7 @@ static void condition_oom(struct td_arena *arena, struct conditions *conditions,
         if (account->oom_capped_bytes > 0) {
             td_str message = td_arena_format(
                 arena,
-                "container '%.*s' was OOM-killed and asks for more memory than maxAllowed (%lld "
+                "container '%.*s' was OOM-killed and needs more memory than maxAllowed (%lld "
                 "bytes); raise resourcePolicy.containerPolicies[].maxAllowed.memory",
                 TD_STR_ARG(account->container), (long long)account->oom_capped_bytes);
             condition_set(conditions, TD_STR("OOMBumpLimited"), true, TD_STR("MaxAllowedReached"),
@@ -163,6 +163,27 @@ static void condition_oom(struct td_arena *arena, struct conditions *conditions,
         }
     }
     condition_remove(conditions, TD_STR("OOMBumpLimited"));
+}
+
+/* The first container that another estimator sizes, because it cannot be resized; NULL: none. */
+static const struct td_account *find_instead(const struct td_vpa_status *status)
+{
+    for (size_t i = 0; i < status->recommendation.container_count; i++) {
+        if (status->accounts[i].instead) {
+            return &status->accounts[i];
+        }
+    }
+    return NULL;
+}
+
+static bool is_tracked(const struct td_vpa_status *status)
+{
+    for (size_t i = 0; i < status->recommendation.container_count; i++) {
+        if (status->accounts[i].tracked_risk) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* The updater follows another rule for what the adaptive estimator recommends, and counts from its
@@ -185,17 +206,60 @@ static void condition_adaptive(struct td_arena *arena, struct conditions *condit
     char text[TD_TIME_TEXT_BYTES];
     struct td_instant instant = td_time_to_instant(since);
     (void)td_time_format(instant, 0, text);
+    const struct td_account *instead = find_instead(status);
+    td_str message = td_arena_format(
+        arena,
+        "%s the adaptive estimator, whose first sample is of %s: increases come first, decreases "
+        "after 12 hours",
+        is_tracked(status) ? "memory follows" : "pods follow", text);
+    if (instead) {
+        message = td_arena_format(
+            arena, "container '%.*s' is sized by %s instead of track, because %s; %.*s",
+            TD_STR_ARG(instead->container), instead->estimator, instead->instead,
+            TD_STR_ARG(message));
+    }
     condition_put(conditions, &(struct td_vpa_condition){
                                   .type = TD_ADAPTIVE_CONDITION,
                                   .status = TD_STR("True"),
-                                  .reason = TD_STR("Measured"),
-                                  .message = td_arena_format(
-                                      arena,
-                                      "pods follow the adaptive estimator, which has measured "
-                                      "since %s: increases come first, decreases after 12 hours",
-                                      text),
+                                  .reason = instead ? TD_STR("InsteadOfTrack") : TD_STR("Measured"),
+                                  .message = message,
                                   .last_transition = instant,
                               });
+}
+
+/* Likewise for CPU under the track estimator; the reason is its risk. */
+static void condition_track(struct td_arena *arena, struct conditions *conditions,
+                            const struct td_vpa_status *status)
+{
+    const struct td_account *youngest = NULL;
+    for (size_t i = 0; i < status->recommendation.container_count; i++) {
+        const struct td_account *account = &status->accounts[i];
+        if (account->tracked_risk &&
+            (!youngest || account->tracked_since > youngest->tracked_since)) {
+            youngest = account;
+        }
+    }
+    if (!youngest) {
+        condition_remove(conditions, TD_TRACK_CONDITION);
+        return;
+    }
+    char text[TD_TIME_TEXT_BYTES];
+    struct td_instant instant = td_time_to_instant(youngest->tracked_since);
+    (void)td_time_format(instant, 0, text);
+    const char *risk = youngest->tracked_risk;
+    int64_t wait = td_track_params_find(td_str_from(risk))->wait / (TD_HOUR / TD_SECOND);
+    condition_put(conditions,
+                  &(struct td_vpa_condition){
+                      .type = TD_TRACK_CONDITION,
+                      .status = TD_STR("True"),
+                      .reason = td_track_risk_reason(arena, risk),
+                      .message = td_arena_format(
+                          arena,
+                          "CPU follows the track estimator at risk %s, whose first sample is of "
+                          "%s: in place, increases at once, decreases after %lld hour%s",
+                          risk, text, (long long)wait, wait == 1 ? "" : "s"),
+                      .last_transition = instant,
+                  });
 }
 
 static void status_conditions(struct td_recommender *recommender, struct td_arena *arena,
@@ -221,6 +285,7 @@ static void status_conditions(struct td_recommender *recommender, struct td_aren
     if (!recommender->config.is_upstream_exact) {
         condition_oom(arena, &conditions, ret, now);
         condition_adaptive(arena, &conditions, ret);
+        condition_track(arena, &conditions, ret);
     }
     ret->conditions = conditions.items;
     ret->condition_count = conditions.count;
@@ -243,7 +308,7 @@ static bool conditions_equal(const struct td_vpa_status *status, const struct td
     return true;
 }
 
-/* Nobody acts on the bounds: the mode leaves running pods alone, and no Hvpa reads them. */
+/* No controller acts on the bounds: the mode leaves running pods alone, and no Hvpa reads them. */
 static bool status_is_display_only(const struct td_vpa *object)
 {
     const struct td_owner_reference *owner = td_meta_controller(&object->meta);
@@ -317,6 +382,7 @@ int td_recommender_status(struct td_recommender *recommender, struct td_arena *a
     size_t count = 0;
     for (size_t i = 0; i < view.count; i++) {
         td_vpa_apply_policy(recommender, vpa, view.items[i]);
+        td_vpa_tell_terms(recommender, vpa, view.items[i]);
         if (!view.items[i]->aggregate.policy.is_off) {
             subjects[count++] =
                 (struct td_subject){.container = td_arena_copy_str(arena, view.items[i]->container),
@@ -443,13 +509,7 @@ static void store_slot(struct td_recommender *recommender, struct td_arena *aren
         td_json_set_str(arena, ret->annotations, TD_STR(TD_OOM_ANNOTATION), text);
     }
     if (slot->estimator_state) {
-        td_auto_buf text;
-        td_buf_init(&text, TD_JSON_BYTES_MAX);
-        td_json_write(vpa->estimator->save(arena, slot->estimator_state),
-                      &(struct td_json_format){.indent = 0}, &text);
-        td_json_set_str(arena, ret->annotations,
-                        td_arena_format(arena, "tandem.dev/%s", vpa->estimator->name),
-                        td_arena_copy_str(arena, td_buf_str(&text)));
+        vpa->estimator->save(arena, slot->estimator_state, ret->annotations);
     }
 }
 
@@ -494,23 +554,6 @@ static void load_oom(struct td_recommender *recommender, struct td_slot *slot,
     }
 }
 
-static void load_estimator(struct td_model_vpa *vpa, struct td_slot *slot,
-                           const struct td_json *annotations)
-{
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    td_str key = td_arena_format(&arena, "tandem.dev/%s", vpa->estimator->name);
-    td_str text = td_json_get_str(annotations, key, TD_STR_EMPTY);
-    struct td_json *saved = NULL;
-    if (text.len == 0 || !slot->estimator_state ||
-        td_json_parse(&arena, text, NULL, &saved, NULL) < 0) {
-        return;
-    }
-    if (vpa->estimator->load(slot->estimator_state, saved, NULL) < 0) {
-        vpa->estimator->init(slot->estimator_state); /* a refused state starts empty */
-    }
-}
-
 int td_recommender_load(struct td_recommender *recommender, td_str namespace,
                         const struct td_checkpoint *checkpoint, const struct td_json *annotations,
                         td_time now, struct td_error *err)
@@ -541,7 +584,10 @@ int td_recommender_load(struct td_recommender *recommender, td_str namespace,
         }
         load_oom(recommender, slot, checkpoint, annotations);
     }
-    load_estimator(vpa, slot, annotations);
+    if (slot->estimator_state) {
+        (void)vpa->estimator->load(slot->estimator_state, annotations, NULL); /* or starts empty */
+        td_vpa_tell_terms(recommender, vpa, slot);
+    }
     return TD_OK;
 }
 
@@ -551,13 +597,8 @@ static bool vpa_target_exists(const struct td_target_lookup *lookup, const struc
     if (!lookup || !lookup->target_exists || !vpa) {
         return false;
     }
-    size_t slash = 0;
-    while (slash < vpa->reference.len && vpa->reference.ptr[slash] != '/') {
-        slash++; /* a kind has none */
-    }
-    return lookup->target_exists(lookup->context, vpa->namespace->name,
-                                 td_str_slice(vpa->reference, 0, slash),
-                                 td_str_slice(vpa->reference, slash + 1, vpa->reference.len));
+    return lookup->target_exists(lookup->context, vpa->namespace->name, vpa->target_kind,
+                                 vpa->target_name);
 }
 
 /* Does some pod of the group keep this container's empty aggregate alive? */
@@ -608,10 +649,8 @@ static void gc_vpa(struct td_recommender *recommender, struct td_model_vpa *vpa,
 static void gc_groups(struct td_recommender *recommender, struct td_namespace *namespace,
                       td_time now, const struct td_target_lookup *lookup)
 {
-    size_t at = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&namespace->groups, &at)) != NULL) {
-        struct td_group *group = entry->value;
+    for (struct td_map_walk at = {.map = &namespace->groups}; td_map_step(&at);) {
+        struct td_group *group = at.value;
         gc_group(recommender, group, now, lookup);
         if (group->pods.count == 0 && group->slots.count == 0) {
             (void)td_map_remove(&namespace->groups, group->key);

@@ -2,24 +2,15 @@
  * VPAs and the pods they select. A VPA's selectors are cloned into one block each, because there
  * may be ten thousand of them and they outlive the object they came from.
  */
-#include <string.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/text.h"
 #include "decide/vertical/recommender/recommender_private.h"
-
-static td_str clone_text(char **at, td_str text)
-{
-    td_str copy = {.ptr = *at, .len = text.len};
-    if (text.len > 0) {
-        memcpy(*at, text.ptr, text.len);
-    }
-    *at += text.len;
-    return copy;
-}
+#include "kube/objectkey.h"
 
 /* Everything of a selector in one block: the struct, its requirements, their values, the texts. */
 static struct td_selector *clone_selector(const struct td_selector *from)
@@ -42,10 +33,10 @@ static struct td_selector *clone_selector(const struct td_selector *from)
     char *at = (char *)(texts + values);
     for (size_t i = 0; i < from->count; i++) {
         requirements[i] = from->requirements[i];
-        requirements[i].key = clone_text(&at, from->requirements[i].key);
+        requirements[i].key = td_text_place(&at, from->requirements[i].key);
         requirements[i].values = texts;
         for (size_t j = 0; j < requirements[i].value_count; j++) {
-            *texts++ = clone_text(&at, from->requirements[i].values[j]);
+            *texts++ = td_text_place(&at, from->requirements[i].values[j]);
         }
     }
     *made = *from;
@@ -91,6 +82,34 @@ void td_vpa_apply_terms(struct td_recommender *recommender, const struct td_mode
         slot->estimator_state = td_alloc_zero(1, vpa->estimator->state_bytes);
         vpa->estimator->init(slot->estimator_state);
     }
+    td_vpa_tell_terms(recommender, vpa, slot);
+}
+
+/* Why the container is not resized in some pod of the group. */
+static enum td_resize_lack group_lack(const struct td_recommender *recommender,
+                                      const struct td_group *group, td_str container)
+{
+    for (uint32_t i = 0; i < group->pods.count; i++) {
+        const struct td_tracked_container *tracked =
+            td_pod_container(recommender, group->pods.items[i], container);
+        if (tracked && tracked->lack != TD_RESIZE_POSSIBLE) {
+            return (enum td_resize_lack)tracked->lack;
+        }
+    }
+    return TD_RESIZE_POSSIBLE;
+}
+
+void td_vpa_tell_terms(const struct td_recommender *recommender, const struct td_model_vpa *vpa,
+                       struct td_slot *slot)
+{
+    if (!vpa || !vpa->estimator->set_terms || !slot->estimator_state) {
+        return;
+    }
+    slot->terms.lack = vpa->lack;
+    for (uint32_t i = 0; slot->terms.lack == TD_RESIZE_POSSIBLE && i < vpa->groups.count; i++) {
+        slot->terms.lack = group_lack(recommender, vpa->groups.items[i], slot->container);
+    }
+    vpa->estimator->set_terms(slot->estimator_state, &slot->terms);
 }
 
 static void apply_to_slots(struct td_recommender *recommender, const struct td_model_vpa *vpa,
@@ -158,10 +177,8 @@ static void relink_group(struct td_recommender *recommender, struct td_group *gr
 static void relink_namespace(struct td_recommender *recommender, struct td_namespace *namespace,
                              td_time now)
 {
-    size_t at = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&namespace->groups, &at)) != NULL) {
-        relink_group(recommender, entry->value, now);
+    for (struct td_map_walk at = {.map = &namespace->groups}; td_map_step(&at);) {
+        relink_group(recommender, at.value, now);
     }
 }
 
@@ -213,6 +230,12 @@ static void vpa_set_terms(struct td_recommender *recommender, struct td_model_vp
     }
 }
 
+static void vpa_free_reference(struct td_model_vpa *vpa)
+{
+    td_text_free(vpa->target_kind);
+    td_text_free(vpa->target_name);
+}
+
 static void vpa_free(struct td_recommender *recommender, struct td_model_vpa *vpa)
 {
     td_slots_done(recommender, &vpa->slots);
@@ -220,7 +243,7 @@ static void vpa_free(struct td_recommender *recommender, struct td_model_vpa *vp
     td_links_done(&vpa->groups);
     td_free(vpa->target_selector);
     td_free(vpa->pod_selector);
-    td_text_free(vpa->reference);
+    vpa_free_reference(vpa);
     td_intern_unref(recommender->texts, vpa->target);
     td_free(vpa);
 }
@@ -262,15 +285,16 @@ static struct td_model_vpa *vpa_new(struct td_recommender *recommender, const st
                                     td_time now)
 {
     struct td_namespace *home = td_namespace_ensure(recommender, object->meta.namespace);
-    char buffer[TD_OBJECT_KEY_BYTES];
-    td_str key = td_object_key(buffer, object->meta.namespace, object->meta.name);
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    td_str key =
+        td_object_key_write(TD_OBJECT_KEY(object->meta.namespace, object->meta.name), buffer);
     if (!home || key.len == 0 || recommender->vpas.count >= TD_RECOMMENDER_VPAS_MAX) {
         return NULL;
     }
     struct td_model_vpa *vpa = td_alloc_zero(1, sizeof(*vpa) + key.len);
-    memcpy(vpa->text, key.ptr, key.len);
-    vpa->key = (td_str){.ptr = vpa->text, .len = key.len};
-    vpa->name = td_str_slice(vpa->key, object->meta.namespace.len + 1, vpa->key.len);
+    char *text = vpa->text;
+    vpa->key = td_text_place(&text, key);
+    vpa->name = td_str_slice(vpa->key, key.len - object->meta.name.len, key.len);
     vpa->namespace = home;
     vpa->created =
         td_instant_is_zero(object->meta.created) ? td_time_to_instant(now) : object->meta.created;
@@ -294,14 +318,11 @@ static void vpa_set_selectors(struct td_recommender *recommender, struct td_mode
 
 static void vpa_set_reference(struct td_model_vpa *vpa, const struct td_vpa *object)
 {
-    td_auto_buf text;
-    td_buf_init(&text, TD_JSON_BYTES_MAX);
-    (void)td_buf_append(&text, object->target_kind);
-    (void)td_buf_append_char(&text, '/');
-    (void)td_buf_append(&text, object->target_name);
-    if (!td_str_equal(vpa->reference, td_buf_str(&text))) {
-        td_text_free(vpa->reference);
-        vpa->reference = td_text_copy(td_buf_str(&text));
+    if (!td_str_equal(vpa->target_kind, object->target_kind) ||
+        !td_str_equal(vpa->target_name, object->target_name)) {
+        vpa_free_reference(vpa);
+        vpa->target_kind = td_text_copy(object->target_kind);
+        vpa->target_name = td_text_copy(object->target_name);
     }
 }
 
@@ -309,10 +330,8 @@ static void vpa_set_reference(struct td_model_vpa *vpa, const struct td_vpa *obj
 static int link_differs(const struct td_model_vpa *vpa, const struct td_vpa_link *link,
                         bool *ret_differs, struct td_error *err)
 {
-    td_auto_buf wanted;
-    td_auto_buf held;
-    td_buf_init(&wanted, TD_JSON_BYTES_MAX);
-    td_buf_init(&held, TD_JSON_BYTES_MAX);
+    td_auto_buf wanted = td_buf_capped(TD_JSON_BYTES_MAX);
+    td_auto_buf held = td_buf_capped(TD_JSON_BYTES_MAX);
     link_text(link, &wanted);
     if (td_buf_check(&wanted, "selector", err) < 0) {
         return TD_LIMIT;
@@ -327,17 +346,37 @@ static int link_differs(const struct td_model_vpa *vpa, const struct td_vpa_link
     return TD_OK;
 }
 
+/* Another estimator goes on with what the one before knew, as far as it understands it: the same
+ * state at another risk, or the adaptive one within that of track. */
+static void change_state(struct td_slot *slot, const struct td_estimator *before,
+                         const struct td_estimator *wanted)
+{
+    td_auto_arena arena;
+    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
+    struct td_json *annotations = td_json_new_object(&arena);
+    void *made = NULL;
+    if (slot->estimator_state) {
+        before->save(&arena, slot->estimator_state, annotations);
+    }
+    if (wanted->state_bytes > 0) {
+        made = td_alloc_zero(1, wanted->state_bytes);
+        wanted->init(made);
+        (void)wanted->load(made, annotations, NULL); /* ours: it is not refused */
+    }
+    td_free(slot->estimator_state);
+    slot->estimator_state = made;
+}
+
 static void vpa_set_estimator(struct td_model_vpa *vpa, const struct td_estimator *estimator)
 {
     const struct td_estimator *wanted = estimator ? estimator : &td_estimator_upstream;
     if (vpa->estimator == wanted) {
         return;
     }
-    vpa->estimator = wanted;
     for (uint32_t i = 0; i < vpa->slots.count; i++) {
-        td_free(vpa->slots.items[i]->estimator_state);
-        vpa->slots.items[i]->estimator_state = NULL;
+        change_state(vpa->slots.items[i], vpa->estimator, wanted);
     }
+    vpa->estimator = wanted;
 }
 
 int td_recommender_set_vpa(struct td_recommender *recommender, const struct td_vpa_link *link,
@@ -363,6 +402,7 @@ int td_recommender_set_vpa(struct td_recommender *recommender, const struct td_v
     }
     vpa_set_terms(recommender, vpa, &object->policy);
     vpa_set_estimator(vpa, link->estimator);
+    vpa->lack = link->lack;
     vpa_set_reference(vpa, object);
     if (is_changed) {
         vpa_set_selectors(recommender, vpa, link);

@@ -28,7 +28,7 @@ struct td_scale_out {
 /* What pods are there at the first look. */
 struct td_scale_out_pods {
     uint32_t count;
-    uint32_t old_count; /* that have started TD_SCALE_OUT_HOLD ago, or nobody knows when */
+    uint32_t old_count; /* that have started TD_SCALE_OUT_HOLD ago, or at an unknown time */
     td_time last_start; /* of the youngest that is not old; valid when there is one */
 };
 

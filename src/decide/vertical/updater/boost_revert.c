@@ -1,3 +1,5 @@
+/* A pod is matched with its VPA, judged by time, then by the group of its siblings, and at last the
+ * resize patch is made. The groups are gathered when the first pod needs them. */
 #include "decide/vertical/updater/boost_revert.h"
 
 #include "base/error.h"
@@ -10,10 +12,10 @@ struct team {
     size_t pod_count;
 };
 
-int td_unboost_begin(struct td_unboost *round, const struct td_unboost_input *input,
-                     struct td_error *err)
+int td_boost_revert_begin(struct td_boost_revert *round, const struct td_boost_revert_input *input,
+                          struct td_error *err)
 {
-    *round = (struct td_unboost){.input = *input};
+    *round = (struct td_boost_revert){.input = *input};
     td_match_index_init(&round->index, input->arena, input->gates->heterogeneous_workloads);
     int code = td_match_index_add(&round->index, input->source, input->vpas, input->vpa_count,
                                   TD_MATCH_ANY, NULL, err);
@@ -27,12 +29,10 @@ int td_unboost_begin(struct td_unboost *round, const struct td_unboost_input *in
     return TD_OK;
 }
 
-void td_unboost_end(struct td_unboost *round)
+void td_boost_revert_end(struct td_boost_revert *round)
 {
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&round->teams, &position))) {
-        struct team *team = entry->value;
+    for (struct td_map_walk at = {.map = &round->teams}; td_map_step(&at);) {
+        struct team *team = at.value;
         td_restriction_done(&team->restriction);
     }
     td_map_done(&round->teams);
@@ -41,13 +41,13 @@ void td_unboost_end(struct td_unboost *round)
     td_match_index_done(&round->index);
 }
 
-static bool is_live(const struct td_vertical_pod *pod)
+static bool is_live(const struct td_pod *pod)
 {
     return pod->meta.deleted.unix_seconds == TD_INSTANT_ZERO.unix_seconds &&
            pod->meta.deleted.nanos == 0;
 }
 
-static int find_master(struct td_unboost *round, const struct td_vertical_pod *pod,
+static int find_master(struct td_boost_revert *round, const struct td_pod *pod,
                        const struct td_match_vpa **ret, struct td_error *err)
 {
     const struct td_controller *top;
@@ -59,9 +59,9 @@ static int find_master(struct td_unboost *round, const struct td_vertical_pod *p
 }
 
 /* The groups are counted when the first boost has expired: most looks find that it lasts. */
-static int count_pods(struct td_unboost *round, struct td_error *err)
+static int count_pods(struct td_boost_revert *round, struct td_error *err)
 {
-    const struct td_vertical_pod *pods;
+    const struct td_pod *pods;
     size_t count = round->input.get_pods(round->input.context, &pods);
     const struct td_match_vpa **masters =
         td_arena_array(round->input.arena, const struct td_match_vpa *, count);
@@ -83,8 +83,8 @@ static int count_pods(struct td_unboost *round, struct td_error *err)
     return TD_OK;
 }
 
-static size_t pods_of(const struct td_unboost *round, const struct td_match_vpa *match,
-                      const struct td_vertical_pod **ret)
+static size_t pods_of(const struct td_boost_revert *round, const struct td_match_vpa *match,
+                      const struct td_pod **ret)
 {
     size_t count = 0;
     for (size_t i = 0; i < round->pod_count; i++) {
@@ -98,10 +98,10 @@ static size_t pods_of(const struct td_unboost *round, const struct td_match_vpa 
     return count;
 }
 
-/* NULL when there are more VPAs than anybody can have. */
-static struct team *team_of(struct td_unboost *round, const struct td_match_vpa *match)
+/* NULL when there are more VPAs than the limit. */
+static struct team *team_of(struct td_boost_revert *round, const struct td_match_vpa *match)
 {
-    const struct td_unboost_input *input = &round->input;
+    const struct td_boost_revert_input *input = &round->input;
     struct team *team = td_map_get(&round->teams, match->key);
     if (team) {
         return team;
@@ -111,8 +111,8 @@ static struct team *team_of(struct td_unboost *round, const struct td_match_vpa 
         return NULL;
     }
     team->pod_count = pods_of(round, match, NULL);
-    const struct td_vertical_pod **pods =
-        td_arena_array(input->arena, const struct td_vertical_pod *, team->pod_count);
+    const struct td_pod **pods =
+        td_arena_array(input->arena, const struct td_pod *, team->pod_count);
     (void)pods_of(round, match, pods);
     const struct td_restriction_input of = {
         .arena = input->arena,
@@ -129,7 +129,7 @@ static struct team *team_of(struct td_unboost *round, const struct td_match_vpa 
     return team;
 }
 
-static bool has_expired(const struct td_vertical_pod *pod, const struct td_vpa *vpa, td_time now)
+static bool has_expired(const struct td_pod *pod, const struct td_vpa *vpa, td_time now)
 {
     for (const struct td_json *item = td_json_first_member(pod->meta.annotations); item;
          item = item->next) {
@@ -140,19 +140,19 @@ static bool has_expired(const struct td_vertical_pod *pod, const struct td_vpa *
     return false;
 }
 
-static int judge_expired(struct td_unboost *round, const struct td_match_vpa *match,
-                         const struct td_vertical_pod *pod, struct td_unboost_answer *ret,
+static int judge_expired(struct td_boost_revert *round, const struct td_match_vpa *match,
+                         const struct td_pod *pod, struct td_boost_revert_answer *ret,
                          struct td_error *err)
 {
-    const struct td_unboost_input *input = &round->input;
+    const struct td_boost_revert_input *input = &round->input;
     int code = round->has_pods ? TD_OK : count_pods(round, err);
     if (code < 0) {
         return code;
     }
     struct team *team = team_of(round, match);
-    struct td_unboost_answer answer = {
-        .fate = TD_UNBOOST_HELD, .vpa = match->vpa, .pod_count = team ? team->pod_count : 0};
-    if (!team || !td_restriction_can_unboost(&team->restriction, pod)) {
+    struct td_boost_revert_answer answer = {
+        .fate = TD_BOOST_REVERT_HELD, .vpa = match->vpa, .pod_count = team ? team->pod_count : 0};
+    if (!team || !td_restriction_can_revert_boost(&team->restriction, pod)) {
         *ret = answer;
         return TD_OK;
     }
@@ -165,15 +165,15 @@ static int judge_expired(struct td_unboost *round, const struct td_match_vpa *ma
         .now = input->now,
     };
     code = td_resize_patch(input->arena, &resize, &answer.patch, err);
-    answer.fate = code == TD_OK ? TD_UNBOOST_NOW : TD_UNBOOST_HELD;
+    answer.fate = code == TD_OK ? TD_BOOST_REVERT_NOW : TD_BOOST_REVERT_HELD;
     *ret = answer;
     return code;
 }
 
-int td_unboost_judge(struct td_unboost *round, const struct td_vertical_pod *pod,
-                     struct td_unboost_answer *ret, struct td_error *err)
+int td_boost_revert_judge(struct td_boost_revert *round, const struct td_pod *pod,
+                          struct td_boost_revert_answer *ret, struct td_error *err)
 {
-    struct td_unboost_answer answer = {.fate = TD_UNBOOST_NOTHING};
+    struct td_boost_revert_answer answer = {.fate = TD_BOOST_REVERT_NOTHING};
     if (!td_boost_is_in_progress(pod) || !is_live(pod) || pod->ready != TD_CONDITION_TRUE) {
         *ret = answer;
         return TD_OK;
@@ -186,7 +186,7 @@ int td_unboost_judge(struct td_unboost *round, const struct td_vertical_pod *pod
     if (match && has_expired(pod, match->vpa, round->input.now)) {
         return judge_expired(round, match, pod, ret, err);
     }
-    answer.fate = match ? TD_UNBOOST_LATER : TD_UNBOOST_NO_VPA;
+    answer.fate = match ? TD_BOOST_REVERT_LATER : TD_BOOST_REVERT_NO_VPA;
     answer.vpa = match ? match->vpa : NULL;
     td_duration remaining = match ? td_boost_remaining(pod, match->vpa, round->input.now) : 0;
     /* A boost has expired when its time has passed, not yet at that very moment. */

@@ -1,8 +1,11 @@
+/* The index by controller, the choice among several VPAs by age and name, and the memo of topmost
+ * controllers for pods with the same owner. */
 #include "decide/vertical/updater/matching.h"
 
 #include "base/error.h"
 #include "base/limits.h"
 #include "decide/vertical/siblings.h"
+#include "kube/objectkey.h"
 
 bool td_vpa_has_boost(const struct td_vpa *vpa)
 {
@@ -44,22 +47,17 @@ void td_match_index_done(struct td_match_index *index)
     td_map_done(&index->targets);
 }
 
-static td_str target_key(struct td_arena *arena, td_str namespace, td_str kind, td_str name)
-{
-    return td_arena_format(arena, "%.*s/%.*s/%.*s", TD_STR_ARG(namespace), TD_STR_ARG(kind),
-                           TD_STR_ARG(name));
-}
-
 /* Into the list of its target, which is kept by age. Lists are short: siblings are refused unless
  * disjoint, and past TD_TARGET_VPAS_MAX the youngest are left out. */
 static int add_one(struct td_match_index *index, struct td_match_vpa *added)
 {
     const struct td_vpa *vpa = added->vpa;
-    td_str key = target_key(index->arena, vpa->meta.namespace, vpa->target_kind, vpa->target_name);
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    td_str key = TD_KEY_LINES(buffer, vpa->meta.namespace, vpa->target_kind, vpa->target_name);
     struct td_match_vpa *first = td_map_get(&index->targets, key);
     if (!first || td_vpa_compare_age(vpa, first->vpa) < 0) {
         added->next = first;
-        return td_map_put(&index->targets, key, added);
+        return td_map_put(&index->targets, td_arena_copy_str(index->arena, key), added);
     }
     struct td_match_vpa *before = first;
     size_t count = 1;
@@ -74,7 +72,7 @@ static int add_one(struct td_match_index *index, struct td_match_vpa *added)
     return TD_OK;
 }
 
-static struct td_controller target_of(const struct td_vpa *vpa)
+struct td_controller td_match_target(const struct td_vpa *vpa)
 {
     return (struct td_controller){
         .namespace = vpa->meta.namespace,
@@ -95,7 +93,7 @@ int td_match_index_add(struct td_match_index *index, const struct td_workload_so
         if (!vpas[i]->has_target || (added[i].is_idle && !index->heterogeneous_workloads)) {
             continue;
         }
-        struct td_controller target = target_of(vpas[i]);
+        struct td_controller target = td_match_target(vpas[i]);
         struct td_error reason = TD_ERROR_INIT;
         int code =
             td_target_selector(index->arena, source, &target, &added[i].target_selector, &reason);
@@ -112,9 +110,8 @@ int td_match_index_add(struct td_match_index *index, const struct td_workload_so
         if (!added[i].vpa) {
             continue;
         }
-        added[i].key =
-            td_arena_format(index->arena, "%.*s/%.*s", TD_STR_ARG(added[i].vpa->meta.namespace),
-                            TD_STR_ARG(added[i].vpa->meta.name));
+        const struct td_meta *meta = &added[i].vpa->meta;
+        added[i].key = td_object_key_text(index->arena, TD_OBJECT_KEY(meta->namespace, meta->name));
         if (add_one(index, &added[i]) < 0) {
             skipped++;
         }
@@ -150,7 +147,8 @@ const struct td_match_vpa *td_match_find(const struct td_match_index *index,
     if (!top || !td_str_equal(top->namespace, namespace)) {
         return NULL;
     }
-    td_str key = target_key(index->arena, namespace, top->kind, top->name);
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    td_str key = TD_KEY_LINES(buffer, namespace, top->kind, top->name);
     const struct td_match_vpa *at = td_map_get(&index->targets, key);
     for (; at; at = at->next) {
         if (!td_selector_matches(&at->target_selector, labels)) {
@@ -178,7 +176,7 @@ struct top_answer {
 static void top_keep(struct td_arena *arena, struct td_controller *top)
 {
     td_str *texts[] = {&top->namespace, &top->api_version, &top->kind, &top->name, &top->uid};
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(texts); i++) {
         *texts[i] = td_arena_copy_str(arena, *texts[i]);
     }
 }
@@ -206,10 +204,9 @@ int td_top_memo_get(struct td_top_memo *memo, const struct td_workload_source *s
     if (!td_controller_of_pod(pod, &owner)) {
         return TD_OK;
     }
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
     td_str key =
-        td_arena_format(memo->arena, "%.*s/%.*s/%.*s/%.*s/%.*s", TD_STR_ARG(owner.namespace),
-                        TD_STR_ARG(owner.kind), TD_STR_ARG(owner.name), TD_STR_ARG(owner.uid),
-                        TD_STR_ARG(owner.api_version));
+        TD_KEY_LINES(buffer, owner.namespace, owner.kind, owner.name, owner.uid, owner.api_version);
     struct top_answer *answer = td_map_get(&memo->tops, key);
     if (!answer) {
         answer = td_arena_new(memo->arena, struct top_answer);
@@ -225,7 +222,9 @@ int td_top_memo_get(struct td_top_memo *memo, const struct td_workload_source *s
         if (code < 0 && code != TD_DENIED) { /* a Node as owner is ordinary */
             answer->why = td_arena_copy_str(memo->arena, td_str_from(reason.message));
         }
-        (void)td_map_put(&memo->tops, key, answer); /* full: walked again for the next pod */
+        if (key.len > 0) { /* full, or no names of a server: walked again for the next pod */
+            (void)td_map_put(&memo->tops, td_arena_copy_str(memo->arena, key), answer);
+        }
     }
     *ret = answer->is_found ? &answer->top : NULL;
     if (ret_why) {

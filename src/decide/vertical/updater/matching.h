@@ -1,9 +1,9 @@
 /*
- * Which VPA controls a pod (vpa.md 4.1; spec.selector: seeds.md 1.1 and 1.4). VPAs are indexed once
- * by the controller they name; a pod is then judged by its topmost controller and its labels. Of
- * several VPAs that match the oldest has the pod, so no pod is ever acted on by two. With the gate
- * open that holds whatever its mode: what only recommends keeps a pod from younger ones, and nobody
- * acts on it. The index is in the arena that made it and borrows the VPAs.
+ * Which VPA controls a pod (vpa.md 4.1; spec.selector: proposals.md 1.1, 1.4). VPAs are indexed
+ * once by the controller they name; a pod is then judged by its topmost controller and its labels.
+ * Of several VPAs that match the oldest has the pod, so no pod is ever acted on by two. With the
+ * gate open that holds whatever its mode: a VPA that only recommends keeps a pod from younger ones,
+ * and no VPA acts on it. The index is in the arena that made it and borrows the VPAs.
  */
 #pragma once
 
@@ -21,7 +21,7 @@ struct td_error;
 enum td_match_user {
     TD_MATCH_ADMISSION, /* mode Off counts only with a startup boost */
     TD_MATCH_UPDATER,   /* so do Off and Initial */
-    TD_MATCH_ANY,       /* every mode, as for samples and unboosting */
+    TD_MATCH_ANY,       /* every mode, as for samples and for reverting boosts */
 };
 
 struct td_match_vpa {
@@ -34,11 +34,12 @@ struct td_match_vpa {
 
 struct td_match_index {
     struct td_arena *arena;
-    struct td_map targets;        /* "namespace/kind/name" to the oldest VPA of that target */
+    struct td_map targets;        /* namespace, kind and name to the oldest VPA of that target */
     bool heterogeneous_workloads; /* the gate: spec.selector counts */
 };
 
 bool td_vpa_has_boost(const struct td_vpa *vpa);
+struct td_controller td_match_target(const struct td_vpa *vpa); /* what its targetRef names */
 
 void td_match_index_init(struct td_match_index *index, struct td_arena *arena,
                          bool heterogeneous_workloads);
@@ -66,7 +67,7 @@ struct td_top_memo {
 void td_top_memo_init(struct td_top_memo *memo, struct td_arena *arena);
 void td_top_memo_done(struct td_top_memo *memo);
 
-/* The topmost controller of a pod, or NULL when nobody controls it; *ret_why, when not NULL, then
+/* The topmost controller of a pod, or NULL when it has no controller; *ret_why, when not NULL, then
  * says why, or is empty when there simply is no owner. TD_BUSY when the source has to ask first. */
 int td_top_memo_get(struct td_top_memo *memo, const struct td_workload_source *source,
                     const struct td_meta *pod, const struct td_controller **ret, td_str *ret_why,

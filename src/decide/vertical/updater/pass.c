@@ -6,7 +6,6 @@
 #include "decide/vertical/updater/pass.h"
 
 #include "base/assert.h"
-#include "base/buf.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "decide/vertical/patch/resizepatch.h"
@@ -24,7 +23,7 @@ struct td_updater_config td_updater_config_default(void)
     };
 }
 
-void td_updater_event(struct td_updater_pass *pass, const struct td_vertical_pod *pod,
+void td_updater_event(struct td_updater_pass *pass, const struct td_pod *pod,
                       const struct td_vpa *vpa, td_str reason, td_str message)
 {
     struct td_updater_events *events = &pass->events;
@@ -34,10 +33,17 @@ void td_updater_event(struct td_updater_pass *pass, const struct td_vertical_pod
         (struct td_updater_event){.pod = pod, .vpa = vpa, .reason = reason, .message = message};
 }
 
+/* Of the event added last. */
+static void decided(struct td_updater_pass *pass, const char *deed)
+{
+    const struct td_updater_candidate *candidate = pass->candidate;
+    pass->events.items[pass->events.count - 1].decision =
+        td_updater_words(pass->input.arena, deed, candidate->pod, candidate->recommendation);
+}
+
 void td_updater_note(struct td_updater_pass *pass, const struct td_updater_job *job,
-                     const struct td_vertical_pod *pod,
-                     const struct td_updater_candidate *candidate, enum td_updater_rule rule,
-                     td_time until, td_str detail)
+                     const struct td_pod *pod, const struct td_updater_candidate *candidate,
+                     enum td_updater_rule rule, td_time until, td_str detail)
 {
     struct td_updater_note note = {
         .pod = pod, .vpa = job->match->vpa, .rule = rule, .until = until, .detail = detail};
@@ -58,12 +64,7 @@ void td_updater_note(struct td_updater_pass *pass, const struct td_updater_job *
 
 static bool is_ignored(const struct td_updater_config *config, td_str namespace)
 {
-    for (size_t i = 0; i < config->ignored_namespace_count; i++) {
-        if (td_str_equal(config->ignored_namespaces[i], namespace)) {
-            return true;
-        }
-    }
-    return false;
+    return td_str_is_among(namespace, config->ignored_namespaces, config->ignored_namespace_count);
 }
 
 static int build_index(struct td_updater_pass *pass, struct td_error *err)
@@ -85,19 +86,20 @@ static int build_index(struct td_updater_pass *pass, struct td_error *err)
 }
 
 /* What is known of one live pod. */
-struct sight {
+struct pod_view {
     const struct td_match_vpa *master; /* the VPA that may act on it, or NULL */
     const struct td_match_vpa *role;   /* the VPA whose pod it is, whatever its mode, or NULL */
     bool is_unclear;                   /* its controllers could not be read just now */
 };
 
-static bool is_live(const struct td_vertical_pod *pod)
+static bool is_live(const struct td_pod *pod)
 {
     return pod->meta.deleted.unix_seconds == TD_INSTANT_ZERO.unix_seconds &&
            pod->meta.deleted.nanos == 0;
 }
 
-static int look_at_pods(struct td_updater_pass *pass, struct sight *sights, struct td_error *err)
+static int look_at_pods(struct td_updater_pass *pass, struct pod_view *pod_views,
+                        struct td_error *err)
 {
     const struct td_updater_input *input = &pass->input;
     for (size_t i = 0; i < input->pod_count; i++) {
@@ -111,17 +113,17 @@ static int look_at_pods(struct td_updater_pass *pass, struct sight *sights, stru
         if (code < 0) {
             return code;
         }
-        sights[i].is_unclear = why.len > 0;
-        sights[i].master = td_match_find(&pass->index, top, meta->namespace, &meta->labels);
-        sights[i].role = sights[i].master
-                             ? sights[i].master
-                             : td_match_find(&pass->roles, top, meta->namespace, &meta->labels);
+        pod_views[i].is_unclear = why.len > 0;
+        pod_views[i].master = td_match_find(&pass->index, top, meta->namespace, &meta->labels);
+        pod_views[i].role = pod_views[i].master
+                                ? pod_views[i].master
+                                : td_match_find(&pass->roles, top, meta->namespace, &meta->labels);
     }
     return TD_OK;
 }
 
-static void remember(struct td_updater_pass *pass, const struct td_vertical_pod *pod,
-                     const struct sight *sight)
+static void remember(struct td_updater_pass *pass, const struct td_pod *pod,
+                     const struct pod_view *view)
 {
     const struct td_updater_input *input = &pass->input;
     bool is_new = false;
@@ -132,13 +134,13 @@ static void remember(struct td_updater_pass *pass, const struct td_vertical_pod 
     if (is_new) {
         td_updater_state_born(input->arena, input->state, memory, pod, input->now);
     }
-    if (!sight->is_unclear) {
-        td_updater_state_see(memory, sight->role ? sight->role->key : TD_STR_EMPTY, is_new);
+    if (!view->is_unclear) {
+        td_updater_state_see(memory, view->role ? view->role->key : TD_STR_EMPTY, is_new);
     }
 }
 
 /* One job a VPA that has pods, in the order of the VPAs, the one to resume at first. */
-static void make_jobs(struct td_updater_pass *pass, const struct sight *sights)
+static void make_jobs(struct td_updater_pass *pass, const struct pod_view *pod_views)
 {
     const struct td_updater_input *input = &pass->input;
     struct td_map jobs;
@@ -147,7 +149,7 @@ static void make_jobs(struct td_updater_pass *pass, const struct sight *sights)
         td_arena_array(input->arena, struct td_updater_job, input->vpa_count);
     size_t count = 0;
     for (size_t i = 0; i < input->pod_count; i++) {
-        const struct td_match_vpa *master = sights[i].master;
+        const struct td_match_vpa *master = pod_views[i].master;
         struct td_updater_job *job = master ? td_map_get(&jobs, master->key) : NULL;
         if (master && !job) {
             job = &made[count++];
@@ -160,13 +162,12 @@ static void make_jobs(struct td_updater_pass *pass, const struct sight *sights)
         }
     }
     for (size_t i = 0; i < count; i++) {
-        made[i].pods =
-            td_arena_array(input->arena, const struct td_vertical_pod *, made[i].pod_count);
+        made[i].pods = td_arena_array(input->arena, const struct td_pod *, made[i].pod_count);
         made[i].pod_count = 0;
     }
     for (size_t i = 0; i < input->pod_count; i++) {
-        if (sights[i].master) {
-            struct td_updater_job *job = td_map_get(&jobs, sights[i].master->key);
+        if (pod_views[i].master) {
+            struct td_updater_job *job = td_map_get(&jobs, pod_views[i].master->key);
             job->pods[job->pod_count++] = &input->pods[i];
         }
     }
@@ -192,9 +193,9 @@ int td_updater_pass_begin(struct td_updater_pass *pass, const struct td_updater_
     td_match_index_init(&pass->roles, input->arena, input->gates.heterogeneous_workloads);
     td_top_memo_init(&pass->memo, input->arena);
     td_groups_init(&pass->groups, input->arena);
-    struct sight *sights = td_arena_array(input->arena, struct sight, input->pod_count);
+    struct pod_view *pod_views = td_arena_array(input->arena, struct pod_view, input->pod_count);
     int code = build_index(pass, err);
-    code = code < 0 ? code : look_at_pods(pass, sights, err);
+    code = code < 0 ? code : look_at_pods(pass, pod_views, err);
     if (code < 0) {
         td_groups_done(&pass->groups);
         td_top_memo_done(&pass->memo);
@@ -206,10 +207,10 @@ int td_updater_pass_begin(struct td_updater_pass *pass, const struct td_updater_
     for (size_t i = 0; i < input->pod_count; i++) {
         if (is_live(&input->pods[i])) {
             (void)td_groups_add(&pass->groups, &input->pods[i]); /* else it is in no group */
-            remember(pass, &input->pods[i], &sights[i]);
+            remember(pass, &input->pods[i], &pod_views[i]);
         }
     }
-    make_jobs(pass, sights);
+    make_jobs(pass, pod_views);
     td_updater_state_set_resume(input->state, TD_STR_EMPTY);
     return TD_OK;
 }
@@ -224,6 +225,15 @@ static void close_job(struct td_updater_pass *pass)
     td_restriction_done(&current_job(pass)->restriction);
     pass->is_job_open = false;
     pass->job_at++;
+}
+
+/* A resize that does not come about is a reason to evict, in the mode that does, but for pods
+ * under the track estimator unless they have long been short. */
+static bool may_evict(const struct td_updater_job *job,
+                      const struct td_updater_candidate *candidate)
+{
+    return job->match->vpa->mode != TD_VPA_IN_PLACE &&
+           (!candidate->is_tracked || candidate->may_evict);
 }
 
 static void redirect(struct td_updater_job *job, const struct td_updater_candidate *candidate)
@@ -256,10 +266,10 @@ static void fail_resize(struct td_updater_pass *pass, struct td_updater_job *job
                         const struct td_updater_candidate *candidate, enum td_updater_rule rule,
                         td_str detail)
 {
-    if (job->match->vpa->mode == TD_VPA_IN_PLACE) {
-        td_updater_note(pass, job, candidate->pod, candidate, rule, 0, detail);
-    } else {
+    if (may_evict(job, candidate)) {
         redirect(job, candidate);
+    } else {
+        td_updater_note(pass, job, candidate->pod, candidate, rule, 0, detail);
     }
 }
 
@@ -269,7 +279,7 @@ static bool make_resize(struct td_updater_pass *pass, struct td_updater_job *job
                         const struct td_updater_candidate *candidate)
 {
     const struct td_updater_input *input = &pass->input;
-    const struct td_vertical_pod *pod = candidate->pod;
+    const struct td_pod *pod = candidate->pod;
     td_str detail = TD_STR_EMPTY;
     if (!td_restriction_view(&job->restriction, pod)) {
         enum td_updater_rule rule = td_updater_group_rule(job, pod, &detail);
@@ -285,6 +295,7 @@ static bool make_resize(struct td_updater_pass *pass, struct td_updater_job *job
         .gates = input->gates,
         .largest_node = input->largest_node,
         .now = input->now,
+        .is_tracked = candidate->is_tracked,
     };
     struct td_resize_patch patch;
     struct td_error err = TD_ERROR_INIT;
@@ -318,12 +329,13 @@ static bool try_resize(struct td_updater_pass *pass, struct td_updater_job *job,
         td_updater_state_failed(input->arena, candidate->memory);
     struct td_in_place_answer answer =
         td_restriction_in_place(&job->restriction, candidate->pod, failed);
-    if (answer.decision == TD_IN_PLACE_EVICT) {
+    bool is_retried = candidate->is_tracked && answer.cause == TD_IN_PLACE_RESIZING;
+    if (answer.decision == TD_IN_PLACE_EVICT && may_evict(job, candidate)) {
         redirect(job, candidate);
         return false;
     }
     if (answer.decision == TD_IN_PLACE_INFEASIBLE_CACHED ||
-        (answer.decision == TD_IN_PLACE_DEFERRED && vpa->mode != TD_VPA_IN_PLACE)) {
+        (answer.decision == TD_IN_PLACE_DEFERRED && vpa->mode != TD_VPA_IN_PLACE && !is_retried)) {
         td_str detail = TD_STR_EMPTY;
         enum td_updater_rule rule = answer.decision == TD_IN_PLACE_INFEASIBLE_CACHED
                                         ? TD_RULE_INFEASIBLE
@@ -331,7 +343,7 @@ static bool try_resize(struct td_updater_pass *pass, struct td_updater_job *job,
         td_updater_note(pass, job, candidate->pod, candidate, rule, answer.until, detail);
         return false;
     }
-    if (answer.decision == TD_IN_PLACE_INFEASIBLE && candidate->memory) {
+    if (answer.decision == TD_IN_PLACE_INFEASIBLE && candidate->memory && !is_retried) {
         td_updater_state_set_failed(candidate->memory, &vpa->recommendation);
     }
     if (!make_resize(pass, job, candidate)) {
@@ -347,24 +359,23 @@ static void leave_alone(struct td_updater_pass *pass, struct td_updater_job *job
     struct td_pod_memory *memory = candidate->memory;
     td_updater_note(pass, job, candidate->pod, candidate, TD_RULE_LEFT_ALONE,
                     memory->left_alone_until, TD_STR_EMPTY);
-    if (memory->is_told) {
+    if (memory->is_reported) {
         return;
     }
-    memory->is_told = true;
+    memory->is_reported = true;
     td_str reason = td_updater_rule_name(TD_RULE_LEFT_ALONE);
     td_updater_event(pass, candidate->pod, job->match->vpa, reason,
-                     TD_STR("Pod came back unchanged after two evictions and is left alone: the "
-                            "recommended resources do not reach it."));
+                     TD_STR("Pod was evicted twice and its replacements did not get the "
+                            "recommended resources; it is not evicted again."));
     td_updater_event(pass, NULL, job->match->vpa, reason,
                      td_arena_format(pass->input.arena,
-                                     "Pod %.*s came back unchanged after two evictions and is left "
-                                     "alone: the recommended resources do not reach it.",
+                                     "Pod %.*s was evicted twice and its replacements did not get "
+                                     "the recommended resources; it is not evicted again.",
                                      TD_STR_ARG(candidate->pod->meta.name)));
 }
 
 /* The LimitRange for which admission would refuse the pod when it comes back; empty: none. */
-static td_str refusing_limit_range(const struct td_updater_pass *pass,
-                                   const struct td_vertical_pod *pod)
+static td_str refusing_limit_range(const struct td_updater_pass *pass, const struct td_pod *pod)
 {
     const struct td_updater_input *input = &pass->input;
     if (!pod->has_pod_level || !input->gates.pod_level_resources ||
@@ -471,7 +482,7 @@ static void take_eviction(struct td_updater_pass *pass, struct td_updater_job *j
                           enum td_updater_result result, td_str message)
 {
     struct td_updater_candidate *candidate = pass->candidate;
-    const struct td_vertical_pod *pod = candidate->pod;
+    const struct td_pod *pod = candidate->pod;
     struct td_arena *arena = pass->input.arena;
     if (result != TD_UPDATER_DONE) {
         bool is_refused = result == TD_UPDATER_REFUSED;
@@ -484,6 +495,7 @@ static void take_eviction(struct td_updater_pass *pass, struct td_updater_job *j
     td_updater_note(pass, job, pod, candidate, TD_RULE_EVICTED, 0, TD_STR_EMPTY);
     td_updater_event(pass, pod, job->match->vpa, TD_STR("EvictedByVPA"),
                      TD_STR("Pod was evicted by VPA Updater to apply resource recommendation."));
+    decided(pass, "evicted");
     td_updater_event(
         pass, NULL, job->match->vpa, TD_STR("EvictedPod"),
         td_arena_format(arena, "VPA Updater evicted Pod %.*s to apply resource recommendation.",
@@ -507,13 +519,16 @@ static void take_resize(struct td_updater_pass *pass, struct td_updater_job *job
     }
     const struct td_vpa *vpa = job->match->vpa;
     bool is_infeasible = result == TD_UPDATER_INFEASIBLE;
-    if (vpa->mode == TD_VPA_IN_PLACE && is_infeasible && candidate->memory) {
+    if (candidate->is_tracked && candidate->memory) {
+        candidate->memory->is_refused = true;
+        td_updater_state_hold_resize(candidate->memory, pass->input.now);
+    } else if (vpa->mode == TD_VPA_IN_PLACE && is_infeasible && candidate->memory) {
         td_updater_state_set_failed(candidate->memory, &vpa->recommendation);
     }
     td_updater_note(pass, job, candidate->pod, candidate,
                     is_infeasible ? TD_RULE_RESIZE_IMPOSSIBLE : TD_RULE_RESIZE_FAILED, 0,
                     td_arena_copy_str(pass->input.arena, message));
-    if (vpa->mode != TD_VPA_IN_PLACE) {
+    if (may_evict(job, candidate)) {
         redirect(job, candidate);
     }
 }
@@ -536,9 +551,11 @@ void td_updater_pass_result(struct td_updater_pass *pass, enum td_updater_result
                         TD_STR_EMPTY);
         td_updater_event(pass, pass->action.pod, pass->action.vpa, TD_STR("InPlaceResizedByVPA"),
                          TD_STR("Pod was resized in place by VPA Updater."));
+        decided(pass, "resized in place");
         td_restriction_resized(&job->restriction, pass->action.pod);
         job->resized++;
         if (pass->candidate->memory) {
+            pass->candidate->memory->is_refused = false;
             td_updater_state_settled(pass->candidate->memory);
         }
         break;

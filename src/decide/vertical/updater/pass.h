@@ -12,7 +12,7 @@
  * Pods are handled in the order given where priorities are equal, VPAs in the order given,
  * beginning where the last pass ran out of time. No pod is acted on by two VPAs. Events and the
  * account of every pod are in the pass. Taking back startup boosts is no part of it (restriction.h:
- * td_restriction_can_unboost). Memory is the arena's, but for the state.
+ * td_restriction_can_revert_boost). Memory is the arena's, but for the state.
  */
 #pragma once
 
@@ -58,7 +58,7 @@ struct td_updater_input {
     struct td_vpa_gates gates;
     const struct td_vpa *const *vpas;
     size_t vpa_count;
-    const struct td_vertical_pod *pods; /* assigned to a node, neither Succeeded nor Failed; those
+    const struct td_pod *pods; /* assigned to a node, neither Succeeded nor Failed; those
                                            being deleted are passed over */
     size_t pod_count;
     const struct td_workload_source *source;
@@ -74,7 +74,7 @@ enum td_updater_call { TD_UPDATER_EVICT, TD_UPDATER_RESIZE, TD_UPDATER_ANNOTATE 
 struct td_updater_action {
     enum td_updater_call call;
     const struct td_vpa *vpa;
-    const struct td_vertical_pod *pod;
+    const struct td_pod *pod;
     const struct td_json *patch; /* JSON patch, to the resize subresource or to the pod */
     td_time not_before;          /* the rate limit lets it through then */
 };
@@ -88,10 +88,11 @@ enum td_updater_result {
 
 /* All events are of type Normal. */
 struct td_updater_event {
-    const struct td_vertical_pod *pod; /* NULL: about the VPA */
+    const struct td_pod *pod; /* NULL: about the VPA */
     const struct td_vpa *vpa;
     td_str reason;
     td_str message;
+    td_str decision; /* the same in a few words with the sizes; empty: nothing was done */
 };
 
 struct td_updater_events {
@@ -102,13 +103,15 @@ struct td_updater_events {
 
 /* A pod that may be updated. */
 struct td_updater_candidate {
-    const struct td_vertical_pod *pod;
+    const struct td_pod *pod;
     struct td_pod_memory *memory;
     struct td_update_answer answer;
     const struct td_recommendation *recommendation; /* capped for it */
     size_t position;                                /* among the VPA's pods */
     const struct td_vpa *resized; /* recommends what a resize sets; NULL: the VPA itself does */
     bool is_admitted;             /* an eviction, by the eviction requirements */
+    bool is_tracked;              /* by the track estimator: evicted only when may_evict */
+    bool may_evict;               /* tracked: its target has long been far above what it has */
 };
 
 struct td_updater_candidates {
@@ -119,7 +122,7 @@ struct td_updater_candidates {
 /* What one VPA has to do. */
 struct td_updater_job {
     const struct td_match_vpa *match;
-    const struct td_vertical_pod **pods; /* of this VPA, live */
+    const struct td_pod **pods; /* of this VPA, live */
     size_t pod_count;
     struct td_restriction restriction;
     struct td_updater_candidates in_place;

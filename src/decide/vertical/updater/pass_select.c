@@ -17,7 +17,7 @@
 #include "decide/vertical/updater/selected.h"
 
 enum td_updater_rule td_updater_group_rule(const struct td_updater_job *job,
-                                           const struct td_vertical_pod *pod, td_str *ret_detail)
+                                           const struct td_pod *pod, td_str *ret_detail)
 {
     const struct td_group_view *view = td_restriction_any_view(&job->restriction, pod);
     if (view && view->fate == TD_GROUP_NO_REPLICAS) {
@@ -28,8 +28,7 @@ enum td_updater_rule td_updater_group_rule(const struct td_updater_job *job,
     return is_kept ? TD_RULE_BUDGET : TD_RULE_TOO_FEW_REPLICAS;
 }
 
-static enum td_updater_rule evict_rule(const struct td_updater_job *job,
-                                       const struct td_vertical_pod *pod,
+static enum td_updater_rule evict_rule(const struct td_updater_job *job, const struct td_pod *pod,
                                        enum td_evict_verdict verdict, td_str *ret_detail)
 {
     return verdict == TD_EVICTION_RESIZING ? TD_RULE_RESIZING
@@ -38,7 +37,7 @@ static enum td_updater_rule evict_rule(const struct td_updater_job *job,
 
 /* The pod may be evicted, or a note says why not. */
 static bool filter_eviction(struct td_updater_pass *pass, struct td_updater_job *job,
-                            const struct td_vertical_pod *pod)
+                            const struct td_pod *pod)
 {
     td_time until = 0;
     td_str detail = TD_STR_EMPTY;
@@ -52,8 +51,7 @@ static bool filter_eviction(struct td_updater_pass *pass, struct td_updater_job 
 }
 
 static void note_deferred(struct td_updater_pass *pass, const struct td_updater_job *job,
-                          const struct td_vertical_pod *pod,
-                          const struct td_in_place_answer *answer)
+                          const struct td_pod *pod, const struct td_in_place_answer *answer)
 {
     static const enum td_updater_rule rules[] = {
         [TD_IN_PLACE_GATE_OFF] = TD_RULE_GATE_OFF,
@@ -72,13 +70,73 @@ static void note_deferred(struct td_updater_pass *pass, const struct td_updater_
     td_updater_note(pass, job, pod, NULL, rule, answer->until, detail);
 }
 
+static const struct td_recommendation *cap_for(const struct td_updater_pass *pass,
+                                               const struct td_vpa *vpa, const struct td_pod *pod);
+
+static bool is_tracked(const struct td_vpa *vpa)
+{
+    td_time since;
+    return td_track_since(vpa, &since) != NULL;
+}
+
+/* Notes since when the target of some container has been half as much again as what it has. */
+static void note_starved(struct td_updater_pass *pass, const struct td_vpa *vpa,
+                         const struct td_pod *pod, struct td_pod_memory *memory)
+{
+    bool is_short = td_adaptive_is_short(pod, cap_for(pass, vpa, pod));
+    td_time since = memory->starved_since > 0 ? memory->starved_since : pass->input.now;
+    memory->starved_since = is_short ? since : 0;
+}
+
+/* Has it been for an hour, in a mode that evicts? */
+static bool is_starved(const struct td_updater_pass *pass, const struct td_vpa *vpa,
+                       const struct td_pod_memory *memory)
+{
+    return memory && memory->starved_since > 0 && vpa->mode == TD_VPA_IN_PLACE_OR_RECREATE &&
+           pass->input.now - memory->starved_since >= TD_STARVED_MAX;
+}
+
+/* Under the track estimator a resize that is not granted is tried again after growing pauses. */
+static bool filter_tracked(struct td_updater_pass *pass, struct td_updater_job *job,
+                           const struct td_pod *pod)
+{
+    struct td_pod_memory *memory = td_updater_state_find(pass->input.state, pod);
+    bool is_pending = td_resize_status_of(pod) != TD_RESIZE_NONE;
+    if (!memory) {
+        return true; /* too many are remembered */
+    }
+    note_starved(pass, job->match->vpa, pod, memory);
+    if (is_starved(pass, job->match->vpa, memory)) {
+        return true;
+    }
+    if (!is_pending && !memory->is_refused) {
+        memory->held_count = 0;
+        memory->held_until = 0;
+        return true;
+    }
+    bool is_first = memory->held_count == 0;
+    bool is_due = !is_first && pass->input.now >= memory->held_until;
+    if (is_first || (is_due && is_pending)) {
+        td_updater_state_hold_resize(memory, pass->input.now);
+    }
+    if (!is_due) {
+        td_updater_note(pass, job, pod, NULL, TD_RULE_RESIZE_HELD, memory->held_until,
+                        TD_STR_EMPTY);
+    }
+    return is_due;
+}
+
 static bool filter_in_place(struct td_updater_pass *pass, struct td_updater_job *job,
-                            const struct td_vertical_pod *pod)
+                            const struct td_pod *pod)
 {
     const struct td_vpa *vpa = job->match->vpa;
     const struct td_recommendation *failed =
         td_updater_state_failed(pass->input.arena, td_updater_state_find(pass->input.state, pod));
     struct td_in_place_answer answer = td_restriction_in_place(&job->restriction, pod, failed);
+    if (is_tracked(vpa) &&
+        (answer.decision == TD_IN_PLACE_APPROVED || answer.cause == TD_IN_PLACE_RESIZING)) {
+        return filter_tracked(pass, job, pod);
+    }
     switch (answer.decision) {
     case TD_IN_PLACE_APPROVED:
         return true;
@@ -102,7 +160,7 @@ static bool filter_in_place(struct td_updater_pass *pass, struct td_updater_job 
 }
 
 /* What the containers will ask for together once the recommendation is applied. */
-static struct td_quantity sum_containers(struct td_arena *arena, const struct td_vertical_pod *pod,
+static struct td_quantity sum_containers(struct td_arena *arena, const struct td_pod *pod,
                                          const struct td_recommendation *recommendation,
                                          td_str resource)
 {
@@ -124,7 +182,7 @@ static struct td_quantity sum_containers(struct td_arena *arena, const struct td
 /* A pod's own request is never written below those of its containers. Where it was raised to just
  * that, it has what it can get: judged by the lower target it would be written the same again and
  * again. */
-static void take_raised(struct td_arena *arena, const struct td_vertical_pod *pod,
+static void take_raised(struct td_arena *arena, const struct td_pod *pod,
                         struct td_recommendation *recommendation)
 {
     struct td_pod_recommendation *level = &recommendation->pod;
@@ -148,8 +206,7 @@ static void take_raised(struct td_arena *arena, const struct td_vertical_pod *po
 
 /* The recommendation as it may be applied to this pod. */
 static const struct td_recommendation *cap_for(const struct td_updater_pass *pass,
-                                               const struct td_vpa *vpa,
-                                               const struct td_vertical_pod *pod)
+                                               const struct td_vpa *vpa, const struct td_pod *pod)
 {
     const struct td_updater_input *input = &pass->input;
     const struct td_limit_ranges *limits = input->get_limits(input->context, pod->meta.namespace);
@@ -195,30 +252,19 @@ static void note_verdict(struct td_updater_pass *pass, const struct td_updater_j
                     TD_STR_EMPTY);
 }
 
-static bool is_same_amounts(const struct td_resource_list *target,
-                            const struct td_resource_list *requests)
-{
-    for (size_t i = 0; i < target->count; i++) {
-        const struct td_quantity *has = td_resource_list_get(requests, target->items[i].name);
-        if (!has || td_quantity_compare(has, &target->items[i].quantity) != 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* Has the pod already all that is recommended? */
-static bool is_applied(struct td_arena *arena, const struct td_vertical_pod *pod,
+static bool is_applied(struct td_arena *arena, const struct td_pod *pod,
                        const struct td_recommendation *recommendation, bool is_pod_level)
 {
     const struct td_podcaps_pair *pairs = td_podcaps_pair(arena, pod, recommendation);
     for (size_t i = 0; i < pod->container_count; i++) {
-        if (pairs[i].entry &&
-            !is_same_amounts(&pairs[i].entry->target, td_vertical_requests(&pod->containers[i]))) {
+        if (pairs[i].entry && !td_resource_list_has_all(td_vertical_requests(&pod->containers[i]),
+                                                        &pairs[i].entry->target)) {
             return false;
         }
     }
-    return !is_pod_level || is_same_amounts(&recommendation->pod.target, &pod->pod_requests);
+    return !is_pod_level ||
+           td_resource_list_has_all(&pod->pod_requests, &recommendation->pod.target);
 }
 
 /* Under the adaptive estimator the verdict is its own rule's. What that sets is capped again, and
@@ -239,6 +285,8 @@ static void judge_adaptive(struct td_updater_pass *pass, const struct td_vpa *vp
         !td_adaptive_since(vpa, &question.since)) {
         return; /* a pod that has just come to this VPA follows it at once */
     }
+    question.track = td_track_since(vpa, &question.track_since);
+    question.template = td_template_of_pod(input->source, &candidate->pod->meta);
     struct td_adaptive_pod decided = td_adaptive_judge_pod(input->arena, &question);
     answer->verdict = decided.is_apply                     ? TD_UPDATE_ACCEPTED
                       : decided.reason == TD_APPLY_WAITING ? TD_UPDATE_WAITING
@@ -279,7 +327,7 @@ static bool judge(struct td_updater_pass *pass, struct td_updater_job *job,
 {
     const struct td_updater_input *input = &pass->input;
     const struct td_vpa *vpa = job->match->vpa;
-    const struct td_vertical_pod *pod = candidate->pod;
+    const struct td_pod *pod = candidate->pod;
     candidate->recommendation = cap_for(pass, vpa, pod);
     const struct td_update_question question = {
         .vpa = vpa,
@@ -322,7 +370,7 @@ static int compare_candidates(const void *a, const void *b)
 }
 
 bool td_updater_is_reselected(const struct td_updater_pass *pass, const struct td_updater_job *job,
-                              const struct td_vertical_pod *pod)
+                              const struct td_pod *pod)
 {
     const struct td_updater_input *input = &pass->input;
     const struct td_pod_template *template = td_template_of_pod(input->source, &pod->meta);
@@ -334,15 +382,14 @@ bool td_updater_is_reselected(const struct td_updater_pass *pass, const struct t
 /* Is it a pod that must not be evicted, and that its mode does not resize? Then it is judged
  * without a look at budgets, and the note says why it stays as it is. */
 static bool is_stuck(const struct td_updater_pass *pass, const struct td_updater_job *job,
-                     const struct td_vertical_pod *pod)
+                     const struct td_pod *pod)
 {
     return job->match->vpa->mode == TD_VPA_RECREATE && !td_updater_is_reselected(pass, job, pod);
 }
 
 /* Filter first, then judge and order: as upstream, all filters run before the first judgement. */
 static void choose(struct td_updater_pass *pass, struct td_updater_job *job,
-                   const struct td_vertical_pod **pods, size_t count,
-                   struct td_updater_candidates *ret)
+                   const struct td_pod **pods, size_t count, struct td_updater_candidates *ret)
 {
     bool is_in_place = job->match->vpa->mode != TD_VPA_RECREATE;
     size_t kept = 0;
@@ -360,6 +407,9 @@ static void choose(struct td_updater_pass *pass, struct td_updater_job *job,
             .memory = td_updater_state_find(pass->input.state, pods[i]),
             .position = i,
         };
+        candidate->is_tracked = is_tracked(job->match->vpa);
+        candidate->may_evict =
+            candidate->is_tracked && is_starved(pass, job->match->vpa, candidate->memory);
         bool is_due = judge(pass, job, candidate);
         if (is_due && is_stuck(pass, job, pods[i])) {
             td_updater_note(pass, job, pods[i], candidate, TD_RULE_NOT_SELECTED, 0, TD_STR_EMPTY);
@@ -370,9 +420,9 @@ static void choose(struct td_updater_pass *pass, struct td_updater_job *job,
     qsort(ret->items, ret->count, sizeof(ret->items[0]), compare_candidates);
 }
 
-/* Pods whose boost lasts are left to the unboosting queue. */
+/* Pods whose boost lasts are left to the queue that reverts boosts. */
 static size_t drop_boosted(struct td_updater_pass *pass, const struct td_updater_job *job,
-                           const struct td_vertical_pod **pods)
+                           const struct td_pod **pods)
 {
     bool is_boosting = pass->input.gates.cpu_startup_boost && td_vpa_has_boost(job->match->vpa);
     size_t count = 0;
@@ -427,8 +477,8 @@ void td_updater_select(struct td_updater_pass *pass, struct td_updater_job *job)
         td_updater_note(pass, job, NULL, NULL, wait, 0, TD_STR_EMPTY);
         return;
     }
-    const struct td_vertical_pod **pods =
-        td_arena_array(input->arena, const struct td_vertical_pod *, job->pod_count);
+    const struct td_pod **pods =
+        td_arena_array(input->arena, const struct td_pod *, job->pod_count);
     size_t count = drop_boosted(pass, job, pods);
     if (vpa->mode == TD_VPA_RECREATE) {
         choose(pass, job, pods, count, &job->evictions);

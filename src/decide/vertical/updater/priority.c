@@ -1,3 +1,5 @@
+/* Requests and targets are summed by resource over all containers, as upstream does; a pod within
+ * its bounds needs a quick OOM kill, or age and a large enough change, to be updated. */
 #include "decide/vertical/updater/priority.h"
 
 #include <math.h>
@@ -97,8 +99,7 @@ static size_t find_separator(td_str text)
     return text.len;
 }
 
-bool td_update_observed(struct td_arena *arena, const struct td_vertical_pod *pod,
-                        struct td_name_table *ret)
+bool td_update_observed(struct td_arena *arena, const struct td_pod *pod, struct td_name_table *ret)
 {
     const struct td_json *value =
         td_json_get(pod->meta.annotations, TD_STR("vpaObservedContainers"));
@@ -132,8 +133,7 @@ struct td_name_table td_update_recommended(struct td_arena *arena,
     return names;
 }
 
-struct td_update_priority td_update_priority(struct td_arena *arena,
-                                             const struct td_vertical_pod *pod,
+struct td_update_priority td_update_priority(struct td_arena *arena, const struct td_pod *pod,
                                              const struct td_recommendation *recommendation,
                                              bool skip_absent)
 {
@@ -168,8 +168,7 @@ struct td_update_priority td_update_priority(struct td_arena *arena,
     return priority;
 }
 
-static struct td_update_priority pod_priority(struct td_arena *arena,
-                                              const struct td_vertical_pod *pod,
+static struct td_update_priority pod_priority(struct td_arena *arena, const struct td_pod *pod,
                                               const struct td_pod_recommendation *recommendation)
 {
     struct td_update_priority priority = {.is_outside = false};
@@ -183,7 +182,7 @@ static struct td_update_priority pod_priority(struct td_arena *arena,
     return priority;
 }
 
-static bool is_early_kill(const struct td_vertical_container *container, td_duration threshold,
+static bool is_early_kill(const struct td_pod_container *container, td_duration threshold,
                           td_time now)
 {
     if (!container->has_last_terminated ||
@@ -201,13 +200,13 @@ static bool is_early_kill(const struct td_vertical_container *container, td_dura
 }
 
 /* Was a container that counts killed early for its memory, and lately? */
-static bool is_quick_oom(struct td_arena *arena, const struct td_vpa *vpa,
-                         const struct td_vertical_pod *pod, td_duration threshold, td_time now)
+static bool is_quick_oom(struct td_arena *arena, const struct td_vpa *vpa, const struct td_pod *pod,
+                         td_duration threshold, td_time now)
 {
     struct td_name_table observed;
     bool has_observed = td_update_observed(arena, pod, &observed);
     for (size_t i = 0; i < pod->container_count; i++) {
-        const struct td_vertical_container *container = &pod->containers[i];
+        const struct td_pod_container *container = &pod->containers[i];
         if (!is_early_kill(container, threshold, now)) {
             continue;
         }
@@ -247,7 +246,7 @@ bool td_recommendation_is_lower(struct td_arena *arena, const struct td_recommen
  * says nothing about a pod that has just come to it. */
 static bool is_all_recommended(struct td_arena *arena, const struct td_update_question *question)
 {
-    const struct td_vertical_pod *pod = question->pod;
+    const struct td_pod *pod = question->pod;
     struct td_name_table observed;
     bool has_observed = td_update_observed(arena, pod, &observed);
     /* The VPA's own: what is capped for the pod may have rows that only a LimitRange wrote. */
@@ -296,7 +295,7 @@ static enum td_update_verdict judge_inside(const struct td_update_question *ques
 struct td_update_answer td_update_judge(struct td_arena *arena,
                                         const struct td_update_question *question)
 {
-    const struct td_vertical_pod *pod = question->pod;
+    const struct td_pod *pod = question->pod;
     double threshold = question->config->threshold;
     bool has_pod_level = question->gates->pod_level_resources && pod->has_pod_level;
     struct td_update_answer answer = {

@@ -1,6 +1,6 @@
 /*
  * How far a pod is from its recommendation, and whether that is reason enough to update it (vpa.md
- * 3.3; moved pods: seeds.md 1.3; pods with resources of their own: seeds.md 3.4). Pure: the
+ * 3.3; moved pods: proposals.md 1.3; pods with resources of their own: proposals.md 3.4). Pure: the
  * recommendation is the one capped for this pod, and what is remembered of the pod is an input.
  */
 #pragma once
@@ -12,8 +12,8 @@
 #include "api/vpa/vpa.h"
 #include "base/arena.h"
 #include "base/os/clock.h"
-#include "decide/vertical/names.h"
 #include "decide/vertical/pod.h"
+#include "model/name_table.h"
 
 #define TD_UPDATE_THRESHOLD_DEFAULT 0.1
 #define TD_UPDATE_LIFETIME_DEFAULT (12 * TD_HOUR)
@@ -44,7 +44,7 @@ enum td_update_verdict {
 
 struct td_update_question {
     const struct td_vpa *vpa;
-    const struct td_vertical_pod *pod;
+    const struct td_pod *pod;
     const struct td_recommendation *recommendation; /* capped for this pod */
     const struct td_recommendation *failed;         /* InPlace: recorded as infeasible, or NULL */
     const struct td_update_config *config;
@@ -64,12 +64,12 @@ struct td_update_answer {
     bool ends_move; /* it had moved, and is close to all that its new VPA recommends */
     td_time until;  /* YOUNG, WAITING: when it is old enough */
     int rank;       /* adaptive: lower ones first (td_adaptive_rank); 0 by upstream's rule */
-    td_str text;    /* adaptive: what decided, for people; empty by upstream's rule */
+    td_str text;    /* adaptive: what decided, as a sentence; empty by upstream's rule */
 };
 
 /* Which containers the admission webhook saw; false when it left no readable word, and then all
  * count. */
-bool td_update_observed(struct td_arena *arena, const struct td_vertical_pod *pod,
+bool td_update_observed(struct td_arena *arena, const struct td_pod *pod,
                         struct td_name_table *ret);
 
 /* The containers of a recommendation, and where in it they are. */
@@ -78,8 +78,7 @@ struct td_name_table td_update_recommended(struct td_arena *arena,
 
 /* Over the containers. With `skip_absent` a resource without a request is left out, else it counts
  * as outside. */
-struct td_update_priority td_update_priority(struct td_arena *arena,
-                                             const struct td_vertical_pod *pod,
+struct td_update_priority td_update_priority(struct td_arena *arena, const struct td_pod *pod,
                                              const struct td_recommendation *recommendation,
                                              bool skip_absent);
 

@@ -1,8 +1,9 @@
+/* The pod is made from the template, patched as admission would patch it, and validated twice: what
+ * is wrong without the patch too is not the patch's fault. */
 #include "decide/vertical/updater/replacement.h"
 
 #include "api/pod/pod_validate.h"
 #include "base/buf.h"
-#include "base/error.h"
 #include "base/limits.h"
 #include "decide/vertical/patch/podpatch.h"
 #include "decide/vertical/updater/selected.h"
@@ -33,7 +34,7 @@ static struct td_json *make_pod(struct td_arena *arena, const struct td_replacem
 /* What a VPA makes of it; *ret_refusal is why admission itself would refuse it. NULL: nothing. */
 static const struct td_json *patch_of_vpa(struct td_arena *arena,
                                           const struct td_replacement_input *input,
-                                          const struct td_vertical_pod *pod, td_str *ret_refusal)
+                                          const struct td_pod *pod, td_str *ret_refusal)
 {
     static const struct td_limit_ranges no_limits;
     struct td_pod_patch patch;
@@ -55,13 +56,13 @@ static const struct td_json *patch_of_vpa(struct td_arena *arena,
 
 static const struct td_json *patch_of_hvpa(struct td_arena *arena,
                                            const struct td_replacement_input *input,
-                                           const struct td_vertical_pod *pod, td_str *ret_refusal)
+                                           const struct td_pod *pod, td_str *ret_refusal)
 {
     const struct td_pod_sizes_patch patch =
         td_pod_sizes_patch(arena, input->sizes, pod, input->limits);
     if (patch.is_kept_out) {
-        *ret_refusal = TD_STR("a LimitRange for pods does not let in the decided sizes, so it "
-                              "would be admitted without them");
+        *ret_refusal = TD_STR("a LimitRange of type Pod does not allow the decided sizes, so the "
+                              "replacement would be admitted without them");
     }
     return patch.patches;
 }
@@ -70,9 +71,9 @@ static const struct td_json *patch_of_hvpa(struct td_arena *arena,
 static struct td_json *admit(struct td_arena *arena, const struct td_replacement_input *input,
                              struct td_json *pod, td_str *ret_refusal)
 {
-    struct td_vertical_pod decoded;
+    struct td_pod decoded;
     struct td_json *patched = NULL;
-    if (td_vertical_pod_decode(arena, pod, &decoded, NULL) < 0) {
+    if (td_pod_decode(arena, pod, &decoded, NULL) < 0) {
         return pod; /* admitted as it is */
     }
     const struct td_json *patches = input->sizes
@@ -114,8 +115,7 @@ static td_str new_fault(struct td_arena *arena, const struct td_json *before,
     struct td_field_errors now = check(arena, after);
     for (size_t i = 0; i < now.count; i++) {
         if (!has_error(&old, &now.items[i])) {
-            td_auto_buf text;
-            td_buf_init(&text, TD_OBJECT_BYTES_MAX);
+            td_auto_buf text = td_buf_capped(TD_OBJECT_BYTES_MAX);
             td_field_error_write(&now.items[i], &text);
             return td_arena_copy_str(arena, td_buf_str(&text));
         }
@@ -130,7 +130,8 @@ td_str td_replacement_problem(struct td_arena *arena, const struct td_replacemen
     if (input->vpa &&
         !td_vpa_selects_replacement(arena, input->vpa, input->gates.heterogeneous_workloads,
                                     &labels, &input->pod->meta.labels)) {
-        return TD_STR("by the labels of its owner's template it would not be of this VPA");
+        return TD_STR(
+            "with the labels of its owner's pod template it would not be selected by this VPA");
     }
     struct td_json *pod = make_pod(arena, input);
     td_str problem = TD_STR_EMPTY;
@@ -171,14 +172,10 @@ static bool lacks_pods(const struct td_json *owner)
 static td_str replica_failure(const struct td_json *owner)
 {
     const struct td_json *list = td_json_get_path(owner, "status.conditions");
-    const struct td_json *item = td_json_first_item(list);
-    for (; item; item = item->next) {
-        bool is_it =
-            td_str_equal(td_json_get_str(item, TD_STR("type"), TD_STR_EMPTY),
-                         TD_STR("ReplicaFailure")) &&
-            td_str_equal(td_json_get_str(item, TD_STR("status"), TD_STR_EMPTY), TD_STR("True")) &&
-            td_str_equal(td_json_get_str(item, TD_STR("reason"), TD_STR_EMPTY),
-                         TD_STR("FailedCreate"));
+    for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
+        bool is_it = td_str_equal(td_json_text(item, "type"), TD_STR("ReplicaFailure")) &&
+                     td_str_equal(td_json_text(item, "status"), TD_STR("True")) &&
+                     td_str_equal(td_json_text(item, "reason"), TD_STR("FailedCreate"));
         if (is_it) {
             return td_json_get_str(item, TD_STR("message"), TD_STR("FailedCreate"));
         }
@@ -191,7 +188,7 @@ static td_str event_time(const struct td_json *event)
 {
     static const char *const places[] = {"series.lastObservedTime", "lastTimestamp", "eventTime",
                                          "metadata.creationTimestamp"};
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+    for (size_t i = 0; i < TD_COUNT(places); i++) {
         const struct td_json *time = td_json_get_path(event, places[i]);
         if (td_json_is(time, TD_JSON_TYPE_STRING) && time->text.len > 0) {
             return td_str_slice(time->text, 0, TD_STR("2026-01-01T00:00:00").len);
@@ -207,9 +204,8 @@ td_str td_owner_problem(struct td_arena *arena, const struct td_json *owner,
     td_str failed = TD_STR_EMPTY;
     td_str made = TD_STR_EMPTY;
     td_str message = TD_STR_EMPTY;
-    const struct td_json *event = td_json_first_item(events);
-    for (; event; event = event->next) {
-        td_str reason = td_json_get_str(event, TD_STR("reason"), TD_STR_EMPTY);
+    for (const struct td_json *event = td_json_first_item(events); event; event = event->next) {
+        td_str reason = td_json_text(event, "reason");
         td_str at = event_time(event);
         if (td_str_equal(reason, TD_STR("FailedCreate")) && td_str_compare(at, failed) >= 0) {
             failed = at;
@@ -223,5 +219,5 @@ td_str td_owner_problem(struct td_arena *arena, const struct td_json *owner,
     why = why.len == 0 && is_failing ? message : why;
     return why.len == 0
                ? why
-               : td_arena_format(arena, "its owner cannot make pods: %.*s", TD_STR_ARG(why));
+               : td_arena_format(arena, "its owner cannot create pods: %.*s", TD_STR_ARG(why));
 }

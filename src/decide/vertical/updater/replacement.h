@@ -20,7 +20,7 @@
 
 struct td_replacement_input {
     const struct td_json *template;       /* PodTemplateSpec of the pod's owner, whole */
-    const struct td_vertical_pod *pod;    /* that would be evicted */
+    const struct td_pod *pod;             /* that would be evicted */
     const struct td_vpa *vpa;             /* the one that controls it; NULL: an Hvpa does */
     const struct td_pod_sizes *sizes;     /* what that Hvpa decided; NULL: a VPA does */
     const struct td_limit_ranges *limits; /* of the namespace, as admission reads them */

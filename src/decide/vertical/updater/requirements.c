@@ -1,6 +1,8 @@
+/* Containers under the VPA's control are made subjects with their requests and targets; then each
+ * requirement is held against all of them. Upstream's own reading is kept beside ours. */
 #include "decide/vertical/updater/requirements.h"
 
-#include "decide/vertical/names.h"
+#include "model/name_table.h"
 
 static int64_t milli_of(const struct td_resource_list *resources, td_str name)
 {
@@ -18,7 +20,7 @@ static bool is_met(enum td_change_requirement change, int64_t request_milli, int
 struct subject {
     const struct td_resource_list *requests;
     const struct td_resource_list *target;
-    const struct td_vertical_pod *pod; /* of the container; NULL: this is the pod's stanza */
+    const struct td_pod *pod; /* of the container; NULL: this is the pod's stanza */
 };
 
 /* A stanza is judged by what it requests and has a target for. A container is judged by everything
@@ -78,8 +80,7 @@ static bool is_admitted_as_upstream(const struct td_vpa *vpa, const struct subje
 }
 
 /* The containers under VPA control; `ret` has room for all of the pod. */
-static size_t controlled(struct td_arena *arena, const struct td_vpa *vpa,
-                         const struct td_vertical_pod *pod,
+static size_t controlled(struct td_arena *arena, const struct td_vpa *vpa, const struct td_pod *pod,
                          const struct td_recommendation *recommendation, bool counts_off,
                          struct subject *ret)
 {
@@ -89,7 +90,7 @@ static size_t controlled(struct td_arena *arena, const struct td_vpa *vpa,
     }
     size_t count = 0;
     for (size_t i = 0; i < pod->container_count; i++) {
-        const struct td_vertical_container *container = &pod->containers[i];
+        const struct td_pod_container *container = &pod->containers[i];
         size_t found = td_name_table_find(&names, container->name);
         const struct td_container_policy *policy =
             td_vpa_container_policy(&vpa->policy, container->name);
@@ -106,8 +107,8 @@ static size_t controlled(struct td_arena *arena, const struct td_vpa *vpa,
 }
 
 bool td_requirements_admit(struct td_arena *arena, const struct td_vpa *vpa,
-                           const struct td_vertical_pod *pod,
-                           const struct td_recommendation *recommendation, bool is_upstream_exact)
+                           const struct td_pod *pod, const struct td_recommendation *recommendation,
+                           bool is_upstream_exact)
 {
     if (!vpa->has_update_policy) {
         return true;

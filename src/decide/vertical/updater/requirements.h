@@ -1,5 +1,5 @@
 /*
- * Eviction requirements (vpa.md 3.6, seeds.md 2): may the updater act on a pod as far as the
+ * Eviction requirements (vpa.md 3.6, proposals.md 2): may the updater act on a pod as far as the
  * direction of the change goes? Every requirement has to be met by at least one container under
  * VPA control, not all by the same one. Pure.
  */
@@ -21,8 +21,8 @@
  * With `is_upstream_exact` one container has to meet all requirements, a container that lacks a
  * cpu or memory request is admitted at once, and mode Off counts: for comparisons. */
 bool td_requirements_admit(struct td_arena *arena, const struct td_vpa *vpa,
-                           const struct td_vertical_pod *pod,
-                           const struct td_recommendation *recommendation, bool is_upstream_exact);
+                           const struct td_pod *pod, const struct td_recommendation *recommendation,
+                           bool is_upstream_exact);
 
 /* "only to TargetHigherThanRequests of cpu or memory, by at least one container" */
 void td_requirements_write(const struct td_vpa *vpa, struct td_buf *out);

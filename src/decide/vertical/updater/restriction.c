@@ -1,9 +1,17 @@
+/* Counting comes first (td_groups_add, td_restriction_init), then the questions about one pod, in
+ * the order of upstream's decision tables. */
 #include "decide/vertical/updater/restriction.h"
 
 #include "base/limits.h"
 #include "decide/vertical/patch/boost.h"
 #include "decide/vertical/updater/priority.h"
 #include "decide/vertical/updater/updater_state.h"
+#include "kube/objectkey.h"
+
+int64_t td_restriction_tolerance(const struct td_restriction_config *config, int64_t replicas)
+{
+    return (int64_t)((double)replicas * config->tolerance);
+}
 
 void td_groups_init(struct td_groups *groups, struct td_arena *arena)
 {
@@ -17,18 +25,18 @@ void td_groups_done(struct td_groups *groups)
 }
 
 /* The direct controller's namespace, kind and name; the latter two are empty without one. */
-static td_str group_key(struct td_arena *arena, const struct td_vertical_pod *pod)
+static td_str group_key(const struct td_pod *pod, char buffer[TD_OBJECT_KEY_BYTES_MAX])
 {
     const struct td_owner_reference *owner = td_meta_controller(&pod->meta);
     td_str kind = owner ? owner->kind : TD_STR_EMPTY;
     td_str name = owner ? owner->name : TD_STR_EMPTY;
-    return td_arena_format(arena, "%.*s/%.*s/%.*s", TD_STR_ARG(pod->meta.namespace),
-                           TD_STR_ARG(kind), TD_STR_ARG(name));
+    return TD_KEY_LINES(buffer, pod->meta.namespace, kind, name);
 }
 
-struct td_replica_group *td_groups_add(struct td_groups *groups, const struct td_vertical_pod *pod)
+struct td_replica_group *td_groups_add(struct td_groups *groups, const struct td_pod *pod)
 {
-    td_str key = group_key(groups->arena, pod);
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    td_str key = group_key(pod, buffer);
     struct td_replica_group *group = td_map_get(&groups->by_key, key);
     if (!group) {
         const struct td_owner_reference *owner = td_meta_controller(&pod->meta);
@@ -36,7 +44,7 @@ struct td_replica_group *td_groups_add(struct td_groups *groups, const struct td
         group->namespace = pod->meta.namespace;
         group->kind = owner ? owner->kind : TD_STR_EMPTY;
         group->name = owner ? owner->name : TD_STR_EMPTY;
-        if (td_map_put(&groups->by_key, key, group) < 0) {
+        if (td_map_put(&groups->by_key, td_arena_copy_str(groups->arena, key), group) < 0) {
             return NULL;
         }
     }
@@ -46,7 +54,7 @@ struct td_replica_group *td_groups_add(struct td_groups *groups, const struct td
     return group;
 }
 
-/* How many replicas the group's controller wants; a text when nobody knows. */
+/* How many replicas the group's controller wants; a text when that cannot be read. */
 static const char *read_configured(const struct td_workload_source *source,
                                    struct td_group_view *view)
 {
@@ -98,19 +106,19 @@ static void judge_view(const struct td_restriction_input *input, struct td_group
     if (view->why && view->fate != TD_GROUP_TOO_FEW) {
         view->fate = TD_GROUP_NO_REPLICAS;
     }
-    view->tolerance = (int64_t)((double)view->configured * input->config->tolerance);
+    view->tolerance = td_restriction_tolerance(input->config, view->configured);
 }
 
-static td_str pod_key(struct td_arena *arena, const struct td_vertical_pod *pod)
+static td_str pod_key(struct td_arena *arena, const struct td_pod *pod)
 {
-    return td_arena_format(arena, "%.*s/%.*s", TD_STR_ARG(pod->meta.namespace),
-                           TD_STR_ARG(pod->meta.name));
+    return td_object_key_text(arena, TD_OBJECT_KEY(pod->meta.namespace, pod->meta.name));
 }
 
 static void add_pod(struct td_restriction *restriction, const struct td_groups *groups,
-                    const struct td_vertical_pod *pod)
+                    const struct td_pod *pod)
 {
-    td_str key = group_key(restriction->arena, pod);
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    td_str key = td_arena_copy_str(restriction->arena, group_key(pod, buffer));
     struct td_group_view *view = td_map_get(&restriction->views, key);
     if (!view) {
         view = td_arena_new(restriction->arena, struct td_group_view);
@@ -155,19 +163,19 @@ void td_restriction_done(struct td_restriction *restriction)
 }
 
 static struct td_group_view *find_view(const struct td_restriction *restriction,
-                                       const struct td_vertical_pod *pod)
+                                       const struct td_pod *pod)
 {
     return td_map_get(&restriction->pods, pod_key(restriction->arena, pod));
 }
 
 const struct td_group_view *td_restriction_any_view(const struct td_restriction *restriction,
-                                                    const struct td_vertical_pod *pod)
+                                                    const struct td_pod *pod)
 {
     return find_view(restriction, pod);
 }
 
 const struct td_group_view *td_restriction_view(const struct td_restriction *restriction,
-                                                const struct td_vertical_pod *pod)
+                                                const struct td_pod *pod)
 {
     const struct td_group_view *view = find_view(restriction, pod);
     bool is_kept = view && (view->fate == TD_GROUP_KEPT || view->fate == TD_GROUP_BELOW_MIN);
@@ -183,7 +191,7 @@ static bool group_is_disruptable(const struct td_group_view *view)
            (view->configured == view->running && view->tolerance == 0 && lost == 0);
 }
 
-enum td_resize_status td_resize_status_of(const struct td_vertical_pod *pod)
+enum td_resize_status td_resize_status_of(const struct td_pod *pod)
 {
     const struct td_resize_condition *pending = &pod->resize_pending;
     const struct td_resize_condition *running = &pod->resize_in_progress;
@@ -208,8 +216,7 @@ enum td_resize_status td_resize_status_of(const struct td_vertical_pod *pod)
 /* A pod whose resize did not work out may be evicted instead. */
 static enum td_evict_verdict evict_while_resizing(struct td_restriction *restriction,
                                                   const struct td_group_view *view,
-                                                  const struct td_vertical_pod *pod,
-                                                  td_time *ret_until)
+                                                  const struct td_pod *pod, td_time *ret_until)
 {
     td_time since = td_updater_state_resizing_since(restriction->state, pod->meta.namespace,
                                                     pod->meta.name, restriction->now);
@@ -230,8 +237,7 @@ static enum td_evict_verdict evict_while_resizing(struct td_restriction *restric
 }
 
 enum td_evict_verdict td_restriction_can_evict(struct td_restriction *restriction,
-                                               const struct td_vertical_pod *pod,
-                                               td_time *ret_until)
+                                               const struct td_pod *pod, td_time *ret_until)
 {
     td_time until = 0;
     const struct td_group_view *view = td_restriction_view(restriction, pod);
@@ -263,7 +269,7 @@ static struct td_in_place_answer answer_of(enum td_in_place_decision decision,
 /* A resize is under way. */
 static struct td_in_place_answer answer_resizing(struct td_restriction *restriction,
                                                  const struct td_group_view *view,
-                                                 const struct td_vertical_pod *pod)
+                                                 const struct td_pod *pod)
 {
     struct td_in_place_answer answer = answer_of(TD_IN_PLACE_DEFERRED, TD_IN_PLACE_RESIZING);
     answer.resize = td_resize_status_of(pod);
@@ -279,7 +285,7 @@ static struct td_in_place_answer answer_resizing(struct td_restriction *restrict
     return answer;
 }
 
-static bool restarts_on_resize(const struct td_vertical_pod *pod)
+static bool restarts_on_resize(const struct td_pod *pod)
 {
     for (size_t i = 0; i < pod->container_count; i++) {
         if (pod->containers[i].restarts_on_resize) {
@@ -290,7 +296,7 @@ static bool restarts_on_resize(const struct td_vertical_pod *pod)
 }
 
 struct td_in_place_answer td_restriction_in_place(struct td_restriction *restriction,
-                                                  const struct td_vertical_pod *pod,
+                                                  const struct td_pod *pod,
                                                   const struct td_recommendation *failed)
 {
     const struct td_vpa *vpa = restriction->vpa;
@@ -321,12 +327,10 @@ struct td_in_place_answer td_restriction_in_place(struct td_restriction *restric
                      TD_IN_PLACE_BUDGET);
 }
 
-static bool has_expired_boost(const struct td_restriction *restriction,
-                              const struct td_vertical_pod *pod)
+static bool has_expired_boost(const struct td_restriction *restriction, const struct td_pod *pod)
 {
     const struct td_json *annotations = pod->meta.annotations;
-    const struct td_json *item = td_json_first_member(annotations);
-    for (; item; item = item->next) {
+    for (const struct td_json *item = td_json_first_member(annotations); item; item = item->next) {
         if (td_boost_is_expired(pod, restriction->vpa, item->key, restriction->now)) {
             return true;
         }
@@ -334,8 +338,7 @@ static bool has_expired_boost(const struct td_restriction *restriction,
     return false;
 }
 
-bool td_restriction_can_unboost(struct td_restriction *restriction,
-                                const struct td_vertical_pod *pod)
+bool td_restriction_can_revert_boost(struct td_restriction *restriction, const struct td_pod *pod)
 {
     if (!restriction->gates->cpu_startup_boost || pod->phase == TD_POD_PENDING ||
         !has_expired_boost(restriction, pod)) {
@@ -345,7 +348,7 @@ bool td_restriction_can_unboost(struct td_restriction *restriction,
     return view && td_resize_status_of(pod) == TD_RESIZE_NONE && group_is_disruptable(view);
 }
 
-void td_restriction_evicted(struct td_restriction *restriction, const struct td_vertical_pod *pod)
+void td_restriction_evicted(struct td_restriction *restriction, const struct td_pod *pod)
 {
     const struct td_group_view *view = find_view(restriction, pod);
     if (view && pod->phase != TD_POD_PENDING) {
@@ -353,27 +356,10 @@ void td_restriction_evicted(struct td_restriction *restriction, const struct td_
     }
 }
 
-void td_restriction_resized(struct td_restriction *restriction, const struct td_vertical_pod *pod)
+void td_restriction_resized(struct td_restriction *restriction, const struct td_pod *pod)
 {
     const struct td_group_view *view = find_view(restriction, pod);
     if (view) {
         view->group->initiated++;
     }
-}
-
-td_str td_in_place_decision_name(enum td_in_place_decision decision)
-{
-    switch (decision) {
-    case TD_IN_PLACE_APPROVED:
-        return TD_STR("InPlaceApproved");
-    case TD_IN_PLACE_DEFERRED:
-        return TD_STR("InPlaceDeferred");
-    case TD_IN_PLACE_EVICT:
-        return TD_STR("InPlaceEvict");
-    case TD_IN_PLACE_INFEASIBLE:
-        return TD_STR("InPlaceInfeasible");
-    case TD_IN_PLACE_INFEASIBLE_CACHED:
-        break;
-    }
-    return TD_STR("InPlaceInfeasibleCached");
 }

@@ -31,6 +31,10 @@ struct td_restriction_config {
     bool in_place_skips_budget; /* --in-place-skip-disruption-budget */
 };
 
+/* How many of so many replicas may be missing or resizing at one time: the one tolerance rule.
+ * Where it says 0, callers let a single one go when nothing else is missing. */
+int64_t td_restriction_tolerance(const struct td_restriction_config *config, int64_t replicas);
+
 /* Losses of one group in this pass. */
 struct td_replica_group {
     td_str namespace;
@@ -38,7 +42,7 @@ struct td_replica_group {
     td_str name;
     int64_t evicted;
     int64_t initiated;   /* resizes started */
-    int64_t all_count;   /* live pods, whoever has them */
+    int64_t all_count;   /* live pods, of whichever VPA */
     int64_t all_pending; /* of them in phase Pending */
     bool has_boosted;    /* some pod of it has a startup boost */
 };
@@ -54,13 +58,13 @@ void td_groups_done(struct td_groups *groups);
 
 /* Counts a live pod; every live pod of a workload must be counted before a VPA is judged. NULL when
  * there are too many groups. */
-struct td_replica_group *td_groups_add(struct td_groups *groups, const struct td_vertical_pod *pod);
+struct td_replica_group *td_groups_add(struct td_groups *groups, const struct td_pod *pod);
 
 enum td_group_fate {
     TD_GROUP_KEPT,
     TD_GROUP_BELOW_MIN,   /* kept for resizes only */
     TD_GROUP_TOO_FEW,     /* fewer live pods than required: dropped */
-    TD_GROUP_NO_REPLICAS, /* nobody knows how many it should have: dropped */
+    TD_GROUP_NO_REPLICAS, /* the replicas that it should have cannot be read: dropped */
 };
 
 /* A group as one VPA sees it. */
@@ -82,7 +86,7 @@ struct td_restriction {
     const struct td_vpa *vpa;
     const struct td_restriction_config *config;
     const struct td_vpa_gates *gates;
-    struct td_updater_state *state; /* first sights of resizes */
+    struct td_updater_state *state; /* when resizes were first seen */
     td_time now;
     struct td_map views; /* by the key of the group */
     struct td_map pods;  /* "namespace/name" of the VPA's own pods to the view */
@@ -93,7 +97,7 @@ struct td_restriction_input {
     struct td_groups *groups;
     const struct td_workload_source *source; /* get_workload only */
     const struct td_vpa *vpa;
-    const struct td_vertical_pod *const *pods; /* live pods of this VPA */
+    const struct td_pod *const *pods; /* live pods of this VPA */
     size_t pod_count;
     const struct td_restriction_config *config;
     const struct td_vpa_gates *gates;
@@ -107,11 +111,11 @@ void td_restriction_done(struct td_restriction *restriction);
 
 /* The pod's group when this VPA may count on it at all, else NULL. */
 const struct td_group_view *td_restriction_view(const struct td_restriction *restriction,
-                                                const struct td_vertical_pod *pod);
+                                                const struct td_pod *pod);
 
 /* The same for a group that was dropped; NULL for a pod of another VPA. For accounts. */
 const struct td_group_view *td_restriction_any_view(const struct td_restriction *restriction,
-                                                    const struct td_vertical_pod *pod);
+                                                    const struct td_pod *pod);
 
 enum td_resize_status {
     TD_RESIZE_NONE,
@@ -122,7 +126,7 @@ enum td_resize_status {
     TD_RESIZE_UNKNOWN,
 };
 
-enum td_resize_status td_resize_status_of(const struct td_vertical_pod *pod);
+enum td_resize_status td_resize_status_of(const struct td_pod *pod);
 
 enum td_evict_verdict {
     TD_EVICTION_YES,
@@ -134,8 +138,7 @@ enum td_evict_verdict {
 
 /* *ret_until, when not NULL and the verdict is RESIZING, says when the resize is given up. */
 enum td_evict_verdict td_restriction_can_evict(struct td_restriction *restriction,
-                                               const struct td_vertical_pod *pod,
-                                               td_time *ret_until);
+                                               const struct td_pod *pod, td_time *ret_until);
 
 enum td_in_place_decision {
     TD_IN_PLACE_APPROVED,
@@ -166,16 +169,12 @@ struct td_in_place_answer {
 
 /* `failed` is the recommendation recorded as infeasible for this pod, or NULL. */
 struct td_in_place_answer td_restriction_in_place(struct td_restriction *restriction,
-                                                  const struct td_vertical_pod *pod,
+                                                  const struct td_pod *pod,
                                                   const struct td_recommendation *failed);
 
 /* May a startup boost that has expired be taken back now? */
-bool td_restriction_can_unboost(struct td_restriction *restriction,
-                                const struct td_vertical_pod *pod);
+bool td_restriction_can_revert_boost(struct td_restriction *restriction, const struct td_pod *pod);
 
 /* What was done, so that the next answer knows. */
-void td_restriction_evicted(struct td_restriction *restriction, const struct td_vertical_pod *pod);
-void td_restriction_resized(struct td_restriction *restriction, const struct td_vertical_pod *pod);
-
-/* "InPlaceApproved", ... */
-td_str td_in_place_decision_name(enum td_in_place_decision decision);
+void td_restriction_evicted(struct td_restriction *restriction, const struct td_pod *pod);
+void td_restriction_resized(struct td_restriction *restriction, const struct td_pod *pod);

@@ -16,7 +16,7 @@ static const td_str controller_keys[] = {
     TD_STR_INIT("pod-template-hash"),
     TD_STR_INIT("statefulset.kubernetes.io/pod-name"),
 };
-#define CONTROLLER_KEY_COUNT (sizeof(controller_keys) / sizeof(controller_keys[0]))
+#define CONTROLLER_KEY_COUNT (TD_COUNT(controller_keys))
 
 static bool is_of_controller(td_str key)
 {
@@ -85,15 +85,14 @@ td_str td_vpa_selector_warning(struct td_arena *arena, const struct td_vpa *vpa,
     if (selector.count == 0) {
         return TD_STR_EMPTY;
     }
-    td_auto_buf text;
-    td_buf_init(&text, TD_OBJECT_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_OBJECT_BYTES_MAX);
     (void)td_buf_append_format(&text, "the pod template of %.*s %.*s does not meet ",
                                TD_STR_ARG(vpa->target_kind), TD_STR_ARG(vpa->target_name));
     td_selector_write(&selector, &text);
     (void)td_buf_append_format(
-        &text, ", so a pod that is evicted does not come back under this VPA: %s",
+        &text, ", so this VPA would not manage the replacement of an evicted pod: %s",
         may_resize ? "pods that get the label later are resized in place only"
-                   : "pods that get the label later are left alone; updateMode InPlaceOrRecreate "
+                   : "pods that get the label later are not updated; updateMode InPlaceOrRecreate "
                      "resizes them in place");
     return td_arena_copy_str(arena, td_buf_str(&text));
 }

@@ -1,3 +1,5 @@
+/* One table says of each rule its name, its sentence, and whether it is an action; a note is
+ * written from it as a line and as JSON. */
 #include "decide/vertical/updater/updater_account.h"
 
 #include "base/timefmt.h"
@@ -6,42 +8,52 @@ static const struct rule_text {
     const char *name;
     const char *text;
 } rule_texts[] = {
-    [TD_RULE_EVICTED] = {"Evicted", "evicted, to come back with the recommended resources"},
+    [TD_RULE_EVICTED] = {"Evicted",
+                         "evicted, so that its replacement gets the recommended resources"},
     [TD_RULE_RESIZED] = {"Resized", "resized in place"},
-    [TD_RULE_EVICTION_FAILED] = {"EvictionFailed", "the eviction was refused"},
-    [TD_RULE_RESIZE_FAILED] = {"ResizeFailed", "the resize was refused"},
-    [TD_RULE_RESIZE_IMPOSSIBLE] = {"ResizeImpossible", "a resize is not possible"},
-    [TD_RULE_MODE] = {"Mode", "the update mode leaves running pods alone"},
-    [TD_RULE_GATE_OFF] = {"GateOff", "mode InPlace needs feature gate InPlace"},
-    [TD_RULE_LOW_CONFIDENCE] = {"LowConfidence", "too little was measured yet to act on it"},
-    [TD_RULE_METRICS_STALE] = {"MetricsStale", "what is recommended comes from old metrics"},
-    [TD_RULE_NO_RECOMMENDATION] = {"NoRecommendation", "there is no recommendation yet"},
-    [TD_RULE_BOOSTED] = {"Boosted", "its startup boost still lasts"},
-    [TD_RULE_TOO_FEW_REPLICAS] = {"TooFewReplicas", "its group has fewer pods than minReplicas"},
-    [TD_RULE_UNKNOWN_REPLICAS] = {"UnknownReplicas", "nobody knows how many pods its group needs"},
-    [TD_RULE_BUDGET] = {"Budget", "its group can spare no more pods now"},
-    [TD_RULE_PENDING] = {"Pending", "it does not run yet, so it cannot be resized"},
-    [TD_RULE_RESIZING] = {"Resizing", "a resize is under way"},
-    [TD_RULE_INFEASIBLE] = {"Infeasible",
-                            "its node could not take the last resize, and nothing asks for less"},
-    [TD_RULE_YOUNG] = {"Young", "its requests are in range and it is not old enough"},
-    [TD_RULE_NO_START_TIME] = {"NoStartTime", "its requests are in range and its age is unknown"},
-    [TD_RULE_SMALL_CHANGE] = {"SmallChange", "its requests are in range and close to the target"},
-    [TD_RULE_WAITING] = {"Waiting", "smaller requests are due twelve hours after the last change"},
+    [TD_RULE_EVICTION_FAILED] = {"EvictionFailed", "the API server refused the eviction"},
+    [TD_RULE_RESIZE_FAILED] = {"ResizeFailed", "the API server refused the resize"},
+    [TD_RULE_RESIZE_IMPOSSIBLE] = {"ResizeImpossible", "an in-place resize is not possible"},
+    [TD_RULE_MODE] = {"Mode", "the update mode does not change running pods"},
+    [TD_RULE_GATE_OFF] = {"GateOff", "update mode InPlace needs feature gate InPlace"},
+    [TD_RULE_LOW_CONFIDENCE] = {"LowConfidence",
+                                "the recommendation has too little history to be applied"},
+    [TD_RULE_METRICS_STALE] = {"MetricsStale", "the recommendation is based on stale metrics"},
+    [TD_RULE_NO_RECOMMENDATION] = {"NoRecommendation", "the VPA has no recommendation yet"},
+    [TD_RULE_BOOSTED] = {"Boosted", "its CPU startup boost is still active"},
+    [TD_RULE_TOO_FEW_REPLICAS] = {"TooFewReplicas",
+                                  "its workload has fewer live pods than minReplicas"},
+    [TD_RULE_UNKNOWN_REPLICAS] = {"UnknownReplicas",
+                                  "the configured replicas of its workload are unknown"},
+    [TD_RULE_BUDGET] = {"Budget", "its workload is at its eviction tolerance"},
+    [TD_RULE_PENDING] = {"Pending", "it is not running yet, so it cannot be resized"},
+    [TD_RULE_RESIZING] = {"Resizing", "an in-place resize is in progress"},
+    [TD_RULE_INFEASIBLE] =
+        {"Infeasible",
+         "its last in-place resize was infeasible and the recommendation is not lower"},
+    [TD_RULE_RESIZE_HELD] = {"ResizeHeld", "its in-place resize was deferred or refused and is "
+                                           "tried again after a pause; it is not evicted for it"},
+    [TD_RULE_YOUNG] = {"Young", "its requests are within bounds and the pod is too young"},
+    [TD_RULE_NO_START_TIME] = {"NoStartTime",
+                               "its requests are within bounds and its start time is unknown"},
+    [TD_RULE_SMALL_CHANGE] = {"SmallChange",
+                              "its requests are within bounds and close to the target"},
+    [TD_RULE_WAITING] = {"Waiting", "decreases wait for some hours after the last change"},
     [TD_RULE_IN_BAND] = {"InBand", "its requests are close to the target"},
     [TD_RULE_OOM_NO_CHANGE] = {"OomNoChange",
-                               "it ran out of memory, but its resources would not change"},
-    [TD_RULE_REQUIREMENTS] = {"EvictionRequirements", "the eviction requirements are not met"},
-    [TD_RULE_LEFT_ALONE] = {"LeftAlone",
-                            "it came back unchanged after its evictions; is the webhook at work?"},
+                               "it was OOM-killed, but its resources would not change"},
+    [TD_RULE_REQUIREMENTS] = {"EvictionRequirements", "its evictionRequirements are not met"},
+    [TD_RULE_LEFT_ALONE] = {"LeftAlone", "its replacements did not get the recommended resources "
+                                         "after two evictions; check the webhook"},
     [TD_RULE_LIMIT_RANGE] = {"LimitRange",
-                             "it has pod-level resources and would be refused when it comes back, "
-                             "because of a LimitRange with an item of type Container"},
+                             "its replacement with pod-level resources would be refused, because "
+                             "of a LimitRange with an item of type Container"},
     [TD_RULE_NOT_SELECTED] = {"ReplacementNotSelected",
-                              "the pod that would replace it, by the labels of its owner's "
-                              "template, would not be of this VPA"},
-    [TD_RULE_REPLACEMENT] = {"ReplacementRefused", "it could not come back"},
-    [TD_RULE_RATE_LIMIT] = {"RateLimit", "the rate limit leaves no room in this pass"},
+                              "its replacement, with the labels of its owner's pod template, would "
+                              "not be selected by this VPA"},
+    [TD_RULE_REPLACEMENT] = {"ReplacementRefused", "its replacement would be refused"},
+    [TD_RULE_RATE_LIMIT] = {"RateLimit",
+                            "the eviction or resize rate limit is reached in this pass"},
 };
 
 void td_updater_notes_add(struct td_updater_notes *notes, const struct td_updater_note *note)
@@ -75,7 +87,7 @@ static void write_group(const struct td_updater_note *note, struct td_buf *out)
                                    (long long)group->required);
     } else {
         (void)td_buf_append_format(out,
-                                   " (%lld running, %lld configured, %lld may be missing, %lld "
+                                   " (%lld running, %lld configured, %lld may be unavailable, %lld "
                                    "evicted and %lld resized in this pass)",
                                    (long long)group->running, (long long)group->configured,
                                    (long long)group->tolerance, (long long)note->evicted,
@@ -90,11 +102,14 @@ static void write_answer(const struct td_updater_note *note, struct td_buf *out)
         (void)td_buf_append_format(out, "; %.*s", TD_STR_ARG(answer->text));
         return;
     }
-    (void)td_buf_append_format(out, "; differs by %.3g (threshold %.3g)%s%s%s",
-                               answer->priority.resource_diff, note->threshold,
-                               answer->priority.is_outside ? ", outside its range" : "",
+    (void)td_buf_append(out, TD_STR("; differs by "));
+    (void)td_buf_append_number(out, answer->priority.resource_diff, 3);
+    (void)td_buf_append(out, TD_STR("x (threshold "));
+    (void)td_buf_append_number(out, note->threshold, 3);
+    (void)td_buf_append_format(out, "x)%s%s%s",
+                               answer->priority.is_outside ? ", outside its bounds" : "",
                                answer->is_moved ? ", moved to this VPA" : "",
-                               answer->is_quick_oom ? ", ran out of memory early" : "");
+                               answer->is_quick_oom ? ", OOM-killed soon after its start" : "");
 }
 
 void td_updater_note_write(const struct td_updater_note *note, struct td_buf *out)

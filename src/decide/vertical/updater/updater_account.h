@@ -29,16 +29,17 @@ enum td_updater_rule {
     TD_RULE_NO_RECOMMENDATION,
     TD_RULE_BOOSTED,          /* its startup boost lasts */
     TD_RULE_TOO_FEW_REPLICAS, /* minReplicas */
-    TD_RULE_UNKNOWN_REPLICAS, /* nobody knows how many there should be */
+    TD_RULE_UNKNOWN_REPLICAS, /* the replicas that there should be cannot be read */
     TD_RULE_BUDGET,           /* eviction tolerance */
     TD_RULE_PENDING,          /* cannot be resized before it runs */
     TD_RULE_RESIZING,         /* a resize is under way */
     TD_RULE_INFEASIBLE,       /* failed before, and no target is lower now */
+    TD_RULE_RESIZE_HELD,      /* track: not granted, tried again after a pause */
     TD_RULE_YOUNG,
     TD_RULE_NO_START_TIME,
     TD_RULE_SMALL_CHANGE,
-    TD_RULE_WAITING, /* adaptive: a smaller request is due later */
-    TD_RULE_IN_BAND, /* adaptive: close to the target */
+    TD_RULE_WAITING, /* adaptive, track: a smaller request is due later */
+    TD_RULE_IN_BAND, /* adaptive, track: close to the target */
     TD_RULE_OOM_NO_CHANGE,
     TD_RULE_REQUIREMENTS, /* evictionRequirements */
     TD_RULE_LEFT_ALONE,   /* came back unchanged after evictions */
@@ -49,7 +50,7 @@ enum td_updater_rule {
 };
 
 struct td_updater_note {
-    const struct td_vertical_pod *pod; /* NULL: about all pods of the VPA */
+    const struct td_pod *pod; /* NULL: about all pods of the VPA */
     const struct td_vpa *vpa;
     enum td_updater_rule rule;
     bool has_group;

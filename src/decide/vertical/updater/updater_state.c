@@ -9,19 +9,17 @@
  */
 #include "decide/vertical/updater/updater_state.h"
 
-#include <stdio.h>
-
 #include "base/alloc.h"
 #include "base/buf.h"
-#include "base/error.h"
 #include "base/json/json.h"
 #include "base/limits.h"
 #include "base/text.h"
 #include "base/vec.h"
+#include "kube/objectkey.h"
 #include "model/owners.h"
 
 /* When a pod was first and last seen resizing. */
-struct resize_sight {
+struct resize_first_seen {
     td_str key;
     td_time first;
     td_time last;
@@ -74,26 +72,22 @@ static void free_rebirths(struct rebirths *rebirths)
     td_free(rebirths);
 }
 
-static void free_sight(struct resize_sight *sight)
+static void free_first_seen(struct resize_first_seen *first_seen)
 {
-    disown(&sight->key);
-    td_free(sight);
+    disown(&first_seen->key);
+    td_free(first_seen);
 }
 
 void td_updater_state_done(struct td_updater_state *state)
 {
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&state->pods, &position))) {
-        free_pod(entry->value);
+    for (struct td_map_walk at = {.map = &state->pods}; td_map_step(&at);) {
+        free_pod(at.value);
     }
-    position = 0;
-    while ((entry = td_map_next(&state->resizing, &position))) {
-        free_sight(entry->value);
+    for (struct td_map_walk at = {.map = &state->resizing}; td_map_step(&at);) {
+        free_first_seen(at.value);
     }
-    position = 0;
-    while ((entry = td_map_next(&state->rebirths, &position))) {
-        free_rebirths(entry->value);
+    for (struct td_map_walk at = {.map = &state->rebirths}; td_map_step(&at);) {
+        free_rebirths(at.value);
     }
     td_map_done(&state->pods);
     td_map_done(&state->resizing);
@@ -123,26 +117,22 @@ static void drop_old_rebirths(struct rebirths *rebirths, td_time now)
 
 void td_updater_state_end(struct td_updater_state *state, td_time now)
 {
-    size_t position = 0;
-    const struct td_map_entry *entry;
-    while ((entry = td_map_next(&state->pods, &position))) {
-        struct td_pod_memory *memory = entry->value;
+    for (struct td_map_walk at = {.map = &state->pods}; td_map_step(&at);) {
+        struct td_pod_memory *memory = at.value;
         if (memory->pass != state->pass) {
             (void)td_map_remove(&state->pods, memory->key); /* it is this one */
             free_pod(memory);
         }
     }
-    position = 0;
-    while ((entry = td_map_next(&state->resizing, &position))) {
-        struct resize_sight *sight = entry->value;
-        if (now - sight->last > TD_RESIZE_MEMORY) {
-            (void)td_map_remove(&state->resizing, sight->key); /* it is this one */
-            free_sight(sight);
+    for (struct td_map_walk at = {.map = &state->resizing}; td_map_step(&at);) {
+        struct resize_first_seen *first_seen = at.value;
+        if (now - first_seen->last > TD_RESIZE_MEMORY) {
+            (void)td_map_remove(&state->resizing, first_seen->key); /* it is this one */
+            free_first_seen(first_seen);
         }
     }
-    position = 0;
-    while ((entry = td_map_next(&state->rebirths, &position))) {
-        struct rebirths *rebirths = entry->value;
+    for (struct td_map_walk at = {.map = &state->rebirths}; td_map_step(&at);) {
+        struct rebirths *rebirths = at.value;
         drop_old_rebirths(rebirths, now);
         if (rebirths->count == 0) {
             (void)td_map_remove(&state->rebirths, rebirths->key); /* it is this one */
@@ -151,31 +141,25 @@ void td_updater_state_end(struct td_updater_state *state, td_time now)
     }
 }
 
-#define POD_KEY_BYTES 1024
-
 /* The uid, else "namespace/name" in `place`. */
-static td_str pod_key(const struct td_vertical_pod *pod, char place[POD_KEY_BYTES])
+static td_str pod_key(const struct td_pod *pod, char place[TD_OBJECT_KEY_BYTES_MAX])
 {
-    if (pod->meta.uid.len > 0) {
-        return pod->meta.uid;
-    }
-    int len = snprintf(place, POD_KEY_BYTES, "%.*s/%.*s", TD_STR_ARG(pod->meta.namespace),
-                       TD_STR_ARG(pod->meta.name));
-    size_t cut = len < 0 ? 0 : (size_t)len;
-    return (td_str){.ptr = place, .len = cut < POD_KEY_BYTES ? cut : POD_KEY_BYTES - 1};
+    return pod->meta.uid.len > 0
+               ? pod->meta.uid
+               : td_object_key_write(TD_OBJECT_KEY(pod->meta.namespace, pod->meta.name), place);
 }
 
 struct td_pod_memory *td_updater_state_find(const struct td_updater_state *state,
-                                            const struct td_vertical_pod *pod)
+                                            const struct td_pod *pod)
 {
-    char place[POD_KEY_BYTES];
+    char place[TD_OBJECT_KEY_BYTES_MAX];
     return td_map_get(&state->pods, pod_key(pod, place));
 }
 
-struct td_pod_memory *td_updater_state_pod(struct td_updater_state *state,
-                                           const struct td_vertical_pod *pod, bool *ret_is_new)
+struct td_pod_memory *td_updater_state_pod(struct td_updater_state *state, const struct td_pod *pod,
+                                           bool *ret_is_new)
 {
-    char place[POD_KEY_BYTES];
+    char place[TD_OBJECT_KEY_BYTES_MAX];
     td_str key = pod_key(pod, place);
     struct td_pod_memory *memory = td_map_get(&state->pods, key);
     if (ret_is_new) {
@@ -208,17 +192,22 @@ void td_updater_state_settled(struct td_pod_memory *memory)
     memory->is_moved = false;
 }
 
+void td_updater_state_hold_resize(struct td_pod_memory *memory, td_time now)
+{
+    td_duration pause = TD_RESIZE_PAUSE;
+    for (int i = 0; i < memory->held_count && pause < TD_RESIZE_PAUSE_MAX; i++) {
+        pause *= 2;
+    }
+    memory->held_count++;
+    memory->held_until = now + (pause < TD_RESIZE_PAUSE_MAX ? pause : TD_RESIZE_PAUSE_MAX);
+}
+
 void td_updater_state_set_failed(struct td_pod_memory *memory,
                                  const struct td_recommendation *recommendation)
 {
-    td_auto_arena arena;
-    td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    td_auto_buf text;
-    td_buf_init(&text, TD_JSON_BYTES_MAX);
-    td_json_write(td_recommendation_encode(&arena, recommendation), &(struct td_json_format){0},
-                  &text);
-    disown(&memory->failed);
-    memory->failed = td_text_copy(text.is_full ? TD_STR("{}") : td_buf_str(&text));
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
+    td_text_set(&memory->failed,
+                td_json_line(&arena, td_recommendation_encode(&arena, recommendation)));
 }
 
 const struct td_recommendation *td_updater_state_failed(struct td_arena *arena,
@@ -239,32 +228,31 @@ const struct td_recommendation *td_updater_state_failed(struct td_arena *arena,
 
 void td_updater_state_set_resizing(struct td_updater_state *state, td_str key, td_time since)
 {
-    struct resize_sight *sight = td_map_get(&state->resizing, key);
-    if (!sight) {
-        sight = td_alloc_zero(1, sizeof(*sight));
-        sight->key = td_text_copy(key);
-        if (td_map_put(&state->resizing, sight->key, sight) < 0) {
-            free_sight(sight); /* too many: this one is always seen for the first time */
+    struct resize_first_seen *first_seen = td_map_get(&state->resizing, key);
+    if (!first_seen) {
+        first_seen = td_alloc_zero(1, sizeof(*first_seen));
+        first_seen->key = td_text_copy(key);
+        if (td_map_put(&state->resizing, first_seen->key, first_seen) < 0) {
+            free_first_seen(first_seen); /* too many: this one is always seen for the first time */
             return;
         }
-        sight->last = since;
+        first_seen->last = since;
     }
-    sight->first = since;
+    first_seen->first = since;
 }
 
 td_time td_updater_state_resizing_since(struct td_updater_state *state, td_str namespace,
                                         td_str name, td_time now)
 {
-    char place[POD_KEY_BYTES];
-    struct td_vertical_pod pod = {.meta = {.namespace = namespace, .name = name}};
-    td_str key = pod_key(&pod, place);
-    struct resize_sight *sight = td_map_get(&state->resizing, key);
-    if (!sight) {
+    char place[TD_OBJECT_KEY_BYTES_MAX];
+    td_str key = td_object_key_write(TD_OBJECT_KEY(namespace, name), place);
+    struct resize_first_seen *first_seen = td_map_get(&state->resizing, key);
+    if (!first_seen) {
         td_updater_state_set_resizing(state, key, now);
         return now;
     }
-    sight->last = now > sight->last ? now : sight->last;
-    return sight->first;
+    first_seen->last = now > first_seen->last ? now : first_seen->last;
+    return first_seen->first;
 }
 
 bool td_updater_state_next_resizing(const struct td_updater_state *state, size_t *position,
@@ -274,9 +262,9 @@ bool td_updater_state_next_resizing(const struct td_updater_state *state, size_t
     if (!entry) {
         return false;
     }
-    const struct resize_sight *sight = entry->value;
-    *ret_key = sight->key;
-    *ret_since = sight->first;
+    const struct resize_first_seen *first_seen = entry->value;
+    *ret_key = first_seen->key;
+    *ret_since = first_seen->first;
     return true;
 }
 
@@ -291,10 +279,9 @@ static void write_requests(const struct td_resource_list *resources, struct td_b
     }
 }
 
-static uint64_t hash_requests(const struct td_vertical_pod *pod)
+static uint64_t hash_requests(const struct td_pod *pod)
 {
-    td_auto_buf text;
-    td_buf_init(&text, TD_JSON_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_JSON_BYTES_MAX);
     for (size_t i = 0; i < pod->container_count; i++) {
         (void)td_buf_append_format(&text, "%.*s\n", TD_STR_ARG(pod->containers[i].name));
         write_requests(&pod->containers[i].spec_requests, &text);
@@ -305,8 +292,7 @@ static uint64_t hash_requests(const struct td_vertical_pod *pod)
 
 static uint64_t hash_targets(const struct td_recommendation *recommendation)
 {
-    td_auto_buf text;
-    td_buf_init(&text, TD_JSON_BYTES_MAX);
+    td_auto_buf text = td_buf_capped(TD_JSON_BYTES_MAX);
     for (size_t i = 0; i < recommendation->container_count; i++) {
         (void)td_buf_append_format(&text, "%.*s\n",
                                    TD_STR_ARG(recommendation->containers[i].container_name));
@@ -317,20 +303,19 @@ static uint64_t hash_targets(const struct td_recommendation *recommendation)
 }
 
 /* The group as a replica's history knows it, and the replica's name where that is given again. */
-static td_str rebirth_group(struct td_arena *arena, const struct td_vertical_pod *pod,
-                            td_str *ret_name)
+static td_str rebirth_group(struct td_arena *arena, const struct td_pod *pod, td_str *ret_name)
 {
     const struct td_owner_reference *owner = td_meta_controller(&pod->meta);
     td_str kind = owner ? owner->kind : TD_STR_EMPTY;
     td_str name = owner ? owner->name : TD_STR_EMPTY;
     *ret_name =
         td_workload_kind_of(kind) == TD_WORKLOAD_STATEFUL_SET ? pod->meta.name : TD_STR_EMPTY;
-    return td_arena_format(arena, "%.*s/%.*s/%.*s", TD_STR_ARG(pod->meta.namespace),
-                           TD_STR_ARG(kind), TD_STR_ARG(name));
+    char buffer[TD_OBJECT_KEY_BYTES_MAX];
+    return td_arena_copy_str(arena, TD_KEY_LINES(buffer, pod->meta.namespace, kind, name));
 }
 
 void td_updater_state_evicted(struct td_arena *arena, struct td_updater_state *state,
-                              const struct td_vertical_pod *pod,
+                              const struct td_pod *pod,
                               const struct td_recommendation *recommendation, td_time now)
 {
     td_str name;
@@ -378,8 +363,7 @@ static size_t find_rebirth(const struct rebirths *rebirths, td_str name, uint64_
 }
 
 void td_updater_state_born(struct td_arena *arena, struct td_updater_state *state,
-                           struct td_pod_memory *memory, const struct td_vertical_pod *pod,
-                           td_time now)
+                           struct td_pod_memory *memory, const struct td_pod *pod, td_time now)
 {
     td_str name;
     struct rebirths *rebirths = td_map_get(&state->rebirths, rebirth_group(arena, pod, &name));
@@ -410,7 +394,7 @@ bool td_updater_state_is_left_alone(struct td_pod_memory *memory,
     }
     if (memory->recommendation != hash_targets(recommendation) || now >= memory->left_alone_until) {
         memory->fruitless = 0;
-        memory->is_told = false;
+        memory->is_reported = false;
         return false;
     }
     return memory->fruitless >= TD_FRUITLESS_MAX;

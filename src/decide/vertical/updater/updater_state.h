@@ -31,9 +31,18 @@ struct td_pod_memory {
     int fruitless;           /* evictions of this replica that changed nothing */
     uint64_t recommendation; /* what they were to bring about, hashed */
     td_time left_alone_until;
-    bool is_told;  /* that it is left alone, by an event */
-    uint64_t pass; /* the last one that saw it */
+    bool is_reported; /* that it is left alone, by an event */
+    uint64_t pass;    /* the last one that saw it */
+    /* Under the track estimator: resizes that the node or the server did not grant. */
+    int held_count;        /* in a row */
+    bool is_refused;       /* the last by the server */
+    td_time held_until;    /* the next attempt; 0: at once */
+    td_time starved_since; /* its target has been far above what it has; 0: it is not */
 };
+
+#define TD_RESIZE_PAUSE (5 * TD_MINUTE) /* after one that was not granted; doubled each time */
+#define TD_RESIZE_PAUSE_MAX TD_HOUR
+#define TD_STARVED_MAX TD_HOUR /* then a pod under the track estimator may be evicted */
 
 struct td_token_bucket {
     double tokens;
@@ -64,14 +73,17 @@ void td_updater_state_end(struct td_updater_state *state, td_time now);
 
 /* The memory of a pod, made when it is new; NULL when too many are remembered. *ret_is_new tells
  * whether it was never seen. */
-struct td_pod_memory *td_updater_state_pod(struct td_updater_state *state,
-                                           const struct td_vertical_pod *pod, bool *ret_is_new);
+struct td_pod_memory *td_updater_state_pod(struct td_updater_state *state, const struct td_pod *pod,
+                                           bool *ret_is_new);
 struct td_pod_memory *td_updater_state_find(const struct td_updater_state *state,
-                                            const struct td_vertical_pod *pod);
+                                            const struct td_pod *pod);
 
 /* Notes under which VPA the pod is now (empty: none); is_moved follows, and stays until
  * td_updater_state_settled. */
 void td_updater_state_see(struct td_pod_memory *memory, td_str vpa, bool is_new);
+
+/* A resize was not granted: the next attempt waits, longer each time. */
+void td_updater_state_hold_resize(struct td_pod_memory *memory, td_time now);
 
 /* Something was done about the move, or there is nothing to do. */
 void td_updater_state_settled(struct td_pod_memory *memory);
@@ -92,14 +104,13 @@ bool td_updater_state_next_resizing(const struct td_updater_state *state, size_t
 
 /* The pod was evicted to bring about these targets. */
 void td_updater_state_evicted(struct td_arena *arena, struct td_updater_state *state,
-                              const struct td_vertical_pod *pod,
+                              const struct td_pod *pod,
                               const struct td_recommendation *recommendation, td_time now);
 
 /* A pod never seen before: does it stand for an evicted one? If it came back with the same requests
  * the memory counts one more eviction without effect. */
 void td_updater_state_born(struct td_arena *arena, struct td_updater_state *state,
-                           struct td_pod_memory *memory, const struct td_vertical_pod *pod,
-                           td_time now);
+                           struct td_pod_memory *memory, const struct td_pod *pod, td_time now);
 
 /* Is the replica left alone for now? Ends by itself, and when the targets change. */
 bool td_updater_state_is_left_alone(struct td_pod_memory *memory,

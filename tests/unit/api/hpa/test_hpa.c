@@ -88,7 +88,7 @@ struct range_row {
 #define UP(rules) TARGET ",'maxReplicas':5,'behavior':{'scaleUp':" rules "}"
 #define POLICY(policy) UP("{'policies':[" policy "]}")
 
-/* Values of the right type but out of range, or words that nobody knows. */
+/* Values of the right type but out of range, or unknown words. */
 static const struct range_row range_rows[] = {
     {TARGET, "spec.maxReplicas", "Required value"},
     {TARGET ",'maxReplicas':-1", "spec.maxReplicas", "Invalid value: -1"},

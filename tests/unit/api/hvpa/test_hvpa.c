@@ -601,7 +601,7 @@ static void test_status_round_trip(void **state)
                               td_hvpa_status_encode(&arena, &status)));
 }
 
-/* A status that somebody broke costs its memory, not the object. */
+/* A broken status costs its memory, not the object. */
 static void test_unreadable_status_is_dropped(void **state)
 {
     (void)state;

@@ -147,35 +147,6 @@ static void test_http_stream_framing(void **state)
     bed_stop(&bed);
 }
 
-/* A stream that is broken off has no last chunk, so nobody takes it for complete. */
-static void test_http_stream_abort_is_visible(void **state)
-{
-    (void)state;
-    struct bed bed;
-    struct streams all = {.count = 0};
-    struct client client;
-    start(&bed, &all);
-    client_open(&bed, &client);
-    client_send(&bed, &client, WATCH);
-    bed_expect_count(&bed, &all.count, 1);
-    bed_run(&bed, 5);
-    td_http_reply_abort(all.items[0].exchange); /* with nothing left to send */
-    client_expect_end(&bed, &client);
-    assert_false(client_has(&client, "0\r\n\r\n"));
-    client_close(&client);
-    client_open(&bed, &client);
-    client_send(&bed, &client, WATCH);
-    bed_expect_count(&bed, &all.count, 2);
-    td_http_reply_write(all.items[1].exchange, TD_STR("some"));
-    td_http_reply_abort(all.items[1].exchange);
-    client_expect_end(&bed, &client);
-    assert_true(client_has(&client, "4\r\nsome\r\n"));
-    assert_false(client_has(&client, "0\r\n\r\n"));
-    assert_int_equal(all.closes, 0);
-    client_close(&client);
-    bed_stop(&bed);
-}
-
 struct slow {
     struct client *client;
     struct streams *all;
@@ -362,7 +333,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_http_stream_framing),
-        cmocka_unit_test(test_http_stream_abort_is_visible),
         cmocka_unit_test(test_http_stream_flow_control),
         cmocka_unit_test(test_http_stream_references_come_back_once),
         cmocka_unit_test(test_http_stream_client_leaves),

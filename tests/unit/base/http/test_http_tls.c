@@ -184,7 +184,7 @@ static void world_stop(struct world *world)
 #define GET TD_STR("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
 #define WATCH TD_STR("GET /watch HTTP/1.1\r\nHost: x\r\n\r\n")
 
-/* The subject of a verified certificate; nobody without one, and no entry with a foreign one. */
+/* The subject of a verified certificate; anonymous without one, and no entry with a foreign one. */
 static void test_http_tls_knows_its_peer(void **state)
 {
     (void)state;

@@ -741,6 +741,34 @@ static void test_json_own_text_is_always_read(void **state)
     assert_int_equal(td_arena_check(&arena, NULL), TD_LIMIT);
 }
 
+/* What is empty or missing sets nothing, and an array that became empty goes. */
+static void test_json_sets_only_what_there_is(void **state)
+{
+    (void)state;
+    td_auto_arena arena = td_arena_capped(1 << 20);
+    struct td_json *root = td_json_new_object(&arena);
+    td_json_set_text(&arena, root, TD_STR("a"), TD_STR_EMPTY);
+    td_json_set_copy(&arena, root, TD_STR("b"), NULL);
+    expect_json(root, "{}");
+    td_json_set_text(&arena, root, TD_STR("a"), TD_STR("x"));
+    td_json_set_copy(&arena, root, TD_STR("b"), td_json_get(root, TD_STR("a")));
+    struct td_json *list = td_json_ensure_array(&arena, root, TD_STR("a"));
+    td_json_append(list, td_json_new_int64(&arena, 1));
+    td_json_append(list, td_json_new_string(&arena, TD_STR("y")));
+    assert_ptr_equal(td_json_ensure_array(&arena, root, TD_STR("a")), list);
+    expect_json(root, "{\"a\":[1,\"y\"],\"b\":\"x\"}");
+    assert_true(td_json_has_text(list, TD_STR("y")));
+    assert_false(td_json_has_text(list, TD_STR("1")));
+    assert_false(td_json_has_text(NULL, TD_STR("y")));
+    td_json_set_filled(&arena, root, TD_STR("b"), td_json_copy(&arena, list, false));
+    expect_json(td_json_get(root, TD_STR("b")), "[1,\"y\"]");
+    td_json_set_filled(&arena, root, TD_STR("b"), td_json_new_array(&arena));
+    td_json_set_filled(&arena, root, TD_STR("c"), td_json_new_array(&arena));
+    assert_null(td_json_get(root, TD_STR("b")));
+    assert_null(td_json_get(root, TD_STR("c")));
+    expect_sound(root);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -766,6 +794,7 @@ int main(void)
         cmocka_unit_test(test_json_takes_values),
         cmocka_unit_test(test_json_size_counts_values_and_items),
         cmocka_unit_test(test_json_own_text_is_always_read),
+        cmocka_unit_test(test_json_sets_only_what_there_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -272,30 +272,6 @@ static void test_log_repeat_table_is_bounded(void **state)
     fixture_done(&f);
 }
 
-static void test_log_level_parse_takes_four_words(void **state)
-{
-    (void)state;
-    static const struct {
-        td_str text;
-        int result;
-        enum td_log_level level;
-    } rows[] = {
-        {TD_STR_INIT("error"), TD_OK, TD_LOG_ERROR}, {TD_STR_INIT("warn"), TD_OK, TD_LOG_WARN},
-        {TD_STR_INIT("info"), TD_OK, TD_LOG_INFO},   {TD_STR_INIT("debug"), TD_OK, TD_LOG_DEBUG},
-        {TD_STR_INIT("Info"), TD_INVALID, 0},        {TD_STR_INIT(""), TD_INVALID, 0},
-        {TD_STR_INIT("warning"), TD_INVALID, 0},
-    };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        enum td_log_level level = TD_LOG_DEBUG;
-        assert_int_equal(td_log_level_parse(rows[i].text, &level, NULL), rows[i].result);
-        assert_int_equal(level, rows[i].result == TD_OK ? rows[i].level : TD_LOG_DEBUG);
-    }
-    struct td_error err = TD_ERROR_INIT;
-    enum td_log_level level;
-    (void)td_log_level_parse(TD_STR("loud"), &level, &err);
-    assert_string_equal(err.message, "log level 'loud' is not one of error, warn, info and debug");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -308,7 +284,6 @@ int main(void)
         cmocka_unit_test(test_log_free_writes_held_counts),
         cmocka_unit_test(test_log_window_ends_on_time),
         cmocka_unit_test(test_log_repeat_table_is_bounded),
-        cmocka_unit_test(test_log_level_parse_takes_four_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -367,7 +367,8 @@ static void test_loop_stop_ends_one_run(void **state)
     td_loop_free(record.loop);
 }
 
-/* A timer that is stopped while the loop has its alarm set wakes nobody and holds nothing up. */
+/* A timer that is stopped while the loop has its alarm set wakes no callback and holds nothing up.
+ */
 static void test_loop_real_timers_move_and_stop(void **state)
 {
     (void)state;

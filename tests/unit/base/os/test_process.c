@@ -145,7 +145,7 @@ static void test_process_deadline(void **state)
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no zombie is left */
 }
 
-/* Freed early it is gone and nobody is called. */
+/* Freed early it is gone without a callback. */
 static void test_process_free_kills(void **state)
 {
     struct run *run = *state;

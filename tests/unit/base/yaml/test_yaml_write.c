@@ -1,4 +1,4 @@
-/* YAML as it is written for people, and that it is always read back as the same tree. */
+/* YAML as it is written, and that it is always read back as the same tree. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -417,6 +417,23 @@ static void test_yaml_write_bounds_bytes(void **state)
     }
 }
 
+/* The same value in ASCII, with escapes in double quotes. */
+static void test_yaml_write_ascii(void **state)
+{
+    (void)state;
+    td_auto_arena arena = td_arena_capped(1 << 20);
+    td_auto_buf out = td_buf_capped(1 << 16);
+    struct td_json *tree;
+    td_str text = TD_STR("{\"k\u00fc\":\"3 \u2192 5\",\"b\":\"\U0001f600\",\"c\":\"plain\"}");
+    assert_int_equal(td_json_parse(&arena, text, NULL, &tree, NULL), TD_OK);
+    td_yaml_write_ascii(tree, &out);
+    assert_string_equal(td_buf_str(&out).ptr,
+                        "\"k\\xFC\": \"3 \\u2192 5\"\nb: \"\\U0001F600\"\nc: plain\n");
+    struct td_yaml_documents read = {.count = 0};
+    assert_int_equal(td_yaml_parse(&arena, td_buf_str(&out), &read, NULL), TD_OK);
+    assert_true(td_json_equal(tree, read.items[0]));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -429,6 +446,7 @@ int main(void)
         cmocka_unit_test(test_yaml_reads_back_random_trees),
         cmocka_unit_test(test_yaml_write_bounds_depth),
         cmocka_unit_test(test_yaml_write_bounds_bytes),
+        cmocka_unit_test(test_yaml_write_ascii),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,8 +10,9 @@
 
 #include <string.h>
 
+#include "base/os/screen_text.h"
 #include "cli/up/screen.h"
-#include "cli/up/screen_text.h"
+#include "cli/up/screen_number.h"
 
 #define BYTES_MAX ((size_t)1 << 20)
 #define MEBI 1048576.0
@@ -62,7 +63,7 @@ static struct td_world_view shop(struct td_world_row rows[4])
         .node_count = 3,
         .ready_node_count = 3,
         .pod_count = 23,
-        .asked = {.cpu_request_milli = 11200, .memory_request_bytes = (int64_t)(21.4 * GIBI)},
+        .requested = {.cpu_request_milli = 11200, .memory_request_bytes = (int64_t)(21.4 * GIBI)},
         .used = {.cpu_milli = 7900, .memory_bytes = 17 * GIBI},
         .kill_count = 1,
         .eviction_count = 2,
@@ -89,51 +90,45 @@ static void test_columns_are_dropped_from_the_right(void **state)
     struct td_world_row rows[4];
     struct td_world_view view = shop(rows);
     struct td_screen screen = {.width = 200, .height = 40, .has_utf8 = true};
-    check_table(&screen, &view,
-                " day 2 09:42   pods 23   cpu asked 11.2 used 7.9 (slack 29%)   memory as"
-                "ked 21.4Gi used 17.0Gi (21%)   oom 1   evictions 2   resizes 14\n"
-                "\n"
-                " WORKLOAD           BY             REPLICAS  CPU req/used   MEMORY req/u"
-                "sed  THROTTLED  OOM  LATENCY     LAST DECISION\n"
-                " web                hvpa/web       4 \u2192 6     500m/430m      1.0Gi/700Mi "
-                "     12%        0    45ms +340   09:41 both: load x2, shared 1:1, 4x500m"
-                " \u2192 6x667m\n"
-                " db (leader)        vpa/db-leader  1         2.1/1.8        1.0Gi/700Mi "
-                "     0%         3    -           -\n"
-                " batch (pod-level)  -              2         500m/430m pod  1.0Gi/700Mi "
-                "pod  <1%        0    -           day 1 00:00 created\n"
-                " report             -              0         -              -           "
-                "     0%         0    -           -\n");
+    check_table(
+        &screen, &view,
+        " day 2 09:42   pods 23   cpu req 11.2 used 7.9 (slack 29%)   memory req 21.4Gi used "
+        "17.0Gi (21%)   oom 1   evictions 2   resizes 14\n\n"
+        " WORKLOAD           BY             REPLICAS  CPU req/used   MEMORY req/used  THROTTLED  "
+        "OOM  LATENCY     LAST DECISION\n"
+        " web                hvpa/web       4 \u2192 6     500m/430m      1.0Gi/700Mi      12%     "
+        "   0    45ms +340   09:41 both: load x2, shared 1:1, 4x500m \u2192 6x667m\n"
+        " db (leader)        vpa/db-leader  1         2.1/1.8        1.0Gi/700Mi      0%         3 "
+        "   -           -\n"
+        " batch (pod-level)  -              2         500m/430m pod  1.0Gi/700Mi pod  <1%        0 "
+        "   -           day 1 00:00 created\n"
+        " report             -              0         -              -                0%         0 "
+        "   -           -\n");
     screen.width = 120;
     check_table(&screen, &view,
-                " day 2 09:42   pods 23   cpu asked 11.2 used 7.9 (slack 29%)   memory as"
-                "ked 21.4Gi used 17.0Gi (21%)   oom 1\n"
-                "\n"
-                " WORKLOAD           BY             REPLICAS  CPU req/used   MEMORY req/u"
-                "sed  THROTTLED  OOM  LATENCY     LAST DECISION\n"
-                " web                hvpa/web       4 \u2192 6     500m/430m      1.0Gi/700Mi "
-                "     12%        0    45ms +340   09:41 both: loa\n"
-                " db (leader)        vpa/db-leader  1         2.1/1.8        1.0Gi/700Mi "
-                "     0%         3    -           -\n"
-                " batch (pod-level)  -              2         500m/430m pod  1.0Gi/700Mi "
-                "pod  <1%        0    -           day 1 00:00 cre\n"
-                " report             -              0         -              -           "
-                "     0%         0    -           -\n");
+                " day 2 09:42   pods 23   cpu req 11.2 used 7.9 (slack 29%)   memory req 21.4Gi "
+                "used 17.0Gi (21%)   oom 1   evictions 2\n\n"
+                " WORKLOAD           BY             REPLICAS  CPU req/used   MEMORY req/used  "
+                "THROTTLED  OOM  LATENCY     LAST DECISION\n"
+                " web                hvpa/web       4 \u2192 6     500m/430m      1.0Gi/700Mi      "
+                "12%        0    45ms +340   09:41 both\u2026\n"
+                " db (leader)        vpa/db-leader  1         2.1/1.8        1.0Gi/700Mi      0%   "
+                "      3    -           -\n"
+                " batch (pod-level)  -              2         500m/430m pod  1.0Gi/700Mi pod  <1%  "
+                "      0    -           day 1 00:00\u2026\n"
+                " report             -              0         -              -                0%   "
+                "      0    -           -\n");
     screen.width = 80;
     check_table(&screen, &view,
-                " day 2 09:42   pods 23   cpu asked 11.2 used 7.9 (slack 29%)\n"
-                "\n"
-                " WORKLOAD           BY             REPLICAS  CPU req/used   MEMORY req/u"
-                "sed\n"
+                " day 2 09:42   pods 23   cpu req 11.2 used 7.9 (slack 29%)\n\n"
+                " WORKLOAD           BY             REPLICAS  CPU req/used   MEMORY req/used\n"
                 " web                hvpa/web       4 \u2192 6     500m/430m      1.0Gi/700Mi\n"
                 " db (leader)        vpa/db-leader  1         2.1/1.8        1.0Gi/700Mi\n"
-                " batch (pod-level)  -              2         500m/430m pod  1.0Gi/700Mi "
-                "pod\n"
+                " batch (pod-level)  -              2         500m/430m pod  1.0Gi/700Mi pod\n"
                 " report             -              0         -              -\n");
     screen.width = 40;
     check_table(&screen, &view,
-                " day 2 09:42   pods 23\n"
-                "\n"
+                " day 2 09:42   pods 23\n\n"
                 " WORKLOAD           BY\n"
                 " web                hvpa/web\n"
                 " db (leader)        vpa/db-leader\n"
@@ -202,14 +197,14 @@ static void test_empty_and_troubled_clusters_say_so(void **state)
     struct td_world_view view = {.node_count = 3, .ready_node_count = 3};
     struct td_screen screen = {.width = 100, .height = 24};
     check_table(&screen, &view,
-                " day 1 00:00   pods 0   cpu asked 0.0 used 0.0   memory asked 0 used 0   oom 0   "
-                "evictions 0\n"
+                " day 1 00:00   pods 0   cpu req 0.0 used 0.0   memory req 0 used 0   oom 0   "
+                "evictions 0   resizes 0\n"
                 "\n"
                 " no workloads yet: kubectl apply -f FILE\n");
-    view.asked.cpu_request_milli = 2000;
+    view.requested.cpu_request_milli = 2000;
     view.used.cpu_milli = 2500;
     check_table(&screen, &view,
-                " day 1 00:00   pods 0   cpu asked 2.0 used 2.5 (over by 25%)   memory asked 0 "
+                " day 1 00:00   pods 0   cpu req 2.0 used 2.5 (over by 25%)   memory req 0 "
                 "used 0   oom 0\n"
                 "\n"
                 " no workloads yet: kubectl apply -f FILE\n");
@@ -231,13 +226,12 @@ static void test_ascii_terminals_get_ascii(void **state)
     struct td_screen screen = {.width = 200, .height = 40};
     view.row_count = 1;
     check_table(&screen, &view,
-                " day 2 09:42   pods 23   cpu asked 11.2 used 7.9 (slack 29%)   memory as"
-                "ked 21.4Gi used 17.0Gi (21%)   oom 1   evictions 2   resizes 14\n"
-                "\n"
-                " WORKLOAD      BY        REPLICAS  CPU req/used  MEMORY req/used  THROTT"
-                "LED  OOM  LATENCY     LAST DECISION\n"
-                " web           hvpa/web  4 -> 6    500m/430m     1.0Gi/700Mi      12%   "
-                "     0    45ms +340   09:41 both: load x2, shared 1:1, 4x500m -> 6x667m\n");
+                " day 2 09:42   pods 23   cpu req 11.2 used 7.9 (slack 29%)   memory req 21.4Gi "
+                "used 17.0Gi (21%)   oom 1   evictions 2   resizes 14\n\n"
+                " WORKLOAD      BY        REPLICAS  CPU req/used  MEMORY req/used  THROTTLED  OOM  "
+                "LATENCY     LAST DECISION\n"
+                " web           hvpa/web  4 -> 6    500m/430m     1.0Gi/700Mi      12%        0    "
+                "45ms +340   09:41 both: load x2, shared 1:1, 4x500m -> 6x667m\n");
 }
 
 /* Names of several namespaces are told with theirs, and characters of two columns count twice. */
@@ -252,8 +246,7 @@ static void test_wide_characters_keep_columns_straight(void **state)
     rows[1].load.name = TD_STR("cafe\u0301");
     view.row_count = 2;
     check_table(&screen, &view,
-                " day 2 09:42   pods 23   cpu asked 11.2 used 7.9 (slack 29%)\n"
-                "\n"
+                " day 2 09:42   pods 23   cpu req 11.2 used 7.9 (slack 29%)\n\n"
                 " WORKLOAD            BY             REPLICAS  CPU req/used\n"
                 " \u5e97/\u7db2\u7ad9             hvpa/web       4 \u2192 6     500m/430m\n"
                 " shop/cafe\u0301 (leader)  vpa/db-leader  1         2.1/1.8\n");
@@ -266,8 +259,8 @@ static void test_wide_characters_keep_columns_straight(void **state)
                 " sho\n");
 }
 
-/* Whoever may write to the API writes names and messages: none of it moves the cursor, breaks the
- * line or hides what follows. */
+/* Any client that may write to the API writes names and messages: none of it moves the cursor,
+ * breaks the line or hides what follows. */
 static void test_texts_are_no_orders_to_the_terminal(void **state)
 {
     (void)state;
@@ -337,23 +330,21 @@ static void test_help_explains_the_columns(void **state)
     struct td_world_view view = shop(rows);
     struct td_screen screen = {.width = 120, .height = 40, .shows_help = true};
     check_table(&screen, &view,
-                " day 2 09:42   pods 23   cpu asked 11.2 used 7.9 (slack 29%)   memory as"
-                "ked 21.4Gi used 17.0Gi (21%)   oom 1\n"
-                "\n"
-                " WORKLOAD         its name, and the role of its pods in brackets; pod-le"
-                "vel: resources of whole pods\n"
-                " BY               the autoscaler that has it as its target\n"
-                " REPLICAS         ready pods; with an arrow: ready now and wished for\n"
-                " CPU req/used     of a pod on average, requested and used; pod: a reques"
-                "t of the pod, not of its containers\n"
+                " day 2 09:42   pods 23   cpu req 11.2 used 7.9 (slack 29%)   memory req 21.4Gi "
+                "used 17.0Gi (21%)   oom 1   evictions 2\n\n"
+                " WORKLOAD         name, with the role of its pods in brackets; pod-level: its "
+                "pods have pod-level resources\n"
+                " BY               the autoscaler that targets it\n"
+                " REPLICAS         ready pods; with an arrow: ready and desired\n"
+                " CPU req/used     average per pod, requested and used; pod: a pod-level request\n"
                 " MEMORY req/used  the same for memory\n"
-                " THROTTLED        share of the cpu time wanted in the last minute that l"
-                "imits and full nodes did not give\n"
-                " OOM              containers killed because they were out of memory\n"
-                " LATENCY          mean time of a request now, waiting included; +N: requ"
-                "ests that wait\n"
-                " LAST DECISION    what last happened to it, and when\n"
-                " keys: ? goes back to the table, q or Ctrl-C ends it all\n");
+                " THROTTLED        share of the CPU time demanded in the last minute that limits "
+                "and full nodes withheld\n"
+                " OOM              containers OOM-killed\n"
+                " LATENCY          current mean latency of requests, with time in the queue; +N: "
+                "requests in the queue\n"
+                " LAST DECISION    when an autoscaler last changed it, what it did and why\n"
+                " keys: ? returns to the table, q or Ctrl-C quits\n");
 }
 
 struct number_case {

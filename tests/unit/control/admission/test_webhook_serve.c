@@ -14,7 +14,7 @@
 #include "base/timefmt.h"
 #include "kube/client/transport_http.h"
 #include "kube/kubeconfig/kubeconfig.h"
-#include "support/hook_bed.h"
+#include "support/webhook_bed.h"
 
 #define SECRETS "/api/v1/namespaces/kube-system/secrets"
 #define SECRET SECRETS "/tandem-webhook-tls"
@@ -23,29 +23,29 @@
 
 /* ---- A bed on the machine's clock ---- */
 
-static void serve_bed_init(struct hook_bed *h)
+static void serve_bed_init(struct webhook_bed *h)
 {
-    *h = (struct hook_bed){.faults = {.are_webhooks_down = false}};
+    *h = (struct webhook_bed){.faults = {.are_webhooks_down = false}};
     const struct td_cluster_options cluster = {.seed = 1, .faults = &h->faults};
     control_bed_init_on(&h->c, td_clock_real(), &cluster);
 }
 
-static struct td_hook_options serve_options(const struct td_clock *clock)
+static struct td_webhook_options serve_options(const struct td_clock *clock)
 {
-    struct td_hook_options options = hook_bed_options();
+    struct td_webhook_options options = webhook_bed_options();
     options.listen = "127.0.0.1:0";
     options.certificate_clock = clock;
     options.probe_interval = 100 * TD_MILLISECOND;
     return options;
 }
 
-static void serve_bed_wait_for_probe(struct hook_bed *h)
+static void serve_bed_wait_for_probe(struct webhook_bed *h)
 {
-    for (int i = 0; i < WAIT_TURNS && td_hook_trouble(h->side.hook).len > 0; i++) {
+    for (int i = 0; i < WAIT_TURNS && td_webhook_problem(h->side.webhook).len > 0; i++) {
         control_bed_run(&h->c, 5 * TD_MILLISECOND);
     }
-    if (td_hook_trouble(h->side.hook).len > 0) {
-        fail_msg("%s", td_hook_trouble(h->side.hook).ptr);
+    if (td_webhook_problem(h->side.webhook).len > 0) {
+        fail_msg("%s", td_webhook_problem(h->side.webhook).ptr);
     }
 }
 
@@ -80,12 +80,12 @@ static void ask_end(void *context, int code, const struct td_error *err)
 }
 
 /* Asks by a new connection that trusts `bundle`. */
-static void ask_send(struct hook_bed *h, td_str bundle, const char *content_type, td_str body,
+static void ask_send(struct webhook_bed *h, td_str bundle, const char *content_type, td_str body,
                      struct ask *ask)
 {
     static const struct td_call_events events = {
         .head = ask_head, .body = ask_body, .end = ask_end};
-    td_str url = td_hook_url(h->side.hook);
+    td_str url = td_webhook_url(h->side.webhook);
     size_t colon = td_str_find(url, ':', sizeof("https:"));
     int64_t port;
     assert_true(td_str_to_int64(td_str_slice(url, colon + 1, url.len - 1), &port));
@@ -122,10 +122,10 @@ static void ask_send(struct hook_bed *h, td_str bundle, const char *content_type
 }
 
 /* The bundle that API servers were told to trust. */
-static td_str registered_bundle(struct hook_bed *h)
+static td_str registered_bundle(struct webhook_bed *h)
 {
     const struct td_json *webhooks =
-        td_json_get(control_bed_get(&h->c, HOOK_MUTATING_CONFIG), TD_STR("webhooks"));
+        td_json_get(control_bed_get(&h->c, WEBHOOK_MUTATING_CONFIG), TD_STR("webhooks"));
     const struct td_json *client = td_json_get(td_json_at(webhooks, 0), TD_STR("clientConfig"));
     td_str bundle = TD_STR_EMPTY;
     assert_true(td_base64_read(&h->c.bed.arena,
@@ -134,7 +134,7 @@ static td_str registered_bundle(struct hook_bed *h)
     return bundle;
 }
 
-static td_str secret_part(struct hook_bed *h, const char *key)
+static td_str secret_part(struct webhook_bed *h, const char *key)
 {
     const struct td_json *data = td_json_get(control_bed_get(&h->c, SECRET), TD_STR("data"));
     td_str part = TD_STR_EMPTY;
@@ -150,7 +150,7 @@ static td_str secret_part(struct hook_bed *h, const char *key)
     "\"metadata\":{\"annotations\":{\"tandem.dev/webhook-probe\":\"asked\"}}}}}"
 
 /* One request that must not fail. */
-static void ask_once(struct hook_bed *h)
+static void ask_once(struct webhook_bed *h)
 {
     struct ask ask;
     ask_send(h, registered_bundle(h), "application/json", TD_STR(PROBE_REVIEW), &ask);
@@ -159,7 +159,7 @@ static void ask_once(struct hook_bed *h)
     }
     assert_non_null(strstr(td_buf_str(&ask.body).ptr, "\"allowed\":true,\"patch\":"));
     td_buf_done(&ask.body);
-    assert_int_equal(td_hook_trouble(h->side.hook).len, 0);
+    assert_int_equal(td_webhook_problem(h->side.webhook).len, 0);
 }
 
 /* ---- Tests ---- */
@@ -167,46 +167,47 @@ static void ask_once(struct hook_bed *h)
 static void test_pods_are_mutated_over_tls(void **state)
 {
     (void)state;
-    struct hook_bed h;
+    struct webhook_bed h;
     serve_bed_init(&h);
-    hook_side_init(&h.side, h.c.bed.loop, h.c.client, serve_options(NULL));
+    webhook_side_init(&h.side, h.c.bed.loop, h.c.client, serve_options(NULL));
     serve_bed_wait_for_probe(&h);
-    control_bed_create(&h.c, HOOK_VPAS,
+    control_bed_create(&h.c, WEBHOOK_VPAS,
                        "{'apiVersion':'autoscaling.k8s.io/v1','kind':'VerticalPodAutoscaler',"
                        "'metadata':{'name':'web'},'spec':{'targetRef':{'apiVersion':'apps/v1',"
                        "'kind':'Deployment','name':'web'},'updatePolicy':{'updateMode':'Initial'}}"
                        "}");
     control_bed_run(&h.c, 50 * TD_MILLISECOND);
     assert_int_equal(
-        control_bed_patch(&h.c, HOOK_VPAS "/web/status",
+        control_bed_patch(&h.c, WEBHOOK_VPAS "/web/status",
                           "{'status':{'recommendation':{'containerRecommendations':[{"
                           "'containerName':'app','target':{'cpu':'250m','memory':'300Mi'}}]}}}"),
         200);
-    hook_bed_deploy(&h, "web", "", "'containers':[{'name':'app','image':'nginx'}]");
-    for (int i = 0; i < WAIT_TURNS && !hook_bed_pod(&h, "web"); i++) {
+    webhook_bed_deploy(&h, "web", "", "'containers':[{'name':'app','image':'nginx'}]");
+    for (int i = 0; i < WAIT_TURNS && !webhook_bed_pod(&h, "web"); i++) {
         control_bed_run(&h.c, 5 * TD_MILLISECOND);
     }
-    assert_string_equal(hook_bed_resource(&h, hook_bed_pod(&h, "web"), "requests.cpu"), "250m");
-    assert_true(hook_side_counts(
+    assert_string_equal(webhook_bed_resource(&h, webhook_bed_pod(&h, "web"), "requests.cpu"),
+                        "250m");
+    assert_true(webhook_side_counts(
         &h.side,
         "vpa_admission_controller_execution_latency_seconds_count{step=\"write_response\"} "));
-    td_hook_stop(h.side.hook, hook_side_stopped, &h.side.is_stopped);
+    td_webhook_stop(h.side.webhook, webhook_side_stopped, &h.side.is_stopped);
     for (int i = 0; i < WAIT_TURNS && !h.side.is_stopped; i++) {
         control_bed_run(&h.c, 2 * TD_MILLISECOND);
     }
-    assert_null(control_bed_get(&h.c, HOOK_MUTATING_CONFIG));
-    hook_bed_done(&h);
+    assert_null(control_bed_get(&h.c, WEBHOOK_MUTATING_CONFIG));
+    webhook_bed_done(&h);
 }
 
 static void test_strangers_get_short_answers(void **state)
 {
     (void)state;
-    struct hook_bed h;
+    struct webhook_bed h;
     serve_bed_init(&h);
-    hook_side_init(&h.side, h.c.bed.loop, h.c.client, serve_options(NULL));
+    webhook_side_init(&h.side, h.c.bed.loop, h.c.client, serve_options(NULL));
     serve_bed_wait_for_probe(&h);
-    char *large = test_malloc(TD_HOOK_BODY_BYTES_MAX + 1);
-    memset(large, ' ', TD_HOOK_BODY_BYTES_MAX + 1);
+    char *large = test_malloc(TD_WEBHOOK_BODY_BYTES_MAX + 1);
+    memset(large, ' ', TD_WEBHOOK_BODY_BYTES_MAX + 1);
     char *wide = test_malloc(200001); /* 100,001 values */
     memset(wide, '[', 200001);
     for (size_t i = 1; i < 200000; i += 2) {
@@ -220,12 +221,15 @@ static void test_strangers_get_short_answers(void **state)
         int status;
         const char *answer; /* a part of it; NULL: it is empty */
     } rows[] = {
-        {"application/json", {wide, 200001}, 413, "more values than are judged"},
+        {"application/json", {wide, 200001}, 413, "too many JSON values"},
         {"application/json", TD_STR("{}"), 200, "\"allowed\":true"},
         {"application/json; charset=utf-8", TD_STR("{}"), 200, "\"allowed\":true"},
         {"text/plain", TD_STR("{}"), 200, NULL},
-        {"application/json", {large, TD_HOOK_BODY_BYTES_MAX}, 200, "\"allowed\":true"},
-        {"application/json", {large, TD_HOOK_BODY_BYTES_MAX + 1}, 413, "request payload too large"},
+        {"application/json", {large, TD_WEBHOOK_BODY_BYTES_MAX}, 200, "\"allowed\":true"},
+        {"application/json",
+         {large, TD_WEBHOOK_BODY_BYTES_MAX + 1},
+         413,
+         "request payload too large"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct ask ask;
@@ -237,7 +241,7 @@ static void test_strangers_get_short_answers(void **state)
     }
     test_free(large);
     test_free(wide);
-    hook_bed_done(&h);
+    webhook_bed_done(&h);
 }
 
 /* A pod whose owner is a moment younger than what is known waits for it, but not for ever. */
@@ -250,13 +254,13 @@ static void test_a_pod_waits_for_its_owner(void **state)
         "\"labels\":{\"app\":\"late\"},\"ownerReferences\":[{\"controller\":true,\"apiVersion\":"
         "\"apps/v1\",\"kind\":\"StatefulSet\",\"name\":\"late\"}]},\"spec\":{\"containers\":[{"
         "\"name\":\"app\"}]}}}}";
-    struct hook_bed h;
+    struct webhook_bed h;
     serve_bed_init(&h);
-    struct td_hook_options options = serve_options(NULL);
+    struct td_webhook_options options = serve_options(NULL);
     options.deadline = 300 * TD_MILLISECOND;
-    hook_side_init(&h.side, h.c.bed.loop, h.c.client, options);
+    webhook_side_init(&h.side, h.c.bed.loop, h.c.client, options);
     serve_bed_wait_for_probe(&h);
-    control_bed_create(&h.c, HOOK_VPAS,
+    control_bed_create(&h.c, WEBHOOK_VPAS,
                        "{'apiVersion':'autoscaling.k8s.io/v1','kind':'VerticalPodAutoscaler',"
                        "'metadata':{'name':'late'},'spec':{'targetRef':{'apiVersion':'apps/v1',"
                        "'kind':'StatefulSet','name':'late'},'updatePolicy':{'updateMode':'Initial'}"
@@ -266,9 +270,9 @@ static void test_a_pod_waits_for_its_owner(void **state)
     ask_send(&h, registered_bundle(&h), "application/json", td_str_from(body), &ask);
     assert_non_null(strstr(td_buf_str(&ask.body).ptr, "\"allowed\":true}"));
     td_buf_done(&ask.body);
-    assert_true(hook_side_counts(&h.side,
-                                 "tandem_admission_undecided_total{reason=\"owner-unknown\"} 1\n"));
-    hook_bed_done(&h);
+    assert_true(webhook_side_counts(
+        &h.side, "tandem_admission_undecided_total{reason=\"owner-unknown\"} 1\n"));
+    webhook_bed_done(&h);
 }
 
 #define VPA_OF(name, target)                                                                       \
@@ -282,7 +286,7 @@ static void test_a_pod_waits_for_its_owner(void **state)
 #define SERVE_HVPAS "/apis/autoscaling.k8s.io/v1alpha1/namespaces/default/hvpas"
 
 /* Several POSTs at once, as of one `kubectl apply` by many: their statuses, sorted. */
-static void post_at_once(struct hook_bed *h, const char *target, const char *const *texts,
+static void post_at_once(struct webhook_bed *h, const char *target, const char *const *texts,
                          size_t count, int *statuses)
 {
     struct bed_answer answers[4];
@@ -320,16 +324,16 @@ static void test_siblings_are_listed(void **state)
     static const char *const hvpas[] = {HVPA_OF("a", "web"), HVPA_OF("b", "web")};
     static const char *const second = VPA_OF("second", "db");
     int statuses[4] = {0};
-    struct hook_bed h;
+    struct webhook_bed h;
     serve_bed_init(&h);
     h.side.is_blind = true;
-    hook_side_init(&h.side, h.c.bed.loop, h.c.client, serve_options(NULL));
+    webhook_side_init(&h.side, h.c.bed.loop, h.c.client, serve_options(NULL));
     serve_bed_wait_for_probe(&h);
-    control_bed_create(&h.c, HOOK_VPAS, VPA_OF("first", "db"));
-    post_at_once(&h, HOOK_VPAS, &second, 1, statuses);
+    control_bed_create(&h.c, WEBHOOK_VPAS, VPA_OF("first", "db"));
+    post_at_once(&h, WEBHOOK_VPAS, &second, 1, statuses);
     assert_int_equal(statuses[0], 422);
     /* Of each pair that comes at once one is stored. */
-    post_at_once(&h, HOOK_VPAS, vpas, 4, statuses);
+    post_at_once(&h, WEBHOOK_VPAS, vpas, 4, statuses);
     assert_int_equal(statuses[0], 201);
     assert_int_equal(statuses[1], 201);
     assert_int_equal(statuses[2], 422);
@@ -337,9 +341,11 @@ static void test_siblings_are_listed(void **state)
     post_at_once(&h, SERVE_HVPAS, hvpas, 2, statuses);
     assert_int_equal(statuses[0], 201);
     assert_int_equal(statuses[1], 422);
-    assert_true(hook_side_counts(&h.side, "tandem_admission_siblings_total{source=\"list\"} 8\n"));
-    assert_false(hook_side_counts(&h.side, "tandem_admission_siblings_total{source=\"informer\"}"));
-    hook_bed_done(&h);
+    assert_true(
+        webhook_side_counts(&h.side, "tandem_admission_siblings_total{source=\"list\"} 8\n"));
+    assert_false(
+        webhook_side_counts(&h.side, "tandem_admission_siblings_total{source=\"informer\"}"));
+    webhook_bed_done(&h);
 }
 
 /* Where the list fails the informer counts, and what this process has just admitted. */
@@ -361,12 +367,12 @@ static void test_siblings_without_a_list(void **state)
         {"b", "false", "selector overlaps with default/a"},
         {"a", "false", "\"allowed\":true"}, /* itself */
     };
-    struct hook_bed h;
+    struct webhook_bed h;
     serve_bed_init(&h);
-    struct td_hook_options options = serve_options(NULL);
+    struct td_webhook_options options = serve_options(NULL);
     options.probe_interval = 0;
-    hook_side_init(&h.side, h.c.bed.loop, h.c.client, options);
-    for (int i = 0; i < WAIT_TURNS && !control_bed_get(&h.c, HOOK_MUTATING_CONFIG); i++) {
+    webhook_side_init(&h.side, h.c.bed.loop, h.c.client, options);
+    for (int i = 0; i < WAIT_TURNS && !control_bed_get(&h.c, WEBHOOK_MUTATING_CONFIG); i++) {
         control_bed_run(&h.c, 5 * TD_MILLISECOND);
     }
     td_str bundle = registered_bundle(&h);
@@ -382,12 +388,12 @@ static void test_siblings_without_a_list(void **state)
         td_buf_done(&ask.body);
     }
     assert_true(
-        hook_side_counts(&h.side, "tandem_admission_siblings_total{source=\"informer\"} 4\n"));
+        webhook_side_counts(&h.side, "tandem_admission_siblings_total{source=\"informer\"} 4\n"));
     h.faults.api_error_share = 0;
-    hook_bed_done(&h);
+    webhook_bed_done(&h);
 }
 
-static td_str base64_of(struct hook_bed *h, td_str bytes)
+static td_str base64_of(struct webhook_bed *h, td_str bytes)
 {
     td_auto_buf text;
     td_buf_init(&text, (size_t)1 << 20);
@@ -396,7 +402,7 @@ static td_str base64_of(struct hook_bed *h, td_str bytes)
 }
 
 /* An authority that is nearly due, and a certificate of it. */
-static void make_old_secret(struct hook_bed *h, td_time now)
+static void make_old_secret(struct webhook_bed *h, td_time now)
 {
     td_auto_pki_pair ca;
     td_auto_pki_pair own;
@@ -431,7 +437,7 @@ static void make_old_secret(struct hook_bed *h, td_time now)
 
 /* Moves the certificates' time and has them looked at, asking all the while; until the part of the
  * Secret is another one. */
-static void renew(struct hook_bed *h, struct td_clock *clock, td_duration span, const char *part)
+static void renew(struct webhook_bed *h, struct td_clock *clock, td_duration span, const char *part)
 {
     static int touched = 0;
     char patch[64];
@@ -452,56 +458,56 @@ static void renew(struct hook_bed *h, struct td_clock *clock, td_duration span, 
 static void test_renewal_fails_no_request(void **state)
 {
     (void)state;
-    struct hook_bed h;
+    struct webhook_bed h;
     serve_bed_init(&h);
     struct td_clock clock = td_clock_virtual(td_clock_wall(&h.c.bed.clock) - 2 * DAY);
     make_old_secret(&h, td_clock_wall(&clock));
-    hook_side_init(&h.side, h.c.bed.loop, h.c.client, serve_options(&clock));
+    webhook_side_init(&h.side, h.c.bed.loop, h.c.client, serve_options(&clock));
     serve_bed_wait_for_probe(&h);
     ask_once(&h);
     renew(&h, &clock, DAY, "caCert.pem");                /* the new authority beside the old one */
     renew(&h, &clock, 11 * TD_MINUTE, "serverCert.pem"); /* a certificate of it */
     renew(&h, &clock, DAY, "caCert.pem");                /* the old authority is dropped */
     assert_true(td_str_equal(registered_bundle(&h), secret_part(&h, "caCert.pem")));
-    hook_bed_done(&h);
+    webhook_bed_done(&h);
 }
 
 static void test_a_certificate_is_renewed_by_the_same_authority(void **state)
 {
     (void)state;
-    struct hook_bed h;
+    struct webhook_bed h;
     serve_bed_init(&h);
     struct td_clock clock = td_clock_virtual(td_clock_wall(&h.c.bed.clock) - 244 * DAY);
-    hook_side_init(&h.side, h.c.bed.loop, h.c.client, serve_options(&clock));
+    webhook_side_init(&h.side, h.c.bed.loop, h.c.client, serve_options(&clock));
     serve_bed_wait_for_probe(&h);
     td_str bundle = registered_bundle(&h);
     renew(&h, &clock, 244 * DAY, "serverCert.pem");
     assert_true(td_str_equal(registered_bundle(&h), bundle));
-    hook_bed_done(&h);
+    webhook_bed_done(&h);
 }
 
 /* An address that cannot be had is known at once. */
 static void test_a_taken_address_is_an_error(void **state)
 {
     (void)state;
-    struct hook_bed h;
+    struct webhook_bed h;
     serve_bed_init(&h);
-    hook_side_init(&h.side, h.c.bed.loop, h.c.client, serve_options(NULL));
-    td_str url = td_hook_url(h.side.hook);
-    struct td_hook_options options = serve_options(NULL);
+    webhook_side_init(&h.side, h.c.bed.loop, h.c.client, serve_options(NULL));
+    td_str url = td_webhook_url(h.side.webhook);
+    struct td_webhook_options options = serve_options(NULL);
     char listen[64];
     (void)snprintf(listen, sizeof(listen), "%.*s", (int)(url.len - sizeof("https://")),
                    url.ptr + sizeof("https://") - 1);
     options.listen = listen;
     options.control.loop = h.c.bed.loop;
     options.control.client = h.c.client;
-    options.control.sight = h.side.sight;
-    options.control.tally = h.side.tally;
-    struct td_hook *hook = NULL;
+    options.control.informers = h.side.informers;
+    options.control.registry = h.side.registry;
+    struct td_webhook *webhook = NULL;
     struct td_error err = TD_ERROR_INIT;
-    assert_int_equal(td_hook_new(&options, &hook, &err), TD_IO);
+    assert_int_equal(td_webhook_new(&options, &webhook, &err), TD_IO);
     assert_non_null(strstr(err.message, listen));
-    hook_bed_done(&h);
+    webhook_bed_done(&h);
 }
 
 int main(void)

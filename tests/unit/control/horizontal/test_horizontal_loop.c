@@ -143,12 +143,12 @@ static void horizontal_bed_depth(struct horizontal_bed *h, const char *patch, in
         td_json_get(control_bed_get(&h->c, "/api/v1/namespaces/default/events?fieldSelector="
                                            "involvedObject.name%3Dweb,reason%3DSuccessfulRescale"),
                     TD_STR("items"));
-    bool is_told = false;
+    bool is_reported = false;
     for (const struct td_json *item = td_json_first_child(events); item; item = item->next) {
         td_str message = td_json_get_str(item, TD_STR("message"), TD_STR_EMPTY);
-        is_told = is_told || td_str_equal(message, td_str_from(event));
+        is_reported = is_reported || td_str_equal(message, td_str_from(event));
     }
-    assert_true(is_told);
+    assert_true(is_reported);
 }
 
 /* Every rescale has a reason, also where only an earlier proposal calls for it. */
@@ -498,7 +498,7 @@ static void test_every_resource_of_a_kind_is_tried(void **state)
 static void test_owners_that_may_not_be_read_are_told_and_all_pods_count(void **state)
 {
     (void)state;
-    struct horizontal_bed h = {.sight = NULL};
+    struct horizontal_bed h = {.informers = NULL};
     const struct td_cluster_options options = {.seed = 1};
     control_bed_init_with(&h.c, &options);
     control_bed_create(
@@ -526,7 +526,7 @@ static void test_owners_that_may_not_be_read_are_told_and_all_pods_count(void **
     assert_int_equal(horizontal_bed_games(&h), 2);
     const char *event = horizontal_bed_event(&h, "chess", "PodFilterFailed");
     assert_non_null(event);
-    assert_non_null(strstr(event, "owner 'GameSet/set': it may not be read"));
+    assert_non_null(strstr(event, "owner 'GameSet/set': reading it is forbidden"));
     assert_true(horizontal_bed_tells(
         &h, "horizontal_pod_autoscaler_controller_pod_filter_fallbacks_total{reason="
             "\"forbidden\"} "));

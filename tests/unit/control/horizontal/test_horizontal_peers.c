@@ -1,6 +1,6 @@
 /*
  * The horizontal controller among others: controllers that serve the same HPA, objects that scale
- * the same target, writers that are faster, many HPAs, people who ask why, and leaders that change.
+ * the same target, writers that are faster, many HPAs, explanations, and leaders that change.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -67,7 +67,7 @@ static void test_another_controller_is_left_to_its_work(void **state)
     assert_int_equal(horizontal_bed_replicas(&h, "web"), 2);
     const char *event = horizontal_bed_event(&h, "web", "AnotherControllerActive");
     assert_non_null(event);
-    assert_non_null(strstr(event, "'kube-controller-manager' is serving this HPA"));
+    assert_non_null(strstr(event, "'kube-controller-manager' reconciles this HPA"));
     /* It has nothing to write for a while: is it still there? It is, and wipes the claim away. */
     control_bed_run(&h.c, 30 * TD_SECOND);
     assert_string_equal(horizontal_bed_condition(&h, HPAS, "web", "AbleToScale"),
@@ -103,8 +103,8 @@ static void test_a_target_that_others_scale_is_refused(void **state)
     assert_string_equal(horizontal_bed_condition(&h, HPAS, "theirs", "ScalingActive"),
                         "True/ValidMetricFound");
     assert_string_equal(horizontal_bed_event(&h, "ours", "TargetConflict"),
-                        "Deployment 'web' is scaled by the autoscaling/v2 HorizontalPodAutoscaler "
-                        "'default/theirs' too; delete one of them");
+                        "Deployment 'web' is also scaled by the autoscaling/v2 "
+                        "HorizontalPodAutoscaler 'default/theirs'; delete one of them");
     assert_int_equal(horizontal_bed_replicas(&h, "web"), 2);
     control_bed_create(&h.c, "/apis/autoscaling.k8s.io/v1alpha1/namespaces/default/hvpas", hvpa);
     assert_int_equal(control_bed_delete(&h.c, HPAS "/theirs"), 200);
@@ -122,7 +122,7 @@ static void test_a_target_that_others_scale_is_refused(void **state)
     horizontal_bed_done(&h);
 }
 
-/* ---- Somebody else is faster ---- */
+/* ---- Another writer is faster ---- */
 
 /* The transport of the bed, but the first writes of scales name a version of long ago. */
 struct late_transport {
@@ -187,7 +187,7 @@ static void test_a_conflict_is_tried_again(void **state)
         {5, 2, 5, "False/FailedUpdateScale"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct horizontal_bed h = {.sight = NULL};
+        struct horizontal_bed h = {.informers = NULL};
         const struct td_cluster_options options = {.seed = 1};
         control_bed_init_with(&h.c, &options);
         const struct td_transport_local_options local = {.api = h.c.bed.api,
@@ -296,7 +296,7 @@ static void test_a_write_of_ours_must_be_seen_first(void **state)
     static const struct td_transport_ops ops = {
         .start = early_start, .cancel = early_cancel, .free = early_free};
     static struct td_transport early = {.ops = &ops};
-    struct horizontal_bed h = {.sight = NULL};
+    struct horizontal_bed h = {.informers = NULL};
     const struct td_cluster_options options = {.seed = 1};
     control_bed_init_with(&h.c, &options);
     const struct td_transport_local_options local = {.api = h.c.bed.api,
@@ -333,7 +333,7 @@ static void test_many_hpas_share_their_calls(void **state)
     (void)state;
     static const struct td_node_size nodes[] = {
         {.count = 3, .cpu_milli = 64000, .memory_bytes = INT64_C(256) << 30, .pods = 110}};
-    struct horizontal_bed h = {.sight = NULL};
+    struct horizontal_bed h = {.informers = NULL};
     const struct td_cluster_options options = {
         .seed = 1, .nodes = nodes, .node_size_count = 1, .faults = &h.faults};
     control_bed_init_with(&h.c, &options);
@@ -359,7 +359,7 @@ static void test_many_hpas_share_their_calls(void **state)
                         "True/ValidMetricFound");
     assert_true(horizontal_bed_tells(
         &h, "horizontal_pod_autoscaler_controller_num_horizontal_pod_autoscalers 200\n"));
-    /* When the metrics are gone each is told so, and nobody is scaled. */
+    /* When the metrics are gone each is told so, and no target is scaled. */
     h.faults.is_metrics_gap = true;
     control_bed_run(&h.c, TD_MINUTE);
     assert_string_equal(horizontal_bed_condition(&h, HPAS, "web-0", "ScalingActive"),
@@ -386,7 +386,7 @@ struct told {
     bool is_over;
 };
 
-static void horizontal_bed_told(void *context, const struct td_horizontal_account *account)
+static void horizontal_bed_reported(void *context, const struct td_horizontal_account *account)
 {
     struct told *told = context;
     int i = told->count++;
@@ -408,7 +408,8 @@ static void horizontal_bed_told(void *context, const struct td_horizontal_accoun
 static void horizontal_bed_explain(struct horizontal_bed *h, const char *name, struct told *told)
 {
     *told = (struct told){.code = TD_OK};
-    td_horizontal_explain(h->loop, TD_STR("default"), td_str_from(name), horizontal_bed_told, told);
+    td_horizontal_explain(h->loop, TD_STR("default"), td_str_from(name), horizontal_bed_reported,
+                          told);
     control_bed_run(&h->c, TD_SECOND);
     assert_true(told->is_over);
 }

@@ -1,6 +1,6 @@
 /*
  * How decisions of Hvpas are carried out on a local cluster: in place, by eviction, through the
- * template, through child objects, and what happens when somebody says no.
+ * template, through child objects, and what happens when the API server refuses.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -57,7 +57,7 @@ static bool sizes_of_web(struct hvpa_bed *h, struct td_pod_sizes *ret)
                                       .kind = TD_STR("Deployment"),
                                       .name = TD_STR("web"),
                                       .uid = TD_STR_EMPTY};
-    const struct td_vertical_pod pod = {.container_count = 0};
+    const struct td_pod pod = {.container_count = 0};
     return td_hvpa_loop_sizes(h->loop, &h->c.bed.arena, &top, &pod, ret);
 }
 
@@ -111,7 +111,7 @@ static void test_pods_that_come_at_another_size_are_mended(void **state)
                        TD_STR_ARG(td_json_get_str(metadata, TD_STR("name"), TD_STR_EMPTY)));
         assert_int_equal(control_bed_delete(&h.c, target), 200);
     }
-    control_bed_run(&h.c, TD_MINUTE); /* nobody sizes new pods in this bed */
+    control_bed_run(&h.c, TD_MINUTE); /* no webhook sizes new pods in this bed */
     assert_int_equal(hvpa_bed_size(&h, "cpu"), size);
     assert_string_equal(hvpa_bed_condition(&h, "web", "Progressing"), "False/AsDecided");
     hvpa_bed_done(&h);
@@ -167,7 +167,7 @@ static void test_sizes_go_into_the_template_when_told_so(void **state)
     struct td_pod_sizes sizes = {.count = 1};
     assert_true(sizes_of_web(&h, &sizes)); /* the template has them */
     assert_int_equal(sizes.count, 0);
-    /* Somebody else's template is the reference from then on. */
+    /* Another writer's template is the reference from then on. */
     assert_int_equal(control_bed_patch(
                          &h.c, DEPLOYMENTS "/web",
                          "{'spec':{'template':{'spec':{'containers':[{'name':'app','image':'nginx',"
@@ -401,7 +401,7 @@ static void test_a_refused_resize_is_said_and_tried_again(void **state)
     hvpa_bed_done(&h);
 }
 
-/* Somebody who writes the workload between our look at its scale and our write of it. */
+/* A client that writes the workload between our read of its scale and our write of it. */
 static struct rude {
     struct hvpa_bed *bed;
     const struct td_transport_ops *ops; /* the real ones */
@@ -489,12 +489,12 @@ static struct td_call *counting_start(struct td_transport *transport,
     return rude.ops->start(transport, request, events, context);
 }
 
-static td_str broken_hook(void *context)
+static td_str broken_webhook(void *context)
 {
     return *(const bool *)context ? TD_STR("pods are not mutated") : TD_STR_EMPTY;
 }
 
-/* Pods that would restart are evicted, one a tick. Nobody sizes new ones in this bed: after two
+/* Pods that would restart are evicted, one a tick. No webhook sizes new ones in this bed: after two
  * evictions without effect a replica is left alone, with an event; and none is evicted while it is
  * known that they would come back unchanged. */
 static void test_evictions_without_effect_come_to_an_end(void **state)
@@ -502,8 +502,8 @@ static void test_evictions_without_effect_come_to_an_end(void **state)
     (void)state;
     struct hvpa_bed h = {.stopped = 0};
     bool is_broken = true;
-    h.get_hook_trouble = broken_hook;
-    h.hook_context = &is_broken;
+    h.get_webhook_problem = broken_webhook;
+    h.webhook_context = &is_broken;
     struct td_demand demand = growing();
     hvpa_bed_init(&h, &demand, 1);
     struct td_transport_ops ops = *h.c.transport->ops;

@@ -92,21 +92,21 @@ static void test_a_steady_load_is_a_silent_status(void **state)
     assert_non_null(control_bed_get(&h.c, HVPAS "/web/scale"));
     td_auto_buf text;
     td_buf_init(&text, (size_t)1 << 20);
-    td_tally_write(h.tally, &text);
+    td_metric_registry_write(h.registry, &text);
     assert_non_null(strstr(td_buf_str(&text).ptr, "hvpa_decisions_total{mode=\"HPABiased\""));
     assert_non_null(strstr(td_buf_str(&text).ptr, "hvpa_replicas{namespace=\"default\",hvpa="
                                                   "\"web\",kind=\"current\"} 2\n"));
     assert_int_equal(control_bed_delete(&h.c, HVPAS "/web"), 200);
     control_bed_run(&h.c, TD_MINUTE);
     td_buf_reset(&text);
-    td_tally_write(h.tally, &text);
+    td_metric_registry_write(h.registry, &text);
     assert_null(strstr(td_buf_str(&text).ptr, "hvpa_replicas{"));
     assert_int_equal(hvpa_bed_replicas(&h), 2);
     hvpa_bed_done(&h);
 }
 
 /* A size that is a little more than the target stays: with a short history the upper bound is far
- * above the target, although nobody but the Hvpa acts on it. */
+ * above the target, although only the Hvpa acts on it. */
 static void test_a_size_inside_the_tolerance_stays(void **state)
 {
     (void)state;
@@ -134,7 +134,7 @@ static int64_t scale_of_hvpa(struct hvpa_bed *h)
     return td_json_get_int64(td_json_get(scale, TD_STR("spec")), TD_STR("replicas"), -1);
 }
 
-/* What stands in the Hvpa's own scale is what was applied; a wish there is nobody's. */
+/* What stands in the Hvpa's own scale is what was applied; a value written there has no effect. */
 static void test_its_scale_follows_what_is_applied(void **state)
 {
     (void)state;
@@ -285,7 +285,7 @@ static void test_each_verdict_alone_goes_on(void **state)
     control_bed_run(&h.c, 10 * TD_MINUTE);
     td_auto_buf text;
     td_buf_init(&text, (size_t)1 << 20);
-    td_tally_write(h.tally, &text);
+    td_metric_registry_write(h.registry, &text);
     assert_non_null(strstr(td_buf_str(&text).ptr,
                            "hvpa_blocked_total{axis=\"vertical\",reason=\"StabilizationWindow\"}"));
     h.faults.is_metrics_gap = true;

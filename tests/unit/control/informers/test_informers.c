@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "control/sight.h"
+#include "control/informers/informers.h"
 #include "decide/vertical/patch/limitrange.h"
 #include "decide/vertical/pod.h"
 #include "decide/vertical/resourcelist.h"
@@ -33,46 +33,46 @@ static const char definition[] =
     "'specReplicasPath':'.spec.replicas','statusReplicasPath':'.status.replicas',"
     "'labelSelectorPath':'.status.selector'}}}]}}";
 
-struct sight_bed {
+struct informers_bed {
     struct control_bed c;
-    struct td_sight *sight;
+    struct td_informers *informers;
     int settled;
 };
 
-static void sight_bed_settled(void *context)
+static void informers_bed_settled(void *context)
 {
     (*(int *)context)++;
 }
 
-static void sight_bed_init(struct sight_bed *s)
+static void informers_bed_init(struct informers_bed *s)
 {
-    *s = (struct sight_bed){.sight = NULL};
+    *s = (struct informers_bed){.informers = NULL};
     control_bed_init(&s->c);
-    struct td_sight_options options = {.loop = s->c.bed.loop, .client = s->c.client, .seed = 1};
-    for (size_t i = 0; i < TD_SIGHT_COUNT; i++) {
+    struct td_informers_options options = {.loop = s->c.bed.loop, .client = s->c.client, .seed = 1};
+    for (size_t i = 0; i < TD_INFORMER_COUNT; i++) {
         options.wants[i] = true;
     }
     struct td_error err = TD_ERROR_INIT;
-    assert_int_equal(td_sight_new(&options, &s->sight, &err), TD_OK);
-    td_sight_on_settled(s->sight, sight_bed_settled, &s->settled);
-    assert_false(td_sight_is_synced(s->sight));
-    assert_int_equal(td_sight_age(s->sight), INT64_MAX);
-    td_sight_start(s->sight);
+    assert_int_equal(td_informers_new(&options, &s->informers, &err), TD_OK);
+    td_informers_on_settled(s->informers, informers_bed_settled, &s->settled);
+    assert_false(td_informers_is_synced(s->informers));
+    assert_int_equal(td_informers_age(s->informers), INT64_MAX);
+    td_informers_start(s->informers);
     control_bed_run(&s->c, 2 * TD_SECOND);
-    assert_true(td_sight_is_synced(s->sight));
+    assert_true(td_informers_is_synced(s->informers));
 }
 
-static void sight_bed_done(struct sight_bed *s)
+static void informers_bed_done(struct informers_bed *s)
 {
-    td_sight_free(s->sight);
+    td_informers_free(s->informers);
     control_bed_done(&s->c);
 }
 
-static size_t sight_bed_pods(const struct sight_bed *s, const char *ns)
+static size_t informers_bed_pods(const struct informers_bed *s, const char *ns)
 {
     size_t count = 0;
-    for (const struct td_sight_pod *pod = NULL;
-         (pod = td_sight_next_pod(s->sight, td_str_from(ns), pod));) {
+    for (const struct td_informer_pod *pod = NULL;
+         (pod = td_informers_next_pod(s->informers, td_str_from(ns), pod));) {
         count++;
     }
     return count;
@@ -81,13 +81,13 @@ static size_t sight_bed_pods(const struct sight_bed *s, const char *ns)
 static void test_pods_are_cut_down_and_found_by_namespace(void **state)
 {
     (void)state;
-    struct sight_bed s;
-    sight_bed_init(&s);
+    struct informers_bed s;
+    informers_bed_init(&s);
     control_bed_create(&s.c, "/apis/apps/v1/namespaces/default/deployments", deployment);
     control_bed_run(&s.c, 30 * TD_SECOND);
-    assert_int_equal(sight_bed_pods(&s, "default"), 2);
-    assert_int_equal(sight_bed_pods(&s, "elsewhere"), 0);
-    const struct td_sight_pod *pod = td_sight_next_pod(s.sight, TD_STR("default"), NULL);
+    assert_int_equal(informers_bed_pods(&s, "default"), 2);
+    assert_int_equal(informers_bed_pods(&s, "elsewhere"), 0);
+    const struct td_informer_pod *pod = td_informers_next_pod(s.informers, TD_STR("default"), NULL);
     assert_true(td_str_equal(pod->phase, TD_STR("Running")));
     assert_memory_equal(pod->node.ptr, "node-", 5);
     assert_true(pod->labels_hash == pod->next->labels_hash);
@@ -109,47 +109,47 @@ static void test_pods_are_cut_down_and_found_by_namespace(void **state)
                      200);
     td_time resized = td_clock_wall(&s.c.bed.clock);
     control_bed_run(&s.c, 30 * TD_SECOND);
-    pod = td_cache_get(td_sight_cache(s.sight, TD_SIGHT_PODS), TD_STR("default"),
+    pod = td_cache_get(td_informers_cache(s.informers, TD_INFORMER_PODS), TD_STR("default"),
                        td_str_from(strrchr(target, '/') + 1));
     assert_non_null(strstr(pod->object.text.ptr, "\"managedFields\":[{\"subresource\":\"resize\""));
     struct td_json *tree;
-    struct td_vertical_pod decoded;
-    assert_int_equal(td_sight_tree(&s.c.bed.arena, &pod->object, &tree, NULL), TD_OK);
-    assert_int_equal(td_vertical_pod_decode(&s.c.bed.arena, tree, &decoded, NULL), TD_OK);
+    struct td_pod decoded;
+    assert_int_equal(td_informers_tree(&s.c.bed.arena, &pod->object, &tree, NULL), TD_OK);
+    assert_int_equal(td_pod_decode(&s.c.bed.arena, tree, &decoded, NULL), TD_OK);
     assert_true(resized - decoded.resized >= 0 && resized - decoded.resized <= TD_SECOND);
     uint64_t before = pod->labels_hash;
     assert_int_equal(control_bed_patch(&s.c, target, "{'metadata':{'labels':{'role':'leader'}}}"),
                      200);
     control_bed_run(&s.c, 30 * TD_SECOND);
-    pod = td_sight_next_pod(s.sight, TD_STR("default"), NULL);
+    pod = td_informers_next_pod(s.informers, TD_STR("default"), NULL);
     assert_true(pod->labels_hash != before || pod->next->labels_hash != before);
     assert_int_equal(control_bed_delete(&s.c, "/apis/apps/v1/namespaces/default/deployments/web"),
                      200);
     control_bed_run(&s.c, TD_MINUTE);
-    assert_int_equal(sight_bed_pods(&s, "default"), 0);
-    assert_true(td_sight_age(s.sight) < 2 * TD_MINUTE);
-    sight_bed_done(&s);
+    assert_int_equal(informers_bed_pods(&s, "default"), 0);
+    assert_true(td_informers_age(s.informers) < 2 * TD_MINUTE);
+    informers_bed_done(&s);
 }
 
 static void test_limits_follow_their_objects(void **state)
 {
     (void)state;
-    struct sight_bed s;
-    sight_bed_init(&s);
-    assert_null(td_sight_limits(s.sight, TD_STR("default")));
+    struct informers_bed s;
+    informers_bed_init(&s);
+    assert_null(td_informers_limits(s.informers, TD_STR("default")));
     control_bed_create(&s.c, "/api/v1/namespaces/default/limitranges",
                        "{'metadata':{'name':'b'},'spec':{'limits':[{'type':'Container','max':{"
                        "'cpu':'2'}}]}}");
     control_bed_run(&s.c, TD_SECOND);
-    const struct td_limit_ranges *limits = td_sight_limits(s.sight, TD_STR("default"));
+    const struct td_limit_ranges *limits = td_informers_limits(s.informers, TD_STR("default"));
     assert_non_null(limits);
     assert_true(limits->container.is_set);
-    assert_ptr_equal(td_sight_limits(s.sight, TD_STR("default")), limits);
-    assert_null(td_sight_limits(s.sight, TD_STR("kube-system")));
+    assert_ptr_equal(td_informers_limits(s.informers, TD_STR("default")), limits);
+    assert_null(td_informers_limits(s.informers, TD_STR("kube-system")));
     assert_int_equal(control_bed_delete(&s.c, "/api/v1/namespaces/default/limitranges/b"), 200);
     control_bed_run(&s.c, TD_SECOND);
-    assert_null(td_sight_limits(s.sight, TD_STR("default")));
-    sight_bed_done(&s);
+    assert_null(td_informers_limits(s.informers, TD_STR("default")));
+    informers_bed_done(&s);
 }
 
 /* Much of one resource alone makes no large node. */
@@ -162,30 +162,30 @@ static void test_the_largest_node_is_found(void **state)
         "{'metadata':{'name':'large'},'status':{'allocatable':{'cpu':'200','memory':'2000Gi'}}}",
         "{'metadata':{'name':'odd'},'status':{'allocatable':{'cpu':'500'}}}",
     };
-    struct sight_bed s;
-    sight_bed_init(&s);
+    struct informers_bed s;
+    informers_bed_init(&s);
     for (size_t i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++) {
         control_bed_create(&s.c, "/api/v1/nodes", nodes[i]);
     }
     control_bed_run(&s.c, 2 * TD_MINUTE);
     td_auto_arena arena;
     td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
-    const struct td_resource_list *offered = td_sight_largest_node(s.sight, &arena);
+    const struct td_resource_list *offered = td_informers_largest_node(s.informers, &arena);
     assert_non_null(offered);
     assert_int_equal(td_quantity_milli(td_resource_list_get(offered, TD_STR("cpu"))), 200000);
     assert_int_equal(td_quantity_value(td_resource_list_get(offered, TD_STR("memory"))),
                      INT64_C(2000) << 30);
-    sight_bed_done(&s);
+    informers_bed_done(&s);
 }
 
 static void test_owners_are_walked_to_the_top(void **state)
 {
     (void)state;
-    struct sight_bed s;
-    sight_bed_init(&s);
+    struct informers_bed s;
+    informers_bed_init(&s);
     control_bed_create(&s.c, "/apis/apps/v1/namespaces/default/deployments", deployment);
     control_bed_run(&s.c, 5 * TD_SECOND);
-    const struct td_sight_pod *pod = td_sight_next_pod(s.sight, TD_STR("default"), NULL);
+    const struct td_informer_pod *pod = td_informers_next_pod(s.informers, TD_STR("default"), NULL);
     td_auto_arena arena;
     td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
     struct td_json *tree;
@@ -194,49 +194,49 @@ static void test_owners_are_walked_to_the_top(void **state)
     struct td_controller top;
     bool is_found;
     struct td_error err = TD_ERROR_INIT;
-    assert_int_equal(td_sight_tree(&arena, &pod->object, &tree, &err), TD_OK);
+    assert_int_equal(td_informers_tree(&arena, &pod->object, &tree, &err), TD_OK);
     assert_int_equal(td_meta_decode(&arena, tree, &meta, &err), TD_OK);
     assert_true(td_controller_of_pod(&meta, &owner));
-    assert_int_equal(td_controller_top(td_sight_source(s.sight), &owner, &top, &is_found, &err),
-                     TD_OK);
+    assert_int_equal(
+        td_controller_top(td_informers_source(s.informers), &owner, &top, &is_found, &err), TD_OK);
     assert_true(is_found);
     assert_true(td_str_equal(top.kind, TD_STR("Deployment")));
     assert_true(td_str_equal(top.name, TD_STR("web")));
-    sight_bed_done(&s);
+    informers_bed_done(&s);
 }
 
-static int sight_bed_selector(struct sight_bed *s, struct td_arena *arena, struct td_selector *ret,
-                              struct td_error *err)
+static int informers_bed_selector(struct informers_bed *s, struct td_arena *arena,
+                                  struct td_selector *ret, struct td_error *err)
 {
     const struct td_controller target = {.namespace = TD_STR("default"),
                                          .api_version = TD_STR("play.dev/v1"),
                                          .kind = TD_STR("Game"),
                                          .name = TD_STR("chess")};
-    return td_target_selector(arena, td_sight_source(s->sight), &target, ret, err);
+    return td_target_selector(arena, td_informers_source(s->informers), &target, ret, err);
 }
 
 static void test_kinds_and_scales_are_asked_for_and_remembered(void **state)
 {
     (void)state;
-    struct sight_bed s;
-    sight_bed_init(&s);
-    struct td_sight_resource resource;
+    struct informers_bed s;
+    informers_bed_init(&s);
+    struct td_served_resource resource;
     struct td_error err = TD_ERROR_INIT;
-    assert_int_equal(
-        td_sight_resource(s.sight, TD_STR("apps"), TD_STR("Deployment"), 0, &resource, &err),
-        TD_BUSY);
+    assert_int_equal(td_informers_resource(s.informers, TD_STR("apps"), TD_STR("Deployment"), 0,
+                                           &resource, &err),
+                     TD_BUSY);
     control_bed_run(&s.c, TD_SECOND);
     assert_int_equal(s.settled, 1);
-    assert_int_equal(
-        td_sight_resource(s.sight, TD_STR("apps"), TD_STR("Deployment"), 0, &resource, &err),
-        TD_OK);
+    assert_int_equal(td_informers_resource(s.informers, TD_STR("apps"), TD_STR("Deployment"), 0,
+                                           &resource, &err),
+                     TD_OK);
     assert_true(td_str_equal(resource.plural, TD_STR("deployments")));
     assert_true(td_str_equal(resource.version, TD_STR("v1")));
+    assert_int_equal(td_informers_resource(s.informers, TD_STR(""), TD_STR("ReplicationController"),
+                                           0, &resource, &err),
+                     TD_OK);
     assert_int_equal(
-        td_sight_resource(s.sight, TD_STR(""), TD_STR("ReplicationController"), 0, &resource, &err),
-        TD_OK);
-    assert_int_equal(
-        td_sight_resource(s.sight, TD_STR("play.dev"), TD_STR("Game"), 0, &resource, &err),
+        td_informers_resource(s.informers, TD_STR("play.dev"), TD_STR("Game"), 0, &resource, &err),
         TD_NOT_FOUND);
     assert_string_equal(err.message, "no matches for kind \"Game\" in group \"play.dev\"");
     control_bed_create(&s.c, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition);
@@ -252,17 +252,17 @@ static void test_kinds_and_scales_are_asked_for_and_remembered(void **state)
     td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
     struct td_selector selector;
     for (int i = 0; i < 2; i++) { /* discovery, then the scale */
-        assert_int_equal(sight_bed_selector(&s, &arena, &selector, &err), TD_BUSY);
+        assert_int_equal(informers_bed_selector(&s, &arena, &selector, &err), TD_BUSY);
         control_bed_run(&s.c, TD_SECOND);
     }
-    assert_int_equal(sight_bed_selector(&s, &arena, &selector, &err), TD_OK);
+    assert_int_equal(informers_bed_selector(&s, &arena, &selector, &err), TD_OK);
     assert_int_equal(selector.count, 1);
     assert_true(td_str_equal(selector.requirements[0].key, TD_STR("app")));
     int asked = s.settled;
-    assert_int_equal(sight_bed_selector(&s, &arena, &selector, &err), TD_OK);
+    assert_int_equal(informers_bed_selector(&s, &arena, &selector, &err), TD_OK);
     control_bed_run(&s.c, TD_MINUTE);
     assert_int_equal(s.settled, asked);
-    sight_bed_done(&s);
+    informers_bed_done(&s);
 }
 
 int main(void)

@@ -13,7 +13,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "control/sight_labels.h"
+#include "control/informers/pod_index.h"
 #include "kube/selector/selector.h"
 #include "support/random.h"
 
@@ -21,7 +21,7 @@
 #define STEPS 3000
 
 struct model_pod {
-    struct td_sight_pod pods[2]; /* a change is told with the old one and the new one */
+    struct td_informer_pod pods[2]; /* a change is told with the old one and the new one */
     int at;
     bool is_there;
     char text[128];
@@ -40,10 +40,10 @@ static void model_set(struct model_pod *pod)
     static const char *const tiers[] = {"", "\"tier\":\"x\"", "\"tier\":\"y\""};
     const char *app = apps[random_below(4)];
     const char *tier = tiers[random_below(3)];
-    struct td_sight_pod *next = &pod->pods[pod->at];
+    struct td_informer_pod *next = &pod->pods[pod->at];
     (void)snprintf(pod->text, sizeof(pod->text), "{\"metadata\":{\"labels\":{%s%s%s}}}", app,
                    *app && *tier ? "," : "", tier);
-    *next = (struct td_sight_pod){
+    *next = (struct td_informer_pod){
         .object = {.head = {.namespace = td_str_from(pod->space)}, .text = td_str_from(pod->text)},
         .labels_hash = td_map_hash(td_str_from(pod->text))};
 }
@@ -65,18 +65,18 @@ static size_t model_count(struct td_arena *arena, const struct model_pod *pods, 
     return count;
 }
 
-static void model_check(const struct td_sight_labels *labels, const struct model_pod *pods)
+static void model_check(const struct td_pod_index *labels, const struct model_pod *pods)
 {
     td_auto_arena arena;
     td_arena_init(&arena, (size_t)1 << 20);
     for (size_t i = 0; i < sizeof(selectors) / sizeof(selectors[0]); i++) {
         struct td_selector selector;
-        struct td_sight_match match;
+        struct td_pod_match match;
         size_t count = 0;
         assert_int_equal(td_selector_parse(&arena, td_str_from(selectors[i]), &selector, NULL),
                          TD_OK);
-        td_sight_labels_match(labels, TD_STR("n"), &selector, &match);
-        for (const struct td_sight_pod *pod; (pod = td_sight_match_next(&match));) {
+        td_pod_index_match(labels, TD_STR("n"), &selector, &match);
+        for (const struct td_informer_pod *pod; (pod = td_pod_match_next(&match));) {
             assert_true(td_str_equal(pod->object.head.namespace, TD_STR("n")));
             count++;
         }
@@ -88,23 +88,23 @@ static void test_a_selector_finds_what_a_walk_finds(void **state)
 {
     (void)state;
     static struct model_pod pods[PODS];
-    struct td_sight_labels labels = {.is_cut = false};
-    td_sight_labels_init(&labels);
+    struct td_pod_index labels = {.is_cut = false};
+    td_pod_index_init(&labels);
     for (size_t i = 0; i < PODS; i++) {
         pods[i] = (struct model_pod){.space = {i % 3 == 0 ? 'm' : 'n', '\0'}};
     }
     for (int step = 0; step < STEPS; step++) {
         struct model_pod *pod = &pods[random_below(PODS)];
-        struct td_sight_pod *old = &pod->pods[pod->at];
+        struct td_informer_pod *old = &pod->pods[pod->at];
         if (!pod->is_there) {
             model_set(pod);
-            td_sight_labels_add(&labels, old);
+            td_pod_index_add(&labels, old);
         } else if (random_below(3) == 0) {
-            td_sight_labels_remove(&labels, old);
+            td_pod_index_remove(&labels, old);
         } else {
             pod->at = 1 - pod->at;
             model_set(pod);
-            td_sight_labels_change(&labels, old, &pod->pods[pod->at]);
+            td_pod_index_change(&labels, old, &pod->pods[pod->at]);
             continue;
         }
         pod->is_there = !pod->is_there;
@@ -115,13 +115,13 @@ static void test_a_selector_finds_what_a_walk_finds(void **state)
     }
     for (size_t i = 0; i < PODS; i++) {
         if (pods[i].is_there) {
-            td_sight_labels_remove(&labels, &pods[i].pods[pods[i].at]);
+            td_pod_index_remove(&labels, &pods[i].pods[pods[i].at]);
         }
     }
     assert_int_equal(labels.sets.count, 0);
     assert_int_equal(labels.spaces.count, 0);
     assert_int_equal(labels.buckets.count, 0);
-    td_sight_labels_done(&labels);
+    td_pod_index_done(&labels);
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /*
- * What people are told of a cluster: VPAs, HPAs, Hvpas, pods and workloads explained, right sizes
+ * Accounts of a cluster: VPAs, HPAs, Hvpas, pods and workloads explained, right sizes
  * of a cluster without a VPA; and that asking changes nothing.
  */
 #include <setjmp.h>
@@ -76,9 +76,8 @@ static void test_a_vpa_is_explained_and_nothing_is_written(void **state)
                          "  recommends  app: cpu 587m, memory 561Mi  (");
     explain_expect(text, "\n  because     container app (upstream): 2 samples from ");
     explain_expect(text, "\n              would change it: more samples (a day of them)\n");
-    explain_expect(text,
-                   "\n  webhook     no webhook for pods is registered (vpa-webhook-config), so "
-                   "pods come back unchanged; run the admission controller: tandem run\n");
+    explain_expect(text, "\n  webhook     no webhook for pods is registered (vpa-webhook-config), "
+                         "so new pods are not mutated; run the admission controller: tandem run\n");
     const struct td_json *accounts = td_json_get(e.json, TD_STR("accounts"));
     assert_true(td_json_is(accounts, TD_JSON_TYPE_ARRAY));
     assert_int_equal(accounts->count, 1);
@@ -97,7 +96,7 @@ static void test_what_is_not_there_is_one_line(void **state)
         const char *says;
     } rows[] = {
         {"vpa", "VerticalPodAutoscaler default/nope: not found"},
-        {"hpa", "HorizontalPodAutoscaler default/nope: there is no such HorizontalPodAutoscaler"},
+        {"hpa", "HorizontalPodAutoscaler default/nope: not found, neither in "},
         {"hvpa", "Hvpa default/nope: not found"},
         {"pod", "Pod default/nope: not found"},
         {"deploy", "Deployment default/nope: not found"},
@@ -123,8 +122,10 @@ static void test_a_pod_says_who_manages_it(void **state)
     td_str pod = explain_bed_pod(&e, 0);
     const char *text = explain_bed_ask(&e, "pod", pod.ptr);
     explain_expect(text, "\n  owner       Deployment web by ReplicaSet web-");
-    explain_expect(text, "\n  managed     by no VPA: none of the 0 in namespace default has it; "
-                         "create one with targetRef Deployment web, or look at tandem recommend\n");
+    explain_expect(text,
+                   "\n  managed     by no VPA: none of the 0 in namespace default selects it; "
+                   "create one with targetRef Deployment web, or run tandem recommend -n "
+                   "default\n");
     explain_expect(text, "\n  requests    app: cpu 1, memory 1Gi\n");
 
     explain_bed_vpa(&e, "leader", "web", ",'selector':{'matchLabels':{'role':'leader'}}");
@@ -136,7 +137,7 @@ static void test_a_pod_says_who_manages_it(void **state)
     explain_expect(text, "\n  not by      VPA other: its selector role=other does not match labels "
                          "app=web,");
     explain_expect(text, "\n  requests    app: cpu 1, memory 1Gi; recommended cpu 587m, memory ");
-    explain_expect(text, "\n  annotations none of the webhook's: ");
+    explain_expect(text, "\n  annotations none from the webhook: ");
     assert_true(
         td_str_equal(td_json_get_str(e.json, TD_STR("vpa"), TD_STR_EMPTY), TD_STR("leader")));
 
@@ -144,8 +145,9 @@ static void test_a_pod_says_who_manages_it(void **state)
     control_bed_run(&e.c, 2 * TD_SECOND);
     explain_bed_vpa(&e, "younger", "web", ",'selector':{'matchLabels':{'app':'web'}}");
     text = explain_bed_ask(&e, "pod", pod.ptr);
-    explain_expect(text, "VPA younger: it matches too, but leader is older; make the selectors "
-                         "disjoint (tandem validate)\n");
+    explain_expect(
+        text, "VPA younger: its selector matches too, but VPA leader is older; make the selectors "
+              "disjoint (tandem validate)\n");
     text = explain_bed_ask(&e, "vpa", "younger");
     explain_expect(text, "\n  conditions  ConflictingSelector: ");
     explain_expect(text, "; next: make the selectors disjoint; tandem validate checks files\n");
@@ -162,8 +164,8 @@ static void test_a_bare_pod_has_nobody(void **state)
                        "'nginx'}]}}");
     control_bed_run(&e.c, TD_MINUTE);
     const char *text = explain_bed_ask(&e, "pod", "bare");
-    explain_expect(text, "bare (Pod default/bare, Running)\n\n  owner       none: only pods of a "
-                         "controller are managed; ");
+    explain_expect(text, "bare (Pod default/bare, Running)\n\n  owner       none: VPAs manage only "
+                         "pods of a controller; ");
     explain_expect(text, "\n  managed     by no VPA\n  requests    app: nothing\n");
     explain_bed_done(&e);
 }
@@ -175,11 +177,12 @@ static void test_a_target_that_is_not_there_is_said(void **state)
     explain_bed_init(&e);
     explain_bed_vpa(&e, "web", "web", "");
     const char *text = explain_bed_ask(&e, "vpa", "web");
-    explain_expect(text, "\n  recommends  nothing yet: no pod of it was measured\n");
+    explain_expect(text,
+                   "\n  recommends  nothing yet: the recommender has no samples of its pods\n");
     explain_expect(text, "ConfigUnsupported: Cannot read targetRef. Reason: ");
     explain_expect(text, "; next: point targetRef at an existing topmost controller\n");
     assert_null(strstr(text, "RecommendationProvided")); /* it would say the same again */
-    assert_null(strstr(text, "metrics of pods"));        /* there is no pod: no fault of theirs */
+    assert_null(strstr(text, "pod metrics"));            /* there is no pod: no fault of theirs */
     explain_bed_done(&e);
 }
 
@@ -212,7 +215,7 @@ static void test_hpas_and_hvpas_and_who_acts_on_a_workload(void **state)
     explain_expect(said, "api (HorizontalPodAutoscaler default/api of Deployment/api, replicas "
                          "1..9) decided at ");
     explain_expect(said, "\n  wanted  3 replicas: ");
-    explain_expect(said, "\n  group       autoscaling/v2: ");
+    explain_expect(said, "\n  group       autoscaling/v2\n");
     assert_non_null(td_json_get(e.json, TD_STR("account")));
     said = explain_bed_ask(&e, "hvpa", "web");
     explain_expect(said, "web (Hvpa default/web, RatioBased 1:1, replicas 1..9, ratio stage 2..8)");
@@ -224,12 +227,13 @@ static void test_hpas_and_hvpas_and_who_acts_on_a_workload(void **state)
     said = explain_bed_ask(&e, "deployment", "web");
     explain_expect(said,
                    "web (Deployment default/web, 2 replicas)\n\n  acted on by Hvpa web: tandem "
-                   "explain hvpa web\n");
+                   "explain hvpa web -n default\n");
     said = explain_bed_ask(&e, "deployment", "api");
-    explain_expect(said, "\n  acted on by HPA (autoscaling/v2) api: tandem explain hpa api\n");
+    explain_expect(said, "\n  acted on by HPA (autoscaling/v2) api: tandem explain hpa api -n "
+                         "default\n");
     explain_bed_vpa(&e, "api", "api", "");
     said = explain_bed_ask(&e, "deployment", "api");
-    explain_expect(said, "\n  beware      a VPA and an HPA: ");
+    explain_expect(said, "\n  warning     a VPA and an HPA: ");
     explain_bed_done(&e);
 }
 
@@ -261,14 +265,15 @@ static void test_an_hvpa_of_the_literal_form_acts_on_its_workload(void **state)
     }
     control_bed_run(&e.c, 3 * TD_MINUTE);
     for (size_t i = 0; i < 2; i++) {
-        (void)snprintf(text, sizeof(text), "\n  acted on by Hvpa %s: tandem explain hvpa %s\n",
-                       rows[i].name, rows[i].name);
+        (void)snprintf(text, sizeof(text),
+                       "\n  acted on by Hvpa %s: tandem explain hvpa %s -n default\n", rows[i].name,
+                       rows[i].name);
         explain_expect(explain_bed_ask(&e, "deployment", rows[i].name), text);
     }
     const char *sizes = sizes_ask(&e, "default");
     explain_expect(sizes, " deploy/api x2  app        hvpa/api ");
     explain_expect(sizes, " deploy/web x2  app        hvpa/web ");
-    assert_int_equal(e.json->count, 0); /* nothing is left to be pasted */
+    assert_int_equal(e.yaml.len, 0); /* nothing is left to be pasted */
     explain_bed_done(&e);
 }
 
@@ -283,28 +288,40 @@ static void test_right_sizes_with_and_without_a_vpa(void **state)
     explain_bed_deploy(&e, "web", "");
     explain_bed_vpa(&e, "web", "web", "");
     control_bed_run(&e.c, 3 * TD_MINUTE);
-    const char *text = sizes_ask(&e, "default");
+    /* Two samples are not enough, and what is left out is said. */
     assert_string_equal(
-        text,
+        sizes_ask(&e, "default"),
+        " NAMESPACE  WORKLOAD       CONTAINER  SIZED BY  CPU now → should  MEMORY now → should  "
+        "WASTE/RISK of all pods\n"
+        " default    deploy/api x2  app        -         1 → ?             1Gi → ?              "
+        "not enough data (2 samples)\n"
+        " default    deploy/web x2  app        vpa/web   1 → ?             1Gi → ?              "
+        "not enough data (2 samples)\n"
+        "total: 0 → 0 cpu, 0 → 0 memory; 0 containers should have a larger memory request.  YAML: "
+        "--output yaml\n"
+        "2 containers left out of the total: not enough data (--min-samples, --min-history)\n");
+    assert_int_equal(e.yaml.len, 0);
+    e.limits.samples_min = 2;
+    assert_string_equal(
+        sizes_ask(&e, "default"),
         " NAMESPACE  WORKLOAD       CONTAINER  SIZED BY  CPU now → should  MEMORY now → should  "
         "WASTE/RISK of all pods\n"
         " default    deploy/api x2  app        -         1 → 587m          1Gi → 561Mi          "
-        "−826m cpu, −927Mi, only 2 samples\n"
+        "−826m cpu, −927Mi\n"
         " default    deploy/web x2  app        vpa/web   1 → 587m          1Gi → 561Mi          "
-        "−826m cpu, −927Mi, only 2 samples\n"
-        "total: 4 → 2.348 cpu, 4Gi → 2.19Gi memory; 0 containers want more memory than they ask "
-        "for.  YAML: --output yaml\n");
-    /* Only what nobody sizes is to be pasted. */
-    assert_int_equal(e.json->count, 1);
-    td_auto_buf patch;
-    td_buf_init(&patch, (size_t)1 << 20);
-    td_json_write(td_json_first_child(e.json), &(struct td_json_format){.indent = 0}, &patch);
-    assert_string_equal(td_buf_str(&patch).ptr,
-                        "{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"metadata\":{"
-                        "\"name\":\"api\",\"namespace\":\"default\"},\"spec\":{\"template\":{"
-                        "\"spec\":{\"containers\":[{\"name\":\"app\",\"resources\":{\"requests\":{"
-                        "\"cpu\":\"587m\",\"memory\":\"587804717\"}}}]}}}}");
-    explain_expect(sizes_ask(&e, "elsewhere"), "total: 0m → 0m cpu");
+        "−826m cpu, −927Mi\n"
+        "total: 4 → 2.348 cpu, 4Gi → 2.2Gi memory; 0 containers should have a larger memory "
+        "request.  YAML: --output yaml\n");
+    /* Only workloads that no autoscaler sizes are in the YAML. */
+    assert_string_equal(e.yaml.ptr,
+                        "---\n# window: checkpoints of VPAs, and metrics of this moment\n"
+                        "# container app: 2 samples over 0s, confidence 0.00\n"
+                        "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: api\n"
+                        "  namespace: default\nspec:\n  template:\n    spec:\n      containers:\n"
+                        "      - name: app\n        resources:\n          requests:\n"
+                        "            cpu: 587m\n            memory: 561Mi\n");
+    explain_expect(sizes_ask(&e, "kube-system"), "total: 0 → 0 cpu");
+    assert_string_equal(sizes_ask(&e, "elsewhere"), "namespace 'elsewhere' does not exist");
     explain_bed_done(&e);
 }
 

@@ -1,6 +1,6 @@
 /*
  * Explain and recommend with less than the whole: the rights of one namespace, kinds that may not
- * be listed, and clusters where nobody installed our kinds.
+ * be listed, and clusters without our kinds.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,7 +53,7 @@ static void test_the_rights_of_one_namespace_are_enough(void **state)
     assert_false(explain_bed_try(&e, NULL)); /* all namespaces */
     explain_expect(e.failure.message, "pods: ");
     explain_expect(e.failure.message, "forbidden");
-    td_glance_free(e.glance);
+    td_snapshot_free(e.snapshot);
     e.namespace = "default";
     const char *text = explain_bed_ask(&e, "vpa", "web");
     assert_int_equal(e.code, TD_OK);
@@ -61,7 +61,7 @@ static void test_the_rights_of_one_namespace_are_enough(void **state)
     assert_null(strstr(text, "\n  rights "));
     text = explain_bed_ask(&e, "hpa", "web");
     assert_int_equal(e.code, TD_OK);
-    explain_expect(text, "autoscaling/v2: the HPA is one of that group");
+    explain_expect(text, "\n  group       autoscaling/v2\n");
     text = explain_bed_ask(&e, "deployment", "web");
     assert_int_equal(e.code, TD_OK);
     explain_expect(text, "VPA web");
@@ -69,7 +69,7 @@ static void test_the_rights_of_one_namespace_are_enough(void **state)
     assert_int_equal(e.code, TD_NOT_FOUND);
     text = sizes_ask(&e, "default");
     explain_expect(text, "deploy/web x2  app        vpa/web");
-    assert_null(strstr(text, "beware"));
+    assert_null(strstr(text, "warning"));
     explain_bed_done(&e);
 }
 
@@ -82,7 +82,7 @@ static void test_another_namespace_is_one_line(void **state)
     e.namespace = "kube-system";
     assert_false(explain_bed_try(&e, NULL));
     explain_expect(e.failure.message, "in the namespace \"kube-system\"");
-    td_glance_free(e.glance);
+    td_snapshot_free(e.snapshot);
     explain_bed_done(&e);
 }
 
@@ -95,29 +95,30 @@ static void test_what_may_not_be_listed_is_named(void **state)
     const char *text = explain_bed_ask(&e, "hpa", "web");
     assert_int_equal(e.code, TD_OK);
     explain_expect(
-        text, "\n  rights      these may not be listed, and count as if there were none: "
+        text, "\n  rights      no permission to list "
               "verticalpodautoscalers, horizontalpodautoscalers.autoscaling.tandem.dev, hvpas, "
-              "limitranges, verticalpodautoscalercheckpoints; ");
+              "limitranges, verticalpodautoscalercheckpoints: they are "
+              "treated as absent; ");
     text = explain_bed_ask(&e, "hpa", "nope"); /* it may be in the other group */
     assert_int_equal(e.code, TD_NOT_FOUND);
-    explain_expect(text, "; these may not be listed, ");
+    explain_expect(text, "; no permission to list ");
     text = sizes_ask(&e, "default");
     explain_expect(text, "deploy/web x2  app        -  ");
-    explain_expect(text, "beware: these may not be listed");
+    explain_expect(text, "warning: no permission to list ");
     /* What was asked about must be readable. */
-    static const enum td_sight_kind kinds[] = {TD_SIGHT_VPAS, TD_SIGHT_HVPAS};
+    static const enum td_informer_kind kinds[] = {TD_INFORMER_VPAS, TD_INFORMER_HVPAS};
     static const char *const names[] = {"verticalpodautoscalers: ", "hvpas: "};
     for (size_t i = 0; i < 2; i++) {
-        bool needs[TD_SIGHT_COUNT] = {[TD_SIGHT_PODS] = false};
+        bool needs[TD_INFORMER_COUNT] = {[TD_INFORMER_PODS] = false};
         needs[kinds[i]] = true;
         assert_false(explain_bed_try(&e, needs));
         explain_expect(e.failure.message, names[i]);
-        td_glance_free(e.glance);
+        td_snapshot_free(e.snapshot);
     }
     explain_bed_done(&e);
 }
 
-/* Nobody installed VPAs, Hvpas or our HPAs. */
+/* VPAs, Hvpas and our HPAs are not installed. */
 static void test_a_cluster_without_our_kinds_is_explained(void **state)
 {
     (void)state;
@@ -130,7 +131,7 @@ static void test_a_cluster_without_our_kinds_is_explained(void **state)
         e.absent.absent = groups[i];
         const char *text = explain_bed_ask(&e, "hpa", "web");
         assert_int_equal(e.code, TD_OK);
-        explain_expect(text, "autoscaling/v2: the HPA is one of that group");
+        explain_expect(text, "\n  group       autoscaling/v2\n");
         assert_null(strstr(text, "\n  rights "));
         text = explain_bed_ask(&e, "deployment", "web");
         assert_int_equal(e.code, TD_OK);
@@ -165,11 +166,11 @@ static void test_an_hpa_is_looked_for_in_both_groups(void **state)
     }
     control_bed_run(&e.c, TD_MINUTE);
     const char *text = explain_bed_ask(&e, "hpa", "ours");
-    explain_expect(text, "autoscaling.tandem.dev/v2: the HPA is one of that group");
-    assert_null(strstr(text, "autoscaling/v2: the HPA"));
+    explain_expect(text, "\n  group       autoscaling.tandem.dev/v2\n");
+    assert_null(strstr(text, "group       autoscaling/v2"));
     text = explain_bed_ask(&e, "hpa", "web");
-    explain_expect(text, "autoscaling.tandem.dev/v2: the HPA is one of that group");
-    explain_expect(text, "autoscaling/v2: the HPA is one of that group");
+    explain_expect(text, "\n  group       autoscaling.tandem.dev/v2\n");
+    explain_expect(text, "\n  group       autoscaling/v2\n");
     assert_non_null(td_json_get(e.json, TD_STR("also")));
     explain_bed_done(&e);
 }

@@ -13,8 +13,8 @@
 #include <cmocka.h>
 
 #include "base/error.h"
+#include "base/metrics.h"
 #include "control/prometheus/prometheus.h"
-#include "control/tally.h"
 #include "support/raw_server.h"
 
 #define OK_BODY                                                                                    \
@@ -77,7 +77,7 @@ static void hear_done(void *context, int code, const struct td_error *err)
 
 /* One query; `options` without an address. */
 static void ask(struct served *served, struct td_prometheus_options options, td_duration timeout,
-                struct heard *heard, struct td_tally *tally)
+                struct heard *heard, struct td_metric_registry *registry)
 {
     static const struct td_prometheus_events events = {
         .series = {.series = hear_series, .point = hear_point}, .done = hear_done};
@@ -90,7 +90,7 @@ static void ask(struct served *served, struct td_prometheus_options options, td_
     raw_server_start(&server, loop, NULL, serve, served);
     (void)snprintf(address, sizeof(address), "http://127.0.0.1:%u/sub/", server.port);
     options.address = td_str_from(address);
-    assert_int_equal(td_prometheus_new(loop, &options, tally, &prometheus, NULL), TD_OK);
+    assert_int_equal(td_prometheus_new(loop, &options, registry, &prometheus, NULL), TD_OK);
     *heard = (struct heard){.loop = loop};
     const struct td_prometheus_query query = {
         .text = TD_STR("up{a=\"b c\"}"), .at = 1500 * TD_MILLISECOND, .timeout = timeout};
@@ -120,7 +120,7 @@ static void test_answers_and_failures_are_told_in_one_line(void **state)
         {{.status = "200 OK", .body = OK_BODY}, TD_OK, ""},
         {{.status = "200 OK", .body = "<html>login</html>"},
          TD_INVALID,
-         "the answer is no JSON of Prometheus: "},
+         "the response is not valid JSON: "},
         {{.status = "200 OK", .body = OK_BODY, .cut = 120}, TD_IO, ""},
         {{.status = "200 OK", .body = OK_BODY, .pause_ms = 50},
          TD_TIMEOUT,
@@ -159,7 +159,7 @@ static void test_answers_and_failures_are_told_in_one_line(void **state)
     }
 }
 
-static void test_credentials_are_sent_and_not_told(void **state)
+static void test_credentials_are_sent_and_not_reported(void **state)
 {
     (void)state;
     static const struct {
@@ -191,17 +191,17 @@ static void test_credentials_are_sent_and_not_told(void **state)
 static void test_queries_are_counted_by_their_answers(void **state)
 {
     (void)state;
-    struct td_tally *tally = td_tally_new();
+    struct td_metric_registry *registry = td_metric_registry_new();
     struct served served = {.status = "200 OK", .body = OK_BODY};
     struct heard heard;
     ask(&served, (struct td_prometheus_options){.job = TD_STR_EMPTY}, 30 * TD_SECOND, &heard,
-        tally);
+        registry);
     served.status = "500 No";
     ask(&served, (struct td_prometheus_options){.job = TD_STR_EMPTY}, 30 * TD_SECOND, &heard,
-        tally);
+        registry);
     td_auto_buf text;
     td_buf_init(&text, (size_t)1 << 20);
-    td_tally_write(tally, &text);
+    td_metric_registry_write(registry, &text);
     static const char *const lines[] = {
         "vpa_recommender_prometheus_client_api_requests_count{code=\"200\",method=\"get\"} 1\n",
         "vpa_recommender_prometheus_client_api_requests_count{code=\"500\",method=\"get\"} 1\n",
@@ -211,7 +211,7 @@ static void test_queries_are_counted_by_their_answers(void **state)
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
         assert_non_null(strstr(td_buf_str(&text).ptr, lines[i]));
     }
-    td_tally_free(tally);
+    td_metric_registry_free(registry);
 }
 
 static void test_spans_and_texts_are_written_as_promql_has_them(void **state)
@@ -239,7 +239,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_answers_and_failures_are_told_in_one_line),
-        cmocka_unit_test(test_credentials_are_sent_and_not_told),
+        cmocka_unit_test(test_credentials_are_sent_and_not_reported),
         cmocka_unit_test(test_queries_are_counted_by_their_answers),
         cmocka_unit_test(test_spans_and_texts_are_written_as_promql_has_them),
     };

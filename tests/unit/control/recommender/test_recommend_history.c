@@ -12,11 +12,11 @@
 
 #include <cmocka.h>
 
-#include "control/measure_client.h"
+#include "base/metrics.h"
+#include "control/informers/informers.h"
 #include "control/prometheus/history.h"
 #include "control/recommender/recommend_loop.h"
-#include "control/sight.h"
-#include "control/tally.h"
+#include "kube/client/metrics_client.h"
 #include "support/control_bed.h"
 #include "support/fake_transport.h"
 
@@ -112,9 +112,9 @@ static void fake_prometheus_init(struct fake_prometheus *fake, struct td_loop *l
 
 struct history_bed {
     struct control_bed c;
-    struct td_sight *sight;
-    struct td_measure_client *measures;
-    struct td_tally *tally;
+    struct td_informers *informers;
+    struct td_metrics_client *metrics_client;
+    struct td_metric_registry *registry;
     struct td_recommend_loop *loop;
     bool is_stopped;
 };
@@ -142,20 +142,21 @@ static struct td_prometheus_options bed_prometheus(struct fake_prometheus *fake)
 
 static void history_bed_start(struct history_bed *b, const struct td_prometheus_options *prometheus)
 {
-    struct td_sight_options sight = {.loop = b->c.bed.loop, .client = b->c.client, .seed = 1};
-    for (size_t i = 0; i < TD_SIGHT_COUNT; i++) {
-        sight.wants[i] = true;
+    struct td_informers_options informers = {
+        .loop = b->c.bed.loop, .client = b->c.client, .seed = 1};
+    for (size_t i = 0; i < TD_INFORMER_COUNT; i++) {
+        informers.wants[i] = true;
     }
     struct td_error err = TD_ERROR_INIT;
-    assert_int_equal(td_sight_new(&sight, &b->sight, &err), TD_OK);
-    b->measures = td_measure_client_new(b->c.bed.loop, b->c.client, NULL, TD_MINUTE);
-    b->tally = td_tally_new();
+    assert_int_equal(td_informers_new(&informers, &b->informers, &err), TD_OK);
+    b->metrics_client = td_metrics_client_new(b->c.bed.loop, b->c.client, NULL, TD_MINUTE);
+    b->registry = td_metric_registry_new();
     struct td_recommend_options options = {
         .control = {.loop = b->c.bed.loop,
                     .client = b->c.client,
-                    .sight = b->sight,
-                    .measures = b->measures,
-                    .tally = b->tally},
+                    .informers = b->informers,
+                    .metrics_client = b->metrics_client,
+                    .registry = b->registry},
         .config = td_vertical_config_default(),
         .name = TD_STR("default"),
         .interval = TD_MINUTE,
@@ -167,7 +168,7 @@ static void history_bed_start(struct history_bed *b, const struct td_prometheus_
         options.prometheus = *prometheus;
     }
     assert_int_equal(td_recommend_loop_new(&options, &b->loop, &err), TD_OK);
-    td_sight_start(b->sight);
+    td_informers_start(b->informers);
     td_recommend_loop_start(b->loop);
 }
 
@@ -183,14 +184,14 @@ static void history_bed_stop(struct history_bed *b)
     control_bed_run(&b->c, TD_SECOND);
     assert_true(b->is_stopped);
     td_recommend_loop_free(b->loop);
-    td_measure_client_free(b->measures);
-    td_sight_free(b->sight);
-    td_tally_free(b->tally);
+    td_metrics_client_free(b->metrics_client);
+    td_informers_free(b->informers);
+    td_metric_registry_free(b->registry);
 }
 
 static void history_bed_init(struct history_bed *b)
 {
-    *b = (struct history_bed){.sight = NULL};
+    *b = (struct history_bed){.informers = NULL};
     control_bed_init(&b->c);
     control_bed_create(
         &b->c, "/apis/apps/v1/namespaces/default/deployments",
@@ -228,7 +229,7 @@ static void expect_counted(struct history_bed *b, const char *line)
 {
     td_auto_buf text;
     td_buf_init(&text, (size_t)1 << 20);
-    td_tally_write(b->tally, &text);
+    td_metric_registry_write(b->registry, &text);
     if (!strstr(td_buf_str(&text).ptr, line)) {
         fail_msg("no '%s' in:\n%s", line, td_buf_str(&text).ptr);
     }
@@ -522,8 +523,8 @@ static void test_history_comes_in_pieces_that_fit(void **state)
         assert_int_equal(bed.samples, rows[i].samples);
         assert_int_equal(bed.wrong, 0);
         if (rows[i].code != TD_OK) {
-            assert_string_equal(bed.message, "http://prometheus.example: more than 3 points in one "
-                                             "step of time");
+            assert_string_equal(bed.message,
+                                "http://prometheus.example: more than 3 samples in one step");
         }
         td_history_free(history);
         td_prometheus_free(prometheus);

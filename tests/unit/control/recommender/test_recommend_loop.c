@@ -10,11 +10,11 @@
 
 #include <cmocka.h>
 
-#include "control/measure_client.h"
+#include "base/metrics.h"
+#include "control/informers/informers.h"
 #include "control/recommender/recommend_loop.h"
-#include "control/sight.h"
-#include "control/tally.h"
 #include "kube/client/events.h"
+#include "kube/client/metrics_client.h"
 #include "local/engine/faults.h"
 #include "support/control_bed.h"
 
@@ -25,9 +25,9 @@
 struct recommend_bed {
     struct control_bed c;
     struct td_faults faults;
-    struct td_sight *sight;
-    struct td_measure_client *measures;
-    struct td_tally *tally;
+    struct td_informers *informers;
+    struct td_metrics_client *metrics_client;
+    struct td_metric_registry *registry;
     struct td_events *events;
     struct td_recommend_loop *loop;
     double min_confidence; /* from the next start on */
@@ -36,23 +36,24 @@ struct recommend_bed {
 
 static void recommend_bed_start(struct recommend_bed *r)
 {
-    struct td_sight_options sight = {.loop = r->c.bed.loop, .client = r->c.client, .seed = 1};
-    for (size_t i = 0; i < TD_SIGHT_COUNT; i++) {
-        sight.wants[i] = true;
+    struct td_informers_options informers = {
+        .loop = r->c.bed.loop, .client = r->c.client, .seed = 1};
+    for (size_t i = 0; i < TD_INFORMER_COUNT; i++) {
+        informers.wants[i] = true;
     }
     struct td_error err = TD_ERROR_INIT;
-    assert_int_equal(td_sight_new(&sight, &r->sight, &err), TD_OK);
-    r->measures = td_measure_client_new(r->c.bed.loop, r->c.client, NULL, TD_MINUTE);
-    r->tally = td_tally_new();
+    assert_int_equal(td_informers_new(&informers, &r->informers, &err), TD_OK);
+    r->metrics_client = td_metrics_client_new(r->c.bed.loop, r->c.client, NULL, TD_MINUTE);
+    r->registry = td_metric_registry_new();
     r->events = td_events_new(&(struct td_events_options){
         .loop = r->c.bed.loop, .client = r->c.client, .component = TD_STR("vpa-recommender")});
     const struct td_recommend_options options = {
         .control = {.loop = r->c.bed.loop,
                     .client = r->c.client,
-                    .sight = r->sight,
-                    .measures = r->measures,
+                    .informers = r->informers,
+                    .metrics_client = r->metrics_client,
                     .events = r->events,
-                    .tally = r->tally,
+                    .registry = r->registry,
                     .gates = {.heterogeneous_workloads = true, .pod_level_resources = true}},
         .config = td_vertical_config_default(),
         .name = TD_STR("default"),
@@ -63,7 +64,7 @@ static void recommend_bed_start(struct recommend_bed *r)
         .min_confidence = r->min_confidence,
     };
     assert_int_equal(td_recommend_loop_new(&options, &r->loop, &err), TD_OK);
-    td_sight_start(r->sight);
+    td_informers_start(r->informers);
     td_recommend_loop_start(r->loop);
 }
 
@@ -80,14 +81,14 @@ static void recommend_bed_stop(struct recommend_bed *r)
     assert_true(r->is_stopped);
     td_recommend_loop_free(r->loop);
     td_events_free(r->events);
-    td_measure_client_free(r->measures);
-    td_sight_free(r->sight);
-    td_tally_free(r->tally);
+    td_metrics_client_free(r->metrics_client);
+    td_informers_free(r->informers);
+    td_metric_registry_free(r->registry);
 }
 
 static void recommend_bed_init(struct recommend_bed *r)
 {
-    *r = (struct recommend_bed){.sight = NULL};
+    *r = (struct recommend_bed){.informers = NULL};
     const struct td_cluster_options options = {.seed = 1, .faults = &r->faults};
     control_bed_init_with(&r->c, &options);
     recommend_bed_start(r);
@@ -170,7 +171,7 @@ static void test_use_becomes_a_recommendation_and_a_checkpoint(void **state)
     assert_non_null(control_bed_get(&r.c, CHECKPOINTS "/web-app"));
     td_auto_buf text;
     td_buf_init(&text, (size_t)1 << 20);
-    td_tally_write(r.tally, &text);
+    td_metric_registry_write(r.registry, &text);
     assert_non_null(strstr(td_buf_str(&text).ptr,
                            "vpa_recommender_vpa_objects_count{update_mode=\"Recreate\","
                            "has_recommendation=\"true\",api=\"v1\",matches_pods=\"true\","
@@ -277,7 +278,8 @@ static void test_annotations_of_others_stay(void **state)
     }
 }
 
-/* The kubelet evicts for want of memory while nobody watches: the event is read at the start. */
+/* The kubelet evicts for want of memory while the recommender is not running: the event is read at
+ * the start. */
 static void test_an_eviction_for_want_of_memory_outlives_a_pause(void **state)
 {
     (void)state;
@@ -349,7 +351,7 @@ static void test_siblings_meet_between_two_passes(void **state)
     recommend_bed_done(&r);
 }
 
-static void test_siblings_that_overlap_are_told(void **state)
+static void test_siblings_that_overlap_are_reported(void **state)
 {
     (void)state;
     struct recommend_bed r;
@@ -478,7 +480,7 @@ static void test_pods_follow_a_workload_that_is_adopted(void **state)
     assert_int_equal(control_bed_delete(&r.c, orphan), 200);
     control_bed_run(&r.c, TD_SECOND);
     assert_null(control_bed_get(&r.c, target));
-    recommend_bed_move(&r, "null", "2,5000000000"); /* it is looked at while nobody owns it */
+    recommend_bed_move(&r, "null", "2,5000000000"); /* it is looked at while it has no owner */
     control_bed_run(&r.c, 2 * TD_MINUTE);
     assert_true(recommend_bed_condition(&r, "web", "NoPodsMatched").len > 0);
     recommend_bed_deploy(&r, "web", "500m,500000000", "");
@@ -583,7 +585,7 @@ int main(void)
         cmocka_unit_test(test_an_oom_is_written_at_once_and_outlives_a_crash),
         cmocka_unit_test(test_an_eviction_for_want_of_memory_outlives_a_pause),
         cmocka_unit_test(test_siblings_meet_between_two_passes),
-        cmocka_unit_test(test_siblings_that_overlap_are_told),
+        cmocka_unit_test(test_siblings_that_overlap_are_reported),
         cmocka_unit_test(test_a_pod_that_is_seen_before_its_owner_counts_later),
         cmocka_unit_test(test_pods_follow_a_workload_that_is_adopted),
         cmocka_unit_test(test_a_measurement_stays_with_the_vpa_of_its_time),

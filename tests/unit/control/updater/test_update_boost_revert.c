@@ -13,7 +13,7 @@
 
 #include "control/updater/update_loop.h"
 #include "kube/client/events.h"
-#include "support/hook_bed.h"
+#include "support/webhook_bed.h"
 
 #define TARGET                                                                                     \
     "'containerRecommendations':[{'containerName':'app','target':{'cpu':'250m','memory':'300Mi'}," \
@@ -28,8 +28,8 @@
 
 /* An updater with what it looks through. */
 struct boost_side {
-    struct td_sight *sight;
-    struct td_tally *tally;
+    struct td_informers *informers;
+    struct td_metric_registry *registry;
     struct td_events *events;
     struct td_update_loop *update;
     int stopped;
@@ -43,7 +43,7 @@ struct boost_calls {
 };
 
 struct boost_bed {
-    struct hook_bed h;
+    struct webhook_bed h;
     struct boost_side side;
     struct boost_calls calls;
     struct td_client *client; /* of the updater */
@@ -96,20 +96,20 @@ static void boost_side_start(struct boost_bed *b)
     struct td_loop *loop = b->h.c.bed.loop;
     *side = (struct boost_side){.stopped = 0};
     b->client = boost_client(b);
-    struct td_sight_options sight = {.loop = loop, .client = b->h.c.client, .seed = 1};
-    for (size_t i = 0; i < TD_SIGHT_COUNT; i++) {
-        sight.wants[i] = true;
+    struct td_informers_options informers = {.loop = loop, .client = b->h.c.client, .seed = 1};
+    for (size_t i = 0; i < TD_INFORMER_COUNT; i++) {
+        informers.wants[i] = true;
     }
     struct td_error err = TD_ERROR_INIT;
-    assert_int_equal(td_sight_new(&sight, &side->sight, &err), TD_OK);
-    side->tally = td_tally_new();
+    assert_int_equal(td_informers_new(&informers, &side->informers, &err), TD_OK);
+    side->registry = td_metric_registry_new();
     side->events = td_events_new(&(struct td_events_options){
         .loop = loop, .client = b->h.c.client, .component = TD_STR("vpa-updater")});
     const struct td_update_options update = {
         .control = {.loop = loop,
                     .client = b->client,
-                    .sight = side->sight,
-                    .tally = side->tally,
+                    .informers = side->informers,
+                    .registry = side->registry,
                     .events = side->events,
                     .gates = {.cpu_startup_boost = !b->is_gate_off}},
         .config = b->config,
@@ -117,7 +117,7 @@ static void boost_side_start(struct boost_bed *b)
         .boost_syncs = b->syncs,
     };
     assert_int_equal(td_update_loop_new(&update, &side->update, &err), TD_OK);
-    td_sight_start(side->sight);
+    td_informers_start(side->informers);
     td_update_loop_start(side->update);
 }
 
@@ -134,8 +134,8 @@ static void boost_side_stop(struct boost_bed *b)
     assert_int_equal(side->stopped, 1);
     td_update_loop_free(side->update);
     td_events_free(side->events);
-    td_sight_free(side->sight);
-    td_tally_free(side->tally);
+    td_informers_free(side->informers);
+    td_metric_registry_free(side->registry);
     td_client_free(b->client);
 }
 
@@ -143,16 +143,16 @@ static void boost_bed_init(struct boost_bed *b, bool is_gate_off)
 {
     *b = (struct boost_bed){
         .config = td_updater_config_default(), .syncs = 1, .is_gate_off = is_gate_off};
-    struct td_hook_options hook = hook_bed_options();
-    hook.control.gates.cpu_startup_boost = true;
-    hook_bed_init_with(&b->h, &hook);
+    struct td_webhook_options webhook = webhook_bed_options();
+    webhook.control.gates.cpu_startup_boost = true;
+    webhook_bed_init_with(&b->h, &webhook);
     boost_side_start(b);
 }
 
 static void boost_bed_done(struct boost_bed *b)
 {
     boost_side_stop(b);
-    hook_bed_done(&b->h);
+    webhook_bed_done(&b->h);
 }
 
 static void boost_bed_run(struct boost_bed *b, int64_t seconds)
@@ -164,7 +164,7 @@ static double boost_bed_count(struct boost_bed *b, const char *line)
 {
     td_auto_buf text;
     td_buf_init(&text, (size_t)1 << 20);
-    td_tally_write(b->side.tally, &text);
+    td_metric_registry_write(b->side.registry, &text);
     const char *found = strstr(td_buf_str(&text).ptr, line);
     return found ? strtod(strchr(found, '}') + 1, NULL) : 0;
 }
@@ -177,16 +177,17 @@ static double boost_bed_resized(struct boost_bed *b)
 /* The cpu request of the first pod, which is to be boosted or not. */
 static const char *boost_bed_cpu(struct boost_bed *b, const char *app, bool is_boosted)
 {
-    const struct td_json *pod = hook_bed_pod(&b->h, app);
+    const struct td_json *pod = webhook_bed_pod(&b->h, app);
     assert_non_null(pod);
-    const char *mark = hook_bed_annotation(&b->h, pod, MARK);
+    const char *mark = webhook_bed_annotation(&b->h, pod, MARK);
     assert_int_equal(mark && mark[0] != '\0', is_boosted);
-    return hook_bed_resource(&b->h, pod, "requests.cpu");
+    return webhook_bed_resource(&b->h, pod, "requests.cpu");
 }
 
 static size_t boost_bed_boosted(struct boost_bed *b)
 {
-    const struct td_json *items = td_json_get(control_bed_get(&b->h.c, HOOK_PODS), TD_STR("items"));
+    const struct td_json *items =
+        td_json_get(control_bed_get(&b->h.c, WEBHOOK_PODS), TD_STR("items"));
     size_t count = 0;
     for (const struct td_json *pod = td_json_first_child(items); pod; pod = pod->next) {
         count += td_json_get(td_json_get_path(pod, "metadata.annotations"), TD_STR(MARK)) != NULL;
@@ -218,8 +219,8 @@ static void test_a_boost_ends_when_its_time_is_over(void **state)
     boost_bed_init(&b, false);
     size_t count = sizeof(rows) / sizeof(rows[0]);
     for (size_t i = 0; i < count; i++) {
-        hook_bed_vpa(&b.h, rows[i].name, rows[i].name, rows[i].spec, rows[i].recommendation);
-        hook_bed_deploy(&b.h, rows[i].name, "", SMALL);
+        webhook_bed_vpa(&b.h, rows[i].name, rows[i].name, rows[i].spec, rows[i].recommendation);
+        webhook_bed_deploy(&b.h, rows[i].name, "", SMALL);
     }
     boost_bed_run(&b, 45);
     for (size_t i = 0; i < count; i++) {
@@ -247,10 +248,10 @@ static void test_a_boost_without_a_duration_ends_when_the_pod_is_ready(void **st
     (void)state;
     struct boost_bed b;
     boost_bed_init(&b, false);
-    hook_bed_vpa(&b.h, "web", "web",
-                 MODE("Initial") ",'startupBoost':{'cpu':{'type':'Quantity','quantity':'1'}}",
-                 TARGET);
-    hook_bed_deploy(&b.h, "web", "", SMALL);
+    webhook_bed_vpa(&b.h, "web", "web",
+                    MODE("Initial") ",'startupBoost':{'cpu':{'type':'Quantity','quantity':'1'}}",
+                    TARGET);
+    webhook_bed_deploy(&b.h, "web", "", SMALL);
     boost_bed_run(&b, 15);
     assert_string_equal(boost_bed_cpu(&b, "web", false), "250m");
     boost_bed_done(&b);
@@ -261,8 +262,8 @@ static void test_nothing_is_taken_back_while_the_gate_is_off(void **state)
     (void)state;
     struct boost_bed b;
     boost_bed_init(&b, true);
-    hook_bed_vpa(&b.h, "web", "web", MODE("Initial") BOOST(10), TARGET);
-    hook_bed_deploy(&b.h, "web", "", SMALL);
+    webhook_bed_vpa(&b.h, "web", "web", MODE("Initial") BOOST(10), TARGET);
+    webhook_bed_deploy(&b.h, "web", "", SMALL);
     boost_bed_run(&b, 300);
     assert_string_equal(boost_bed_cpu(&b, "web", true), "750m");
     boost_bed_done(&b);
@@ -274,22 +275,24 @@ static void test_containers_end_one_by_one(void **state)
     (void)state;
     struct boost_bed b;
     boost_bed_init(&b, false);
-    hook_bed_vpa(&b.h, "web", "web",
-                 MODE("Off") BOOST(30) ",'resourcePolicy':{'containerPolicies':[{'containerName':"
-                                       "'side'" BOOST(120) "}]}",
-                 "'containerRecommendations':[]");
-    hook_bed_deploy(&b.h, "web", "",
-                    "'containers':[{'name':'app','image':'a','resources':{'requests':{'cpu':"
-                    "'100m'}}},{'name':'side','image':'b','resources':{'requests':{'cpu':'200m'}}}"
-                    "]");
+    webhook_bed_vpa(&b.h, "web", "web",
+                    MODE("Off")
+                        BOOST(30) ",'resourcePolicy':{'containerPolicies':[{'containerName':"
+                                  "'side'" BOOST(120) "}]}",
+                    "'containerRecommendations':[]");
+    webhook_bed_deploy(
+        &b.h, "web", "",
+        "'containers':[{'name':'app','image':'a','resources':{'requests':{'cpu':"
+        "'100m'}}},{'name':'side','image':'b','resources':{'requests':{'cpu':'200m'}}}"
+        "]");
     boost_bed_run(&b, 60);
     assert_string_equal(boost_bed_cpu(&b, "web", false), "100m");
-    const struct td_json *pod = hook_bed_pod(&b.h, "web");
-    assert_string_not_equal(hook_bed_annotation(&b.h, pod, "vpaCpuStartupBoost/side"), "");
+    const struct td_json *pod = webhook_bed_pod(&b.h, "web");
+    assert_string_not_equal(webhook_bed_annotation(&b.h, pod, "vpaCpuStartupBoost/side"), "");
     assert_true(boost_bed_resized(&b) == 1);
     boost_bed_run(&b, 90);
-    pod = hook_bed_pod(&b.h, "web");
-    assert_string_equal(hook_bed_annotation(&b.h, pod, "vpaCpuStartupBoost/side"), "");
+    pod = webhook_bed_pod(&b.h, "web");
+    assert_string_equal(webhook_bed_annotation(&b.h, pod, "vpaCpuStartupBoost/side"), "");
     const struct td_json *side =
         td_json_first_child(td_json_get_path(pod, "spec.containers"))->next;
     assert_true(
@@ -304,18 +307,18 @@ static void test_a_pod_without_a_vpa_is_forgotten_until_it_changes(void **state)
     (void)state;
     struct boost_bed b;
     boost_bed_init(&b, false);
-    hook_bed_vpa(&b.h, "web", "web", MODE("Off") BOOST(30), TARGET);
-    hook_bed_deploy(&b.h, "web", "", SMALL);
+    webhook_bed_vpa(&b.h, "web", "web", MODE("Off") BOOST(30), TARGET);
+    webhook_bed_deploy(&b.h, "web", "", SMALL);
     boost_bed_run(&b, 15);
-    assert_int_equal(control_bed_delete(&b.h.c, HOOK_VPAS "/web"), 200);
+    assert_int_equal(control_bed_delete(&b.h.c, WEBHOOK_VPAS "/web"), 200);
     boost_bed_run(&b, 120);
     assert_int_equal(boost_bed_boosted(&b), 1);
-    hook_bed_vpa(&b.h, "web", "web", MODE("Off") BOOST(30), TARGET);
+    webhook_bed_vpa(&b.h, "web", "web", MODE("Off") BOOST(30), TARGET);
     boost_bed_run(&b, 120);
     assert_int_equal(boost_bed_boosted(&b), 1);
     char target[256];
-    td_str name = td_json_get_path(hook_bed_pod(&b.h, "web"), "metadata.name")->text;
-    (void)snprintf(target, sizeof(target), HOOK_PODS "/%.*s", TD_STR_ARG(name));
+    td_str name = td_json_get_path(webhook_bed_pod(&b.h, "web"), "metadata.name")->text;
+    (void)snprintf(target, sizeof(target), WEBHOOK_PODS "/%.*s", TD_STR_ARG(name));
     assert_int_equal(control_bed_patch(&b.h.c, target, "{'metadata':{'labels':{'a':'b'}}}"), 200);
     boost_bed_run(&b, 5);
     assert_string_equal(boost_bed_cpu(&b, "web", false), "100m");
@@ -328,12 +331,12 @@ static void test_a_vpa_that_comes_back_soon_is_found(void **state)
     (void)state;
     struct boost_bed b;
     boost_bed_init(&b, false);
-    hook_bed_vpa(&b.h, "web", "web", MODE("Off") BOOST(30), TARGET);
-    hook_bed_deploy(&b.h, "web", "", SMALL);
+    webhook_bed_vpa(&b.h, "web", "web", MODE("Off") BOOST(30), TARGET);
+    webhook_bed_deploy(&b.h, "web", "", SMALL);
     boost_bed_run(&b, 15);
-    assert_int_equal(control_bed_delete(&b.h.c, HOOK_VPAS "/web"), 200);
+    assert_int_equal(control_bed_delete(&b.h.c, WEBHOOK_VPAS "/web"), 200);
     boost_bed_run(&b, 18);
-    hook_bed_vpa(&b.h, "web", "web", MODE("Off") BOOST(30), TARGET);
+    webhook_bed_vpa(&b.h, "web", "web", MODE("Off") BOOST(30), TARGET);
     boost_bed_run(&b, 10);
     assert_string_equal(boost_bed_cpu(&b, "web", false), "100m");
     boost_bed_done(&b);
@@ -344,8 +347,8 @@ static void test_failures_are_tried_again_ever_more_seldom(void **state)
     (void)state;
     struct boost_bed b;
     boost_bed_init(&b, false);
-    hook_bed_vpa(&b.h, "web", "web", MODE("Off") BOOST(30), TARGET);
-    hook_bed_deploy(&b.h, "web", "", SMALL);
+    webhook_bed_vpa(&b.h, "web", "web", MODE("Off") BOOST(30), TARGET);
+    webhook_bed_deploy(&b.h, "web", "", SMALL);
     boost_bed_run(&b, 25);
     b.h.faults.api_error_share = 1;
     boost_bed_run(&b, 60);
@@ -367,12 +370,12 @@ static void test_an_annotation_that_says_nothing_is_a_failure(void **state)
     (void)state;
     struct boost_bed b;
     boost_bed_init(&b, false);
-    hook_bed_vpa(&b.h, "web", "web", MODE("Off") BOOST(30), TARGET);
-    hook_bed_deploy(&b.h, "web", "", SMALL);
+    webhook_bed_vpa(&b.h, "web", "web", MODE("Off") BOOST(30), TARGET);
+    webhook_bed_deploy(&b.h, "web", "", SMALL);
     boost_bed_run(&b, 15);
     char target[256];
-    td_str name = td_json_get_path(hook_bed_pod(&b.h, "web"), "metadata.name")->text;
-    (void)snprintf(target, sizeof(target), HOOK_PODS "/%.*s", TD_STR_ARG(name));
+    td_str name = td_json_get_path(webhook_bed_pod(&b.h, "web"), "metadata.name")->text;
+    (void)snprintf(target, sizeof(target), WEBHOOK_PODS "/%.*s", TD_STR_ARG(name));
     assert_int_equal(
         control_bed_patch(&b.h.c, target, "{'metadata':{'annotations':{'" MARK "':'nonsense'}}}"),
         200);
@@ -394,17 +397,17 @@ static void test_a_boost_stays_while_the_workload_has_too_few_pods(void **state)
     (void)state;
     struct boost_bed b;
     boost_bed_init(&b, false);
-    hook_bed_vpa(&b.h, "web", "web", MODE("Off") BOOST(30), TARGET);
-    hook_bed_deploy(&b.h, "web", "",
-                    "'containers':[{'name':'app','image':'a','resources':{'requests':{'cpu':"
-                    "'2'}}}]"); /* boosted: one a node */
-    assert_int_equal(control_bed_patch(&b.h.c, HOOK_DEPLOYMENTS "/web", "{'spec':{'replicas':6}}"),
-                     200);
+    webhook_bed_vpa(&b.h, "web", "web", MODE("Off") BOOST(30), TARGET);
+    webhook_bed_deploy(&b.h, "web", "",
+                       "'containers':[{'name':'app','image':'a','resources':{'requests':{'cpu':"
+                       "'2'}}}]"); /* boosted: one a node */
+    assert_int_equal(
+        control_bed_patch(&b.h.c, WEBHOOK_DEPLOYMENTS "/web", "{'spec':{'replicas':6}}"), 200);
     boost_bed_run(&b, 60);
     assert_int_equal(boost_bed_boosted(&b), 6);
     assert_true(boost_bed_resized(&b) == 0);
-    assert_int_equal(control_bed_patch(&b.h.c, HOOK_DEPLOYMENTS "/web", "{'spec':{'replicas':3}}"),
-                     200);
+    assert_int_equal(
+        control_bed_patch(&b.h.c, WEBHOOK_DEPLOYMENTS "/web", "{'spec':{'replicas':3}}"), 200);
     boost_bed_run(&b, 120);
     assert_int_equal(boost_bed_boosted(&b), 0);
     assert_true(boost_bed_resized(&b) == 3);
@@ -421,8 +424,8 @@ static void test_a_restart_in_between_loses_nothing(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct boost_bed b;
         boost_bed_init(&b, false);
-        hook_bed_vpa(&b.h, "web", "web", MODE("Initial") BOOST(30), TARGET);
-        hook_bed_deploy(&b.h, "web", "", SMALL);
+        webhook_bed_vpa(&b.h, "web", "web", MODE("Initial") BOOST(30), TARGET);
+        webhook_bed_deploy(&b.h, "web", "", SMALL);
         boost_bed_run(&b, rows[i].before);
         boost_side_stop(&b);
         boost_bed_run(&b, rows[i].away);
@@ -442,8 +445,8 @@ static void test_one_that_does_not_lead_only_looks_on(void **state)
     boost_bed_init(&b, false);
     td_update_loop_stop(b.side.update, boost_stopped, &b.side.stopped);
     assert_int_equal(b.side.stopped, 1);
-    hook_bed_vpa(&b.h, "web", "web", MODE("Off") BOOST(30), TARGET);
-    hook_bed_deploy(&b.h, "web", "", SMALL);
+    webhook_bed_vpa(&b.h, "web", "web", MODE("Off") BOOST(30), TARGET);
+    webhook_bed_deploy(&b.h, "web", "", SMALL);
     boost_bed_run(&b, 90);
     assert_int_equal(boost_bed_boosted(&b), 1);
     td_update_loop_start(b.side.update);
@@ -463,10 +466,10 @@ static void test_boosts_end_at_the_rate_of_resizes(void **state)
     b.config.rate_per_second = 0.1;
     b.config.rate_burst = 1;
     boost_side_start(&b);
-    hook_bed_vpa(&b.h, "web", "web", MODE("Off") BOOST(30), TARGET);
-    hook_bed_deploy(&b.h, "web", "", SMALL);
-    assert_int_equal(control_bed_patch(&b.h.c, HOOK_DEPLOYMENTS "/web", "{'spec':{'replicas':4}}"),
-                     200);
+    webhook_bed_vpa(&b.h, "web", "web", MODE("Off") BOOST(30), TARGET);
+    webhook_bed_deploy(&b.h, "web", "", SMALL);
+    assert_int_equal(
+        control_bed_patch(&b.h.c, WEBHOOK_DEPLOYMENTS "/web", "{'spec':{'replicas':4}}"), 200);
     boost_bed_run(&b, 30);
     size_t left = boost_bed_boosted(&b);
     assert_int_equal(left, 4);
@@ -495,10 +498,10 @@ static void test_so_many_boosts_end_at_one_time(void **state)
         boost_side_stop(&b);
         b.syncs = rows[i].syncs;
         boost_side_start(&b);
-        hook_bed_vpa(&b.h, "web", "web", MODE("Off") BOOST(30), TARGET);
-        hook_bed_deploy(&b.h, "web", "", SMALL);
+        webhook_bed_vpa(&b.h, "web", "web", MODE("Off") BOOST(30), TARGET);
+        webhook_bed_deploy(&b.h, "web", "", SMALL);
         assert_int_equal(
-            control_bed_patch(&b.h.c, HOOK_DEPLOYMENTS "/web", "{'spec':{'replicas':4}}"), 200);
+            control_bed_patch(&b.h.c, WEBHOOK_DEPLOYMENTS "/web", "{'spec':{'replicas':4}}"), 200);
         boost_bed_run(&b, 60);
         assert_int_equal(boost_bed_boosted(&b), 0);
         assert_string_equal(b.calls.order, rows[i].order);
@@ -512,11 +515,11 @@ static void test_the_pass_waits_for_the_end_of_the_boost(void **state)
     (void)state;
     struct boost_bed b;
     boost_bed_init(&b, false);
-    hook_bed_vpa(&b.h, "web", "web",
-                 ",'updatePolicy':{'updateMode':'Recreate','minReplicas':1}" BOOST(60), TARGET);
-    hook_bed_deploy(&b.h, "web", "", SMALL);
+    webhook_bed_vpa(&b.h, "web", "web",
+                    ",'updatePolicy':{'updateMode':'Recreate','minReplicas':1}" BOOST(60), TARGET);
+    webhook_bed_deploy(&b.h, "web", "", SMALL);
     boost_bed_run(&b, 30);
-    assert_int_equal(control_bed_patch(&b.h.c, HOOK_VPAS "/web/status",
+    assert_int_equal(control_bed_patch(&b.h.c, WEBHOOK_VPAS "/web/status",
                                        "{'status':{'recommendation':{'containerRecommendations':[{"
                                        "'containerName':'app','target':{'cpu':'2'},'lowerBound':{"
                                        "'cpu':'2'},'upperBound':{'cpu':'2'}}]}}}"),

@@ -11,34 +11,34 @@
 
 #include <cmocka.h>
 
-#include "control/measure_client.h"
+#include "base/metrics.h"
+#include "control/informers/informers.h"
 #include "control/recommender/recommend_loop.h"
-#include "control/sight.h"
-#include "control/tally.h"
 #include "control/updater/update_loop.h"
 #include "kube/client/events.h"
+#include "kube/client/metrics_client.h"
 #include "support/control_bed.h"
 
 #define VPAS "/apis/autoscaling.k8s.io/v1/namespaces/default/verticalpodautoscalers"
 
 struct update_bed {
     struct control_bed c;
-    struct td_sight *sight;
-    struct td_measure_client *measures;
-    struct td_tally *tally;
+    struct td_informers *informers;
+    struct td_metrics_client *metrics_client;
+    struct td_metric_registry *registry;
     struct td_events *events;
     struct td_recommend_loop *recommend;
     struct td_update_loop *update;
-    const char *trouble;
+    const char *problem;
     const char *exempt; /* namespace that the webhook leaves out; NULL: none */
     td_duration proof;  /* how long it takes to see that pods are mutated */
     int stopped;
 };
 
-static struct td_update_trouble update_bed_trouble(void *context)
+static struct td_update_problem update_bed_problem(void *context)
 {
     const struct update_bed *u = context;
-    return (struct td_update_trouble){.reason = "Webhook", .message = td_str_from(u->trouble)};
+    return (struct td_update_problem){.reason = "Webhook", .message = td_str_from(u->problem)};
 }
 
 static bool update_bed_is_exempt(void *context, td_str namespace)
@@ -55,24 +55,25 @@ static bool update_bed_is_proved(void *context, td_duration since)
 
 static void update_bed_init_gated(struct update_bed *u, bool uses_lease, bool in_place)
 {
-    *u = (struct update_bed){.trouble = ""};
+    *u = (struct update_bed){.problem = ""};
     control_bed_init(&u->c);
-    struct td_sight_options sight = {.loop = u->c.bed.loop, .client = u->c.client, .seed = 1};
-    for (size_t i = 0; i < TD_SIGHT_COUNT; i++) {
-        sight.wants[i] = true;
+    struct td_informers_options informers = {
+        .loop = u->c.bed.loop, .client = u->c.client, .seed = 1};
+    for (size_t i = 0; i < TD_INFORMER_COUNT; i++) {
+        informers.wants[i] = true;
     }
     struct td_error err = TD_ERROR_INIT;
-    assert_int_equal(td_sight_new(&sight, &u->sight, &err), TD_OK);
-    u->measures = td_measure_client_new(u->c.bed.loop, u->c.client, NULL, TD_MINUTE);
-    u->tally = td_tally_new();
+    assert_int_equal(td_informers_new(&informers, &u->informers, &err), TD_OK);
+    u->metrics_client = td_metrics_client_new(u->c.bed.loop, u->c.client, NULL, TD_MINUTE);
+    u->registry = td_metric_registry_new();
     u->events = td_events_new(&(struct td_events_options){
         .loop = u->c.bed.loop, .client = u->c.client, .component = TD_STR("vpa-updater")});
     const struct td_control control = {
         .loop = u->c.bed.loop,
         .client = u->c.client,
-        .sight = u->sight,
-        .measures = u->measures,
-        .tally = u->tally,
+        .informers = u->informers,
+        .metrics_client = u->metrics_client,
+        .registry = u->registry,
         .events = u->events,
         .gates = {.heterogeneous_workloads = true,
                   .pod_level_resources = true,
@@ -97,14 +98,14 @@ static void update_bed_init_gated(struct update_bed *u, bool uses_lease, bool in
         .lease_namespace = TD_STR("kube-system"),
         .lease_name = TD_STR("vpa-admission-controller"),
         .lease_timeout = TD_MINUTE,
-        .get_trouble = update_bed_trouble,
+        .get_problem = update_bed_problem,
         .is_exempt = update_bed_is_exempt,
         .is_proved = update_bed_is_proved,
         .context = u,
     };
     assert_int_equal(td_recommend_loop_new(&recommend, &u->recommend, &err), TD_OK);
     assert_int_equal(td_update_loop_new(&update, &u->update, &err), TD_OK);
-    td_sight_start(u->sight);
+    td_informers_start(u->informers);
     td_recommend_loop_start(u->recommend);
     td_update_loop_start(u->update);
     control_bed_create(
@@ -145,9 +146,9 @@ static void update_bed_done(struct update_bed *u)
     td_update_loop_free(u->update);
     td_recommend_loop_free(u->recommend);
     td_events_free(u->events);
-    td_measure_client_free(u->measures);
-    td_sight_free(u->sight);
-    td_tally_free(u->tally);
+    td_metrics_client_free(u->metrics_client);
+    td_informers_free(u->informers);
+    td_metric_registry_free(u->registry);
     control_bed_done(&u->c);
 }
 
@@ -171,7 +172,7 @@ static double update_bed_count(struct update_bed *u, const char *line)
 {
     td_auto_buf text;
     td_buf_init(&text, (size_t)1 << 20);
-    td_tally_write(u->tally, &text);
+    td_metric_registry_write(u->registry, &text);
     const char *found = strstr(td_buf_str(&text).ptr, line);
     return found ? strtod(strchr(found, '}') + 1, NULL) : -1;
 }
@@ -201,7 +202,7 @@ static void test_pods_that_come_back_unchanged_are_left_alone(void **state)
 {
     (void)state;
     struct update_bed u;
-    update_bed_init(&u, false); /* nobody mutates pods here */
+    update_bed_init(&u, false); /* no webhook mutates pods here */
     update_bed_vpa(&u, "Recreate");
     control_bed_run(&u.c, 45 * TD_MINUTE);
     double evicted = update_bed_count(&u, "vpa_updater_evicted_pods_total{");
@@ -222,7 +223,7 @@ static void test_nothing_is_evicted_while_something_is_wrong(void **state)
                                      "reason=\"error\"}") >= 4);
     control_bed_create(&u.c, "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases",
                        "{'metadata':{'name':'vpa-admission-controller'},'spec':{}}");
-    u.trouble = "pods are not mutated";
+    u.problem = "pods are not mutated";
     control_bed_run(&u.c, 2 * TD_MINUTE);
     assert_true(update_bed_count(&u, "vpa_updater_evicted_pods_total{") <= 0);
     assert_true(update_bed_count(&u, "tandem_updater_skipped_passes_total{reason=\"Webhook\"}") >=
@@ -273,7 +274,7 @@ static void test_nothing_is_evicted_where_the_webhook_does_not_look(void **state
 }
 
 /* How often something was told of the VPA. */
-static int64_t update_bed_told(struct update_bed *u, const char *reason)
+static int64_t update_bed_reported(struct update_bed *u, const char *reason)
 {
     const struct td_json *list = control_bed_get(&u->c, "/api/v1/namespaces/default/events");
     int64_t count = 0;
@@ -303,15 +304,15 @@ static void test_what_requirements_withhold_is_told_once(void **state)
     update_bed_vpa(&u, "Recreate");
     assert_int_equal(control_bed_patch(&u.c, VPAS "/web", lower), 200);
     control_bed_run(&u.c, 10 * TD_MINUTE);
-    assert_int_equal(update_bed_told(&u, "EvictionRequirements"), 1);
+    assert_int_equal(update_bed_reported(&u, "EvictionRequirements"), 1);
     assert_int_equal(control_bed_patch(&u.c, VPAS "/web", none), 200);
     control_bed_run(&u.c, 5 * TD_MINUTE);
-    assert_int_equal(update_bed_told(&u, "EvictionRequirements"), 1);
+    assert_int_equal(update_bed_reported(&u, "EvictionRequirements"), 1);
     assert_int_equal(control_bed_patch(&u.c, VPAS "/web", lower), 200);
     assert_int_equal(
         control_bed_patch(&u.c, VPAS "/web", "{'spec':{'updatePolicy':{'minReplicas':1}}}"), 200);
     control_bed_run(&u.c, 5 * TD_MINUTE);
-    assert_int_equal(update_bed_told(&u, "EvictionRequirements"), 2);
+    assert_int_equal(update_bed_reported(&u, "EvictionRequirements"), 2);
     assert_true(update_bed_count(&u, "vpa_updater_evicted_pods_total{") <= 0);
     update_bed_done(&u);
 }

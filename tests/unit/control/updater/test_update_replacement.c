@@ -101,8 +101,8 @@ static void check_blocked(struct never_bed *n, const char *says)
     assert_int_equal(n->evictions, 0);
     assert_true(never_same_pods(&before, &after));
     const char *condition = never_condition(n, VPAS "/web", "EvictionBlocked");
-    never_assert_begins(condition, "True/ReplacementRefused: 2 pods are not updated: they could "
-                                   "not come back: ");
+    never_assert_begins(condition, "True/ReplacementRefused: 2 pods are not updated: their "
+                                   "replacements would be refused: ");
     if (!strstr(condition, says)) {
         fail_msg("'%s' does not say '%s'", condition, says);
     }
@@ -201,9 +201,9 @@ static void test_siblings_of_a_refused_replacement_are_left_alone(void **state)
     control_bed_run(&n.c, 20 * TD_MINUTE);
     assert_int_equal(n.evictions, 1);
     assert_int_equal(never_pods(&n).ready, 7);
-    never_assert_begins(never_condition(&n, VPAS "/web", "EvictionBlocked"),
-                        "True/ReplacementRefused: 7 pods are not updated: they could not come "
-                        "back: ");
+    never_assert_begins(
+        never_condition(&n, VPAS "/web", "EvictionBlocked"),
+        "True/ReplacementRefused: 7 pods are not updated: their replacements would be refused: ");
     n.before_eviction = NULL;
     assert_int_equal(control_bed_delete(&n.c, "/api/v1/namespaces/default/limitranges/late"), 200);
     control_bed_run(&n.c, 40 * TD_MINUTE);

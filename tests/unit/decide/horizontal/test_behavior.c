@@ -226,10 +226,12 @@ static void test_percent_limits_round_as_doubles_do(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const struct td_hpa_policy policy = {TD_HPA_POLICY_PERCENT, rows[i].percent, 60};
         struct td_hpa_rules rules = {.policies = &policy, .policy_count = 1};
-        assert_int_equal(td_hpa_limit_up(&history, &rules, rows[i].current, TEST_NOW).replicas,
-                         rows[i].up);
-        assert_int_equal(td_hpa_limit_down(&history, &rules, rows[i].current, TEST_NOW).replicas,
-                         rows[i].down);
+        assert_int_equal(
+            td_hpa_limit_by_policies(&history, &rules, rows[i].current, TEST_NOW, true).replicas,
+            rows[i].up);
+        assert_int_equal(
+            td_hpa_limit_by_policies(&history, &rules, rows[i].current, TEST_NOW, false).replicas,
+            rows[i].down);
     }
     td_hpa_history_done(&history);
 }

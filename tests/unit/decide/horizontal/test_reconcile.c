@@ -214,8 +214,9 @@ static void test_account_explains_a_limited_rise(void **state)
         "did     4 -> 6 replicas",
         "6 instead of 8: the desired replica count is increasing faster than the maximum scale "
         "rate, policy Pods 2 in 60 s",
-        "would change it: cpu resource utilization (percentage of request) above 66% scales out, "
-        "below 54% scales in",
+        "would change it: scales out: cpu resource utilization (percentage of request) above 83%\n",
+        "would change it: scales in: cpu resource utilization (percentage of request) at or below "
+        "45%\n",
     };
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         assert_non_null(strstr(text.ptr, parts[i]));
@@ -227,6 +228,50 @@ static void test_account_explains_a_limited_rise(void **state)
     assert_int_equal(td_json_get_int64(tree, TD_STR("desiredReplicas"), 0), 6);
     assert_int_equal(td_json_get_int64(tree, TD_STR("proposedReplicas"), 0), 8);
     td_hpa_state_done(&memory);
+}
+
+/* What is said of the values at which an HPA moves: rounding up, tolerance, minReplicas and
+ * maxReplicas, a disabled direction. */
+static void test_account_thresholds_are_exact(void **state)
+{
+    (void)state;
+    static const struct {
+        int32_t min;
+        int32_t max;
+        int32_t target;
+        bool is_in_disabled;
+        const char *out;
+        const char *in;
+    } rows[] = {
+        {1, 10, 80, false, " above 88%\n", " at or below 60%\n"},
+        {4, 10, 80, false, " above 88%\n", "scales in: not below minReplicas 4\n"},
+        {1, 4, 80, false, "scales out: not beyond maxReplicas 4\n", " at or below 60%\n"},
+        {1, 10, 80, true, " above 88%\n", "scales in: not while its selectPolicy is Disabled\n"},
+        {1, 10, 3, false, " above 3%\n", " at or below 2%\n"},
+    };
+    for (size_t i = 0; i < TD_COUNT(rows); i++) {
+        td_auto_arena arena = td_arena_capped(1 << 20);
+        struct td_hpa_state memory;
+        td_hpa_state_init(&memory);
+        const struct td_hpa_config config = td_hpa_config_default();
+        struct td_hpa_metric metric = cpu_metric;
+        metric.target.average_utilization = rows[i].target;
+        struct td_hpa hpa = test_hpa(rows[i].min, rows[i].max);
+        hpa.metrics = &metric;
+        hpa.metric_count = 1;
+        hpa.has_behavior = rows[i].is_in_disabled;
+        hpa.scale_down.select = TD_HPA_SELECT_DISABLED;
+        struct td_hpa_pod pods[4];
+        for (size_t j = 0; j < 4; j++) {
+            pods[j] = test_pod(TD_STR("p"), 1000, 660);
+        }
+        struct td_hpa_pass pass = one_pass(&arena, &hpa, &config, &memory, pods, 4);
+        td_auto_buf text = td_buf_capped(1 << 16);
+        td_hpa_account_write(&pass, NULL, TD_HPA_ACCOUNT_TEXT, &text);
+        assert_non_null(strstr(text.ptr, rows[i].out));
+        assert_non_null(strstr(text.ptr, rows[i].in));
+        td_hpa_state_done(&memory);
+    }
 }
 
 /* Where the count would begin to move stays a number, however large the target. */
@@ -252,9 +297,8 @@ static void test_account_thresholds_of_a_target_at_the_cap(void **state)
     td_auto_buf text;
     td_buf_init(&text, 1 << 16);
     td_hpa_account_write(&pass, NULL, TD_HPA_ACCOUNT_TEXT, &text);
-    assert_non_null(strstr(text.ptr,
-                           "pods metric load above 9223372036854775807m scales out, below "
-                           "9223372036854775807m scales in"));
+    assert_null(strstr(text.ptr, "scales out: pods metric"));
+    assert_non_null(strstr(text.ptr, "scales in: pods metric load at or below 9.22P\n"));
     td_hpa_state_done(&memory);
 }
 
@@ -289,7 +333,7 @@ static void test_tracker_finds_all_that_select_a_pod(void **state)
     }
     const struct td_label labels[] = {{TD_STR("app"), TD_STR("web")},
                                       {TD_STR("tier"), TD_STR("front")}};
-    const struct td_pod pod = {.labels = {.items = labels, .count = 2}};
+    const struct td_pod pod = {.meta.labels = {.items = labels, .count = 2}};
     const struct td_pod *pods[] = {&pod, &pod};
     td_str names[TD_HPA_AMBIGUOUS_MAX];
     assert_int_equal(td_hpa_tracker_find(&tracker, NULL, TD_STR("shop"), pods, 2, names), 2);
@@ -330,7 +374,7 @@ static void test_ambiguity_by_labels_or_by_target(void **state)
     };
     static const td_str names[] = {TD_STR_INIT("a"), TD_STR_INIT("b")};
     const struct td_label label = {TD_STR("app"), TD_STR("web")};
-    const struct td_pod pod = {.labels = {.items = &label, .count = 1}};
+    const struct td_pod pod = {.meta.labels = {.items = &label, .count = 1}};
     const struct td_pod *pods[] = {&pod};
     const struct td_hpa_matched matched = {.pods = pods, .count = 1};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -413,7 +457,7 @@ static void test_ambiguity_is_judged_on_pods_that_count(void **state)
                                                  .name = td_str_from(rows[i].replica_set),
                                                  .uid = TD_STR("uid-set")};
         const struct td_pod pod = {
-            .labels = {.items = labels, .count = 2}, .owners = &owner, .owner_count = 1};
+            .meta = {.labels = {.items = labels, .count = 2}, .owners = &owner, .owner_count = 1}};
         const struct td_pod *pods[] = {&pod, &pod};
         const struct td_workload_source source = {.context = (void *)(uintptr_t)rows[i].deployment,
                                                   .get_workload = find_replica_set};
@@ -484,6 +528,7 @@ int main(void)
         cmocka_unit_test(test_never_scales_in_on_missing_metrics),
         cmocka_unit_test(test_paths),
         cmocka_unit_test(test_account_explains_a_limited_rise),
+        cmocka_unit_test(test_account_thresholds_are_exact),
         cmocka_unit_test(test_account_thresholds_of_a_target_at_the_cap),
         cmocka_unit_test(test_tracker_finds_all_that_select_a_pod),
         cmocka_unit_test(test_ambiguity_by_labels_or_by_target),

@@ -51,14 +51,14 @@ static void make_example(struct example *example)
     td_arena_init(&example->arena, 1 << 20);
     td_owner_cache_init(&example->cache, TD_OWNER_TTL_DEFAULT, TD_OWNER_MISSING_TTL_DEFAULT);
     for (size_t i = 0; i < PODS; i++) {
-        example->pods[i] = (struct td_pod){.namespace = TD_STR("shop"),
-                                           .name = names[i],
+        example->pods[i] = (struct td_pod){.meta = {.namespace = TD_STR("shop"),
+                                                    .name = names[i],
+                                                    .owners = i < 2 ? &of_replica_set : &of_job,
+                                                    .owner_count = 1},
                                            .phase = TD_POD_RUNNING,
                                            .ready = TD_CONDITION_TRUE,
                                            .start_time = TEST_NOW - TD_HOUR,
-                                           .ready_since = TEST_NOW - TD_HOUR,
-                                           .owners = i < 2 ? &of_replica_set : &of_job,
-                                           .owner_count = 1};
+                                           .ready_since = TEST_NOW - TD_HOUR};
         example->matched[i] = &example->pods[i];
     }
     example->metric = (struct td_hpa_metric){
@@ -109,7 +109,7 @@ static struct td_hpa_pass decide(struct example *example, struct td_hpa_state *s
     struct td_hpa_answer answer = {.view = {.is_owner_filtered = filter != NULL}};
     size_t count = 0;
     for (size_t i = 0; i < PODS; i++) {
-        samples[i] = (struct td_hpa_sample){.pod = example->pods[i].name,
+        samples[i] = (struct td_hpa_sample){.pod = example->pods[i].meta.name,
                                             .value_milli = i < 2 ? 500 : 2000,
                                             .at = TEST_NOW,
                                             .window = 30 * TD_SECOND};
@@ -252,12 +252,12 @@ static void test_references_of_one_uid_are_told_apart(void **state)
                                                .name = TD_STR("gone"),
                                                .uid = of_replica_set.uid},
                                               of_replica_set};
-    example.pods[0].owners = &of_replica_set;
-    example.pods[0].owner_count = 1;
-    example.pods[1].owners = &forged;
-    example.pods[1].owner_count = 1;
-    example.pods[2].owners = both;
-    example.pods[2].owner_count = 2;
+    example.pods[0].meta.owners = &of_replica_set;
+    example.pods[0].meta.owner_count = 1;
+    example.pods[1].meta.owners = &forged;
+    example.pods[1].meta.owner_count = 1;
+    example.pods[2].meta.owners = both;
+    example.pods[2].meta.owner_count = 2;
     for (size_t first = 0; first < 2; first++) { /* whichever is judged first */
         const struct td_pod *pods[] = {&example.pods[first], &example.pods[1 - first],
                                        &example.pods[2]};
@@ -278,7 +278,8 @@ static void test_references_of_one_uid_are_told_apart(void **state)
     free_example(&example);
 }
 
-/* A pod with more references than anybody needs is looked at in part and counts as not owned. */
+/* A pod with more references than any workload needs is looked at in part and counts as not owned.
+ */
 static void test_many_references_are_bounded(void **state)
 {
     (void)state;
@@ -291,8 +292,8 @@ static void test_many_references_are_bounded(void **state)
         many[i].uid = td_arena_format(&example.arena, "uid-%zu", i);
         many[i].name = td_arena_format(&example.arena, "job-%zu", i);
     }
-    example.pods[0].owners = many;
-    example.pods[0].owner_count = 1000;
+    example.pods[0].meta.owners = many;
+    example.pods[0].meta.owner_count = 1000;
     const struct td_owner_target target = {.group = TD_STR("example.com"),
                                            .kind = TD_STR("Widget"),
                                            .name = TD_STR("w"),

@@ -219,7 +219,7 @@ static void capacity_max_800(struct tandem_case *self)
 #define HORIZONTAL TD_TANDEM_HORIZONTAL_APPLIED
 #define VERTICAL TD_TANDEM_VERTICAL_APPLIED
 #define BOTH TD_TANDEM_BOTH_APPLIED
-#define NOTHING TD_TANDEM_NO_RECOMMENDATION
+#define NOTHING TD_TANDEM_NO_CHANGE
 #define FORBIDS TD_TANDEM_STAGE_FORBIDS
 #define BELOW TD_TANDEM_BELOW_THRESHOLDS
 #define HELD_BELOW_MAX TD_TANDEM_VERTICAL_HELD_BELOW_MAX_REPLICAS
@@ -449,7 +449,7 @@ static void test_G5_min_change_holds_and_says_so(void **state)
     decide_cpu(&self, 4, 4, 500, 600);
     assert_int_equal(self.outcomes[0].request, 500);
     assert_int_equal(self.outcomes[0].block, TD_TANDEM_BLOCK_MIN_CHANGE);
-    assert_int_equal(self.decision.reason, TD_TANDEM_NO_RECOMMENDATION);
+    assert_int_equal(self.decision.reason, TD_TANDEM_NO_CHANGE);
 }
 
 static void test_G6_the_smaller_of_value_and_percentage_counts(void **state)

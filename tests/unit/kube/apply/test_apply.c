@@ -247,7 +247,7 @@ static void test_apply_update_moves_ownership(void **state)
     RUN(config_map, steps);
 }
 
-/* Containers merge by name, ports by number and protocol, and go when nobody owns them. */
+/* Containers merge by name, ports by number and protocol, and go when no manager owns them. */
 static void test_apply_merges_keyed_lists(void **state)
 {
     (void)state;

@@ -215,7 +215,7 @@ static void test_follows_changes_in_order(void **state)
     assert_true(td_cache_age(bed.cache) <= TD_SECOND);
     bed_run(&bed, TD_MINUTE);
     assert_true(td_cache_age(bed.cache) >= TD_MINUTE);
-    assert_int_equal(td_cache_trouble(bed.cache)->code, TD_OK);
+    assert_int_equal(td_cache_error(bed.cache)->code, TD_OK);
     bed_done(&bed);
 }
 
@@ -367,7 +367,7 @@ static void test_expiry_comes_in_two_forms(void **state)
     assert_int_equal(bed.model->lists, 3);
     assert_int_equal(td_cache_counts(bed.cache).expired, 2);
     assert_string_equal(bed_told(&bed), "+p1=10 ! ! ! ");
-    assert_int_equal(td_cache_trouble(bed.cache)->code, TD_OK);
+    assert_int_equal(td_cache_error(bed.cache)->code, TD_OK);
     bed_done(&bed);
 }
 
@@ -400,7 +400,7 @@ static void test_bad_lines_end_the_watch_only(void **state)
         model_say(bed.model, lines[i]);
         model_put(bed.model, 1, 12);
         bed_run(&bed, 2 * TD_MILLISECOND);
-        assert_int_not_equal(td_cache_trouble(bed.cache)->code, TD_OK);
+        assert_int_not_equal(td_cache_error(bed.cache)->code, TD_OK);
         bed_run(&bed, 2 * TD_SECOND);
         assert_string_equal(bed_told(&bed), "+p1=10 ! ~p1=10>11 ~p1=11>12 ");
         assert_int_equal(bed.model->lists, 1);
@@ -542,12 +542,12 @@ static void test_never_spins(void **state)
             assert_true(bed.model->started - before <= CALLS_PER_SECOND_MAX);
         }
         assert_true(bed.model->started <= 100);
-        assert_int_not_equal(td_cache_trouble(bed.cache)->code, TD_OK);
+        assert_int_not_equal(td_cache_error(bed.cache)->code, TD_OK);
         assert_false(td_cache_is_synced(bed.cache));
         bed.model->fault_count = 0;
         bed_run(&bed, 2 * TD_MINUTE);
         bed_check(&bed);
-        assert_int_equal(td_cache_trouble(bed.cache)->code, TD_OK);
+        assert_int_equal(td_cache_error(bed.cache)->code, TD_OK);
         bed_done(&bed);
     }
 }

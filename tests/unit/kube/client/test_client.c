@@ -441,7 +441,7 @@ static void test_client_is_bounded(void **state)
     bed_done(&bed);
 }
 
-/* Cancelled calls, freed flows and a freed client call nobody back. */
+/* Cancelled calls, freed flows and a freed client do not call back. */
 static void test_client_cancel_is_silent(void **state)
 {
     (void)state;

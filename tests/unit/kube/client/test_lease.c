@@ -183,7 +183,7 @@ static void bed_init(struct bed *bed)
             .name = TD_STR("l"),
             .identity = td_str_from(identity),
             .seed = i + 1,
-            .events = {on_started, on_stopped, on_new_leader},
+            .events = {on_started, on_stopped, on_new_leader, NULL},
             .context = process,
         };
         assert_int_equal(td_lease_new(&options, &process->lease, NULL), TD_OK);
@@ -236,7 +236,7 @@ static void test_lease_has_one_leader(void **state)
     bed_done(&bed);
 }
 
-/* A leader without an answer stops before anybody else begins; the transition is counted. */
+/* A leader without an answer stops before another candidate begins; the transition is counted. */
 static void test_lease_is_taken_over(void **state)
 {
     (void)state;
@@ -354,7 +354,8 @@ static void test_lease_survives_each_failure(void **state)
     }
 }
 
-/* Somebody writes over it: the old leader hears of it at its next try, not at its deadline. */
+/* Another client writes over it: the old leader hears of it at its next try, not at its deadline.
+ */
 static void test_lease_that_was_taken_is_lost_at_once(void **state)
 {
     (void)state;

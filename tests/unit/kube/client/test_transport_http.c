@@ -215,7 +215,7 @@ static td_str gzip_reply(struct td_arena *arena, size_t len, bool is_damaged)
 }
 
 /* gzip that ends early or is damaged inside a whole HTTP answer: the next try is believed. The
- * server is reached through a proxy, since nobody asks for gzip on loopback. */
+ * server is reached through a proxy, since gzip is not requested on loopback. */
 static void test_client_recovers_from_broken_gzip(void **state)
 {
     (void)state;
@@ -369,7 +369,7 @@ static void test_transport_gathers_what_trickles_in(void **state)
     http_bed_done(&bed);
 }
 
-/* Nobody listens: nothing was sent, and the client repeats even writes, at a bounded rate. */
+/* No server listens: nothing was sent, and the client repeats even writes, at a bounded rate. */
 static void test_transport_says_that_nothing_was_sent(void **state)
 {
     (void)state;

@@ -40,8 +40,6 @@ static void test_verbs_fill_in_requests(void **state)
     pods.name = TD_STR_EMPTY;
     struct td_api_path resize = pod;
     resize.subresource = TD_STR("resize");
-    struct td_api_path scale = {TD_STR("apps"),        TD_STR("v1"), TD_STR("a"),
-                                TD_STR("deployments"), TD_STR("d"),  TD_STR("scale")};
     const struct td_write_options options = {.field_manager = TD_STR("tandem"),
                                              .field_validation = TD_STR("Strict"),
                                              .is_dry_run = true};
@@ -75,11 +73,6 @@ static void test_verbs_fill_in_requests(void **state)
                true);
     assert_int_equal(td_verb_apply(&arena, &pod, TD_STR("{}"), true, NULL, &request, NULL),
                      TD_INVALID);
-    assert_int_equal(td_verb_scale(&arena, &scale, 3, NULL, &request, NULL), TD_OK);
-    request_is(&request,
-               "PATCH /apis/apps/v1/namespaces/a/deployments/d/scale|application/merge-patch+json|"
-               "{\"spec\":{\"replicas\":3}}",
-               true);
     struct td_api_path bad = pod;
     bad.name = TD_STR("..");
     assert_int_equal(td_verb_get(&arena, &bad, &request, NULL), TD_INVALID);

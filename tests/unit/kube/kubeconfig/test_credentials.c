@@ -419,7 +419,7 @@ static void test_credentials_plugin_fails_later(void **state)
     assert_string_equal(made->told_text, "one");
 }
 
-/* Those who wait are told in order; who cancelled is not; freed with the object, nobody is. */
+/* Waiters are called in order; a cancelled one is not; freed with the object, none is. */
 static void test_credentials_waits(void **state)
 {
     struct fixture *made = *state;

@@ -104,7 +104,10 @@ static void test_kubeconfig_merges_files(void **state)
         {"D/a:D/b:D/current", NULL, "https://a", "tb", "default", ""},
         {"D/a:D/broken:D/b", NULL, NULL, "/broken:1: clusters: 7: must be a list", NULL, NULL},
         {"D/a:D/b", "none", NULL, "context 'none' does not exist in KUBECONFIG (", NULL, NULL},
-        {"D/missing", NULL, NULL, "no cluster is configured: KUBECONFIG (", NULL, NULL},
+        {"D/missing", NULL, NULL, "/missing': there is no such file; correct it, or unset it", NULL,
+         NULL},
+        {"D/missing:D/no", NULL, NULL, "/no': none of these files exists; correct it", NULL, NULL},
+        {"D/empty", NULL, NULL, "no cluster is configured: KUBECONFIG (", NULL, NULL},
     };
     put_merge_files(made);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

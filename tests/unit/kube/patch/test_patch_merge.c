@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "kube/patch/patch.h"
-#include "patch_fixture.h"
+#include "unit/kube/patch/patch_fixture.h"
 
 /* The rows of the RFC, then those where upstream has its own way. */
 static void test_patch_merge_merges(void **state)

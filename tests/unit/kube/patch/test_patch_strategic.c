@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "kube/patch/patch.h"
-#include "patch_fixture.h"
+#include "unit/kube/patch/patch_fixture.h"
 
 struct row {
     const char *document;

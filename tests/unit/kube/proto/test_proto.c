@@ -9,11 +9,11 @@
 
 #include <cmocka.h>
 
-#include "../patch/patch_fixture.h"
 #include "base/error.h"
 #include "base/os/file.h"
 #include "kube/proto/proto.h"
 #include "kube/proto/proto_wire.h"
+#include "unit/kube/patch/patch_fixture.h"
 
 #define SAMPLES_MIN 30
 #define MAP_ENTRIES 100000

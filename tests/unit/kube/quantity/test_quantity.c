@@ -530,6 +530,47 @@ static void test_quantity_rounding_is_monotone(void **state)
     }
 }
 
+/* For people: the unit that keeps the number small, exact where that is as short. */
+static void test_quantity_short_texts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *quantity;
+        bool is_bytes;
+        const char *text;
+    } rows[] = {
+        {"3087466496", true, "2.9Gi"},
+        {"3666791614", true, "3.4Gi"},
+        {"1280Mi", true, "1280Mi"},
+        {"1Gi", true, "1Gi"},
+        {"262144k", true, "250Mi"},
+        {"1073741823", true, "1Gi"},
+        {"1047000000", true, "998Mi"},
+        {"1048000000", true, "999Mi"},
+        {"1048400000", true, "1000Mi"},
+        {"15.5Gi", true, "15.5Gi"},
+        {"100", true, "100"},
+        {"0", true, "0"},
+        {"-5Gi", true, "-5Gi"},
+        {"430m", false, "430m"},
+        {"2100m", false, "2.1"},
+        {"1357m", false, "1.357"},
+        {"0", false, "0"},
+        {"1500", false, "1500"},
+        {"412300m", false, "412.3"},
+        {"2500000", false, "2.5M"},
+        {"100u", false, "0.1m"},
+    };
+    td_auto_arena arena = td_arena_capped(ARENA_BYTES);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct td_quantity quantity = parsed(&arena, rows[i].quantity);
+        td_str text = td_quantity_short(&arena, &quantity, rows[i].is_bytes);
+        if (!td_str_equal(text, td_str_from(rows[i].text))) {
+            fail_msg("%s is %.*s", rows[i].quantity, TD_STR_ARG(text));
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -547,6 +588,7 @@ int main(void)
         cmocka_unit_test(test_quantity_agrees_with_exact_integers),
         cmocka_unit_test(test_quantity_text_round_trips),
         cmocka_unit_test(test_quantity_rounding_is_monotone),
+        cmocka_unit_test(test_quantity_short_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,45 +94,42 @@ static void test_check_types_cuts_long_values(void **state)
     assert_non_null(strstr(err.message, "…: must be a 32-bit integer"));
 }
 
-struct problem_row {
-    const char *text;
-    const char *field;
-    const char *part; /* of the message */
-};
-
-/* What decodes but would be refused or silently dropped is a problem with its field. */
-static void test_check_object_finds_problems(void **state)
+/* What decodes but no type has is a problem with its field and line. */
+static void test_check_unknown_names_field_and_line(void **state)
 {
     (void)state;
-    static const struct problem_row rows[] = {
-        {"metadata: {}", "metadata.name", "name or generateName is required"},
-        {"metadata: {name: -a}", "metadata.name", "-a"},
-        {"metadata: {name: a, namespace: a.b}", "metadata.namespace", "a.b"},
-        {"metadata: {name: a, labels: {a: \"-\"}}", "metadata.labels", "-"},
-        {"metadata: {name: a, annotations: {\"a b\": x}}", "metadata.annotations", "a b"},
-        {"metadata: {name: a}\nspec: {foo: 1}", "spec.foo", "unknown field"},
-        {"metadata: {name: a}\nspec: {template: {metadata: {labels: {\"-b\": x}}}}",
-         "spec.template.metadata.labels", "-b"},
-        {"metadata: {name: a}\nspec: {selector: {matchExpressions: [{key: a, operator: In}]}}",
-         "spec.selector", "values"},
+    static const struct {
+        const char *text;
+        const char *field; /* NULL: no problem */
+        uint32_t line;
+    } rows[] = {
+        {"metadata: {name: a}\nspec: {foo: 1}", "spec.foo", 2},
+        {"spec:\n  template:\n    spec:\n      containers:\n      - {}\n      - imagePullpolicy: x",
+         "spec.template.spec.containers[1].imagePullpolicy", 6},
+        {"metadata: {labels: {any: x}, annotations: {any: y}}", NULL, 0},
+        {"metadata: {label: x}", "metadata.label", 1},
+        {"spec: 7", NULL, 0}, /* a type's matter */
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         td_auto_arena arena;
         td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
         struct td_problems problems = {.arena = &arena};
-        td_check_object(td_schema_find(TD_STR("apps/v1"), TD_STR("Deployment")),
-                        parse(&arena, rows[i].text), &problems);
-        if (problems.count != 1) {
+        td_check_unknown(td_schema_find(TD_STR("apps/v1"), TD_STR("Deployment")),
+                         parse(&arena, rows[i].text), &problems);
+        if (problems.count != (rows[i].field ? 1 : 0)) {
             fail_msg("%s: %zu problems", rows[i].text, problems.count);
         }
-        assert_true(td_str_equal(problems.items[0].field, td_str_from(rows[i].field)));
-        assert_non_null(strstr(problems.items[0].message.ptr, rows[i].part));
-        assert_int_not_equal(problems.items[0].line, 0);
+        if (rows[i].field) {
+            assert_string_equal(problems.items[0].field.ptr, rows[i].field);
+            assert_string_equal(problems.items[0].message.ptr, "unknown field");
+            assert_string_equal(problems.items[0].rule, "unknown-field");
+            assert_int_equal(problems.items[0].line, rows[i].line);
+        }
     }
 }
 
 /* However many problems there are, the list is bounded and says that it was cut. */
-static void test_check_object_bounds_its_problems(void **state)
+static void test_check_unknown_is_bounded(void **state)
 {
     (void)state;
     td_auto_arena arena;
@@ -143,22 +140,22 @@ static void test_check_object_bounds_its_problems(void **state)
                     td_json_new_null(&arena));
     }
     struct td_problems problems = {.arena = &arena};
-    td_check_object(td_schema_find(TD_STR("v1"), TD_STR("Pod")), object, &problems);
+    td_check_unknown(td_schema_find(TD_STR("v1"), TD_STR("Pod")), object, &problems);
     assert_int_equal(problems.count, TD_STRICT_PROBLEMS_MAX);
     assert_true(problems.is_cut);
 }
 
-/* A kind without schema has its metadata checked and nothing else. */
-static void test_check_object_without_schema(void **state)
+/* Of a kind without schema nothing below its metadata is unknown. */
+static void test_check_unknown_without_schema(void **state)
 {
     (void)state;
     td_auto_arena arena;
     td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
     struct td_problems problems = {.arena = &arena};
-    td_check_object(NULL, parse(&arena, "metadata: {name: a, labels: {a: b}}\nspec: {any: [1]}"),
-                    &problems);
+    td_check_unknown(td_schema_any_object(), parse(&arena, "metadata: {name: a}\nspec: {any: [1]}"),
+                     &problems);
     assert_int_equal(problems.count, 0);
-    td_check_object(NULL, parse(&arena, "metadata: {name: a, labels: {a: \"b \"}}"), &problems);
+    td_check_unknown(td_schema_any_object(), parse(&arena, "metadata: {nam: a}"), &problems);
     assert_int_equal(problems.count, 1);
 }
 
@@ -167,9 +164,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_check_types_names_path_value_and_line),
         cmocka_unit_test(test_check_types_cuts_long_values),
-        cmocka_unit_test(test_check_object_finds_problems),
-        cmocka_unit_test(test_check_object_bounds_its_problems),
-        cmocka_unit_test(test_check_object_without_schema),
+        cmocka_unit_test(test_check_unknown_names_field_and_line),
+        cmocka_unit_test(test_check_unknown_is_bounded),
+        cmocka_unit_test(test_check_unknown_without_schema),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

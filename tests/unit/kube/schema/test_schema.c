@@ -7,10 +7,10 @@
 
 #include <cmocka.h>
 
-#include "../patch/patch_fixture.h"
 #include "base/error.h"
 #include "base/vec.h"
 #include "kube/schema/schema.h"
+#include "unit/kube/patch/patch_fixture.h"
 
 #define TYPES_MAX 2000
 
@@ -182,7 +182,9 @@ static void test_schema_table_is_sound(void **state)
                            type->proto != TD_SCHEMA_PROTO_PLAIN;
         assert_int_equal(has_element, type->element != NULL);
         assert_int_equal(type->topology == TD_SCHEMA_KEYED, type->list_key_count > 0);
-        assert_int_equal(type->kind == TD_SCHEMA_OBJECT, type->name.len > 0);
+        assert_true(type->kind != TD_SCHEMA_OBJECT || type->name.len > 0);
+        assert_int_equal(type->name.len > 0, type->package.len > 0);
+        assert_true(type->values.len == 0 || type->kind == TD_SCHEMA_STRING);
         for (size_t j = 0; j < type->field_count; j++) {
             const struct td_schema_field *field = &type->fields[j];
             assert_ptr_equal(td_schema_field(type, field->name), field);
@@ -510,6 +512,61 @@ static void test_schema_bounds_problems(void **state)
     assert_true(problems.items[0].len < TD_STRICT_PATH_BYTES_MAX + 20);
 }
 
+/* What the API server publishes of types and fields: names, allowed values, defaults. */
+static void test_schema_has_what_is_published(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *kind;
+        const char *path; /* of members and "[]" */
+        const char *package;
+        const char *name;
+        const char *values;
+        const char *fallback;
+        bool is_required;
+        bool has_default;
+    } rows[] = {
+        {"Pod", "spec", "io.k8s.api.core.v1", "PodSpec", "", "", false, true},
+        {"Pod", "metadata", "io.k8s.apimachinery.pkg.apis.meta.v1", "ObjectMeta", "", "", false,
+         true},
+        {"Pod", "spec.containers", "", "", "", "", true, false},
+        {"Pod", "spec.restartPolicy", "", "", "Always,Never,OnFailure", "", false, false},
+        {"Pod", "spec.containers.[].name", "", "", "", "", true, true},
+        {"Pod", "spec.containers.[].image", "", "", "", "", false, false},
+        {"Pod", "spec.containers.[].ports.[].protocol", "", "", "SCTP,TCP,UDP", "\"TCP\"", false,
+         true},
+        {"Service", "spec.ipFamilies.[]", "", "", ",IPv4,IPv6", "", false, false},
+        {"ReplicationController", "spec.replicas", "", "", "", "1", false, true},
+        {"Pod", "metadata.creationTimestamp", "io.k8s.apimachinery.pkg.apis.meta.v1", "Time", "",
+         "", false, false},
+        {"LimitRange", "spec.limits.[].max.*", "io.k8s.apimachinery.pkg.api.resource", "Quantity",
+         "", "", false, false},
+    };
+    for (size_t i = 0; i < TD_COUNT(rows); i++) {
+        const struct td_schema_type *type = find("v1", rows[i].kind);
+        const struct td_schema_field *field = NULL;
+        td_str rest = td_str_from(rows[i].path);
+        while (rest.len > 0) {
+            size_t dot = td_str_find(rest, '.', 0);
+            td_str step = td_str_slice(rest, 0, dot);
+            rest = td_str_slice(rest, dot + 1, rest.len);
+            bool is_element = td_str_equal(step, TD_STR("[]")) || td_str_equal(step, TD_STR("*"));
+            field = is_element ? NULL : td_schema_field(type, step);
+            type = is_element ? type->element : field->type;
+        }
+        assert_true(td_str_equal(type->package, td_str_from(rows[i].package)));
+        assert_true(td_str_equal(type->name, td_str_from(rows[i].name)));
+        assert_true(td_str_equal(type->values, td_str_from(rows[i].values)));
+        assert_true(td_str_equal(type->fallback, td_str_from(rows[i].fallback)));
+        assert_int_equal(field && field->is_required, rows[i].is_required);
+        assert_int_equal(field && field->has_default, rows[i].has_default);
+    }
+    const struct td_schema_type *claim = find("v1", "PersistentVolume");
+    claim = td_schema_member(td_schema_member(claim, TD_STR("spec")), TD_STR("claimRef"));
+    assert_true(claim->is_variant && claim->topology == TD_SCHEMA_GRANULAR);
+    assert_true(td_str_equal(td_schema_list_meta()->name, TD_STR("ListMeta")));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -521,6 +578,7 @@ int main(void)
         cmocka_unit_test(test_schema_any_object_is_open),
         cmocka_unit_test(test_schema_names_unknown_fields),
         cmocka_unit_test(test_schema_bounds_problems),
+        cmocka_unit_test(test_schema_has_what_is_published),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

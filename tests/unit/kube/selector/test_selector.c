@@ -491,7 +491,7 @@ static struct td_json *json(struct td_arena *arena, const char *text)
     return tree;
 }
 
-/* Objects, their canonical text and the format that people see. */
+/* Objects, their canonical text and the format of messages. */
 static void test_selector_from_json_reads_objects(void **state)
 {
     (void)state;

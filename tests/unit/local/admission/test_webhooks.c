@@ -2,7 +2,7 @@
  * Webhooks end to end over TLS: what they are asked, what comes of their answers, and what happens
  * when something goes away while one is being asked.
  */
-#include "support/webhook_bed.h"
+#include "support/webhook_caller_bed.h"
 
 #include "local/api/api_private.h"
 #include "local/engine/faults.h"
@@ -79,7 +79,7 @@ static void test_patch_is_applied(void **state)
         td_json_is(td_json_get_path(hooks.asked[0], "request.oldObject"), TD_JSON_TYPE_NULL));
     assert_int_equal(hook_send(&hooks, "GET", MAPS "/a", NULL, &answer), 200);
     assert_string_equal(bed_text(&hooks.bed, &answer, "data.k"), "v");
-    assert_int_equal(hooks.asked_count, 1); /* reading asks nobody */
+    assert_int_equal(hooks.asked_count, 1); /* reading calls no webhook */
     hook_done(&hooks);
 }
 
@@ -134,13 +134,13 @@ struct bad_row {
     bool is_told_anyway; /* whatever the failurePolicy */
 };
 
-#define NO_REVIEW "failed to call webhook: the answer is no AdmissionReview: "
+#define NO_REVIEW "failed to call webhook: the response is not an AdmissionReview: "
 
 static const struct bad_row bad_rows[] = {
     {"", NULL, NULL, 500, "failed to call webhook: the server answered with status 500", false},
     {"{", NULL, NULL, 0, NULL, false},
     {"{}", NULL, NULL, 0, "received invalid webhook response: webhook response was absent", false},
-    {"[]", NULL, NULL, 0, NO_REVIEW "it is no object", false},
+    {"[]", NULL, NULL, 0, NO_REVIEW "not an object", false},
     {"{\"response\":1}", NULL, NULL, 0, NO_REVIEW "response: 1: must be an object", false},
     {NULL, "\"allowed\":true,\"warnings\":\"mind the gap\"", NULL, 0,
      NO_REVIEW "response.warnings: \"mind the gap\": must be a list", false},
@@ -168,10 +168,10 @@ static const struct bad_row bad_rows[] = {
     {NULL, "\"allowed\":true,\"patchType\":\"JSONPatch\",\"patch\":\"?\"", NULL, 0,
      NO_REVIEW "response.patch: \"?\": must be base64", false},
     {NULL, "\"allowed\":true", "{}", 0,
-     "received undecodable patch in webhook response: it is no array", false},
+     "received undecodable patch in webhook response: not an array", false},
     {NULL, "\"allowed\":true", "[{\"op\":\"remove\",\"path\":\"/nope\"}]", 0, NULL, true},
     {NULL, "\"allowed\":true", "[{\"op\":\"replace\",\"path\":\"\",\"value\":[]}]", 0,
-     "Internal error occurred: the patched text is no object", true},
+     "Internal error occurred: the patched text is not an object", true},
 };
 
 /* An answer that is no use is a failure: refused with Fail, passed over with Ignore. */
@@ -528,7 +528,7 @@ static void test_unreachable_behind_a_good_one(void **state)
     }
 }
 
-/* A certificate of another authority is not trusted, and nobody at the port is a failure. */
+/* A certificate of another authority is not trusted, and no listener at the port is a failure. */
 static void test_untrusted_and_absent_servers(void **state)
 {
     (void)state;
@@ -579,7 +579,7 @@ static void test_configuration_goes_meanwhile(void **state)
                   "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/one", NULL,
                   &other),
         200);
-    assert_int_equal(hook_send(&hooks, "POST", MAPS, MAP("b"), &other), 201); /* asks nobody */
+    assert_int_equal(hook_send(&hooks, "POST", MAPS, MAP("b"), &other), 201); /* calls no webhook */
     hook_release(&hooks);
     hook_wait(&hooks, &answer.end_count, 0, HOOK_TURNS);
     assert_int_equal(answer.status, 201);
@@ -610,7 +610,7 @@ static void test_client_goes_meanwhile(void **state)
 }
 
 /* Writes that wait for webhooks are finite in number, and one user has half of the places: the next
- * is asked to come back, and somebody else is let in. */
+ * is asked to come back, and another client is served. */
 static void test_writes_in_flight_are_finite(void **state)
 {
     (void)state;
@@ -728,7 +728,7 @@ static void test_deletion(void **state)
     hook_done(&hooks);
 }
 
-/* While webhooks are down, nobody is asked and the failure policy decides. */
+/* While webhooks are down, none is called and the failure policy decides. */
 static void test_webhooks_are_down(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /*
- * The transport into the handler of the same process keeps the promises of kube/transport.h:
+ * The transport into the handler of the same process keeps the promises of kube/client/transport.h:
  * nothing from inside start, head before body before one end, nothing after a cancel.
  */
 #include "support/api_script.h"

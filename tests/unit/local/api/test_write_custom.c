@@ -102,7 +102,7 @@ static void test_write_custom_resources(void **state)
     RUN(custom->bed, steps);
 }
 
-/* Defaults of the schema are set at every level, and given back after somebody removes them. */
+/* Defaults of the schema are set at every level, and set again after a client removes them. */
 #define PATTERN_DEFINITION(schema)                                                                 \
     "{\"metadata\":{\"name\":\"bads.ex.io\"},\"spec\":{\"group\":\"ex.io\",\"names\":{"            \
     "\"plural\":\"bads\",\"kind\":\"Bad\",\"singular\":\"bad\",\"listKind\":\"BadList\"},"         \

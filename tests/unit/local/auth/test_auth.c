@@ -80,9 +80,9 @@ static const struct identify_row identify_rows[] = {
      "kubernetes-admin  system:masters,system:authenticated"},
     {NULL, "", "Bearer ", "", "", "", TD_OK, "system:anonymous  system:unauthenticated"},
     {NULL, "", "Basic eDp5", "", "", "", TD_OK, "system:anonymous  system:unauthenticated"},
-    {NULL, "", "Bearer x", "", "", "", TD_INVALID, "the bearer token is not known here"},
-    {NULL, "", "Bearer a.b.c", "", "", "", TD_INVALID, "the bearer token is not known here"},
-    {NULL, "", "Bearer ..", "", "", "", TD_INVALID, "the bearer token is not known here"},
+    {NULL, "", "Bearer x", "", "", "", TD_INVALID, "the bearer token is unknown"},
+    {NULL, "", "Bearer a.b.c", "", "", "", TD_INVALID, "the bearer token is unknown"},
+    {NULL, "", "Bearer ..", "", "", "", TD_INVALID, "the bearer token is unknown"},
     {"alice", "", "", "bob", "", "", TD_OK, "bob  system:authenticated"},
     {"alice", "", "", "bob", "dev", "u-1", TD_OK, "bob u-1 dev,system:authenticated"},
     {"alice", "", "", "bob", "system:unauthenticated", "", TD_OK, "bob  system:unauthenticated"},
@@ -107,7 +107,7 @@ static const struct identify_row identify_rows[] = {
      "serviceaccounts \"bot\" is forbidden: User \"dora\" cannot impersonate resource "
      "\"serviceaccounts\" in API group \"\" in the namespace \"other\""},
     {"alice", "", "", "", "dev", "", TD_DENIED,
-     "groups or a uid are impersonated without Impersonate-User"},
+     "Impersonate-Group or Impersonate-Uid without Impersonate-User"},
     {NULL, "", "", "bob", "", "", TD_DENIED,
      "users \"bob\" is forbidden: User \"system:anonymous\" cannot impersonate resource \"users\" "
      "in API group \"\" at the cluster scope"},
@@ -145,7 +145,7 @@ static void test_identify(void **state)
     }
 }
 
-/* Extra fields of a user are not known here, so nobody is let through without them. */
+/* Extra fields of a user are not known here, so no request is let through without them. */
 static void test_extra_is_refused(void **state)
 {
     struct auth_bed *auth = *state;

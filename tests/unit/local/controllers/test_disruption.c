@@ -267,7 +267,7 @@ static void test_budget_remembers_evictions_for_two_minutes(void **state)
     bed_answer_done(&answer);
 }
 
-/* Pods that nobody controls cannot be expected: said once, with the selector, and the refusal of an
+/* Pods without a controller cannot be expected: said once, with the selector, and the refusal of an
  * eviction does not blame numbers that are in order. */
 static void test_budget_warns_of_pods_without_controller(void **state)
 {

@@ -243,7 +243,7 @@ static void test_foreground(void **state)
     gc_stop(&gc);
 }
 
-/* A word in somebody's data does not make an owner wait: the dependent stays. */
+/* A word in an object's data does not make an owner wait: the dependent stays. */
 static void test_words_are_no_finalizers(void **state)
 {
     struct gc_bed gc;
@@ -343,13 +343,13 @@ static void test_custom_kinds_come_and_go(void **state)
     gc_stop(&gc);
 }
 
-/* Forgets all changes before anybody has read them. */
+/* Forgets all changes before a reader has seen them. */
 static void forget_changes(struct bed *bed)
 {
     td_store_compact(bed->store, td_store_version(bed->store));
 }
 
-/* An owner's deletion that nobody saw: its dependents go all the same. */
+/* An owner's deletion that the collector missed: its dependents go all the same. */
 static void test_missed_deletion_of_an_owner(void **state)
 {
     struct gc_bed gc;
@@ -365,7 +365,8 @@ static void test_missed_deletion_of_an_owner(void **state)
     gc_stop(&gc);
 }
 
-/* A dependent's deletion that nobody saw: the owner that waits for it goes all the same. */
+/* A dependent's deletion that the collector missed: the owner that waits for it goes all the same.
+ */
 static void test_missed_deletion_of_a_dependent(void **state)
 {
     struct gc_bed gc;
@@ -393,7 +394,7 @@ static void test_missed_deletion_of_a_dependent(void **state)
     gc_stop(&gc);
 }
 
-/* Definitions whose changes nobody saw are served, or not served any more, all the same. */
+/* Definitions whose changes were missed are served, or not served any more, all the same. */
 static void test_missed_definitions(void **state)
 {
     struct gc_bed gc;

@@ -58,7 +58,7 @@ static void make_namespace(struct fixture *f)
         201);
 }
 
-/* Each namespace, those of the system too, has its account and the authority, also after somebody
+/* Each namespace, those of the system too, has its account and the authority, also after a client
  * deleted or changed them. */
 static void test_namespaces_are_furnished(void **state)
 {

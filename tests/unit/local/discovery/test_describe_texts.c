@@ -24,7 +24,7 @@ static void test_every_kind_has_a_sentence(void **state)
     td_resources_free(resources);
 }
 
-/* Fields are found under their type only. */
+/* Fields are found under their type, or where they mean the same in all of them. */
 static void test_fields_are_found_by_type(void **state)
 {
     (void)state;
@@ -40,7 +40,9 @@ static void test_fields_are_found_by_type(void **state)
         {TD_STR_INIT("Hvpa.spec"), TD_STR_INIT("mode"), true},
         {TD_STR_INIT("PodDisruptionBudgetSpec"), TD_STR_INIT("minAvailable"), true},
         {TD_STR_INIT("PodSpec"), TD_STR_INIT("nothing"), false},
-        {TD_STR_INIT("Container"), TD_STR_INIT("containers"), false},
+        {TD_STR_INIT("Container"), TD_STR_INIT("maxReplicas"), false},
+        {TD_STR_INIT("Container"), TD_STR_INIT("metadata"), true}, /* the same everywhere */
+        {TD_STR_INIT("Hvpa.spec"), TD_STR_INIT("metadata"), false},
         {TD_STR_INIT(""), TD_STR_INIT(""), false},
         {TD_STR_INIT("zzz"), TD_STR_INIT("zzz"), false},
     };

@@ -409,7 +409,7 @@ static void test_engine_sends_requests_on_and_tells_latency(void **state)
     assert_true(td_engine_flow(bed.engine, 1, &flow));
     assert_near(flow.arriving_per_second, 80);
     assert_near(flow.served_per_second, 0);
-    assert_true(flow.dropped > 0); /* nobody is there */
+    assert_true(flow.dropped > 0); /* no pod is ready */
     assert_false(td_engine_flow(bed.engine, 2, &flow));
     assert_true(td_str_equal(
         td_engine_role_label(bed.engine, TD_STR("shop"), TD_STR("Deployment"), TD_STR("web")),

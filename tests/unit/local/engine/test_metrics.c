@@ -142,7 +142,7 @@ static size_t count_of(struct bed *bed, const char *target)
     return td_json_get_path(bed_tree(bed, &answer), "items")->count;
 }
 
-/* Where nobody measures, there is nothing to tell. */
+/* Without an engine there are no metrics. */
 static void test_nobody_measures(void **state)
 {
     struct bed *bed = *state;

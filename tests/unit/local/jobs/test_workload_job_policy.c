@@ -188,7 +188,7 @@ static void test_rules_judge_pods(void **state)
          "\"True\"}]}]",
          STATUS("\"conditions\":[{\"type\":\"DisruptionTarget\",\"status\":\"False\"}]"),
          TD_JOB_ACTION_NONE},
-        /* The first that matches decides; an action that nobody knows does not. */
+        /* The first that matches decides; an unknown action does not. */
         {"[" ON_CODES("Strange", "In",
                       "1") "," ON_CODES("Ignore", "In", "1") "," ON_CODES("FailJob", "In", "1") "]",
          STATUS("\"containerStatuses\":[" ENDED("a", "1") "]"), TD_JOB_ACTION_IGNORE},

@@ -243,7 +243,7 @@ static void test_events_are_counted(void **state)
     const struct td_collection *events = td_store_find(n->bed.store, TD_STR("events"));
     struct td_collection_iter iter;
     size_t count = 0;
-    td_collection_iter_init(&iter, events, TD_STR("n"));
+    iter = td_collection_walk(events, TD_STR("n"));
     while (td_collection_iter_next(&iter)) {
         count++;
     }

@@ -166,7 +166,7 @@ static size_t count_pods(struct nodes_bed *n, bool is_deleted)
     struct td_collection_iter iter;
     const struct td_stored *stored;
     size_t count = 0;
-    td_collection_iter_init(&iter, td_store_find(n->bed.store, TD_STR("pods")), TD_STR("n"));
+    iter = td_collection_walk(td_store_find(n->bed.store, TD_STR("pods")), TD_STR("n"));
     while ((stored = td_collection_iter_next(&iter))) {
         bool is_marked =
             memmem(stored->json.ptr, stored->json.len, "\"deletionTimestamp\"", 19) != NULL;
@@ -248,7 +248,7 @@ static void test_a_node_that_comes_back_keeps_its_pods(void **state)
                         "2023-11-14T22:15:00Z");
     struct td_error err = TD_ERROR_INIT;
     assert_int_equal(td_nodes_lose(n.nodes, TD_STR("node-3"), true, &err), TD_NOT_FOUND);
-    assert_string_equal(err.message, "node \"node-3\" is not one of ours");
+    assert_string_equal(err.message, "node \"node-3\" is not run by this process");
     nodes_bed_done(&n);
 }
 
@@ -318,7 +318,7 @@ static void test_few_nodes_are_emptied_at_a_time(void **state)
     }
 }
 
-/* Somebody else's node is judged by its lease, and left alone when nobody renews one. */
+/* An external node is judged by its lease, and left alone when no lease is renewed. */
 static void test_other_nodes_are_judged_by_their_leases(void **state)
 {
     (void)state;
@@ -403,10 +403,10 @@ static void test_taints_of_users_remove_pods(void **state)
     for (int64_t at = 5; at < 60; at++) {
         run_to(&n, at);
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-            bool is_told =
+            bool is_reported =
                 !nodes_bed_pod(&n, rows[i].name) || deleted_at(&n, rows[i].name)[0] != '\0';
-            if (is_told != (rows[i].gone >= 0 && at >= rows[i].gone)) {
-                fail_msg("%s at second %d: %d", rows[i].name, (int)at, is_told);
+            if (is_reported != (rows[i].gone >= 0 && at >= rows[i].gone)) {
+                fail_msg("%s at second %d: %d", rows[i].name, (int)at, is_reported);
             }
         }
     }

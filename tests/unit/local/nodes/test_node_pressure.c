@@ -131,7 +131,7 @@ static void test_pressure_evicts_one_pod_at_a_time(void **state)
     nodes_bed_done(&n);
 }
 
-/* Nobody new comes to a node without memory but who tolerates it; critical pods are not evicted. */
+/* Only pods that tolerate it come to a node without memory; critical pods are not evicted. */
 static void test_pressure_keeps_pods_away(void **state)
 {
     (void)state;

@@ -48,7 +48,7 @@ static void test_nodes_are_made(void **state)
     nodes_bed_done(&n);
 }
 
-/* Leases are renewed every ten seconds, conditions every five minutes, and a node that somebody
+/* Leases are renewed every ten seconds, conditions every five minutes, and a node that a client
  * calls not ready says otherwise. */
 static void test_nodes_stay_ready(void **state)
 {
@@ -222,7 +222,7 @@ static void test_nodes_of_the_last_run_are_kept(void **state)
     const struct td_node_size crowd = td_node_size_usual(5001);
     const struct td_nodes_options many = {.api = n.bed.api, .sizes = &crowd, .size_count = 1};
     assert_int_equal(td_nodes_new(&many, &none, &err), TD_LIMIT);
-    assert_string_equal(err.message, "5001 nodes: at most 5000 can be made");
+    assert_string_equal(err.message, "5001 nodes: at most 5000 are supported");
     nodes_bed_done(&n);
 }
 

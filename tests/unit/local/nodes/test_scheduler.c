@@ -257,7 +257,7 @@ static void test_scheduler_tries_again(void **state)
     nodes_bed_done(&n);
 }
 
-/* Without a node of our own pods are somebody else's. */
+/* Without a node of our own pods are left to another scheduler. */
 static void test_scheduler_rests_without_own_nodes(void **state)
 {
     (void)state;

@@ -108,7 +108,7 @@ static inline char *bed_state(const struct bed *bed)
             continue;
         }
         struct td_collection_iter iter;
-        td_collection_iter_init(&iter, collection, TD_STR_EMPTY);
+        iter = td_collection_walk(collection, TD_STR_EMPTY);
         const struct td_stored *stored;
         while ((stored = td_collection_iter_next(&iter)) != NULL) {
             (void)td_buf_append_format(&out, "%s %.*s/%.*s %llu %zu %llx\n", keys[i],

@@ -622,8 +622,8 @@ static void victim_told(void *context, int code)
 {
     struct victim *victim = context;
     uint64_t version = td_store_version(victim->bed.store);
-    bool is_told = code == TD_OK && write(victim->pipe_fd, &version, sizeof(version)) > 0;
-    if (!is_told) {
+    bool is_reported = code == TD_OK && write(victim->pipe_fd, &version, sizeof(version)) > 0;
+    if (!is_reported) {
         _exit(1);
     }
 }
@@ -650,7 +650,7 @@ static _Noreturn void victim_live(const char *folder, int pipe_fd)
 static void victim_check_texts(const struct bed *bed)
 {
     struct td_collection_iter iter;
-    td_collection_iter_init(&iter, bed->pods, TD_STR_EMPTY);
+    iter = td_collection_walk(bed->pods, TD_STR_EMPTY);
     const struct td_stored *stored;
     while ((stored = td_collection_iter_next(&iter)) != NULL) {
         char labels[60];
@@ -699,7 +699,7 @@ static void test_killed_process_loses_nothing_it_told(void **state)
 }
 
 /* Each system call fails in turn, for good: from a failing log on nothing is told to be done, reads
- * show what was; a failing snapshot hurts nobody. */
+ * show what was; a failing snapshot does no harm. */
 static void test_each_failing_call_in_turn(void **state)
 {
     (void)state;

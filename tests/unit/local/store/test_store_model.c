@@ -222,7 +222,7 @@ static void model_compact(void)
     }
 }
 
-/* The loop wakes each cursor of a kind with news once, and nobody else. */
+/* The loop wakes each cursor of a kind with news once, and no other. */
 static void model_run(void)
 {
     bool has_news[KINDS] = {false};

@@ -244,7 +244,9 @@ static void test_node_fit(void **state)
         struct td_json *spec;
         assert_int_equal(td_json_parse(&arena, td_str_from(affinity[i].spec), NULL, &spec, NULL),
                          TD_OK);
-        assert_int_equal(td_node_fits_affinity(&arena, spec, TD_STR("n1"), &labels),
+        assert_int_equal(td_node_fits_affinity(td_json_get(spec, TD_STR("nodeSelector")),
+                                               td_json_get_path(spec, TD_NODE_AFFINITY_PATH),
+                                               TD_STR("n1"), &labels),
                          affinity[i].fits);
     }
     for (size_t i = 0; i < sizeof(taints) / sizeof(taints[0]); i++) {

@@ -18,7 +18,7 @@ static const char *sets(struct bed *bed)
     const char *texts[16] = {NULL};
     struct td_collection_iter iter;
     const struct td_stored *stored;
-    td_collection_iter_init(&iter, all, TD_STR_EMPTY);
+    iter = td_collection_walk(all, TD_STR_EMPTY);
     while ((stored = td_collection_iter_next(&iter))) {
         struct td_json *set;
         assert_int_equal(td_json_parse(&bed->arena, td_arena_copy_str(&bed->arena, stored->json),

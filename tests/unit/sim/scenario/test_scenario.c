@@ -253,14 +253,12 @@ static const struct {
     {"apiVersion: sim.tandem.dev/v1\nkind: Scenario\nmetadata: {name: t}\n",
      "t.yaml:1: spec: missing: is required"},
     {"apiVersion: sim.tandem.dev/v1\nkind: Scenario\nmetadata: {name: t}\nspecs: {}\n",
-     "t.yaml:4: specs: a mapping: no such field here; did you mean spec?"},
+     "t.yaml:4: specs: a mapping: unknown field; did you mean spec?"},
     {"apiVersion: sim.tandem.dev/v1\nkind: Scenario\nmetadata: {name: t}\nspec: []\n",
      "t.yaml:4: spec: a list: must be a mapping"},
-    {SPEC("  sed: 1"), "t.yaml:5: spec.sed: 1: no such field here; did you mean seed?"},
-    {SPEC("  colour: blue"),
-     "t.yaml:5: spec.colour: blue: no such field here; docs/scenario.md has them all"},
-    {SPEC("  \"a\\nb\": 1"),
-     "t.yaml:5: spec.a b: 1: no such field here; docs/scenario.md has them all"},
+    {SPEC("  sed: 1"), "t.yaml:5: spec.sed: 1: unknown field; did you mean seed?"},
+    {SPEC("  colour: blue"), "t.yaml:5: spec.colour: blue: unknown field; see docs/scenario.md"},
+    {SPEC("  \"a\\nb\": 1"), "t.yaml:5: spec.a b: 1: unknown field; see docs/scenario.md"},
     {SPEC("  seed: -1"),
      "t.yaml:5: spec.seed: -1: must be a whole number from 0 to 9223372036854775807"},
     {SPEC("  seed: 1.5"),
@@ -294,17 +292,17 @@ static const struct {
     {SPEC("  nodes: [{count: 5001}]"),
      "t.yaml:5: spec.nodes[0].count: 5001: must be a whole number from 1 to 5000"},
     {SPEC("  nodes: [{count: 3000}, {count: 2001}]"),
-     "t.yaml:5: spec.nodes[1]: a mapping: with it there are more than 5000 nodes"},
-    {SPEC("  nodes: [{cpu: 0}]"), "t.yaml:5: spec.nodes[0].cpu: 0: a node must have some"},
+     "t.yaml:5: spec.nodes[1]: a mapping: more than 5000 nodes in total"},
+    {SPEC("  nodes: [{cpu: 0}]"), "t.yaml:5: spec.nodes[0].cpu: 0: must be greater than 0"},
     {SPEC("  nodes: [{cpu: .nan}]"), "t.yaml:5: .nan cannot be written as a JSON number"},
     {SPEC("  nodes: [{cpu: .inf}]"), "t.yaml:5: .inf cannot be written as a JSON number"},
-    {SPEC("  nodes: [{memory: 0}]"), "t.yaml:5: spec.nodes[0].memory: 0: a node must have some"},
+    {SPEC("  nodes: [{memory: 0}]"), "t.yaml:5: spec.nodes[0].memory: 0: must be greater than 0"},
     {SPEC("  nodes: [{cpu: -1}]"), "t.yaml:5: spec.nodes[0].cpu: -1: must be a quantity from 0 "
                                    "to 1000000, such as 250m or 1.5"},
     {SPEC("  nodes: [{memory: 2Pi}]"),
      "t.yaml:5: spec.nodes[0].memory: 2Pi: must be a quantity from 0 to 1Pi, such as 180Mi"},
     {SPEC("  nodes: [{cpus: 4}]"),
-     "t.yaml:5: spec.nodes[0].cpus: 4: no such field here; did you mean cpu?"},
+     "t.yaml:5: spec.nodes[0].cpus: 4: unknown field; did you mean cpu?"},
     {SPEC("  nodes: [{pods: 0}]"),
      "t.yaml:5: spec.nodes[0].pods: 0: must be a whole number from 1 to 10000"},
     {SPEC("  manifests: shop.yaml"), "t.yaml:5: spec.manifests: shop.yaml: must be a list"},
@@ -315,7 +313,7 @@ static const struct {
     {SPEC("  demand: {}"), "t.yaml:5: spec.demand: a mapping: must be a list"},
     {SPEC("  demand:\n  - cpu: 1"), "t.yaml:6: spec.demand[0].target: missing: is required"},
     {SPEC("  demand:\n  - target: {kind: Deployment, name: web}"),
-     "t.yaml:6: spec.demand[0]: a mapping: says nothing about what its target wants"},
+     "t.yaml:6: spec.demand[0]: a mapping: must have requests, usage or another kind of demand"},
     {SPEC("  demand:\n  - target: deployment/web\n    cpu: 1"),
      "t.yaml:6: spec.demand[0].target: deployment/web: must be a mapping"},
     {SPEC("  demand:\n  - target: {kind: thing, name: web}\n    cpu: 1"),
@@ -330,12 +328,12 @@ static const struct {
      "and '-'"},
     {SPEC("  demand:\n  - {target: {kind: Deployment, name: web}, cpu: 1}\n  - {target: {kind: "
           "deployment, name: web}, cpu: 2}"),
-     "t.yaml:7: spec.demand[1].target: a mapping: Deployment/web is the target of "
-     "spec.demand[0] already"},
+     "t.yaml:7: spec.demand[1].target: a mapping: Deployment/web is already the target of "
+     "spec.demand[0]"},
     {SPEC("  demand:\n  - {target: {kind: Deployment, name: web, container: a}, cpu: 1}\n  - "
           "{target: {kind: Deployment, name: web, container: a}, cpu: 2}"),
-     "t.yaml:7: spec.demand[1].target: a mapping: Deployment/web/a is the target of "
-     "spec.demand[0] already"},
+     "t.yaml:7: spec.demand[1].target: a mapping: Deployment/web/a is already the target of "
+     "spec.demand[0]"},
     {DEMAND("cpu: -1"), "t.yaml:7: spec.demand[0].cpu: -1: must be a quantity from 0 to "
                         "1000000, such as 250m or 1.5"},
     {DEMAND("cpu: lots"), "t.yaml:7: spec.demand[0].cpu: lots: must be a quantity from 0 to "
@@ -351,7 +349,7 @@ static const struct {
     {DEMAND("memory: [1]"), "t.yaml:7: spec.demand[0].memory: a list: must be a quantity from "
                             "0 to 1Pi, such as 180Mi"},
     {DEMAND("memry: 1Gi"),
-     "t.yaml:7: spec.demand[0].memry: 1Gi: no such field here; did you mean memory?"},
+     "t.yaml:7: spec.demand[0].memry: 1Gi: unknown field; did you mean memory?"},
     {DEMAND("cpu: {shape: square}"), "t.yaml:7: spec.demand[0].cpu.shape: square: must be "
                                      "constant, steps, ramp, day, week, spikes or trace"},
     {DEMAND("cpu: {shape: 1}"), "t.yaml:7: spec.demand[0].cpu.shape: 1: must be a text"},
@@ -360,8 +358,7 @@ static const struct {
     {DEMAND("cpu: {shape: day, low: 2, high: 1}"),
      "t.yaml:7: spec.demand[0].cpu.high: 1: must not be below low"},
     {DEMAND("cpu: {shape: day, low: 1, high: 2, points: []}"),
-     "t.yaml:7: spec.demand[0].cpu.points: a list: no such field here; docs/scenario.md has "
-     "them all"},
+     "t.yaml:7: spec.demand[0].cpu.points: a list: unknown field; see docs/scenario.md"},
     {DEMAND("cpu: {shape: day, low: 1, high: 2, peakAt: \"24:00\"}"),
      "t.yaml:7: spec.demand[0].cpu.peakAt: 24:00: must be a time of day such as \"14:00\""},
     {DEMAND("cpu: {shape: day, low: 1, high: 2, peakAt: noon}"),
@@ -405,13 +402,13 @@ static const struct {
     {DEMAND("cpu: {shape: trace, file: ../traces/step.csv, repeat: 1h}"),
      "t.yaml:7: spec.demand[0].cpu.repeat: 1h: must be true or false"},
     {DEMAND("trace: {file: ../traces/step.csv}\n    cpu: 1"),
-     "t.yaml:8: spec.demand[0].cpu: 1: cannot be beside trace"},
+     "t.yaml:8: spec.demand[0].cpu: 1: not allowed together with trace"},
     {DEMAND("trace: ../traces/step.csv"),
      "t.yaml:7: spec.demand[0].trace: ../traces/step.csv: must be a mapping"},
     {DEMAND("requests: 5"),
-     "t.yaml:6: spec.demand[0].perRequest: missing: is required beside requests"},
+     "t.yaml:6: spec.demand[0].perRequest: missing: is required together with requests"},
     {DEMAND("perRequest: {cpu: 1ms}"),
-     "t.yaml:6: spec.demand[0].requests: missing: is required beside perRequest"},
+     "t.yaml:6: spec.demand[0].requests: missing: is required together with perRequest"},
     {DEMAND("requests: {shape: trace, file: x}\n    perRequest: {}"),
      "t.yaml:7: spec.demand[0].requests.shape: trace: must be constant, steps, ramp, day, week "
      "or spikes"},
@@ -431,9 +428,9 @@ static const struct {
      "t.yaml:8: spec.demand[0].perRequest.cpu: -12ms: must be processor time from 0s to 1h, "
      "such as 12ms"},
     {DEMAND("requests: 5/s\n    perRequest: {}\n    run: {for: 1s}"),
-     "t.yaml:9: spec.demand[0].run: a mapping: cannot be beside requests"},
+     "t.yaml:9: spec.demand[0].run: a mapping: not allowed together with requests"},
     {DEMAND("requests: 5/s\n    perRequest: {}\n    cpu: 1"),
-     "t.yaml:9: spec.demand[0].cpu: 1: cannot be beside requests"},
+     "t.yaml:9: spec.demand[0].cpu: 1: not allowed together with requests"},
     {DEMAND("requests: {by: web}\n    perRequest: {}"),
      "t.yaml:7: spec.demand[0].requests.by: web: must be KIND/NAME or KIND/NAME/CONTAINER, "
      "such as deployment/web"},
@@ -484,13 +481,11 @@ static const struct {
     {DEMAND("roles: {label: role, leader: 1}"),
      "t.yaml:7: spec.demand[0].roles.leader: 1: must be a mapping"},
     {DEMAND("roles: {label: role, leader: {weight: 2}}"),
-     "t.yaml:7: spec.demand[0].roles.leader.weight: 2: no such field here; docs/scenario.md "
-     "has them all"},
+     "t.yaml:7: spec.demand[0].roles.leader.weight: 2: unknown field; see docs/scenario.md"},
     {DEMAND("roles: [leader]"),
      "t.yaml:7: spec.demand[0].roles: a list: must be a mapping of a label and its values"},
     {DEMAND("requests: 5\n    perRequest: {}\n    roles: {label: role, hot: {cpu: 1}}"),
-     "t.yaml:9: spec.demand[0].roles.hot.cpu: 1: no such field here; docs/scenario.md has them "
-     "all"},
+     "t.yaml:9: spec.demand[0].roles.hot.cpu: 1: unknown field; see docs/scenario.md"},
     {DEMAND("requests: 5\n    perRequest: {}\n    roles: {label: role, hot: {weight: 0}, cold: "
             "{weight: 0}}"),
      "t.yaml:9: spec.demand[0].roles: a mapping: a role must have a weight above 0"},
@@ -504,7 +499,7 @@ static const struct {
     {DEMAND("run: {cpu: 1}"), "t.yaml:7: spec.demand[0].run.for: missing: is required"},
     {DEMAND("run: {for: 0s}"), "t.yaml:7: spec.demand[0].run.for: 0s: must be longer than 0s"},
     {DEMAND("run: {for: 1m, every: 30m}"),
-     "t.yaml:7: spec.demand[0].run.every: 30m: only a CronJob runs again and again"},
+     "t.yaml:7: spec.demand[0].run.every: 30m: only allowed for a CronJob"},
     {DEMAND("idle: {cpu: -1m}"), "t.yaml:7: spec.demand[0].idle.cpu: -1m: must be a quantity "
                                  "from 0 to 1000000, such as 250m or 1.5"},
     {DEMAND("idle: 20m"), "t.yaml:7: spec.demand[0].idle: 20m: must be a mapping"},
@@ -520,7 +515,7 @@ static const struct {
     {DEMAND("memoryHabits: {neverReturns: 1}"),
      "t.yaml:7: spec.demand[0].memoryHabits.neverReturns: 1: must be true or false"},
     {DEMAND("memoryHabits: {leaksPerHour: 1}"),
-     "t.yaml:7: spec.demand[0].memoryHabits.leaksPerHour: 1: no such field here; did you mean "
+     "t.yaml:7: spec.demand[0].memoryHabits.leaksPerHour: 1: unknown field; did you mean "
      "leakPerHour?"},
     {DEMAND("overflow: queue"), "t.yaml:7: spec.demand[0].overflow: queue: must be wait or drop"},
     {EVENT("{do: scale}"), "t.yaml:8: spec.events[0].at: missing: is required"},
@@ -536,7 +531,7 @@ static const struct {
     {EVENT("{at: 1h, do: metrics-gap, for: 0s}"),
      "t.yaml:8: spec.events[0].for: 0s: must be longer than 0s"},
     {EVENT("{at: 1h, do: metrics-gap, for: 1m, share: 5%}"),
-     "t.yaml:8: spec.events[0].share: 5%: no such field here; docs/scenario.md has them all"},
+     "t.yaml:8: spec.events[0].share: 5%: unknown field; see docs/scenario.md"},
     {EVENT("{at: 1h, do: api-errors, for: 1m, share: 2}"),
      "t.yaml:8: spec.events[0].share: 2: must be a share from 0 to 1, such as 5% or 0.05"},
     {EVENT("{at: 1h, do: node-loss, node: node-4, for: 1m}"),
@@ -573,21 +568,20 @@ static const struct {
     {METRIC("{name: a, about: web, value: 1}"),
      "t.yaml:7: spec.metrics.series[0].about: web: must be KIND/NAME, such as deployment/web"},
     {METRIC("{name: a, about: service/web, labels: {a: b}, value: 1}"),
-     "t.yaml:7: spec.metrics.series[0].labels: a mapping: are for external metrics, which are "
-     "about nothing"},
+     "t.yaml:7: spec.metrics.series[0].labels: a mapping: only allowed for external metrics"},
     {METRIC("{name: a, labels: {a: 1}, value: 1}"),
      "t.yaml:7: spec.metrics.series[0].labels.a: 1: must be a label: a key and a text"},
     {METRIC("{name: a, labels: [a], value: 1}"),
      "t.yaml:7: spec.metrics.series[0].labels: a list: must be a mapping of at most 32 labels"},
     {METRIC("{name: a, value: 1}\n    - {name: a, value: 2}"),
-     "t.yaml:8: spec.metrics.series[1].name: a: an item before it says the same"},
+     "t.yaml:8: spec.metrics.series[1].name: a: duplicates an earlier item"},
     {SPEC("  metrics: {resolution: 10ms}"),
      "t.yaml:5: spec.metrics.resolution: 10ms: must be from 1s to 1h"},
     {SPEC("  metrics: {resolution: 2h}"),
      "t.yaml:5: spec.metrics.resolution: 2h: must be from 1s to 1h"},
     {SPEC("  metrics: {lag: 2h}"), "t.yaml:5: spec.metrics.lag: 2h: must be from 0s to 1h"},
     {SPEC("  metrics: {lags: 2s}"),
-     "t.yaml:5: spec.metrics.lags: 2s: no such field here; did you mean lag?"},
+     "t.yaml:5: spec.metrics.lags: 2s: unknown field; did you mean lag?"},
 };
 
 /* Each row is refused with one line: file, line, field, value, why. */
@@ -599,7 +593,7 @@ static void test_bad_files(void **state)
     }
 }
 
-/* Files that are not there, and texts without anybody to read the message. */
+/* Files that are not there, and texts read without an error object. */
 static void test_no_file(void **state)
 {
     (void)state;

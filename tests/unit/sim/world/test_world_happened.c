@@ -24,6 +24,13 @@ static void ask(struct world_bed *world, const char *method, const char *target,
     }
 }
 
+#define DECIDED(name, reason, annotations)                                                         \
+    "{\"apiVersion\":\"v1\",\"kind\":\"Event\",\"metadata\":{" annotations "\"name\":\"" name      \
+    "\"},"                                                                                         \
+    "\"involvedObject\":{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"namespace\":\"default\","        \
+    "\"name\":"                                                                                    \
+    "\"web\"},\"reason\":\"" reason "\",\"message\":\"a message\",\"type\":\"Normal\"}"
+
 /* A container above its memory limit is told as a kill, with its name, and counted with its
  * restart. */
 static void test_world_tells_of_a_kill(void **state)
@@ -37,15 +44,40 @@ static void test_world_tells_of_a_kill(void **state)
     const struct td_world_row *row = world_bed_row(&bed, "fat", "");
     assert_int_equal(row->load.kill_count, 1);
     assert_int_equal(row->restart_count, 1);
-    assert_true(td_str_equal(row->decision,
-                             TD_STR("OOMKilled: container main used more memory than its limit")));
-    assert_true(row->decided_at > 0);
+    assert_true(world_bed_has_line(
+        &bed, " OOMKilled Pod/fat container main used more memory than its limit\n"));
+    assert_true(row->decided_at < 0); /* nothing was decided */
     world_bed_run(&bed, TD_MINUTE);
     struct td_world_view view = world_bed_look(&bed);
     assert_true(view.kill_count >= 2);
     assert_int_equal(view.kill_count, view.rows[0].load.kill_count);
     assert_int_equal(view.restart_count, view.rows[0].restart_count);
     assert_true(world_bed_has_line(&bed, " BackOff Pod/fat "));
+    world_bed_done(&bed);
+}
+
+/* What an autoscaler decided is kept in its own words, or in those of its Event; what happens
+ * afterwards does not replace it. */
+static void test_world_keeps_the_last_decision(void **state)
+{
+    (void)state;
+    struct world_bed bed;
+    world_bed_begin(&bed, WORLD_BED_HEAD, POD("web", "main", "{}"));
+    world_bed_run(&bed, 5 * TD_SECOND);
+    assert_true(world_bed_row(&bed, "web", "")->decided_at < 0);
+    ask(&bed, "POST", "/api/v1/namespaces/default/events", NULL,
+        DECIDED("a", "InPlaceResizedByVPA", ""));
+    world_bed_run(&bed, TD_SECOND);
+    assert_true(td_str_equal(world_bed_row(&bed, "web", "")->decision, TD_STR("a message")));
+    ask(&bed, "POST", "/api/v1/namespaces/default/events", NULL,
+        DECIDED("b", "InPlaceResizedByVPA",
+                "\"annotations\":{\"tandem.dev/decision\":\"resized in place: cpu 1 \u2192 2\"},"));
+    world_bed_run(&bed, TD_SECOND);
+    ask(&bed, "POST", "/api/v1/namespaces/default/events", NULL, DECIDED("c", "SomethingElse", ""));
+    world_bed_run(&bed, TD_SECOND);
+    const struct td_world_row *row = world_bed_row(&bed, "web", "");
+    assert_true(td_str_equal(row->decision, TD_STR("resized in place: cpu 1 \u2192 2")));
+    assert_true(row->decided_at > 0);
     world_bed_done(&bed);
 }
 
@@ -190,6 +222,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_world_tells_of_a_kill),
+        cmocka_unit_test(test_world_keeps_the_last_decision),
         cmocka_unit_test(test_world_tells_of_an_eviction),
         cmocka_unit_test(test_world_tells_of_a_resize),
         cmocka_unit_test(test_world_replaces_a_lost_leader),

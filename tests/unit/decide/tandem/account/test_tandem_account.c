@@ -64,12 +64,13 @@ static void test_account_of_a_shared_change(void **state)
         "  did     4 → 6 replicas and cpu 500m → 667m: replicas and requests share the change\n"
         "          4·(8/4)^0.5 = 5.66 → 6\n"
         "          the rest goes into size: 500m·(1/500m)^0.5·5.66/6 = 667m\n"
-        "          capacity 2 → 4002m cpu\n"
+        "          capacity 2 → 4.002 cpu\n"
         "  held    nothing\n"
         "  next    larger requests are possible from 12:03:00 (3m0s)\n"
         "          usage counts as settled from 12:01:00 (1m0s)\n"
         "          smaller requests are possible from 12:15:00 (15m0s)\n"
-        "  would change it:  a wish for 6 replicas gives 5;  maxAllowed of cpu below 667m caps it;"
+        "  would change it:  a desired count of 6 replicas gives 5;  maxAllowed of cpu below 667m "
+        "caps it;"
         "  a target of 1153Mi for memory is followed\n");
 }
 
@@ -82,17 +83,15 @@ static void test_account_of_a_held_wish(void **state)
     self.in.desired_replicas = 6;
     self.hvpa.vertical_down.update = TD_HVPA_UPDATE_OFF;
     tandem_case_add(&self, APP, TD_HVPA_CPU, 500, 300);
-    check_text(&self, TD_STR_EMPTY,
-               "web (Hvpa shop/web, HPABiased, replicas 2..10) decided at 2026-03-10T12:00:00Z\n"
-               "\n"
-               "  wanted  horizontally  6 replicas\n"
-               "          vertically    cpu 300m              -40% of 500m\n"
-               "  did     4 → 6 replicas: replicas follow the HPA\n"
-               "          capacity 2 → 3 cpu\n"
-               "  held    cpu 500m → 300m: this direction is switched off\n"
-               "  next    usage counts as settled from 12:01:00 (1m0s)\n"
-               "  would change it:  cpu 500m → 300m: vertical.scaleDown.updatePolicy.updateMode: "
-               "Auto lets it through;  a wish for 5 replicas gives 5\n");
+    check_text(
+        &self, TD_STR_EMPTY,
+        "web (Hvpa shop/web, HPABiased, replicas 2..10) decided at 2026-03-10T12:00:00Z\n\n "
+        " wanted  horizontally  6 replicas\n          vertically    cpu 300m              "
+        "-40% of 500m\n  did     4 → 6 replicas: replicas follow the HPA\n          "
+        "capacity 2 → 3 cpu\n  held    cpu 500m → 300m: updateMode Off for this direction\n "
+        " next    usage counts as settled from 12:01:00 (1m0s)\n  would change it:  cpu "
+        "500m → 300m: vertical.scaleDown.updatePolicy.updateMode: Auto allows it;  a desired "
+        "count of 5 replicas gives 5\n");
 }
 
 /* Nothing known at all is said plainly. */
@@ -104,14 +103,11 @@ static void test_account_of_missing_verdicts(void **state)
     self.in.is_horizontal_valid = false;
     self.in.is_vertical_valid = false;
     check_text(&self, TD_STR("no metrics for 3 minutes"),
-               "web (Hvpa shop/web, Mixed, replicas 2..10) decided at 2026-03-10T12:00:00Z\n"
-               "\n"
-               "  wanted  horizontally  unknown: no usable metric  no metrics for 3 minutes\n"
-               "          vertically    unknown\n"
-               "  did     nothing: neither autoscaler asks for a change worth making\n"
-               "  held    nothing\n"
-               "  next    nothing waits for time\n"
-               "  would change it:  a wish for 5 replicas gives 5\n");
+               "web (Hvpa shop/web, Mixed, replicas 2..10) decided at 2026-03-10T12:00:00Z\n\n  "
+               "wanted  horizontally  unknown: no usable metric  no metrics for 3 minutes\n        "
+               "  vertically    unknown\n  did     nothing: neither the HPA nor the VPA has a "
+               "recommendation yet\n  held    nothing\n  next    no pending window\n  "
+               "would change it:  a desired count of 5 replicas gives 5\n");
 }
 
 /* Any decision has an account in both forms; every wish that was significant and not made is in

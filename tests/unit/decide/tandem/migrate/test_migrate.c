@@ -1,4 +1,4 @@
-/* Hvpas made from what people have: gardener's weights and metrics, pairs of an HPA and a VPA. */
+/* Hvpas made from existing objects: gardener's weights and metrics, pairs of an HPA and a VPA. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

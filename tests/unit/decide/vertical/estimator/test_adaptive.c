@@ -284,7 +284,7 @@ static void test_adaptive_bounds_a_sum_from_outside(void **context)
     assert_int_equal(td_adaptive_load(&state, saved, &err), TD_OK);
 }
 
-/* The texts that people read. */
+/* The texts of accounts. */
 static void test_adaptive_explains_itself(void **context)
 {
     (void)context;
@@ -319,7 +319,7 @@ static void test_adaptive_explains_itself(void **context)
          {.target = 500 * MIB, .reason = TD_ADAPTIVE_OLDER_PEAK, .old_peak_age = 3},
          "cpu 604m: 94 % of the last 36 five-minute windows stayed at or below 556m; +8.7 % "
          "because "
-         "only 3 h were seen; 97 % would need 1400m, which costs more than the 6 % shortage",
+         "only 3 h were seen; 97 % would need 1.4, which costs more than the 6 % shortage",
          "memory 500Mi: a peak 3 days ago, less 2 % a day"},
         {{.target = 10, .reason = TD_ADAPTIVE_NO_DATA},
          {.target = 620 * MIB,
@@ -327,7 +327,7 @@ static void test_adaptive_explains_itself(void **context)
           .floor = 620 * MIB,
           .oom_count = 1,
           .oom_time = START},
-         "cpu 10m: minimum, nothing was measured yet",
+         "cpu 10m: minimum, no samples yet",
          "memory 620Mi: OOM on 2026-03-02, 1 so far: kept at or above 620Mi until 2026-03-30"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -378,6 +378,10 @@ static void test_estimator_is_chosen_by_annotation(void **context)
         {"adaptive", "bold", "adaptive", "tandem.dev/risk"},
         {"magic", NULL, "upstream", "tandem.dev/estimator"},
         {"upstream", "careful", "upstream", "tandem.dev/risk"},
+        {"track", "calm", "track-calm", NULL},
+        {"track-calm", "careful", "track-careful", NULL},
+        {"track-calm", "balanced", "track", NULL},
+        {"adaptive", "calm", "adaptive", "tandem.dev/risk"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         td_auto_arena arena;
@@ -414,7 +418,7 @@ static void test_estimator_interface_carries_adaptive(void **context)
     struct td_estimate estimate;
     struct td_account account = {.samples = 0};
     estimator->init(&state);
-    estimator->add_cpu(&state, START * TD_SECOND + 5, 500, 0);
+    estimator->add_cpu(&state, START * TD_SECOND + 5, &(struct td_cpu_use){.milli = 500});
     estimator->add_memory(&state, START * TD_SECOND + 5, 500 * MIB);
     struct td_estimator_input input = {
         .config = &config, .state = &state, .now = (START + 60) * TD_SECOND};

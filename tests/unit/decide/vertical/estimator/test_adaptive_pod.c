@@ -7,10 +7,10 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "../../updater_support.h"
 #include "base/timefmt.h"
 #include "decide/vertical/estimator/adaptive_pod.h"
 #include "decide/vertical/resourcelist.h"
+#include "unit/decide/updater_support.h"
 
 #define IN_PLACE "\"updatePolicy\":{\"updateMode\":\"InPlaceOrRecreate\",\"minReplicas\":1}"
 
@@ -32,7 +32,7 @@ static struct td_vpa *add_adaptive(struct stage *stage, const char *spec, td_dur
     return vpa;
 }
 
-static struct td_vertical_pod *add_pod(struct stage *stage, const char *cpu, const char *memory)
+static struct td_pod *add_pod(struct stage *stage, const char *cpu, const char *memory)
 {
     return stage_add_pod(
         stage,
@@ -40,10 +40,9 @@ static struct td_vertical_pod *add_pod(struct stage *stage, const char *cpu, con
             .name = "p", .owner_kind = "ReplicaSet", .owner = "web", .cpu = cpu, .memory = memory});
 }
 
-static void set_oom(struct stage *stage, struct td_vertical_pod *pod, td_time at)
+static void set_oom(struct stage *stage, struct td_pod *pod, td_time at)
 {
-    struct td_vertical_container *container =
-        td_arena_new(&stage->arena, struct td_vertical_container);
+    struct td_pod_container *container = td_arena_new(&stage->arena, struct td_pod_container);
     *container = pod->containers[0];
     pod->containers = container;
     container->has_last_terminated = true;
@@ -86,7 +85,7 @@ static void test_adaptive_waits_by_the_hour(void **unused)
         struct stage stage;
         stage_init(&stage);
         (void)add_adaptive(&stage, IN_PLACE, rows[i].since * TD_HOUR);
-        struct td_vertical_pod *pod = add_pod(&stage, rows[i].cpu, rows[i].memory);
+        struct td_pod *pod = add_pod(&stage, rows[i].cpu, rows[i].memory);
         pod->meta.created = td_time_to_instant(stage.now - rows[i].created * TD_HOUR);
         pod->resized =
             rows[i].resized == NEVER ? TD_TIME_NONE : stage.now - rows[i].resized * TD_HOUR;
@@ -164,7 +163,7 @@ static void test_adaptive_sets_what_the_rule_says(void **unused)
 static void give_pod(struct stage *stage, const char *text)
 {
     struct td_error err = TD_ERROR_INIT;
-    if (td_vertical_pod_decode(&stage->arena, stage_json(stage, text), &stage->pods[0], &err) < 0) {
+    if (td_pod_decode(&stage->arena, stage_json(stage, text), &stage->pods[0], &err) < 0) {
         fail_msg("%s", err.message);
     }
     stage->pod_count = 1;
@@ -293,7 +292,7 @@ static void test_adaptive_orders_the_queue(void **unused)
     static const char *const rows[][3] = {
         {"shrinks", "500m", "900Mi"}, {"grows", "100m", "100Mi"}, {"killed", "300m", "295Mi"}};
     for (size_t i = 0; i < 3; i++) {
-        struct td_vertical_pod *pod = add_pod(&stage, rows[i][1], rows[i][2]);
+        struct td_pod *pod = add_pod(&stage, rows[i][1], rows[i][2]);
         pod->meta.name = td_str_from(rows[i][0]);
         pod->meta.uid = td_str_from(rows[i][0]);
     }

@@ -37,8 +37,8 @@ static struct td_json *resize(struct td_arena *arena, const struct td_json *tree
                               const struct td_pod_template *template, const char *level, int cpu,
                               int memory)
 {
-    struct td_vertical_pod pod = {.tree = NULL};
-    assert_int_equal(td_vertical_pod_decode(arena, tree, &pod, NULL), TD_OK);
+    struct td_pod pod = {.tree = NULL};
+    assert_int_equal(td_pod_decode(arena, tree, &pod, NULL), TD_OK);
     td_vertical_set_origin(arena, template, NULL, &pod);
     td_str text =
         td_arena_format(arena,
@@ -83,9 +83,9 @@ static void test_a_hundred_resizes_keep_the_proportion_of_the_template(void **st
         int cpu = 1 + (int)test_below(&seed, 50);
         int memory = 1000 + (int)test_below(&seed, 100000);
         tree = resize(&arena, tree, &template, "\"containerRecommendations\":[", cpu, memory);
-        struct td_vertical_pod pod = {.tree = NULL};
-        assert_int_equal(td_vertical_pod_decode(&arena, tree, &pod, NULL), TD_OK);
-        const struct td_vertical_container *c = &pod.containers[0];
+        struct td_pod pod = {.tree = NULL};
+        assert_int_equal(td_pod_decode(&arena, tree, &pod, NULL), TD_OK);
+        const struct td_pod_container *c = &pod.containers[0];
         assert_int_equal(amount(&c->spec_requests, "cpu", true), cpu);
         assert_int_equal(amount(&c->spec_requests, "memory", false), memory);
         assert_true(is_in_proportion(amount(&c->spec_limits, "cpu", true), cpu, 125, 100));
@@ -111,8 +111,8 @@ static void test_a_hundred_resizes_keep_the_proportion_of_a_pod_level_stanza(voi
         int cpu = 1 + (int)test_below(&seed, 50);
         int memory = 1000 + (int)test_below(&seed, 100000);
         tree = resize(&arena, tree, &template, "\"podRecommendation\":", cpu, memory);
-        struct td_vertical_pod pod = {.tree = NULL};
-        assert_int_equal(td_vertical_pod_decode(&arena, tree, &pod, NULL), TD_OK);
+        struct td_pod pod = {.tree = NULL};
+        assert_int_equal(td_pod_decode(&arena, tree, &pod, NULL), TD_OK);
         assert_int_equal(amount(&pod.pod_requests, "cpu", true), cpu);
         assert_true(is_in_proportion(amount(&pod.pod_limits, "cpu", true), cpu, 125, 100));
         assert_true(
@@ -160,7 +160,7 @@ static void test_the_origin_is_what_admission_would_have_seen(void **state)
             &arena,
             "{\"metadata\":{},\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":%s}]}}",
             rows[i].pod);
-        struct td_vertical_pod pod = vertical_pod(&arena, text.ptr);
+        struct td_pod pod = vertical_pod(&arena, text.ptr);
         struct td_resource_list defaults = {.count = 0};
         if (rows[i].defaults) {
             assert_int_equal(td_resource_list_decode(

@@ -95,7 +95,7 @@ static void test_proposal_sums_and_scales_containers(void **state)
     }
 }
 
-/* Nobody with a stanza, nothing recommended at pod level. */
+/* No pod with a stanza, nothing recommended at pod level. */
 static void test_no_use_means_no_pod_recommendation(void **state)
 {
     (void)state;
@@ -103,8 +103,7 @@ static void test_no_use_means_no_pod_recommendation(void **state)
     td_arena_init(&arena, ARENA_BYTES);
     struct td_vpa vpa = vertical_vpa(&arena, "{\"spec\":{}," MAIN_AND_SIDECAR "}");
     struct td_pod_level_use use = {.has_cpu = false};
-    struct td_vertical_pod pod =
-        vertical_pod(&arena, "{\"metadata\":{},\"spec\":{\"containers\":[]}}");
+    struct td_pod pod = vertical_pod(&arena, "{\"metadata\":{},\"spec\":{\"containers\":[]}}");
     td_pod_level_use_add(&use, &pod);
     td_pod_level_recommend(&arena, &(struct td_pod_level_terms){.use = use, .policy = &vpa.policy},
                            &vpa.recommendation, NULL);
@@ -124,10 +123,10 @@ struct admission {
 };
 
 static struct td_pod_patch admit(struct td_arena *arena, const struct admission *admission,
-                                 struct td_vertical_pod *ret_after)
+                                 struct td_pod *ret_after)
 {
     struct td_vpa vpa = vertical_vpa(arena, admission->vpa);
-    struct td_vertical_pod pod = vertical_pod(arena, admission->pod);
+    struct td_pod pod = vertical_pod(arena, admission->pod);
     struct td_limit_ranges limits = vertical_limits(arena, admission->limits);
     struct td_pod_patch made = {.patches = NULL};
     struct td_json *patched = NULL;
@@ -140,14 +139,14 @@ static struct td_pod_patch admit(struct td_arena *arena, const struct admission 
         .warns_of_limit_range = admission->is_warning};
     if (td_pod_patch(arena, &input, &made, &err) < 0 ||
         td_patch_json(arena, pod.tree, made.patches, &patched, &err) < 0 ||
-        td_vertical_pod_decode(arena, patched, ret_after, &err) < 0) {
+        td_pod_decode(arena, patched, ret_after, &err) < 0) {
         fail_msg("%s", err.message);
     }
     return made;
 }
 
 /* The rules that an API server checks on a pod with resources of its own. */
-static void assert_acceptable(struct td_arena *arena, const struct td_vertical_pod *pod)
+static void assert_acceptable(struct td_arena *arena, const struct td_pod *pod)
 {
     const td_str names[] = {TD_CPU, TD_MEMORY};
     const struct td_pod_resource_options options = {.skip_pod_level_resources = true,
@@ -206,7 +205,7 @@ static void test_patched_pods_are_acceptable(void **state)
         td_str limits = td_arena_format(
             &arena, "[{\"type\":\"Pod\",\"min\":{\"cpu\":\"%dm\"},\"max\":{\"cpu\":\"%dm\"}}]",
             1 + test_below(&seed, 300), 300 + test_below(&seed, 300));
-        struct td_vertical_pod after;
+        struct td_pod after;
         struct td_pod_patch made = admit(
             &arena,
             &(struct admission){
@@ -225,7 +224,7 @@ static void test_updates_annotation_has_a_pod_clause(void **state)
     (void)state;
     td_auto_arena arena;
     td_arena_init(&arena, ARENA_BYTES);
-    struct td_vertical_pod after;
+    struct td_pod after;
     (void)admit(
         &arena,
         &(struct admission){
@@ -277,7 +276,7 @@ static void test_container_limit_range_refuses_the_pod(void **state)
                                      "{\"metadata\":{\"name\":\"v\"},\"spec\":{\"updatePolicy\":{"
                                      "\"updateMode\":\"%s\"}}}",
                                      rows[i].mode);
-        struct td_vertical_pod after;
+        struct td_pod after;
         struct td_pod_patch made = admit(&arena,
                                          &(struct admission){.vpa = vpa.ptr,
                                                              .pod = rows[i].pod,

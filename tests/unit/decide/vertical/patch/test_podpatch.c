@@ -22,7 +22,7 @@ static struct td_pod_patch admit(struct td_arena *arena, const char *vpa_text, c
                                  const struct td_quantity *max_boost)
 {
     struct td_vpa vpa = vertical_vpa(arena, vpa_text);
-    struct td_vertical_pod pod = vertical_pod(arena, pod_text);
+    struct td_pod pod = vertical_pod(arena, pod_text);
     struct td_limit_ranges limits = vertical_limits(arena, NULL);
     struct td_pod_patch made = {.patches = NULL};
     struct td_error err = TD_ERROR_INIT;
@@ -76,8 +76,8 @@ static void test_patch_gives_the_declared_resources(void **state)
             1 + test_below(&seed, 5000));
         struct td_pod_patch made = admit(&arena, vpa.ptr, pod.ptr, NULL);
         struct td_json *patched = apply(&arena, pod.ptr, made.patches);
-        struct td_vertical_pod after = {.tree = NULL};
-        assert_int_equal(td_vertical_pod_decode(&arena, patched, &after, NULL), TD_OK);
+        struct td_pod after = {.tree = NULL};
+        assert_int_equal(td_pod_decode(&arena, patched, &after, NULL), TD_OK);
         for (size_t c = 0; c < 2; c++) {
             const struct td_container_change *change = &made.changes.containers[c];
             const struct td_resource_list *lists[] = {&change->requests, &change->limits};
@@ -188,7 +188,7 @@ static void test_unusable_boost_is_refused(void **state)
     td_arena_init(&arena, ARENA_BYTES);
     for (size_t i = 0; i < sizeof(boosts) / sizeof(boosts[0]); i++) {
         struct td_vpa vpa = vertical_vpa(&arena, boosts[i]);
-        struct td_vertical_pod pod =
+        struct td_pod pod =
             vertical_pod(&arena, "{\"metadata\":{},\"spec\":{\"containers\":[{\"name\":\"a\"}]}}");
         struct td_limit_ranges limits = vertical_limits(&arena, NULL);
         struct td_pod_patch made = {.patches = NULL};
@@ -237,7 +237,7 @@ static void test_boost_expires_after_ready(void **state)
             "%s"
             "}}}]}}}",
             rows[i].spec, rows[i].container);
-        struct td_vertical_pod pod = vertical_pod(&arena, pod_text.ptr);
+        struct td_pod pod = vertical_pod(&arena, pod_text.ptr);
         struct td_vpa vpa = vertical_vpa(&arena, vpa_text.ptr);
         td_time now = td_time_from_instant(ready_at) + rows[i].at_seconds * TD_SECOND;
         assert_true(td_boost_is_in_progress(&pod));
@@ -255,7 +255,7 @@ static void test_resize_without_changes_sends_nothing(void **state)
     (void)state;
     td_auto_arena arena;
     td_arena_init(&arena, ARENA_BYTES);
-    struct td_vertical_pod pod =
+    struct td_pod pod =
         vertical_pod(&arena, "{\"metadata\":{},\"spec\":{\"containers\":[{\"name\":\"a\","
                              "\"resources\":{\"requests\":{\"cpu\":"
                              "\"1\"}}}]}}");

@@ -42,14 +42,15 @@ static struct td_tracked_pod *stage_pod_started(struct stage *stage, const char 
 {
     const struct td_label labels[] = {{TD_STR("app"), TD_STR("a")},
                                       {TD_STR("role"), td_str_from(role)}};
-    const struct td_pod_sight sight = {.namespace = TD_STR("ns"),
-                                       .name = td_str_from(name),
-                                       .labels = {.items = labels, .count = 2},
-                                       .target = TD_STR_EMPTY,
-                                       .phase = TD_POD_RUNNING,
-                                       .started = started};
+    const struct td_observed_pod observed = {.namespace = TD_STR("ns"),
+                                             .name = td_str_from(name),
+                                             .labels = {.items = labels, .count = 2},
+                                             .target = TD_STR_EMPTY,
+                                             .phase = TD_POD_RUNNING,
+                                             .started = started};
     struct td_tracked_pod *pod = NULL;
-    assert_int_equal(td_recommender_set_pod(stage->recommender, &sight, START, &pod, NULL), TD_OK);
+    assert_int_equal(td_recommender_set_pod(stage->recommender, &observed, START, &pod, NULL),
+                     TD_OK);
     assert_int_equal(
         td_recommender_set_container(stage->recommender, &pod, TD_STR("app"), 0, START, NULL),
         TD_OK);
@@ -133,9 +134,10 @@ static void test_oom_survives_a_restart(void **unused)
     (void)unused;
     stage_init(&before);
     assert_int_equal(memory_sample(&before, START, 500 * MIB), TD_FEED_TAKEN);
-    assert_int_equal(td_recommender_oom(before.recommender, before.pod, TD_STR("app"),
-                                        START + TD_MINUTE, 800 * MIB, START + TD_MINUTE),
-                     TD_FEED_TAKEN);
+    assert_int_equal(
+        td_recommender_oom(before.recommender, before.pod, TD_STR("app"), START + TD_MINUTE,
+                           &(struct td_oom_kill){.request_bytes = 800 * MIB}, START + TD_MINUTE),
+        TD_FEED_TAKEN);
     int64_t target = memory_target(&before, START + 2 * TD_MINUTE);
     assert_true(target > 960 * MIB);
     assert_int_equal(td_recommender_store(before.recommender, &before.arena, TD_STR("ns"),
@@ -160,51 +162,13 @@ static void test_oom_survives_pods_and_garbage_collection(void **unused)
     struct stage stage;
     (void)unused;
     stage_init(&stage);
-    assert_int_equal(
-        td_recommender_oom(stage.recommender, stage.pod, TD_STR("app"), START, 800 * MIB, START),
-        TD_FEED_TAKEN);
+    assert_int_equal(td_recommender_oom(stage.recommender, stage.pod, TD_STR("app"), START,
+                                        &(struct td_oom_kill){.request_bytes = 800 * MIB}, START),
+                     TD_FEED_TAKEN);
     int64_t target = memory_target(&stage, START);
     td_recommender_delete_pod(stage.recommender, TD_STR("ns"), TD_STR("p"));
     td_recommender_gc(stage.recommender, START + 30 * 24 * TD_HOUR, NULL);
     assert_int_equal(memory_target(&stage, START + 30 * 24 * TD_HOUR), target);
-    stage_done(&stage);
-}
-
-/* A pod that lived for seconds and is gone when its OOM is read still teaches. */
-static void test_oom_of_an_untracked_pod_is_learnt(void **unused)
-{
-    struct stage stage;
-    const struct td_label labels[] = {{TD_STR("app"), TD_STR("a")}, {TD_STR("job"), TD_STR("7")}};
-    const struct td_pod_sight sight = {.namespace = TD_STR("ns"),
-                                       .name = TD_STR("gone"),
-                                       .labels = {.items = labels, .count = 2},
-                                       .target = TD_STR_EMPTY,
-                                       .phase = TD_POD_FAILED};
-    (void)unused;
-    stage_init(&stage);
-    assert_int_equal(
-        td_recommender_oom_of(stage.recommender, &sight, TD_STR("app"), START, 700 * MIB, START),
-        TD_FEED_TAKEN);
-    assert_true(memory_target(&stage, START) > 800 * MIB);
-    stage_done(&stage);
-}
-
-/* Runs that end before anyone measures them are counted, and their OOMs learnt. */
-static void test_short_runs_are_counted(void **unused)
-{
-    struct stage stage;
-    (void)unused;
-    stage_init(&stage);
-    assert_int_equal(td_recommender_ended(stage.recommender, stage.pod, TD_STR("app"),
-                                          START + 10 * TD_SECOND, false, 0, START + 10 * TD_SECOND),
-                     TD_FEED_TAKEN);
-    assert_int_equal(td_recommender_ended(stage.recommender, stage.pod, TD_STR("app"),
-                                          START + 20 * TD_SECOND, true, 600 * MIB,
-                                          START + 20 * TD_SECOND),
-                     TD_FEED_TAKEN);
-    struct td_vpa_status status = stage_status(&stage, START + TD_MINUTE);
-    assert_int_equal(status.accounts[0].short_runs, 2);
-    assert_int_equal(status.accounts[0].ooms, 1);
     stage_done(&stage);
 }
 
@@ -221,9 +185,9 @@ static void test_oom_bump_stops_at_max_allowed(void **unused)
     stage_link(&stage, "app=a", START);
     for (int i = 0; i < 5; i++) {
         td_time at = START + i * TD_HOUR;
-        assert_int_equal(
-            td_recommender_oom(stage.recommender, stage.pod, TD_STR("app"), at, 580 * MIB, at),
-            TD_FEED_OOM_CAPPED);
+        assert_int_equal(td_recommender_oom(stage.recommender, stage.pod, TD_STR("app"), at,
+                                            &(struct td_oom_kill){.request_bytes = 580 * MIB}, at),
+                         TD_FEED_OOM_CAPPED);
     }
     struct td_vpa_status status = stage_status(&stage, START + 6 * TD_HOUR);
     assert_int_equal(status.condition_count, 2);
@@ -231,9 +195,10 @@ static void test_oom_bump_stops_at_max_allowed(void **unused)
     assert_true(td_str_equal(status.conditions[0].status, TD_STR("True")));
     most.quantity = td_quantity_new(2000 * MIB, TD_QUANTITY_BINARY_SI);
     stage_link(&stage, "app=a", START);
-    assert_int_equal(td_recommender_oom(stage.recommender, stage.pod, TD_STR("app"),
-                                        START + 7 * TD_HOUR, 600 * MIB, START + 7 * TD_HOUR),
-                     TD_FEED_TAKEN);
+    assert_int_equal(
+        td_recommender_oom(stage.recommender, stage.pod, TD_STR("app"), START + 7 * TD_HOUR,
+                           &(struct td_oom_kill){.request_bytes = 600 * MIB}, START + 7 * TD_HOUR),
+        TD_FEED_TAKEN);
     assert_int_equal(stage_status(&stage, START + 8 * TD_HOUR).condition_count, 1);
     stage_done(&stage);
 }
@@ -266,9 +231,9 @@ static void test_per_vpa_settings_do_not_stick(void **unused)
     stage_link(&stage, "app=a", START);
     stage.policy.has_oom_bump_up_ratio = false;
     stage_link(&stage, "app=a", START);
-    assert_int_equal(
-        td_recommender_oom(stage.recommender, stage.pod, TD_STR("app"), START, 1000 * MIB, START),
-        TD_FEED_TAKEN);
+    assert_int_equal(td_recommender_oom(stage.recommender, stage.pod, TD_STR("app"), START,
+                                        &(struct td_oom_kill){.request_bytes = 1000 * MIB}, START),
+                     TD_FEED_TAKEN);
     assert_int_equal(stage_status(&stage, START).accounts[0].oom_bytes, 1200 * MIB);
     stage_done(&stage);
 }
@@ -552,7 +517,9 @@ static void test_young_pods_raise_memory(void **unused)
         td_recommender_find_pod(crowd.stage.recommender, TD_STR("ns"), TD_STR("web-4"));
     assert_int_equal(memory_sample(&crowd.stage, grown + TD_MINUTE, 100 * MIB), TD_FEED_TAKEN);
     assert_int_equal(td_recommender_oom(crowd.stage.recommender, crowd.stage.pod, TD_STR("app"),
-                                        grown + 2 * TD_MINUTE, 4000 * MIB, grown + 2 * TD_MINUTE),
+                                        grown + 2 * TD_MINUTE,
+                                        &(struct td_oom_kill){.request_bytes = 4000 * MIB},
+                                        grown + 2 * TD_MINUTE),
                      TD_FEED_TAKEN);
     assert_true(memory_target(&crowd.stage, grown + 2 * TD_MINUTE) > 4000 * MIB);
     stage_done(&crowd.stage);
@@ -605,7 +572,8 @@ static void test_confidence_gates_application(void **unused)
     assert_true(td_confidence_allows(&status.accounts[0], 0.4));
     assert_false(td_confidence_allows(&status.accounts[0], 1));
     (void)td_recommender_oom(stage.recommender, stage.pod, TD_STR("app"), START + 12 * TD_HOUR,
-                             100 * MIB, START + 12 * TD_HOUR);
+                             &(struct td_oom_kill){.request_bytes = 100 * MIB},
+                             START + 12 * TD_HOUR);
     status = stage_status(&stage, START + 12 * TD_HOUR);
     assert_true(td_confidence_allows(&status.accounts[0], 1));
     td_auto_buf text;
@@ -691,7 +659,7 @@ static bool has_container(struct stage *stage, td_time now, const char *name)
 }
 
 /* A container that left the template is forgotten when what it taught is eight days old, and not
- * before; the one that stayed is kept though nobody measures it. */
+ * before; the one that stayed is kept though it is not measured. */
 static void test_gc_forgets_a_container_removed_from_its_template(void **unused)
 {
     const td_time day = 24 * TD_HOUR;
@@ -771,8 +739,6 @@ int main(void)
         cmocka_unit_test(test_zero_first_sample_does_not_block_a_window),
         cmocka_unit_test(test_oom_survives_a_restart),
         cmocka_unit_test(test_oom_survives_pods_and_garbage_collection),
-        cmocka_unit_test(test_oom_of_an_untracked_pod_is_learnt),
-        cmocka_unit_test(test_short_runs_are_counted),
         cmocka_unit_test(test_oom_bump_stops_at_max_allowed),
         cmocka_unit_test(test_history_survives_a_selector_edit),
         cmocka_unit_test(test_per_vpa_settings_do_not_stick),

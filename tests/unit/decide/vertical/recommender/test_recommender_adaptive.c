@@ -9,7 +9,7 @@
 /* clang-format on */
 
 #include "base/error.h"
-#include "decide/vertical/estimator/adaptive.h"
+#include "decide/vertical/estimator/track.h"
 #include "decide/vertical/recommender/recommender.h"
 #include "decide/vertical/resourcelist.h"
 
@@ -49,14 +49,14 @@ static void stage_init(struct stage *stage, const struct td_estimator *estimator
     };
     stage_link(stage, estimator);
     const struct td_label label = {TD_STR("app"), TD_STR("a")};
-    const struct td_pod_sight sight = {.namespace = TD_STR("ns"),
-                                       .name = TD_STR("p"),
-                                       .labels = {.items = &label, .count = 1},
-                                       .target = TD_STR_EMPTY,
-                                       .phase = TD_POD_RUNNING};
+    const struct td_observed_pod observed = {.namespace = TD_STR("ns"),
+                                             .name = TD_STR("p"),
+                                             .labels = {.items = &label, .count = 1},
+                                             .target = TD_STR_EMPTY,
+                                             .phase = TD_POD_RUNNING};
     const td_str names[] = {TD_STR("a"), TD_STR("b")};
-    assert_int_equal(td_recommender_set_pod(stage->recommender, &sight, START, &stage->pod, NULL),
-                     TD_OK);
+    assert_int_equal(
+        td_recommender_set_pod(stage->recommender, &observed, START, &stage->pod, NULL), TD_OK);
     for (size_t i = 0; i < 2; i++) {
         assert_int_equal(
             td_recommender_set_container(stage->recommender, &stage->pod, names[i], 0, START, NULL),
@@ -169,12 +169,97 @@ static void test_a_condition_says_since_when_it_has_measured(void **unused)
     stage_done(&stage);
 }
 
+static const struct td_vpa_condition *condition_of(const struct td_vpa_status *status, td_str type)
+{
+    return td_vpa_condition_find(status->conditions, status->condition_count, type);
+}
+
+static void stage_terms(struct stage *stage, const char *container, enum td_resize_lack lack)
+{
+    const struct td_container_terms terms = {.cpu_request_milli = 100, .lack = lack};
+    td_recommender_set_terms(stage->recommender, stage->pod, td_str_from(container), &terms, START);
+}
+
+/* A VPA that goes from adaptive to track keeps what it knew of memory, and each estimator says
+ * since when it has measured; one container that cannot be resized is adaptive's, with the reason.
+ */
+static void test_a_change_to_track_keeps_what_was_learnt(void **unused)
+{
+    (void)unused;
+    struct stage stage;
+    stage_init(&stage, &td_estimator_adaptive);
+    assert_false(td_recommender_wants_terms(stage.pod));
+    for (int i = 0; i < 2; i++) {
+        const char *name = i == 0 ? "a" : "b";
+        stage_sample(&stage, name, TD_LEARN_CPU, START + TD_MINUTE, 300);
+        stage_sample(&stage, name, TD_LEARN_MEMORY, START + TD_MINUTE, 300 * MIB);
+    }
+    (void)stage_status(&stage, START + TD_MINUTE);
+    stage_link(&stage, &td_estimator_track_calm);
+    assert_true(td_recommender_wants_terms(stage.pod));
+    stage_terms(&stage, "a", TD_RESIZE_POSSIBLE);
+    stage_terms(&stage, "b", TD_RESIZE_RESTARTS);
+    stage_sample(&stage, "a", TD_LEARN_CPU, START + TD_HOUR, 300);
+    stage_sample(&stage, "b", TD_LEARN_CPU, START + TD_HOUR, 300);
+    struct td_vpa_status status = stage_status(&stage, START + TD_HOUR);
+    assert_int_equal(status.recommendation.container_count, 2);
+    assert_int_equal(since_of(&status), START + TD_MINUTE);
+    const struct td_vpa_condition *track = condition_of(&status, TD_TRACK_CONDITION);
+    assert_non_null(track);
+    assert_int_equal(td_time_from_instant(track->last_transition), START + TD_HOUR);
+    assert_true(td_str_equal(track->reason, TD_STR("Calm")));
+    const struct td_vpa_condition *adaptive = condition_of(&status, TD_ADAPTIVE_CONDITION);
+    assert_true(td_str_equal(adaptive->reason, TD_STR("InsteadOfTrack")));
+    assert_true(td_str_starts_with(
+        adaptive->message, TD_STR("container 'b' is sized by adaptive instead of track, because "
+                                  "its resizePolicy of cpu is RestartContainer; ")));
+    assert_string_equal(status.accounts[0].estimator, "track-calm");
+    assert_string_equal(status.accounts[1].estimator, "adaptive");
+    /* The pod is gone: nothing speaks against resizing any more. */
+    stage_terms(&stage, "b", TD_RESIZE_POSSIBLE);
+    status = stage_status(&stage, START + 2 * TD_HOUR);
+    assert_null(status.accounts[1].instead);
+    stage_done(&stage);
+}
+
+/* Both parts of the state are in the checkpoint's annotations, and a restart goes on with them. */
+static void test_track_is_stored_beside_adaptive(void **unused)
+{
+    (void)unused;
+    struct stage stage;
+    struct stage after;
+    stage_init(&stage, &td_estimator_track);
+    stage_init(&after, &td_estimator_track_careful);
+    stage_sample(&stage, "a", TD_LEARN_CPU, START + TD_MINUTE, 300);
+    stage_sample(&stage, "a", TD_LEARN_MEMORY, START + TD_MINUTE, 300 * MIB);
+    struct td_stored_checkpoint *stored;
+    size_t count;
+    assert_int_equal(td_recommender_store(stage.recommender, &stage.arena, TD_STR("ns"),
+                                          TD_STR("v"), START + TD_MINUTE, &stored, &count, NULL),
+                     TD_OK);
+    assert_int_equal(count, 2);
+    assert_non_null(td_json_get(stored[0].annotations, TD_STR("tandem.dev/track")));
+    assert_non_null(td_json_get(stored[0].annotations, TD_STR("tandem.dev/adaptive")));
+    assert_int_equal(td_recommender_load(after.recommender, TD_STR("ns"), &stored[0].checkpoint,
+                                         stored[0].annotations, START + TD_HOUR, NULL),
+                     TD_OK);
+    struct td_vpa_status before = stage_status(&stage, START + TD_HOUR);
+    struct td_vpa_status status = stage_status(&after, START + TD_HOUR);
+    assert_int_equal(status.recommendation.container_count, 1);
+    assert_int_equal(before.recommendation.container_count, 1);
+    assert_string_equal(status.accounts[0].cpu.detail, before.accounts[0].cpu.detail);
+    stage_done(&after);
+    stage_done(&stage);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing_is_recommended_of_what_was_not_measured),
         cmocka_unit_test(test_a_change_of_the_estimator_recommends_nothing_until_it_measured),
         cmocka_unit_test(test_a_condition_says_since_when_it_has_measured),
+        cmocka_unit_test(test_a_change_to_track_keeps_what_was_learnt),
+        cmocka_unit_test(test_track_is_stored_beside_adaptive),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,8 +7,8 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "../../updater_support.h"
 #include "decide/vertical/updater/matching.h"
+#include "unit/decide/updater_support.h"
 
 /* The VPA of a pod with this role, or "". */
 static const char *master_of(struct stage *stage, const char *role, enum td_match_user user)
@@ -33,7 +33,7 @@ static const char *master_of(struct stage *stage, const char *role, enum td_matc
 }
 
 /* The older VPA wins, then the smaller name. One that takes no part hides younger ones with the
- * gate, and hides nobody without it. */
+ * gate, and hides no VPA without it. */
 static void test_matching_prefers_the_elder(void **unused)
 {
     (void)unused;

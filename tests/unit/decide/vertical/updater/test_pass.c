@@ -7,7 +7,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "../../updater_support.h"
+#include "unit/decide/updater_support.h"
 
 static void add_replicas(struct stage *stage, const char *kind, const char *owner, size_t count)
 {
@@ -95,7 +95,7 @@ static void test_pass_counts_the_whole_workload_of_a_selector(void **unused)
                                                       .owner = "db",
                                                       .role = roles[i]});
         }
-        /* One of three may be missing, whoever takes it: the budget is shared. */
+        /* One of three may be unavailable, by either kind of update: the budget is shared. */
         assert_int_equal(stage_pass(&stage), 1);
         assert_string_equal(stage.calls[0].vpa, gate ? "leader" : "follower");
         stage_done(&stage);
@@ -232,7 +232,7 @@ static void test_pass_acts_on_a_role_change(void **unused)
                                               .owner_kind = "StatefulSet",
                                               .owner = "db",
                                               .role = "follower"});
-    assert_int_equal(stage_pass(&stage), 0); /* seen, and nobody has it */
+    assert_int_equal(stage_pass(&stage), 0); /* seen, and no VPA has it */
     stage.pod_count = 0;
     stage_add_pod(&stage, &(struct stage_pod){.name = "db-0",
                                               .owner_kind = "StatefulSet",
@@ -240,10 +240,10 @@ static void test_pass_acts_on_a_role_change(void **unused)
                                               .role = "leader",
                                               .cpu = "200m",
                                               .memory = "200Mi"});
-    struct td_vertical_pod *other = stage_add_pod(
-        &stage,
-        &(struct stage_pod){
-            .name = "db-1", .owner_kind = "StatefulSet", .owner = "db", .role = "follower"});
+    struct td_pod *other = stage_add_pod(&stage, &(struct stage_pod){.name = "db-1",
+                                                                     .owner_kind = "StatefulSet",
+                                                                     .owner = "db",
+                                                                     .role = "follower"});
     other->phase = TD_POD_PENDING; /* one of two is missing: no budget */
     assert_int_equal(stage_pass(&stage), 0);
     assert_int_equal(stage_rule(&stage, "db-0"), TD_RULE_BUDGET);
@@ -336,7 +336,7 @@ static void test_pass_ends_a_move_that_asks_for_nothing(void **unused)
     stage_done(&stage);
 }
 
-/* A VPA that is switched off and on again has not changed anyone's role. */
+/* A VPA that is switched off and on again has not changed the VPA of any pod. */
 static void test_pass_takes_a_mode_for_no_role(void **unused)
 {
     (void)unused;
@@ -533,7 +533,7 @@ static void test_pass_rests_at_a_raised_pod_request(void **unused)
             td_quantity_parse(&stage.arena, td_str_from(rows[i].cpu), &request.quantity, NULL),
             TD_OK);
         for (int p = 0; p < 2; p++) {
-            struct td_vertical_pod *pod =
+            struct td_pod *pod =
                 stage_add_pod(&stage, &(struct stage_pod){.name = p ? "b" : "a",
                                                           .owner_kind = "ReplicaSet",
                                                           .owner = "web",
@@ -603,12 +603,14 @@ static void test_pass_accounts_for_every_pod(void **unused)
     assert_int_equal(stage_pass(&stage), 1);
     assert_int_equal(stage.note_count, 3);
     static const char *const texts[] = {
-        "Pod ns/p0 (VPA v): evicted, to come back with the recommended resources (3 running, 3 "
-        "configured, 1 may be missing, 0 evicted and 0 resized in this pass); differs by 4 "
-        "(threshold 0.1), outside its range",
-        "Pod ns/p1 (VPA v): its group can spare no more pods now (3 running, 3 configured, 1 may "
-        "be missing, 1 evicted and 0 resized in this pass); differs by 4 (threshold 0.1), outside "
-        "its range",
+        "Pod ns/p0 (VPA v): evicted, so that its replacement gets the recommended resources (3 "
+        "running, 3 configured, 1 may be unavailable, 0 evicted and 0 resized in this pass); "
+        "differs "
+        "by 4x (threshold 0.1x), outside its bounds",
+        "Pod ns/p1 (VPA v): its workload is at its eviction tolerance (3 running, 3 configured, 1 "
+        "may be unavailable, 1 evicted and 0 resized in this pass); differs by 4x (threshold "
+        "0.1x), "
+        "outside its bounds",
     };
     for (size_t i = 0; i < 2; i++) {
         td_auto_buf text;

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "../../updater_support.h"
+#include "unit/decide/updater_support.h"
 
 #define BOOSTED "{\"vpaCpuStartupBoost/c\":\"{\\\"requests\\\":{\\\"cpu\\\":\\\"50m\\\"}}\"}"
 #define READY(status) "[{\"type\":\"Ready\",\"status\":\"" status "\"}]"

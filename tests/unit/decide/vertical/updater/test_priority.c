@@ -7,7 +7,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "../../updater_support.h"
+#include "unit/decide/updater_support.h"
 
 static struct td_update_answer judge(struct stage *stage, bool is_moved)
 {

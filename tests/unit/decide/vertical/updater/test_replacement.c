@@ -64,7 +64,7 @@ static void test_the_pod_is_judged_as_it_would_be_admitted(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         td_auto_arena arena;
         td_arena_init(&arena, ARENA_BYTES);
-        struct td_vertical_pod pod =
+        struct td_pod pod =
             vertical_pod(&arena, "{\"metadata\":{\"name\":\"p\",\"namespace\":\"ns\"},\"spec\":{"
                                  "\"containers\":[{\"name\":\"c\"}]}}");
         struct td_vpa vpa = vertical_vpa(&arena, rows[i].vpa);
@@ -107,18 +107,18 @@ static void test_an_owner_that_cannot_make_pods_is_known_by_its_events(void **st
         const char *says; /* NULL: nothing */
     } rows[] = {
         {"{\"spec\":{\"replicas\":2},\"status\":{\"replicas\":1," FAILING "}}", "[]",
-         "its owner cannot make pods: no"},
+         "its owner cannot create pods: no"},
         {"{\"spec\":{\"replicas\":2},\"status\":{\"replicas\":1}}",
          "[" EVENT("SuccessfulCreate", "01") "," EVENT("FailedCreate", "02") "]",
-         "its owner cannot make pods: FailedCreate 02"},
+         "its owner cannot create pods: FailedCreate 02"},
         {"{\"spec\":{\"replicas\":2},\"status\":{\"replicas\":1}}",
          "[" EVENT("FailedCreate", "02") "," EVENT("SuccessfulCreate", "03") "]", NULL},
         {"{\"spec\":{\"replicas\":2},\"status\":{\"replicas\":2}}",
          "[" EVENT("FailedCreate", "02") "]", NULL}, /* it has all of them */
         {"{\"status\":{\"desiredNumberScheduled\":3,\"currentNumberScheduled\":2}}",
-         "[" EVENT("FailedCreate", "02") "]", "its owner cannot make pods: FailedCreate 02"},
+         "[" EVENT("FailedCreate", "02") "]", "its owner cannot create pods: FailedCreate 02"},
         {"{\"spec\":{\"parallelism\":3},\"status\":{\"active\":2}}",
-         "[" EVENT("FailedCreate", "02") "]", "its owner cannot make pods: FailedCreate 02"},
+         "[" EVENT("FailedCreate", "02") "]", "its owner cannot create pods: FailedCreate 02"},
         {"{\"spec\":{\"replicas\":2},\"status\":{\"replicas\":1}}", "[null,1,{}]", NULL},
         {"{\"spec\":{\"replicas\":2},\"status\":{\"replicas\":1,\"conditions\":[null]}}", "{}",
          NULL},

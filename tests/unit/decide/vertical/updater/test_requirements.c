@@ -7,8 +7,8 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "../../updater_support.h"
 #include "decide/vertical/updater/requirements.h"
+#include "unit/decide/updater_support.h"
 
 #define POLICY(list)                                                                               \
     "\"updatePolicy\":{\"updateMode\":\"Recreate\",\"evictionRequirements\":[" list "]}"
@@ -115,12 +115,12 @@ static void test_requirements_of_containers_and_pod(void **unused)
         stage_init(&stage);
         const struct td_vpa *vpa =
             stage_add_vpa(&stage, "v", OLD, "ReplicaSet", "web", rows[i].spec);
-        struct td_vertical_pod pod;
+        struct td_pod pod;
         struct td_recommendation recommendation;
         td_str text = td_arena_format(&stage.arena, "{\"metadata\":{\"name\":\"p\"},\"spec\":%s}",
                                       rows[i].pod);
-        assert_int_equal(
-            td_vertical_pod_decode(&stage.arena, stage_json(&stage, text.ptr), &pod, NULL), TD_OK);
+        assert_int_equal(td_pod_decode(&stage.arena, stage_json(&stage, text.ptr), &pod, NULL),
+                         TD_OK);
         assert_int_equal(td_recommendation_decode(&stage.arena,
                                                   stage_json(&stage, rows[i].recommendation),
                                                   &recommendation, NULL),

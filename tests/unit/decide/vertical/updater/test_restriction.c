@@ -7,7 +7,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "../../updater_support.h"
+#include "unit/decide/updater_support.h"
 
 struct rig {
     struct td_groups groups;
@@ -19,8 +19,8 @@ static void rig_init(struct rig *rig, struct stage *stage)
 {
     struct td_workload_source source = stage_source(stage);
     td_groups_init(&rig->groups, &stage->arena);
-    const struct td_vertical_pod **pods =
-        td_arena_array(&stage->arena, const struct td_vertical_pod *, stage->pod_count);
+    const struct td_pod **pods =
+        td_arena_array(&stage->arena, const struct td_pod *, stage->pod_count);
     for (size_t i = 0; i < stage->pod_count; i++) {
         pods[i] = &stage->pods[i];
         assert_non_null(td_groups_add(&rig->groups, pods[i]));
@@ -87,7 +87,7 @@ static void test_restriction_never_passes_the_budget(void **unused)
         rig_init(&rig, &stage);
         int evicted = 0;
         for (size_t i = 0; i < stage.pod_count; i++) {
-            const struct td_vertical_pod *pod = &stage.pods[i];
+            const struct td_pod *pod = &stage.pods[i];
             bool may = td_restriction_can_evict(&rig.restriction, pod, NULL) == TD_EVICTION_YES;
             if (pod->phase == TD_POD_PENDING) {
                 assert_true(may); /* nothing is lost with it, and it is not counted */
@@ -336,7 +336,7 @@ static void test_restriction_in_place_table(void **unused)
 }
 
 /* The first sight of a resize is kept, never renewed. */
-static void test_restriction_remembers_the_first_sight(void **unused)
+static void test_restriction_remembers_when_a_resize_was_first_seen(void **unused)
 {
     (void)unused;
     struct td_updater_state state;
@@ -396,7 +396,7 @@ int main(void)
         cmocka_unit_test(test_restriction_never_passes_the_budget),
         cmocka_unit_test(test_restriction_judges_groups),
         cmocka_unit_test(test_restriction_in_place_table),
-        cmocka_unit_test(test_restriction_remembers_the_first_sight),
+        cmocka_unit_test(test_restriction_remembers_when_a_resize_was_first_seen),
         cmocka_unit_test(test_restriction_takes_pods_without_controller),
         cmocka_unit_test(test_restriction_token_bucket),
     };

@@ -80,7 +80,7 @@ static void test_a_selector_that_no_new_pod_meets_is_warned_of(void **state)
         const char *says; /* NULL: nothing */
     } rows[] = {
         {"Recreate", LEADER, "{\"app\":\"db\"}", "StatefulSet db does not meet role=leader"},
-        {"Auto", LEADER, "{\"app\":\"db\"}", "are left alone; updateMode InPlaceOrRecreate"},
+        {"Auto", LEADER, "{\"app\":\"db\"}", "are not updated; updateMode InPlaceOrRecreate"},
         {"InPlaceOrRecreate", LEADER, "{\"app\":\"db\"}", "are resized in place only"},
         {"InPlace", LEADER, "{\"app\":\"db\"}", NULL},
         {"Initial", LEADER, "{\"app\":\"db\"}", NULL},
