@@ -67,4 +67,4 @@ deps-build:
 	@scripts/deps build
 
 deps-test:
-	@scripts/deps build test $(if $(filter undefined,$(SAN)),fuzz)
+	@scripts/deps build test $(if $(findstring undefined,$(SAN)),fuzz)
