@@ -2,7 +2,7 @@
 #   make           build/tandem                 make test      install what is missing, build, all fast tests
 #   make run       a local cluster at work      make check     format, lint, room order, banned calls
 #   make golden VECTORS=DIR    make e2e [QUICK=1] (a real control plane)    make fuzz SECONDS=60 [FUZZ=json]    make bench [BENCH=json]
-#   make SAN=address|undefined|thread test      make install PREFIX=/usr/local DESTDIR=
+#   make SAN=address|undefined|thread test (or address,undefined)      make install PREFIX=/usr/local DESTDIR=
 
 PREFIX ?= /usr/local
 VECTORS ?= tests/data/vectors
