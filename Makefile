@@ -10,7 +10,8 @@ SECONDS ?= 60
 SPEED ?= 60
 SAN ?=
 PRESET := $(if $(SAN),$(SAN),release)
-BUILD := $(if $(SAN),build/$(SAN),build)
+comma := ,
+BUILD := $(if $(SAN),build/$(subst $(comma),-,$(SAN)),build)
 
 .PHONY: all run test check golden e2e fuzz bench install deps clean configure configure-tests deps-build deps-test
 
