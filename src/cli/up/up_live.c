@@ -66,7 +66,9 @@ static void live_limit_log(struct td_live *live)
 {
     if (live->kept_log && ftello(live->kept_log) > (off_t)TD_LOG_KEPT_BYTES_MAX) {
         rewind(live->kept_log);
-        (void)ftruncate(fileno(live->kept_log), 0); /* else old lines show between new ones */
+        if (ftruncate(fileno(live->kept_log), 0) != 0) {
+            return; /* old lines show between new ones */
+        }
     }
 }
 
