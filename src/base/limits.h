@@ -327,8 +327,9 @@
 #define TD_SCREEN_BYTES_MAX ((size_t)1 << 20)       /* one screen full, or one line of an event */
 #define TD_SCREEN_VIEW_BYTES_MAX ((size_t)64 << 20) /* one look at a world */
 #define TD_LOG_KEPT_BYTES_MAX                                                                      \
-    ((size_t)256 << 10)                     /* log lines kept while a table is on the screen */
-#define TD_SLICE_US 2000                    /* a pass yields to the event loop after this long */
+    ((size_t)256 << 10)  /* log lines kept while a table is on the screen */
+#define TD_WATCHDOG_S 10 /* a loop that has not turned for so long ends the process */
+#define TD_SLICE_US 2000 /* a pass yields to the event loop after this long */
 #define TD_WORK_QUEUE_MAX ((size_t)1 << 20) /* jobs waiting in one work queue */
 #define TD_SLICE_JOBS_MAX 256               /* a slice's jobs on a virtual clock, instead of time */
 #define TD_LOG_LINE_BYTES_MAX ((size_t)8192)  /* one log line; fields past it are left out */

@@ -16,6 +16,7 @@
 #include "base/os/env.h"
 #include "base/os/log.h"
 #include "base/os/loop.h"
+#include "base/os/watchdog.h"
 #include "base/pki/pki.h"
 #include "cli/command.h"
 #include "cli/run_flags.h"
@@ -254,9 +255,13 @@ static int run_wait(struct run *run, struct td_error *err)
         }
     }
     if (code == TD_OK) {
+        code = td_watchdog_start(run->loop, TD_WATCHDOG_S * TD_SECOND, err);
+    }
+    if (code == TD_OK) {
         run_greet(run);
         td_controllers_start(run->controllers);
         code = td_loop_run(run->loop, err);
+        td_watchdog_stop();
     }
     for (size_t i = 0; i < RUN_SIGNALS; i++) {
         if (events[i]) {
