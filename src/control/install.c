@@ -255,6 +255,17 @@ static const char install_budget_text[] =
     "  maxUnavailable: 1\n"
     "  selector: {matchLabels: {app.kubernetes.io/name: " INSTALL_NAME "}}\n";
 
+/* Only what it serves can be reached. Who may is open: the API server calls from outside of the pod
+ * network, and Prometheus from a namespace that has any name. */
+static const char install_network_text[] =
+    "apiVersion: networking.k8s.io/v1\n"
+    "kind: NetworkPolicy\n"
+    "metadata: {}\n"
+    "spec:\n"
+    "  podSelector: {matchLabels: {app.kubernetes.io/name: " INSTALL_NAME "}}\n"
+    "  policyTypes: [Ingress]\n"
+    "  ingress: [{ports: [{port: metrics}, {port: webhook}]}]\n";
+
 static void install_argument(struct install *install, struct td_json *args, td_str text)
 {
     td_json_append(args, td_json_new_string(install->arena, text));
@@ -286,6 +297,17 @@ static struct td_json *install_arguments(struct install *install)
     return args;
 }
 
+static struct td_json *install_network(struct install *install)
+{
+    const struct td_install_options *options = install->options;
+    struct td_json *policy = install_read(install, install_network_text);
+    if (!options->has[TD_CONTROLLER_ADMISSION]) {
+        struct td_json *rule = td_json_first_item(td_json_get_path(policy, "spec.ingress"));
+        td_json_remove_at(td_json_get(rule, TD_STR("ports")), 1);
+    }
+    return install_name(install, policy, TD_STR(INSTALL_NAME), options->namespace);
+}
+
 static void install_deployment(struct install *install)
 {
     struct td_arena *arena = install->arena;
@@ -301,6 +323,7 @@ static void install_deployment(struct install *install)
     install_add(install,
                 install_name(install, deployment, TD_STR(INSTALL_NAME), options->namespace));
     install_add_text(install, install_budget_text, TD_STR(INSTALL_NAME));
+    install_add(install, install_network(install));
     if (options->has[TD_CONTROLLER_ADMISSION]) {
         install_add_text(install, install_service_text, TD_STR("vpa-webhook"));
     }

@@ -17,7 +17,7 @@ is() {
 }
 
 "$tandem" manifests >"$work/all.yaml"
-check "every object is valid" 0 '^no problems in 30 objects ' '' validate "$work/all.yaml"
+check "every object is valid" 0 '^no problems in 31 objects ' '' validate "$work/all.yaml"
 check "two replicas" 0 '^  replicas: 2$' '' manifests --only deployment
 check "no container runs as root" 0 'runAsNonRoot: true' '' manifests --only deployment
 check "nothing is written" 0 'readOnlyRootFilesystem: true' '' manifests --only deployment
@@ -29,10 +29,10 @@ check "failures are ignored" 0 'failurePolicy: Ignore' '' manifests --only webho
 check "its own namespace is exempt" 0 'operator: NotIn' '' manifests --only webhooks
 is "definitions" "CustomResourceDefinition CustomResourceDefinition CustomResourceDefinition CustomResourceDefinition " "$(kinds --only crds)"
 is "webhooks" "MutatingWebhookConfiguration ValidatingWebhookConfiguration " "$(kinds --only webhooks)"
-is "deployment" "Deployment PodDisruptionBudget Service " "$(kinds --only deployment)"
+is "deployment" "Deployment PodDisruptionBudget NetworkPolicy Service " "$(kinds --only deployment)"
 is "rights of one" "ServiceAccount ClusterRole ClusterRoleBinding Role RoleBinding " "$(kinds --only rbac --controllers recommender)"
-is "without a webhook" "Deployment PodDisruptionBudget " "$(kinds --only deployment --controllers recommender)"
-is "two parts" "MutatingWebhookConfiguration ValidatingWebhookConfiguration Deployment PodDisruptionBudget Service " "$(kinds --only webhooks,deployment)"
+is "without a webhook" "Deployment PodDisruptionBudget NetworkPolicy " "$(kinds --only deployment --controllers recommender)"
+is "two parts" "MutatingWebhookConfiguration ValidatingWebhookConfiguration Deployment PodDisruptionBudget NetworkPolicy Service " "$(kinds --only webhooks,deployment)"
 is "one that only recommends may not touch pods" 0 "$("$tandem" manifests --only rbac --controllers recommender | grep -cE 'pods/|secrets|webhook')"
 is "everything is in its namespace" 0 "$("$tandem" manifests --namespace scaling | grep -c 'namespace: kube-system')"
 is "what is installed is removed" "$("$tandem" manifests | sed -n 's/^kind: //p' | sort | uniq | tr '\n' ' ')" \
