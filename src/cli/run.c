@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/os/clock.h"
+#include "base/os/confine.h"
 #include "base/os/env.h"
 #include "base/os/log.h"
 #include "base/os/loop.h"
@@ -243,6 +244,31 @@ static void run_signalled(evutil_socket_t number, short what, void *context)
     td_controllers_stop(run->controllers, run_stopped, run);
 }
 
+/* All that it needs is open by now, but for what is read again. A credential plugin is a program of
+ * its own that would be confined with us. */
+static void run_confine(const struct run *run)
+{
+    const struct td_kube_config *config = &run->config;
+    const td_str files[] = {config->ca_file, config->certificate_file, config->key_file,
+                            config->token_file};
+    const struct td_confine_options options = {.files = files,
+                                               .file_count = sizeof(files) / sizeof(files[0])};
+    struct td_confined confined;
+    struct td_error err = TD_ERROR_INIT;
+    if (config->exec) {
+        td_log_write(run->log, TD_LOG_INFO, "not confined: the kubeconfig runs a credential plugin",
+                     NULL);
+        return;
+    }
+    if (td_confine(&options, &confined, &err) != TD_OK) {
+        td_log_line(run->log, TD_LOG_WARN, "cannot confine the process",
+                    TD_LOG_S("reason", td_str_from(err.message)));
+    }
+    td_log_line(run->log, TD_LOG_DEBUG, "confined",
+                TD_LOG_I("landlock_version", confined.landlock_version),
+                TD_LOG_S("seccomp", confined.has_seccomp ? TD_STR("on") : TD_STR("off")));
+}
+
 static int run_wait(struct run *run, struct td_error *err)
 {
     static const int numbers[RUN_SIGNALS] = {SIGINT, SIGTERM};
@@ -259,6 +285,7 @@ static int run_wait(struct run *run, struct td_error *err)
     }
     if (code == TD_OK) {
         run_greet(run);
+        run_confine(run);
         td_controllers_start(run->controllers);
         code = td_loop_run(run->loop, err);
         td_watchdog_stop();

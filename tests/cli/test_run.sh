@@ -137,6 +137,8 @@ say "metrics are told" sh -c "curl --silent $metrics/metrics | grep -q '^vpa_rec
 say "with their type" sh -c "curl --silent --head $metrics/metrics | grep -qi '^content-type: text/plain; version=0.0.4'"
 say "it is healthy" [ "$(own /healthz)" = ok ]
 say "it lives" [ "$(own /livez)" = ok ]
+confined() { [ ! -r "/proc/$pid/status" ] || grep -q '^Seccomp:[[:space:]]*2$' "/proc/$pid/status"; }
+say "calls that it does not need are refused to it" confined
 say "its loops go round" [ "$(own /health-check)" = OK ]
 say "no other page" [ "$(curl --silent --output /dev/null --write-out '%{http_code}' "$metrics/nope")" = 404 ]
 lacks() { ! grep -q "$1" "$work/run.err"; }
