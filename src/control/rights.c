@@ -70,9 +70,9 @@ static const struct td_right rights_table[] = {
     {"admissionregistration.k8s.io",
      "mutatingwebhookconfigurations,validatingwebhookconfigurations", "create",
      .controllers = RIGHTS_A},
-    {"admissionregistration.k8s.io", "mutatingwebhookconfigurations", "list,watch,patch,delete",
+    {"admissionregistration.k8s.io", "mutatingwebhookconfigurations", "list,watch,patch",
      .name = "vpa-webhook-config", .controllers = RIGHTS_A},
-    {"admissionregistration.k8s.io", "validatingwebhookconfigurations", "list,watch,patch,delete",
+    {"admissionregistration.k8s.io", "validatingwebhookconfigurations", "list,watch,patch",
      .name = "tandem-webhook-config", .controllers = RIGHTS_A},
     /* Of the same account outside the cluster, or what it left there. */
     {"admissionregistration.k8s.io",

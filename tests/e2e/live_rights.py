@@ -8,9 +8,10 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import tempfile
 
-from bed import eventually, main, quantity, requests, story
+from bed import eventually, free_port, main, quantity, requests, story
 from vpa_bed import provided, workload
 
 USER = "system:serviceaccount:kube-system:tandem"
@@ -142,6 +143,43 @@ def fits(granted, used):
             (resource in ("*", used[3]) or (resource == "*/scale" and used[3].endswith("/scale"))))
 
 
+def put_back(bed, mutating, validating):
+    """Both webhook configurations are mended when somebody changes them."""
+    for kind, name in (("MutatingWebhookConfiguration", mutating), ("ValidatingWebhookConfiguration", validating)):
+        hooks = eventually(30, lambda kind=kind, name=name: bed.get(kind, name), f"{name} is registered")["webhooks"]
+        hooks[0]["timeoutSeconds"] = 29
+        bed.patch(kind, name, {"webhooks": hooks})
+        eventually(30, lambda kind=kind, name=name: bed.get(kind, name)["webhooks"][0]["timeoutSeconds"] != 29, f"{name} is put back")
+
+
+# Where a pod finds its account, in a view of the files of its own.
+POD = """
+run=$(readlink -f /var/run) && mount -t tmpfs tmpfs "$run" && account=/var/run/secrets/kubernetes.io/serviceaccount && mkdir -p "$account" &&
+printf %s "$TOKEN" >"$account/token" && cp "$CA" "$account/ca.crt" && printf kube-system >"$account/namespace" && unset TOKEN CA KUBECONFIG && exec "$@"
+"""
+
+
+def in_cluster(bed):
+    """The webhook's registration as a pod makes it: by its service account, under the names of an installation in the cluster."""
+    log = os.path.join(bed.folder, "in-cluster.log")
+    token = bed.kubectl("-n", "kube-system", "create", "token", "tandem", "--duration=1h").strip()
+    env = {**os.environ, "TOKEN": token, "CA": os.path.join(bed.folder, "pki", "ca.crt"), "HOME": "/nonexistent",
+           "KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(bed.ports["api"])}
+    command = ["unshare", "--mount", "sh", "-c", POD, "sh", os.path.join(bed.build, "tandem"), "run", "--controllers=admission", "--leader-elect",
+               f"--address=127.0.0.1:{free_port()}", f"--port={free_port()}"]
+    with open(log, "wb") as out:
+        process = subprocess.Popen(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, env=env)
+    try:
+        eventually(60, lambda: "runs" in open(log).read() or process.poll() is not None, "it runs in the cluster")
+        assert process.poll() is None, open(log).read()
+        put_back(bed, "vpa-webhook-config", "tandem-webhook-config")
+    finally:
+        process.terminate()
+        process.wait(30)
+    said = open(log).read()
+    assert "missing permission" not in said, re.findall(".*missing permission.*", said)
+
+
 @story("with the Roles of the manifests every controller works without a refusal, and uses them all", quick=True)
 def enough(bed):
     program = bed.run("--kubeconfig", bed.service, "--leader-elect", "--feature-gates=CPUStartupBoost=true,InPlace=true",
@@ -184,11 +222,7 @@ def enough(bed):
     bed.delete("VerticalPodAutoscaler", "evicted")
     eventually(60, lambda: "evicted-app" not in [c["metadata"]["name"] for c in bed.list("VerticalPodAutoscalerCheckpoint")],
                "a checkpoint goes with its VPA")
-    for kind, name in (("MutatingWebhookConfiguration", "tandem-outside-webhook-config"), ("ValidatingWebhookConfiguration", "tandem-outside-webhook-config")):
-        hooks = bed.get(kind, name)["webhooks"]
-        hooks[0]["timeoutSeconds"] = 29
-        bed.patch(kind, name, {"webhooks": hooks})
-        eventually(30, lambda kind=kind, name=name: bed.get(kind, name)["webhooks"][0]["timeoutSeconds"] != 29, f"{name} is put back")
+    put_back(bed, "tandem-outside-webhook-config", "tandem-outside-webhook-config")
     bed.patch("Secret", "tandem-webhook-tls", {"data": {"serverCert.pem": "bm9uc2Vuc2U="}}, namespace="kube-system")
     eventually(30, lambda: bed.get("Secret", "tandem-webhook-tls", namespace="kube-system")["data"]["serverCert.pem"] != "bm9uc2Vuc2U=",
                "the certificate is made again")
@@ -198,6 +232,7 @@ def enough(bed):
     program.stop()
     said = open(program.log).read()
     assert "missing permission" not in said, re.findall(".*missing permission.*", said)
+    in_cluster(bed)
     rows = audit()
     refused = sorted({row[1:] for row in rows if row[0] == 403})
     assert not refused, f"refused: {refused}"
