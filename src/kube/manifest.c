@@ -1,10 +1,13 @@
 /*
- * A text is parsed as JSON or as YAML documents, Lists are unpacked one level deep, and an error of
- * either parser is rewritten to begin with "FILE:LINE:COLUMN:", which editors can follow.
+ * A text is parsed as JSON values or as YAML documents, Lists are unpacked one level deep, and an
+ * error of either parser is rewritten to begin with "FILE:LINE:COLUMN:", which editors can follow.
  */
 #include "kube/manifest.h"
 
+#include <string.h>
+
 #include "base/error.h"
+#include "base/json/json_reader.h"
 #include "base/limits.h"
 
 static struct td_manifest_object *manifest_push(struct td_arena *arena,
@@ -45,6 +48,24 @@ static int manifest_add_object(struct td_arena *arena, td_str file, const struct
     return TD_OK;
 }
 
+/* The items of a DeploymentList need not say what they are, as kubectl reads it. */
+static const struct td_json *manifest_complete_item(struct td_arena *arena,
+                                                    const struct td_json *list,
+                                                    const struct td_json *item)
+{
+    td_str kind = td_json_text(list, "kind");
+    td_str item_kind = td_str_slice(kind, 0, kind.len - TD_STR("List").len);
+    td_str api_version = td_json_text(list, "apiVersion");
+    if (item_kind.len == 0 || api_version.len == 0 || !td_json_is(item, TD_JSON_TYPE_OBJECT) ||
+        td_json_get(item, TD_STR("kind"))) {
+        return item;
+    }
+    struct td_json *copy = td_json_copy(arena, item, false);
+    td_json_set_str(arena, copy, TD_STR("apiVersion"), api_version);
+    td_json_set_str(arena, copy, TD_STR("kind"), item_kind);
+    return copy;
+}
+
 int td_manifest_add(struct td_arena *arena, td_str file, const struct td_json *tree,
                     struct td_manifest *manifest, struct td_error *err)
 {
@@ -55,7 +76,8 @@ int td_manifest_add(struct td_arena *arena, td_str file, const struct td_json *t
     }
     size_t count_before = manifest->count;
     for (const struct td_json *item = td_json_first_item(items); item; item = item->next) {
-        int code = manifest_add_object(arena, file, item, manifest, err);
+        const struct td_json *whole = manifest_complete_item(arena, tree, item);
+        int code = manifest_add_object(arena, file, whole, manifest, err);
         if (code < 0) {
             manifest->count = count_before;
             return code;
@@ -71,23 +93,88 @@ static td_str manifest_skip_mark(td_str text)
     return td_str_starts_with(text, mark) ? td_str_slice(text, mark.len, text.len) : text;
 }
 
-static int manifest_parse(struct td_arena *arena, td_str file, td_str text,
-                          struct td_yaml_documents *ret, struct td_error *err)
+bool td_manifest_is_json(td_str file, td_str text)
 {
-    if (!td_str_ends_with(file, TD_STR(".json"))) {
-        return td_yaml_parse(arena, text, ret, err);
+    td_str rest = manifest_skip_mark(text);
+    size_t start = 0;
+    while (start < rest.len && memchr(" \t\r\n", rest.ptr[start], 4)) {
+        start++;
     }
-    struct td_json *tree = NULL;
+    return td_str_ends_with(file, TD_STR(".json")) || (start < rest.len && rest.ptr[start] == '{');
+}
+
+/* A text with nothing but its line breaks up to `start`: what an error says of it is true of the
+ * whole. */
+static td_str manifest_blank(struct td_arena *arena, td_str text, size_t start, size_t end)
+{
+    char *copy = td_arena_alloc(arena, end);
+    for (size_t i = 0; i < end; i++) {
+        copy[i] = i >= start || text.ptr[i] == '\n' ? text.ptr[i] : ' ';
+    }
+    return (td_str){.ptr = copy, .len = end};
+}
+
+static int manifest_parse_value(struct td_arena *arena, td_str text, uint32_t line,
+                                struct td_json **ret, struct td_error *err)
+{
     struct td_json_problems duplicates = {.arena = arena};
-    const struct td_json_options options = {.track_lines = true, .problems = &duplicates};
-    int code = td_json_parse(arena, manifest_skip_mark(text), &options, &tree, err);
+    const struct td_json_options options = {
+        .track_lines = true, .first_line = line, .problems = &duplicates};
+    int code = td_json_parse(arena, text, &options, ret, err);
     if (code == TD_OK && duplicates.count > 0) {
         return td_error_set(err, TD_INVALID, "%.*s", TD_STR_ARG(duplicates.items[0]));
     }
+    return code;
+}
+
+/* One value after the other, as `kubectl` reads them and `jq -c` writes them. */
+static int manifest_parse_json(struct td_arena *arena, td_str text, struct td_yaml_documents *ret,
+                               struct td_error *err)
+{
+    size_t cap = 0;
+    uint32_t line = 1;
+    size_t start = 0;
+    do {
+        struct td_json_reader reader;
+        td_str rest = td_str_slice(text, start, text.len);
+        td_json_reader_init(&reader, rest, 0);
+        bool is_cut = td_json_reader_skip(&reader) < 0;
+        size_t end = is_cut ? text.len : start + (size_t)(reader.at - reader.begin);
+        while (end < text.len && memchr(" \t\r\n", text.ptr[end], 4)) {
+            end++;
+        }
+        struct td_json *tree = NULL;
+        int code = manifest_parse_value(arena, td_str_slice(text, start, end), line, &tree, err);
+        if (code < 0 && start > 0) {
+            return manifest_parse_value(arena, manifest_blank(arena, text, start, end), 1, &tree,
+                                        err);
+        }
+        if (code < 0) {
+            return code;
+        }
+        ret->items = td_arena_grow(arena, ret->items, ret->count, &cap, sizeof(*ret->items));
+        ret->items[ret->count++] = tree;
+        for (; start < end; start++) {
+            line += text.ptr[start] == '\n';
+        }
+    } while (start < text.len);
+    return TD_OK;
+}
+
+/* What begins as JSON and is none may still be YAML. */
+static int manifest_parse(struct td_arena *arena, td_str file, td_str text,
+                          struct td_yaml_documents *ret, struct td_error *err)
+{
+    if (!td_manifest_is_json(file, text)) {
+        return td_yaml_parse(arena, text, ret, err);
+    }
+    struct td_yaml_documents documents = {.count = 0};
+    int code = manifest_parse_json(arena, manifest_skip_mark(text), &documents, err);
+    if (code < 0 && !td_str_ends_with(file, TD_STR(".json"))) {
+        return td_yaml_parse(arena, text, ret, err);
+    }
     if (code == TD_OK) {
-        ret->items = td_arena_array(arena, struct td_json *, 1);
-        ret->items[0] = tree;
-        ret->count = 1;
+        *ret = documents;
     }
     return code;
 }

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,16 +32,21 @@ struct td_manifest {
     size_t cap;
 };
 
-/* The documents of one text; a failure begins with "FILE:LINE:". */
+/* Is it read as JSON? By its name, or by its first character. Trees of JSON refer to their text. */
+bool td_manifest_is_json(td_str file, td_str text);
+
+/* The documents of one text, several values of JSON among them; a failure begins with "FILE:LINE:".
+ */
 int td_manifest_parse(struct td_arena *arena, td_str file, td_str text,
                       struct td_yaml_documents *ret, struct td_error *err);
 
-/* Add one document: an object, or the items of a List (one level, as kubectl writes them). An item
- * that is no object with apiVersion and kind fails and adds nothing. */
+/* Add one document: an object, or the items of a List (one level, as kubectl writes them; those of
+ * a DeploymentList are Deployments). An item that is no object with apiVersion and kind fails and
+ * adds nothing. */
 int td_manifest_add(struct td_arena *arena, td_str file, const struct td_json *tree,
                     struct td_manifest *manifest, struct td_error *err);
 
-/* Add the objects of one text; a name that ends in .json is read as JSON, all else as YAML. A text
+/* Add the objects of one text, JSON or YAML. A text
  * that is malformed, or an item that is no object with apiVersion and kind, fails with "FILE:LINE:
  * ..." and adds nothing. */
 int td_manifest_read(struct td_arena *arena, td_str file, td_str text, struct td_manifest *manifest,

@@ -65,6 +65,7 @@ struct td_json_options {
     uint32_t depth_max;                /* 0: TD_JSON_DEPTH_MAX */
     bool copy_strings;                 /* the tree must outlive the text */
     bool track_lines;                  /* fill td_json.line */
+    uint32_t first_line;               /* of the text in its file; 0: 1 */
     struct td_json_problems *problems; /* collect duplicates here; may be NULL */
 };
 

@@ -244,7 +244,7 @@ int td_json_parse(struct td_arena *arena, td_str text, const struct td_json_opti
     state.seen = 0;
     state.key = TD_STR_EMPTY;
     state.line_at = options->track_lines ? state.reader.begin : NULL;
-    state.line = 1;
+    state.line = options->first_line > 0 ? options->first_line : 1;
     int code = parse_run(&state, err);
     if (code < 0) {
         return code;

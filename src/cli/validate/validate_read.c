@@ -277,7 +277,7 @@ static void read_text(struct td_validate *run, const char *path, td_str text)
     td_arena_init(&memory->arena, TD_TREE_ARENA_BYTES_MAX);
     td_str file = td_arena_copy_str(&run->arena, td_str_from(path));
     /* Trees of JSON refer to their text. */
-    text = td_str_ends_with(file, TD_STR(".json")) ? td_arena_copy_str(&memory->arena, text) : text;
+    text = td_manifest_is_json(file, text) ? td_arena_copy_str(&memory->arena, text) : text;
     if (td_manifest_parse(&memory->arena, file, text, &documents, &err) < 0) {
         read_unparsed(run, file, text, path, &err);
     } else if (run->tree_bytes + memory->arena.used_bytes > TD_TREE_ARENA_BYTES_MAX) {

@@ -48,6 +48,57 @@ static void test_manifest_passes_over_byte_order_marks(void **state)
     }
 }
 
+/* Values of JSON follow each other without anything between them, whatever the file is called. */
+static void test_manifest_reads_values_of_json(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"a.json", "-"};
+    for (size_t i = 0; i < TD_COUNT(names); i++) {
+        td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
+        struct td_manifest manifest = {.count = 0};
+        td_str text = TD_STR("\n{\"apiVersion\": \"v1\",\r\n\"kind\": \"Pod\"}\r\n"
+                             "{\"apiVersion\": \"v1\", \"kind\": \"Secret\"}"
+                             "{\"apiVersion\": \"v1\", \"kind\": \"Node\"}\n\n");
+        assert_int_equal(td_manifest_read(&arena, td_str_from(names[i]), text, &manifest, NULL),
+                         TD_OK);
+        assert_int_equal(manifest.count, 3);
+        assert_int_equal(manifest.items[0].line, 2);
+        assert_true(td_str_equal(manifest.items[1].kind, TD_STR("Secret")));
+        assert_int_equal(manifest.items[1].line, 4);
+        assert_true(td_str_equal(manifest.items[2].kind, TD_STR("Node")));
+        assert_int_equal(manifest.items[2].line, 4);
+    }
+}
+
+/* A mapping in YAML's flow style begins as JSON does. */
+static void test_manifest_reads_flow_mappings(void **state)
+{
+    (void)state;
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
+    struct td_manifest manifest = {.count = 0};
+    td_str text = TD_STR("{apiVersion: v1, kind: Pod}\n---\n{apiVersion: v1, kind: Secret}\n");
+    assert_int_equal(td_manifest_read(&arena, TD_STR("a.yaml"), text, &manifest, NULL), TD_OK);
+    assert_int_equal(manifest.count, 2);
+}
+
+/* The items of a list of a kind are of that kind unless they say another. */
+static void test_manifest_completes_items(void **state)
+{
+    (void)state;
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
+    struct td_manifest manifest = {.count = 0};
+    td_str text =
+        TD_STR("apiVersion: apps/v1\nkind: DeploymentList\nitems:\n- metadata: {name: a}\n"
+               "- {apiVersion: v1, kind: Pod}\n");
+    assert_int_equal(td_manifest_read(&arena, TD_STR("a.yaml"), text, &manifest, NULL), TD_OK);
+    assert_int_equal(manifest.count, 2);
+    assert_true(td_str_equal(manifest.items[0].kind, TD_STR("Deployment")));
+    assert_true(td_str_equal(manifest.items[0].api_version, TD_STR("apps/v1")));
+    assert_true(td_str_equal(td_json_text(manifest.items[0].tree, "kind"), TD_STR("Deployment")));
+    assert_int_equal(manifest.items[0].line, 4);
+    assert_true(td_str_equal(manifest.items[1].kind, TD_STR("Pod")));
+}
+
 /* A failure names file, line and cause, and leaves what was read before. */
 static void test_manifest_failures_add_nothing(void **state)
 {
@@ -60,6 +111,8 @@ static void test_manifest_failures_add_nothing(void **state)
         {"a.json", "{\"kind\":\"Pod\",", "a.json:1:"},
         {"a.json", "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"kind\":\"Pod\"}",
          "a.json: duplicate field \"kind\""},
+        {"a.json", "{\"apiVersion\":\"v1\",\"kind\":\"Pod\"}\n {\"a\" 1}", "a.json:2:7: expected"},
+        {"a.json", "{\"apiVersion\":\"v1\",\"kind\":\"Pod\"},", "a.json:1:33: expected"},
         {"a.json", "[]", "a.json:1: not an object"},
         {"a.yaml", "a: b: c", "a.yaml:1: "},
         {"a.yaml", "a: 1\na: 2", "a.yaml:2: "},
@@ -91,6 +144,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_manifest_reads_documents_and_lists),
         cmocka_unit_test(test_manifest_passes_over_byte_order_marks),
+        cmocka_unit_test(test_manifest_reads_values_of_json),
+        cmocka_unit_test(test_manifest_reads_flow_mappings),
+        cmocka_unit_test(test_manifest_completes_items),
         cmocka_unit_test(test_manifest_failures_add_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
