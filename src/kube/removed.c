@@ -17,6 +17,8 @@
 #define NETWORK "networking.k8s.io/v1 (since 1.8)"
 #define RBAC "rbac.authorization.k8s.io/v1 (since 1.8)"
 #define RBAC_BETA "rbac.authorization.k8s.io/v1beta1"
+#define ACCESS "authorization.k8s.io/v1 (since 1.6)"
+#define ACCESS_BETA "authorization.k8s.io/v1beta1"
 #define ADMISSION "admissionregistration.k8s.io/v1 (since 1.16)"
 #define VPA "autoscaling.k8s.io/v1 (since 0.7)"
 #define FLOW "flowcontrol.apiserver.k8s.io/v1 (since 1.29)"
@@ -38,6 +40,12 @@ static const struct td_removed_api removed_apis[] = {
     REMOVED("apps/v1beta2", "ReplicaSet", "Kubernetes 1.16", APPS),
     REMOVED("apps/v1beta2", "StatefulSet", "Kubernetes 1.16", APPS),
     REMOVED("apps/v1beta2", "ControllerRevision", "Kubernetes 1.16", APPS),
+    REMOVED("authentication.k8s.io/v1beta1", "TokenReview", "Kubernetes 1.22",
+            "authentication.k8s.io/v1 (since 1.6)"),
+    REMOVED(ACCESS_BETA, "LocalSubjectAccessReview", "Kubernetes 1.22", ACCESS),
+    REMOVED(ACCESS_BETA, "SelfSubjectAccessReview", "Kubernetes 1.22", ACCESS),
+    REMOVED(ACCESS_BETA, "SelfSubjectRulesReview", "Kubernetes 1.22", ACCESS),
+    REMOVED(ACCESS_BETA, "SubjectAccessReview", "Kubernetes 1.22", ACCESS),
     REMOVED("autoscaling/v2beta1", "HorizontalPodAutoscaler", "Kubernetes 1.25",
             "autoscaling/v2 (since 1.23)"),
     REMOVED("autoscaling/v2beta2", "HorizontalPodAutoscaler", "Kubernetes 1.26",

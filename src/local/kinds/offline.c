@@ -6,6 +6,8 @@
  */
 #include "local/kinds/offline.h"
 
+#include <strings.h>
+
 #include "api/objectmeta.h"
 #include "api/objects.h"
 #include "base/alloc.h"
@@ -144,6 +146,56 @@ static bool offline_say_removed(const struct td_manifest_object *object,
     return true;
 }
 
+static void offline_say_unserved(const struct td_manifest_object *object,
+                                 struct td_problems *problems, const char *field, td_str advice)
+{
+    td_str message =
+        td_arena_format(problems->arena, "no matches for kind \"%.*s\" in version \"%.*s\"%s%.*s",
+                        TD_STR_ARG(object->kind), TD_STR_ARG(object->api_version),
+                        advice.len > 0 ? "; use " : "", TD_STR_ARG(advice));
+    td_problems_add(problems, &(struct td_problem){
+                                  .line = td_objects_line(object->tree, td_str_from(field)),
+                                  .field = td_str_from(field),
+                                  .message = message,
+                                  .rule = "unknown-api",
+                              });
+}
+
+/* Definitions have groups with a dot in them, so that in a group without one only a server's own
+ * kinds can be. Of the core group other programs' files (kubeconfigs) have kinds, too: there, those
+ * count that a server has elsewhere. */
+static bool offline_say_misplaced(const struct td_offline *offline,
+                                  const struct td_manifest_object *object,
+                                  struct td_problems *problems)
+{
+    static const td_str groups[] = {TD_STR_INIT("apps"), TD_STR_INIT("autoscaling"),
+                                    TD_STR_INIT("batch"), TD_STR_INIT("extensions"),
+                                    TD_STR_INIT("policy")};
+    td_str group = td_group_version_parse(object->api_version).group;
+    bool is_own = false;
+    for (size_t i = 0; i < TD_COUNT(groups); i++) {
+        is_own = is_own || td_str_equal(group, groups[i]);
+    }
+    if (object->name.len == 0 || (!is_own && group.len > 0)) {
+        return false;
+    }
+    for (size_t i = 0; i < td_resources_count(offline->resources); i++) {
+        const struct td_resource *row = td_resources_row(offline->resources, i);
+        if (!row->custom && (row->verbs & TD_VERB_CREATE) != 0 &&
+            row->kind.len == object->kind.len &&
+            strncasecmp(row->kind.ptr, object->kind.ptr, object->kind.len) == 0) {
+            bool is_spelt = td_str_equal(row->kind, object->kind);
+            offline_say_unserved(object, problems, is_spelt ? "apiVersion" : "kind",
+                                 is_spelt ? row->versions[0].api_version : row->kind);
+            return true;
+        }
+    }
+    if (is_own) {
+        offline_say_unserved(object, problems, "kind", TD_STR_EMPTY);
+    }
+    return is_own;
+}
+
 /* ---- Kinds that are served ---- */
 
 /* What a server knows of a new object, as td_meta_complete and td_meta_check_place fill it in. */
@@ -233,10 +285,11 @@ bool td_offline_judge(struct td_offline *offline, const struct td_manifest_objec
     bool is_served = at.resource && (at.resource->verbs & TD_VERB_CREATE) != 0;
     if (is_served) {
         offline_judge_served(offline, at, object, problems);
-    } else if (!offline_say_removed(object, problems)) {
+    } else if (!offline_say_removed(object, problems) &&
+               !offline_say_misplaced(offline, object, problems)) {
         offline_judge_unknown(offline, object, problems);
     } else {
-        is_served = true; /* its kind is known, and gone */
+        is_served = true; /* its kind is known: it is gone, or elsewhere */
     }
     td_arena_reset(&offline->arena);
     return is_served;
