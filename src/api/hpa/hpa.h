@@ -157,3 +157,7 @@ const char *td_hpa_version_problem(struct td_arena *arena, td_str api_version, b
  * scale-free, status subresource, printer columns as kubectl shows HPAs). */
 const struct td_schema_type *td_hpa_schema(void);
 struct td_json *td_hpa_crd(struct td_arena *arena);
+
+/* The rules that the CRD states in CEL, about an object that its schema accepts: an object that is
+ * missing as a whole is told by the fields that the built-in kind names. */
+void td_hpa_check_rules(const struct td_json *object, struct td_field_errors *errors);

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "api/hpa/hpa.h"
 #include "api/vpa/vpa.h"
 #include "base/alloc.h"
 #include "base/error.h"
@@ -286,6 +287,10 @@ static void custom_add_versions(struct custom_row *custom, const struct td_json 
 
 static td_custom_check_fn custom_own_rules(td_str group, td_str kind)
 {
+    if (td_str_equal(group, TD_STR("autoscaling.tandem.dev")) &&
+        td_str_equal(kind, TD_STR("HorizontalPodAutoscaler"))) {
+        return td_hpa_check_rules;
+    }
     bool is_vpa = td_str_equal(group, TD_STR("autoscaling.k8s.io")) &&
                   td_str_equal(kind, TD_STR("VerticalPodAutoscaler"));
     return is_vpa ? td_vpa_check_rules : NULL;

@@ -38,6 +38,42 @@ static bool kind_is_hpa(const struct td_resource *resource)
            td_str_equal(resource->kind, TD_STR("HorizontalPodAutoscaler"));
 }
 
+/* An HPA's scaling rules with an empty list of policies, which validation refuses: the written form
+ * has no place for it, and none given has a default. */
+#define KIND_HPA_SIDES 2
+static const char *const kind_hpa_sides[KIND_HPA_SIDES] = {"spec.behavior.scaleUp",
+                                                           "spec.behavior.scaleDown"};
+
+static bool kind_hpa_has_no_policies(const struct td_json *object, size_t side)
+{
+    static const char *const paths[KIND_HPA_SIDES] = {"spec.behavior.scaleUp.policies",
+                                                      "spec.behavior.scaleDown.policies"};
+    const struct td_json *policies = td_json_get_path(object, paths[side]);
+    return td_json_is(policies, TD_JSON_TYPE_ARRAY) && policies->count == 0;
+}
+
+static int kind_default_hpa(struct td_arena *arena, const struct td_schema_type *type,
+                            struct td_json *object, struct td_error *err)
+{
+    bool has_none[KIND_HPA_SIDES];
+    for (size_t i = 0; i < KIND_HPA_SIDES; i++) {
+        has_none[i] = kind_hpa_has_no_policies(object, i);
+    }
+    int code = td_hpa_default(arena, object, err);
+    if (code < 0) {
+        return code;
+    }
+    td_kind_to_wire(arena, type, object);
+    td_kind_set_defaults(arena, type, object);
+    for (size_t i = 0; i < KIND_HPA_SIDES; i++) {
+        struct td_json *rules = td_json_get_path(object, kind_hpa_sides[i]);
+        if (rules && has_none[i]) {
+            td_json_set(arena, rules, TD_STR("policies"), td_json_new_array(arena));
+        }
+    }
+    return TD_OK;
+}
+
 int td_kind_default(struct td_arena *arena, const struct td_resource *resource, size_t version,
                     struct td_json *object, struct td_error *err)
 {
@@ -46,11 +82,11 @@ int td_kind_default(struct td_arena *arena, const struct td_resource *resource, 
      * every field that is wrong. */
     const struct td_schema_type *type = resource->custom ? td_schema_any_object() : at->type;
     int code = type ? td_check_types(type, object, NULL, err) : TD_OK;
-    if (code == TD_OK && kind_is_hpa(resource)) {
-        code = td_hpa_default(arena, object, err);
-    }
     if (code < 0) {
         return code;
+    }
+    if (kind_is_hpa(resource)) {
+        return kind_default_hpa(arena, type, object, err);
     }
     if (resource->custom) {
         return td_custom_default(arena, resource->custom, version, object, err);

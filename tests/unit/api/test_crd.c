@@ -114,6 +114,51 @@ static void check_source_rules(const struct td_json *rules)
     assert_int_equal(pods, 2);
 }
 
+/* A server takes no two rules of one text at one place. */
+static void check_unique_rules(const struct td_json *schema)
+{
+    const struct td_json *rules = td_json_get(schema, TD_STR("x-kubernetes-validations"));
+    for (const struct td_json *a = td_json_first_item(rules); a; a = a->next) {
+        for (const struct td_json *b = a->next; b; b = b->next) {
+            assert_false(td_str_equal(td_json_text(a, "rule"), td_json_text(b, "rule")));
+        }
+    }
+    const struct td_json *properties = td_json_get(schema, TD_STR("properties"));
+    for (const struct td_json *member = td_json_first_member(properties); member;
+         member = member->next) {
+        check_unique_rules(member);
+    }
+    const struct td_json *items = td_json_get(schema, TD_STR("items"));
+    if (items) {
+        check_unique_rules(items);
+    }
+}
+
+/* Objects that are missing are demanded by rules about their members. */
+static void check_part_rules(struct td_json *schema)
+{
+    static const struct text_row rows[] = {
+        {"", ".spec.maxReplicas .spec.scaleTargetRef.kind .spec.scaleTargetRef.name"},
+        {"spec.metrics[].pods", ".metric.name .target.type"},
+        {"spec.metrics[].object",
+         ".describedObject.kind .describedObject.name .metric.name .target.type"},
+        {"spec.metrics[].resource", ".target.type"},
+    };
+    td_auto_arena arena = td_arena_capped(1 << 20);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct td_json *rules =
+            td_json_get(td_crd_schema_at(schema, rows[i].path), TD_STR("x-kubernetes-validations"));
+        td_str fields = TD_STR_EMPTY;
+        for (const struct td_json *rule = td_json_first_item(rules); rule; rule = rule->next) {
+            td_str field = td_json_text(rule, "fieldPath");
+            fields = td_arena_format(&arena, "%.*s%s%.*s", TD_STR_ARG(fields),
+                                     fields.len > 0 ? " " : "", TD_STR_ARG(field));
+        }
+        assert_string_equal(fields.ptr, rows[i].expected);
+    }
+    assert_null(td_json_get(td_crd_schema_at(schema, ""), TD_STR("required")));
+}
+
 static void test_hpa_crd_has_what_servers_ask_for(void **state)
 {
     (void)state;
@@ -144,6 +189,8 @@ static void test_hpa_crd_has_what_servers_ask_for(void **state)
         td_json_get(td_crd_schema_at(schema, "spec.selectionStrategy"), TD_STR("enum")));
     check_source_rules(td_json_get(td_crd_schema_at(schema, "spec.metrics[]"),
                                    TD_STR("x-kubernetes-validations")));
+    check_unique_rules(schema);
+    check_part_rules(schema);
     assert_non_null(td_crd_schema_at(
         schema, "spec.metrics[].pods.metric.selector.matchExpressions[].values[]"));
     assert_non_null(td_crd_schema_at(schema, "spec.metrics[].pods.metric.selector.matchLabels{}"));

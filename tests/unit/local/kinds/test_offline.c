@@ -125,6 +125,83 @@ static void test_offline_knows_shown_definitions(void **state)
     }
 }
 
+#define HPA(spec) "kind: HorizontalPodAutoscaler\n" META "spec: {" spec "}\n"
+#define TARGET "scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: a}, "
+#define METRIC(text) HPA(TARGET "maxReplicas: 5, metrics: [" text "]")
+#define BEHAVIOR(text) HPA(TARGET "maxReplicas: 5, behavior: {scaleUp: " text "}")
+
+/* Fields of all problems, in order, each once. */
+static td_str fields_of(struct td_arena *arena, struct td_offline *offline, td_str text)
+{
+    struct td_manifest manifest = {.count = 0};
+    struct td_problems problems = {.arena = arena};
+    td_str fields = TD_STR_EMPTY;
+    assert_int_equal(td_manifest_read(arena, TD_STR("a.yaml"), text, &manifest, NULL), TD_OK);
+    assert_true(td_offline_judge(offline, &manifest.items[0], &problems));
+    bool is_listed[TD_STRICT_PROBLEMS_MAX] = {false};
+    for (size_t n = 0; n < problems.count; n++) {
+        size_t least = problems.count;
+        for (size_t i = 0; i < problems.count; i++) {
+            bool is_less = least == problems.count ||
+                           td_str_compare(problems.items[i].field, problems.items[least].field) < 0;
+            least = !is_listed[i] && is_less ? i : least;
+        }
+        is_listed[least] = true;
+        td_str field = td_arena_format(arena, " %.*s", TD_STR_ARG(problems.items[least].field));
+        if (!td_str_ends_with(fields, field)) {
+            fields = td_arena_format(arena, "%.*s%.*s", TD_STR_ARG(fields), TD_STR_ARG(field));
+        }
+    }
+    return fields;
+}
+
+/* Our own kind is refused by the fields by which the built-in one is, whole objects that are
+ * missing among them. */
+static void test_offline_refuses_both_kinds_of_hpa_alike(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        const char *fields;
+    } rows[] = {
+        {METRIC("{type: Pods}"), " spec.metrics[0].pods"},
+        {METRIC("{type: Pods, pods: {metric: {name: a}}}"),
+         " spec.metrics[0].pods.target.averageValue spec.metrics[0].pods.target.type"},
+        {METRIC("{type: External, external: {target: {type: Value, value: 1}}}"),
+         " spec.metrics[0].external.metric.name"},
+        {METRIC("{type: Resource, resource: {name: cpu}}"),
+         " spec.metrics[0].resource.target.averageUtilization "
+         "spec.metrics[0].resource.target.type"},
+        {METRIC("{type: Resource, resource: {name: cpu, target: {type: Utilization}}}"),
+         " spec.metrics[0].resource.target.averageUtilization"},
+        {METRIC("{}"), " spec.metrics[0].type"},
+        {HPA("maxReplicas: 5"),
+         " spec.scaleTargetRef.apiVersion spec.scaleTargetRef.kind spec.scaleTargetRef.name"},
+        {HPA(TARGET "maxReplicas: 0"), " spec.maxReplicas"},
+        {HPA(TARGET "minReplicas: 6, maxReplicas: 5"), " spec.maxReplicas"},
+        {"kind: HorizontalPodAutoscaler\n" META,
+         " spec.maxReplicas spec.scaleTargetRef.apiVersion "
+         "spec.scaleTargetRef.kind spec.scaleTargetRef.name"},
+        {BEHAVIOR("{policies: []}"), " spec.behavior.scaleUp.policies"},
+        {BEHAVIOR("{policies: [{type: Pods}]}"), " spec.behavior.scaleUp.policies[0].periodSeconds "
+                                                 "spec.behavior.scaleUp.policies[0].value"},
+        {BEHAVIOR("{}"), ""},
+    };
+    static const char *const versions[] = {"autoscaling/v2", "autoscaling.tandem.dev/v2"};
+    struct td_offline *offline = td_offline_new();
+    for (size_t i = 0; i < TD_COUNT(rows); i++) {
+        for (size_t j = 0; j < TD_COUNT(versions); j++) {
+            td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
+            td_str text = td_arena_format(&arena, "apiVersion: %s\n%s", versions[j], rows[i].text);
+            td_str fields = fields_of(&arena, offline, text);
+            if (!td_str_equal(fields, td_str_from(rows[i].fields))) {
+                fail_msg("%s %s: '%.*s'", versions[j], rows[i].text, TD_STR_ARG(fields));
+            }
+        }
+    }
+    td_offline_free(offline);
+}
+
 static void test_offline_says_what_is_not_served(void **state)
 {
     (void)state;
@@ -138,6 +215,16 @@ static void test_offline_says_what_is_not_served(void **state)
          "removed-api", "is not served since Kubernetes 1.16; use apps/v1"},
         {"kind: PodSecurityPolicy\napiVersion: policy/v1beta1\n" META, true, "apiVersion", 2,
          "removed-api", "Pod Security admission"},
+        {"kind: Deployment\napiVersion: v1\n" META, true, "apiVersion", 2, "unknown-api",
+         "no matches for kind \"Deployment\" in version \"v1\"; use apps/v1"},
+        {"kind: CronJob\napiVersion: batch/v2alpha1\n" META, true, "apiVersion", 2, "unknown-api",
+         "; use batch/v1"},
+        {"apiVersion: apps/v1\nkind: deployment\n" META, true, "kind", 2, "unknown-api",
+         "; use Deployment"},
+        {"apiVersion: apps/v1\nkind: Thing\n" META, true, "kind", 2, "unknown-api",
+         "no matches for kind \"Thing\" in version \"apps/v1\""},
+        {"apiVersion: v1\nkind: Config\n" META, false, NULL, 0, NULL, NULL},
+        {"apiVersion: example.com/v1\nkind: Deployment\n" META, false, NULL, 0, NULL, NULL},
         {"apiVersion: metrics.k8s.io/v1beta1\nkind: PodMetrics\n" META, false, NULL, 0, NULL, NULL},
     };
     for (size_t i = 0; i < TD_COUNT(rows); i++) {
@@ -150,6 +237,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_offline_judges_as_a_create),
         cmocka_unit_test(test_offline_knows_shown_definitions),
+        cmocka_unit_test(test_offline_refuses_both_kinds_of_hpa_alike),
         cmocka_unit_test(test_offline_says_what_is_not_served),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
