@@ -360,8 +360,9 @@ static td_str lint_budget_blocks(const struct lint *lint, const struct td_json *
         return TD_STR("all pods must be available");
     }
     if (pods > 0 && td_intstr_scaled(&value, pods, true, &count, NULL) == TD_OK && count >= pods) {
-        return td_arena_format(lint->arena, "%lld pods must be available and at most %lld run",
-                               (long long)count, (long long)pods);
+        return td_arena_format(lint->arena, "%lld pod%s must be available and at most %lld run%s",
+                               (long long)count, count == 1 ? "" : "s", (long long)pods,
+                               pods == 1 ? "s" : "");
     }
     return TD_STR_EMPTY;
 }

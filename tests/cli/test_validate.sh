@@ -415,6 +415,14 @@ ln -s nowhere "$repo/dangling.yaml"
 check "a link that leads nowhere" 1 'dangling.yaml: No such file or directory$' '' validate "$repo"
 rm "$repo/dangling.yaml"
 
+printf '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}\r\n{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"B"}}' >"$work/stream.json"
+check "values of JSON, one after the other" 1 'stream.json:2: ConfigMap B: metadata.name: ' '' validate "$work/stream.json"
+check "are two" 1 '^1 problem in 2 objects \(1 file\)$' '' validate "$work/stream.json"
+printf 'apiVersion: v1\nkind: ConfigMapList\nitems:\n- metadata: {name: a}\n- metadata: {name: B}\n' >"$work/kind-list.yaml"
+check "a list of a kind" 1 'kind-list.yaml:5: ConfigMap B: metadata.name: ' '' validate "$work/kind-list.yaml"
+printf 'apiVersion: v1\nkind: Deployment\nmetadata: {name: a}\n' >"$work/misplaced.yaml"
+check "a kind of another group" 1 'misplaced.yaml:1: Deployment a: apiVersion: no matches for kind "Deployment" in version "v1"; use apps/v1$' '' validate "$work/misplaced.yaml"
+
 # --- other outputs: always whole ---
 # well_formed NAME json|xml STATUS ARGS...
 well_formed() {
@@ -445,6 +453,32 @@ check "SARIF has a place" 1 '"uri": ".*/a%20folder/a.yaml"' '' validate -o sarif
 check "SARIF has a rule" 1 '"ruleId": "invalid"' '' validate -o sarif "$work/a folder"
 check "JUnit has a case for each object" 1 'tests="2" failures="1"' '' validate -o junit "$work/above.yaml" "$work/good.yaml"
 check "JUnit has a failure" 1 '<failure type="invalid" message="' '' validate -o junit "$work/above.yaml"
+# A VPA of a mode that is none (a failure) on one replica (a warning).
+{
+    sed '/^---/,$d; s/replicas: 2/replicas: 1/' "$work/pair.yaml"
+    printf -- '---\napiVersion: autoscaling.k8s.io/v1\nkind: VerticalPodAutoscaler\nmetadata: {name: web, namespace: shop}\nspec:\n'
+    printf '  targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n  updatePolicy: {updateMode: Recreate, minReplicas: 0}\n'
+} >"$work/mixed.yaml"
+"$tandem" validate -o junit "$work/mixed.yaml" >"$work/junit.xml"
+count=$((count + 1))
+if python3 - "$work/junit.xml" <<'EOF'
+import sys, xml.etree.ElementTree as tree
+order, kinds = ["failure", "system-out"], set()
+suite = tree.parse(sys.argv[1]).getroot().find("testsuite")
+assert all(suite.get(name, "").isdigit() for name in ("tests", "failures", "errors", "time")), suite.attrib
+for case in suite:
+    tags = [child.tag for child in case]
+    assert case.get("classname") and case.get("name") and case.get("time") == "0"
+    assert tags == sorted(tags, key=order.index) and tags.count("system-out") <= 1, tags
+    kinds.add(tuple(tags))
+assert ("failure", "system-out") in kinds, kinds
+EOF
+then
+    echo "ok $count - JUnit has failures first and warnings in one output"
+else
+    echo "not ok $count - JUnit has failures first and warnings in one output: $(cat "$work/junit.xml")"
+    failed=$((failed + 1))
+fi
 check "JSON names the rule" 1 '"rule": "removed-api"' '' validate -o json "$work/removed.yaml"
 check "a migration of what cannot be read" 1 '^# Not read: .*/absent.yaml$' '' validate --migrate "$work/absent.yaml" "$work/pair.yaml"
 check "a migration is no test report" 2 '' '^tandem: validate: --migrate prints yaml or json' validate --migrate -o junit "$work/pair.yaml"
@@ -524,6 +558,8 @@ lint "a budget of nothing" 0 'warning: PodDisruptionBudget shop/web: spec.maxUna
 lint "a budget that stops a VPA" 1 'lint.yaml:[0-9]+: PodDisruptionBudget shop/web: spec.maxUnavailable: .*: VerticalPodAutoscaler shop/web \(.*\) cannot update its pods'
 { deployment web 3 "$sized"; budget web 'minAvailable: 3'; } >"$work/lint.yaml"
 lint "a budget of all replicas" 0 'spec.minAvailable: 3 pods must be available and at most 3 run'
+{ deployment web 1 "$sized"; budget web 'minAvailable: 1'; } >"$work/lint.yaml"
+lint "a budget of the only replica" 0 'spec.minAvailable: 1 pod must be available and at most 1 runs, so no pod'
 { deployment web 5 "$sized"; budget web 'minAvailable: 90%'; } >"$work/lint.yaml"
 lint "a budget of nearly all, rounded up" 0 'spec.minAvailable: 5 pods must be available and at most 5 run'
 { deployment web 3 "$sized"; budget web 'minAvailable: 3'; hpa web 3 9 "$most"; } >"$work/lint.yaml"

@@ -47,22 +47,43 @@ static void junit_attribute(struct td_buf *out, const char *name, td_str value)
     (void)td_buf_append_char(out, '"');
 }
 
-static void junit_finding(struct td_buf *out, td_str file, const struct td_problem *problem)
+/* "web.yaml:7: spec.replicas: what" */
+static void junit_sentence(struct td_buf *out, td_str file, const struct td_problem *problem)
 {
-    const char *element = problem->is_warning ? "system-out" : "failure";
-    (void)td_buf_append_format(out, "      <%s", element);
-    if (!problem->is_warning) {
-        junit_attribute(out, "type", td_str_from(problem->rule));
-        junit_attribute(out, "message", problem->message);
-    }
-    (void)td_buf_append_char(out, '>');
     junit_text(out, file);
     (void)td_buf_append_format(out, ":%u: %s", (unsigned)problem->line,
                                problem->is_warning ? "warning: " : "");
     junit_text(out, problem->field);
     (void)td_buf_append(out, problem->field.len > 0 ? TD_STR(": ") : TD_STR_EMPTY);
     junit_text(out, problem->message);
-    (void)td_buf_append_format(out, "</%s>\n", element);
+}
+
+/* The format wants failures first, and all other output of a case in one element. */
+static void junit_findings(struct td_buf *out, td_str file, const struct td_problem *problems,
+                           size_t count)
+{
+    size_t warning_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (problems[i].is_warning) {
+            warning_count++;
+            continue;
+        }
+        (void)td_buf_append(out, TD_STR("      <failure"));
+        junit_attribute(out, "type", td_str_from(problems[i].rule));
+        junit_attribute(out, "message", problems[i].message);
+        (void)td_buf_append_char(out, '>');
+        junit_sentence(out, file, &problems[i]);
+        (void)td_buf_append(out, TD_STR("</failure>\n"));
+    }
+    const char *lead = "      <system-out>";
+    for (size_t i = 0; i < count; i++) {
+        if (problems[i].is_warning) {
+            (void)td_buf_append_format(out, "%s", lead);
+            junit_sentence(out, file, &problems[i]);
+            lead = "\n";
+        }
+    }
+    (void)td_buf_append(out, warning_count > 0 ? TD_STR("</system-out>\n") : TD_STR_EMPTY);
 }
 
 static void junit_case(struct td_buf *out, td_str file, td_str name,
@@ -71,10 +92,8 @@ static void junit_case(struct td_buf *out, td_str file, td_str name,
     (void)td_buf_append(out, TD_STR("    <testcase"));
     junit_attribute(out, "classname", file);
     junit_attribute(out, "name", name);
-    (void)td_buf_append_format(out, count > 0 ? ">\n" : "/>\n");
-    for (size_t i = 0; i < count; i++) {
-        junit_finding(out, file, &problems[i]);
-    }
+    (void)td_buf_append_format(out, count > 0 ? " time=\"0\">\n" : " time=\"0\"/>\n");
+    junit_findings(out, file, problems, count);
     if (count > 0) {
         (void)td_buf_append(out, TD_STR("    </testcase>\n"));
     }
@@ -104,8 +123,10 @@ int td_validate_print_junit(struct td_validate *run)
     }
     (void)td_buf_append(&out, TD_STR("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n"));
     (void)td_buf_append_format(
-        &out, "  <testsuite name=\"tandem validate\" tests=\"%zu\" failures=\"%zu\">\n", cases,
-        failures);
+        &out,
+        "  <testsuite name=\"tandem validate\" tests=\"%zu\" failures=\"%zu\" errors=\"0\" "
+        "time=\"0\">\n",
+        cases, failures);
     for (size_t i = 0; i < run->finding_count; i++) {
         const struct td_finding *finding = &run->findings[i];
         if (finding->object.len == 0) {
