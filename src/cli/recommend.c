@@ -111,6 +111,18 @@ static void recommend_write_table(const struct td_right_sizes *sizes, struct td_
     out->is_full = out->is_full || cells.is_full;
 }
 
+/* Why a manifest may lack an edit: the table has it in a line of its own. */
+static void recommend_note_left_out(const struct td_right_sizes *sizes)
+{
+    size_t count = td_right_sizes_left_out(sizes);
+    if (count > 0) {
+        (void)fprintf(stderr,
+                      "tandem: recommend: %zu container%s left out: not enough data "
+                      "(--min-samples, --min-history)\n",
+                      count, TD_PLURAL(count));
+    }
+}
+
 static int recommend_print_text(const struct recommend *run, const struct td_right_sizes *sizes)
 {
     td_auto_buf text = td_buf_capped(TD_TREE_ARENA_BYTES_MAX);
@@ -180,6 +192,7 @@ static int recommend_patch(const struct recommend *run, const struct td_right_si
         int one = recommend_patch_file(run, sizes, i < 0 ? run->patch : run->files[i]);
         status = one > status ? one : status;
     }
+    recommend_note_left_out(sizes);
     return status;
 }
 

@@ -48,10 +48,8 @@ static int manifest_add_object(struct td_arena *arena, td_str file, const struct
     return TD_OK;
 }
 
-/* The items of a DeploymentList need not say what they are, as kubectl reads it. */
-static const struct td_json *manifest_complete_item(struct td_arena *arena,
-                                                    const struct td_json *list,
-                                                    const struct td_json *item)
+const struct td_json *td_manifest_item(struct td_arena *arena, const struct td_json *list,
+                                       const struct td_json *item)
 {
     td_str kind = td_json_text(list, "kind");
     td_str item_kind = td_str_slice(kind, 0, kind.len - TD_STR("List").len);
@@ -76,7 +74,7 @@ int td_manifest_add(struct td_arena *arena, td_str file, const struct td_json *t
     }
     size_t count_before = manifest->count;
     for (const struct td_json *item = td_json_first_item(items); item; item = item->next) {
-        const struct td_json *whole = manifest_complete_item(arena, tree, item);
+        const struct td_json *whole = td_manifest_item(arena, tree, item);
         int code = manifest_add_object(arena, file, whole, manifest, err);
         if (code < 0) {
             manifest->count = count_before;

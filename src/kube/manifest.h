@@ -46,6 +46,10 @@ int td_manifest_parse(struct td_arena *arena, td_str file, td_str text,
 int td_manifest_add(struct td_arena *arena, td_str file, const struct td_json *tree,
                     struct td_manifest *manifest, struct td_error *err);
 
+/* An item of a List as the object that it is: those of a DeploymentList need not say their kind. */
+const struct td_json *td_manifest_item(struct td_arena *arena, const struct td_json *list,
+                                       const struct td_json *item);
+
 /* Add the objects of one text, JSON or YAML. A text
  * that is malformed, or an item that is no object with apiVersion and kind, fails with "FILE:LINE:
  * ..." and adds nothing. */

@@ -65,7 +65,11 @@ check "as data" 0 '^      "sizedBy": "vpa/db-leader",' '' recommend -o json
 check "with what is missing" 0 '^      "enoughData": false,' '' recommend -o json
 check "as YAML" 0 '^kind: Deployment$' '' recommend --output yaml $few
 check "with comments" 0 '^# container worker: [0-9]+ samples? over .*, confidence 0\.[0-9]+' '' recommend --output yaml $few
+mkdir "$work/untouched"
+cp "$top/examples/shop/shop.yaml" "$work/untouched"
 check "no YAML of too little" 0 '' '' recommend --output yaml -n shop
+check "nor an edit, which is said" 0 'shop.yaml: 0 containers changed$' '^tandem: recommend: [0-9]+ containers? left out: not enough data ' \
+    recommend -n shop --patch "$work/untouched/shop.yaml"
 check "as CSV" 0 '^shop,Deployment,worker,worker,,[0-9],400,[0-9]+,false,268435456,[0-9]+,(true|false),true,[0-9]+,[0-9]+,[0-9.]+,0.$' '' \
     recommend -o csv $few
 check "with a header" 0 '^namespace,kind,workload,container,sizedBy,pods,cpuRequestMilli,' '' recommend -o csv
@@ -99,6 +103,7 @@ spec:
 END
 sed 's/$/\r/' "$work/forms.yaml" >"$work/crlf.yaml"
 printf '{"kind": "List", "apiVersion": "v1", "items": [{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "worker"}, "spec": {"template": {"spec": {"containers": [{"name": "worker", "resources": {"requests": {"cpu": 4}, "limits": {"cpu": 8}}}]}}}}]}\n' >"$work/list.json"
+printf 'apiVersion: apps/v1\nkind: DeploymentList\nitems:\n- metadata: {name: worker, namespace: shop}\n  spec: {template: {spec: {containers: [{name: worker}]}}}\n' >"$work/kinds.yaml"
 cat >"$work/anchor.yaml" <<'END'
 x-small: &small {requests: {cpu: 100m, memory: 64Mi}}
 apiVersion: apps/v1
@@ -114,6 +119,7 @@ say "a block that was missing" sh -c 'tr "\n" "|" <"$0" | grep -qE "image: y    
 say "the rest as it was" [ "$(grep -vcE '^ +(resources:|requests:|cpu: .*|memory: .*)$' "$work/forms.yaml")" = 13 ]
 say "line ends stay" [ "$(grep -c "$(printf '\r')\$" "$work/crlf.yaml")" = "$(wc -l <"$work/crlf.yaml")" ]
 say "JSON stays JSON, limits in proportion" sh -c 'grep -oE "\"cpu\": \"?[0-9.]+m?" "$0" | tr -d "\"mcpu: " | paste -sd" " - | { read -r r l; [ "$l" -eq $((2 * r)) ]; }' "$work/list.json"
+check "a list of a kind" 0 'kinds.yaml: 1 container changed$' '' recommend -n shop $few --patch "$work/kinds.yaml"
 say "an alias is left alone" cmp -s "$work/anchor.yaml" "$work/anchor.old"
 check "no such file" 2 '' "^tandem: recommend: $work/none.yaml: No such file" recommend -n shop $few --patch "$work/none.yaml"
 printf 'a: [\n' >"$work/broken.yaml"

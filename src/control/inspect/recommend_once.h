@@ -91,6 +91,8 @@ void td_right_sizes_sort(struct td_right_size *items, size_t count);
  * at the end. */
 void td_right_sizes_write(const struct td_right_sizes *sizes, struct td_buf *out);
 struct td_json *td_right_sizes_json(struct td_arena *arena, const struct td_right_sizes *sizes);
+/* Containers of too little data, for which nothing is recommended. */
+size_t td_right_sizes_left_out(const struct td_right_sizes *sizes);
 /* RFC 4180 with a header, in milli-cores, bytes and seconds. */
 void td_right_sizes_csv(const struct td_right_sizes *sizes, struct td_buf *out);
 

@@ -11,6 +11,7 @@
 #include "base/yaml/yaml.h"
 #include "base/yaml/yaml_edit.h"
 #include "decide/vertical/patch/proportional.h"
+#include "kube/manifest.h"
 
 #define PATCH_STEPS_MAX 16
 #define PATCH_MEBI (INT64_C(1) << 20)
@@ -207,7 +208,7 @@ static void patch_document(struct td_arena *arena, struct td_recommend_patch *pa
     for (const struct td_json *item = td_json_first_item(items); item; item = item->next, index++) {
         at.steps[1] = (struct td_yaml_step){.key = TD_STR_EMPTY, .index = index};
         if (td_json_is(item, TD_JSON_TYPE_OBJECT)) {
-            patch_object(arena, patch, item, &at);
+            patch_object(arena, patch, td_manifest_item(arena, document, item), &at);
         }
     }
 }

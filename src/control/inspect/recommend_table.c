@@ -289,7 +289,7 @@ static size_t table_at_risk(const struct td_right_sizes *sizes)
     return count;
 }
 
-static size_t table_left_out(const struct td_right_sizes *sizes)
+size_t td_right_sizes_left_out(const struct td_right_sizes *sizes)
 {
     size_t count = 0;
     for (size_t i = 0; i < sizes->count; i++) {
@@ -301,7 +301,7 @@ static size_t table_left_out(const struct td_right_sizes *sizes)
 static void table_totals(const struct td_right_sizes *sizes, struct td_buf *out)
 {
     size_t risk = table_at_risk(sizes);
-    size_t left_out = table_left_out(sizes);
+    size_t left_out = td_right_sizes_left_out(sizes);
     (void)td_buf_append(out, TD_STR("total: "));
     table_total(sizes, TD_RIGHT_CPU, out);
     (void)td_buf_append(out, TD_STR(", "));
