@@ -36,6 +36,8 @@ REQUIRED = os.environ.get("REQUIRE", "").split()
 WORK = tempfile.mkdtemp()
 KITS = os.environ.get("REALPLANE_CACHE") or os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "tandem-realplane")
 SECONDS_MAX = 240
+MOMENT_SECONDS_MAX = 300  # that a block waits for its moment
+TRIES = 4  # of a command on a cluster: the cluster moves on between two of them, and a busy machine answers late
 KEYS = ("files", "cluster", "speed", "at", "exit", "output", "until", "change", "write", "proof")
 count = failed = 0
 processes = []
@@ -136,10 +138,10 @@ class Cluster:
         self.missed = set()
 
     def await_text(self, text):
-        """Whether the output has the text within two minutes. A moment that did not come is not waited for again."""
+        """Whether the output has the text within five minutes. A moment that did not come is not waited for again."""
         if text in self.missed:
             return False
-        end = time.monotonic() + 120
+        end = time.monotonic() + MOMENT_SECONDS_MAX
         while time.monotonic() < end and self.process.poll() is None:
             with open(self.log, encoding="utf-8") as file:
                 if re.search(text, file.read()):
@@ -240,6 +242,15 @@ def compare(shown, printed, how):
     return None if free or at == len(printed) else "not shown: '%s'" % printed[at]
 
 
+def judge(command, shown, marks, environment, folder):
+    """Runs a command; what is wrong, or None."""
+    status, output = execute(command, environment, folder, marks.get("until", "").replace("_", " "))
+    if status != int(marks.get("exit", "0")):
+        return "status %d: %s" % (status, output[-600:])
+    problem = compare(shown, output, marks.get("output", "first" if "cluster" in marks else "same"))
+    return problem and problem + "; all of it: " + output[:600]
+
+
 def run_block(block, environment, clusters):
     marks, name = block.marks, re.sub(r"\W", "-", block.page)
     title = "%s:%d: " % (block.page, block.line)
@@ -270,12 +281,12 @@ def run_block(block, environment, clusters):
         for change in filter(None, marks.get("change", "").split(";")):
             begin, end = change.split("=>")
             command = command.replace(begin, end.replace("{prometheus}", prometheus()[0] or ""))
-        status, output = execute(command, environment, folder, marks.get("until", "").replace("_", " "))
-        if status != int(marks.get("exit", "0")):
-            result(label, "status %d: %s" % (status, output[-600:]))
-        else:
-            problem = compare(shown, output, marks.get("output", "first" if "cluster" in marks else "same"))
-            result(label, problem and problem + "; all of it: " + output[:600])
+        for tries_left in range(TRIES if "cluster" in marks else 1, 0, -1):
+            problem = judge(command, shown, marks, environment, folder)
+            if not problem or tries_left == 1:
+                break
+            time.sleep(3)
+        result(label, problem)
 
 
 def run_page(page):
