@@ -26,6 +26,8 @@
 #define REPLAY_BAR_AFTER (2 * TD_SECOND)
 #define REPLAY_BAR_EVERY (200 * TD_MILLISECOND)
 #define REPLAY_BAR_WIDTH 20
+#define REPLAY_HELP_INDENT 4
+#define REPLAY_HELP_WIDTH 80
 
 static const char replay_help[] = /* of the names of all policies */
     "back-test request policies on recorded usage, side by side\n\n"
@@ -359,11 +361,33 @@ static int replay_parse_limit(struct replay *run, const char *text)
     return TD_EXIT_DONE;
 }
 
+/* Names with commas between them as lines of the help, indented as the first one is. */
+static void replay_fold(td_str names, struct td_buf *out)
+{
+    size_t column = REPLAY_HELP_INDENT;
+    while (names.len > 0) {
+        size_t comma = td_str_find(names, ',', 0);
+        size_t len = comma < names.len ? comma + 1 : names.len;
+        bool is_first = column == REPLAY_HELP_INDENT;
+        if (!is_first && column + 1 + len > REPLAY_HELP_WIDTH) {
+            (void)td_buf_append_format(out, "\n%*s", REPLAY_HELP_INDENT, "");
+            column = REPLAY_HELP_INDENT;
+        } else if (!is_first) {
+            (void)td_buf_append_char(out, ' '); /* looked at when it is printed */
+            column++;
+        }
+        (void)td_buf_append(out, td_str_slice(names, 0, len));
+        column += len;
+        names = td_str_trim(td_str_slice(names, len, names.len));
+    }
+}
+
 static void replay_print_help(void)
 {
     td_auto_buf names;
-    td_str text = replay_names(&names);
-    (void)printf(replay_help, TD_STR_ARG(text)); /* main looks at the stream's state */
+    td_auto_buf lines = td_buf_capped(TD_JSON_BYTES_MAX);
+    replay_fold(replay_names(&names), &lines);
+    (void)printf(replay_help, (int)lines.len, lines.ptr); /* main looks at the stream's state */
 }
 
 /* TD_EXIT_PROBLEMS stands for "help was shown". */

@@ -27,6 +27,13 @@ same_help() {
     done
 }
 say "help X is X --help" same_help
+narrow_help() {
+    for command in "" $commands; do
+        # shellcheck disable=SC2086 # no command is no word
+        "$tandem" $command --help | awk 'length($0) > 80 { print; wide = 1 } END { exit wide }' || return 1
+    done
+}
+say "help is no wider than 80 columns" narrow_help
 check "help of the program" 0 'tandem help COMMAND' '' help
 
 # Suggestions.
