@@ -30,7 +30,7 @@ say "help X is X --help" same_help
 narrow_help() {
     for command in "" $commands; do
         # shellcheck disable=SC2086 # no command is no word
-        "$tandem" $command --help | awk 'length($0) > 80 { print; wide = 1 } END { exit wide }' || return 1
+        "$tandem" $command --help | awk 'length($0) > 80 { print; wide = 1 } END { exit wide || NR < 10 }' || return 1
     done
 }
 say "help is no wider than 80 columns" narrow_help
