@@ -5,8 +5,6 @@
 #include "api/crd.h"
 
 #include "base/assert.h"
-#include "base/error.h"
-#include "base/limits.h"
 
 #define CRD_DEPTH_MAX 32 /* of a schema; a recursive type would pass it */
 

@@ -7,9 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "base/error.h"
 #include "kube/names.h"
-#include "kube/quote.h"
 #include "kube/selector/selector.h"
 
 #define KIND_DETAIL_BYTES 1024 /* of a formatted detail; longer ones are cut */

@@ -5,7 +5,6 @@
 #include "api/objectmeta.h"
 
 #include "api/object_check.h"
-#include "base/limits.h"
 #include "kube/meta.h"
 #include "kube/names.h"
 

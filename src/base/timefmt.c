@@ -13,7 +13,6 @@
  */
 #include "base/timefmt.h"
 
-#include <limits.h>
 #include <stdbool.h>
 #include <string.h>
 

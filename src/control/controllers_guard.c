@@ -8,7 +8,6 @@
  * behind ends by itself and is taken over.
  */
 #include "base/error.h"
-#include "base/limits.h"
 #include "base/os/log.h"
 #include "base/os/loop.h"
 #include "base/text.h"

@@ -5,7 +5,6 @@
 #include <stdio.h>
 
 #include "base/buf.h"
-#include "base/error.h"
 #include "base/http/http_server.h"
 #include "base/limits.h"
 #include "base/metrics.h"

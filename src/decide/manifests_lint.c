@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "decide/manifests_private.h"
 #include "kube/intstr.h"
-#include "kube/meta.h"
 #include "model/owners.h"
 
 #define LINT_EVICTION_REPLICAS_MIN 2 /* the updater's --min-replicas */

@@ -8,7 +8,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/assert.h"
 #include "kube/quote.h"
 
 #define NAME_LABEL_BYTES_MAX 63      /* DNS label, name part of a key, label value */

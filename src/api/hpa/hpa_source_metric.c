@@ -2,7 +2,6 @@
  * Pods, Object and External: metrics that have a name and a selector of their own, of each pod, of
  * an object of the cluster, or of something outside.
  */
-#include "api/hpa/hpa_private.h"
 #include "api/hpa/hpa_source.h"
 #include "api/hpa/hpa_validate.h"
 

@@ -2,9 +2,7 @@
  * Resource and ContainerResource: what pods use of a resource, in all containers or in one, against
  * a share of what they request or against an amount.
  */
-#include "api/hpa/hpa_private.h"
 #include "api/hpa/hpa_source.h"
-#include "base/error.h"
 #include "base/limits.h"
 #include "kube/names.h"
 

@@ -8,8 +8,6 @@
 #include "api/hpa/hpa_private.h"
 #include "api/hpa/hpa_source.h"
 #include "base/error.h"
-#include "base/limits.h"
-#include "kube/names.h"
 #include "kube/quantity/quantity.h"
 
 #define WINDOW_SECONDS_MAX 3600

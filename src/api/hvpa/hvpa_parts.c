@@ -2,10 +2,8 @@
  * are those of its kind: its spec is put into an object of its own, admitted as a server would, and
  * the paths of what is wrong are put back to where the user wrote it. */
 #include "api/hvpa/hvpa_private.h"
-#include "base/assert.h"
 #include "base/error.h"
 #include "base/limits.h"
-#include "kube/selector/selector.h"
 
 #define PARTS_SPEC_PREFIX TD_STR("spec.")
 

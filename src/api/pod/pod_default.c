@@ -1,7 +1,6 @@
 /* Defaults of pods, their containers and volumes that depend on other members. */
 #include "api/object_check.h"
 #include "api/pod/pod_validate.h"
-#include "base/error.h"
 #include "kube/podresources.h"
 
 /* The tag of an image name: behind the last colon, unless that belongs to a registry's port; a

@@ -16,7 +16,6 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/buf.h"
-#include "base/error.h"
 #include "base/limits.h"
 #include "base/os/clock.h"
 #include "base/timefmt.h"

@@ -10,7 +10,6 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
 
 struct screen_range {
     uint32_t from;

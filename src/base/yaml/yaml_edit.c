@@ -7,8 +7,6 @@
 #include "base/yaml/yaml_edit.h"
 
 #include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
 
 #include <yaml.h>
 

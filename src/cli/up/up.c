@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/arena.h"
-#include "base/buf.h"
 #include "base/error.h"
 #include "base/json/json.h"
 #include "base/limits.h"

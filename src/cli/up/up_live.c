@@ -5,7 +5,6 @@
 #include "cli/up/up_live.h"
 
 #include <event2/event.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/alloc.h"

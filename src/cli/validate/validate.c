@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "api/objects.h"
-#include "base/error.h"
 #include "base/json/json.h"
 #include "base/limits.h"
 #include "cli/command.h"

@@ -1,6 +1,5 @@
 /* `--migrate`: the Hvpas that the files could hold instead of what they hold, as YAML with notes in
  * comments or as JSON. */
-#include "base/error.h"
 #include "base/limits.h"
 #include "cli/command.h"
 #include "cli/output.h"

@@ -3,7 +3,6 @@
 
 #include "base/error.h"
 #include "base/json/json.h"
-#include "base/limits.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/validate/validate_private.h"

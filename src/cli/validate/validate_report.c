@@ -6,7 +6,6 @@
 
 #include "base/json/json.h"
 #include "base/limits.h"
-#include "cli/command.h"
 #include "cli/output.h"
 #include "cli/validate/validate_private.h"
 

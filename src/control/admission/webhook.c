@@ -26,7 +26,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/os/loop.h"
 #include "base/timefmt.h"
 #include "control/admission/webhook_private.h"
 #include "control/informers/informers.h"

@@ -13,7 +13,6 @@
 #include "base/limits.h"
 #include "base/os/loop.h"
 #include "base/text.h"
-#include "base/vec.h"
 #include "control/horizontal/horizontal_private.h"
 #include "kube/client/metrics_client.h"
 

@@ -3,7 +3,6 @@
  * what the next reconcile starts from, in this process or another. It is sent when something in it
  * has changed other than a time that says since when nothing has.
  */
-#include <math.h>
 
 #include "api/gates.h"
 #include "base/assert.h"

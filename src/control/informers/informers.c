@@ -28,11 +28,9 @@
 #include "base/json/json_reader.h"
 #include "base/limits.h"
 #include "base/os/log.h"
-#include "base/os/loop.h"
 #include "base/text.h"
 #include "control/informers/informers_private.h"
 #include "control/informers/informers_trim.h"
-#include "kube/client/client.h"
 
 const struct td_informer_row td_informer_rows[TD_INFORMER_COUNT] = {
     [TD_INFORMER_PODS] = {"", "v1", "pods", "Pod"},

@@ -16,7 +16,6 @@
 #include "decide/horizontal/account.h"
 #include "decide/vertical/estimator/track.h"
 #include "decide/vertical/resourcelist.h"
-#include "model/owners.h"
 
 #define EXPLAIN_LABEL_WIDTH 12
 #define EXPLAIN_PAUSE (50 * TD_MILLISECOND)

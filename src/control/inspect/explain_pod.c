@@ -8,7 +8,6 @@
 #include "api/hvpa/hvpa.h"
 #include "control/inspect/explain_private.h"
 #include "decide/vertical/recommender/recommender.h"
-#include "decide/vertical/resourcelist.h"
 #include "decide/vertical/updater/matching.h"
 
 /* ---- VPAs and a pod ---- */

@@ -2,7 +2,6 @@
 #include "api/gates.h"
 #include "control/inspect/explain_private.h"
 #include "decide/vertical/recommender/recommender.h"
-#include "decide/vertical/resourcelist.h"
 #include "decide/vertical/updater/requirements.h"
 
 static void vpa_container(struct td_explain *explain,

@@ -7,7 +7,6 @@
 #include "base/timefmt.h"
 #include "base/yaml/yaml.h"
 #include "control/inspect/recommend_once.h"
-#include "decide/vertical/resourcelist.h"
 
 #define YAML_MEBI (INT64_C(1) << 20)
 

@@ -11,7 +11,6 @@
 #include "base/limits.h"
 #include "base/metrics.h"
 #include "base/os/env.h"
-#include "base/os/loop.h"
 #include "kube/client/transport_http.h"
 #include "kube/kubeconfig/kubeconfig.h"
 #include "kube/paths.h"

@@ -17,7 +17,6 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/os/log.h"
-#include "base/os/loop.h"
 #include "control/prometheus/history.h"
 #include "control/recommender/recommend_metrics.h"
 #include "control/recommender/recommend_private.h"

@@ -19,7 +19,6 @@
 #include "decide/vertical/estimator/adaptive_pod.h"
 #include "decide/vertical/pod.h"
 #include "kube/cache/cache.h"
-#include "kube/client/metrics_client.h"
 
 static td_str pods_key(const struct td_cache_head *head, char buffer[TD_OBJECT_KEY_BYTES_MAX])
 {

@@ -6,7 +6,6 @@
 #include "decide/horizontal/status.h"
 
 #include "api/hpa/hpa.h"
-#include "base/error.h"
 #include "kube/quantity/quantity.h"
 
 /* A status nests no deeper: a metric's selector with its expressions and their values. */

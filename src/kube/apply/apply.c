@@ -18,7 +18,6 @@
 
 #include "base/assert.h"
 #include "base/error.h"
-#include "base/limits.h"
 #include "kube/apply/apply_conflict.h"
 #include "kube/apply/fieldset_types.h"
 #include "kube/apply/last_applied.h"

@@ -6,7 +6,6 @@
 #include "kube/apply/fieldpath.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/assert.h"
 #include "base/error.h"

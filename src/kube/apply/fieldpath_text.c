@@ -4,7 +4,6 @@
  */
 #include "kube/apply/fieldpath.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 #include "base/assert.h"

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
-#include "base/error.h"
 #include "base/limits.h"
 #include "kube/apply/fieldset_types.h"
 

@@ -9,7 +9,6 @@
 
 #include "base/error.h"
 #include "base/limits.h"
-#include "kube/apply/fieldpath.h"
 #include "kube/apply/fieldset_types.h"
 #include "kube/quote.h"
 

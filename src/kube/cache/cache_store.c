@@ -4,7 +4,6 @@
  */
 #include "kube/cache/cache_store.h"
 
-#include "base/alloc.h"
 #include "base/assert.h"
 #include "base/error.h"
 

@@ -9,8 +9,6 @@
 #include "base/assert.h"
 #include "base/json/json.h"
 #include "base/limits.h"
-#include "kube/client/verbs.h"
-#include "kube/paths.h"
 #include "kube/quote.h"
 
 enum access_answer { ACCESS_OPEN, ACCESS_ALLOWED, ACCESS_MISSING, ACCESS_UNKNOWN };

@@ -1,6 +1,5 @@
 #include "kube/client/lease_object.h"
 
-#include "base/assert.h"
 #include "base/error.h"
 #include "base/limits.h"
 

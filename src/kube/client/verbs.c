@@ -4,7 +4,6 @@
  */
 #include "kube/client/verbs.h"
 
-#include "base/assert.h"
 #include "base/json/json.h"
 #include "base/limits.h"
 

@@ -7,7 +7,6 @@
  */
 #include "kube/kubeconfig/credentials_private.h"
 
-#include "base/assert.h"
 #include "base/base64.h"
 #include "base/json/json.h"
 #include "base/limits.h"

@@ -6,7 +6,6 @@
 #include "kube/kubeconfig/proxy.h"
 
 #include <arpa/inet.h>
-#include <ctype.h>
 #include <strings.h>
 
 #include "base/error.h"

@@ -11,7 +11,6 @@
  */
 #include "kube/proto/proto.h"
 
-#include "base/assert.h"
 #include "base/limits.h"
 #include "kube/proto/proto_work.h"
 

@@ -16,7 +16,6 @@
 
 #include <math.h>
 
-#include "base/limits.h"
 #include "kube/quantity/decimal.h"
 #include "kube/quantity/quantity_private.h"
 

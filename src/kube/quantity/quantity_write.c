@@ -6,7 +6,6 @@
  * becomes "1"), as upstream does: what we write must be what the API server would.
  */
 #include "base/assert.h"
-#include "base/limits.h"
 #include "kube/quantity/decimal.h"
 #include "kube/quantity/quantity.h"
 #include "kube/quantity/quantity_private.h"

@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/timefmt.h"
-#include "kube/intstr.h"
 #include "kube/objectpath.h"
 #include "kube/quantity/quantity.h"
 

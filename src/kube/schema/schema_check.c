@@ -11,7 +11,6 @@
 #include <math.h>
 
 #include "base/error.h"
-#include "kube/names.h"
 #include "kube/quote.h"
 #include "kube/schema/regex.h"
 

@@ -6,7 +6,6 @@
 #include <float.h>
 #include <math.h>
 
-#include "base/error.h"
 #include "kube/schema/schema_private.h"
 
 struct number {

@@ -9,7 +9,6 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/json/json.h"
-#include "base/limits.h"
 #include "kube/names.h"
 #include "kube/quote.h"
 

@@ -14,7 +14,6 @@
 #include "base/limits.h"
 #include "base/map.h"
 #include "local/discovery/describe_texts.h"
-#include "local/discovery/discovery.h"
 #include "local/discovery/openapi_private.h"
 #include "local/kinds/custom.h"
 

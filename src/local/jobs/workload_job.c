@@ -5,7 +5,6 @@
 #include "local/jobs/workload_job.h"
 
 #include "base/error.h"
-#include "local/api/api.h"
 #include "local/store/edit.h"
 #include "local/workloads/workload_rank.h"
 

@@ -13,7 +13,6 @@
 #include "base/json/json.h"
 #include "base/limits.h"
 #include "base/os/log.h"
-#include "base/os/loop.h"
 #include "local/api/api.h"
 #include "local/api/write.h"
 #include "local/kinds/condition.h"

@@ -18,7 +18,6 @@
 #include "local/nodes/kubelet_private.h"
 #include "local/nodes/node_index.h"
 #include "local/nodes/scheduler.h"
-#include "local/resources/resource.h"
 #include "local/store/edit.h"
 #include "local/store/store.h"
 

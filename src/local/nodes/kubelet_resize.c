@@ -15,7 +15,6 @@
 #include "local/kinds/condition.h"
 #include "local/nodes/kubelet_private.h"
 #include "local/nodes/node_index.h"
-#include "local/resources/resource.h"
 #include "local/store/edit.h"
 
 #include <stdlib.h>

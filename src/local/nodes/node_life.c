@@ -11,13 +11,11 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/os/log.h"
-#include "base/os/loop.h"
 #include "local/api/api.h"
 #include "local/kinds/condition.h"
 #include "local/nodes/node_index.h"
 #include "local/nodes/node_object.h"
 #include "local/nodes/node_report.h"
-#include "local/resources/resource.h"
 #include "local/store/edit.h"
 #include "local/store/store.h"
 

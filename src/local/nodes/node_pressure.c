@@ -19,7 +19,6 @@
 #include "local/nodes/kubelet.h"
 #include "local/nodes/node_index.h"
 #include "local/nodes/node_report.h"
-#include "local/resources/resource.h"
 #include "local/store/edit.h"
 
 #define PRESSURE_CRITICAL INT64_C(2000000000) /* priority from which a pod is critical */

@@ -12,13 +12,11 @@
 #include "base/json/json.h"
 #include "base/limits.h"
 #include "base/os/log.h"
-#include "base/os/loop.h"
 #include "base/timefmt.h"
 #include "local/api/api.h"
 #include "local/kinds/condition.h"
 #include "local/nodes/node_index.h"
 #include "local/nodes/node_object.h"
-#include "local/resources/resource.h"
 #include "local/store/edit.h"
 #include "local/store/store.h"
 

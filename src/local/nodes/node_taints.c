@@ -22,7 +22,6 @@
 #include "local/kinds/condition.h"
 #include "local/nodes/node_fit.h"
 #include "local/nodes/node_index.h"
-#include "local/resources/resource.h"
 #include "local/store/edit.h"
 
 #define TAINTS_COMPONENT TD_STR("taint-eviction-controller")

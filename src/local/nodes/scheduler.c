@@ -21,7 +21,6 @@
 #include "local/kinds/condition.h"
 #include "local/nodes/node_index.h"
 #include "local/nodes/scheduler_fit.h"
-#include "local/resources/resource.h"
 #include "local/store/edit.h"
 #include "local/store/store.h"
 

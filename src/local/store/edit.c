@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/os/loop.h"
 #include "local/api/api_private.h"
 #include "local/api/write.h"
 

@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/text.h"
-#include "local/resources/resource.h"
 #include "local/store/edit.h"
 #include "sim/world/world_private.h"
 

@@ -16,7 +16,6 @@
 
 #include <stdlib.h>
 
-#include "base/assert.h"
 
 #define SLOT_SECONDS 300
 #define HOUR_SECONDS 3600

@@ -3,7 +3,6 @@
  * while confidence is low. Each step truncates to a whole amount, as upstream's chain of estimators
  * does.
  */
-#include <math.h>
 #include <stdio.h>
 
 #include "decide/vertical/estimator/estimator.h"

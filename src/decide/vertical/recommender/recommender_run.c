@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/limits.h"
 #include "decide/vertical/estimator/adaptive.h"
 #include "decide/vertical/estimator/track.h"
 #include "decide/vertical/recommender/oom_annotation.h"
