@@ -8,8 +8,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/arena.h"
-#include "base/buf.h"
 #include "base/json/json.h"
 #include "base/str.h"
 #include "kube/fielderror.h"

@@ -5,10 +5,8 @@
  */
 #pragma once
 
-#include <stddef.h>
 #include <stdint.h>
 
-#include "base/json/json.h"
 #include "base/str.h"
 #include "kube/fielderror.h"
 #include "kube/manifest.h"

@@ -4,8 +4,6 @@
  */
 #pragma once
 
-#include "base/arena.h"
-#include "base/buf.h"
 #include "base/os/table.h"
 #include "base/str.h"
 #include "sim/world/world.h"

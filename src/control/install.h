@@ -6,9 +6,7 @@
 #pragma once
 
 #include <stdbool.h>
-#include <stddef.h>
 
-#include "base/arena.h"
 #include "base/json/json.h"
 #include "base/str.h"
 #include "control/rights.h"

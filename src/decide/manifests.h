@@ -12,8 +12,6 @@
 
 #include "api/hpa/hpa.h"
 #include "api/vpa/vpa.h"
-#include "base/arena.h"
-#include "base/json/json.h"
 #include "decide/tandem/ownership.h"
 #include "kube/manifest.h"
 #include "kube/schema/check.h"

@@ -10,8 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/arena.h"
-#include "base/json/json.h"
 #include "base/os/clock.h"
 #include "base/str.h"
 #include "kube/meta.h"

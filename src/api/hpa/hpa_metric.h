@@ -4,7 +4,6 @@
  */
 #pragma once
 
-#include "base/arena.h"
 #include "base/json/json.h"
 #include "base/str.h"
 

@@ -4,8 +4,6 @@
  */
 #pragma once
 
-#include "base/arena.h"
-#include "base/json/json.h"
 #include "control/informers/informers.h"
 
 /* Is all of it kept but its managedFields? Then there is nothing to cut. */

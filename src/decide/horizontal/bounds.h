@@ -8,7 +8,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "api/hpa/hpa.h"
 #include "decide/horizontal/replicas.h"
 
 /* In the unit of the target, as status shows it. */

@@ -14,7 +14,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/arena.h"
 #include "base/map.h"
 #include "base/str.h"
 #include "base/stringset.h"

@@ -9,8 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/arena.h"
-#include "base/buf.h"
 #include "base/os/clock.h"
 #include "base/str.h"
 #include "model/pod.h"

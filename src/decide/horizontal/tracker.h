@@ -13,10 +13,8 @@
 #include <stddef.h>
 
 #include "api/hpa/hpa.h"
-#include "base/arena.h"
 #include "base/map.h"
 #include "base/str.h"
-#include "kube/selector/selector.h"
 #include "model/owners.h"
 #include "model/pod.h"
 

@@ -6,9 +6,6 @@
 
 #include <stddef.h>
 
-#include "base/arena.h"
-#include "base/json/json.h"
-#include "kube/apply/fieldset.h"
 #include "kube/apply/managed.h"
 
 struct td_error;

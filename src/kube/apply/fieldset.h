@@ -6,13 +6,8 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
 
-#include "base/arena.h"
-#include "base/buf.h"
 #include "base/json/json.h"
-#include "base/str.h"
 
 struct td_error;
 struct td_fieldset; /* NULL is the empty set */

@@ -5,11 +5,8 @@
  */
 #pragma once
 
-#include "base/arena.h"
-#include "base/json/json.h"
 #include "base/str.h"
 #include "kube/apply/fieldset.h"
-#include "kube/schema/schema.h"
 
 struct td_error;
 

@@ -9,8 +9,6 @@
 
 #include <stdbool.h>
 
-#include "base/arena.h"
-#include "base/json/json.h"
 #include "base/str.h"
 #include "local/api/api.h"
 #include "local/resources/resource.h"

@@ -12,7 +12,6 @@
 #include <stdint.h>
 
 #include "base/arena.h"
-#include "base/json/json.h"
 #include "base/timefmt.h"
 #include "kube/fielderror.h"
 #include "local/api/api.h"

@@ -6,10 +6,8 @@
  */
 #pragma once
 
-#include "base/arena.h"
 #include "base/pki/pki.h"
 #include "base/str.h"
-#include "base/timefmt.h"
 
 struct ssl_ctx_st;
 struct td_error;

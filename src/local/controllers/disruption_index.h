@@ -10,7 +10,6 @@
 #include <stdint.h>
 
 #include "base/arena.h"
-#include "base/json/json.h"
 #include "base/map.h"
 #include "base/str.h"
 #include "kube/selector/selector.h"

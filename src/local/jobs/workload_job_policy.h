@@ -8,7 +8,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/arena.h"
 #include "base/json/json.h"
 #include "base/str.h"
 #include "local/jobs/workload_job_plan.h"

@@ -6,8 +6,6 @@
 
 #include <stdbool.h>
 
-#include "base/arena.h"
-#include "base/json/json.h"
 #include "base/str.h"
 #include "kube/selector/labels.h"
 

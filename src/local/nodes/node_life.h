@@ -9,8 +9,6 @@
 
 #include <stdbool.h>
 
-#include "base/arena.h"
-#include "base/json/json.h"
 #include "base/os/clock.h"
 
 struct td_api;

@@ -8,8 +8,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/arena.h"
-#include "base/json/json.h"
 #include "base/str.h"
 #include "local/nodes/node_index.h"
 

@@ -6,8 +6,6 @@
  */
 #pragma once
 
-#include "base/arena.h"
-#include "base/json/json.h"
 #include "base/timefmt.h"
 #include "local/resources/resource.h"
 

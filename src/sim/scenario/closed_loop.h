@@ -12,7 +12,6 @@
 #include <stdint.h>
 
 #include "api/hvpa/hvpa.h"
-#include "base/arena.h"
 #include "base/timefmt.h"
 #include "decide/tandem/coupling.h"
 #include "decide/tandem/decide.h"

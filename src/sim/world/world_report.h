@@ -5,8 +5,6 @@
  */
 #pragma once
 
-#include "base/arena.h"
-#include "base/json/json.h"
 #include "sim/world/world.h"
 
 /* Averages and shares over the run; below 0: there is nothing to divide by. */

@@ -1,7 +1,6 @@
 /* Private to the account: values and rules in words. */
 #pragma once
 
-#include "base/arena.h"
 #include "decide/tandem/account/account.h"
 
 /* For people, and for programs. */

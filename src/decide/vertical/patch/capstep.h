@@ -7,9 +7,6 @@
 
 #include <stddef.h>
 
-#include "base/arena.h"
-#include "base/buf.h"
-#include "base/json/json.h"
 #include "base/str.h"
 #include "kube/quantity/quantity.h"
 

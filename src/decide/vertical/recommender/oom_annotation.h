@@ -6,7 +6,6 @@
  */
 #pragma once
 
-#include "base/arena.h"
 #include "base/str.h"
 #include "decide/vertical/recommender/aggregate.h"
 
