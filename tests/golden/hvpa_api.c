@@ -4,6 +4,7 @@
 #include "api/hvpa/hvpa.h"
 #include "base/limits.h"
 #include "decide/tandem/ownership.h"
+#include "support/hvpa_normal_form.h"
 
 static void set_text(struct td_arena *arena, struct td_json *object, td_str key, td_str text)
 {
@@ -127,7 +128,7 @@ static td_str time_text(struct td_arena *arena, int32_t second)
 
 static struct td_json *spec_json(struct td_arena *arena, const struct td_hvpa *hvpa)
 {
-    struct td_json *spec = td_hvpa_encode_spec(arena, hvpa);
+    struct td_json *spec = hvpa_normal_form(arena, hvpa);
     struct td_json *ratio = td_json_get(spec, TD_STR("ratioBasedScalingSpec"));
     struct td_json *horizontal = td_json_get(spec, TD_STR("horizontal"));
     struct td_json *vertical = td_json_get(spec, TD_STR("vertical"));
@@ -170,7 +171,7 @@ static int run_decode(struct td_arena *arena, const struct td_json *in, struct t
     }
     struct td_json *again = td_json_copy(arena, object, false);
     struct td_hvpa same;
-    td_json_set(arena, again, TD_STR("spec"), td_hvpa_encode_spec(arena, &hvpa));
+    td_json_set(arena, again, TD_STR("spec"), hvpa_normal_form(arena, &hvpa));
     code = td_hvpa_decode(arena, again, &same, NULL, err);
     if (code < 0) {
         return td_error_wrap(err, code, "the normal form is refused");

@@ -7,7 +7,7 @@
 #include "decide/tandem/decide.h"
 #include "golden/golden.h"
 #include "golden/hpa_support.h"
-#include "sim/scenario/closed_loop.h"
+#include "support/closed_loop.h"
 
 #define WEIGHT_TOLERANCE 1e-9
 
@@ -588,12 +588,11 @@ static enum td_hvpa_coupling read_coupling(const struct td_json *in)
     return td_str_equal(text, TD_STR("Reconcile")) ? TD_HVPA_RECONCILE : TD_HVPA_COUPLING_NONE;
 }
 
-static struct td_closed_load *read_loads(struct td_arena *arena, const struct td_json *in,
-                                         size_t *ret_count)
+static struct closed_load *read_loads(struct td_arena *arena, const struct td_json *in,
+                                      size_t *ret_count)
 {
     const struct td_json *list = td_json_get(in, TD_STR("load"));
-    struct td_closed_load *loads =
-        td_arena_array(arena, struct td_closed_load, list ? list->count : 0);
+    struct closed_load *loads = td_arena_array(arena, struct closed_load, list ? list->count : 0);
     size_t count = 0;
     for (const struct td_json *item = td_json_first_child(list); item; item = item->next) {
         int64_t first_tick = 0;
@@ -605,7 +604,7 @@ static struct td_closed_load *read_loads(struct td_arena *arena, const struct td
     return loads;
 }
 
-static struct td_json *change_json(struct td_arena *arena, const struct td_closed_tick *tick,
+static struct td_json *change_json(struct td_arena *arena, const struct closed_tick *tick,
                                    int32_t number, bool has_reason)
 {
     struct td_json *item = td_json_new_object(arena);
@@ -631,7 +630,7 @@ static int run_loop(struct td_arena *arena, const struct td_json *in, struct td_
         return code;
     }
     int64_t peak_ticks = td_json_get_int64(in, TD_STR("vpaPeakTicks"), 1);
-    struct td_closed_loop options = {
+    struct closed_loop options = {
         .hvpa = has_spec ? &hvpa : NULL,
         .coupling = read_coupling(in),
         .utilization = (int32_t)td_json_get_int64(in, TD_STR("utilization"), 0),
@@ -648,9 +647,8 @@ static int run_loop(struct td_arena *arena, const struct td_json *in, struct td_
         .start = {.unix_seconds = 1773100800}, /* 2026-03-10T00:00:00Z */
     };
     options.loads = read_loads(arena, in, &options.load_count);
-    struct td_closed_tick *ticks =
-        td_arena_array(arena, struct td_closed_tick, (size_t)options.ticks);
-    td_closed_loop_run(arena, &options, ticks);
+    struct closed_tick *ticks = td_arena_array(arena, struct closed_tick, (size_t)options.ticks);
+    closed_loop_run(arena, &options, ticks);
     struct td_json *out = td_json_new_object(arena);
     struct td_json *changes = td_json_new_array(arena);
     int32_t last_change = -1;

@@ -252,10 +252,6 @@ bool td_hvpa_scales_horizontally(const struct td_hvpa *hvpa);
 /* Is the UTC time of day of `now` inside the window (hvpa.md 2.9)? An unset window never is. */
 bool td_hvpa_window_contains(const struct td_hvpa_window *window, struct td_instant now);
 
-/* The normalised spec as a new tree, all defaults written out: what a server with defaulting would
- * store. Decoding it gives the same struct. */
-struct td_json *td_hvpa_encode_spec(struct td_arena *arena, const struct td_hvpa *hvpa);
-
 /* status as in 5.3. Decoding is lenient about what is missing; wrong types are TD_INVALID. */
 int td_hvpa_status_decode(struct td_arena *arena, const struct td_json *status,
                           struct td_hvpa_status *ret, struct td_error *err);

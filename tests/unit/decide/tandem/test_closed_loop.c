@@ -8,7 +8,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "sim/scenario/closed_loop.h"
+#include "support/closed_loop.h"
 #include "support/tandem_cases.h"
 
 #define TICKS 1200
@@ -21,9 +21,9 @@ static const enum td_hvpa_mode modes[] = {TD_HVPA_HPA_PREFERRED, TD_HVPA_HPA_BIA
 
 struct scenario {
     struct tandem_case self; /* for its Hvpa */
-    struct td_closed_load loads[3];
-    struct td_closed_loop loop;
-    struct td_closed_tick ticks[TICKS];
+    struct closed_load loads[3];
+    struct closed_loop loop;
+    struct closed_tick ticks[TICKS];
 };
 
 /* The specification's scenario (4.3): a load, another from 300 s to 4500 s, and the first again. */
@@ -32,10 +32,10 @@ static void begin(struct scenario *scenario, enum td_hvpa_mode mode, int64_t low
     tandem_case_init(&scenario->self, mode);
     scenario->self.hvpa.hpa.min_replicas = 1;
     scenario->self.hvpa.hpa.max_replicas = 20;
-    scenario->loads[0] = (struct td_closed_load){.first_tick = 0, .demand_milli = low};
-    scenario->loads[1] = (struct td_closed_load){.first_tick = 20, .demand_milli = high};
-    scenario->loads[2] = (struct td_closed_load){.first_tick = 300, .demand_milli = low};
-    scenario->loop = (struct td_closed_loop){
+    scenario->loads[0] = (struct closed_load){.first_tick = 0, .demand_milli = low};
+    scenario->loads[1] = (struct closed_load){.first_tick = 20, .demand_milli = high};
+    scenario->loads[2] = (struct closed_load){.first_tick = 300, .demand_milli = low};
+    scenario->loop = (struct closed_loop){
         .hvpa = &scenario->self.hvpa,
         .utilization = 50,
         .min_replicas = 1,
@@ -59,7 +59,7 @@ static void run(struct scenario *scenario)
 {
     td_auto_arena arena;
     td_arena_init(&arena, ARENA_BYTES_MAX);
-    td_closed_loop_run(&arena, &scenario->loop, scenario->ticks);
+    closed_loop_run(&arena, &scenario->loop, scenario->ticks);
 }
 
 /* Turns of a sequence of steps; standing still is no turn. */
@@ -81,12 +81,12 @@ static void take_step(struct turns *turns, int64_t before, int64_t after)
  * 0.95 and 1.3 of its need, and at most one turn of each axis. */
 static void check_step(const struct scenario *scenario, int32_t first, int32_t end)
 {
-    const struct td_closed_tick *ticks = scenario->ticks;
+    const struct closed_tick *ticks = scenario->ticks;
     for (int32_t i = end - (end - first) / 3; i < end; i++) {
         assert_false(ticks[i].is_changed);
     }
-    const struct td_closed_tick *last = &ticks[end - 1];
-    const struct td_closed_loop *loop = &scenario->loop;
+    const struct closed_tick *last = &ticks[end - 1];
+    const struct closed_loop *loop = &scenario->loop;
     int64_t measured =
         loop->hvpa->coupling == TD_HVPA_REFERENCE ? loop->request_milli : last->request_milli;
     double need = (double)last->demand_milli * 100 / loop->utilization;
@@ -135,14 +135,13 @@ static void test_an_uncoupled_loop_is_announced_from_the_first_tick(void **state
         for (int32_t i = 0; i < TICKS; i++) {
             assert_int_equal(scenario.ticks[i].condition, TD_TANDEM_COUPLED_LOOP_POSSIBLE);
         }
-        const struct td_closed_tick *end = &scenario.ticks[TICKS - 1];
+        const struct closed_tick *end = &scenario.ticks[TICKS - 1];
         bool is_loop_free = modes[m] == TD_HVPA_HPA_PREFERRED;
         assert_true(is_loop_free ? end->replicas == 2 : end->replicas > 15);
     }
 }
 
-static void check_trace(const struct td_closed_tick *ticks, const int64_t expected[][2],
-                        size_t count)
+static void check_trace(const struct closed_tick *ticks, const int64_t expected[][2], size_t count)
 {
     size_t changes = 0;
     for (int32_t i = 0; i < 24; i++) {
@@ -167,9 +166,9 @@ static void test_the_uncoordinated_pair_runs_away(void **state)
     static const int64_t reference[][2] = {{2, 575}};
     td_auto_arena arena;
     td_arena_init(&arena, ARENA_BYTES_MAX);
-    static struct td_closed_tick ticks[24];
-    static const struct td_closed_load constant[] = {{.first_tick = 0, .demand_milli = 1000}};
-    struct td_closed_loop loop = {
+    static struct closed_tick ticks[24];
+    static const struct closed_load constant[] = {{.first_tick = 0, .demand_milli = 1000}};
+    struct closed_loop loop = {
         .coupling = TD_HVPA_COUPLING_NONE,
         .utilization = 50,
         .min_replicas = 1,
@@ -184,13 +183,13 @@ static void test_the_uncoordinated_pair_runs_away(void **state)
         .ticks = 24,
         .start = {.unix_seconds = START_UNIX},
     };
-    td_closed_loop_run(&arena, &loop, ticks);
+    closed_loop_run(&arena, &loop, ticks);
     check_trace(ticks, none, 7);
     loop.coupling = TD_HVPA_REFERENCE;
-    td_closed_loop_run(&arena, &loop, ticks);
+    closed_loop_run(&arena, &loop, ticks);
     check_trace(ticks, reference, 1);
     loop.coupling = TD_HVPA_RECONCILE;
-    td_closed_loop_run(&arena, &loop, ticks);
+    closed_loop_run(&arena, &loop, ticks);
     check_trace(ticks, reference, 0);
 }
 
@@ -248,8 +247,8 @@ static void vertical_first(struct td_hvpa *hvpa)
 static void test_requests_stop_where_the_hpa_still_works(void **state)
 {
     (void)state;
-    static const struct td_closed_load short_loads[] = {{0, 1010}, {4, 3030}};
-    static const struct td_closed_load long_loads[] = {{0, 900}, {10, 4000}, {150, 1300}};
+    static const struct closed_load short_loads[] = {{0, 1010}, {4, 3030}};
+    static const struct closed_load long_loads[] = {{0, 900}, {10, 4000}, {150, 1300}};
     static const struct {
         const char *name;
         enum td_hvpa_mode mode;
@@ -303,7 +302,7 @@ static void test_requests_stop_where_the_hpa_still_works(void **state)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         bool is_long = rows[i].is_long;
-        static struct td_closed_tick ticks[500];
+        static struct closed_tick ticks[500];
         td_auto_arena arena;
         td_arena_init(&arena, ARENA_BYTES_MAX);
         struct tandem_case self;
@@ -312,7 +311,7 @@ static void test_requests_stop_where_the_hpa_still_works(void **state)
         self.hvpa.hpa.min_replicas = 1;
         self.hvpa.hpa.max_replicas = is_long ? 20 : 30;
         rows[i].change(&self.hvpa);
-        const struct td_closed_loop loop = {
+        const struct closed_loop loop = {
             .hvpa = &self.hvpa,
             .utilization = is_long ? 60 : 50,
             .min_replicas = self.hvpa.hpa.min_replicas,
@@ -328,7 +327,7 @@ static void test_requests_stop_where_the_hpa_still_works(void **state)
             .ticks = is_long ? 500 : 60,
             .start = {.unix_seconds = START_UNIX},
         };
-        td_closed_loop_run(&arena, &loop, ticks);
+        closed_loop_run(&arena, &loop, ticks);
         int32_t count = 0;
         for (int32_t t = 0; t < loop.ticks; t++) {
             if (!ticks[t].is_changed) {

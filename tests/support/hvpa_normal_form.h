@@ -1,4 +1,9 @@
-/* The normalised spec: every field with its value, defaults written out, the parts in flat form. */
+/*
+ * The normal form of an Hvpa's spec, which a server with defaulting would store: every field with
+ * its value, defaults written out, the parts in flat form. Decoding it gives the same struct.
+ */
+#pragma once
+
 #include "api/hvpa/hvpa_private.h"
 
 #define ENCODE_SECONDS_PART 100
@@ -92,7 +97,7 @@ static void encode_axes(struct td_arena *arena, struct td_json *spec, const stru
     td_json_set_str(arena, vertical, TD_STR("actuation"), td_hvpa_actuation_name(hvpa->actuation));
 }
 
-struct td_json *td_hvpa_encode_spec(struct td_arena *arena, const struct td_hvpa *hvpa)
+static struct td_json *hvpa_normal_form(struct td_arena *arena, const struct td_hvpa *hvpa)
 {
     struct td_json *spec = td_json_new_object(arena);
     td_json_set_str(arena, spec, TD_STR("mode"), td_hvpa_mode_name(hvpa->mode));
