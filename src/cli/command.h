@@ -5,7 +5,6 @@
  */
 #pragma once
 
-#include <getopt.h>
 #include <stdbool.h>
 
 enum { TD_EXIT_DONE = 0, TD_EXIT_PROBLEMS = 1, TD_EXIT_FAILED = 2 };
@@ -31,8 +30,3 @@ void td_version_print(void);
 
 /* One line on standard error, "tandem: ..."; returns TD_EXIT_FAILED. */
 int td_command_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-/* What getopt_long did not take, `found` is what it returned: one line on standard error that names
- * the option, with the one that was meant or what it needs; returns TD_EXIT_FAILED. */
-int td_command_bad_option(const char *command, const struct option *options, int found,
-                          char **argv);

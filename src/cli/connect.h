@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/os/clock.h"
+#include "cli/options.h"
 #include "control/informers/informers.h"
 #include "kube/kubeconfig/kubeconfig.h"
 
@@ -31,6 +32,12 @@ struct td_connect {
     void *ready_context;
     int status;
 };
+
+/* Rows of the table of a command's options, for its member of the type above. */
+#define TD_CONNECT_OPTIONS(type, member)                                                           \
+    TD_OPTION_TEXT("kubeconfig", 0, type, member.kubeconfig),                                      \
+        TD_OPTION_TEXT("context", 0, type, member.context),                                        \
+        TD_OPTION_TEXT("feature-gates", 0, type, member.feature_gates)
 
 void td_connect_init(struct td_connect *connect, const char *command);
 void td_connect_done(struct td_connect *connect);

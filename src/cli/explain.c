@@ -2,13 +2,13 @@
  * `tandem explain`: options and words of the command line, one look at a cluster, and the
  * explanation as text, JSON or YAML. What is said is made by control/inspect/explain.h.
  */
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/connect.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "control/inspect/explain.h"
 
@@ -36,7 +36,7 @@ struct explain {
     struct td_explain *explain;
 };
 
-static void explain_told(void *context, const struct td_explanation *explanation)
+static void explain_reported(void *context, const struct td_explanation *explanation)
 {
     struct explain *run = context;
     int status = TD_EXIT_DONE;
@@ -55,44 +55,27 @@ static void explain_told(void *context, const struct td_explanation *explanation
 static void explain_seen(void *context)
 {
     struct explain *run = context;
-    run->explain = td_explain_start(run->connect.snapshot, &run->subject, explain_told, run);
+    run->explain = td_explain_start(run->connect.snapshot, &run->subject, explain_reported, run);
 }
 
-enum { EXPLAIN_KUBECONFIG = 256, EXPLAIN_CONTEXT, EXPLAIN_GATES };
-
-static int explain_output(struct explain *run)
+static int explain_output(void *place, const char *value)
 {
-    bool is_json = strcmp(optarg, "json") == 0;
-    bool is_yaml = strcmp(optarg, "yaml") == 0;
-    if (!is_json && !is_yaml && strcmp(optarg, "text") != 0) {
-        return td_command_fail("explain: --output: '%s': use text, json or yaml", optarg);
+    bool is_json = strcmp(value, "json") == 0;
+    bool is_yaml = strcmp(value, "yaml") == 0;
+    if (!is_json && !is_yaml && strcmp(value, "text") != 0) {
+        return td_command_fail("explain: --output: '%s': use text, json or yaml", value);
     }
-    run->output = is_json ? TD_OUTPUT_JSON : is_yaml ? TD_OUTPUT_YAML : TD_OUTPUT_TABLE;
+    *(enum td_output *)place = is_json   ? TD_OUTPUT_JSON
+                               : is_yaml ? TD_OUTPUT_YAML
+                                         : TD_OUTPUT_TABLE;
     return TD_EXIT_DONE;
 }
 
-/* -1: it is none. */
-static int explain_option(struct explain *run, int option)
-{
-    switch (option) {
-    case 'n':
-        run->namespace = optarg;
-        return TD_EXIT_DONE;
-    case 'o':
-        return explain_output(run);
-    case EXPLAIN_KUBECONFIG:
-        run->connect.kubeconfig = optarg;
-        return TD_EXIT_DONE;
-    case EXPLAIN_CONTEXT:
-        run->connect.context = optarg;
-        return TD_EXIT_DONE;
-    case EXPLAIN_GATES:
-        run->connect.feature_gates = optarg;
-        return TD_EXIT_DONE;
-    default:
-        return -1;
-    }
-}
+static const struct td_option explain_options[] = {
+    TD_OPTION_TEXT("namespace", 'n', struct explain, namespace),
+    TD_OPTION("output", 'o', struct explain, output, explain_output),
+    TD_CONNECT_OPTIONS(struct explain, connect),
+};
 
 /* KIND NAME, or KIND/NAME as kubectl takes it. */
 static int explain_words(struct explain *run, int count, char **words)
@@ -117,25 +100,11 @@ static int explain_words(struct explain *run, int count, char **words)
 /* -1: go on. */
 static int explain_parse(struct explain *run, int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"namespace", required_argument, NULL, 'n'},
-        {"output", required_argument, NULL, 'o'},
-        {"kubeconfig", required_argument, NULL, EXPLAIN_KUBECONFIG},
-        {"context", required_argument, NULL, EXPLAIN_CONTEXT},
-        {"feature-gates", required_argument, NULL, EXPLAIN_GATES},
-        {"help", no_argument, NULL, 'h'},
-        {0},
-    };
-    opterr = 0; /* one line of ours instead of getopt's */
-    for (int option; (option = getopt_long(argc, argv, ":hn:o:", options, NULL)) != -1;) {
-        if (option == 'h') {
-            (void)fputs(explain_help, stdout); /* main looks at the stream's state */
-            return TD_EXIT_DONE;
-        }
-        int status = explain_option(run, option);
-        if (status != TD_EXIT_DONE) {
-            return status > 0 ? status : td_command_bad_option("explain", options, option, argv);
-        }
+    const struct td_options options = {"explain", explain_help, explain_options,
+                                       TD_COUNT(explain_options)};
+    int status = td_options_parse(&options, run, argc, argv);
+    if (status >= 0) {
+        return status;
     }
     return explain_words(run, argc - optind, argv + optind) == TD_EXIT_DONE ? -1 : TD_EXIT_FAILED;
 }

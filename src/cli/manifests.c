@@ -2,7 +2,6 @@
  * `tandem manifests`: prints what an installation consists of (control/install.h), or what
  * `kubectl delete` needs to remove it.
  */
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,6 +10,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "cli/command.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "control/controllers.h"
 #include "control/install.h"
@@ -38,10 +38,11 @@ struct manifests {
     bool is_uninstall;
 };
 
-static int manifests_parse_only(struct manifests *run, const char *text)
+static int manifests_parse_only(void *place, const char *text)
 {
+    bool *wants = place;
     td_str list = td_str_from(text);
-    memset(run->options.wants, 0, sizeof(run->options.wants));
+    memset(wants, 0, TD_INSTALL_PARTS * sizeof(*wants));
     do {
         td_str word = td_rights_word(&list);
         size_t part = 0;
@@ -54,90 +55,57 @@ static int manifests_parse_only(struct manifests *run, const char *text)
                 "manifests: --only: '%.*s': must be one of crds, rbac, webhooks, deployment",
                 TD_STR_ARG(word));
         }
-        run->options.wants[part] = true;
+        wants[part] = true;
     } while (list.len > 0);
     return TD_EXIT_DONE;
 }
 
-static int manifests_parse_controllers(struct manifests *run, const char *text)
+static int manifests_parse_controllers(void *place, const char *text)
 {
     struct td_error err = TD_ERROR_INIT;
-    if (td_controllers_choose(td_str_from(text), run->options.has, &err) != TD_OK) {
+    if (td_controllers_choose(td_str_from(text), place, &err) != TD_OK) {
         return td_command_fail("manifests: --controllers: %s", err.message);
     }
     return TD_EXIT_DONE;
 }
 
-static int manifests_parse_horizontal(struct manifests *run, const char *text)
+static int manifests_parse_horizontal(void *place, const char *text)
 {
-    run->options.serves_builtin = strcmp(text, "builtin") == 0;
-    if (!run->options.serves_builtin && strcmp(text, "off") != 0) {
+    bool *serves_builtin = place;
+    *serves_builtin = strcmp(text, "builtin") == 0;
+    if (!*serves_builtin && strcmp(text, "off") != 0) {
         return td_command_fail("manifests: --horizontal: '%s': must be off or builtin", text);
     }
     return TD_EXIT_DONE;
 }
 
-enum {
-    MANIFESTS_ONLY = 256,
-    MANIFESTS_NAMESPACE,
-    MANIFESTS_IMAGE,
-    MANIFESTS_CONTROLLERS,
-    MANIFESTS_HORIZONTAL,
-    MANIFESTS_UNINSTALL
-};
-
-/* -1: it is none. */
-static int manifests_option(struct manifests *run, int option)
+static int manifests_parse_text(void *place, const char *text)
 {
-    switch (option) {
-    case MANIFESTS_ONLY:
-        return manifests_parse_only(run, optarg);
-    case MANIFESTS_NAMESPACE:
-        run->options.namespace = td_str_from(optarg);
-        return TD_EXIT_DONE;
-    case MANIFESTS_IMAGE:
-        run->options.image = td_str_from(optarg);
-        return TD_EXIT_DONE;
-    case MANIFESTS_CONTROLLERS:
-        return manifests_parse_controllers(run, optarg);
-    case MANIFESTS_HORIZONTAL:
-        return manifests_parse_horizontal(run, optarg);
-    case MANIFESTS_UNINSTALL:
-        run->is_uninstall = true;
-        return TD_EXIT_DONE;
-    default:
-        return -1;
-    }
+    *(td_str *)place = td_str_from(text);
+    return TD_EXIT_DONE;
 }
+
+static const struct td_option manifests_options[] = {
+    TD_OPTION("only", 0, struct manifests, options.wants, manifests_parse_only),
+    TD_OPTION("namespace", 0, struct manifests, options.namespace, manifests_parse_text),
+    TD_OPTION("image", 0, struct manifests, options.image, manifests_parse_text),
+    TD_OPTION("controllers", 0, struct manifests, options.has, manifests_parse_controllers),
+    TD_OPTION("horizontal", 0, struct manifests, options.serves_builtin,
+              manifests_parse_horizontal),
+    TD_OPTION_FLAG("uninstall", 0, struct manifests, is_uninstall),
+};
 
 /* -1: go on. */
 static int manifests_parse(struct manifests *run, int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"only", required_argument, NULL, MANIFESTS_ONLY},
-        {"namespace", required_argument, NULL, MANIFESTS_NAMESPACE},
-        {"image", required_argument, NULL, MANIFESTS_IMAGE},
-        {"controllers", required_argument, NULL, MANIFESTS_CONTROLLERS},
-        {"horizontal", required_argument, NULL, MANIFESTS_HORIZONTAL},
-        {"uninstall", no_argument, NULL, MANIFESTS_UNINSTALL},
-        {"help", no_argument, NULL, 'h'},
-        {0},
-    };
-    opterr = 0; /* one line of ours instead of getopt's */
-    for (int option; (option = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
-        if (option == 'h') {
-            (void)fputs(manifests_help, stdout); /* main looks at the stream's state */
-            return TD_EXIT_DONE;
-        }
-        int status = manifests_option(run, option);
-        if (status != TD_EXIT_DONE) {
-            return status > 0 ? status : td_command_bad_option("manifests", options, option, argv);
-        }
-    }
-    return optind < argc ? td_command_fail("manifests: '%s': takes options only; see 'tandem "
-                                           "manifests --help'",
-                                           argv[optind])
-                         : -1;
+    const struct td_options options = {"manifests", manifests_help, manifests_options,
+                                       TD_COUNT(manifests_options)};
+    int status = td_options_parse(&options, run, argc, argv);
+    return status < 0 && optind < argc
+               ? td_command_fail("manifests: '%s': takes options only; see 'tandem manifests "
+                                 "--help'",
+                                 argv[optind])
+               : status;
 }
 
 static int manifests_print(const struct manifests *run)

@@ -4,7 +4,6 @@
  * here; the sizes are made by control/inspect/recommend_once.h and recommend_prometheus.h, and
  * manifests are edited by control/inspect/recommend_patch.h.
  */
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,8 +15,10 @@
 #include "base/os/file.h"
 #include "base/os/loop.h"
 #include "base/os/table.h"
+#include "cli/bar.h"
 #include "cli/command.h"
 #include "cli/connect.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "control/inspect/diff.h"
 #include "control/inspect/recommend_once.h"
@@ -29,9 +30,8 @@
 #define RECOMMEND_WINDOW (14 * 24 * TD_HOUR)
 #define RECOMMEND_WINDOW_MIN TD_HOUR
 #define RECOMMEND_WINDOW_MAX (90 * 24 * TD_HOUR)
+#define RECOMMEND_WORK_BYTES 64 /* of what the bar says is done */
 #define RECOMMEND_QUERY_TIMEOUT (5 * TD_MINUTE)
-#define RECOMMEND_BAR_AFTER (2 * TD_SECOND)
-#define RECOMMEND_BAR_WIDTH 20
 
 static const char recommend_help[] =
     "recommend requests for every container of a cluster, once, read-only\n\n"
@@ -74,11 +74,12 @@ static const char recommend_help[] =
     "a file cannot be read.\n"
     "Guide: docs/explain.md\n";
 
+enum recommend_format { RECOMMEND_TABLE, RECOMMEND_JSON, RECOMMEND_YAML, RECOMMEND_CSV };
+
 struct recommend {
     struct td_connect connect;
     const char *namespace;
-    enum td_output output;
-    bool is_csv;
+    enum recommend_format format;
     struct td_right_limits limits;
     const char *patch; /* the first manifest; NULL: none is edited */
     char **files;      /* the others */
@@ -88,17 +89,15 @@ struct recommend {
     /* From Prometheus. */
     const char *url; /* NULL: from the cluster */
     bool is_from_prometheus;
-    td_duration window;
+    td_duration window; /* 0: RECOMMEND_WINDOW */
     const char *token_file;
     bool is_insecure;
-    const char *first_prometheus; /* the first flag that only Prometheus has; NULL: none */
     struct td_arena arena;
     struct td_clock clock;
     struct td_loop *loop;
     struct td_prometheus *prometheus;
     struct td_recommend_prometheus *sizes;
-    td_duration began;
-    bool has_bar;
+    struct td_bar bar;
     int status;
 };
 
@@ -128,10 +127,10 @@ static int recommend_print_text(const struct recommend *run, const struct td_rig
 {
     td_auto_buf text = td_buf_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_error err = TD_ERROR_INIT;
-    bool is_table = !run->is_csv && run->output == TD_OUTPUT_TABLE;
-    if (run->is_csv) {
+    bool is_table = run->format == RECOMMEND_TABLE;
+    if (run->format == RECOMMEND_CSV) {
         td_right_sizes_csv(sizes, &text);
-    } else if (run->output == TD_OUTPUT_YAML) {
+    } else if (run->format == RECOMMEND_YAML) {
         td_right_sizes_yaml(sizes, &text);
     } else {
         recommend_write_table(sizes, &text);
@@ -205,14 +204,14 @@ static int recommend_print(const struct recommend *run, const struct td_right_si
     if (run->patch) {
         return recommend_patch(run, sizes);
     }
-    if (run->output != TD_OUTPUT_JSON) {
+    if (run->format != RECOMMEND_JSON) {
         return recommend_print_text(run, sizes);
     }
     td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     return td_output_print(td_right_sizes_json(&arena, sizes), TD_OUTPUT_JSON);
 }
 
-static void recommend_told(void *context, const struct td_right_sizes *sizes)
+static void recommend_reported(void *context, const struct td_right_sizes *sizes)
 {
     struct recommend *run = context;
     td_connect_end(&run->connect, recommend_print(run, sizes));
@@ -222,42 +221,29 @@ static void recommend_seen(void *context)
 {
     struct recommend *run = context;
     run->once = td_recommend_once_start(run->connect.snapshot, td_str_from(run->namespace),
-                                        &run->limits, recommend_told, run);
+                                        &run->limits, recommend_reported, run);
 }
 
 /* ---- From Prometheus ---- */
 
-static void recommend_clear_bar(struct recommend *run)
-{
-    if (run->has_bar) {
-        (void)fputs("\r\033[K", stderr); /* a bar that cannot be drawn is no failure */
-    }
-    run->has_bar = false;
-}
-
-/* Long work only, on a terminal only. */
 static void recommend_progress(void *context, const struct td_history_counts *counts)
 {
     struct recommend *run = context;
-    td_duration passed = td_clock_steady(&run->clock) - run->began;
-    if (passed < RECOMMEND_BAR_AFTER || !isatty(STDERR_FILENO)) {
+    if (!td_bar_is_due(&run->bar)) {
         return;
     }
-    double share = (double)counts->steps_done / (double)counts->steps;
-    double rate = (double)td_prometheus_bytes(run->prometheus) * (double)TD_SECOND / (double)passed;
-    run->has_bar = true;
-    (void)fprintf(stderr, "\rreading %zu container%s ", counts->containers,
-                  TD_PLURAL(counts->containers)); /* the same */
-    for (int i = 0; i < RECOMMEND_BAR_WIDTH; i++) {
-        (void)fputs(i < (int)(share * RECOMMEND_BAR_WIDTH) ? "█" : "░", stderr);
-    }
-    (void)fprintf(stderr, " %3.0f%%  %.1f MiB/s \033[K", share * 100, rate / (1 << 20));
+    char work[RECOMMEND_WORK_BYTES];
+    double bytes = (double)td_prometheus_bytes(run->prometheus);
+    (void)snprintf(work, sizeof(work), "reading %zu container%s", counts->containers,
+                   TD_PLURAL(counts->containers));
+    td_bar_draw(&run->bar, work, (double)counts->steps_done / (double)counts->steps, "%.1f MiB/s",
+                bytes * (double)TD_SECOND / (double)td_bar_passed(&run->bar) / (1 << 20));
 }
 
 static void recommend_sized(void *context, const struct td_right_sizes *sizes)
 {
     struct recommend *run = context;
-    recommend_clear_bar(run);
+    td_bar_clear(&run->bar);
     run->status = recommend_print(run, sizes);
     td_loop_stop(run->loop);
 }
@@ -286,7 +272,7 @@ static int recommend_ask(struct recommend *run, struct td_error *err)
         .loop = run->loop,
         .prometheus = run->prometheus,
         .namespace = td_str_from(run->namespace),
-        .window = run->window,
+        .window = run->window != 0 ? run->window : RECOMMEND_WINDOW,
         .estimator = td_str_from(run->connect.estimator),
         .limits = run->limits,
         .query_timeout = RECOMMEND_QUERY_TIMEOUT,
@@ -301,7 +287,7 @@ static int recommend_from_prometheus(struct recommend *run)
     struct td_error err = TD_ERROR_INIT;
     td_arena_init(&run->arena, TD_TREE_ARENA_BYTES_MAX);
     run->clock = td_clock_real();
-    run->began = td_clock_steady(&run->clock);
+    td_bar_begin(&run->bar, false);
     run->status = TD_EXIT_FAILED;
     int code = recommend_ask(run, &err);
     td_recommend_prometheus_free(run->sizes);
@@ -313,154 +299,113 @@ static int recommend_from_prometheus(struct recommend *run)
 
 /* ---- The command line ---- */
 
-enum {
-    RECOMMEND_KUBECONFIG = 256,
-    RECOMMEND_CONTEXT,
-    RECOMMEND_GATES,
-    RECOMMEND_ESTIMATOR,
-    RECOMMEND_FROM,
-    RECOMMEND_SPAN,
-    RECOMMEND_TOKEN_FILE,
-    RECOMMEND_INSECURE,
-    RECOMMEND_MIN_SAMPLES,
-    RECOMMEND_MIN_HISTORY,
-    RECOMMEND_CPU_MIN,
-    RECOMMEND_MEMORY_MIN,
-    RECOMMEND_PATCH,
-    RECOMMEND_DRY_RUN,
-};
-
-static int recommend_quantity(const char *flag, bool is_cpu, int64_t *ret)
+static int recommend_quantity(const char *flag, const char *value, const char *example,
+                              struct td_quantity *ret)
 {
     td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
-    struct td_quantity quantity;
-    struct td_error err = TD_ERROR_INIT;
-    if (td_quantity_parse(&arena, td_str_from(optarg), &quantity, &err) != TD_OK ||
-        td_quantity_sign(&quantity) < 0) {
-        return td_command_fail("recommend: %s: '%s': must be a quantity such as %s", flag, optarg,
-                               is_cpu ? "10m" : "64Mi");
-    }
-    *ret = is_cpu ? td_quantity_milli(&quantity) : td_quantity_value(&quantity);
-    return TD_EXIT_DONE;
-}
-
-static int recommend_limit(struct recommend *run, int option)
-{
-    if (option == RECOMMEND_CPU_MIN) {
-        return recommend_quantity("--cpu-min", true, &run->limits.cpu_min_milli);
-    }
-    if (option == RECOMMEND_MEMORY_MIN) {
-        return recommend_quantity("--memory-min", false, &run->limits.memory_min_bytes);
-    }
-    if (option == RECOMMEND_MIN_HISTORY) {
-        return td_scenario_parse_duration(td_str_from(optarg), &run->limits.history_min)
-                   ? TD_EXIT_DONE
-                   : td_command_fail(
-                         "recommend: --min-history: '%s': must be a duration such as 6h", optarg);
-    }
-    return td_str_to_int64(td_str_from(optarg), &run->limits.samples_min) &&
-                   run->limits.samples_min >= 0
+    return td_quantity_parse(&arena, td_str_from(value), ret, NULL) == TD_OK &&
+                   td_quantity_sign(ret) >= 0
                ? TD_EXIT_DONE
-               : td_command_fail("recommend: --min-samples: '%s': must be a whole number", optarg);
+               : td_command_fail("recommend: %s: '%s': must be a quantity such as %s", flag, value,
+                                 example);
 }
 
-static int recommend_output(struct recommend *run)
+static int recommend_cpu_min(void *place, const char *value)
 {
-    run->is_csv = strcmp(optarg, "csv") == 0;
-    const char *const words[] = {"table", "json", "yaml"};
-    for (size_t i = 0; i < TD_COUNT(words) && !run->is_csv; i++) {
-        if (strcmp(optarg, words[i]) == 0) {
-            run->output = (enum td_output)i;
+    struct td_quantity quantity = {0};
+    int status = recommend_quantity("--cpu-min", value, "10m", &quantity);
+    *(int64_t *)place = td_quantity_milli(&quantity);
+    return status;
+}
+
+static int recommend_memory_min(void *place, const char *value)
+{
+    struct td_quantity quantity = {0};
+    int status = recommend_quantity("--memory-min", value, "64Mi", &quantity);
+    *(int64_t *)place = td_quantity_value(&quantity);
+    return status;
+}
+
+static int recommend_min_history(void *place, const char *value)
+{
+    return td_scenario_parse_duration(td_str_from(value), place)
+               ? TD_EXIT_DONE
+               : td_command_fail("recommend: --min-history: '%s': must be a duration such as 6h",
+                                 value);
+}
+
+static int recommend_min_samples(void *place, const char *value)
+{
+    int64_t *samples = place;
+    return td_str_to_int64(td_str_from(value), samples) && *samples >= 0
+               ? TD_EXIT_DONE
+               : td_command_fail("recommend: --min-samples: '%s': must be a whole number", value);
+}
+
+static int recommend_output(void *place, const char *value)
+{
+    static const char *const words[] = {"table", "json", "yaml", "csv"};
+    for (size_t i = 0; i < TD_COUNT(words); i++) {
+        if (strcmp(value, words[i]) == 0) {
+            *(enum recommend_format *)place = (enum recommend_format)i;
             return TD_EXIT_DONE;
         }
     }
-    return run->is_csv
+    return td_command_fail("recommend: --output: '%s': use table, json, yaml or csv", value);
+}
+
+static int recommend_window(void *place, const char *value)
+{
+    td_duration *span = place;
+    return td_scenario_parse_duration(td_str_from(value), span) && *span >= RECOMMEND_WINDOW_MIN &&
+                   *span <= RECOMMEND_WINDOW_MAX
                ? TD_EXIT_DONE
-               : td_command_fail("recommend: --output: '%s': use table, json, yaml or csv", optarg);
+               : td_command_fail("recommend: --window: '%s': must be a duration from 1h to 90d",
+                                 value);
 }
 
-static int recommend_window(struct recommend *run)
+static int recommend_estimator(void *place, const char *value)
 {
-    td_duration span;
-    if (!td_scenario_parse_duration(td_str_from(optarg), &span) || span < RECOMMEND_WINDOW_MIN ||
-        span > RECOMMEND_WINDOW_MAX) {
-        return td_command_fail("recommend: --window: '%s': must be a duration from 1h to 90d",
-                               optarg);
-    }
-    run->window = span;
-    return TD_EXIT_DONE;
-}
-
-static int recommend_prometheus_option(struct recommend *run, int option)
-{
-    const char *name = option == RECOMMEND_SPAN         ? "--window"
-                       : option == RECOMMEND_TOKEN_FILE ? "--prometheus-bearer-token-file"
-                                                        : "--prometheus-insecure";
-    run->first_prometheus = run->first_prometheus ? run->first_prometheus : name;
-    if (option == RECOMMEND_SPAN) {
-        return recommend_window(run);
-    }
-    run->token_file = option == RECOMMEND_TOKEN_FILE ? optarg : run->token_file;
-    run->is_insecure = run->is_insecure || option == RECOMMEND_INSECURE;
-    return TD_EXIT_DONE;
-}
-
-static int recommend_estimator(struct recommend *run)
-{
-    if (!td_estimator_find(td_str_from(optarg))) {
+    if (!td_estimator_find(td_str_from(value))) {
         td_auto_buf names = td_buf_capped(TD_OBJECT_BYTES_MAX);
         td_estimator_write_names(&names);
-        return td_command_fail("recommend: --estimator: '%s': use %.*s", optarg,
+        return td_command_fail("recommend: --estimator: '%s': use %.*s", value,
                                TD_STR_ARG(td_buf_str(&names)));
     }
-    run->connect.estimator = optarg;
+    return td_option_take_text(place, value);
+}
+
+static int recommend_from(void *place, const char *value)
+{
+    return strcmp(value, "prometheus") == 0
+               ? td_option_take_flag(place, value)
+               : td_command_fail("recommend: --from: '%s': must be prometheus", value);
+}
+
+/* The first manifest; words that follow are the others. */
+static int recommend_patch_first(void *place, const char *value)
+{
+    const char **patch = place;
+    *patch = *patch ? *patch : value;
     return TD_EXIT_DONE;
 }
 
-/* -1: it is none. */
-static int recommend_option(struct recommend *run, int option)
-{
-    switch (option) {
-    case 'n':
-        run->namespace = optarg;
-        return TD_EXIT_DONE;
-    case 'o':
-        return recommend_output(run);
-    case RECOMMEND_KUBECONFIG:
-        run->connect.kubeconfig = optarg;
-        return TD_EXIT_DONE;
-    case RECOMMEND_CONTEXT:
-        run->connect.context = optarg;
-        return TD_EXIT_DONE;
-    case RECOMMEND_GATES:
-        run->connect.feature_gates = optarg;
-        return TD_EXIT_DONE;
-    case RECOMMEND_ESTIMATOR:
-        return recommend_estimator(run);
-    case RECOMMEND_FROM:
-        run->is_from_prometheus = true;
-        return strcmp(optarg, "prometheus") == 0
-                   ? TD_EXIT_DONE
-                   : td_command_fail("recommend: --from: '%s': must be prometheus", optarg);
-    case RECOMMEND_SPAN:
-    case RECOMMEND_TOKEN_FILE:
-    case RECOMMEND_INSECURE:
-        return recommend_prometheus_option(run, option);
-    case RECOMMEND_MIN_SAMPLES:
-    case RECOMMEND_MIN_HISTORY:
-    case RECOMMEND_CPU_MIN:
-    case RECOMMEND_MEMORY_MIN:
-        return recommend_limit(run, option);
-    case RECOMMEND_PATCH:
-        run->patch = run->patch ? run->patch : optarg;
-        return TD_EXIT_DONE;
-    case RECOMMEND_DRY_RUN:
-        run->is_dry_run = true;
-        return TD_EXIT_DONE;
-    default:
-        return -1;
-    }
-}
+static const struct td_option recommend_options[] = {
+    TD_OPTION_TEXT("namespace", 'n', struct recommend, namespace),
+    TD_OPTION("output", 'o', struct recommend, format, recommend_output),
+    TD_CONNECT_OPTIONS(struct recommend, connect),
+    TD_OPTION("estimator", 0, struct recommend, connect.estimator, recommend_estimator),
+    TD_OPTION("from", 0, struct recommend, is_from_prometheus, recommend_from),
+    TD_OPTION("window", 0, struct recommend, window, recommend_window),
+    TD_OPTION_TEXT("prometheus-bearer-token-file", 0, struct recommend, token_file),
+    TD_OPTION_FLAG("prometheus-insecure", 0, struct recommend, is_insecure),
+    TD_OPTION("min-samples", 0, struct recommend, limits.samples_min, recommend_min_samples),
+    TD_OPTION("min-history", 0, struct recommend, limits.history_min, recommend_min_history),
+    TD_OPTION("cpu-min", 0, struct recommend, limits.cpu_min_milli, recommend_cpu_min),
+    TD_OPTION("memory-min", 0, struct recommend, limits.memory_min_bytes, recommend_memory_min),
+    TD_OPTION("patch", 0, struct recommend, patch, recommend_patch_first),
+    TD_OPTION_FLAG("dry-run", 0, struct recommend, is_dry_run),
+};
 
 /* What is written beside the options. -1: go on. */
 static int recommend_words(struct recommend *run, int count, char **words)
@@ -472,7 +417,7 @@ static int recommend_words(struct recommend *run, int count, char **words)
     if (run->is_dry_run && !run->patch) {
         return td_command_fail("recommend: --dry-run: only allowed with --patch");
     }
-    if (run->patch && (run->is_csv || run->output != TD_OUTPUT_TABLE)) {
+    if (run->patch && run->format != RECOMMEND_TABLE) {
         return td_command_fail("recommend: --output: not allowed with --patch, which edits files");
     }
     if (count > own && !run->patch) {
@@ -484,9 +429,12 @@ static int recommend_words(struct recommend *run, int count, char **words)
             "recommend: %s: not allowed with --from prometheus, which contacts no cluster",
             run->connect.kubeconfig ? "--kubeconfig" : "--context");
     }
-    if (!run->is_from_prometheus && run->first_prometheus) {
-        return td_command_fail("recommend: %s: only allowed with --from prometheus",
-                               run->first_prometheus);
+    const char *alone = run->window != 0   ? "--window"
+                        : run->token_file  ? "--prometheus-bearer-token-file"
+                        : run->is_insecure ? "--prometheus-insecure"
+                                           : NULL;
+    if (!run->is_from_prometheus && alone) {
+        return td_command_fail("recommend: %s: only allowed with --from prometheus", alone);
     }
     run->url = run->is_from_prometheus ? words[0] : NULL;
     run->files = words + own;
@@ -497,44 +445,15 @@ static int recommend_words(struct recommend *run, int count, char **words)
 /* -1: go on. */
 static int recommend_parse(struct recommend *run, int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"namespace", required_argument, NULL, 'n'},
-        {"output", required_argument, NULL, 'o'},
-        {"kubeconfig", required_argument, NULL, RECOMMEND_KUBECONFIG},
-        {"context", required_argument, NULL, RECOMMEND_CONTEXT},
-        {"feature-gates", required_argument, NULL, RECOMMEND_GATES},
-        {"estimator", required_argument, NULL, RECOMMEND_ESTIMATOR},
-        {"from", required_argument, NULL, RECOMMEND_FROM},
-        {"window", required_argument, NULL, RECOMMEND_SPAN},
-        {"prometheus-bearer-token-file", required_argument, NULL, RECOMMEND_TOKEN_FILE},
-        {"prometheus-insecure", no_argument, NULL, RECOMMEND_INSECURE},
-        {"min-samples", required_argument, NULL, RECOMMEND_MIN_SAMPLES},
-        {"min-history", required_argument, NULL, RECOMMEND_MIN_HISTORY},
-        {"cpu-min", required_argument, NULL, RECOMMEND_CPU_MIN},
-        {"memory-min", required_argument, NULL, RECOMMEND_MEMORY_MIN},
-        {"patch", required_argument, NULL, RECOMMEND_PATCH},
-        {"dry-run", no_argument, NULL, RECOMMEND_DRY_RUN},
-        {"help", no_argument, NULL, 'h'},
-        {0},
-    };
-    opterr = 0; /* one line of ours instead of getopt's */
-    for (int option; (option = getopt_long(argc, argv, ":hn:o:", options, NULL)) != -1;) {
-        if (option == 'h') {
-            (void)fputs(recommend_help, stdout); /* main looks at the stream's state */
-            return TD_EXIT_DONE;
-        }
-        int status = recommend_option(run, option);
-        if (status != TD_EXIT_DONE) {
-            return status > 0 ? status : td_command_bad_option("recommend", options, option, argv);
-        }
-    }
-    return recommend_words(run, argc - optind, argv + optind);
+    const struct td_options options = {"recommend", recommend_help, recommend_options,
+                                       TD_COUNT(recommend_options)};
+    int status = td_options_parse(&options, run, argc, argv);
+    return status < 0 ? recommend_words(run, argc - optind, argv + optind) : status;
 }
 
 int td_command_recommend(int argc, char **argv)
 {
-    struct recommend run = {
-        .output = TD_OUTPUT_TABLE, .window = RECOMMEND_WINDOW, .limits = td_right_limits_default()};
+    struct recommend run = {.limits = td_right_limits_default()};
     td_connect_init(&run.connect, "recommend");
     int status = recommend_parse(&run, argc, argv);
     if (status < 0 && run.url) {

@@ -3,19 +3,18 @@
  * and prints the figures side by side. Row 0 of the scores is always as-was, since every cost is
  * measured by it.
  */
-#include <getopt.h>
 #include <math.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/json/json.h"
 #include "base/limits.h"
-#include "base/os/clock.h"
 #include "base/os/file.h"
+#include "cli/bar.h"
 #include "cli/command.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "kube/quantity/quantity.h"
 #include "sim/replay/replay.h"
@@ -23,9 +22,6 @@
 #define REPLAY_POLICIES_MAX 16
 #define REPLAY_DEFAULT "as-was,upstream,krr,adaptive,track,oracle"
 #define REPLAY_NAMES_BYTES_MAX ((size_t)1024)
-#define REPLAY_BAR_AFTER (2 * TD_SECOND)
-#define REPLAY_BAR_EVERY (200 * TD_MILLISECOND)
-#define REPLAY_BAR_WIDTH 20
 #define REPLAY_HELP_INDENT 4
 #define REPLAY_HELP_WIDTH 80
 
@@ -46,9 +42,13 @@ static const char replay_help[] = /* of the names of all policies */
     "both; '-' is standard input. Policies learn from the first day of each trace,\n"
     "which is not evaluated. Guide: docs/replay.md\n";
 
+struct replay_policies {
+    struct td_replay_policy items[REPLAY_POLICIES_MAX];
+    size_t count;
+};
+
 struct replay {
-    struct td_replay_policy policies[REPLAY_POLICIES_MAX];
-    size_t policy_count;
+    struct replay_policies policies;
     enum td_output output;
     bool is_per_container;
     int64_t limit_permille; /* of the memory limit to the request */
@@ -59,9 +59,7 @@ struct replay {
     struct td_replay_score *totals; /* of each row */
     int64_t windows;
     int64_t censored;
-    struct td_clock clock;
-    td_duration started;
-    td_duration shown; /* when the bar was last drawn; 0: never */
+    struct td_bar bar;
 };
 
 static int replay_read(const char *path, void *context, struct td_error *err)
@@ -73,24 +71,13 @@ static int replay_read(const char *path, void *context, struct td_error *err)
     return code < 0 ? code : td_trace_read(&run->set, td_str_from(path), text, err);
 }
 
-/* Long work only, on a terminal only. */
 static void replay_progress(struct replay *run, size_t done, size_t total)
 {
-    td_duration now = td_clock_steady(&run->clock);
-    td_duration passed = now - run->started;
-    if (run->is_quiet || passed < REPLAY_BAR_AFTER || now - run->shown < REPLAY_BAR_EVERY ||
-        done == 0) {
-        return;
+    if (td_bar_is_due(&run->bar)) {
+        double share = (double)done / (double)total;
+        td_bar_draw(&run->bar, "replaying", share, "%.0f s left",
+                    (double)td_bar_passed(&run->bar) / (double)TD_SECOND * (1 - share) / share);
     }
-    double share = (double)done / (double)total;
-    int full = (int)(share * REPLAY_BAR_WIDTH);
-    double left = (double)passed / (double)TD_SECOND * (1 - share) / share;
-    run->shown = now;
-    (void)fputs("\rreplaying ", stderr); /* a bar that cannot be drawn is no failure */
-    for (int i = 0; i < REPLAY_BAR_WIDTH; i++) {
-        (void)fputs(i < full ? "█" : "░", stderr);
-    }
-    (void)fprintf(stderr, " %3.0f%%  %.0f s left \033[K", share * 100, left);
 }
 
 static struct td_replay_score *replay_score(struct replay *run, size_t row, size_t trace)
@@ -104,7 +91,7 @@ static void replay_run(struct replay *run)
     struct td_replay_policy as_was;
     (void)td_replay_policy_find(TD_STR("as-was"), &as_was); /* it is there */
     size_t traces = run->set.traces.count;
-    size_t rows = run->policy_count + 1;
+    size_t rows = run->policies.count + 1;
     size_t done = 0;
     run->scores = td_alloc_zero(rows * traces, sizeof(run->scores[0]));
     run->totals = td_alloc_zero(rows, sizeof(run->totals[0]));
@@ -116,7 +103,7 @@ static void replay_run(struct replay *run)
         run->windows += windows;
         run->censored += censored;
         for (size_t row = 0; row < rows; row++) {
-            struct td_replay_policy policy = row == 0 ? as_was : run->policies[row - 1];
+            struct td_replay_policy policy = row == 0 ? as_was : run->policies.items[row - 1];
             policy.limit_permille = run->limit_permille;
             td_replay_run(&policy, trace, replay_score(run, row, t));
             td_replay_score_add(&run->totals[row], replay_score(run, row, t));
@@ -124,9 +111,7 @@ static void replay_run(struct replay *run)
             replay_progress(run, done, run->set.window_count * rows);
         }
     }
-    if (run->shown > 0) {
-        (void)fputs("\r\033[K", stderr); /* the same */
-    }
+    td_bar_clear(&run->bar);
 }
 
 /* A cell of at least `width` columns; "-" where there is no figure. */
@@ -177,8 +162,8 @@ static void print_containers(struct replay *run)
     for (size_t t = 0; t < run->set.traces.count; t++) {
         char name[100];
         (void)printf("\n%s\n", shortened(run->set.traces.items[t].name, name, sizeof(name)));
-        for (size_t row = 1; row <= run->policy_count; row++) {
-            (void)printf("  %-19s", run->policies[row - 1].title);
+        for (size_t row = 1; row <= run->policies.count; row++) {
+            (void)printf("  %-19s", run->policies.items[row - 1].title);
             print_figures(replay_score(run, row, t), replay_score(run, 0, t));
         }
     }
@@ -192,8 +177,8 @@ static void print_table(struct replay *run)
         print_containers(run);
         (void)puts("all"); /* main looks at the stream's state */
     }
-    for (size_t row = 1; row <= run->policy_count; row++) {
-        (void)printf(" %-20s", run->policies[row - 1].title);
+    for (size_t row = 1; row <= run->policies.count; row++) {
+        (void)printf(" %-20s", run->policies.items[row - 1].title);
         print_figures(&run->totals[row], &run->totals[0]);
     }
     (void)printf("%zu container%s, %.1f container-days after the first day of each. overrun = "
@@ -241,7 +226,7 @@ static void fill_figures(struct td_arena *arena, struct td_json *object,
 static struct td_json *policy_json(struct td_arena *arena, struct replay *run, size_t row)
 {
     struct td_json *object = td_json_new_object(arena);
-    const char *name = run->policies[row - 1].name;
+    const char *name = run->policies.items[row - 1].name;
     td_json_set(arena, object, TD_STR("policy"), td_json_new_string(arena, td_str_from(name)));
     fill_figures(arena, object, &run->totals[row], &run->totals[0]);
     if (run->is_per_container) {
@@ -266,7 +251,7 @@ static int print_report(struct replay *run)
     set_count(&arena, report, "containers", (int64_t)run->set.traces.count);
     set_count(&arena, report, "windows", run->windows);
     set_count(&arena, report, "censoredWindows", run->censored);
-    for (size_t row = 1; row <= run->policy_count; row++) {
+    for (size_t row = 1; row <= run->policies.count; row++) {
         td_json_append(list, policy_json(&arena, run, row));
     }
     td_json_set(&arena, report, TD_STR("policies"), list);
@@ -322,10 +307,11 @@ static int replay_unknown_policy(td_str word)
 }
 
 /* "as-was,krr" */
-static int replay_parse_policies(struct replay *run, const char *words)
+static int replay_parse_policies(void *place, const char *words)
 {
+    struct replay_policies *policies = place;
     td_str rest = td_str_from(words);
-    run->policy_count = 0;
+    policies->count = 0;
     bool is_more = true;
     while (is_more) {
         size_t end = td_str_find(rest, ',', 0);
@@ -334,11 +320,11 @@ static int replay_parse_policies(struct replay *run, const char *words)
         if (!td_replay_policy_find(word, &policy)) {
             return replay_unknown_policy(word);
         }
-        if (run->policy_count == REPLAY_POLICIES_MAX) {
+        if (policies->count == REPLAY_POLICIES_MAX) {
             return td_command_fail("replay: --policy: '%s': more than %d policies", words,
                                    REPLAY_POLICIES_MAX);
         }
-        run->policies[run->policy_count++] = policy;
+        policies->items[policies->count++] = policy;
         is_more = end < rest.len;
         rest = td_str_slice(rest, end + 1, rest.len);
     }
@@ -346,7 +332,7 @@ static int replay_parse_policies(struct replay *run, const char *words)
 }
 
 /* "1.2": as in the template of a pod whose limit is 20 % above its request. */
-static int replay_parse_limit(struct replay *run, const char *text)
+static int replay_parse_limit(void *place, const char *text)
 {
     td_auto_arena arena = td_arena_capped(TD_OBJECT_BYTES_MAX);
     struct td_quantity ratio;
@@ -357,7 +343,7 @@ static int replay_parse_limit(struct replay *run, const char *text)
         return td_command_fail("replay: --memory-limit: '%s': not a number from 1 to %d", text,
                                TD_REPLAY_LIMIT_PERMILLE_MAX / 1000);
     }
-    run->limit_permille = permille;
+    *(int64_t *)place = permille;
     return TD_EXIT_DONE;
 }
 
@@ -382,71 +368,44 @@ static void replay_fold(td_str names, struct td_buf *out)
     }
 }
 
-static void replay_print_help(void)
+static int replay_parse_output(void *place, const char *word)
+{
+    return td_output_parse("replay", word, place);
+}
+
+static const struct td_option replay_options[] = {
+    TD_OPTION("policy", 0, struct replay, policies, replay_parse_policies),
+    TD_OPTION_FLAG("per-container", 0, struct replay, is_per_container),
+    TD_OPTION("memory-limit", 0, struct replay, limit_permille, replay_parse_limit),
+    TD_OPTION("output", 'o', struct replay, output, replay_parse_output),
+    TD_OPTION_FLAG("quiet", 'q', struct replay, is_quiet),
+};
+
+/* -1: go on. */
+static int replay_parse(struct replay *run, int argc, char **argv)
 {
     td_auto_buf names;
     td_auto_buf lines = td_buf_capped(TD_JSON_BYTES_MAX);
+    td_auto_buf help = td_buf_capped(TD_OBJECT_BYTES_MAX);
     replay_fold(replay_names(&names), &lines);
-    (void)printf(replay_help, (int)lines.len, lines.ptr); /* main looks at the stream's state */
-}
-
-/* TD_EXIT_PROBLEMS stands for "help was shown". */
-static int replay_options(struct replay *run, int argc, char **argv)
-{
-    static const struct option options[] = {
-        {"policy", required_argument, NULL, 'p'},
-        {"per-container", no_argument, NULL, 'c'},
-        {"memory-limit", required_argument, NULL, 'm'},
-        {"output", required_argument, NULL, 'o'},
-        {"quiet", no_argument, NULL, 'q'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
-    };
-    int status = replay_parse_policies(run, REPLAY_DEFAULT);
-    opterr = 0;
-    for (int option; status == TD_EXIT_DONE &&
-                     (option = getopt_long(argc, argv, ":o:qh", options, NULL)) != -1;) {
-        switch (option) {
-        case 'p':
-            status = replay_parse_policies(run, optarg);
-            break;
-        case 'c':
-            run->is_per_container = true;
-            break;
-        case 'm':
-            status = replay_parse_limit(run, optarg);
-            break;
-        case 'o':
-            status = td_output_parse("replay", optarg, &run->output);
-            break;
-        case 'q':
-            run->is_quiet = true;
-            break;
-        case 'h':
-            replay_print_help();
-            return TD_EXIT_PROBLEMS;
-        default:
-            return td_command_bad_option("replay", options, option, argv);
-        }
-    }
-    return status;
+    (void)td_buf_append_format(&help, replay_help, (int)lines.len, lines.ptr);
+    const struct td_options options = {"replay", help.ptr, replay_options,
+                                       TD_COUNT(replay_options)};
+    (void)replay_parse_policies(&run->policies, REPLAY_DEFAULT); /* all of them are there */
+    int status = td_options_parse(&options, run, argc, argv);
+    return status < 0 && optind == argc
+               ? td_command_fail("replay: no traces; for example 'tandem replay traces/*.csv'")
+               : status;
 }
 
 int td_command_replay(int argc, char **argv)
 {
-    struct replay run = {.is_quiet = !isatty(STDERR_FILENO)};
-    int status = replay_options(&run, argc, argv);
-    if (status == TD_EXIT_PROBLEMS) {
-        return TD_EXIT_DONE;
-    }
-    if (status != TD_EXIT_DONE) {
+    struct replay run = {.is_quiet = false};
+    int status = replay_parse(&run, argc, argv);
+    if (status >= 0) {
         return status;
     }
-    if (optind == argc) {
-        return td_command_fail("replay: no traces; for example 'tandem replay traces/*.csv'");
-    }
-    run.clock = td_clock_real();
-    run.started = td_clock_steady(&run.clock);
+    td_bar_begin(&run.bar, run.is_quiet);
     td_trace_set_init(&run.set);
     status = replay_files(&run, argc - optind, argv + optind);
     td_trace_set_done(&run.set);

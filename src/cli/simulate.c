@@ -2,10 +2,7 @@
  * `tandem simulate`: one scenario from its begin to its end on a virtual clock
  * (sim/world/world.h), a progress line meanwhile, and the report as a table, JSON or YAML.
  */
-#include <getopt.h>
 #include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -15,13 +12,14 @@
 #include "base/os/clock.h"
 #include "base/os/log.h"
 #include "base/os/loop.h"
+#include "cli/bar.h"
 #include "cli/command.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/scenario_path.h"
 #include "cli/simulate_table.h"
 #include "cli/up/screen.h"
-#include "control/controllers.h"
-#include "control/gates.h"
+#include "cli/world_flags.h"
 #include "local/nodes/node_object.h"
 #include "sim/scenario/scenario.h"
 #include "sim/world/world.h"
@@ -30,9 +28,6 @@
 #define SIMULATE_START (INT64_C(1704067200) * TD_SECOND) /* Monday, 2024-01-01T00:00:00Z */
 #define SIMULATE_NODES 3
 #define SIMULATE_LOOKS 500 /* moments of a run at which the bar may be drawn */
-#define SIMULATE_BAR_AFTER (2 * TD_SECOND)
-#define SIMULATE_BAR_EVERY (200 * TD_MILLISECOND)
-#define SIMULATE_BAR_WIDTH 20
 
 static const char simulate_help[] =
     "run a scenario in virtual time, with the controllers on a local cluster\n\n"
@@ -54,14 +49,9 @@ static const char simulate_help[] =
 struct simulate {
     const char *path;
     td_duration lasts; /* 0: as the scenario says */
-    uint64_t seed;
-    bool has_seed;
     bool shows_events;
-    bool is_quiet;
     enum td_output output;
-    enum td_log_level level;
-    struct td_controllers_options controllers;
-    bool has_controllers;
+    struct td_world_flags flags;
     struct td_arena arena; /* of the scenario */
     struct td_scenario scenario;
     struct td_clock clock;
@@ -73,9 +63,7 @@ struct simulate {
     struct td_arena event_arena;
     struct td_json *events; /* NULL: not part of a table */
     uint64_t event_count;
-    struct td_clock real;
-    td_duration real_start;
-    td_duration bar_shown; /* when it was last drawn; 0: never */
+    struct td_bar bar;
 };
 
 /* ---- While it runs ---- */
@@ -106,24 +94,16 @@ static td_duration simulate_since(const struct simulate *run)
     return td_clock_wall(&run->clock) - SIMULATE_START;
 }
 
-/* Long runs only, on a terminal only. */
 static void simulate_draw(struct simulate *run)
 {
-    td_duration now = td_clock_steady(&run->real);
-    td_duration passed = now - run->real_start;
-    if (run->is_quiet || passed < SIMULATE_BAR_AFTER || now - run->bar_shown < SIMULATE_BAR_EVERY) {
+    if (!td_bar_is_due(&run->bar)) {
         return;
     }
+    double passed = (double)td_bar_passed(&run->bar);
     double share = (double)simulate_since(run) / (double)run->lasts;
-    double left = share > 0 ? (double)passed / (double)TD_SECOND * (1 - share) / share : 0;
-    double speed = (double)simulate_since(run) / (double)passed;
-    int full = (int)(share * SIMULATE_BAR_WIDTH);
-    run->bar_shown = now;
-    (void)fputs("\rsimulating ", stderr); /* a bar that cannot be drawn is no failure */
-    for (int i = 0; i < SIMULATE_BAR_WIDTH; i++) {
-        (void)fputs(i < full ? "█" : "░", stderr);
-    }
-    (void)fprintf(stderr, " %3.0f%%  %.0fx  %.0f s left \033[K", share * 100, speed, left);
+    double left = share > 0 ? passed / (double)TD_SECOND * (1 - share) / share : 0;
+    td_bar_draw(&run->bar, "simulating", share, "%.0fx  %.0f s left",
+                (double)simulate_since(run) / passed, left);
 }
 
 /* The timer is there with and without a terminal, so that a run does not depend on it. */
@@ -141,15 +121,16 @@ static int simulate_run(struct simulate *run, struct td_error *err)
         .loop = run->loop,
         .log = run->log,
         .scenario = &run->scenario,
-        .seed = run->seed,
-        .has_seed = run->has_seed,
+        .seed = run->flags.seed,
+        .has_seed = run->flags.has_seed,
         .nodes = &nodes,
         .node_size_count = 1,
-        .controllers = run->has_controllers ? &run->controllers : NULL,
+        .controllers = run->flags.has_controllers ? &run->flags.controllers : NULL,
         .happened = simulate_happened,
         .context = run,
     };
-    run->controllers.log = run->level == TD_LOG_DEBUG ? run->log : NULL; /* events tell most */
+    /* Events tell most of it. */
+    run->flags.controllers.log = run->flags.level == TD_LOG_DEBUG ? run->log : NULL;
     int code = td_world_new(&options, &run->world, err);
     if (code != TD_OK) {
         return code;
@@ -159,9 +140,7 @@ static int simulate_run(struct simulate *run, struct td_error *err)
     td_timer_set(run->end, run->lasts - simulate_since(run));
     td_timer_set(run->progress, run->lasts / SIMULATE_LOOKS + TD_MILLISECOND);
     code = td_loop_run(run->loop, err);
-    if (run->bar_shown > 0) {
-        (void)fputs("\r\033[K", stderr); /* the same as above */
-    }
+    td_bar_clear(&run->bar);
     return code;
 }
 
@@ -191,108 +170,35 @@ static int simulate_print(struct simulate *run)
 
 /* ---- Options ---- */
 
-static int simulate_parse_for(struct simulate *run, const char *text)
+static int simulate_parse_for(void *place, const char *text)
 {
-    if (!td_scenario_parse_duration(td_str_from(text), &run->lasts) || run->lasts <= 0) {
-        return td_command_fail("simulate: --for: '%s': must be a duration such as 90m, 6h or 3d",
-                               text);
-    }
-    return TD_EXIT_DONE;
+    td_duration *lasts = place;
+    return td_scenario_parse_duration(td_str_from(text), lasts) && *lasts > 0
+               ? TD_EXIT_DONE
+               : td_command_fail("simulate: --for: '%s': must be a duration such as 90m, 6h or 3d",
+                                 text);
 }
 
-static int simulate_parse_seed(struct simulate *run, const char *text)
+static int simulate_parse_output(void *place, const char *word)
 {
-    int64_t seed;
-    if (!td_str_to_int64(td_str_from(text), &seed) || seed < 0) {
-        return td_command_fail("simulate: --seed: '%s': must be a non-negative integer", text);
-    }
-    run->seed = (uint64_t)seed;
-    run->has_seed = true;
-    return TD_EXIT_DONE;
+    return td_output_parse("simulate", word, place);
 }
 
-static int simulate_parse_controllers(struct simulate *run, const char *text)
-{
-    struct td_error err = TD_ERROR_INIT;
-    run->has_controllers = strcmp(text, "none") != 0;
-    if (run->has_controllers &&
-        td_controllers_choose(td_str_from(text), run->controllers.has, &err) != TD_OK) {
-        return td_command_fail("simulate: --controllers: %s", err.message);
-    }
-    return TD_EXIT_DONE;
-}
-
-enum {
-    SIMULATE_OPTION_FOR = 256,
-    SIMULATE_OPTION_SEED,
-    SIMULATE_OPTION_EVENTS,
-    SIMULATE_OPTION_CONTROLLERS,
-    SIMULATE_OPTION_GATES
+static const struct td_option simulate_options[] = {
+    TD_OPTION("for", 0, struct simulate, lasts, simulate_parse_for),
+    TD_OPTION_FLAG("events", 0, struct simulate, shows_events),
+    TD_OPTION("output", 'o', struct simulate, output, simulate_parse_output),
+    TD_WORLD_OPTIONS(struct simulate, flags),
 };
 
-static int simulate_parse_gates(struct simulate *run, const char *text)
-{
-    struct td_error err = TD_ERROR_INIT;
-    if (td_gates_set(&run->controllers, td_str_from(text), &err) != TD_OK) {
-        return td_command_fail("simulate: %s", err.message);
-    }
-    return TD_EXIT_DONE;
-}
-
-/* -1: it is none. */
-static int simulate_option(struct simulate *run, int option)
-{
-    switch (option) {
-    case SIMULATE_OPTION_FOR:
-        return simulate_parse_for(run, optarg);
-    case SIMULATE_OPTION_SEED:
-        return simulate_parse_seed(run, optarg);
-    case SIMULATE_OPTION_EVENTS:
-        run->shows_events = true;
-        return TD_EXIT_DONE;
-    case SIMULATE_OPTION_CONTROLLERS:
-        return simulate_parse_controllers(run, optarg);
-    case SIMULATE_OPTION_GATES:
-        return simulate_parse_gates(run, optarg);
-    case 'o':
-        return td_output_parse("simulate", optarg, &run->output);
-    case 'q':
-        run->is_quiet = true;
-        run->level = TD_LOG_ERROR;
-        return TD_EXIT_DONE;
-    case 'v':
-        run->level = TD_LOG_DEBUG;
-        return TD_EXIT_DONE;
-    default:
-        return -1;
-    }
-}
-
 /* -1: go on. */
-static int simulate_options(struct simulate *run, int argc, char **argv)
+static int simulate_parse(struct simulate *run, int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"for", required_argument, NULL, SIMULATE_OPTION_FOR},
-        {"seed", required_argument, NULL, SIMULATE_OPTION_SEED},
-        {"events", no_argument, NULL, SIMULATE_OPTION_EVENTS},
-        {"controllers", required_argument, NULL, SIMULATE_OPTION_CONTROLLERS},
-        {"feature-gates", required_argument, NULL, SIMULATE_OPTION_GATES},
-        {"output", required_argument, NULL, 'o'},
-        {"quiet", no_argument, NULL, 'q'},
-        {"verbose", no_argument, NULL, 'v'},
-        {"help", no_argument, NULL, 'h'},
-        {0},
-    };
-    opterr = 0; /* one line of ours instead of getopt's */
-    for (int option; (option = getopt_long(argc, argv, ":o:qvh", options, NULL)) != -1;) {
-        if (option == 'h') {
-            (void)fputs(simulate_help, stdout); /* main looks at the stream's state */
-            return TD_EXIT_DONE;
-        }
-        int status = simulate_option(run, option);
-        if (status != TD_EXIT_DONE) {
-            return status > 0 ? status : td_command_bad_option("simulate", options, option, argv);
-        }
+    const struct td_options options = {"simulate", simulate_help, simulate_options,
+                                       TD_COUNT(simulate_options)};
+    int status = td_options_parse(&options, run, argc, argv);
+    if (status >= 0) {
+        return status;
     }
     if (optind + 1 != argc) {
         return td_command_fail(optind == argc
@@ -325,11 +231,11 @@ static int simulate_load(struct simulate *run, struct td_error *err)
 
 int td_command_simulate(int argc, char **argv)
 {
-    struct simulate run = {.is_quiet = !isatty(STDERR_FILENO),
-                           .level = TD_LOG_WARN,
-                           .has_controllers = true,
-                           .controllers = td_controllers_options_default()};
-    int status = simulate_options(&run, argc, argv);
+    struct simulate run = {.flags = {.command = "simulate",
+                                     .level = TD_LOG_WARN,
+                                     .has_controllers = true,
+                                     .controllers = td_controllers_options_default()}};
+    int status = simulate_parse(&run, argc, argv);
     if (status >= 0) {
         return status;
     }
@@ -337,11 +243,10 @@ int td_command_simulate(int argc, char **argv)
     td_arena_init(&run.arena, TD_TREE_ARENA_BYTES_MAX);
     td_arena_init(&run.event_arena, TD_TREE_ARENA_BYTES_MAX);
     run.events = run.output == TD_OUTPUT_TABLE ? NULL : td_json_new_array(&run.event_arena);
-    run.real = td_clock_real();
-    run.real_start = td_clock_steady(&run.real);
+    td_bar_begin(&run.bar, run.flags.is_quiet);
     run.clock = td_clock_virtual(SIMULATE_START);
     run.log = td_log_new(&(struct td_log_options){
-        .stream = stderr, .clock = &run.clock, .level = run.level, .format = TD_LOG_TEXT});
+        .stream = stderr, .clock = &run.clock, .level = run.flags.level, .format = TD_LOG_TEXT});
     int code = simulate_load(&run, &err);
     if (code == TD_OK) {
         code = td_loop_new(&run.clock, &run.loop, &err);

@@ -3,7 +3,6 @@
  * on loopback, until q or a signal.
  */
 #include <event2/event.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,10 +18,10 @@
 #include "base/os/loop.h"
 #include "base/str.h"
 #include "cli/command.h"
+#include "cli/options.h"
 #include "cli/scenario_path.h"
 #include "cli/up/up_live.h"
-#include "control/controllers.h"
-#include "control/gates.h"
+#include "cli/world_flags.h"
 #include "kube/quantity/quantity.h"
 #include "local/cluster.h"
 #include "local/nodes/node_object.h"
@@ -71,12 +70,8 @@ struct up {
     const char *kubeconfig;    /* NULL: by the cluster's name */
     const char *data_dir;
     double speed;
-    uint64_t seed;
-    bool has_seed;
     int64_t node_count; /* -1: not said */
-    struct td_controllers_options controllers;
-    bool has_controllers;
-    enum td_log_level level;
+    struct td_world_flags flags;
     struct td_arena arena; /* for the whole run */
     struct td_scenario scenario;
     struct td_clock clock;
@@ -88,105 +83,36 @@ struct up {
 
 /* ---- Options ---- */
 
-static int up_parse_seed(struct up *up)
+static int up_parse_nodes(void *place, const char *value)
 {
-    int64_t seed;
-    if (!td_str_to_int64(td_str_from(optarg), &seed) || seed < 0) {
-        return td_command_fail("up: --seed: '%s': must be a non-negative integer", optarg);
-    }
-    up->seed = (uint64_t)seed;
-    up->has_seed = true;
-    return TD_EXIT_DONE;
+    int64_t *count = place;
+    return td_str_to_int64(td_str_from(value), count) && *count >= 0 && *count <= TD_NODES_OWN_MAX
+               ? TD_EXIT_DONE
+               : td_command_fail("up: --nodes: '%s': must be an integer from 0 to %d", value,
+                                 TD_NODES_OWN_MAX);
 }
 
-static int up_parse_nodes(struct up *up)
+static int up_parse_speed(void *place, const char *value)
 {
-    int64_t count;
-    if (!td_str_to_int64(td_str_from(optarg), &count) || count < 0 || count > TD_NODES_OWN_MAX) {
-        return td_command_fail("up: --nodes: '%s': must be an integer from 0 to %d", optarg,
-                               TD_NODES_OWN_MAX);
-    }
-    up->node_count = count;
-    return TD_EXIT_DONE;
-}
-
-static int up_parse_speed(struct up *up)
-{
+    td_auto_arena arena = td_arena_capped(TD_OBJECT_BYTES_MAX);
+    double *speed = place;
     struct td_json *number;
-    double speed = 0;
-    if (td_json_parse(&up->arena, td_str_from(optarg), NULL, &number, NULL) != TD_OK ||
-        !td_json_to_double(number, &speed) || speed < UP_SPEED_MIN || speed > UP_SPEED_MAX) {
-        return td_command_fail("up: --speed: '%s': must be a number from %g to %g", optarg,
-                               UP_SPEED_MIN, UP_SPEED_MAX);
-    }
-    up->speed = speed;
-    return TD_EXIT_DONE;
+    return td_json_parse(&arena, td_str_from(value), NULL, &number, NULL) == TD_OK &&
+                   td_json_to_double(number, speed) && *speed >= UP_SPEED_MIN &&
+                   *speed <= UP_SPEED_MAX
+               ? TD_EXIT_DONE
+               : td_command_fail("up: --speed: '%s': must be a number from %g to %g", value,
+                                 UP_SPEED_MIN, UP_SPEED_MAX);
 }
 
-static int up_parse_controllers(struct up *up)
-{
-    struct td_error err = TD_ERROR_INIT;
-    up->has_controllers = strcmp(optarg, "none") != 0;
-    if (up->has_controllers &&
-        td_controllers_choose(td_str_from(optarg), up->controllers.has, &err) != TD_OK) {
-        return td_command_fail("up: --controllers: %s", err.message);
-    }
-    return TD_EXIT_DONE;
-}
-
-static int up_parse_gates(struct up *up)
-{
-    struct td_error err = TD_ERROR_INIT;
-    if (td_gates_set(&up->controllers, td_str_from(optarg), &err) != TD_OK) {
-        return td_command_fail("up: %s", err.message);
-    }
-    return TD_EXIT_DONE;
-}
-
-enum {
-    UP_OPTION_LISTEN = 256,
-    UP_OPTION_KUBECONFIG,
-    UP_OPTION_DATA,
-    UP_OPTION_SEED,
-    UP_OPTION_NODES,
-    UP_OPTION_SPEED,
-    UP_OPTION_CONTROLLERS,
-    UP_OPTION_GATES
+static const struct td_option up_options[] = {
+    TD_OPTION_TEXT("listen", 0, struct up, listen),
+    TD_OPTION_TEXT("kubeconfig", 0, struct up, kubeconfig),
+    TD_OPTION_TEXT("data", 0, struct up, data_dir),
+    TD_OPTION("nodes", 0, struct up, node_count, up_parse_nodes),
+    TD_OPTION("speed", 0, struct up, speed, up_parse_speed),
+    TD_WORLD_OPTIONS(struct up, flags),
 };
-
-/* TD_EXIT_DONE, TD_EXIT_FAILED after one line, or -1: it is none. */
-static int up_take_option(struct up *up, int option)
-{
-    switch (option) {
-    case UP_OPTION_LISTEN:
-        up->listen = optarg;
-        return TD_EXIT_DONE;
-    case UP_OPTION_KUBECONFIG:
-        up->kubeconfig = optarg;
-        return TD_EXIT_DONE;
-    case UP_OPTION_DATA:
-        up->data_dir = optarg;
-        return TD_EXIT_DONE;
-    case UP_OPTION_SEED:
-        return up_parse_seed(up);
-    case UP_OPTION_NODES:
-        return up_parse_nodes(up);
-    case UP_OPTION_SPEED:
-        return up_parse_speed(up);
-    case UP_OPTION_CONTROLLERS:
-        return up_parse_controllers(up);
-    case UP_OPTION_GATES:
-        return up_parse_gates(up);
-    case 'q':
-        up->level = TD_LOG_ERROR;
-        return TD_EXIT_DONE;
-    case 'v':
-        up->level = TD_LOG_DEBUG;
-        return TD_EXIT_DONE;
-    default:
-        return -1;
-    }
-}
 
 static int up_check_options(const struct up *up, int argc, char **argv)
 {
@@ -209,30 +135,10 @@ static int up_check_options(const struct up *up, int argc, char **argv)
 /* -1: go on. */
 static int up_parse(struct up *up, int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"listen", required_argument, NULL, UP_OPTION_LISTEN},
-        {"kubeconfig", required_argument, NULL, UP_OPTION_KUBECONFIG},
-        {"data", required_argument, NULL, UP_OPTION_DATA},
-        {"seed", required_argument, NULL, UP_OPTION_SEED},
-        {"nodes", required_argument, NULL, UP_OPTION_NODES},
-        {"speed", required_argument, NULL, UP_OPTION_SPEED},
-        {"controllers", required_argument, NULL, UP_OPTION_CONTROLLERS},
-        {"feature-gates", required_argument, NULL, UP_OPTION_GATES},
-        {"quiet", no_argument, NULL, 'q'},
-        {"verbose", no_argument, NULL, 'v'},
-        {"help", no_argument, NULL, 'h'},
-        {0},
-    };
-    opterr = 0; /* one line of ours instead of getopt's */
-    for (int option; (option = getopt_long(argc, argv, ":qvh", options, NULL)) != -1;) {
-        if (option == 'h') {
-            (void)fputs(up_help, stdout); /* checked when standard output is flushed */
-            return TD_EXIT_DONE;
-        }
-        int status = up_take_option(up, option);
-        if (status != TD_EXIT_DONE) {
-            return status > 0 ? status : td_command_bad_option("up", options, option, argv);
-        }
+    const struct td_options options = {"up", up_help, up_options, TD_COUNT(up_options)};
+    int status = td_options_parse(&options, up, argc, argv);
+    if (status >= 0) {
+        return status;
     }
     if (optind < argc) {
         up->scenario_path = argv[optind++];
@@ -284,15 +190,16 @@ static int up_start(struct up *up, struct td_error *err)
         .scenario = up->scenario_path ? &up->scenario : NULL,
         .listen = up->listen ? up->listen : UP_LISTEN,
         .data_dir = up->data_dir,
-        .seed = up->seed,
-        .has_seed = up->has_seed,
+        .seed = up->flags.seed,
+        .has_seed = up->flags.has_seed,
         .nodes = &nodes,
         .node_size_count = 1,
-        .controllers = up->has_controllers ? &up->controllers : NULL,
+        .controllers = up->flags.has_controllers ? &up->flags.controllers : NULL,
         .happened = td_live_happened,
         .context = up->live,
     };
-    up->controllers.log = up->level == TD_LOG_DEBUG ? up->log : NULL; /* events tell most of it */
+    /* Events tell most of it. */
+    up->flags.controllers.log = up->flags.level == TD_LOG_DEBUG ? up->log : NULL;
     int code = td_world_new(&options, &up->world, err);
     if (code == TD_IO && !up->listen) {
         options.listen = "127.0.0.1:0";
@@ -342,7 +249,9 @@ static td_str up_greeting(struct up *up)
     td_str speed =
         up->speed == 1 ? TD_STR_EMPTY : td_arena_format(&up->arena, ", %gx speed", up->speed);
     td_str size = up_size(up);
-    uint64_t seed = up->has_seed ? up->seed : up->scenario_path ? up->scenario.seed : UP_SEED;
+    uint64_t seed = up->flags.has_seed  ? up->flags.seed
+                    : up->scenario_path ? up->scenario.seed
+                                        : UP_SEED;
     return td_arena_format(
         &up->arena,
         "tandem " TANDEM_VERSION ": local cluster \"%.*s\"%s%s (%.*s)%.*s, seed %llu\n"
@@ -395,7 +304,7 @@ static int up_do(struct up *up)
     up->live = td_live_new(td_env_get, NULL);
     up->log = td_log_new(&(struct td_log_options){.stream = td_live_log_stream(up->live),
                                                   .clock = &up->clock,
-                                                  .level = up->level,
+                                                  .level = up->flags.level,
                                                   .format = TD_LOG_TEXT});
     code = code == TD_OK ? td_loop_new(&up->clock, &up->loop, &err) : code;
     code = code == TD_OK ? up_start(up, &err) : code;
@@ -410,11 +319,12 @@ static int up_do(struct up *up)
 int td_command_up(int argc, char **argv)
 {
     struct up up = {.speed = 1,
-                    .seed = UP_SEED,
                     .node_count = -1,
-                    .level = TD_LOG_INFO,
-                    .has_controllers = true,
-                    .controllers = td_controllers_options_default()};
+                    .flags = {.command = "up",
+                              .seed = UP_SEED,
+                              .level = TD_LOG_INFO,
+                              .has_controllers = true,
+                              .controllers = td_controllers_options_default()}};
     td_arena_init(&up.arena, TD_TREE_ARENA_BYTES_MAX);
     int status = up_parse(&up, argc, argv);
     status = status < 0 ? up_do(&up) : status;

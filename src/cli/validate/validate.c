@@ -3,7 +3,6 @@
  * that their kinds are known, then every other object alone and all of them together. With
  * --migrate it prints Hvpas instead (validate_migrate.c).
  */
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,6 +10,7 @@
 #include "base/json/json.h"
 #include "base/limits.h"
 #include "cli/command.h"
+#include "cli/options.h"
 #include "cli/validate/validate_private.h"
 #include "decide/manifests.h"
 #include "decide/vertical/siblings_check.h"
@@ -127,58 +127,40 @@ static int validate_run(struct td_validate *run, int count, char **paths)
     return status == TD_EXIT_DONE && run->problem_count > 0 ? TD_EXIT_PROBLEMS : status;
 }
 
-static int validate_output(struct td_validate *run, const char *word)
+static int validate_output(void *place, const char *word)
 {
     static const char *const words[] = {"table", "json", "yaml", "junit", "sarif"};
     for (size_t i = 0; i < TD_COUNT(words); i++) {
         if (strcmp(word, words[i]) == 0) {
-            run->output = (enum td_validate_output)i;
+            *(enum td_validate_output *)place = (enum td_validate_output)i;
             return TD_EXIT_DONE;
         }
     }
     return td_command_fail("validate: --output: '%s': use table, json, yaml, junit or sarif", word);
 }
 
-/* One of the options of validate_command; its value, if it has one, is in optarg. */
-static int validate_option(struct td_validate *run, const char **ignored, int option)
+static int validate_ignore(void *place, const char *pattern)
 {
-    switch (option) {
-    case 'm':
-        run->migrates = true;
-        return TD_EXIT_DONE;
-    case 'e':
-        run->allows_empty = true;
-        return TD_EXIT_DONE;
-    case 'i':
-        ignored[run->ignored_count++] = optarg;
-        return TD_EXIT_DONE;
-    default:
-        return validate_output(run, optarg);
-    }
+    struct td_patterns *ignored = place;
+    ignored->items[ignored->count++] = pattern;
+    return TD_EXIT_DONE;
 }
+
+static const struct td_option validate_options[] = {
+    TD_OPTION("output", 'o', struct td_validate, output, validate_output),
+    TD_OPTION("ignore", 0, struct td_validate, ignored, validate_ignore),
+    TD_OPTION_FLAG("allow-empty", 0, struct td_validate, allows_empty),
+    TD_OPTION_FLAG("migrate", 0, struct td_validate, migrates),
+};
 
 static int validate_command(struct td_validate *run, int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"output", required_argument, NULL, 'o'}, {"ignore", required_argument, NULL, 'i'},
-        {"allow-empty", no_argument, NULL, 'e'},  {"migrate", no_argument, NULL, 'm'},
-        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
-    };
-    const char **ignored = td_arena_array(&run->arena, const char *, (size_t)argc);
-    run->ignored = ignored;
-    opterr = 0;
-    for (int option; (option = getopt_long(argc, argv, ":o:h", options, NULL)) != -1;) {
-        if (option == 'h') {
-            (void)fputs(validate_help, stdout); /* main looks at the stream's state */
-            return TD_EXIT_DONE;
-        }
-        if (option == '?' || option == ':') {
-            return td_command_bad_option("validate", options, option, argv);
-        }
-        int status = validate_option(run, ignored, option);
-        if (status != TD_EXIT_DONE) {
-            return status;
-        }
+    const struct td_options options = {"validate", validate_help, validate_options,
+                                       TD_COUNT(validate_options)};
+    run->ignored.items = td_arena_array(&run->arena, const char *, (size_t)argc);
+    int status = td_options_parse(&options, run, argc, argv);
+    if (status >= 0) {
+        return status;
     }
     if (optind == argc) {
         return td_command_fail("validate: no files; for example 'tandem validate k8s/'");

@@ -43,6 +43,11 @@ struct td_finding {
 
 struct td_validate_file; /* memory of one file that holds objects */
 
+struct td_patterns {
+    const char **items;
+    size_t count;
+};
+
 struct td_validate {
     struct td_arena arena;
     struct td_arena text; /* of the file in hand */
@@ -60,8 +65,7 @@ struct td_validate {
     size_t skipped[TD_SKIP_COUNT];
     struct td_json *patches; /* paths that kustomizations name as patches, a set */
     const char *argument;    /* of the command line, in hand */
-    const char *const *ignored;
-    size_t ignored_count;
+    struct td_patterns ignored;
     enum td_validate_output output;
     bool migrates;
     bool allows_empty;

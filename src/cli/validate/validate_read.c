@@ -84,8 +84,8 @@ static bool path_matches(const char *path, const char *pattern)
 
 static bool path_is_ignored(const struct td_validate *run, const char *path)
 {
-    for (size_t i = 0; i < run->ignored_count; i++) {
-        if (path_matches(path, run->ignored[i])) {
+    for (size_t i = 0; i < run->ignored.count; i++) {
+        if (path_matches(path, run->ignored.items[i])) {
             return true;
         }
     }
