@@ -172,11 +172,7 @@ static void check_vpa(const struct td_json *object, struct td_problems *problems
 {
     const struct td_vpa_admission admission = {
         .object = object,
-        .gates = {.in_place = true,
-                  .per_vpa_config = true,
-                  .cpu_startup_boost = true,
-                  .heterogeneous_workloads = true,
-                  .pod_level_resources = true},
+        .gates = td_vpa_gates_all,
     };
     struct td_field_errors errors = {.arena = problems->arena};
     struct td_json *unused = NULL;

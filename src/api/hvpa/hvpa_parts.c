@@ -344,11 +344,7 @@ void td_hvpa_read_vpa(struct td_hvpa_reader *reader, const struct td_hvpa_part *
     }
     const struct td_vpa_admission admission = {
         .object = object,
-        .gates = {.in_place = true,
-                  .per_vpa_config = true,
-                  .cpu_startup_boost = true,
-                  .heterogeneous_workloads = true,
-                  .pod_level_resources = true},
+        .gates = td_vpa_gates_all,
     };
     struct td_field_errors errors = {.arena = arena};
     struct td_json *unused = NULL;

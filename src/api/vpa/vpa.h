@@ -154,6 +154,7 @@ struct td_vpa_gates {
     bool heterogeneous_workloads; /* HeterogeneousWorkloads: spec.selector */
     bool pod_level_resources;     /* PodLevelResources: podPolicies */
 };
+extern const struct td_vpa_gates td_vpa_gates_all; /* on */
 
 /* Lenient: unknown fields are ignored, null counts as absent. Wrong types, bad quantities and bad
  * selectors are TD_INVALID with their path and value. */

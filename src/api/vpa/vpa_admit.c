@@ -263,6 +263,14 @@ static void check_waive(struct td_vpa_check *check, const struct td_vpa *old)
     }
 }
 
+const struct td_vpa_gates td_vpa_gates_all = {
+    .in_place = true,
+    .per_vpa_config = true,
+    .cpu_startup_boost = true,
+    .heterogeneous_workloads = true,
+    .pod_level_resources = true,
+};
+
 /* A copy of the object without what closed gates hide. */
 static struct td_json *check_visible(struct td_vpa_check *check, const struct td_json *object,
                                      const struct td_vpa_gates *gates)

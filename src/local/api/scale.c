@@ -40,16 +40,30 @@ const struct td_schema_type *td_scale_type(void)
     return td_schema_find(TD_STR("autoscaling/v1"), TD_STR("Scale"));
 }
 
-static td_str scale_path_text(struct td_arena *arena, td_str path)
+td_str td_scale_place(struct td_arena *arena, td_str path)
 {
     td_str text = path.len > 0 && path.ptr[0] == '.' ? td_str_slice(path, 1, path.len) : path;
     return td_arena_copy_str(arena, text);
 }
 
+struct td_json *td_scale_parent(struct td_arena *arena, struct td_json *object, td_str path,
+                                td_str *ret_key)
+{
+    td_str rest = td_scale_place(arena, path);
+    size_t dot = td_str_find(rest, '.', 0);
+    while (dot < rest.len) {
+        object = td_json_ensure_object(arena, object, td_str_slice(rest, 0, dot));
+        rest = td_str_slice(rest, dot + 1, rest.len);
+        dot = td_str_find(rest, '.', 0);
+    }
+    *ret_key = rest;
+    return object;
+}
+
 static const struct td_json *scale_at(struct td_arena *arena, const struct td_json *object,
                                       td_str path)
 {
-    return path.len > 0 ? td_json_get_path(object, scale_path_text(arena, path).ptr) : NULL;
+    return path.len > 0 ? td_json_get_path(object, td_scale_place(arena, path).ptr) : NULL;
 }
 
 static int64_t scale_number(struct td_arena *arena, const struct td_json *object, td_str path)
@@ -126,17 +140,11 @@ struct td_json *td_scale_view(struct td_arena *arena, const struct td_resource *
     return scale;
 }
 
-/* Sets the number at a dotted path, making objects on the way. */
 static void scale_set(struct td_arena *arena, struct td_json *object, td_str path, int64_t value)
 {
-    td_str rest = scale_path_text(arena, path);
-    size_t dot = td_str_find(rest, '.', 0);
-    while (dot < rest.len) {
-        object = td_json_ensure_object(arena, object, td_str_slice(rest, 0, dot));
-        rest = td_str_slice(rest, dot + 1, rest.len);
-        dot = td_str_find(rest, '.', 0);
-    }
-    td_json_set_int64(arena, object, rest, value);
+    td_str key;
+    struct td_json *parent = td_scale_parent(arena, object, path, &key);
+    td_json_set_int64(arena, parent, key, value);
 }
 
 /* Whose are the replicas now? The write is recorded as one of the object behind the Scale. */
@@ -144,15 +152,7 @@ static enum td_write_step scale_manage(struct td_write *write, int64_t replicas)
 {
     const struct td_resource *resource = write->resource;
     const struct td_resource_version *version = &resource->versions[resource->storage];
-    const struct td_apply_request request = {
-        .type = version->type ? version->type : td_schema_any_object(),
-        .api_version = version->api_version,
-        .kind = resource->kind,
-        .manager = write->manager,
-        .subresource = TD_STR("scale"),
-        .now = td_call_now(write->call),
-        .force = write->call->query.force,
-    };
+    const struct td_apply_request request = td_write_apply_request(write, version);
     struct scale_paths paths = scale_paths(resource, write->version);
     struct td_json *next = NULL;
     if (!write->is_apply) {

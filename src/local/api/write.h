@@ -105,6 +105,9 @@ enum td_write_step td_object_check_identity(struct td_write *write);
 void td_object_confine(struct td_write *write, struct td_json *incoming);
 /* Managed fields of an update. */
 void td_object_manage(struct td_write *write);
+/* Who writes what, in this version of the object. */
+struct td_apply_request td_write_apply_request(const struct td_write *write,
+                                               const struct td_resource_version *version);
 struct td_body_want td_object_want(const struct td_write *write);
 
 /* write_answer.c: failures in upstream's words; each ends the call. */
@@ -182,3 +185,8 @@ struct td_json *td_scale_view(struct td_arena *arena, const struct td_resource *
                               size_t version, const struct td_json *object);
 enum td_write_step td_scale_take(struct td_write *write);
 const struct td_schema_type *td_scale_type(void);
+/* A path of a scale subresource (".spec.replicas") as td_json_get_path takes it. */
+td_str td_scale_place(struct td_arena *arena, td_str path);
+/* The object that holds the last word of such a path, made when it is not there. */
+struct td_json *td_scale_parent(struct td_arena *arena, struct td_json *object, td_str path,
+                                td_str *ret_key);

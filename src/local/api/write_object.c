@@ -216,17 +216,24 @@ static const struct td_json *object_nothing(struct td_write *write,
     return nothing;
 }
 
-void td_object_manage(struct td_write *write)
+struct td_apply_request td_write_apply_request(const struct td_write *write,
+                                               const struct td_resource_version *version)
 {
-    const struct td_resource_version *version = &write->resource->versions[write->version];
-    const struct td_apply_request request = {
+    return (struct td_apply_request){
         .type = version->type ? version->type : td_schema_any_object(),
         .api_version = version->api_version,
         .kind = write->resource->kind,
         .manager = write->manager,
         .subresource = write->call->path.subresource,
         .now = td_call_now(write->call),
+        .force = write->call->query.force,
     };
+}
+
+void td_object_manage(struct td_write *write)
+{
+    const struct td_resource_version *version = &write->resource->versions[write->version];
+    const struct td_apply_request request = td_write_apply_request(write, version);
     if (write->resets_owners) { /* an empty list did not survive the form of the wire */
         struct td_json *metadata =
             td_json_ensure_object(write->arena, write->incoming, TD_STR("metadata"));

@@ -204,15 +204,7 @@ static enum td_write_step patch_take_applied(struct td_write *write)
 static enum td_write_step patch_build_apply(struct td_write *write)
 {
     const struct td_resource_version *version = &write->resource->versions[write->version];
-    const struct td_apply_request request = {
-        .type = version->type ? version->type : td_schema_any_object(),
-        .api_version = version->api_version,
-        .kind = write->resource->kind,
-        .manager = write->manager,
-        .subresource = write->call->path.subresource,
-        .now = td_call_now(write->call),
-        .force = write->call->query.force,
-    };
+    const struct td_apply_request request = td_write_apply_request(write, version);
     struct td_error err = TD_ERROR_INIT;
     struct td_json *conflicts = NULL;
     int r = td_apply(write->arena, &request, write->old_at, patch_confine_applied(write),

@@ -170,6 +170,17 @@ struct td_engine_flow {
 };
 bool td_engine_flow(const struct td_engine *engine, size_t demand, struct td_engine_flow *ret);
 
+/* Summed over time. */
+struct td_engine_totals {
+    double used_cpu_seconds;
+    double wanted_cpu_seconds;
+    double throttled_cpu_seconds;
+    double starved_cpu_seconds;
+    double used_byte_seconds;
+    double requested_cpu_seconds;
+    double requested_byte_seconds;
+};
+
 /* Pods of one workload, those of one role apart from the others. Sums over running containers now,
  * and totals since it was first seen; totals of workloads that no entry names, and of roles that
  * its entries do not know, go with their last pod. */
@@ -182,13 +193,7 @@ struct td_engine_workload {
     size_t ready_count;             /* pods all of whose containers are ready */
     struct td_engine_limits limits; /* pod-level ones in place of the containers' */
     struct td_want use;
-    double used_cpu_seconds; /* totals */
-    double wanted_cpu_seconds;
-    double throttled_cpu_seconds;
-    double starved_cpu_seconds;
-    double used_byte_seconds;
-    double requested_cpu_seconds;
-    double requested_byte_seconds;
+    struct td_engine_totals totals;
     uint64_t kill_count; /* out of memory */
 };
 /* In the order in which they were first seen; `position` starts at 0. False: no more. */

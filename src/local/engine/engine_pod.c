@@ -74,7 +74,7 @@ struct td_engine_pod *td_engine_add_pod(struct td_engine *engine,
     pod->node = node;
     pod->limits = spec->limits;
     pod->owner = spec->owner;
-    pod->told = now;
+    pod->reported = now;
     pod->key = td_text_copy(td_object_key_write(TD_OBJECT_KEY(spec->ns, spec->name), buffer));
     pod->ns = td_object_key_read(pod->key).namespace;
     pod->name = td_object_key_read(pod->key).name;
@@ -462,12 +462,12 @@ struct td_engine_container *td_engine_find(const struct td_engine_pod *pod, td_s
 bool td_engine_sample(const struct td_engine_container *container, struct td_engine_sample *ret)
 {
     const struct td_engine *engine = container->pod->engine;
-    td_time told = td_clock_wall(td_loop_clock(engine->loop)) - engine->metrics_lag;
+    td_time latest = td_clock_wall(td_loop_clock(engine->loop)) - engine->metrics_lag;
     size_t count = container->sample_count;
     for (size_t back = 1; back <= engine->sample_max && back <= count; back++) {
         const struct td_engine_sample *sample =
             &container->samples[(count - back) % engine->sample_max];
-        if (sample->at <= told) {
+        if (sample->at <= latest) {
             *ret = *sample;
             return true;
         }

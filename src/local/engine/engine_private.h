@@ -77,23 +77,12 @@ struct engine_entry {
 
 /* ---- Workloads ---- */
 
-/* Summed over time. Of what runs only the bodies know; a row is told when something ends. */
-struct engine_totals {
-    double used_cpu_seconds;
-    double wanted_cpu_seconds;
-    double throttled_cpu_seconds;
-    double starved_cpu_seconds;
-    double used_byte_seconds;
-    double requested_cpu_seconds;
-    double requested_byte_seconds;
-};
-
 struct engine_row {
     struct engine_workload *workload;
     td_str key;  /* owned; in engine->rows */
     td_str role; /* part of it */
     TD_VEC_FIELDS(struct td_engine_pod *);
-    struct engine_totals totals; /* of what was */
+    struct td_engine_totals totals; /* of what was; of what runs only the bodies know */
     uint64_t kill_count;
 };
 
@@ -142,9 +131,9 @@ struct td_engine_container {
     struct td_engine_pod *pod;
     /* What changes and samples need. */
     struct engine_window window;
-    struct engine_totals told; /* to the row: of its body */
-    size_t sample_count;       /* ever taken */
-    td_duration look;          /* soon after a change that may kill it */
+    struct td_engine_totals reported; /* to the row: of its body */
+    size_t sample_count;              /* ever taken */
+    td_duration look;                 /* soon after a change that may kill it */
     struct engine_moment moment;
     struct engine_entry *entry;     /* that it follows; NULL: what is fixed */
     struct engine_entry *own_entry; /* also while it is fixed */
@@ -162,7 +151,7 @@ struct td_engine_pod {
     struct engine_node *node;
     struct engine_row *row;
     struct engine_workload *workload;
-    td_duration told; /* the row, until then */
+    td_duration reported; /* the row was told until then */
     struct td_engine_limits limits;
     struct td_engine_limits whole; /* those, or the sum of its containers' */
     size_t ready_count;

@@ -68,19 +68,20 @@ struct engine_entry *td_engine_entry_of(const struct td_engine *engine,
 /* ---- Rows ---- */
 
 /* What happened since its row was told. */
-static void pod_add_totals(const struct td_engine_pod *pod, struct engine_totals *totals)
+static void pod_add_totals(const struct td_engine_pod *pod, struct td_engine_totals *totals)
 {
-    double seconds = (double)(pod->node->settled - pod->told) / (double)TD_SECOND;
+    double seconds = (double)(pod->node->settled - pod->reported) / (double)TD_SECOND;
     totals->used_byte_seconds += pod->used_byte_seconds;
     totals->requested_cpu_seconds += (double)pod->whole.cpu_request_milli / 1000 * seconds;
     totals->requested_byte_seconds += (double)pod->whole.memory_request_bytes * seconds;
     for (size_t i = 0; i < pod->count; i++) {
         const struct td_body *body = &pod->items[i]->body;
-        const struct engine_totals *told = &pod->items[i]->told;
-        totals->used_cpu_seconds += body->used_cpu_seconds - told->used_cpu_seconds;
-        totals->wanted_cpu_seconds += body->wanted_cpu_seconds - told->wanted_cpu_seconds;
-        totals->throttled_cpu_seconds += body->throttled_cpu_seconds - told->throttled_cpu_seconds;
-        totals->starved_cpu_seconds += body->starved_cpu_seconds - told->starved_cpu_seconds;
+        const struct td_engine_totals *reported = &pod->items[i]->reported;
+        totals->used_cpu_seconds += body->used_cpu_seconds - reported->used_cpu_seconds;
+        totals->wanted_cpu_seconds += body->wanted_cpu_seconds - reported->wanted_cpu_seconds;
+        totals->throttled_cpu_seconds +=
+            body->throttled_cpu_seconds - reported->throttled_cpu_seconds;
+        totals->starved_cpu_seconds += body->starved_cpu_seconds - reported->starved_cpu_seconds;
     }
 }
 
@@ -88,10 +89,10 @@ void td_engine_tell_row(struct td_engine_pod *pod)
 {
     pod_add_totals(pod, &pod->row->totals);
     pod->used_byte_seconds = 0;
-    pod->told = pod->node->settled;
+    pod->reported = pod->node->settled;
     for (size_t i = 0; i < pod->count; i++) {
         const struct td_body *body = &pod->items[i]->body;
-        pod->items[i]->told = (struct engine_totals){
+        pod->items[i]->reported = (struct td_engine_totals){
             .used_cpu_seconds = body->used_cpu_seconds,
             .wanted_cpu_seconds = body->wanted_cpu_seconds,
             .throttled_cpu_seconds = body->throttled_cpu_seconds,
@@ -211,13 +212,13 @@ bool td_engine_next_workload(const struct td_engine *engine, size_t *position,
         return false;
     }
     const struct engine_row *row = entry->value;
-    struct engine_totals totals = row->totals;
     *ret = (struct td_engine_workload){
         .ns = row->workload->ns,
         .kind = row->workload->kind,
         .name = row->workload->name,
         .role = row->role,
         .pod_count = row->count,
+        .totals = row->totals,
         .kill_count = row->kill_count,
     };
     for (size_t i = 0; i < row->count; i++) {
@@ -230,14 +231,7 @@ bool td_engine_next_workload(const struct td_engine *engine, size_t *position,
         ret->limits.memory_limit_bytes += pod->whole.memory_limit_bytes;
         ret->use.cpu_milli += use.cpu_milli;
         ret->use.memory_bytes += use.memory_bytes;
-        pod_add_totals(pod, &totals);
+        pod_add_totals(pod, &ret->totals);
     }
-    ret->used_cpu_seconds = totals.used_cpu_seconds;
-    ret->wanted_cpu_seconds = totals.wanted_cpu_seconds;
-    ret->throttled_cpu_seconds = totals.throttled_cpu_seconds;
-    ret->starved_cpu_seconds = totals.starved_cpu_seconds;
-    ret->used_byte_seconds = totals.used_byte_seconds;
-    ret->requested_cpu_seconds = totals.requested_cpu_seconds;
-    ret->requested_byte_seconds = totals.requested_byte_seconds;
     return true;
 }

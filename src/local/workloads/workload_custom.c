@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/os/log.h"
+#include "local/api/write.h"
 #include "local/kinds/custom.h"
 #include "local/store/observer.h"
 #include "local/workloads/workload_private.h"
@@ -27,29 +28,6 @@ struct custom_kind {
     struct td_observer *observer;
 };
 
-/* ---- Places in an object ---- */
-
-static td_str custom_path(struct td_arena *arena, td_str path)
-{
-    return td_arena_copy_str(
-        arena, td_str_starts_with(path, TD_STR(".")) ? td_str_slice(path, 1, path.len) : path);
-}
-
-/* The object that holds the last word of the path, made when it is not there. */
-static struct td_json *custom_parent(struct td_arena *arena, struct td_json *object, td_str path,
-                                     td_str *ret_key)
-{
-    td_str rest = custom_path(arena, path);
-    size_t dot = td_str_find(rest, '.', 0);
-    while (dot < rest.len) {
-        object = td_json_ensure_object(arena, object, td_str_slice(rest, 0, dot));
-        rest = td_str_slice(rest, dot + 1, rest.len);
-        dot = td_str_find(rest, '.', 0);
-    }
-    *ret_key = rest;
-    return object;
-}
-
 /* ---- What a ReplicaSet would be told ---- */
 
 static struct td_json *custom_spec(struct td_workload_item *item,
@@ -60,7 +38,7 @@ static struct td_json *custom_spec(struct td_workload_item *item,
     const struct td_json *selector = td_json_get(item->spec, TD_STR("selector"));
     const struct td_json *labels = td_json_get_path(template, "metadata.labels");
     const struct td_json *wanted =
-        td_json_get_path(item->object, custom_path(arena, version->scale_spec).ptr);
+        td_json_get_path(item->object, td_scale_place(arena, version->scale_spec).ptr);
     int64_t replicas = 1;
     if (td_json_is(wanted, TD_JSON_TYPE_NUMBER)) {
         (void)td_json_to_int64(wanted, &replicas); /* no whole number: one */
@@ -100,12 +78,12 @@ static void custom_update_status(struct td_workload_item *item, const struct td_
     for (size_t i = 0; i < active->count; i++) {
         ready += active->items[i]->pod.is_ready;
     }
-    struct td_json *counts = custom_parent(arena, object, version->scale_status, &key);
+    struct td_json *counts = td_scale_parent(arena, object, version->scale_status, &key);
     td_json_set_int64(arena, counts, key, (int64_t)active->count);
     td_json_set_int64(arena, counts, TD_STR("readyReplicas"), ready);
     td_json_set_int64(arena, counts, TD_STR("observedGeneration"), item->generation);
     if (version->scale_selector.len > 0) {
-        struct td_json *parent = custom_parent(arena, object, version->scale_selector, &key);
+        struct td_json *parent = td_scale_parent(arena, object, version->scale_selector, &key);
         td_json_set_str(arena, parent, key, custom_selector_text(item));
     }
     size_t storage = item->control->resource->storage;

@@ -20,18 +20,20 @@ struct td_world_figures td_world_figures(const struct td_engine_workload *load, 
 {
     double seconds = (double)span / (double)TD_SECOND;
     double scale = seconds > 0 ? 1 / seconds : 0;
-    double free_cpu = load->requested_cpu_seconds - load->used_cpu_seconds;
-    double free_memory = load->requested_byte_seconds - load->used_byte_seconds;
+    double free_cpu = load->totals.requested_cpu_seconds - load->totals.used_cpu_seconds;
+    double free_memory = load->totals.requested_byte_seconds - load->totals.used_byte_seconds;
     return (struct td_world_figures){
-        .cpu_requested_milli = load->requested_cpu_seconds * scale * 1000,
-        .cpu_used_milli = load->used_cpu_seconds * scale * 1000,
-        .cpu_slack = figures_share(free_cpu > 0 ? free_cpu : 0, load->requested_cpu_seconds),
-        .cpu_throttled = figures_share(load->throttled_cpu_seconds, load->wanted_cpu_seconds),
-        .cpu_starved = figures_share(load->starved_cpu_seconds, load->wanted_cpu_seconds),
-        .memory_requested_bytes = load->requested_byte_seconds * scale,
-        .memory_used_bytes = load->used_byte_seconds * scale,
+        .cpu_requested_milli = load->totals.requested_cpu_seconds * scale * 1000,
+        .cpu_used_milli = load->totals.used_cpu_seconds * scale * 1000,
+        .cpu_slack = figures_share(free_cpu > 0 ? free_cpu : 0, load->totals.requested_cpu_seconds),
+        .cpu_throttled =
+            figures_share(load->totals.throttled_cpu_seconds, load->totals.wanted_cpu_seconds),
+        .cpu_starved =
+            figures_share(load->totals.starved_cpu_seconds, load->totals.wanted_cpu_seconds),
+        .memory_requested_bytes = load->totals.requested_byte_seconds * scale,
+        .memory_used_bytes = load->totals.used_byte_seconds * scale,
         .memory_slack =
-            figures_share(free_memory > 0 ? free_memory : 0, load->requested_byte_seconds),
+            figures_share(free_memory > 0 ? free_memory : 0, load->totals.requested_byte_seconds),
     };
 }
 
@@ -39,13 +41,13 @@ void td_world_figures_add(struct td_engine_workload *sum, const struct td_engine
 {
     sum->pod_count += load->pod_count;
     sum->ready_count += load->ready_count;
-    sum->used_cpu_seconds += load->used_cpu_seconds;
-    sum->wanted_cpu_seconds += load->wanted_cpu_seconds;
-    sum->throttled_cpu_seconds += load->throttled_cpu_seconds;
-    sum->starved_cpu_seconds += load->starved_cpu_seconds;
-    sum->used_byte_seconds += load->used_byte_seconds;
-    sum->requested_cpu_seconds += load->requested_cpu_seconds;
-    sum->requested_byte_seconds += load->requested_byte_seconds;
+    sum->totals.used_cpu_seconds += load->totals.used_cpu_seconds;
+    sum->totals.wanted_cpu_seconds += load->totals.wanted_cpu_seconds;
+    sum->totals.throttled_cpu_seconds += load->totals.throttled_cpu_seconds;
+    sum->totals.starved_cpu_seconds += load->totals.starved_cpu_seconds;
+    sum->totals.used_byte_seconds += load->totals.used_byte_seconds;
+    sum->totals.requested_cpu_seconds += load->totals.requested_cpu_seconds;
+    sum->totals.requested_byte_seconds += load->totals.requested_byte_seconds;
     sum->kill_count += load->kill_count;
 }
 

@@ -44,8 +44,8 @@ static void samples_take(struct td_timer *timer, void *context)
             struct td_world_part *part = td_world_part(workload, load.role);
             part->throttled[0] = part->throttled[1];
             part->wanted[0] = part->wanted[1];
-            part->throttled[1] = load.throttled_cpu_seconds;
-            part->wanted[1] = load.wanted_cpu_seconds;
+            part->throttled[1] = load.totals.throttled_cpu_seconds;
+            part->wanted[1] = load.totals.wanted_cpu_seconds;
         }
     }
     td_timer_set(timer, ROWS_SAMPLE_EVERY);
@@ -57,8 +57,8 @@ static double row_throttled(struct td_world_workload *workload,
                             const struct td_engine_workload *load)
 {
     const struct td_world_part *part = td_world_part(workload, load->role);
-    double throttled = load->throttled_cpu_seconds - part->throttled[0];
-    double wanted = load->wanted_cpu_seconds - part->wanted[0];
+    double throttled = load->totals.throttled_cpu_seconds - part->throttled[0];
+    double wanted = load->totals.wanted_cpu_seconds - part->wanted[0];
     return wanted > 0 && throttled > 0 ? throttled / wanted : 0;
 }
 

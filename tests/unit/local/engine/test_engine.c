@@ -290,7 +290,7 @@ static void test_engine_finishes_tasks(void **state)
     size_t position = 0;
     struct td_engine_workload row;
     assert_true(td_engine_next_workload(bed.engine, &position, &row));
-    assert_near(row.used_cpu_seconds, 93);
+    assert_near(row.totals.used_cpu_seconds, 93);
     bed_remove(&bed, "a");
     bed_close(&bed);
 }
@@ -365,7 +365,7 @@ static void test_engine_conserves_work(void **state)
     assert_true(td_engine_next_workload(bed.engine, &position, &row));
     assert_true(td_engine_flow(bed.engine, 0, &flow));
     double sent = 700 * ((double)now / (double)TD_SECOND);
-    assert_near(row.used_cpu_seconds * 100 + flow.waiting, sent);
+    assert_near(row.totals.used_cpu_seconds * 100 + flow.waiting, sent);
     for (size_t k = 0; k < 6; k++) {
         if (running[k]) {
             bed_remove(&bed, names[k]);
@@ -458,7 +458,7 @@ static void test_engine_tells_samples_late(void **state)
     struct td_engine_container *c = bed_start(&bed, "a", (struct td_engine_limits){0});
     const struct {
         td_duration at;
-        td_time told; /* 0: nothing */
+        td_time reported; /* 0: nothing */
     } rows[] = {
         {34 * TD_SECOND, 0},
         {35 * TD_SECOND, 15 * TD_SECOND},
@@ -470,8 +470,8 @@ static void test_engine_tells_samples_late(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct td_engine_sample sample = {.at = 0};
         bed_run(&bed, rows[i].at);
-        assert_int_equal(td_engine_sample(c, &sample), rows[i].told > 0);
-        assert_int_equal(sample.at, rows[i].told);
+        assert_int_equal(td_engine_sample(c, &sample), rows[i].reported > 0);
+        assert_int_equal(sample.at, rows[i].reported);
     }
     bed_remove(&bed, "a");
     bed_close(&bed);
