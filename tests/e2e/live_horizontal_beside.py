@@ -178,15 +178,15 @@ def beside(bed):
 
 
 @story("pods that two HPAs count, pods without a request and metrics that are away: the same words")
-def trouble(bed):
-    sides = {THEIRS: bed.ns, OURS: "trouble-ours"}
+def problems(bed):
+    sides = {THEIRS: bed.ns, OURS: "problems-ours"}
     bed.create("Namespace", {"metadata": {"name": sides[OURS]}})
     cases = {"first": {"maxReplicas": 3, "metrics": [cpu(50)]}, "second": {"maxReplicas": 3, "metrics": [cpu(50)]},
              "bare": {"maxReplicas": 3, "metrics": [cpu(50)]}, "queue": {"maxReplicas": 3, "metrics": [external("Queue", value="10")]},
              "rps": {"maxReplicas": 3, "metrics": [pods("rps", "10")]}, "hits": {"maxReplicas": 3, "metrics": [thing("hits", "Service", "front", value="9")]}}
-    bed.external("queue", {}, "10", namespace="trouble*")
-    bed.value("pods", "rps-*", "rps", "10", namespace="trouble*")
-    bed.value("services", "front", "hits", "9", namespace="trouble*")
+    bed.external("queue", {}, "10", namespace="problems*")
+    bed.value("pods", "rps-*", "rps", "10", namespace="problems*")
+    bed.value("services", "front", "hits", "9", namespace="problems*")
     for namespace in sides.values():
         bed.apply(target("first", 1, "shared") + target("second", 1, "shared") + target("queue", 1) + target("rps", 1) + target("hits", 1) +
                   target("bare", 1).replace("cpu: 100m, ", ""), namespace)

@@ -245,7 +245,7 @@ spec:
 
 
 @story("a missing target, a missing metric, a loop: said in conditions and events")
-def troubles(bed):
+def problems(bed):
     play = Play(bed)
     bed.apply(HVPA.replace("mode: RatioBased", "coupling: None").replace("- type: Resource\n", """- type: Pods
       pods: {metric: {name: requests}, target: {type: AverageValue, averageValue: "10"}}

@@ -117,11 +117,11 @@ struct stack {
     struct td_cache *cache;
     struct td_timer *ask;
     enum stack_login login;
-    char files[4][64]; /* names of certificate, key, authority and token (or plugin's answer) */
-    size_t told;       /* additions, changes and deletions */
-    size_t lies;       /* deletions of what exists, changes of nothing */
-    size_t told_max;   /* how many there can have been, before the writes */
-    size_t writes_at;  /* bed->writes at its start */
+    char files[4][64];   /* names of certificate, key, authority and token (or plugin's answer) */
+    size_t reported;     /* additions, changes and deletions */
+    size_t lies;         /* deletions of what exists, changes of nothing */
+    size_t reported_max; /* how many there can have been, before the writes */
+    size_t writes_at;    /* bed->writes at its start */
     size_t asked;
     size_t asked_badly;
     char ask_problem[256];

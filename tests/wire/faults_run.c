@@ -95,7 +95,7 @@ static void run_judge(struct run *run)
         (void)snprintf(run->problem, sizeof(run->problem), "above %.1f calls/s", most);
     } else if (!stack_is_honest(stack)) {
         (void)snprintf(run->problem, sizeof(run->problem), "told %zu differences, %zu untrue",
-                       stack->told, stack->lies);
+                       stack->reported, stack->lies);
     } else if (stack->link.pause_min < fault->pause_min) {
         (void)snprintf(run->problem, sizeof(run->problem), "asked again after %lld ms",
                        (long long)(stack->link.pause_min / TD_MILLISECOND));

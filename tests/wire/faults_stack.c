@@ -21,7 +21,7 @@ struct item {
 static void stack_added(void *context, const void *object)
 {
     (void)object;
-    ((struct stack *)context)->told++;
+    ((struct stack *)context)->reported++;
 }
 
 static void stack_changed(void *context, const void *before, const void *after)
@@ -29,7 +29,7 @@ static void stack_changed(void *context, const void *before, const void *after)
     struct stack *stack = context;
     const struct item *from = before;
     const struct item *to = after;
-    stack->told++;
+    stack->reported++;
     stack->lies += td_str_equal(from->head.version, to->head.version) &&
                    td_str_equal(from->head.uid, to->head.uid);
 }
@@ -39,7 +39,7 @@ static void stack_deleted(void *context, const void *object)
 {
     struct stack *stack = context;
     const struct item *item = object;
-    stack->told++;
+    stack->reported++;
     const struct td_stored *stored =
         td_collection_get(stack->bed->collection, item->head.namespace, item->head.name);
     stack->lies += stored && td_str_equal(stored->uid, item->head.uid);
@@ -203,8 +203,10 @@ static void stack_make_cache(struct stack *stack, struct td_loop *loop,
 
 void stack_start(struct stack *stack, struct bed *bed, const struct stack_options *options)
 {
-    *stack = (struct stack){
-        .bed = bed, .login = options->login, .told_max = BED_OBJECTS_MAX, .writes_at = bed->writes};
+    *stack = (struct stack){.bed = bed,
+                            .login = options->login,
+                            .reported_max = BED_OBJECTS_MAX,
+                            .writes_at = bed->writes};
     struct td_loop *loop = options->loop ? options->loop : bed->loops[0].loop;
     td_arena_init(&stack->arena, STACK_TEXT_BYTES_MAX);
     link_start(&stack->link, td_loop_base(bed->loops[0].loop), bed->tls, &bed->upstream);
@@ -267,5 +269,5 @@ bool stack_is_equal(struct stack *stack)
 bool stack_is_honest(const struct stack *stack)
 {
     return stack->lies == 0 &&
-           stack->told <= stack->told_max + (stack->bed->writes - stack->writes_at);
+           stack->reported <= stack->reported_max + (stack->bed->writes - stack->writes_at);
 }

@@ -130,7 +130,7 @@ static void print_stat(struct program *program)
     printf("objects=%zu held=%zu added=%llu changed=%llu terminating=%llu deleted=%llu synced=%llu "
            "lists=%llu "
            "pages=%llu watches=%llu bookmarks=%llu expired=%llu failures=%llu calls=%llu "
-           "calls_per_second_max=%llu bytes=%zu age_ms=%lld version=%.*s trouble='%s'\n",
+           "calls_per_second_max=%llu bytes=%zu age_ms=%lld version=%.*s problem='%s'\n",
            td_cache_count(program->cache), program->held, (unsigned long long)program->added,
            (unsigned long long)program->changed, (unsigned long long)program->terminating,
            (unsigned long long)program->deleted, (unsigned long long)program->synced,

@@ -56,7 +56,7 @@ struct td_hvpa_reported {
     const struct td_tandem_decision *decision;
     const struct td_hvpa_status *status; /* as it would be written */
 };
-typedef void (*td_hvpa_explain_fn)(void *context, const struct td_hvpa_reported *told);
+typedef void (*td_hvpa_explain_fn)(void *context, const struct td_hvpa_reported *reported);
 
 /* Decides without writing, on a loop that is not started, once the informers are synced and the
  * recommender has looked. `fn` is called once, unless the loop is freed before. */

@@ -67,7 +67,7 @@ struct hvpa_item {
     td_str failure;              /* owned: what a write was answered; empty: it worked */
     td_str blocked;              /* owned: why a pod is not evicted; empty: none has to wait */
     int64_t reported_generation; /* of the event InvalidSpec */
-    uint64_t reported;           /* hash of the last trouble that an event told */
+    uint64_t reported;           /* hash of the last problem that an event reported */
     td_time last_reconcile;      /* TD_TIME_NONE */
     unsigned conflicts;          /* of the scale, in this reconcile */
     struct hvpa_reconcile *reconcile;

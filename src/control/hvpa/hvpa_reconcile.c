@@ -72,9 +72,9 @@ void hvpa_reconcile_end(struct hvpa_reconcile *run)
     hvpa_item_done(item);
 }
 
-static void reconcile_record(const struct hvpa_reconcile *run, const struct td_event *told)
+static void reconcile_record(const struct hvpa_reconcile *run, const struct td_event *reported)
 {
-    struct td_event event = *told;
+    struct td_event event = *reported;
     event.api_version = TD_STR(TD_HVPA_API_VERSION);
     event.kind = TD_STR("Hvpa");
     event.namespace = run->item->namespace;
@@ -137,15 +137,15 @@ static void reconcile_problem(struct hvpa_reconcile *run, td_str reason, td_str 
     }
     td_str words =
         td_arena_format(&run->arena, "%.*s: %.*s", TD_STR_ARG(reason), TD_STR_ARG(message));
-    uint64_t told = td_map_hash(words);
+    uint64_t reported = td_map_hash(words);
     bool is_reported = run->item->reported == 0 /* by the process before */
                            ? hvpa_status_has_problem(run, reason, message)
-                           : run->item->reported == told &&
+                           : run->item->reported == reported &&
                                  run->item->reported_generation == run->hvpa.meta.generation;
     if (!is_reported) {
         hvpa_reconcile_event(run, true, reason, message);
     }
-    run->item->reported = told;
+    run->item->reported = reported;
     run->item->reported_generation = run->hvpa.meta.generation;
     hvpa_status_problem(run, reason, message);
     if (!hvpa_status_send(run, reconcile_problem_written)) {

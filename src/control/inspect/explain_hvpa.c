@@ -5,14 +5,14 @@
 #include "decide/vertical/recommender/recommender.h"
 
 /* How each row's target came about. */
-static const td_str *hvpa_whys(struct td_explain *explain, const struct td_hvpa_reported *told)
+static const td_str *hvpa_whys(struct td_explain *explain, const struct td_hvpa_reported *reported)
 {
     struct td_arena *arena = &explain->arena;
-    const struct td_tandem_input *in = told->input;
+    const struct td_tandem_input *in = reported->input;
     struct td_vpa_status status;
     td_str *whys = td_arena_array(arena, td_str, in->row_count + 1);
-    if (td_recommend_loop_hvpa(explain->snapshot->recommend, arena, told->hvpa, &status, NULL) !=
-        TD_OK) {
+    if (td_recommend_loop_hvpa(explain->snapshot->recommend, arena, reported->hvpa, &status,
+                               NULL) != TD_OK) {
         return NULL;
     }
     for (size_t i = 0; i < in->row_count; i++) {
@@ -30,29 +30,29 @@ static const td_str *hvpa_whys(struct td_explain *explain, const struct td_hvpa_
     return whys;
 }
 
-static void hvpa_reported(void *context, const struct td_hvpa_reported *told)
+static void hvpa_reported(void *context, const struct td_hvpa_reported *reported)
 {
     struct td_explain *explain = context;
     struct td_arena *arena = &explain->arena;
-    if (told->code == TD_NOT_FOUND) {
+    if (reported->code == TD_NOT_FOUND) {
         explain_fail(explain, TD_NOT_FOUND, "not found");
         return;
     }
-    if (told->code != TD_OK) {
+    if (reported->code != TD_OK) {
         explain_title(explain, TD_STR("Hvpa"), TD_STR(TD_HVPA_API_VERSION), TD_STR_EMPTY);
         explain_say(explain, "decides",
-                    td_arena_format(arena, "nothing, %.*s: %.*s", TD_STR_ARG(told->reason),
-                                    TD_STR_ARG(told->message)));
+                    td_arena_format(arena, "nothing, %.*s: %.*s", TD_STR_ARG(reported->reason),
+                                    TD_STR_ARG(reported->message)));
         explain_say(explain, "next",
                     TD_STR("correct the object or its target; tandem validate checks manifests"));
         explain_end(explain);
         return;
     }
     const struct td_tandem_account account = {
-        .in = told->input,
-        .decision = told->decision,
-        .horizontal_why = told->status->horizontal_reason,
-        .vertical_why = hvpa_whys(explain, told),
+        .in = reported->input,
+        .decision = reported->decision,
+        .horizontal_why = reported->status->horizontal_reason,
+        .vertical_why = hvpa_whys(explain, reported),
     };
     /* The account has a title of its own. */
     td_tandem_account_write(arena, &account, TD_TANDEM_ACCOUNT_TEXT, &explain->text);
@@ -61,10 +61,10 @@ static void hvpa_reported(void *context, const struct td_hvpa_reported *told)
     explain->text.len = said;
     td_json_set(arena, explain->json, TD_STR("account"),
                 td_json_copy(arena, td_tandem_account_json(arena, &account), true));
-    if (told->hvpa->paused) {
+    if (reported->hvpa->paused) {
         explain_say(explain, "paused", TD_STR("spec.paused: decisions are not applied"));
     }
-    explain_conditions(explain, told->status->conditions, told->status->condition_count);
+    explain_conditions(explain, reported->status->conditions, reported->status->condition_count);
     explain_problems(explain, true);
     explain_end(explain);
 }

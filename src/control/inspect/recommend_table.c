@@ -383,7 +383,7 @@ struct td_json *td_right_sizes_json(struct td_arena *arena, const struct td_righ
     }
     td_json_set(arena, report, TD_STR("containers"), list);
     td_json_set_int64(arena, report, TD_STR("podsWithoutController"), (int64_t)sizes->unowned);
-    td_json_set_str(arena, report, TD_STR("trouble"), sizes->problem);
+    td_json_set_str(arena, report, TD_STR("problem"), sizes->problem);
     return report;
 }
 

@@ -49,15 +49,15 @@ static void lists_check_unique(const struct schema_at *at, const struct td_json 
     td_auto_map seen = td_map_capped(list->count);
     size_t index = 0;
     for (const struct td_json *item = td_json_first_item(list); item; item = item->next, index++) {
-        const struct td_json *told = is_map ? lists_map_key(at, item) : item;
-        td_str key = lists_key(at->work->arena, told);
+        const struct td_json *reported = is_map ? lists_map_key(at, item) : item;
+        td_str key = lists_key(at->work->arena, reported);
         const char *mark = td_map_get(&seen, key);
         if (mark == &once) {
             struct td_field_path path = td_field_item(at->path, index);
             struct schema_at place = *at;
             place.path = &path;
             td_structural_add(&place, result, TD_FIELD_DUPLICATE,
-                              td_structural_shown(at->work->arena, told), TD_STR_EMPTY);
+                              td_structural_shown(at->work->arena, reported), TD_STR_EMPTY);
         }
         (void)td_map_put(&seen, key, mark ? &twice : &once); /* as many as the list has */
     }

@@ -35,20 +35,20 @@ static int64_t life_generation(const struct td_pod_life *life)
 }
 
 bool td_pod_life_condition_of(struct td_pod_life *life, int64_t generation,
-                              const struct td_life_condition *told)
+                              const struct td_life_condition *reported)
 {
     struct td_json *owner = life_status(life);
     const struct td_condition condition = {
-        .type = td_str_from(told->type),
-        .status = td_str_from(told->status),
-        .reason = td_str_from(told->reason),
-        .message = told->message,
+        .type = td_str_from(reported->type),
+        .status = td_str_from(reported->status),
+        .reason = td_str_from(reported->reason),
+        .message = reported->message,
         .observed_generation = generation,
         .has_probe_time = true,
     };
-    bool is_changed = told->status ? td_condition_set(life->arena, owner, &condition,
-                                                      td_time_to_instant(life->now))
-                                   : td_condition_remove(owner, condition.type);
+    bool is_changed = reported->status ? td_condition_set(life->arena, owner, &condition,
+                                                          td_time_to_instant(life->now))
+                                       : td_condition_remove(owner, condition.type);
     life->is_changed = life->is_changed || is_changed;
     return is_changed;
 }

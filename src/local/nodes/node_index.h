@@ -58,14 +58,14 @@ struct td_node {
     bool is_ready;
     bool is_unknown; /* whether it is ready */
     bool is_unschedulable;
-    bool is_pressed;  /* has too little memory, or had a while ago (node_pressure.c) */
-    uint64_t version; /* of the object; 0: the version of this copy is unknown */
-    td_time pressed;  /* when it last had too little */
-    double available; /* bytes that it had then */
-    td_time evicted;  /* when it last removed a pod for that */
-    td_time probed;   /* when its lease was last renewed, as far as we saw; 0: never */
-    double told_cpu;  /* what the engine was told of it */
-    double told_memory;
+    bool is_pressed;     /* has too little memory, or had a while ago (node_pressure.c) */
+    uint64_t version;    /* of the object; 0: the version of this copy is unknown */
+    td_time pressed;     /* when it last had too little */
+    double available;    /* bytes that it had then */
+    td_time evicted;     /* when it last removed a pod for that */
+    td_time probed;      /* when its lease was last renewed, as far as we saw; 0: never */
+    double reported_cpu; /* what the engine was told of it */
+    double reported_memory;
     struct td_node_lease lease;
     struct td_arena arena; /* of what is read from the object */
     struct td_labels labels;

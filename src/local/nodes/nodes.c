@@ -200,11 +200,11 @@ static void nodes_tell_engine(struct td_nodes *nodes, struct td_node *node)
     bool is_run = node->exists && node->is_ours;
     double cpu = is_run ? (double)td_node_offers(node, TD_STR("cpu")) : 0;
     double memory = is_run ? (double)td_node_offers(node, TD_STR("memory")) : 0;
-    if (!nodes->engine || (cpu == node->told_cpu && memory == node->told_memory)) {
+    if (!nodes->engine || (cpu == node->reported_cpu && memory == node->reported_memory)) {
         return;
     }
-    node->told_cpu = cpu;
-    node->told_memory = memory;
+    node->reported_cpu = cpu;
+    node->reported_memory = memory;
     td_engine_set_node(nodes->engine, &(struct td_engine_node){
                                           .name = node->name,
                                           .cpu_milli = cpu,

@@ -221,7 +221,8 @@ static struct td_json *edit_event_object(struct td_arena *arena, const struct td
     return object;
 }
 
-void td_edit_record(struct td_api *api, const struct td_json *about, const struct td_occasion *told)
+void td_edit_record(struct td_api *api, const struct td_json *about,
+                    const struct td_occasion *reported)
 {
     struct td_resource_at at =
         td_resources_find_kind(td_api_resources(api), TD_STR("v1"), TD_STR("Event"));
@@ -229,8 +230,8 @@ void td_edit_record(struct td_api *api, const struct td_json *about, const struc
         return;
     }
     td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
-    struct td_occasion event = *told;
-    event.message = td_str_cut_utf8(told->message, TD_EVENT_MESSAGE_BYTES_MAX);
+    struct td_occasion event = *reported;
+    event.message = td_str_cut_utf8(reported->message, TD_EVENT_MESSAGE_BYTES_MAX);
     td_str ns = edit_meta(about, TD_STR("namespace"));
     ns = ns.len > 0 ? ns : TD_STR("default");
     td_str name = edit_event_name(&arena, about, &event);

@@ -348,7 +348,7 @@ static void status_judge_progress(struct td_deployment *deployment, struct td_js
     }
 }
 
-/* A set that cannot make its pods is the Deployment's trouble; the new set's comes first. */
+/* A set that cannot make its pods is the Deployment's problem; the new set's comes first. */
 static void status_judge_failure(struct td_deployment *deployment, struct td_json *status)
 {
     struct td_workload_item *item = deployment->item;

@@ -117,7 +117,7 @@ static enum td_job_result workload_work(td_str key, void *context)
     return TD_JOB_DONE;
 }
 
-/* ---- Owners in trouble ---- */
+/* ---- Owners whose sync fails ---- */
 
 struct td_workload_owner *td_workload_owner(const struct td_workloads *all, td_str uid)
 {

@@ -32,7 +32,7 @@ static void event_tell(struct td_world *world, const struct td_scenario_event *e
 {
     bool is_node = event->action == TD_ACTION_NODE_LOSS;
     bool is_workload = event->name.len > 0;
-    const struct td_world_event told = {
+    const struct td_world_event reported = {
         .at = td_engine_since(world->engine),
         .type = TD_STR("Scenario"),
         .reason = event_actions[event->action].name,
@@ -41,7 +41,7 @@ static void event_tell(struct td_world *world, const struct td_scenario_event *e
         .name = is_node ? event->node : (is_workload ? event->name : TD_STR_EMPTY),
         .message = message,
     };
-    td_world_tell(world, &told);
+    td_world_tell(world, &reported);
 }
 
 static td_str event_span(struct td_arena *arena, td_duration span)

@@ -24,8 +24,8 @@ static void review_shape(struct shapes *shapes, const struct td_json *review, vo
     td_webhook_review(reviewing->webhook, td_buf_str(&body), &answer);
     td_auto_arena arena;
     td_arena_init(&arena, BODY_BYTES);
-    struct td_json *told = shapes_parse(&arena, answer.len > 0 ? answer.ptr : "null");
-    const struct td_json *response = td_json_get(told, TD_STR("response"));
+    struct td_json *reported = shapes_parse(&arena, answer.len > 0 ? answer.ptr : "null");
+    const struct td_json *response = td_json_get(reported, TD_STR("response"));
     if (!td_json_is(td_json_get(response, TD_STR("allowed")), TD_JSON_TYPE_BOOL)) {
         fail_msg("%.*s: %.*s", TD_STR_ARG(td_buf_str(&body)), TD_STR_ARG(td_buf_str(&answer)));
     }

@@ -527,12 +527,12 @@ static const struct shapes_row {
 /* Both ways: with a place for the reason, which a failure must fill, and without. */
 static void read_both(struct shapes *shapes, const struct td_json *object, read_fn reader)
 {
-    for (int told = 0; told < 2; told++) {
+    for (int reported = 0; reported < 2; reported++) {
         td_auto_arena arena;
         td_arena_init(&arena, TURN_BYTES);
         struct td_error err = TD_ERROR_INIT;
-        int code = reader(&arena, object, told ? &err : NULL);
-        shapes_check(shapes, code, told ? &err : NULL);
+        int code = reader(&arena, object, reported ? &err : NULL);
+        shapes_check(shapes, code, reported ? &err : NULL);
     }
 }
 

@@ -46,14 +46,14 @@ static void send_once(struct sending *sending, const char *method, const char *t
 static void send_default(struct shapes *shapes, const struct sending *sending,
                          const struct td_json *object)
 {
-    for (int told = 0; told < 2; told++) {
+    for (int reported = 0; reported < 2; reported++) {
         td_auto_arena arena;
         td_arena_init(&arena, TURN_BYTES);
         struct td_error err = TD_ERROR_INIT;
         struct td_json *copy = td_json_copy(&arena, object, true);
-        int code =
-            td_kind_default(&arena, sending->resource, sending->version, copy, told ? &err : NULL);
-        shapes_check(shapes, code, told ? &err : NULL);
+        int code = td_kind_default(&arena, sending->resource, sending->version, copy,
+                                   reported ? &err : NULL);
+        shapes_check(shapes, code, reported ? &err : NULL);
     }
 }
 

@@ -65,11 +65,11 @@ int td_state_check_version(const struct td_json *saved, td_str version, struct t
     if (!td_json_is(saved, TD_JSON_TYPE_OBJECT)) {
         return td_error_set(err, TD_INVALID, "not an object");
     }
-    const struct td_json *told = td_json_get(saved, TD_STR("version"));
-    if (!td_json_is(told, TD_JSON_TYPE_STRING) || !td_str_equal(told->text, version)) {
+    const struct td_json *reported = td_json_get(saved, TD_STR("version"));
+    if (!td_json_is(reported, TD_JSON_TYPE_STRING) || !td_str_equal(reported->text, version)) {
         char why[32];
         (void)snprintf(why, sizeof(why), "not %.*s", TD_STR_ARG(version));
-        return refuse("version", told, why, err);
+        return refuse("version", reported, why, err);
     }
     return TD_OK;
 }

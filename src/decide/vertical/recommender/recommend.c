@@ -199,9 +199,10 @@ void td_recommend_cap(const struct td_resource_policy *policy,
     for (size_t l = 0; l < 3; l++) {
         for (size_t i = 0; i < lists[l]->count; i++) {
             enum td_cap_source source = cap_quantity(&caps, &lists[l]->items[i]);
-            struct td_resource_account *told = account_of(account, lists[l]->items[i].name);
-            if (told) {
-                struct td_bound_account *bounds[] = {&told->target, &told->lower, &told->upper};
+            struct td_resource_account *reported = account_of(account, lists[l]->items[i].name);
+            if (reported) {
+                struct td_bound_account *bounds[] = {&reported->target, &reported->lower,
+                                                     &reported->upper};
                 bounds[l]->cap = source;
             }
         }

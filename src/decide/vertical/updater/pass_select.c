@@ -437,7 +437,7 @@ static size_t drop_boosted(struct td_updater_pass *pass, const struct td_updater
 }
 
 /* Does its recommender say that what it recommends must wait? Then `ret` is the rule. */
-static bool is_told_to_wait(const struct td_vpa *vpa, enum td_updater_rule *ret)
+static bool must_wait(const struct td_vpa *vpa, enum td_updater_rule *ret)
 {
     if (td_vpa_condition_holds(vpa->conditions, vpa->condition_count, TD_STR("MetricsStale"))) {
         *ret = TD_RULE_METRICS_STALE;
@@ -473,7 +473,7 @@ void td_updater_select(struct td_updater_pass *pass, struct td_updater_job *job)
         td_updater_note(pass, job, NULL, NULL, TD_RULE_GATE_OFF, 0, TD_STR_EMPTY);
         return;
     }
-    if (is_told_to_wait(vpa, &wait)) {
+    if (must_wait(vpa, &wait)) {
         td_updater_note(pass, job, NULL, NULL, wait, 0, TD_STR_EMPTY);
         return;
     }

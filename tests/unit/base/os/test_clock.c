@@ -108,7 +108,7 @@ static void test_clock_from_machine_scales_accelerated_time_only(void **state)
 }
 
 /* A virtual clock moves by what it is told and stays at the end of time. */
-static void test_clock_virtual_moves_only_when_told(void **state)
+static void test_clock_virtual_moves_only_when_reported(void **state)
 {
     (void)state;
     struct td_clock clock = td_clock_virtual(1000);
@@ -134,7 +134,7 @@ int main(void)
         cmocka_unit_test(test_clock_accelerated_multiplies_elapsed_time),
         cmocka_unit_test(test_clock_real_span_goes_back_to_the_machine),
         cmocka_unit_test(test_clock_from_machine_scales_accelerated_time_only),
-        cmocka_unit_test(test_clock_virtual_moves_only_when_told),
+        cmocka_unit_test(test_clock_virtual_moves_only_when_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

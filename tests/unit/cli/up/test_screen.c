@@ -190,8 +190,8 @@ static void test_rows_below_the_edge_are_counted(void **state)
     check_table(&screen, &view, "");
 }
 
-/* A cluster with nothing in it says what to do; one in trouble says so. */
-static void test_empty_and_troubled_clusters_say_so(void **state)
+/* A cluster with nothing in it says what to do; one with a problem says so. */
+static void test_empty_and_failing_clusters_say_so(void **state)
 {
     (void)state;
     struct td_world_view view = {.node_count = 3, .ready_node_count = 3};
@@ -434,7 +434,7 @@ int main(void)
         cmocka_unit_test(test_columns_are_dropped_from_the_right),
         cmocka_unit_test(test_a_table_fits_any_terminal),
         cmocka_unit_test(test_rows_below_the_edge_are_counted),
-        cmocka_unit_test(test_empty_and_troubled_clusters_say_so),
+        cmocka_unit_test(test_empty_and_failing_clusters_say_so),
         cmocka_unit_test(test_ascii_terminals_get_ascii),
         cmocka_unit_test(test_wide_characters_keep_columns_straight),
         cmocka_unit_test(test_texts_are_no_orders_to_the_terminal),

@@ -376,7 +376,7 @@ static void test_many_hpas_share_their_calls(void **state)
 
 /* ---- Explaining ---- */
 
-struct told {
+struct reported {
     int count;
     int code;
     int32_t desired[2];
@@ -388,30 +388,33 @@ struct told {
 
 static void horizontal_bed_reported(void *context, const struct td_horizontal_account *account)
 {
-    struct told *told = context;
-    int i = told->count++;
+    struct reported *reported = context;
+    int i = reported->count++;
     assert_true(i < 2);
-    assert_false(told->is_over);
-    told->code = account->code;
-    told->is_over = account->is_last;
-    (void)snprintf(told->warning, sizeof(told->warning), "%.*s", TD_STR_ARG(account->warning));
+    assert_false(reported->is_over);
+    reported->code = account->code;
+    reported->is_over = account->is_last;
+    (void)snprintf(reported->warning, sizeof(reported->warning), "%.*s",
+                   TD_STR_ARG(account->warning));
     if (account->code == TD_OK) {
         td_auto_buf text;
-        td_buf_init(&text, sizeof(told->text[0]) - 1);
+        td_buf_init(&text, sizeof(reported->text[0]) - 1);
         td_hpa_account_write(account->pass, account->selection, TD_HPA_ACCOUNT_TEXT, &text);
-        (void)snprintf(told->text[i], sizeof(told->text[i]), "%.*s", TD_STR_ARG(td_buf_str(&text)));
-        told->desired[i] = account->pass->desired;
-        told->wants_rescale[i] = account->pass->wants_rescale;
+        (void)snprintf(reported->text[i], sizeof(reported->text[i]), "%.*s",
+                       TD_STR_ARG(td_buf_str(&text)));
+        reported->desired[i] = account->pass->desired;
+        reported->wants_rescale[i] = account->pass->wants_rescale;
     }
 }
 
-static void horizontal_bed_explain(struct horizontal_bed *h, const char *name, struct told *told)
+static void horizontal_bed_explain(struct horizontal_bed *h, const char *name,
+                                   struct reported *reported)
 {
-    *told = (struct told){.code = TD_OK};
+    *reported = (struct reported){.code = TD_OK};
     td_horizontal_explain(h->loop, TD_STR("default"), td_str_from(name), horizontal_bed_reported,
-                          told);
+                          reported);
     control_bed_run(&h->c, TD_SECOND);
-    assert_true(told->is_over);
+    assert_true(reported->is_over);
 }
 
 static void test_explaining_writes_nothing(void **state)
@@ -421,19 +424,19 @@ static void test_explaining_writes_nothing(void **state)
     const struct td_cluster_options options = {.seed = 1};
     control_bed_init_with(&h.c, &options);
     horizontal_bed_start(&h);
-    struct told told;
+    struct reported reported;
     horizontal_bed_deploy(&h, "web", 2, "400m,10Mi");
     horizontal_bed_deploy(&h, "other", 2, "100m,10Mi");
     control_bed_run(&h.c, 6 * TD_MINUTE);
     horizontal_bed_hpa(&h, HPAS, "web", "web", "'maxReplicas':9," CPU_50);
     horizontal_bed_hpa(&h, OWN_HPAS, "web", "other", "'maxReplicas':9," CPU_50);
     control_bed_run(&h.c, TD_SECOND);
-    horizontal_bed_explain(&h, "web", &told);
-    assert_int_equal(told.count, 2);     /* ours first */
-    assert_false(told.wants_rescale[0]); /* a start holds what is there */
-    assert_true(told.wants_rescale[1]);
-    assert_int_equal(told.desired[1], 4);
-    assert_non_null(strstr(told.text[1], "2 -> 4 replicas"));
+    horizontal_bed_explain(&h, "web", &reported);
+    assert_int_equal(reported.count, 2);     /* ours first */
+    assert_false(reported.wants_rescale[0]); /* a start holds what is there */
+    assert_true(reported.wants_rescale[1]);
+    assert_int_equal(reported.desired[1], 4);
+    assert_non_null(strstr(reported.text[1], "2 -> 4 replicas"));
     assert_int_equal(horizontal_bed_replicas(&h, "web"), 2);
     assert_string_equal(horizontal_bed_condition(&h, HPAS, "web", "AbleToScale"), "");
     horizontal_bed_hpa(&h, HPAS, "more", "web", "'maxReplicas':9," CPU_50);
@@ -442,13 +445,13 @@ static void test_explaining_writes_nothing(void **state)
                                        "{'status':{'currentReplicas':2,'desiredReplicas':2}}"),
                      200);
     control_bed_run(&h.c, TD_SECOND);
-    horizontal_bed_explain(&h, "more", &told);
-    assert_int_equal(told.count, 1);
+    horizontal_bed_explain(&h, "more", &reported);
+    assert_int_equal(reported.count, 1);
     assert_non_null(
-        strstr(told.text[0], "controlled by multiple HPAs: [default/more default/web]"));
-    assert_non_null(strstr(told.warning, "kube-controller-manager"));
-    horizontal_bed_explain(&h, "nobody", &told);
-    assert_int_equal(told.code, TD_NOT_FOUND);
+        strstr(reported.text[0], "controlled by multiple HPAs: [default/more default/web]"));
+    assert_non_null(strstr(reported.warning, "kube-controller-manager"));
+    horizontal_bed_explain(&h, "nobody", &reported);
+    assert_int_equal(reported.code, TD_NOT_FOUND);
     horizontal_bed_done(&h);
 }
 

@@ -18,7 +18,7 @@ static td_str elect(struct never_bed *n)
 }
 
 /* How often a reason was told of VPAs. */
-static int64_t told(struct never_bed *n, const char *reason)
+static int64_t reported(struct never_bed *n, const char *reason)
 {
     const struct td_json *list = control_bed_get(&n->c, "/api/v1/namespaces/default/events");
     int64_t count = 0;
@@ -62,7 +62,7 @@ static void test_a_pod_that_has_its_role_from_an_election_is_not_evicted(void **
     assert_true(never_same_pods(&before, &after));
     never_assert_begins(never_condition(&n, VPAS "/leader", "EvictionBlocked"),
                         "True/ReplacementNotSelected: 1 pod is not updated: ");
-    assert_int_equal(told(&n, "ReplacementNotSelected"), 1);
+    assert_int_equal(reported(&n, "ReplacementNotSelected"), 1);
     /* Where the mode lets it, it is resized, and the condition goes. */
     assert_int_equal(
         control_bed_patch(&n.c, VPAS "/leader",
@@ -106,7 +106,7 @@ static void check_blocked(struct never_bed *n, const char *says)
     if (!strstr(condition, says)) {
         fail_msg("'%s' does not say '%s'", condition, says);
     }
-    assert_int_equal(told(n, "ReplacementRefused"), 1);
+    assert_int_equal(reported(n, "ReplacementRefused"), 1);
 }
 
 /* The gate is off, so admission sizes containers without a look at the pod's own limits: the API

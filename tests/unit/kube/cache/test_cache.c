@@ -38,7 +38,7 @@ struct bed {
     struct td_client *client;
     struct td_intern *names;
     struct td_cache *cache;
-    struct td_buf told;            /* "+p1=5 ~p1=5>6 -p1=6 !" */
+    struct td_buf reported;        /* "+p1=5 ~p1=5>6 -p1=6 !" */
     int64_t held[MODEL_NAMES_MAX]; /* what the consumer believes; -1: not there */
     size_t synced;
 };
@@ -55,7 +55,8 @@ static void on_added(void *context, const void *object)
     const struct thing *thing = object;
     assert_int_equal(bed->held[name_of(thing)], -1);
     bed->held[name_of(thing)] = thing->value;
-    (void)td_buf_append_format(&bed->told, "+p%d=%lld ", name_of(thing), (long long)thing->value);
+    (void)td_buf_append_format(&bed->reported, "+p%d=%lld ", name_of(thing),
+                               (long long)thing->value);
     assert_ptr_equal(td_cache_get(bed->cache, thing->head.namespace, thing->head.name), thing);
 }
 
@@ -68,8 +69,8 @@ static void on_changed(void *context, const void *before, const void *after)
     assert_true(td_str_equal(old->head.uid, thing->head.uid));
     assert_int_equal(bed->held[name_of(thing)], old->value);
     bed->held[name_of(thing)] = thing->value;
-    (void)td_buf_append_format(&bed->told, "~p%d=%lld>%lld ", name_of(thing), (long long)old->value,
-                               (long long)thing->value);
+    (void)td_buf_append_format(&bed->reported, "~p%d=%lld>%lld ", name_of(thing),
+                               (long long)old->value, (long long)thing->value);
 }
 
 static void on_deleted(void *context, const void *object)
@@ -78,7 +79,8 @@ static void on_deleted(void *context, const void *object)
     const struct thing *thing = object;
     assert_int_equal(bed->held[name_of(thing)], thing->value);
     bed->held[name_of(thing)] = -1;
-    (void)td_buf_append_format(&bed->told, "-p%d=%lld ", name_of(thing), (long long)thing->value);
+    (void)td_buf_append_format(&bed->reported, "-p%d=%lld ", name_of(thing),
+                               (long long)thing->value);
     assert_null(td_cache_get(bed->cache, thing->head.namespace, thing->head.name));
 }
 
@@ -86,7 +88,7 @@ static void on_synced(void *context)
 {
     struct bed *bed = context;
     bed->synced++;
-    (void)td_buf_append_format(&bed->told, "! ");
+    (void)td_buf_append_format(&bed->reported, "! ");
 }
 
 static void bed_cache(struct bed *bed)
@@ -122,7 +124,7 @@ static void bed_init(struct bed *bed)
         .loop = bed->loop, .transport = &bed->model->transport, .burst = 1, .seed = 3};
     bed->client = td_client_new(&options);
     bed->names = td_intern_new(1000);
-    td_buf_init(&bed->told, (size_t)64 << 20);
+    td_buf_init(&bed->reported, (size_t)64 << 20);
     bed_cache(bed);
 }
 
@@ -135,7 +137,7 @@ static void bed_done(struct bed *bed)
     assert_true(bed->model->is_freed);
     td_free(bed->model);
     td_loop_free(bed->loop);
-    td_buf_done(&bed->told);
+    td_buf_done(&bed->reported);
 }
 
 static void bed_stop(struct td_timer *timer, void *context)
@@ -153,11 +155,11 @@ static void bed_run(struct bed *bed, td_duration span)
 }
 
 /* What the consumers were told since the last look. */
-static const char *bed_told(struct bed *bed)
+static const char *bed_reported(struct bed *bed)
 {
     static char text[4096];
-    (void)snprintf(text, sizeof(text), "%.*s", TD_STR_ARG(td_buf_str(&bed->told)));
-    td_buf_reset(&bed->told);
+    (void)snprintf(text, sizeof(text), "%.*s", TD_STR_ARG(td_buf_str(&bed->reported)));
+    td_buf_reset(&bed->reported);
     return text;
 }
 
@@ -202,14 +204,14 @@ static void test_follows_changes_in_order(void **state)
     assert_true(td_cache_age(bed.cache) == INT64_MAX);
     td_cache_start(bed.cache);
     bed_run(&bed, TD_SECOND);
-    assert_string_equal(bed_told(&bed), "+p1=10 +p2=20 ! ");
+    assert_string_equal(bed_reported(&bed), "+p1=10 +p2=20 ! ");
     assert_true(td_cache_is_synced(bed.cache));
     model_put(bed.model, 3, 30);
     model_put(bed.model, 1, 11);
     model_delete(bed.model, 2);
     model_put(bed.model, 2, 21);
     bed_run(&bed, TD_SECOND);
-    assert_string_equal(bed_told(&bed), "+p3=30 ~p1=10>11 -p2=20 +p2=21 ");
+    assert_string_equal(bed_reported(&bed), "+p3=30 ~p1=10>11 -p2=20 +p2=21 ");
     bed_check(&bed);
     assert_int_equal(bed.model->started, 1);
     assert_true(td_cache_age(bed.cache) <= TD_SECOND);
@@ -293,7 +295,7 @@ static void test_resumes_from_the_last_version(void **state)
     bed_run(&bed, 5 * TD_SECOND);
     model_say_bookmark(bed.model);
     bed_run(&bed, TD_SECOND);
-    assert_string_equal(bed_told(&bed), "+p1=10 ! ");
+    assert_string_equal(bed_reported(&bed), "+p1=10 ! ");
     bed.model->version = 200; /* of other resources */
     model_say_bookmark(bed.model);
     bed_run(&bed, TD_SECOND);
@@ -308,7 +310,7 @@ static void test_resumes_from_the_last_version(void **state)
     model_put(bed.model, 1, 12);
     model_delete(bed.model, 1);
     bed_run(&bed, 2 * TD_SECOND);
-    assert_string_equal(bed_told(&bed), "~p1=10>11 ~p1=11>12 -p1=12 ");
+    assert_string_equal(bed_reported(&bed), "~p1=10>11 ~p1=11>12 -p1=12 ");
     assert_int_equal(bed.model->lists, 1);
     bed_check(&bed);
     bed_done(&bed);
@@ -328,7 +330,7 @@ static void test_relists_without_dropping(void **state)
         }
         td_cache_start(bed.cache);
         bed_run(&bed, 5 * TD_SECOND);
-        (void)bed_told(&bed);
+        (void)bed_reported(&bed);
         const void *kept = td_cache_get(bed.cache, TD_STR("ns1"), TD_STR("p1"));
         model_hang_up(bed.model, true);
         bed_run(&bed, 2 * TD_MILLISECOND);
@@ -340,7 +342,7 @@ static void test_relists_without_dropping(void **state)
         model_compact(bed.model);
         assert_int_equal(td_cache_count(bed.cache), 4); /* nothing is dropped meanwhile */
         bed_run(&bed, 10 * TD_SECOND);
-        assert_string_equal(bed_told(&bed), "~p2=20>21 -p4=40 +p4=41 +p5=50 -p3=30 ! ");
+        assert_string_equal(bed_reported(&bed), "~p2=20>21 -p4=40 +p4=41 +p5=50 -p3=30 ! ");
         assert_ptr_equal(td_cache_get(bed.cache, TD_STR("ns1"), TD_STR("p1")), kept);
         assert_int_equal(td_cache_counts(bed.cache).expired, 1);
         bed_check(&bed);
@@ -366,7 +368,7 @@ static void test_expiry_comes_in_two_forms(void **state)
     bed_run(&bed, 5 * TD_SECOND);
     assert_int_equal(bed.model->lists, 3);
     assert_int_equal(td_cache_counts(bed.cache).expired, 2);
-    assert_string_equal(bed_told(&bed), "+p1=10 ! ! ! ");
+    assert_string_equal(bed_reported(&bed), "+p1=10 ! ! ! ");
     assert_int_equal(td_cache_error(bed.cache)->code, TD_OK);
     bed_done(&bed);
 }
@@ -402,7 +404,7 @@ static void test_bad_lines_end_the_watch_only(void **state)
         bed_run(&bed, 2 * TD_MILLISECOND);
         assert_int_not_equal(td_cache_error(bed.cache)->code, TD_OK);
         bed_run(&bed, 2 * TD_SECOND);
-        assert_string_equal(bed_told(&bed), "+p1=10 ! ~p1=10>11 ~p1=11>12 ");
+        assert_string_equal(bed_reported(&bed), "+p1=10 ! ~p1=10>11 ~p1=11>12 ");
         assert_int_equal(bed.model->lists, 1);
         assert_int_equal(td_cache_counts(bed.cache).failures, 1);
         bed_done(&bed);

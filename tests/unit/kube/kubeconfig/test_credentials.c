@@ -27,9 +27,9 @@ struct fixture {
     struct td_pki_pair pairs[2];
     struct td_kube_config config;
     struct td_credentials *credentials;
-    int told;
-    int told_code;
-    char told_text[TD_ERROR_MESSAGE_BYTES]; /* the token, or the failure */
+    int reported;
+    int reported_code;
+    char reported_text[TD_ERROR_MESSAGE_BYTES]; /* the token, or the failure */
 };
 
 static int set_up(void **state)
@@ -102,13 +102,13 @@ static struct td_credential get(struct fixture *made)
     return credential;
 }
 
-static void told(int code, const struct td_credential *credential, const struct td_error *err,
-                 void *context)
+static void reported(int code, const struct td_credential *credential, const struct td_error *err,
+                     void *context)
 {
     struct fixture *made = context;
-    made->told++;
-    made->told_code = code;
-    (void)snprintf(made->told_text, sizeof(made->told_text), "%s",
+    made->reported++;
+    made->reported_code = code;
+    (void)snprintf(made->reported_text, sizeof(made->reported_text), "%s",
                    code == TD_OK ? credential->bearer_token.ptr : err->message);
 }
 
@@ -121,10 +121,10 @@ static void run_plugin(struct fixture *made)
     assert_int_equal(td_credentials_get(made->credentials, &credential, &err), TD_BUSY);
     assert_int_equal(td_credentials_get(made->credentials, &credential, &err), TD_BUSY);
     assert_int_equal(err.code, TD_OK);
-    assert_int_equal(td_credentials_wait(made->credentials, told, made, &wait, &err), TD_OK);
-    made->told = 0;
+    assert_int_equal(td_credentials_wait(made->credentials, reported, made, &wait, &err), TD_OK);
+    made->reported = 0;
     assert_int_equal(td_loop_run(made->loop, &err), TD_OK);
-    assert_int_equal(made->told, 1);
+    assert_int_equal(made->reported, 1);
 }
 
 /* What never changes is given as it is. */
@@ -262,8 +262,8 @@ static void test_credentials_plugin_until_expiry(void **state)
                      "{\"token\":\"one\",\"expirationTimestamp\":\"2026-11-15T02:00:00Z\"}"),
                  ", args: [arg], env: [{name: E, value: v}], provideClusterInfo: true");
     run_plugin(made);
-    assert_int_equal(made->told_code, TD_OK);
-    assert_string_equal(made->told_text, "one");
+    assert_int_equal(made->reported_code, TD_OK);
+    assert_string_equal(made->reported_text, "one");
     assert_string_equal(get(made).bearer_token.ptr, "one");
     struct td_error err = TD_ERROR_INIT;
     td_str seen;
@@ -280,7 +280,7 @@ static void test_credentials_plugin_until_expiry(void **state)
     assert_string_equal(get(made).bearer_token.ptr, "one");
     td_clock_advance(&made->clock, 1);
     run_plugin(made); /* born too old, but there is nothing better */
-    assert_int_equal(made->told_code, TD_OK);
+    assert_int_equal(made->reported_code, TD_OK);
     assert_string_equal(get(made).bearer_token.ptr, "one");
 }
 
@@ -295,13 +295,13 @@ static void test_credentials_plugin_after_refusal(void **state)
                  "status: {token: 'T'$n}}\" | tr -d \"'\"",
                  "");
     run_plugin(made);
-    assert_string_equal(made->told_text, "T1"); /* YAML is understood too */
+    assert_string_equal(made->reported_text, "T1"); /* YAML is understood too */
     struct td_credential first = get(made);
     td_credentials_reject(made->credentials, first.generation);
     assert_string_equal(get(made).bearer_token.ptr, "T1"); /* too soon to ask again */
     td_clock_advance(&made->clock, TD_EXEC_INTERVAL_MIN_MS * TD_MILLISECOND);
     run_plugin(made);
-    assert_string_equal(made->told_text, "T2");
+    assert_string_equal(made->reported_text, "T2");
     td_credentials_reject(made->credentials, first.generation);
     td_clock_advance(&made->clock, TD_HOUR);
     assert_string_equal(get(made).bearer_token.ptr, "T2");
@@ -322,7 +322,7 @@ static void test_credentials_plugin_certificate(void **state)
     (void)td_buf_append(&script, TD_STR("\nEOF"));
     begin_plugin(made, script.ptr, "");
     run_plugin(made);
-    assert_int_equal(made->told_code, TD_OK);
+    assert_int_equal(made->reported_code, TD_OK);
     struct td_credential credential = get(made);
     assert_true(td_str_equal(credential.key_pem, td_buf_str(&made->pairs[0].key_pem)));
     assert_int_equal(credential.bearer_token.len, 0);
@@ -363,14 +363,14 @@ static void test_credentials_plugin_failures(void **state)
         struct td_credential credential;
         begin_plugin(made, rows[i].script, "");
         run_plugin(made);
-        assert_int_equal(made->told_code, TD_DENIED);
-        assert_null(strstr(made->told_text, "S3CRET"));
-        assert_null(strchr(made->told_text, '\n'));
+        assert_int_equal(made->reported_code, TD_DENIED);
+        assert_null(strstr(made->reported_text, "S3CRET"));
+        assert_null(strchr(made->reported_text, '\n'));
         const char *expected =
             td_arena_format(&made->arena, "exec plugin '%s/./plugin' of user 'u': %s",
                             made->folder.path, rows[i].message)
                 .ptr;
-        assert_string_equal(made->told_text, expected);
+        assert_string_equal(made->reported_text, expected);
         /* The failure stands for a while, then the plugin is asked again. */
         assert_int_equal(td_credentials_get(made->credentials, &credential, &err), TD_DENIED);
         assert_string_equal(err.message, expected);
@@ -415,8 +415,8 @@ static void test_credentials_plugin_fails_later(void **state)
     td_credentials_reject(made->credentials, get(made).generation);
     td_clock_advance(&made->clock, TD_EXEC_INTERVAL_MIN_MS * TD_MILLISECOND);
     run_plugin(made);
-    assert_int_equal(made->told_code, TD_OK);
-    assert_string_equal(made->told_text, "one");
+    assert_int_equal(made->reported_code, TD_OK);
+    assert_string_equal(made->reported_text, "one");
 }
 
 /* Waiters are called in order; a cancelled one is not; freed with the object, none is. */
@@ -427,23 +427,24 @@ static void test_credentials_waits(void **state)
     struct td_credential credential;
     struct td_credentials_wait *waits[3];
     begin_plugin(made, ANSWER("{\"token\":\"one\"}"), "");
-    made->told = 0;
+    made->reported = 0;
     assert_int_equal(td_credentials_get(made->credentials, &credential, &err), TD_BUSY);
     for (size_t i = 0; i < 3; i++) {
-        assert_int_equal(td_credentials_wait(made->credentials, told, made, &waits[i], &err),
+        assert_int_equal(td_credentials_wait(made->credentials, reported, made, &waits[i], &err),
                          TD_OK);
     }
     td_credentials_cancel(waits[1]);
     assert_int_equal(td_loop_run(made->loop, &err), TD_OK);
-    assert_int_equal(made->told, 2);
+    assert_int_equal(made->reported, 2);
     td_credentials_reject(made->credentials, get(made).generation);
     td_clock_advance(&made->clock, TD_HOUR);
     assert_int_equal(td_credentials_get(made->credentials, &credential, &err), TD_BUSY);
-    assert_int_equal(td_credentials_wait(made->credentials, told, made, &waits[0], &err), TD_OK);
+    assert_int_equal(td_credentials_wait(made->credentials, reported, made, &waits[0], &err),
+                     TD_OK);
     td_credentials_free(made->credentials);
     made->credentials = NULL;
     assert_int_equal(td_loop_run(made->loop, &err), TD_OK);
-    assert_int_equal(made->told, 2);
+    assert_int_equal(made->reported, 2);
 }
 
 int main(void)

@@ -121,7 +121,7 @@ static struct td_json *parse(struct td_arena *arena, const char *text)
 }
 
 /* Rules in CEL and patterns that are not known are told, once a version. */
-static void test_what_is_not_enforced_is_told(void **state)
+static void test_what_is_not_enforced_is_reported(void **state)
 {
     (void)state;
     static const struct {
@@ -173,7 +173,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_objects_are_shaped_and_refused_as_upstream_does),
-        cmocka_unit_test(test_what_is_not_enforced_is_told),
+        cmocka_unit_test(test_what_is_not_enforced_is_reported),
         cmocka_unit_test(test_costly_schemas_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

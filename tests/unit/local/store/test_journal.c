@@ -83,7 +83,7 @@ static struct {
     char folder[FOLDER_BYTES];
     char copy[FOLDER_BYTES];
     char *states[VERSIONS_MAX]; /* by version; what the store held then */
-    uint64_t told;              /* the newest version that a wait was told to be on disk */
+    uint64_t reported;          /* the newest version that a wait was told to be on disk */
     uint64_t calls;             /* of the fault function so far */
     uint64_t fail_at;           /* this call and the later ones of its kind fail; 0: none */
     int number;                 /* the errno */
@@ -98,7 +98,7 @@ static void run_forget(void)
         test_free(run.states[i]);
         run.states[i] = NULL;
     }
-    run.told = 0;
+    run.reported = 0;
     run.calls = 0;
     run.has_failed = false;
 }
@@ -112,7 +112,7 @@ static void run_note_state(const struct bed *bed)
 }
 
 /* The folder comes back as some version that is not older than what was told, and exactly so. */
-static void run_check(char *folder, uint64_t told, uint64_t newest)
+static void run_check(char *folder, uint64_t reported, uint64_t newest)
 {
     struct bed bed;
     struct td_error err = TD_ERROR_INIT;
@@ -121,9 +121,10 @@ static void run_check(char *folder, uint64_t told, uint64_t newest)
         fail_msg("call %llu: %s", (unsigned long long)run.calls, err.message);
     }
     uint64_t version = td_store_version(bed.store);
-    if (version < told || version > newest) {
+    if (version < reported || version > newest) {
         fail_msg("call %llu: came back at %llu, not in %llu to %llu", (unsigned long long)run.calls,
-                 (unsigned long long)version, (unsigned long long)told, (unsigned long long)newest);
+                 (unsigned long long)version, (unsigned long long)reported,
+                 (unsigned long long)newest);
     }
     assert_true(td_store_is_durable(bed.store));
     char *state = bed_state(&bed);
@@ -138,12 +139,12 @@ struct run_wait {
     int code; /* 1: not told yet */
 };
 
-static void run_wait_told(void *context, int code)
+static void run_wait_reported(void *context, int code)
 {
     struct run_wait *wait = context;
     wait->code = code;
-    if (code == TD_OK && wait->version > run.told) {
-        run.told = wait->version;
+    if (code == TD_OK && wait->version > run.reported) {
+        run.reported = wait->version;
     }
 }
 
@@ -162,7 +163,7 @@ static int run_fault(void *context, enum td_journal_call call, size_t *bytes)
     run.calls++;
     if (run.copies) {
         folder_copy(run.folder, run.copy);
-        run_check(run.copy, run.told, run_newest());
+        run_check(run.copy, run.reported, run_newest());
     }
     if (run.fail_at > 0 && run.calls >= run.fail_at &&
         (!run.has_failed || call != TD_JOURNAL_OPEN)) {
@@ -203,7 +204,7 @@ static void run_writes(struct bed *bed)
             }
         }
         wait.version = td_store_version(bed->store);
-        td_store_when_durable(bed->store, &wait.wait, run_wait_told, &wait);
+        td_store_when_durable(bed->store, &wait.wait, run_wait_reported, &wait);
         bed_run(bed);
         assert_true(wait.code == TD_OK || (wait.code == TD_IO && run.has_failed && has_write));
         assert_true(td_store_is_durable(bed->store));
@@ -228,7 +229,7 @@ static void test_everything_comes_back_after_a_restart(void **state)
     run_note_state(&bed);
     run_writes(&bed);
     uint64_t newest = td_store_version(bed.store);
-    assert_true(newest == run.told);
+    assert_true(newest == run.reported);
     bed_close(&bed);
     run_check(run.folder, newest, newest);
 
@@ -618,7 +619,7 @@ struct victim {
     int pipe_fd;
 };
 
-static void victim_told(void *context, int code)
+static void victim_reported(void *context, int code)
 {
     struct victim *victim = context;
     uint64_t version = td_store_version(victim->bed.store);
@@ -641,7 +642,7 @@ static _Noreturn void victim_live(const char *folder, int pipe_fd)
                 td_collection_get(victim.bed.pods, TD_STR("n"), td_str_from(name)) != NULL;
             bed_put(&victim.bed, !is_there ? ADDED : i % 5 == 0 ? DELETED : MODIFIED, "n", name);
         }
-        td_store_when_durable(victim.bed.store, &victim.wait, victim_told, &victim);
+        td_store_when_durable(victim.bed.store, &victim.wait, victim_reported, &victim);
         bed_run(&victim.bed);
     }
 }
@@ -660,11 +661,11 @@ static void victim_check_texts(const struct bed *bed)
     }
 }
 
-static void test_killed_process_loses_nothing_it_told(void **state)
+static void test_killed_process_loses_nothing_it_reported(void **state)
 {
     (void)state;
     folder_make(run.folder);
-    uint64_t told = 0;
+    uint64_t reported = 0;
     for (unsigned round = 0; round < 20; round++) {
         int fds[2];
         assert_int_equal(pipe(fds), 0);
@@ -679,11 +680,11 @@ static void test_killed_process_loses_nothing_it_told(void **state)
         uint64_t version;
         for (size_t n = 0; n < 20 + 37 * (round % 7); n++) {
             assert_true(read(fds[0], &version, sizeof(version)) == sizeof(version));
-            told = version;
+            reported = version;
         }
         assert_int_equal(kill(child, SIGKILL), 0);
         while (read(fds[0], &version, sizeof(version)) == sizeof(version)) {
-            told = version;
+            reported = version;
         }
         (void)close(fds[0]);
         int status;
@@ -691,7 +692,7 @@ static void test_killed_process_loses_nothing_it_told(void **state)
         assert_true(WIFSIGNALED(status));
         struct bed bed;
         bed_open(&bed, &(struct td_store_options){.data_dir = run.folder});
-        assert_true(td_store_version(bed.store) >= told);
+        assert_true(td_store_version(bed.store) >= reported);
         victim_check_texts(&bed);
         bed_close(&bed);
     }
@@ -725,7 +726,7 @@ static void test_each_failing_call_in_turn(void **state)
         }
         is_untouched = !run.has_failed;
         run.fail_at = 0;
-        run_check(run.folder, run.told, run_newest());
+        run_check(run.folder, run.reported, run_newest());
         folder_remove(run.folder);
         assert_true(fail_at < 2000);
     }
@@ -747,7 +748,7 @@ int main(void)
         cmocka_unit_test(test_missing_or_foreign_files_are_refused),
         cmocka_unit_test(test_kill_at_any_call_loses_nothing),
         cmocka_unit_test(test_commits_between_the_slices_of_a_snapshot_are_kept),
-        cmocka_unit_test(test_killed_process_loses_nothing_it_told),
+        cmocka_unit_test(test_killed_process_loses_nothing_it_reported),
         cmocka_unit_test(test_each_failing_call_in_turn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

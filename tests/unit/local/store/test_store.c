@@ -85,7 +85,7 @@ static void test_commit_answers_by_what_is_there(void **state)
     bed_close(&bed);
 }
 
-static void test_versions_begin_where_they_are_told(void **state)
+static void test_versions_begin_where_they_are_reported(void **state)
 {
     (void)state;
     struct bed bed;
@@ -526,7 +526,7 @@ static struct {
     char out[40];
 } durable;
 
-static void durable_told(void *context, int code)
+static void durable_reported(void *context, int code)
 {
     size_t index = (size_t)((struct td_durable_wait *)context - durable.waits);
     size_t len = strlen(durable.out);
@@ -536,7 +536,7 @@ static void durable_told(void *context, int code)
         td_durable_wait_cancel(&durable.waits[2]);
     }
     if (index == 0 && len == 0) {
-        td_store_when_durable(durable.bed.store, &durable.waits[0], durable_told,
+        td_store_when_durable(durable.bed.store, &durable.waits[0], durable_reported,
                               &durable.waits[0]);
     }
 }
@@ -547,7 +547,7 @@ static void test_waits_are_told_from_the_loop_in_order(void **state)
     bed_open(&durable.bed, NULL);
     durable.out[0] = '\0';
     for (size_t i = 0; i < 4; i++) {
-        td_store_when_durable(durable.bed.store, &durable.waits[i], durable_told,
+        td_store_when_durable(durable.bed.store, &durable.waits[i], durable_reported,
                               &durable.waits[i]);
     }
     assert_string_equal(durable.out, "");
@@ -562,7 +562,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stored_finds_labels_and_uid),
         cmocka_unit_test(test_commit_answers_by_what_is_there),
-        cmocka_unit_test(test_versions_begin_where_they_are_told),
+        cmocka_unit_test(test_versions_begin_where_they_are_reported),
         cmocka_unit_test(test_objects_are_in_order_of_namespace_and_name),
         cmocka_unit_test(test_iterator_goes_on_behind_changes),
         cmocka_unit_test(test_pages_are_one_snapshot),

@@ -293,7 +293,7 @@ static void test_measurements_from_the_future_count_as_of_now(void **unused)
 {
     (void)unused;
     static const struct {
-        td_duration told; /* minutes after START */
+        td_duration reported; /* minutes after START */
         td_duration now;
         enum td_feed fed;
         td_duration newest;
@@ -313,8 +313,8 @@ static void test_measurements_from_the_future_count_as_of_now(void **unused)
     stage_init(&stage);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         assert_int_equal(td_recommender_sample(stage.recommender, stage.pod, TD_STR("app"),
-                                               TD_LEARN_CPU, START + rows[i].told * TD_MINUTE, 500,
-                                               START + rows[i].now * TD_MINUTE),
+                                               TD_LEARN_CPU, START + rows[i].reported * TD_MINUTE,
+                                               500, START + rows[i].now * TD_MINUTE),
                          rows[i].fed);
         assert_int_equal(newest(&stage), START + rows[i].newest * TD_MINUTE);
     }
