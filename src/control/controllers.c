@@ -431,7 +431,7 @@ static void lease_lost(void *context, const struct td_error *why)
     struct controllers_one *one = context;
     one_say(one, TD_LOG_WARN, "lost its lease", "because", td_str_from(why->message));
     if (one->all->options.leader.is_alone) {
-        td_lease_start(one->lease); /* nobody else takes its work over: it goes on */
+        td_lease_start(one->lease); /* no other process takes its work over: it goes on */
         return;
     }
     if (one->state == CONTROLLERS_RUNNING) {

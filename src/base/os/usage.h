@@ -13,7 +13,7 @@ struct td_usage {
     int64_t files_max;
 };
 
-/* What cannot be found out is 0. */
+/* A figure that /proc does not have is 0. */
 struct td_usage td_usage_read(void);
 int64_t td_usage_files_max(void);
 

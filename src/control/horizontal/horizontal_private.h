@@ -109,8 +109,7 @@ struct horizontal_decided {
  * what a reconcile would do. They read and decide alike. */
 struct horizontal_purpose {
     void (*decided)(struct horizontal_sync *sync); /* what follows; the sync ends here or later */
-    bool
-        is_periodic; /* one of many: what informers have of the target and shared queries will do */
+    bool is_periodic; /* one of many: informers and shared queries will do */
     bool keeps_uses; /* of containers */
     bool finds_peers; /* that count the same pods, anew: none of them may have been judged yet */
 };

@@ -140,7 +140,7 @@ void td_informers_match_pods(const struct td_informers *informers, td_str namesp
                              const struct td_selector *selector, struct td_pod_match *ret);
 const struct td_informer_pod *td_pod_match_next(struct td_pod_match *match); /* NULL: no more */
 
-/* Its answers are valid until the return to the loop. */
+/* Its answers are borrowed until the current callback returns. */
 const struct td_workload_source *td_informers_source(struct td_informers *informers);
 
 /* LimitRanges of a namespace, sorted by name; NULL: there are none. Remembered until they change.

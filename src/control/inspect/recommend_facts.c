@@ -87,7 +87,7 @@ static void facts_add_owner(struct td_facts *facts, const struct td_labels *labe
                                  facts_label(labels, facts_queries[facts->fact].name));
     td_str kind = facts_label(labels, "owner_kind");
     td_str name = facts_label(labels, "owner_name");
-    /* kube-state-metrics says "<none>" of what nobody owns. */
+    /* kube-state-metrics says "<none>" of what has no owner. */
     if (kind.len == 0 || name.len == 0 || kind.ptr[0] == '<' || td_map_has(&facts->owners, key)) {
         return;
     }

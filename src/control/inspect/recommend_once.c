@@ -1,6 +1,6 @@
 /*
  * The pods are walked twice. Before the recommender looks, to find the workloads that no VPA and no
- * Hvpa is on, and to make one up for each, since nothing is learnt from pods that nobody selects.
+ * Hvpa is on, and to make one up for each, since nothing is learnt from pods that no VPA selects.
  * Afterwards, to see which VPA each pod taught: pods of one workload and one VPA are a group, and
  * each of its containers is a row.
  */

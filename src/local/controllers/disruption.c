@@ -267,7 +267,7 @@ static void judge_condition(struct judgement *j, struct td_json *status, const c
     (void)td_condition_set(j->arena, status, &condition, td_time_to_instant(j->now));
 }
 
-/* What cannot be judged allows nothing. */
+/* A budget whose pods cannot be counted allows no eviction. */
 static void judge_fail(struct judgement *j, const struct td_error *err)
 {
     struct td_json *status = td_json_ensure_object(j->arena, j->object, TD_STR("status"));

@@ -55,7 +55,7 @@ struct td_oom_knowledge {
     int64_t bytes;        /* what the latest one demanded */
     int64_t count;        /* ever */
     int64_t capped_bytes; /* what it would have demanded had maxAllowed not stopped it; else 0 */
-    int64_t short_runs;   /* instances that ended before anyone measured them */
+    int64_t short_runs;   /* instances that ended before they were measured */
 };
 
 struct td_aggregate {

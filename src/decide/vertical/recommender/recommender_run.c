@@ -107,7 +107,7 @@ static void condition_put(struct conditions *conditions, const struct td_vpa_con
     size_t at = condition_place(conditions, condition->type, &is_there);
     if (!is_there) {
         if (conditions->count == CONDITIONS_MAX) {
-            return; /* an object with more conditions than anyone sets */
+            return; /* an object with more conditions than controllers set */
         }
         memmove(&conditions->items[at + 1], &conditions->items[at],
                 (conditions->count - at) * sizeof(*conditions->items));
