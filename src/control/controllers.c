@@ -31,7 +31,7 @@
 #define CONTROLLERS_ADMISSION_LEASE "tandem-admission" /* of a process that is alone */
 #define CONTROLLERS_TEXT_BYTES_MAX ((size_t)64 << 10)
 
-td_time controllers_now(const struct td_controllers *controllers)
+static td_time controllers_now(const struct td_controllers *controllers)
 {
     return td_clock_wall(td_loop_clock(controllers->options.loop));
 }

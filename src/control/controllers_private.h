@@ -70,8 +70,6 @@ struct td_controllers {
     struct td_arena texts; /* of problems, until the next is asked for */
 };
 
-td_time controllers_now(const struct td_controllers *controllers);
-
 /* Why a running controller has to be taken for dead: silent for five of its intervals. Empty: it
  * is not. */
 td_str controllers_staleness(const struct controllers_one *one, struct td_arena *arena);

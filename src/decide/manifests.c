@@ -309,7 +309,8 @@ static bool loop_from_files(const struct loop_pair *pair, struct td_loop_pair *r
 
 /* --- saying so --- */
 
-td_str td_manifests_title(struct td_arena *arena, const struct td_manifest_object *item)
+/* "Deployment shop/web". */
+static td_str title_of(struct td_arena *arena, const struct td_manifest_object *item)
 {
     td_str key = td_object_key_text(arena, TD_OBJECT_KEY(item->namespace, item->name));
     return td_arena_format(arena, "%.*s %.*s", TD_STR_ARG(item->kind), TD_STR_ARG(key));
@@ -317,7 +318,7 @@ td_str td_manifests_title(struct td_arena *arena, const struct td_manifest_objec
 
 td_str td_manifests_place(struct td_arena *arena, const struct td_manifest_object *item)
 {
-    return td_arena_format(arena, "%.*s (%.*s:%u)", TD_STR_ARG(td_manifests_title(arena, item)),
+    return td_arena_format(arena, "%.*s (%.*s:%u)", TD_STR_ARG(title_of(arena, item)),
                            TD_STR_ARG(item->file), item->line);
 }
 
@@ -365,7 +366,7 @@ static void check_pair(const struct td_manifests_files *files, const struct loop
             drift = td_arena_format(arena, ", replicas drift to %lld", (long long)end.replicas);
         }
     }
-    td_str other = td_manifests_title(arena, &files->manifest->items[vpa_item]);
+    td_str other = title_of(arena, &files->manifest->items[vpa_item]);
     td_str resource = pair->resource;
     td_str message = td_arena_format(
         arena,

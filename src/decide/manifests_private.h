@@ -10,8 +10,6 @@ struct td_manifests_files {
     struct td_autoscaled_list list;
 };
 
-/* "Deployment shop/web". */
-td_str td_manifests_title(struct td_arena *arena, const struct td_manifest_object *item);
 /* "Deployment shop/web (k8s/web.yaml:3)". */
 td_str td_manifests_place(struct td_arena *arena, const struct td_manifest_object *item);
 /* The namespace that it would get. */

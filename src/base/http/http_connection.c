@@ -121,7 +121,8 @@ void http_connection_finish(struct http_connection *connection, bool is_last)
     }
 }
 
-void http_connection_detach(struct http_connection *connection)
+/* The same with an exchange that is not over: it goes to the server's lists. */
+static void connection_detach(struct http_connection *connection)
 {
     struct td_http_server *server = connection->server;
     struct td_http_exchange *exchange = connection->exchange;
@@ -145,7 +146,7 @@ void http_connection_drop(struct http_connection *connection)
 {
     struct td_http_server *server = connection->server;
     if (connection->exchange && !connection->exchange->is_over) {
-        http_connection_detach(connection);
+        connection_detach(connection);
     }
     if (connection->exchange) {
         http_exchange_free(connection->exchange);
@@ -380,7 +381,7 @@ static void connection_drained(struct http_connection *connection)
         server->is_in_callback = false;
     }
     if (connection_stream_is_idle(connection)) {
-        http_connection_detach(connection);
+        connection_detach(connection);
     }
     if (connection->phase == HTTP_FLUSH && output_bytes(connection) == 0) {
         connection_flushed(connection);

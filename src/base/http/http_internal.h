@@ -160,20 +160,12 @@ void http_connection_wrote(struct http_connection *connection);
 /* The answer is complete: send what is left, then the next request or the end. */
 void http_connection_finish(struct http_connection *connection, bool is_last);
 
-/* The same with an exchange that is not over: it goes to the server's lists. */
-void http_connection_detach(struct http_connection *connection);
-
 /* Begin an exchange for the request that the parser holds. */
 struct td_http_exchange *http_exchange_new(struct http_connection *connection);
 void http_exchange_free(struct td_http_exchange *exchange);
 
 /* A short plain-text answer of the server's own, with "Connection: close". */
 void http_reply_problem(struct http_connection *connection, int status, const char *problem);
-
-const char *http_reason(int status);
-
-/* "Sun, 06 Nov 1994 08:49:37 GMT" for now, by the loop's clock; valid until the next call. */
-const char *http_date(struct td_http_server *server);
 
 /* The subject of the client's certificate, or NULL when none was verified. */
 struct http_peer *http_peer_new(struct ssl_st *ssl);

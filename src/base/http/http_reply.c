@@ -17,7 +17,7 @@
 #define LINE_BYTES 128                    /* a status line, a chunk's size, a problem */
 #define HEAD_GUESS_BYTES ((size_t)256)    /* of an answer's head besides its headers */
 
-const char *http_reason(int status)
+static const char *reason_of(int status)
 {
     static const struct {
         int status;
@@ -57,7 +57,8 @@ const char *http_reason(int status)
     return "Status"; /* the phrase means nothing to a client */
 }
 
-const char *http_date(struct td_http_server *server)
+/* "Sun, 06 Nov 1994 08:49:37 GMT" for now, by the loop's clock; valid until the next call. */
+static const char *date_now(struct td_http_server *server)
 {
     static const char days[] = "ThuFriSatSunMonTueWed"; /* 1970 began with a Thursday */
     static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
@@ -123,7 +124,7 @@ static void output_add_head(struct td_http_server *server, struct evbuffer *outp
 {
     char line[LINE_BYTES];
     int len = snprintf(line, sizeof(line), "HTTP/1.1 %d %s\r\nDate: %s\r\n", status,
-                       http_reason(status), http_date(server));
+                       reason_of(status), date_now(server));
     td_assert(len > 0 && (size_t)len < sizeof(line));
     output_add(output, (td_str){.ptr = line, .len = (size_t)len});
     for (size_t i = 0; i < header_count; i++) {

@@ -110,7 +110,7 @@ struct horizontal_decided {
 struct horizontal_purpose {
     void (*decided)(struct horizontal_sync *sync); /* what follows; the sync ends here or later */
     bool is_periodic; /* one of many: informers and shared queries will do */
-    bool keeps_uses; /* of containers */
+    bool keeps_uses;  /* of containers */
     bool finds_peers; /* that count the same pods, anew: none of them may have been judged yet */
 };
 extern const struct horizontal_purpose horizontal_purpose_reconcile; /* horizontal_write.c */

@@ -36,7 +36,7 @@ int32_t td_hpa_to_int32(double value)
     return value <= (double)INT32_MIN ? INT32_MIN : (int32_t)value;
 }
 
-int64_t td_hpa_to_int64(double value)
+static int64_t to_int64(double value)
 {
     if (isnan(value)) {
         return 0;
@@ -54,7 +54,7 @@ static int64_t scale_amount(int64_t a, int64_t b, int64_t c)
     if (!__builtin_mul_overflow(a, b, &product)) {
         return product / c;
     }
-    return td_hpa_to_int64((double)a * ((double)b / (double)c));
+    return to_int64((double)a * ((double)b / (double)c));
 }
 
 /* One pass over the pods. Returns what the ready ones use. */
@@ -320,7 +320,7 @@ static void decide_per_pod(struct td_hpa_calculation *calculation, int64_t usage
      * sum at the cap is reported as the cap. */
     calculation->usage_milli = basis->replicas == 0 || usage_milli == INT64_MAX
                                    ? usage_milli
-                                   : td_hpa_to_int64(ceil((double)usage_milli / replicas));
+                                   : to_int64(ceil((double)usage_milli / replicas));
 }
 
 struct td_hpa_calculation td_hpa_calc_per_pod(const struct td_hpa_calc_options *options,

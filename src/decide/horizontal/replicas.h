@@ -124,4 +124,3 @@ void td_hpa_calc_write_problem(const struct td_hpa_calculation *calculation, td_
 
 /* To whole numbers, the nearest one when outside; not a number is 0. */
 int32_t td_hpa_to_int32(double value);
-int64_t td_hpa_to_int64(double value);

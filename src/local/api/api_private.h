@@ -192,13 +192,9 @@ void td_call_invalid_options(struct td_api_call *call, const char *kind,
 void td_call_invalid_of(struct td_api_call *call, td_str group, td_str kind, td_str name,
                         const struct td_field_errors *errors);
 
-/* The same as text: JSON, indented or YAML by the call. False when it does not fit. */
-bool td_call_text(const struct td_api_call *call, const struct td_json *tree, struct td_buf *out);
-
 /* Calls `fn` at once when everything is on disk, else later; fails the call when the disk does. */
 void td_call_when_durable(struct td_api_call *call, void (*fn)(struct td_api_call *call));
 
-uint64_t td_api_random(struct td_api *api); /* of what is stored: replays with the seed */
 uint64_t td_api_chance(struct td_api *api); /* of the rest */
 td_str td_api_new_uid(struct td_api *api, struct td_arena *arena);
 

@@ -221,7 +221,9 @@ void td_call_reply_stored(struct td_api_call *call, int status, struct td_stored
                                                .stored = stored});
 }
 
-bool td_call_text(const struct td_api_call *call, const struct td_json *tree, struct td_buf *out)
+/* The same as text: JSON, indented or YAML by the call. False when it does not fit. */
+static bool call_text(const struct td_api_call *call, const struct td_json *tree,
+                      struct td_buf *out)
 {
     if (call->is_yaml) {
         td_auto_arena arena = td_arena_capped(TD_API_CALL_BYTES_MAX);
@@ -238,7 +240,7 @@ bool td_call_text(const struct td_api_call *call, const struct td_json *tree, st
 void td_call_reply_json(struct td_api_call *call, int status, const struct td_json *tree)
 {
     td_auto_buf text = td_buf_capped(TD_API_ANSWER_BYTES_MAX);
-    if (td_call_text(call, tree, &text)) {
+    if (call_text(call, tree, &text)) {
         td_str type = call->is_yaml ? TD_STR("application/yaml") : TD_STR("application/json");
         td_call_reply(call, status, type, td_buf_str(&text));
     } else {
@@ -306,7 +308,8 @@ static uint64_t call_random(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-uint64_t td_api_random(struct td_api *api)
+/* Of what is stored: replays with the seed. */
+static uint64_t api_random(struct td_api *api)
 {
     return call_random(&api->random);
 }
@@ -342,7 +345,7 @@ td_str td_call_name_suffix(struct td_api_call *call)
     static const char letters[] = "bcdfghjklmnpqrstvwxz2456789";
     char text[5];
     for (size_t i = 0; i < sizeof(text); i++) {
-        text[i] = letters[td_api_random(call->api) % (sizeof(letters) - 1)];
+        text[i] = letters[api_random(call->api) % (sizeof(letters) - 1)];
     }
     return td_arena_copy_str(&call->arena, (td_str){.ptr = text, .len = sizeof(text)});
 }

@@ -161,7 +161,6 @@ bool td_body_decode_options(struct td_api_call *call, td_str kind, struct td_jso
 td_str td_body_report(struct td_api_call *call, const struct td_json_problems *problems);
 /* "array", as Go's decoder calls it. */
 const char *td_body_type_name(const struct td_json *tree);
-void td_body_warn(struct td_api_call *call, td_str text);
 /* "application/json" of "Application/JSON; charset=utf-8". */
 td_str td_body_media_type(struct td_arena *arena, td_str content_type);
 /* The tree of the call's body, or NULL with an error: TD_LIMIT for one that no real object is as

@@ -25,7 +25,7 @@ td_str td_body_media_type(struct td_arena *arena, td_str content_type)
     return (td_str){.ptr = lower, .len = media.len};
 }
 
-void td_body_warn(struct td_api_call *call, td_str text)
+static void body_warn(struct td_api_call *call, td_str text)
 {
     if (!call->warnings) {
         call->warnings = td_json_new_array(&call->arena);
@@ -237,7 +237,7 @@ td_str td_body_report(struct td_api_call *call, const struct td_json_problems *p
     }
     if (!td_str_equal(call->query.field_validation, TD_STR("Strict"))) {
         for (size_t i = 0; i < problems->count; i++) {
-            td_body_warn(call, problems->items[i]);
+            body_warn(call, problems->items[i]);
         }
         return TD_STR_EMPTY;
     }

@@ -39,7 +39,8 @@ struct td_place td_place_item(const struct td_place *place, const struct td_json
         .source = place->source, .parent = place, .index = index, .value = item};
 }
 
-td_str td_place_title(const struct td_place *place)
+/* "spec.demand[0].requests.low", in the arena. */
+static td_str place_title(const struct td_place *place)
 {
     const struct td_place *levels[PLACE_DEPTH_MAX] = {NULL};
     struct td_arena *arena = place->source->arena;
@@ -110,7 +111,7 @@ int td_place_refuse(const struct td_place *place, const char *format, ...)
     va_end(args);
     int code = td_error_set(source->err, TD_INVALID, "%.*s:%u: %.*s: %.*s: %s",
                             TD_STR_ARG(source->path), (unsigned)td_place_line(place),
-                            TD_STR_ARG(td_place_title(place)), TD_STR_ARG(place_shown(place)), why);
+                            TD_STR_ARG(place_title(place)), TD_STR_ARG(place_shown(place)), why);
     td_place_flatten(source->err);
     return code;
 }

@@ -40,8 +40,6 @@ struct td_place td_place_member(const struct td_place *place, const char *name);
 struct td_place td_place_item(const struct td_place *place, const struct td_json *item,
                               size_t index);
 
-/* "spec.demand[0].requests.low", in the arena. */
-td_str td_place_title(const struct td_place *place);
 uint32_t td_place_line(const struct td_place *place); /* its own, or that of what it lacks in */
 
 /* Sets the error: "FILE:LINE: FIELD: VALUE: why", one line. Returns TD_INVALID. */

@@ -9,7 +9,8 @@
 #define CPU_SAMPLE_WEIGHT 0.1
 #define MEMORY_PEAK_WEIGHT 1.0
 
-void td_learn_policy_init(struct td_learn_policy *learn, const struct td_vertical_config *config)
+static void learn_policy_init(struct td_learn_policy *learn,
+                              const struct td_vertical_config *config)
 {
     *learn = (struct td_learn_policy){
         .oom_bump_up_ratio = config->oom_bump_up_ratio,
@@ -32,7 +33,7 @@ void td_aggregate_init(struct td_aggregate *aggregate, const struct td_vertical_
     };
     td_decaying_init(&aggregate->cpu, &config->cpu);
     td_decaying_init(&aggregate->memory, &config->memory);
-    td_learn_policy_init(&aggregate->policy, config);
+    learn_policy_init(&aggregate->policy, config);
 }
 
 void td_aggregate_done(struct td_aggregate *aggregate)
@@ -193,7 +194,7 @@ void td_learn_policy_apply(struct td_learn_policy *learn, const struct td_vertic
                            const struct td_learn_terms *terms)
 {
     if (!config->is_upstream_exact) {
-        td_learn_policy_init(learn, config);
+        learn_policy_init(learn, config);
     }
     learn->is_known = true;
     learn->is_off = terms->is_off;

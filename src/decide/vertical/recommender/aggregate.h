@@ -93,7 +93,6 @@ void td_aggregate_merge(struct td_aggregate *aggregate, const struct td_vertical
 void td_aggregate_set_policy(struct td_aggregate *aggregate,
                              const struct td_vertical_config *config,
                              const struct td_container_policy *policy);
-void td_learn_policy_init(struct td_learn_policy *learn, const struct td_vertical_config *config);
 struct td_learn_terms td_learn_terms_of(const struct td_container_policy *policy);
 void td_learn_policy_apply(struct td_learn_policy *learn, const struct td_vertical_config *config,
                            const struct td_learn_terms *terms);

@@ -165,7 +165,6 @@ struct td_namespace *td_namespace_ensure(struct td_recommender *recommender, td_
 /* Links between groups and VPAs. */
 void td_link_group(struct td_recommender *recommender, struct td_group *group);
 void td_unlink_group(struct td_group *group);
-bool td_vpa_selects(const struct td_model_vpa *vpa, const struct td_labels *labels, td_str target);
 void td_vpa_apply_policy(const struct td_recommender *recommender, const struct td_model_vpa *vpa,
                          struct td_slot *slot);
 
@@ -188,14 +187,3 @@ struct td_tracked_container *td_pod_container(const struct td_recommender *recom
 
 /* All pods and their names; groups stay. */
 void td_pods_free(struct td_recommender *recommender);
-
-/* What a VPA knows, one item per container name in order: borrowed slots, or with
- * is_upstream_exact merged copies that td_view_done frees. */
-struct td_vpa_view {
-    struct td_slot **items;
-    size_t count;
-    bool is_owned;
-};
-void td_view_init(struct td_recommender *recommender, struct td_arena *arena,
-                  struct td_model_vpa *vpa, td_time now, struct td_vpa_view *ret);
-void td_view_done(struct td_vpa_view *view);

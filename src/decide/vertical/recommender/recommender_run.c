@@ -17,9 +17,17 @@
 #define GC_INTERVAL TD_HOUR
 #define CONDITIONS_MAX 64
 
+/* What a VPA knows, one item per container name in order: borrowed slots, or with
+ * is_upstream_exact merged copies that view_done frees. */
+struct vpa_view {
+    struct td_slot **items;
+    size_t count;
+    bool is_owned;
+};
+
 /* Upstream's answer to "what does this VPA know": everything linked, then the checkpoint. */
 static void view_merge(struct td_recommender *recommender, struct td_arena *arena,
-                       struct td_vpa_view *view, size_t cap, struct td_slots *slots, td_time now)
+                       struct vpa_view *view, size_t cap, struct td_slots *slots, td_time now)
 {
     for (uint32_t i = 0; i < slots->count; i++) {
         struct td_slot *from = slots->items[i];
@@ -52,11 +60,11 @@ static int compare_groups(const void *a, const void *b)
     return td_str_compare((*x)->key, (*y)->key);
 }
 
-void td_view_init(struct td_recommender *recommender, struct td_arena *arena,
-                  struct td_model_vpa *vpa, td_time now, struct td_vpa_view *ret)
+static void view_init(struct td_recommender *recommender, struct td_arena *arena,
+                      struct td_model_vpa *vpa, td_time now, struct vpa_view *ret)
 {
     if (!recommender->config.is_upstream_exact) {
-        *ret = (struct td_vpa_view){.items = vpa->slots.items, .count = vpa->slots.count};
+        *ret = (struct vpa_view){.items = vpa->slots.items, .count = vpa->slots.count};
         return;
     }
     size_t cap = vpa->slots.count;
@@ -64,8 +72,8 @@ void td_view_init(struct td_recommender *recommender, struct td_arena *arena,
         const struct td_group *group = vpa->groups.items[i];
         cap += group->slots.count;
     }
-    *ret = (struct td_vpa_view){.items = td_arena_array(arena, struct td_slot *, cap),
-                                .is_owned = true};
+    *ret =
+        (struct vpa_view){.items = td_arena_array(arena, struct td_slot *, cap), .is_owned = true};
     /* A fixed order, because sums of doubles depend on it; upstream's is random. */
     if (vpa->groups.count > 1) {
         qsort(vpa->groups.items, vpa->groups.count, sizeof(void *), compare_groups);
@@ -77,7 +85,7 @@ void td_view_init(struct td_recommender *recommender, struct td_arena *arena,
     view_merge(recommender, arena, ret, cap, &vpa->slots, now);
 }
 
-void td_view_done(struct td_vpa_view *view)
+static void view_done(struct vpa_view *view)
 {
     for (size_t i = 0; view->is_owned && i < view->count; i++) {
         td_aggregate_done(&view->items[i]->aggregate);
@@ -375,8 +383,8 @@ int td_recommender_status(struct td_recommender *recommender, struct td_arena *a
         return td_error_set(err, TD_NOT_FOUND, "VPA '%.*s/%.*s' is not tracked",
                             TD_STR_ARG(object->meta.namespace), TD_STR_ARG(object->meta.name));
     }
-    struct td_vpa_view view;
-    td_view_init(recommender, arena, vpa, now, &view);
+    struct vpa_view view;
+    view_init(recommender, arena, vpa, now, &view);
     struct td_subject *subjects = td_arena_array(arena, struct td_subject, view.count);
     size_t count = 0;
     for (size_t i = 0; i < view.count; i++) {
@@ -407,7 +415,7 @@ int td_recommender_status(struct td_recommender *recommender, struct td_arena *a
     if (!recommender->config.is_upstream_exact) {
         drop_unmeasured(&made, subjects, &recommender->config);
     }
-    td_view_done(&view);
+    view_done(&view);
     status_conditions(recommender, arena, object, now, &made);
     td_vpa_status_compare(&made, object);
     *ret = made;
@@ -521,8 +529,8 @@ int td_recommender_store(struct td_recommender *recommender, struct td_arena *ar
         return td_error_set(err, TD_NOT_FOUND, "VPA '%.*s/%.*s' is not tracked",
                             TD_STR_ARG(namespace), TD_STR_ARG(name));
     }
-    struct td_vpa_view view;
-    td_view_init(recommender, arena, vpa, now, &view);
+    struct vpa_view view;
+    view_init(recommender, arena, vpa, now, &view);
     struct td_stored_checkpoint *items =
         td_arena_array(arena, struct td_stored_checkpoint, view.count);
     for (size_t i = 0; i < view.count; i++) {
@@ -530,7 +538,7 @@ int td_recommender_store(struct td_recommender *recommender, struct td_arena *ar
     }
     *ret = items;
     *ret_count = view.count;
-    td_view_done(&view);
+    view_done(&view);
     return TD_OK;
 }
 

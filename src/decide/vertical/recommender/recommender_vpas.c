@@ -44,7 +44,8 @@ static struct td_selector *clone_selector(const struct td_selector *from)
     return made;
 }
 
-bool td_vpa_selects(const struct td_model_vpa *vpa, const struct td_labels *labels, td_str target)
+static bool vpa_selects(const struct td_model_vpa *vpa, const struct td_labels *labels,
+                        td_str target)
 {
     bool is_target = vpa->target.len == 0 || td_str_equal(vpa->target, target) ||
                      td_str_equal(target, TD_TARGET_UNKNOWN);
@@ -125,7 +126,7 @@ void td_link_group(struct td_recommender *recommender, struct td_group *group)
     struct td_namespace *namespace = group->namespace;
     for (size_t i = 0; i < namespace->vpas.count; i++) {
         struct td_model_vpa *vpa = namespace->vpas.items[i];
-        if (!td_vpa_selects(vpa, &group->labels, group->target)) {
+        if (!vpa_selects(vpa, &group->labels, group->target)) {
             continue;
         }
         td_links_add(&group->vpas, vpa);

@@ -28,8 +28,9 @@ static bool is_of_controller(td_str key)
     return false;
 }
 
-struct td_labels td_replacement_labels(struct td_arena *arena, const struct td_labels *template,
-                                       const struct td_labels *pod)
+/* The labels of a pod made from the template in the place of one that has `pod`. */
+static struct td_labels replacement_labels(struct td_arena *arena, const struct td_labels *template,
+                                           const struct td_labels *pod)
 {
     struct td_label *pairs =
         td_arena_array(arena, struct td_label, template->count + CONTROLLER_KEY_COUNT);
@@ -53,7 +54,7 @@ bool td_vpa_selects_replacement(struct td_arena *arena, const struct td_vpa *vpa
     if (!heterogeneous_workloads || !vpa->has_selector) {
         return true;
     }
-    struct td_labels labels = td_replacement_labels(arena, template, pod);
+    struct td_labels labels = replacement_labels(arena, template, pod);
     return td_selector_matches(&vpa->pod_selector, &labels);
 }
 

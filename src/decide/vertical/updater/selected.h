@@ -15,10 +15,6 @@
 #include "base/str.h"
 #include "kube/selector/labels.h"
 
-/* The labels of a pod made from the template in the place of one that has `pod`. */
-struct td_labels td_replacement_labels(struct td_arena *arena, const struct td_labels *template,
-                                       const struct td_labels *pod);
-
 /* `heterogeneous_workloads` is the gate: without it spec.selector does not count. */
 bool td_vpa_selects_replacement(struct td_arena *arena, const struct td_vpa *vpa,
                                 bool heterogeneous_workloads, const struct td_labels *template,
