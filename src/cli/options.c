@@ -1,3 +1,7 @@
+/*
+ * The table of a command's options made into what getopt_long wants, and the one line that says
+ * which option was wrong.
+ */
 #include "cli/options.h"
 
 #include <stdio.h>

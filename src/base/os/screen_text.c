@@ -10,7 +10,6 @@
 #include <strings.h>
 #include <unistd.h>
 
-
 struct screen_range {
     uint32_t from;
     uint32_t to;

@@ -6,7 +6,6 @@
  */
 #pragma once
 
-
 #include "base/json/json.h"
 
 struct td_error;

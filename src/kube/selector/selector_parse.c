@@ -12,7 +12,6 @@
  */
 #include "kube/selector/selector.h"
 
-
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/limits.h"

@@ -6,7 +6,6 @@
  */
 #pragma once
 
-
 #include "base/json/json.h"
 #include "base/str.h"
 

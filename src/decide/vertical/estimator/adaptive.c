@@ -16,7 +16,6 @@
 
 #include <stdlib.h>
 
-
 #define SLOT_SECONDS 300
 #define HOUR_SECONDS 3600
 #define DAY_SECONDS 86400
