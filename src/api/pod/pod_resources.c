@@ -81,7 +81,7 @@ static void check_request(struct td_field_errors *errors, const struct td_field_
                           const struct td_json *request, const struct td_json *limits)
 {
     const struct td_json *limit = td_json_get(limits, request->key);
-    struct td_quantity asked;
+    struct td_quantity requested;
     struct td_quantity allowed;
     if (!limit) {
         if (!can_overcommit(request->key)) {
@@ -90,15 +90,15 @@ static void check_request(struct td_field_errors *errors, const struct td_field_
         }
         return;
     }
-    if (td_quantity_from_json(errors->arena, request, &asked, NULL) < 0 ||
+    if (td_quantity_from_json(errors->arena, request, &requested, NULL) < 0 ||
         td_quantity_from_json(errors->arena, limit, &allowed, NULL) < 0) {
         return; /* types were checked */
     }
-    int order = td_quantity_compare(&asked, &allowed);
+    int order = td_quantity_compare(&requested, &allowed);
     bool must_equal = !can_overcommit(request->key);
     if (order > 0 || (must_equal && order != 0)) {
         td_kind_invalid_text(
-            errors, TD_FIELD(path, "requests"), td_quantity_text(errors->arena, &asked),
+            errors, TD_FIELD(path, "requests"), td_quantity_text(errors->arena, &requested),
             "must be %s %.*s limit of %.*s", must_equal ? "equal to" : "less than or equal to",
             TD_STR_ARG(request->key), TD_STR_ARG(td_quantity_text(errors->arena, &allowed)));
     }

@@ -85,31 +85,31 @@ static void status_time(struct td_buf *buf, td_duration since, bool has_seconds)
     }
 }
 
-static void status_slack(struct td_buf *buf, const char *word, double asked, double used)
+static void status_slack(struct td_buf *buf, const char *word, double requested, double used)
 {
-    if (asked > 0 && used <= asked) {
-        (void)td_buf_append_format(buf, " (%s%.0f%%)", word, (1 - used / asked) * 100);
-    } else if (asked > 0) {
-        (void)td_buf_append_format(buf, " (over by %.0f%%)", (used / asked - 1) * 100);
+    if (requested > 0 && used <= requested) {
+        (void)td_buf_append_format(buf, " (%s%.0f%%)", word, (1 - used / requested) * 100);
+    } else if (requested > 0) {
+        (void)td_buf_append_format(buf, " (over by %.0f%%)", (used / requested - 1) * 100);
     }
 }
 
 static void status_cpu(struct td_buf *buf, const struct td_world_view *view)
 {
-    double asked = (double)view->requested.cpu_request_milli;
-    (void)td_buf_append_format(buf, "cpu req %.1f used %.1f", asked / 1000,
+    double requested = (double)view->requested.cpu_request_milli;
+    (void)td_buf_append_format(buf, "cpu req %.1f used %.1f", requested / 1000,
                                view->used.cpu_milli / 1000);
-    status_slack(buf, "slack ", asked, view->used.cpu_milli);
+    status_slack(buf, "slack ", requested, view->used.cpu_milli);
 }
 
 static void status_memory(struct td_buf *buf, const struct td_world_view *view)
 {
-    double asked = (double)view->requested.memory_request_bytes;
+    double requested = (double)view->requested.memory_request_bytes;
     (void)td_buf_append(buf, TD_STR("memory req "));
-    td_screen_memory(buf, asked);
+    td_screen_memory(buf, requested);
     (void)td_buf_append(buf, TD_STR(" used "));
     td_screen_memory(buf, view->used.memory_bytes);
-    status_slack(buf, "", asked, view->used.memory_bytes);
+    status_slack(buf, "", requested, view->used.memory_bytes);
 }
 
 static enum screen_state status_pods(struct td_buf *buf, const struct td_world_view *view)
@@ -237,7 +237,7 @@ static enum screen_state cell_replicas(const struct screen_rows *rows,
 }
 
 /* What one pod asks for and uses: the mean of those that run. */
-static void cell_pair(const struct td_world_row *row, double asked, double used,
+static void cell_pair(const struct td_world_row *row, double requested, double used,
                       void (*write)(struct td_buf *buf, double value), struct td_buf *buf)
 {
     double pods = (double)row->load.pod_count;
@@ -245,7 +245,7 @@ static void cell_pair(const struct td_world_row *row, double asked, double used,
         (void)td_buf_append_char(buf, '-');
         return;
     }
-    write(buf, asked / pods);
+    write(buf, requested / pods);
     (void)td_buf_append_char(buf, '/');
     write(buf, used / pods);
     (void)td_buf_append(buf, row->is_pod_level ? TD_STR(" pod") : TD_STR_EMPTY);

@@ -125,16 +125,16 @@ static void child_metrics(struct hvpa_reconcile *run, struct td_json *spec)
     const struct td_json *list = td_json_get(spec, TD_STR("metrics"));
     struct td_json *m = td_json_first_item(list);
     for (size_t i = 0; m && i < run->hpa.metric_count; m = m->next, i++) {
-        const struct td_hpa_metric *asked = &run->hpa.metrics[i];
-        bool is_changed = asked->target.type == TD_HPA_AVERAGE_VALUE &&
+        const struct td_hpa_metric *metric = &run->hpa.metrics[i];
+        bool is_changed = metric->target.type == TD_HPA_AVERAGE_VALUE &&
                           run->hvpa.hpa.metrics[i].target.type == TD_HPA_UTILIZATION;
         struct td_json *source = td_json_get(
-            m, asked->type == TD_HPA_RESOURCE ? TD_STR("resource") : TD_STR("containerResource"));
+            m, metric->type == TD_HPA_RESOURCE ? TD_STR("resource") : TD_STR("containerResource"));
         if (!is_changed || !source) {
             continue;
         }
         struct td_quantity average =
-            td_quantity_new_milli(asked->target.average_value_milli, TD_QUANTITY_DECIMAL_SI);
+            td_quantity_new_milli(metric->target.average_value_milli, TD_QUANTITY_DECIMAL_SI);
         struct td_json *target = td_json_new_object(arena);
         td_json_set_str(arena, target, TD_STR("type"), TD_STR("AverageValue"));
         td_json_set_str(arena, target, TD_STR("averageValue"), td_quantity_text(arena, &average));

@@ -316,12 +316,12 @@ static int64_t row_reference(const struct hvpa_reconcile *run, const struct td_t
 {
     int64_t least = 0;
     for (size_t i = 0; i < run->hvpa.hpa.metric_count && run->hpa.metrics; i++) {
-        const struct td_hpa_target *asked = &run->hpa.metrics[i].target;
-        if (asked->type != TD_HPA_AVERAGE_VALUE ||
+        const struct td_hpa_target *target = &run->hpa.metrics[i].target;
+        if (target->type != TD_HPA_AVERAGE_VALUE ||
             !td_tandem_is_measured_by(&run->hvpa.hpa.metrics[i], row->container, row->resource)) {
             continue;
         }
-        int64_t milli = asked->average_value_milli;
+        int64_t milli = target->average_value_milli;
         int64_t amount = row->resource == TD_HVPA_CPU ? milli : milli / 1000;
         least = least == 0 || amount < least ? amount : least;
     }

@@ -1,6 +1,6 @@
 /*
  * Entries are in one map by name. Each hangs in at most one bucket of selectors and one of targets
- * by an intrusive hook, so that a change of either is a few pointers and an empty bucket goes at
+ * by an intrusive list, so that a change of either is a few pointers and an empty bucket goes at
  * once.
  */
 #include "decide/horizontal/tracker.h"
@@ -22,15 +22,15 @@
 /* HPAs that share an equality or a target. */
 struct bucket {
     td_str key; /* owned */
-    struct hook *first;
+    struct place *first;
 };
 
 /* The place of an HPA in a bucket. */
-struct hook {
+struct place {
     struct tracked *entry;
     struct bucket *bucket; /* NULL: in none, and the rest means nothing */
-    struct hook *next;
-    struct hook **link; /* what points at this one */
+    struct place *next;
+    struct place **link; /* what points at this one */
 };
 
 struct tracked {
@@ -38,9 +38,9 @@ struct tracked {
     td_str key;            /* "namespace/name" */
     td_str text;           /* the selector as it was given; empty before the first */
     struct td_selector selector;
-    struct hook by_label;  /* in no bucket while it selects nothing */
-    struct hook by_target; /* in no bucket while the target is not known */
-    bool is_owned_only;    /* counts only what the target owns */
+    struct place by_label;  /* in no bucket while it selects nothing */
+    struct place by_target; /* in no bucket while the target is not known */
+    bool is_owned_only;     /* counts only what the target owns */
 };
 
 void td_hpa_tracker_init(struct td_hpa_tracker *tracker)
@@ -50,17 +50,17 @@ void td_hpa_tracker_init(struct td_hpa_tracker *tracker)
     td_map_init(&tracker->targets, TD_HPA_TRACKED_MAX);
 }
 
-static void unhook(struct td_map *buckets, struct hook *hook)
+static void leave(struct td_map *buckets, struct place *place)
 {
-    struct bucket *bucket = hook->bucket;
+    struct bucket *bucket = place->bucket;
     if (!bucket) {
         return;
     }
-    *hook->link = hook->next;
-    if (hook->next) {
-        hook->next->link = hook->link;
+    *place->link = place->next;
+    if (place->next) {
+        place->next->link = place->link;
     }
-    hook->bucket = NULL;
+    place->bucket = NULL;
     if (!bucket->first) {
         (void)td_map_remove(buckets, bucket->key); /* it is there */
         td_text_free(bucket->key);
@@ -82,24 +82,24 @@ static struct bucket *bucket_for(struct td_map *buckets, td_str key)
     return bucket;
 }
 
-/* Moves the hook from its bucket to that of `key`. */
-static void rehook(struct td_map *buckets, struct hook *hook, td_str key)
+/* Moves the place from its bucket to that of `key`. */
+static void move(struct td_map *buckets, struct place *place, td_str key)
 {
-    unhook(buckets, hook);
+    leave(buckets, place);
     struct bucket *bucket = bucket_for(buckets, key);
-    hook->bucket = bucket;
-    hook->next = bucket->first;
-    hook->link = &bucket->first;
+    place->bucket = bucket;
+    place->next = bucket->first;
+    place->link = &bucket->first;
     if (bucket->first) {
-        bucket->first->link = &hook->next;
+        bucket->first->link = &place->next;
     }
-    bucket->first = hook;
+    bucket->first = place;
 }
 
 static void free_entry(struct td_hpa_tracker *tracker, struct tracked *entry)
 {
-    unhook(&tracker->labels, &entry->by_label);
-    unhook(&tracker->targets, &entry->by_target);
+    leave(&tracker->labels, &entry->by_label);
+    leave(&tracker->targets, &entry->by_target);
     td_arena_done(&entry->arena);
     td_free(entry);
 }
@@ -193,7 +193,7 @@ int td_hpa_tracker_put(struct td_hpa_tracker *tracker, td_str namespace, td_str 
     const struct td_requirement *equality = equality_of(&parsed);
     td_str key = equality ? TD_KEY_LINES(buffer, namespace, equality->key, equality->values[0])
                           : namespace; /* the bucket of selectors that have no equality */
-    rehook(&tracker->labels, &entry->by_label, key);
+    move(&tracker->labels, &entry->by_label, key);
     /* The key of the map lies in the old arena: it moves to the new one together with the rest. */
     td_str own_key = td_arena_copy_str(&arena, entry->key);
     (void)td_map_put(&tracker->entries, own_key, entry); /* replaces, so it fits */
@@ -219,7 +219,7 @@ void td_hpa_tracker_put_target(struct td_hpa_tracker *tracker, td_str namespace,
     char buffer[TD_OBJECT_KEY_BYTES_MAX];
     td_str key = target_key(buffer, namespace, target);
     if (entry && !(entry->by_target.bucket && td_str_equal(entry->by_target.bucket->key, key))) {
-        rehook(&tracker->targets, &entry->by_target, key);
+        move(&tracker->targets, &entry->by_target, key);
     }
 }
 
@@ -282,10 +282,10 @@ static bool counts(const struct question *question, const struct tracked *entry)
 static size_t collect(const struct question *question, td_str key, td_str *names, size_t count)
 {
     const struct bucket *bucket = td_map_get(&question->tracker->labels, key);
-    const struct hook *hook = bucket ? bucket->first : NULL;
-    for (; hook && count < TD_HPA_AMBIGUOUS_MAX; hook = hook->next) {
-        if (counts(question, hook->entry)) {
-            count = add_name(names, count, hook->entry->key);
+    const struct place *place = bucket ? bucket->first : NULL;
+    for (; place && count < TD_HPA_AMBIGUOUS_MAX; place = place->next) {
+        if (counts(question, place->entry)) {
+            count = add_name(names, count, place->entry->key);
         }
     }
     return count;
@@ -333,10 +333,10 @@ size_t td_hpa_tracker_find_target(const struct td_hpa_tracker *tracker, td_str n
     char buffer[TD_OBJECT_KEY_BYTES_MAX];
     const struct bucket *bucket =
         td_map_get(&tracker->targets, target_key(buffer, namespace, target));
-    const struct hook *hook = bucket ? bucket->first : NULL;
+    const struct place *place = bucket ? bucket->first : NULL;
     size_t count = 0;
-    for (; hook && count < TD_HPA_AMBIGUOUS_MAX; hook = hook->next) {
-        ret[count++] = hook->entry->key;
+    for (; place && count < TD_HPA_AMBIGUOUS_MAX; place = place->next) {
+        ret[count++] = place->entry->key;
     }
     qsort(ret, count, sizeof(ret[0]), td_str_compare_items);
     return count;

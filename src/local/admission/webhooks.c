@@ -45,23 +45,23 @@ void td_webhooks_free(struct td_webhooks *webhooks)
     td_free(webhooks);
 }
 
-static td_str hook_text(const struct td_json *object, const char *key)
+static td_str webhook_text(const struct td_json *object, const char *key)
 {
     return td_json_get_str(object, td_str_from(key), TD_STR_EMPTY);
 }
 
 static void webhooks_add(struct td_webhooks *webhooks, const struct td_json *tree)
 {
-    td_str effects = hook_text(tree, "sideEffects");
+    td_str effects = webhook_text(tree, "sideEffects");
     webhooks->items = td_arena_grow(&webhooks->arena, webhooks->items, webhooks->count,
                                     &webhooks->cap, sizeof(webhooks->items[0]));
     webhooks->items[webhooks->count++] = (struct td_webhook_entry){
-        .name = hook_text(tree, "name"),
+        .name = webhook_text(tree, "name"),
         .tree = tree,
-        .is_ignored = td_str_equal(hook_text(tree, "failurePolicy"), TD_STR("Ignore")),
+        .is_ignored = td_str_equal(webhook_text(tree, "failurePolicy"), TD_STR("Ignore")),
         .has_side_effects = !td_str_equal(effects, TD_STR("None")) &&
                             !td_str_equal(effects, TD_STR("NoneOnDryRun")),
-        .is_reinvoked = td_str_equal(hook_text(tree, "reinvocationPolicy"), TD_STR("IfNeeded")),
+        .is_reinvoked = td_str_equal(webhook_text(tree, "reinvocationPolicy"), TD_STR("IfNeeded")),
         .is_mutating = webhooks->phase == TD_ADMISSION_MUTATING,
         .timeout_seconds = td_json_get_int64(tree, TD_STR("timeoutSeconds"), 10),
     };
@@ -88,33 +88,34 @@ static void webhooks_refresh(struct td_webhooks *webhooks)
         if (td_json_parse(&webhooks->arena, stored->json, &options, &tree, NULL) != TD_OK) {
             continue;
         }
-        const struct td_json *hooks = td_json_get(tree, TD_STR("webhooks"));
-        for (const struct td_json *hook = td_json_first_item(hooks); hook; hook = hook->next) {
-            webhooks_add(webhooks, hook);
+        const struct td_json *list = td_json_get(tree, TD_STR("webhooks"));
+        for (const struct td_json *webhook = td_json_first_item(list); webhook;
+             webhook = webhook->next) {
+            webhooks_add(webhooks, webhook);
         }
     }
 }
 
-static bool hook_lists(const struct td_json *list, td_str text)
+static bool webhook_lists(const struct td_json *list, td_str text)
 {
     return td_json_has_text(list, TD_STR("*")) || td_json_has_text(list, text);
 }
 
 /* A part of "pods/status", either side of which may be a star. */
-static bool hook_part_fits(td_str pattern, td_str text)
+static bool webhook_part_fits(td_str pattern, td_str text)
 {
     return td_str_equal(pattern, TD_STR("*")) || td_str_equal(pattern, text);
 }
 
-static bool hook_lists_resource(const struct td_json *list,
-                                const struct td_admission_request *request)
+static bool webhook_lists_resource(const struct td_json *list,
+                                   const struct td_admission_request *request)
 {
     for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
         td_str text = item->type == TD_JSON_TYPE_STRING ? item->text : TD_STR_EMPTY;
         size_t slash = td_str_find(text, '/', 0);
-        bool fits = hook_part_fits(td_str_slice(text, 0, slash), request->at.resource->plural);
+        bool fits = webhook_part_fits(td_str_slice(text, 0, slash), request->at.resource->plural);
         td_str sub = td_str_slice(text, slash + 1, text.len);
-        if (fits && (slash < text.len ? hook_part_fits(sub, request->subresource)
+        if (fits && (slash < text.len ? webhook_part_fits(sub, request->subresource)
                                       : request->subresource.len == 0)) {
             return true;
         }
@@ -123,28 +124,30 @@ static bool hook_lists_resource(const struct td_json *list,
 }
 
 /* Is the version of the resource listed? */
-static bool hook_lists_version(const struct td_json *rule, const struct td_resource *resource,
-                               size_t version)
+static bool webhook_lists_version(const struct td_json *rule, const struct td_resource *resource,
+                                  size_t version)
 {
-    return hook_lists(td_json_get(rule, TD_STR("apiVersions")), resource->versions[version].name);
+    return webhook_lists(td_json_get(rule, TD_STR("apiVersions")),
+                         resource->versions[version].name);
 }
 
-static bool hook_scope_fits(td_str scope, const struct td_resource *resource)
+static bool webhook_scope_fits(td_str scope, const struct td_resource *resource)
 {
     return scope.len == 0 || td_str_equal(scope, TD_STR("*")) ||
            td_str_equal(scope, TD_STR("Namespaced")) == resource->is_namespaced;
 }
 
-static bool hook_rule_fits(const struct td_webhook_entry *webhook,
-                           const struct td_admission_request *request, size_t version)
+static bool webhook_rule_fits(const struct td_webhook_entry *webhook,
+                              const struct td_admission_request *request, size_t version)
 {
     const struct td_json *rules = td_json_get(webhook->tree, TD_STR("rules"));
     for (const struct td_json *rule = td_json_first_item(rules); rule; rule = rule->next) {
-        if (hook_lists(td_json_get(rule, TD_STR("operations")), td_str_from(request->operation)) &&
-            hook_lists(td_json_get(rule, TD_STR("apiGroups")), request->at.resource->group) &&
-            hook_lists_version(rule, request->at.resource, version) &&
-            hook_lists_resource(td_json_get(rule, TD_STR("resources")), request) &&
-            hook_scope_fits(hook_text(rule, "scope"), request->at.resource)) {
+        if (webhook_lists(td_json_get(rule, TD_STR("operations")),
+                          td_str_from(request->operation)) &&
+            webhook_lists(td_json_get(rule, TD_STR("apiGroups")), request->at.resource->group) &&
+            webhook_lists_version(rule, request->at.resource, version) &&
+            webhook_lists_resource(td_json_get(rule, TD_STR("resources")), request) &&
+            webhook_scope_fits(webhook_text(rule, "scope"), request->at.resource)) {
             return true;
         }
     }
@@ -153,19 +156,19 @@ static bool hook_rule_fits(const struct td_webhook_entry *webhook,
 
 /* With matchPolicy Equivalent a rule for one version of a resource stands for all of them, and the
  * webhook sees that version. */
-static bool hook_rules_fit(const struct td_webhook_entry *webhook,
-                           const struct td_admission_request *request, size_t *ret_version)
+static bool webhook_rules_fit(const struct td_webhook_entry *webhook,
+                              const struct td_admission_request *request, size_t *ret_version)
 {
     const struct td_resource *resource = request->at.resource;
-    if (hook_rule_fits(webhook, request, request->at.version)) {
+    if (webhook_rule_fits(webhook, request, request->at.version)) {
         *ret_version = request->at.version;
         return true;
     }
-    if (td_str_equal(hook_text(webhook->tree, "matchPolicy"), TD_STR("Exact"))) {
+    if (td_str_equal(webhook_text(webhook->tree, "matchPolicy"), TD_STR("Exact"))) {
         return false;
     }
     for (size_t i = 0; i < resource->version_count; i++) {
-        if (hook_rule_fits(webhook, request, i)) {
+        if (webhook_rule_fits(webhook, request, i)) {
             *ret_version = request->subresource.len == 0 ? i : request->at.version;
             return true;
         }
@@ -173,8 +176,8 @@ static bool hook_rules_fit(const struct td_webhook_entry *webhook,
     return false;
 }
 
-static bool hook_selects(struct td_arena *arena, const struct td_json *selector,
-                         const struct td_json *labels)
+static bool webhook_selects(struct td_arena *arena, const struct td_json *selector,
+                            const struct td_json *labels)
 {
     struct td_selector parsed;
     struct td_labels set = td_labels_from_json(arena, labels);
@@ -182,8 +185,8 @@ static bool hook_selects(struct td_arena *arena, const struct td_json *selector,
                          td_selector_matches(&parsed, &set));
 }
 
-static const struct td_json *hook_namespace_labels(struct td_webhooks *webhooks,
-                                                   const struct td_admission_request *request)
+static const struct td_json *webhook_namespace_labels(struct td_webhooks *webhooks,
+                                                      const struct td_admission_request *request)
 {
     const struct td_stored *stored =
         td_store_get(td_api_store(webhooks->api), TD_STR("namespaces"), TD_STR_EMPTY, request->ns);
@@ -206,26 +209,27 @@ bool td_webhooks_select(struct td_webhooks *webhooks, const struct td_webhook_en
     if (of_namespace && of_namespace->count > 0 &&
         (is_namespace || request->at.resource->is_namespaced)) {
         const struct td_json *labels = is_namespace ? td_json_get_path(current, "metadata.labels")
-                                                    : hook_namespace_labels(webhooks, request);
-        if (!hook_selects(request->arena, of_namespace, labels)) {
+                                                    : webhook_namespace_labels(webhooks, request);
+        if (!webhook_selects(request->arena, of_namespace, labels)) {
             return false;
         }
     }
     return !of_object || of_object->count == 0 ||
-           hook_selects(request->arena, of_object, td_json_get_path(current, "metadata.labels")) ||
-           (request->old && hook_selects(request->arena, of_object,
-                                         td_json_get_path(request->old, "metadata.labels")));
+           webhook_selects(request->arena, of_object,
+                           td_json_get_path(current, "metadata.labels")) ||
+           (request->old && webhook_selects(request->arena, of_object,
+                                            td_json_get_path(request->old, "metadata.labels")));
 }
 
 /* The request may outlive the configuration. */
 static const struct td_webhook_entry *
-hook_copy(struct td_arena *arena, const struct td_webhook_entry *webhook, size_t version)
+webhook_copy(struct td_arena *arena, const struct td_webhook_entry *webhook, size_t version)
 {
     struct td_webhook_entry *copy = td_arena_new(arena, struct td_webhook_entry);
     *copy = *webhook;
     copy->version = version;
     copy->tree = td_json_copy(arena, webhook->tree, true);
-    copy->name = hook_text(copy->tree, "name");
+    copy->name = webhook_text(copy->tree, "name");
     return copy;
 }
 
@@ -241,11 +245,11 @@ size_t td_webhooks_match(struct td_webhooks *webhooks, const struct td_admission
     for (size_t i = 0; i < webhooks->count; i++) {
         const struct td_webhook_entry *webhook = &webhooks->items[i];
         size_t version;
-        if (!hook_rules_fit(webhook, request, &version)) {
+        if (!webhook_rules_fit(webhook, request, &version)) {
             continue;
         }
         if (count < max) {
-            ret[count] = hook_copy(request->arena, webhook, version);
+            ret[count] = webhook_copy(request->arena, webhook, version);
         }
         count++;
     }

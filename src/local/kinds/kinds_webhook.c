@@ -56,9 +56,9 @@ static void check_rule(struct td_field_errors *errors, const struct td_field_pat
 }
 
 static void check_name(struct td_field_errors *errors, const struct td_field_path *parent,
-                       const struct td_json *hook)
+                       const struct td_json *webhook)
 {
-    td_str name = td_json_text(hook, "name");
+    td_str name = td_json_text(webhook, "name");
     struct td_field_path path = td_field_child(parent, TD_STR("name"));
     if (name.len == 0) {
         td_field_required(errors, &path, "");
@@ -77,9 +77,9 @@ static void check_name(struct td_field_errors *errors, const struct td_field_pat
 }
 
 static void check_client(struct td_field_errors *errors, const struct td_field_path *parent,
-                         const struct td_json *hook)
+                         const struct td_json *webhook)
 {
-    const struct td_json *client = td_kind_member(hook, TD_STR("clientConfig"));
+    const struct td_json *client = td_kind_member(webhook, TD_STR("clientConfig"));
     const struct td_json *url = td_kind_member(client, TD_STR("url"));
     const struct td_json *service = td_kind_member(client, TD_STR("service"));
     struct td_field_path path = td_field_child(parent, TD_STR("clientConfig"));
@@ -107,9 +107,9 @@ static void check_client(struct td_field_errors *errors, const struct td_field_p
 }
 
 static void check_versions(struct td_field_errors *errors, const struct td_field_path *parent,
-                           const struct td_json *hook)
+                           const struct td_json *webhook)
 {
-    const struct td_json *versions = td_kind_member(hook, TD_STR("admissionReviewVersions"));
+    const struct td_json *versions = td_kind_member(webhook, TD_STR("admissionReviewVersions"));
     struct td_field_path path = td_field_child(parent, TD_STR("admissionReviewVersions"));
     if (!versions || versions->count == 0) {
         td_field_required(errors, &path, "must specify one of v1, v1beta1");
@@ -122,27 +122,27 @@ static void check_versions(struct td_field_errors *errors, const struct td_field
 }
 
 static void check_policies(struct td_field_errors *errors, const struct td_field_path *path,
-                           const struct td_json *hook)
+                           const struct td_json *webhook)
 {
     static const td_str failures[] = {TD_STR_INIT("Fail"), TD_STR_INIT("Ignore")};
     static const td_str matches[] = {TD_STR_INIT("Equivalent"), TD_STR_INIT("Exact")};
     static const td_str effects[] = {TD_STR_INIT("None"), TD_STR_INIT("NoneOnDryRun")};
     static const td_str reinvocations[] = {TD_STR_INIT("IfNeeded"), TD_STR_INIT("Never")};
-    td_kind_check_one_of(errors, path, hook, TD_STR("failurePolicy"), failures, 2);
-    td_kind_check_one_of(errors, path, hook, TD_STR("matchPolicy"), matches, 2);
-    if (!td_kind_member(hook, TD_STR("sideEffects"))) {
+    td_kind_check_one_of(errors, path, webhook, TD_STR("failurePolicy"), failures, 2);
+    td_kind_check_one_of(errors, path, webhook, TD_STR("matchPolicy"), matches, 2);
+    if (!td_kind_member(webhook, TD_STR("sideEffects"))) {
         td_field_required(errors, TD_FIELD(path, "sideEffects"),
                           "must specify one of None, NoneOnDryRun");
     } else {
-        td_kind_check_one_of(errors, path, hook, TD_STR("sideEffects"), effects, 2);
+        td_kind_check_one_of(errors, path, webhook, TD_STR("sideEffects"), effects, 2);
     }
-    int64_t seconds = td_json_get_int64(hook, TD_STR("timeoutSeconds"), 1);
+    int64_t seconds = td_json_get_int64(webhook, TD_STR("timeoutSeconds"), 1);
     if (seconds < 1 || seconds > WEBHOOK_TIMEOUT_SECONDS_MAX) {
         td_field_invalid_int(errors, TD_FIELD(path, "timeoutSeconds"), seconds,
                              "the timeout value must be between 1 and 30 seconds");
     }
-    if (td_kind_member(hook, TD_STR("reinvocationPolicy"))) {
-        td_kind_check_one_of(errors, path, hook, TD_STR("reinvocationPolicy"), reinvocations, 2);
+    if (td_kind_member(webhook, TD_STR("reinvocationPolicy"))) {
+        td_kind_check_one_of(errors, path, webhook, TD_STR("reinvocationPolicy"), reinvocations, 2);
     }
 }
 
@@ -152,24 +152,24 @@ static void webhooks_validate(const struct td_kind_write *write, struct td_field
                                        TD_STR_INIT("objectSelector")};
     struct td_json *names = td_json_new_object(errors->arena);
     size_t index = 0;
-    const struct td_json *hook =
+    const struct td_json *webhook =
         td_json_first_item(td_kind_member(write->object, TD_STR("webhooks")));
-    for (; hook; hook = hook->next, index++) {
+    for (; webhook; webhook = webhook->next, index++) {
         struct td_field_path place = td_field_item(TD_FIELD(NULL, "webhooks"), index);
-        check_name(errors, &place, hook);
+        check_name(errors, &place, webhook);
         size_t at = 0;
-        const struct td_json *rule = td_json_first_item(td_kind_member(hook, TD_STR("rules")));
+        const struct td_json *rule = td_json_first_item(td_kind_member(webhook, TD_STR("rules")));
         for (; rule; rule = rule->next, at++) {
             check_rule(errors, TD_FIELD_ITEM(TD_FIELD(&place, "rules"), at), rule);
         }
-        check_policies(errors, &place, hook);
+        check_policies(errors, &place, webhook);
         for (size_t i = 0; i < 2; i++) {
             td_kind_check_selector(errors, TD_FIELD_AT(&place, selectors[i]),
-                                   td_kind_member(hook, selectors[i]));
+                                   td_kind_member(webhook, selectors[i]));
         }
-        check_client(errors, &place, hook);
-        check_versions(errors, &place, hook);
-        td_str name = td_json_text(hook, "name");
+        check_client(errors, &place, webhook);
+        check_versions(errors, &place, webhook);
+        td_str name = td_json_text(webhook, "name");
         if (name.len > 0 && !td_kind_add_name(errors->arena, names, name)) {
             td_kind_duplicate(errors, TD_FIELD(&place, "name"), name);
         }

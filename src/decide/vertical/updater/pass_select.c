@@ -167,13 +167,13 @@ static struct td_quantity sum_containers(struct td_arena *arena, const struct td
     const struct td_podcaps_pair *pairs = td_podcaps_pair(arena, pod, recommendation);
     struct td_quantity sum = td_quantity_new(0, TD_QUANTITY_DECIMAL_SI);
     for (size_t i = 0; i < pod->container_count; i++) {
-        const struct td_quantity *asked =
+        const struct td_quantity *requested =
             td_resource_list_get(&pod->containers[i].spec_requests, resource);
         const struct td_container_recommendation *entry = pairs[i].entry;
         const struct td_quantity *wanted =
             entry ? td_resource_list_get(&entry->target, resource) : NULL;
-        if (asked) { /* a request that is not there is not written */
-            td_quantity_add(arena, &sum, wanted ? wanted : asked);
+        if (requested) { /* a request that is not there is not written */
+            td_quantity_add(arena, &sum, wanted ? wanted : requested);
         }
     }
     return sum;
