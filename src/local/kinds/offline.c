@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "kube/meta.h"
 #include "kube/removed.h"
 #include "local/api/write.h"
 #include "local/kinds/custom_row.h"
