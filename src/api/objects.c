@@ -21,6 +21,7 @@ const td_definition_fn td_objects_definitions[TD_OBJECTS_DEFINITION_COUNT] = {
 
 typedef void (*object_check_fn)(const struct td_json *object, struct td_problems *problems);
 
+static void check_builtin_hpa(const struct td_json *object, struct td_problems *problems);
 static void check_hpa(const struct td_json *object, struct td_problems *problems);
 static void check_vpa(const struct td_json *object, struct td_problems *problems);
 static void check_hvpa(const struct td_json *object, struct td_problems *problems);
@@ -32,6 +33,7 @@ struct object_kind {
 };
 
 static const struct object_kind object_kinds[] = {
+    {TD_STR_INIT("autoscaling/v2"), TD_STR_INIT("HorizontalPodAutoscaler"), check_builtin_hpa},
     {TD_STR_INIT("autoscaling.tandem.dev/v2"), TD_STR_INIT("HorizontalPodAutoscaler"), check_hpa},
     {TD_STR_INIT("autoscaling.k8s.io/v1"), TD_STR_INIT("VerticalPodAutoscaler"), check_vpa},
     {TD_STR_INIT(TD_HVPA_API_VERSION), TD_STR_INIT("Hvpa"), check_hvpa},
@@ -146,6 +148,27 @@ static void objects_add_failure(const struct td_json *object, const struct td_er
                             .message = td_arena_format(problems->arena, "%s", err->message),
                             .rule = "invalid",
                         });
+    }
+}
+
+/* The local API server serves the field of the proposal; Kubernetes' own does not have it. */
+static void check_builtin_hpa(const struct td_json *object, struct td_problems *problems)
+{
+    static const td_str fields[] = {TD_STR_INIT("spec.selectionStrategy"),
+                                    TD_STR_INIT("spec.SelectionStrategy")};
+    for (size_t i = 0; i < TD_COUNT(fields); i++) {
+        if (td_json_get_path(object, fields[i].ptr)) {
+            td_problems_add(
+                problems, &(struct td_problem){
+                              .line = td_objects_line(object, fields[i]),
+                              .field = fields[i],
+                              .message = TD_STR("unknown field to API servers of Kubernetes, which "
+                                                "refuse or drop it; use apiVersion: "
+                                                "autoscaling.tandem.dev/v2, or the annotation "
+                                                "tandem.dev/hpa-selection-strategy"),
+                              .rule = "unknown-field",
+                          });
+        }
     }
 }
 

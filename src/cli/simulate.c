@@ -126,6 +126,7 @@ static int simulate_run(struct simulate *run, struct td_error *err)
         .nodes = &nodes,
         .node_size_count = 1,
         .controllers = run->flags.has_controllers ? &run->flags.controllers : NULL,
+        .has_no_strategy = !run->flags.controllers.selection_strategy_gate,
         .happened = simulate_happened,
         .context = run,
     };

@@ -96,6 +96,7 @@ static int cluster_start_api(struct td_cluster *cluster, const struct td_cluster
         .seed = options->seed,
         .faults = options->faults,
         .measures = &cluster->measures,
+        .has_no_strategy = options->has_no_strategy,
     };
     code = td_api_new(&api, &cluster->api, err);
     if (code == TD_OK) {

@@ -38,6 +38,7 @@ struct td_cluster_options {
     td_duration metrics_every; /* 0: as local/engine/engine.h says */
     td_duration metrics_lag;
     struct td_faults *faults; /* NULL: nothing ever breaks */
+    bool has_no_strategy;     /* the gate HPASelectionStrategy is off */
 };
 
 int td_cluster_new(const struct td_cluster_options *options, struct td_cluster **ret,

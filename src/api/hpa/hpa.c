@@ -40,9 +40,12 @@ const td_str td_hpa_target_members[TD_HPA_TARGET_UNKNOWN] = {
     [TD_HPA_AVERAGE_VALUE] = TD_STR_INIT("averageValue"),
 };
 
+#define TD_HPA_STRATEGY_PROTO_PATH 6 /* of spec, as in the prototype */
+
 /* Our kind's type: the built-in v2 one with what we add. Made once, constant afterwards; it lives
  * as long as the process. */
 static const struct td_schema_type *hpa_type;
+static const struct td_schema_type *hpa_served_type;
 static struct td_arena hpa_type_arena;
 static pthread_once_t hpa_schema_once = PTHREAD_ONCE_INIT;
 
@@ -107,6 +110,17 @@ static const struct td_schema_type *hpa_with_sources(const struct td_schema_type
     return hpa_with_type(part, member, made);
 }
 
+/* The built-in kind with the field in both spellings that the proposal has: its text writes it with
+ * a capital letter, its prototype as the other fields, with a number in protobuf. */
+static void hpa_served_init(const struct td_schema_type *root, struct td_schema_field strategy)
+{
+    const struct td_schema_type *spec = td_schema_field(root, TD_STR("spec"))->type;
+    spec = hpa_with_field(spec, strategy);
+    strategy.name = TD_HPA_STRATEGY_ALIAS_FIELD;
+    strategy.proto_path = 0;
+    hpa_served_type = hpa_with_type(root, TD_STR("spec"), hpa_with_field(spec, strategy));
+}
+
 static void hpa_schema_init(void)
 {
     const struct td_schema_type *root = td_schema_find(TD_HPA_V2, TD_HPA_KIND);
@@ -114,11 +128,15 @@ static void hpa_schema_init(void)
     td_arena_init(&hpa_type_arena, TD_TREE_ARENA_BYTES_MAX);
     const struct td_schema_type *spec = td_schema_field(root, TD_STR("spec"))->type;
     const struct td_schema_type *status = td_schema_field(root, TD_STR("status"))->type;
+    struct td_schema_field strategy = {
+        .name = TD_STR("selectionStrategy"),
+        .type = td_schema_field(root, TD_STR("kind"))->type,
+        .is_pointer = true,
+        .proto_path = TD_HPA_STRATEGY_PROTO_PATH,
+    };
+    hpa_served_init(root, strategy);
     spec = hpa_with_sources(spec, TD_STR("metrics"), false);
-    spec = hpa_with_field(
-        spec, (struct td_schema_field){.name = TD_STR("selectionStrategy"),
-                                       .type = td_schema_field(root, TD_STR("kind"))->type,
-                                       .is_pointer = true});
+    spec = hpa_with_field(spec, strategy);
     status = hpa_with_sources(status, TD_STR("currentMetrics"), true);
     root = hpa_with_type(root, TD_STR("spec"), spec);
     hpa_type = hpa_with_type(root, TD_STR("status"), status);
@@ -129,6 +147,12 @@ const struct td_schema_type *td_hpa_schema(void)
     int code = pthread_once(&hpa_schema_once, hpa_schema_init);
     td_assert(code == 0);
     return hpa_type;
+}
+
+const struct td_schema_type *td_hpa_served_schema(void)
+{
+    (void)td_hpa_schema(); /* makes both */
+    return hpa_served_type;
 }
 
 const struct td_schema_type *td_hpa_metric_schema(bool is_status)

@@ -156,6 +156,12 @@ const char *td_hpa_version_problem(struct td_arena *arena, td_str api_version, b
 /* The schema of our own kind: v2 with selectionStrategy; and its CRD as a tree (structural schema,
  * scale-free, status subresource, printer columns as kubectl shows HPAs). */
 const struct td_schema_type *td_hpa_schema(void);
+/* The built-in kind, autoscaling/v2, as a server with the proposal's field publishes it. */
+const struct td_schema_type *td_hpa_served_schema(void);
+/* spec.SelectionStrategy, as the proposal's text writes it, becomes spec.selectionStrategy. No
+ * object is stored with the capital, so the one that has it was just written, and wins. In place;
+ * any tree is taken. */
+void td_hpa_rename_strategy(struct td_arena *arena, struct td_json *object);
 struct td_json *td_hpa_crd(struct td_arena *arena);
 
 /* The rules that the CRD states in CEL, about an object that its schema accepts: an object that is

@@ -1,3 +1,6 @@
+/*
+ * Defaults of HPAs in the version that they have, and the names that members are stored under.
+ */
 #include "api/hpa/hpa.h"
 #include "api/hpa/hpa_private.h"
 #include "base/error.h"
@@ -69,8 +72,20 @@ static void default_behavior(struct td_arena *arena, struct td_json *behavior)
     default_rules(arena, down, default_down, TD_COUNT(default_down));
 }
 
+void td_hpa_rename_strategy(struct td_arena *arena, struct td_json *object)
+{
+    struct td_json *spec = td_json_member(object, "spec");
+    const struct td_json *value = td_json_get(spec, TD_HPA_STRATEGY_ALIAS_FIELD);
+    bool is_v2 = !td_str_equal(td_json_text(object, "apiVersion"), TD_HPA_V1);
+    if (value && is_v2) {
+        td_json_set_copy(arena, spec, TD_STR("selectionStrategy"), value);
+        (void)td_json_remove(spec, TD_HPA_STRATEGY_ALIAS_FIELD); /* it was just found */
+    }
+}
+
 int td_hpa_default(struct td_arena *arena, struct td_json *object, struct td_error *err)
 {
+    td_hpa_rename_strategy(arena, object);
     int code = td_hpa_check_types(object, err);
     if (code < 0) {
         return code;

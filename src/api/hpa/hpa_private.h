@@ -8,6 +8,7 @@
 #include "api/object_check.h"
 
 #define TD_HPA_KIND TD_STR("HorizontalPodAutoscaler")
+#define TD_HPA_STRATEGY_ALIAS_FIELD TD_STR("SelectionStrategy")
 #define TD_HPA_V1 TD_STR("autoscaling/v1")
 #define TD_HPA_V2 TD_STR("autoscaling/v2")
 #define TD_HPA_TANDEM_V2 TD_STR("autoscaling.tandem.dev/v2")

@@ -195,6 +195,7 @@ static int up_start(struct up *up, struct td_error *err)
         .nodes = &nodes,
         .node_size_count = 1,
         .controllers = up->flags.has_controllers ? &up->flags.controllers : NULL,
+        .has_no_strategy = !up->flags.controllers.selection_strategy_gate,
         .happened = td_live_happened,
         .context = up->live,
     };

@@ -22,6 +22,7 @@ int td_api_new(const struct td_api_options *options, struct td_api **ret, struct
     api->auth = options->auth;
     api->faults = options->faults;
     api->measures = options->measures;
+    api->has_no_strategy = options->has_no_strategy;
     api->random = options->seed;
     api->audit_random = ~options->seed;
     api->server_url = td_text_copy(options->server_url);

@@ -65,6 +65,7 @@ struct td_api_options {
     uint64_t seed;                      /* of uids and generated names */
     struct td_faults *faults;           /* borrowed; NULL: none */
     const struct td_measures *measures; /* borrowed; NULL: only what objects say themselves */
+    bool has_no_strategy;               /* the gate HPASelectionStrategy is off */
     td_str server_url;                  /* for discovery's answers that name it; may be empty */
 };
 

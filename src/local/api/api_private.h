@@ -33,6 +33,7 @@ struct td_api {
     size_t held_bytes; /* memory of the writes that wait: for webhooks, for the disk */
     size_t held_count;
     bool is_closing;
+    bool has_no_strategy; /* td_api_options */
     struct {
         td_str url; /* owned */
         td_api_review_fn fn;

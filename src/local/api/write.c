@@ -240,6 +240,7 @@ static enum td_write_step write_check_kind(struct td_write *write)
         .old = write->old,
         .object = write->object,
         .now = td_call_now(write->call),
+        .has_no_strategy = write->call->api->has_no_strategy,
         .warnings = write->call->warnings,
     };
     td_kind_prepare(&kind);

@@ -12,6 +12,7 @@
 #include "kube/schema/check.h"
 #include "local/api/api_private.h"
 #include "local/api/write.h"
+#include "local/kinds/kinds.h"
 
 /* The schema of the document that is patched. */
 static const struct td_schema_type *patch_type(const struct td_write *write)
@@ -142,6 +143,7 @@ enum td_write_step td_patch_report_conflicts(struct td_write *write,
 static struct td_json *patch_confine_applied(struct td_write *write)
 {
     struct td_json *applied = td_json_copy(write->arena, write->body, false);
+    td_kind_rename(write->resource, write->arena, applied);
     if (write->operation != TD_WRITE_STATUS) {
         if (write->resource->subresources & TD_SUB_STATUS) {
             (void)td_json_remove(applied, TD_STR("status")); /* it may not be there */

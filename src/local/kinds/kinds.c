@@ -74,6 +74,14 @@ static int kind_default_hpa(struct td_arena *arena, const struct td_schema_type 
     return TD_OK;
 }
 
+void td_kind_rename(const struct td_resource *resource, struct td_arena *arena,
+                    struct td_json *object)
+{
+    if (kind_is_hpa(resource)) {
+        td_hpa_rename_strategy(arena, object);
+    }
+}
+
 int td_kind_default(struct td_arena *arena, const struct td_resource *resource, size_t version,
                     struct td_json *object, struct td_error *err)
 {
@@ -187,6 +195,21 @@ static void kind_restore_all_but_status(struct td_kind_write *write)
     }
 }
 
+/* With the gate off the field is dropped, unless the stored object has it already. */
+static void kind_prepare_hpa(struct td_kind_write *write)
+{
+    static const td_str field = TD_STR_INIT("selectionStrategy");
+    struct td_json *spec = td_kind_member(write->object, TD_STR("spec"));
+    bool is_stored = td_json_get(td_kind_member(write->old, TD_STR("spec")), field) != NULL;
+    if (write->has_no_strategy && !is_stored && td_json_remove(spec, field)) {
+        write->warnings = write->warnings ? write->warnings : td_json_new_array(write->arena);
+        td_json_append(
+            write->warnings,
+            td_json_new_string(write->arena, TD_STR("spec.selectionStrategy: dropped, since the "
+                                                    "feature gate HPASelectionStrategy is off")));
+    }
+}
+
 void td_kind_prepare(struct td_kind_write *write)
 {
     struct td_json *metadata =
@@ -202,6 +225,9 @@ void td_kind_prepare(struct td_kind_write *write)
             kind_restore_all_but_status(write);
         }
         kind_prepare_status(write);
+        if (kind_is_hpa(write->resource)) {
+            kind_prepare_hpa(write);
+        }
         const struct td_kind_rules *rules = kind_rules(write->resource);
         if (rules->prepare) {
             rules->prepare(write);
@@ -218,6 +244,7 @@ static void kind_validate_hpa(const struct td_kind_write *write, struct td_field
                                                            : TD_HPA_UPDATE,
         .object = write->object,
         .old = write->old,
+        .gates = {.selection_strategy = true}, /* kind_prepare_hpa has looked */
     };
     struct td_error err = TD_ERROR_INIT;
     if (td_hpa_admit(write->arena, &admission, errors, NULL, &err) < 0) {

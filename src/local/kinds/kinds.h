@@ -32,6 +32,7 @@ struct td_kind_write {
     const struct td_json *old; /* stored; NULL on create */
     struct td_json *object;    /* changed in place by default and prepare */
     struct td_instant now;
+    bool has_no_strategy;     /* the gate HPASelectionStrategy is off */
     struct td_json *warnings; /* array of strings for Warning headers; appended to */
 };
 
@@ -41,6 +42,11 @@ struct td_kind_write {
  * Idempotent. */
 int td_kind_default(struct td_arena *arena, const struct td_resource *resource, size_t version,
                     struct td_json *object, struct td_error *err);
+
+/* Members that may be written with another name get the one that they are stored with; what an
+ * apply owns goes by that name. Part of td_kind_default. */
+void td_kind_rename(const struct td_resource *resource, struct td_arena *arena,
+                    struct td_json *object);
 
 /* In the storage version: status cleared on create, kept on update, taken alone by a status write;
  * generation set; what clients cannot write put back. Metadata common to all kinds (uid, name,

@@ -4,6 +4,7 @@
  */
 #include "local/resources/resource.h"
 
+#include "api/hpa/hpa.h"
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/limits.h"
@@ -58,6 +59,10 @@ static struct td_resource_version resource_version(struct td_arena *arena, td_st
                                         : td_arena_format(arena, "%.*s/%.*s", TD_STR_ARG(group),
                                                           TD_STR_ARG(version));
     const struct td_schema_type *type = td_schema_find(api_version, kind);
+    if (td_str_equal(kind, TD_STR("HorizontalPodAutoscaler")) &&
+        td_str_equal(version, TD_STR("v2"))) {
+        type = td_hpa_served_schema();
+    }
     return (struct td_resource_version){
         .name = version, .api_version = api_version, .type = type ? type : td_schema_any_object()};
 }

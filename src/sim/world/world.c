@@ -41,6 +41,7 @@ static int world_start_cluster(struct td_world *world, const struct td_world_opt
         .metrics_every = scenario ? scenario->metrics_every : 0,
         .metrics_lag = scenario ? scenario->metrics_lag : 0,
         .faults = &world->faults,
+        .has_no_strategy = options->has_no_strategy,
     };
     int code = td_cluster_new(&cluster, &world->cluster, err);
     if (code == TD_OK) {

@@ -52,6 +52,7 @@ struct td_world_options {
     /* Of the autoscalers, which then run in this process: loop, transport and seed are filled in
      * here. NULL: none. */
     const struct td_controllers_options *controllers;
+    bool has_no_strategy; /* of the cluster: the gate HPASelectionStrategy is off */
     td_world_fn happened; /* may be NULL */
     void *context;
 };

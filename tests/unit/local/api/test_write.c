@@ -1,6 +1,7 @@
 /* Creating and updating whole objects through the handler: words of refusals, what the server fills
  * in, versions, generations, ownership and strictness. Texts and codes are the real server's; where
  * that one answers 500 to a bad request, ours is a 400. */
+#include "local/api/api_private.h"
 #include "support/api_script.h"
 
 #define CANNOT "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: "
@@ -310,6 +311,76 @@ static void test_write_serves_versions_of_one_object(void **state)
 }
 
 /* An object above etcd's limit is refused, one below it stored. */
+#define V2_HPAS "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"
+#define V2_HPA(name, strategy)                                                                     \
+    "{\"apiVersion\":\"autoscaling/v2\",\"kind\":\"HorizontalPodAutoscaler\",\"metadata\":{"       \
+    "\"name\":\"" name "\"},\"spec\":{\"scaleTargetRef\":{\"kind\":\"Deployment\",\"name\":\"d\"," \
+    "\"apiVersion\":\"apps/v1\"},\"maxReplicas\":3" strategy "}}"
+#define STRICT "?fieldValidation=Strict"
+
+/* The field of the proposal, in both of its spellings, is one of the served kind's. */
+static void test_write_knows_the_selection_strategy(void **state)
+{
+    static const struct step steps[] = {
+        {"POST", V2_HPAS STRICT, NULL, V2_HPA("a", ",\"selectionStrategy\":\"OwnerReference\""),
+         201, "spec.selectionStrategy", "OwnerReference"},
+        {"POST", V2_HPAS STRICT, NULL, V2_HPA("b", ",\"SelectionStrategy\":\"OwnerReference\""),
+         201, "spec.selectionStrategy", "OwnerReference"},
+        {"GET", V2_HPAS "/b", NULL, NULL, 200, "spec.SelectionStrategy", NULL},
+        {"GET", "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers/b", NULL, NULL,
+         200, "spec.selectionStrategy", NULL},
+        {"PATCH", V2_HPAS "/b" STRICT, MERGE,
+         "{\"spec\":{\"SelectionStrategy\":\"LabelSelector\"}}", 200, "spec.selectionStrategy",
+         "LabelSelector"},
+        {"PATCH", V2_HPAS "/b" STRICT, STRATEGIC,
+         "{\"spec\":{\"selectionStrategy\":\"OwnerReferences\"}}", 200, "spec.selectionStrategy",
+         "OwnerReferences"},
+        {"PATCH", V2_HPAS "/b", MERGE, "{\"spec\":{\"selectionStrategy\":null}}", 200,
+         "spec.selectionStrategy", NULL},
+        {"POST", V2_HPAS, NULL, V2_HPA("c", ",\"selectionStrategy\":\"Owner\""), 422, "message",
+         "HorizontalPodAutoscaler.autoscaling \"c\" is invalid: spec.selectionStrategy: "
+         "Unsupported "
+         "value: \"Owner\": supported values: \"LabelSelector\", \"OwnerReference\""},
+        {"POST", V2_HPAS, NULL, V2_HPA("c", ",\"SelectionStrategy\":3"), 400, "reason",
+         "BadRequest"},
+        {"PATCH", V2_HPAS "/d" STRICT "&fieldManager=m", APPLY,
+         V2_HPA("d", ",\"SelectionStrategy\":\"OwnerReference\""), 201, "spec.selectionStrategy",
+         "OwnerReference"},
+        /* The manager owns it by its stored name, so it goes when it is applied no more. */
+        {"PATCH", V2_HPAS "/d" STRICT "&fieldManager=m", APPLY, V2_HPA("d", ""), 200,
+         "spec.selectionStrategy", NULL},
+    };
+    RUN(*state, steps);
+}
+
+/* With the gate off it is dropped with a warning, unless it was stored before. */
+static void test_write_drops_the_selection_strategy_of_a_closed_gate(void **state)
+{
+    struct bed *bed = *state;
+    static const struct step open[] = {
+        {"POST", V2_HPAS, NULL, V2_HPA("old", ",\"selectionStrategy\":\"OwnerReference\""), 201,
+         "spec.selectionStrategy", "OwnerReference"},
+    };
+    static const struct step closed[] = {
+        {"POST", V2_HPAS STRICT, NULL, V2_HPA("a", ",\"selectionStrategy\":\"OwnerReference\""),
+         201, "spec.selectionStrategy", NULL},
+        {"PATCH", V2_HPAS "/old", MERGE, "{\"spec\":{\"maxReplicas\":4}}", 200,
+         "spec.selectionStrategy", "OwnerReference"},
+        {"PATCH", V2_HPAS "/old", MERGE, "{\"spec\":{\"selectionStrategy\":\"Owner\"}}", 422,
+         "reason", "Invalid"},
+    };
+    RUN(bed, open);
+    bed->api->has_no_strategy = true;
+    RUN(bed, closed);
+    bed_auto_answer answer;
+    bed_answer_init(&answer);
+    const char *body = V2_HPA("b", ",\"SelectionStrategy\":\"OwnerReference\"");
+    assert_int_equal(bed_call(bed, "POST", V2_HPAS, body, &answer), 201);
+    assert_string_equal(bed_header(&answer, "Warning"),
+                        "299 - \"spec.selectionStrategy: dropped, since the feature gate "
+                        "HPASelectionStrategy is off\"");
+}
+
 static void test_write_bounds_the_size_of_objects(void **state)
 {
     struct bed *bed = *state;
@@ -410,6 +481,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_write_records_owners, script_setup, script_teardown),
         cmocka_unit_test_setup_teardown(test_write_serves_versions_of_one_object, script_setup,
                                         script_teardown),
+        cmocka_unit_test_setup_teardown(test_write_knows_the_selection_strategy, script_setup,
+                                        script_teardown),
+        cmocka_unit_test_setup_teardown(test_write_drops_the_selection_strategy_of_a_closed_gate,
+                                        script_setup, script_teardown),
         cmocka_unit_test_setup_teardown(test_write_bounds_the_size_of_objects, script_setup,
                                         script_teardown),
         cmocka_unit_test_setup_teardown(test_write_bounds_what_is_in_a_body, script_setup,
