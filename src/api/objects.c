@@ -21,6 +21,7 @@ const td_definition_fn td_objects_definitions[TD_OBJECTS_DEFINITION_COUNT] = {
 
 typedef void (*object_check_fn)(const struct td_json *object, struct td_problems *problems);
 
+static void check_strategy_annotations(const struct td_json *object, struct td_problems *problems);
 static void check_builtin_hpa(const struct td_json *object, struct td_problems *problems);
 static void check_hpa(const struct td_json *object, struct td_problems *problems);
 static void check_vpa(const struct td_json *object, struct td_problems *problems);
@@ -33,6 +34,8 @@ struct object_kind {
 };
 
 static const struct object_kind object_kinds[] = {
+    {TD_STR_INIT("autoscaling/v1"), TD_STR_INIT("HorizontalPodAutoscaler"),
+     check_strategy_annotations},
     {TD_STR_INIT("autoscaling/v2"), TD_STR_INIT("HorizontalPodAutoscaler"), check_builtin_hpa},
     {TD_STR_INIT("autoscaling.tandem.dev/v2"), TD_STR_INIT("HorizontalPodAutoscaler"), check_hpa},
     {TD_STR_INIT("autoscaling.k8s.io/v1"), TD_STR_INIT("VerticalPodAutoscaler"), check_vpa},
@@ -151,9 +154,38 @@ static void objects_add_failure(const struct td_json *object, const struct td_er
     }
 }
 
+static void check_strategy_annotations(const struct td_json *object, struct td_problems *problems)
+{
+    static const td_str keys[] = {
+        TD_STR_INIT("tandem.dev/hpa-selection-strategy"),
+        TD_STR_INIT("autoscaling.alpha.kubernetes.io/pod-selection-strategy"),
+    };
+    static const td_str known[] = {TD_STR_INIT("LabelSelector"), TD_STR_INIT("OwnerReference"),
+                                   TD_STR_INIT("OwnerReferences")};
+    const struct td_json *annotations = td_json_get_path(object, "metadata.annotations");
+    for (size_t i = 0; i < TD_COUNT(keys); i++) {
+        const struct td_json *value = td_json_get(annotations, keys[i]);
+        if (td_json_is(value, TD_JSON_TYPE_STRING) &&
+            !td_str_is_among(td_str_trim(value->text), known, TD_COUNT(known))) {
+            td_str field =
+                td_arena_format(problems->arena, "metadata.annotations[%.*s]", TD_STR_ARG(keys[i]));
+            td_str message = td_arena_format(
+                problems->arena,
+                "unsupported value \"%.*s\", which counts as LabelSelector; supported values: "
+                "\"LabelSelector\", \"OwnerReference\"",
+                TD_STR_ARG(value->text));
+            td_problems_add(problems, &(struct td_problem){.line = value->line,
+                                                           .field = field,
+                                                           .message = message,
+                                                           .rule = "unknown-strategy"});
+        }
+    }
+}
+
 /* The local API server serves the field of the proposal; Kubernetes' own does not have it. */
 static void check_builtin_hpa(const struct td_json *object, struct td_problems *problems)
 {
+    check_strategy_annotations(object, problems);
     static const td_str fields[] = {TD_STR_INIT("spec.selectionStrategy"),
                                     TD_STR_INIT("spec.SelectionStrategy")};
     for (size_t i = 0; i < TD_COUNT(fields); i++) {
@@ -175,6 +207,7 @@ static void check_builtin_hpa(const struct td_json *object, struct td_problems *
 /* As when it is created in a cluster that has our defaults. */
 static void check_hpa(const struct td_json *object, struct td_problems *problems)
 {
+    check_strategy_annotations(object, problems);
     const struct td_hpa_admission admission = {
         .operation = TD_HPA_CREATE,
         .object = object,

@@ -48,6 +48,8 @@ check "what it wants" 0 '^  wanted  horizontally  [0-9]+ replicas ' '' explain h
 check "by its estimator" 0 '^          vertically +cpu .*(three quarters of the last hour|a busy hour of the first day) [0-9]+m' '' explain hvpa web -n shop
 check "an HPA" 0 '^api \(HorizontalPodAutoscaler shop/api of Deployment/api, replicas 2\.\.10\) decided at 2' '' explain hpa api -n shop
 check "of which group" 0 '^  group       autoscaling/v2' '' explain hpa api -n shop
+check "which pods it counts" 0 '^  counted     api-[^ ]+' '' explain hpa api -n shop
+check "and as data" 0 '^        "counted": true' '' explain hpa api -n shop -o json
 check "a pod" 0 '^  managed     by VPA db-(leader|follower), mode InPlaceOrRecreate: its target is StatefulSet db and its selector ' '' \
     explain pod db-1 -n shop
 check "and whose it is not" 0 '^  not by      VPA db-(leader|follower): its selector .* does not match labels ' '' explain pod db-1 -n shop
@@ -61,7 +63,7 @@ check "and as data" 0 '^        "scalesOutAbove": "8[0-9]%"' '' explain hpa api 
 for what in "vpa batch" "hpa api" "hvpa web" "pod db-0"; do
     count=$((count + 1))
     # shellcheck disable=SC2086 # two words
-    "$tandem" explain $what -n shop | grep -v '^  annotations\|^  *vpaUpdates' >"$work/said"
+    "$tandem" explain $what -n shop | grep -v '^  annotations\|^  *vpaUpdates\|^  counted  \|^  excluded  ' >"$work/said"
     if [ -s "$work/said" ] && ! grep -E '[0-9]e[+-][0-9]|[0-9]{8}' "$work/said"; then
         echo "ok $count - $what has numbers for people"
     else

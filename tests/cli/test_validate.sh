@@ -191,6 +191,8 @@ check "an HPA's metric has its line" 1 'hpa-bad.yaml:13: .*: spec.metrics\[0\].r
 check "a field that servers do not know" 1 'hpa-bad.yaml:8: .*: spec.selectionStrategy: unknown field' '' validate "$work/hpa-bad.yaml"
 sed '$d' "$work/hpa-strategy.yaml" | sed 's/autoscaling.tandem.dev/autoscaling/; $a\  SelectionStrategy: OwnerReference' >"$work/hpa-capital.yaml"
 check "the refusal names both ways that work" 1 'hpa-capital.yaml:7: .*: spec.SelectionStrategy: unknown field to .* apiVersion: autoscaling.tandem.dev/v2, or the annotation tandem.dev/hpa-selection-strategy$' '' validate "$work/hpa-capital.yaml"
+sed '/^metadata:/s/}$/, annotations: {tandem.dev\/hpa-selection-strategy: Owners}}/' "$work/hpa.yaml" >"$work/hpa-annotation.yaml"
+check "a strategy that does not exist" 1 'hpa-annotation.yaml:3: .*: metadata.annotations\[tandem.dev/hpa-selection-strategy\]: unsupported value "Owners", which counts as LabelSelector' '' validate "$work/hpa-annotation.yaml"
 check "our own kind knows the field" 1 'hpa-strategy.yaml:7: .*: spec.selectionStrategy: Unsupported value: "Owner": supported values: "LabelSelector", "OwnerReference", "OwnerReferences"$' '' validate "$work/hpa-strategy.yaml"
 check "two HPAs on one target, across files" 1 'hpa-second.yaml:5: HorizontalPodAutoscaler shop/other: spec.scaleTargetRef: HorizontalPodAutoscaler web \(.*/hpa.yaml:1\) already' '' validate "$work/hpa.yaml" "$work/hpa-second.yaml"
 check "the elder is not blamed" 1 '^1 problem in 2 objects \(2 files\)$' '' validate "$work/hpa.yaml" "$work/hpa-second.yaml"

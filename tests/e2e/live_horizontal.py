@@ -110,6 +110,9 @@ def example(bed):
     eventually(30, lambda: messages(bed, "SelectionStrategyActive") == ["Pod selection strategy 'OwnerReference' is active"], "told")
     said = bed.tandem("explain", "hpa", "test-app-hpa", "-n", bed.ns)
     assert "OwnerReference" in said and "autoscaling.tandem.dev/v2" in said, said
+    assert "excluded" in said and "(of Job/test-job)" in said, said
+    counted = bed.condition(OURS, "test-app-hpa", "SelectionStrategy")
+    assert counted["status"] == "True" and "1 of 2 pods that the selector matches counted, 1 excluded" in counted["message"], counted
 
     bed.patch(OURS, "test-app-hpa", {"spec": {"selectionStrategy": "LabelSelector"}})
     eventually(60, lambda: replicas(bed) == 4, "by labels the load of the Job counts")
@@ -138,6 +141,10 @@ def annotated(bed):
     annotate(bed, BUILTIN, "test-app-hpa", "OwnerReference", alias)
     annotate(bed, BUILTIN, "test-app-hpa", "Owners")
     eventually(60, lambda: replicas(bed) > 1, "the Job counts")
+    said = bed.condition(BUILTIN, "test-app-hpa", "SelectionStrategy")
+    assert said["status"] == "False" and said["reason"] == "InvalidValue" and "'Owners'" in said["message"], said
+    explained = bed.tandem("explain", "hpa", "test-app-hpa", "-n", bed.ns)
+    assert "whose value 'Owners' is neither LabelSelector nor OwnerReference" in explained, explained
     told = eventually(30, lambda: messages(bed, "InvalidSelectionStrategy"), "the value is named")
     assert told == ["Unsupported pod selection strategy 'Owners', using 'LabelSelector'"], told
     # Without it the alias speaks.

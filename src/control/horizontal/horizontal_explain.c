@@ -42,8 +42,32 @@ static void explain_tell(struct horizontal_sync *sync, int code, td_str message)
     horizontal_sync_free(sync);
 }
 
+/* Which pods count, by name, and whose the others are. */
+static void explain_list_pods(struct horizontal_sync *sync)
+{
+    struct td_arena *arena = &sync->arena;
+    struct td_hpa_account_selection *selection = &sync->decided.selection;
+    bool is_filtered = selection->is_filtered && !selection->is_failed;
+    struct td_hpa_selected_pod *pods =
+        td_arena_array(arena, struct td_hpa_selected_pod, sync->seen.pod_count + 1);
+    for (size_t i = 0; i < sync->seen.pod_count; i++) {
+        const struct td_meta *meta = &sync->seen.pods[i]->meta;
+        const struct td_owner_reference *owner = meta->owner_count > 0 ? &meta->owners[0] : NULL;
+        pods[i] = (struct td_hpa_selected_pod){
+            .name = meta->name,
+            .owner = owner ? td_arena_format(arena, "%.*s/%.*s", TD_STR_ARG(owner->kind),
+                                             TD_STR_ARG(owner->name))
+                           : TD_STR_EMPTY,
+            .is_counted = !is_filtered || sync->seen.filter.verdicts[i] == TD_OWNER_OWNED,
+        };
+    }
+    selection->pods = pods;
+    selection->pod_count = sync->seen.pod_count;
+}
+
 static void explain_decided(struct horizontal_sync *sync)
 {
+    explain_list_pods(sync);
     explain_tell(sync, TD_OK, TD_STR_EMPTY);
 }
 

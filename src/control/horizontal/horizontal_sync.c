@@ -362,6 +362,8 @@ static void sync_judge(struct horizontal_sync *sync, const struct td_hpa_scale *
     pass->strategy = sync->decided.selection.choice.strategy;
     td_hpa_strategy_observe(&sync->decided.state->strategy, &sync->decided.selection.choice,
                             &pass->events);
+    td_hpa_strategy_report(&sync->decided.selection, false, &pass->status.conditions,
+                           horizontal_now(loop));
     if (pass->path == TD_HPA_PATH_METRICS) {
         sync_select(sync);
     } else {
@@ -406,6 +408,8 @@ void horizontal_sync_decide(struct horizontal_sync *sync)
         answers[i] = horizontal_pods_answer(sync, &sync->seen.queries[i]);
     }
     td_hpa_decide(&sync->decided.pass, answers, horizontal_now(sync->loop));
+    td_hpa_strategy_report(&sync->decided.selection, true, &sync->decided.pass.status.conditions,
+                           horizontal_now(sync->loop));
     sync->purpose->decided(sync);
 }
 

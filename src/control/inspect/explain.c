@@ -20,6 +20,7 @@
 #define EXPLAIN_LABEL_WIDTH 12
 #define EXPLAIN_PAUSE (50 * TD_MILLISECOND)
 #define EXPLAIN_TRIES_MAX 100
+#define EXPLAIN_PODS_MAX 10 /* names in one line */
 
 /* ---- Kinds, as they are typed ---- */
 
@@ -293,6 +294,33 @@ void explain_fail(struct td_explain *explain, int code, const char *message)
 
 /* ---- HPAs ---- */
 
+/* The names of the selected pods that count, or do not, at most EXPLAIN_PODS_MAX of them. */
+static void explain_pods_of(struct td_explain *explain,
+                            const struct td_hpa_account_selection *selection, bool is_counted)
+{
+    td_auto_buf text = td_buf_capped(TD_OBJECT_BYTES_MAX);
+    size_t count = 0;
+    for (size_t i = 0; i < selection->pod_count; i++) {
+        const struct td_hpa_selected_pod *pod = &selection->pods[i];
+        if (pod->is_counted != is_counted || count++ >= EXPLAIN_PODS_MAX) {
+            continue;
+        }
+        const char *comma = text.len > 0 ? ", " : "";
+        (void)td_buf_append_format(&text, "%s%.*s", comma, TD_STR_ARG(pod->name));
+        if (!is_counted) {
+            (void)td_buf_append_format(&text, " (%s%.*s)", pod->owner.len > 0 ? "of " : "no owner",
+                                       TD_STR_ARG(pod->owner));
+        }
+    }
+    if (count > EXPLAIN_PODS_MAX) {
+        (void)td_buf_append_format(&text, " and %zu more", count - EXPLAIN_PODS_MAX);
+    }
+    if (count > 0) {
+        explain_say(explain, is_counted ? "counted" : "excluded",
+                    td_arena_copy_str(&explain->arena, td_buf_str(&text)));
+    }
+}
+
 /* Which pods count, and who said so. */
 static void explain_strategy(struct td_explain *explain,
                              const struct td_hpa_account_selection *selection)
@@ -310,11 +338,21 @@ static void explain_strategy(struct td_explain *explain,
     }
     bool is_owners = choice->strategy == TD_HPA_STRATEGY_OWNERS;
     td_str name = td_hpa_strategy_name(choice->strategy);
+    td_str invalid = choice->is_unsupported
+                         ? td_arena_format(&explain->arena,
+                                           ", whose value '%.*s' is neither LabelSelector nor "
+                                           "OwnerReference",
+                                           TD_STR_ARG(choice->value))
+                         : TD_STR_EMPTY;
     explain_say(explain, "strategy",
-                td_arena_format(&explain->arena, "%.*s by %s: counts %s", TD_STR_ARG(name),
-                                sources[choice->source],
+                td_arena_format(&explain->arena, "%.*s by %s%.*s: counts %s", TD_STR_ARG(name),
+                                sources[choice->source], TD_STR_ARG(invalid),
                                 is_owners ? "only pods that the target owns"
                                           : "all pods that match its selector"));
+    if (is_owners) {
+        explain_pods_of(explain, selection, true);
+        explain_pods_of(explain, selection, false);
+    }
 }
 
 static void explain_hpa_reported(void *context, const struct td_horizontal_account *account)

@@ -406,6 +406,24 @@ static void say_selection(struct account *account)
     }
 }
 
+/* Each matched pod, and whether it counts. */
+static struct td_json *selected_json(const struct account *account)
+{
+    const struct td_hpa_account_selection *selection = account->selection;
+    struct td_json *list = td_json_new_array(account->arena);
+    for (size_t i = 0; i < selection->pod_count; i++) {
+        struct td_json *pod = td_json_new_object(account->arena);
+        td_json_set_str(account->arena, pod, TD_STR("name"), selection->pods[i].name);
+        td_json_set(account->arena, pod, TD_STR("counted"),
+                    td_json_new_bool(account->arena, selection->pods[i].is_counted));
+        if (selection->pods[i].owner.len > 0) {
+            td_json_set_str(account->arena, pod, TD_STR("owner"), selection->pods[i].owner);
+        }
+        td_json_append(list, pod);
+    }
+    return list;
+}
+
 static void set_head(const struct account *account, struct td_json *object)
 {
     struct td_arena *arena = account->arena;
@@ -425,6 +443,9 @@ static void set_head(const struct account *account, struct td_json *object)
     if (account->selection) {
         td_json_set_str(arena, object, TD_STR("selectionStrategy"),
                         td_hpa_strategy_name(account->selection->choice.strategy));
+    }
+    if (account->selection && account->selection->pods) {
+        td_json_set(arena, object, TD_STR("selectedPods"), selected_json(account));
     }
 }
 

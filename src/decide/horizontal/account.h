@@ -13,15 +13,7 @@
 
 enum td_hpa_account_format { TD_HPA_ACCOUNT_TEXT, TD_HPA_ACCOUNT_JSON };
 
-/* How the pods were selected; calls below take NULL for it when the pods were not selected. */
-struct td_hpa_account_selection {
-    struct td_hpa_strategy_choice choice;
-    bool is_filtered;
-    bool is_failed; /* the filter failed, so all pods counted */
-    size_t matched_count;
-    size_t owned_count;
-    td_str culprit; /* the owner that could not be read */
-};
+/* Calls below take NULL for the selection when the pods were not selected. */
 
 /* The account as a tree in the arena of the pass. */
 struct td_json *td_hpa_account_json(const struct td_hpa_pass *pass,

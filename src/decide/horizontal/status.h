@@ -35,6 +35,7 @@ struct td_hpa_conditions {
 #define TD_HPA_SCALING_ACTIVE TD_STR("ScalingActive")
 #define TD_HPA_SCALING_LIMITED TD_STR("ScalingLimited")
 #define TD_HPA_SCALED_TO_ZERO TD_STR("ScaledToZero")
+#define TD_HPA_SELECTION_STRATEGY TD_STR("SelectionStrategy")
 
 /* From a stored list, which may be NULL or null. Entries that are no objects are left out. */
 void td_hpa_conditions_read(struct td_arena *arena, const struct td_json *list,

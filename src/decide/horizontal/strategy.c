@@ -5,7 +5,10 @@
 #include "decide/horizontal/strategy.h"
 
 #include "base/map.h"
+#include "base/text.h"
 #include "decide/horizontal/pods.h"
+
+#define STRATEGY_SHOWN_BYTES 100 /* of a value that is not supported */
 
 struct td_hpa_gates td_hpa_gates_of(const struct td_hpa_config *config,
                                     const struct td_hpa_strategy_options *options)
@@ -58,6 +61,55 @@ struct td_hpa_strategy_choice td_hpa_strategy_choose(const struct td_hpa *hpa,
     return (struct td_hpa_strategy_choice){.strategy = options->by_default,
                                            .source = TD_HPA_STRATEGY_FROM_DEFAULT,
                                            .value = TD_STR_EMPTY};
+}
+
+/* Nobody asked for a strategy, so nothing is said of one. */
+static bool is_silent(const struct td_hpa_strategy_choice *choice)
+{
+    return choice->source == TD_HPA_STRATEGY_FROM_GATE ||
+           (choice->source == TD_HPA_STRATEGY_FROM_DEFAULT &&
+            choice->strategy == TD_HPA_STRATEGY_LABELS);
+}
+
+static td_str report_counts(struct td_arena *arena,
+                            const struct td_hpa_account_selection *selection)
+{
+    size_t counted = selection->owned_count;
+    size_t matched = selection->matched_count;
+    return td_arena_format(arena,
+                           "%zu of %zu pod%s that the selector matches counted, %zu excluded",
+                           counted, matched, TD_PLURAL(matched), matched - counted);
+}
+
+void td_hpa_strategy_report(const struct td_hpa_account_selection *selection, bool is_counted,
+                            struct td_hpa_conditions *conditions, td_time now)
+{
+    const struct td_hpa_strategy_choice *choice = &selection->choice;
+    struct td_arena *arena = conditions->arena;
+    if (is_silent(choice)) {
+        td_hpa_condition_remove(conditions, TD_HPA_SELECTION_STRATEGY);
+        return;
+    }
+    if (!is_counted) {
+        return;
+    }
+    bool is_owned = choice->strategy == TD_HPA_STRATEGY_OWNERS && !selection->is_failed;
+    td_str counts = report_counts(arena, selection);
+    td_str reason = td_hpa_strategy_name(choice->strategy);
+    td_str message = td_arena_format(arena, "%.*s: %.*s", TD_STR_ARG(reason), TD_STR_ARG(counts));
+    if (choice->is_unsupported) {
+        reason = TD_STR("InvalidValue");
+        message = td_arena_format(arena,
+                                  "unsupported value '%.*s' (LabelSelector, OwnerReference), so "
+                                  "LabelSelector: %.*s",
+                                  TD_STR_ARG(td_str_cut_utf8(choice->value, STRATEGY_SHOWN_BYTES)),
+                                  TD_STR_ARG(counts));
+    } else if (selection->is_failed) {
+        reason = TD_STR("PodFilterFailed");
+        message = td_arena_format(arena, "owner '%.*s' cannot be read, so LabelSelector: %.*s",
+                                  TD_STR_ARG(selection->culprit), TD_STR_ARG(counts));
+    }
+    td_hpa_condition_set(conditions, now, TD_HPA_SELECTION_STRATEGY, is_owned, reason, message);
 }
 
 static void complain(struct td_hpa_strategy_memory *memory,

@@ -75,6 +75,31 @@ struct td_hpa_strategy_memory {
 
 static_assert(TD_HPA_FILTER_CAUSES == 5, "one time for each cause above");
 
+/* A pod that the selector of the target matches. */
+struct td_hpa_selected_pod {
+    td_str name;
+    td_str owner; /* "Job/report"; empty: it has none */
+    bool is_counted;
+};
+
+/* How the pods were selected. */
+struct td_hpa_account_selection {
+    struct td_hpa_strategy_choice choice;
+    bool is_filtered;
+    bool is_failed; /* the filter failed, so all pods counted */
+    size_t matched_count;
+    size_t owned_count;
+    td_str culprit;                         /* the owner that could not be read */
+    const struct td_hpa_selected_pod *pods; /* for accounts alone, else NULL */
+    size_t pod_count;
+};
+
+/* The condition SelectionStrategy: True while only owned pods count, with the numbers of those that
+ * count and of those that are left out. None where nobody chose a strategy. Before pods were looked
+ * at (`is_counted` false) it stays as it is. */
+void td_hpa_strategy_report(const struct td_hpa_account_selection *selection, bool is_counted,
+                            struct td_hpa_conditions *conditions, td_time now);
+
 /* Events for a first sight or a change. */
 void td_hpa_strategy_observe(struct td_hpa_strategy_memory *memory,
                              const struct td_hpa_strategy_choice *choice,

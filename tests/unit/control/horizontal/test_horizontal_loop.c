@@ -268,6 +268,36 @@ static void horizontal_bed_example(struct horizontal_bed *h)
     control_bed_run(&h->c, 6 * TD_MINUTE);
 }
 
+static void assert_strategy(struct horizontal_bed *h, const char *words, const char *message)
+{
+    assert_string_equal(horizontal_bed_condition(h, HPAS, "web", "SelectionStrategy"), words);
+    const struct td_json *conditions =
+        td_json_get_path(control_bed_get(&h->c, HPAS "/web"), "status.conditions");
+    const struct td_json *item = td_json_first_item(conditions);
+    while (item && !td_str_equal(td_json_text(item, "type"), TD_STR("SelectionStrategy"))) {
+        item = item->next;
+    }
+    td_str found = td_json_text(item, "message");
+    assert_int_equal(found.len, strlen(message));
+    assert_memory_equal(found.ptr, message, found.len);
+}
+
+/* The built-in kind has the field on the local API server. */
+static void test_the_built_in_kind_has_the_strategy_in_its_spec(void **state)
+{
+    (void)state;
+    struct horizontal_bed h;
+    horizontal_bed_init(&h);
+    horizontal_bed_example(&h);
+    horizontal_bed_hpa(&h, HPAS, "web", "web",
+                       "'maxReplicas':20,'SelectionStrategy':'OwnerReference'," CPU_50);
+    control_bed_run(&h.c, 6 * TD_MINUTE);
+    assert_int_equal(horizontal_bed_replicas(&h, "web"), 1);
+    assert_strategy(&h, "True/OwnerReference",
+                    "OwnerReference: 1 of 4 pods that the selector matches counted, 3 excluded");
+    horizontal_bed_done(&h);
+}
+
 static void test_owners_tell_pods_apart_and_the_strategy_switches_live(void **state)
 {
     (void)state;
@@ -279,6 +309,7 @@ static void test_owners_tell_pods_apart_and_the_strategy_switches_live(void **st
     /* All five pods: 2 x 20 % and 3 x 90 % are 62 %, so seven; doubling allows four. */
     assert_int_equal(horizontal_bed_replicas(&h, "web"), 4);
     assert_null(horizontal_bed_event(&h, "web", "SelectionStrategyActive"));
+    assert_string_equal(horizontal_bed_condition(&h, HPAS, "web", "SelectionStrategy"), "");
     uint64_t before = td_client_counts(h.c.client).calls;
     assert_int_equal(control_bed_patch(&h.c, HPAS "/web",
                                        "{'metadata':{'annotations':{"
@@ -303,12 +334,23 @@ static void test_owners_tell_pods_apart_and_the_strategy_switches_live(void **st
             "\"replicasets\"} 1\n"));
     control_bed_run(&h.c, 12 * TD_MINUTE);
     assert_int_equal(horizontal_bed_replicas(&h, "web"), 1);
+    assert_strategy(&h, "True/OwnerReference",
+                    "OwnerReference: 1 of 4 pods that the selector matches counted, 3 excluded");
+    assert_int_equal(control_bed_patch(&h.c, HPAS "/web",
+                                       "{'metadata':{'annotations':{"
+                                       "'tandem.dev/hpa-selection-strategy':'Owners'}}}"),
+                     200);
+    control_bed_run(&h.c, TD_SECOND);
+    assert_strategy(&h, "False/InvalidValue",
+                    "unsupported value 'Owners' (LabelSelector, OwnerReference), so "
+                    "LabelSelector: 4 of 4 pods that the selector matches counted, 0 excluded");
     assert_int_equal(control_bed_patch(&h.c, HPAS "/web",
                                        "{'metadata':{'annotations':{"
                                        "'tandem.dev/hpa-selection-strategy':null}}}"),
                      200);
     control_bed_run(&h.c, TD_MINUTE);
     assert_true(horizontal_bed_replicas(&h, "web") > 1);
+    assert_string_equal(horizontal_bed_condition(&h, HPAS, "web", "SelectionStrategy"), "");
     horizontal_bed_done(&h);
 }
 
@@ -527,6 +569,8 @@ static void test_owners_that_may_not_be_read_are_told_and_all_pods_count(void **
     const char *event = horizontal_bed_event(&h, "chess", "PodFilterFailed");
     assert_non_null(event);
     assert_non_null(strstr(event, "owner 'GameSet/set': reading it is forbidden"));
+    assert_string_equal(horizontal_bed_condition(&h, OWN_HPAS, "chess", "SelectionStrategy"),
+                        "False/PodFilterFailed");
     assert_true(horizontal_bed_tells(
         &h, "horizontal_pod_autoscaler_controller_pod_filter_fallbacks_total{reason="
             "\"forbidden\"} "));
@@ -545,6 +589,7 @@ int main(void)
         cmocka_unit_test(test_what_cannot_be_measured_stays),
         cmocka_unit_test(test_two_hpas_over_one_target_both_stop),
         cmocka_unit_test(test_owners_tell_pods_apart_and_the_strategy_switches_live),
+        cmocka_unit_test(test_the_built_in_kind_has_the_strategy_in_its_spec),
         cmocka_unit_test(test_our_own_kind_has_the_strategy_in_its_spec),
         cmocka_unit_test(test_a_metrics_outage_never_scales_in),
         cmocka_unit_test(test_a_custom_kind_is_scaled_and_owns_through_others),
