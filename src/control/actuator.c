@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/json/json.h"
+#include "base/os/log.h"
 #include "kube/client/client.h"
 #include "kube/client/verbs.h"
 
@@ -20,6 +21,22 @@ int td_actuator_evict(struct td_arena *arena, const struct td_pod *pod,
     struct td_delete_options options = TD_DELETE_OPTIONS_INIT;
     options.uid = pod->meta.uid;
     return td_verb_evict(arena, pod->meta.namespace, pod->meta.name, &options, ret, err);
+}
+
+void td_actuator_log_lacking(struct td_log *log, const struct td_pod *pod,
+                             const struct td_lacking *lacking)
+{
+    const struct td_meta *meta = &pod->meta;
+    td_str name = meta->name.len > 0 ? meta->name : meta->generate_name; /* not created yet */
+    for (size_t i = 0; i < lacking->container_count; i++) {
+        td_log_line(log, TD_LOG_INFO, "No recommendation found for container, skipping",
+                    TD_LOG_S("container", lacking->containers[i]),
+                    TD_LOG_S("namespace", meta->namespace), TD_LOG_S("pod", name));
+    }
+    if (lacking->is_pod) {
+        td_log_line(log, TD_LOG_INFO, "No recommendation found for pod, skipping",
+                    TD_LOG_S("pod", name), TD_LOG_S("namespace", meta->namespace));
+    }
 }
 
 int td_actuator_patch(struct td_arena *arena, const struct td_pod *pod, const struct td_json *patch,

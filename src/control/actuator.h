@@ -10,12 +10,14 @@
 
 #include "base/arena.h"
 #include "base/os/clock.h"
+#include "decide/vertical/patch/podstanza.h"
 #include "decide/vertical/pod.h"
 
 struct td_client_reply;
 struct td_client_request;
 struct td_error;
 struct td_json;
+struct td_log;
 struct td_write_options;
 
 /* Evicts this very pod, not another that has its name by now. */
@@ -26,6 +28,11 @@ int td_actuator_evict(struct td_arena *arena, const struct td_pod *pod,
 int td_actuator_patch(struct td_arena *arena, const struct td_pod *pod, const struct td_json *patch,
                       bool is_resize, const struct td_write_options *options,
                       struct td_client_request *ret, struct td_error *err);
+
+/* The log lines that the proposal on pod-level resources asks for, one for each request that stays
+ * as it is because nothing is recommended for it. `log` may be NULL. */
+void td_actuator_log_lacking(struct td_log *log, const struct td_pod *pod,
+                             const struct td_lacking *lacking);
 
 enum td_resize_result {
     TD_RESIZE_RESULT_DONE,

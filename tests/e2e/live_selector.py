@@ -341,6 +341,8 @@ def unmanaged(bed):
         assert size(bed, pod) == (0.01, 50 * MI)
         said = bed.tandem("explain", "pod", pod, "-n", bed.ns)
         assert "by no VPA" in said and "VPA canary: its selector role in (canary) does not match" in said, said
+        hint = {"db-1": "the selector role In (follower)", "db-2": "the selector role DoesNotExist"}[pod]
+        assert f"create one with targetRef StatefulSet db and {hint}" in said, said
     assert not bed.recommendation("canary")
     # A pod that is born without a role is admitted as it is, though VPAs know better of leaders.
     bed.delete("Pod", "db-1")

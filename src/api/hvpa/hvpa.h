@@ -154,6 +154,7 @@ struct td_hvpa_origin {
 struct td_hvpa_status {
     int64_t observed_generation;
     td_str mode;
+    td_str reason; /* of the decision, or why there is none */
     bool has_replicas;
     int32_t replicas;       /* live pods, for the scale subresource */
     td_str target_selector; /* of the workload, as text */

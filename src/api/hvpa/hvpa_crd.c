@@ -57,10 +57,11 @@ static const struct td_crd_rule hvpa_crd_rules[] = {
 
 static const struct td_crd_column hvpa_crd_columns[] = {
     {"Mode", "string", ".status.mode", 0},
+    {"Ready", "string", ".status.conditions[?(@.type=='Ready')].status", 0},
     {"Replicas", "integer", ".status.current.replicas", 0},
     {"Desired", "integer", ".status.decision.replicas", 0},
     {"Axis", "string", ".status.decision.axis", 0},
-    {"Reason", "string", ".status.decision.reason", 0},
+    {"Reason", "string", ".status.reason", 0},
     {"Age", "date", ".metadata.creationTimestamp", 0},
 };
 

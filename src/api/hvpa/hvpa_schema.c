@@ -145,6 +145,7 @@ static const struct td_schema_field status_fields[] = {
     FIELD("mode", type_string),
     FIELD("observedGeneration", type_int64),
     POINTER("origin", type_origin),
+    FIELD("reason", type_string),
     FIELD("recommendation", type_recommendation),
     FIELD("referenceRequests", type_requests),
     POINTER("replicas", type_int32),

@@ -157,6 +157,7 @@ int td_hvpa_status_decode(struct td_arena *arena, const struct td_json *status,
     const struct td_json *infeasible = td_json_member(status, "infeasible");
     made.observed_generation = td_json_get_int64(status, TD_STR("observedGeneration"), 0);
     made.mode = td_json_text(status, "mode");
+    made.reason = td_json_text(status, "reason");
     made.has_replicas = status_int32(status, TD_STR("replicas"), &made.replicas);
     made.target_selector = td_json_text(status, "targetSelector");
     made.has_current = current != NULL;
@@ -368,6 +369,7 @@ struct td_json *td_hvpa_status_encode(struct td_arena *arena, const struct td_hv
         td_json_set_int64(arena, object, TD_STR("observedGeneration"), status->observed_generation);
     }
     put_text(arena, object, TD_STR("mode"), status->mode);
+    put_text(arena, object, TD_STR("reason"), status->reason);
     if (status->has_replicas) {
         td_json_set_int64(arena, object, TD_STR("replicas"), status->replicas);
     }

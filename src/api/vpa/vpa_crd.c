@@ -61,11 +61,15 @@ static const struct td_crd_rule vpa_rules[] = {
 #define CRD_FIRST_TARGET ".status.recommendation.containerRecommendations[0].target"
 
 static const struct td_crd_column vpa_columns[] = {
+    {"Target", "string", ".spec.targetRef.name", 0},
     {"Mode", "string", ".spec.updatePolicy.updateMode", 0},
     {"CPU", "string", CRD_FIRST_TARGET ".cpu", 0},
     {"Mem", "string", CRD_FIRST_TARGET ".memory", 0},
     {"Provided", "string", ".status.conditions[?(@.type=='RecommendationProvided')].status", 0},
     {"Age", "date", ".metadata.creationTimestamp", 0},
+    {"Selector", "string", ".spec.selector", 1},
+    {"PodCPU", "string", ".status.recommendation.podRecommendation.target.cpu", 1},
+    {"PodMem", "string", ".status.recommendation.podRecommendation.target.memory", 1},
     {"MinReplicas", "integer", ".spec.updatePolicy.minReplicas", 1},
     {"OOMSeconds", "integer", ".spec.updatePolicy.evictAfterOOMSeconds", 1},
 };

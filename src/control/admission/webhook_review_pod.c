@@ -4,6 +4,7 @@
  * for; every other doubt ends in a pod as it was sent.
  */
 #include "base/error.h"
+#include "control/actuator.h"
 #include "control/admission/webhook_private.h"
 #include "control/informers/informers.h"
 #include "decide/vertical/patch/limitrange.h"
@@ -70,6 +71,11 @@ static void pod_apply_vpa(struct webhook_review *review, const struct td_pod *po
     }
     if (patch.message.len > 0) {
         webhook_review_warn(review, patch.message);
+    }
+    if (patch.is_pod_level) {
+        const struct td_lacking lacking =
+            td_stanza_lacking(review->arena, pod, &patch.changes, &patch.stanza);
+        td_actuator_log_lacking(options->control.log, pod, &lacking);
     }
     review->patches = patch.patches;
 }

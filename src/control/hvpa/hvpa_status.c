@@ -247,6 +247,9 @@ static void conditions_fill(struct hvpa_reconcile *run)
         message = td_arena_copy_str(&run->arena, run->item->failure);
     }
     condition_add(run, &list, TD_STR("Ready"), !is_failing, reason, message);
+    run->decided.status.reason = is_failing || run->hvpa.paused
+                                     ? reason
+                                     : td_tandem_reason_name(run->decided.decision.reason);
     conditions_verdicts(run, &list);
     conditions_limited(run, &list);
     conditions_coupled(run, &list);
@@ -446,6 +449,7 @@ static void status_not_ready(struct hvpa_reconcile *run, td_str reason, td_str m
     const struct td_hvpa_status *status = &run->decided.status;
     struct condition_list list = {.count = 0};
     condition_add(run, &list, TD_STR("Ready"), false, reason, message);
+    run->decided.status.reason = reason;
     for (size_t i = 0; i < status->condition_count; i++) {
         const struct td_vpa_condition *c = &status->conditions[i];
         if (list.count < STATUS_CONDITIONS_MAX && !td_str_equal(c->type, TD_STR("Ready"))) {

@@ -246,11 +246,12 @@ td_str hvpa_targets_conflict(struct hvpa_reconcile *run)
     td_ownership_judge(&run->arena, &target, objects, count, &judged);
     if (judged.foreign != TD_OWNERSHIP_NONE) {
         const struct td_ownership_object *other = &objects[judged.foreign];
+        bool is_vpa = other->kind == TD_OWNERSHIP_VPA; /* an HPA has no mode to switch off */
         return td_arena_format(
-            &run->arena,
-            "%s '%.*s' scales %.*s '%.*s' too; delete it, or set its updateMode to Off",
-            other->kind == TD_OWNERSHIP_VPA ? "VerticalPodAutoscaler" : "HorizontalPodAutoscaler",
-            TD_STR_ARG(other->name), TD_STR_ARG(target.kind), TD_STR_ARG(target.name));
+            &run->arena, "%s '%.*s' scales %.*s '%.*s' too; delete it%s",
+            is_vpa ? "VerticalPodAutoscaler" : "HorizontalPodAutoscaler", TD_STR_ARG(other->name),
+            TD_STR_ARG(target.kind), TD_STR_ARG(target.name),
+            is_vpa ? ", or set its updateMode to Off" : ", or take hpaSpec out of the Hvpa");
     }
     if (judged.acting != TD_OWNERSHIP_NONE &&
         !td_str_equal(objects[judged.acting].name, hvpa->meta.name)) {

@@ -8,6 +8,7 @@
 #include "api/hvpa/hvpa.h"
 #include "control/inspect/explain_private.h"
 #include "decide/vertical/recommender/recommender.h"
+#include "decide/vertical/siblings.h"
 #include "decide/vertical/updater/matching.h"
 
 /* ---- VPAs and a pod ---- */
@@ -144,6 +145,72 @@ static bool pod_hvpa(struct td_explain *explain, const struct pod_case *in)
     return false;
 }
 
+/* Would a VPA with this requirement be apart from all that name the workload? */
+static bool pod_is_apart(struct td_explain *explain, const struct pod_case *in,
+                         const struct td_requirement *requirement)
+{
+    const struct td_selector selector = {.requirements = requirement, .count = 1};
+    for (size_t i = 0; i < in->vpa_count; i++) {
+        const struct td_vpa *vpa = in->vpas[i];
+        if (pod_is_target(vpa, in->top) &&
+            td_selector_disjoint(&explain->arena, &selector,
+                                 vpa->has_selector ? &vpa->pod_selector : NULL)
+                    .verdict != TD_SELECTOR_DISJOINT) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A selector for a VPA of its own, beside those of the workload that do not select the pod: one key
+ * that they look at, with what the pod has there. Empty: no single key would do. */
+static td_str pod_own_selector(struct td_explain *explain, const struct pod_case *in)
+{
+    for (size_t i = 0; i < in->vpa_count; i++) {
+        const struct td_vpa *vpa = in->vpas[i];
+        bool is_one = pod_is_target(vpa, in->top) && vpa->has_selector;
+        for (size_t k = 0; is_one && k < vpa->pod_selector.count; k++) {
+            td_str key = vpa->pod_selector.requirements[k].key;
+            const td_str *value = td_labels_get(&in->pod.meta.labels, key);
+            const struct td_requirement own = {
+                .key = key,
+                .operation = value ? TD_SELECTOR_IN : TD_SELECTOR_NOT_EXISTS,
+                .values = value,
+                .value_count = value ? 1 : 0,
+            };
+            if (pod_is_apart(explain, in, &own)) {
+                return value
+                           ? td_arena_format(&explain->arena, "%.*s In (%.*s)", TD_STR_ARG(key),
+                                             TD_STR_ARG(*value))
+                           : td_arena_format(&explain->arena, "%.*s DoesNotExist", TD_STR_ARG(key));
+            }
+        }
+    }
+    return TD_STR_EMPTY;
+}
+
+/* What would give it a VPA: one without a selector beside others of the workload is refused. */
+static td_str pod_advice(struct td_explain *explain, const struct pod_case *in)
+{
+    struct td_arena *arena = &explain->arena;
+    size_t count = 0;
+    for (size_t i = 0; i < in->vpa_count; i++) {
+        count += pod_is_target(in->vpas[i], in->top);
+    }
+    td_str target = td_arena_format(arena, "create one with targetRef %.*s %.*s",
+                                    TD_STR_ARG(in->top->kind), TD_STR_ARG(in->top->name));
+    if (count == 0) {
+        return td_arena_format(arena, "%.*s, or run tandem recommend -n %.*s", TD_STR_ARG(target),
+                               TD_STR_ARG(in->pod.meta.namespace));
+    }
+    td_str selector = pod_own_selector(explain, in);
+    return selector.len > 0
+               ? td_arena_format(arena,
+                                 "label it so that one of them does, or %.*s and the selector %.*s",
+                                 TD_STR_ARG(target), TD_STR_ARG(selector))
+               : TD_STR("label it so that one of them does");
+}
+
 static void pod_managed(struct td_explain *explain, struct pod_case *in)
 {
     struct td_arena *arena = &explain->arena;
@@ -165,12 +232,9 @@ static void pod_managed(struct td_explain *explain, struct pod_case *in)
     } else if (!has_hvpa && in->top) {
         explain_say(explain, "managed",
                     td_arena_format(arena,
-                                    "by no VPA: none of the %zu in namespace %.*s selects it; "
-                                    "create one with targetRef %.*s %.*s, or run tandem recommend "
-                                    "-n %.*s",
+                                    "by no VPA: none of the %zu in namespace %.*s selects it; %.*s",
                                     in->vpa_count, TD_STR_ARG(in->pod.meta.namespace),
-                                    TD_STR_ARG(in->top->kind), TD_STR_ARG(in->top->name),
-                                    TD_STR_ARG(in->pod.meta.namespace)));
+                                    TD_STR_ARG(pod_advice(explain, in))));
     } else if (!has_hvpa) {
         explain_say(explain, "managed", TD_STR("by no VPA"));
     }

@@ -242,6 +242,7 @@ static void update_act(struct td_update_loop *loop)
         update_next(loop);
         return;
     }
+    td_actuator_log_lacking(loop->options.control.log, loop->action.pod, &loop->action.lacking);
     request.flow = loop->options.control.flow;
     loop->call = td_client_send(loop->options.control.client, &request, update_answered, loop);
 }

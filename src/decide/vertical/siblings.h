@@ -102,6 +102,7 @@ bool td_vpa_find_elder(struct td_arena *arena, const struct td_vpa *vpa,
                        const struct td_vpa *const *existing, size_t existing_count,
                        struct td_sibling_conflict *ret);
 
-/* One requirement that would tell `own` apart from `other` ("role NotIn (leader)"), or empty. */
+/* What to do about `own` so that it is apart from `other` and still selects something: a
+ * requirement to add, or one to put in the place of another. Empty where `other` is catch-all. */
 td_str td_selector_way_out(struct td_arena *arena, const struct td_selector *own,
                            const struct td_selector *other);

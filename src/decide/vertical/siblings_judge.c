@@ -60,28 +60,58 @@ static bool constrains(const struct td_selector *selector, td_str key)
                    compare_key) != NULL;
 }
 
-/* The opposite of one requirement, as people write it. */
-static td_str opposite(struct td_arena *arena, const struct td_requirement *requirement)
+/* What holds exactly where the requirement does not. */
+static struct td_requirement opposite(const struct td_requirement *requirement)
 {
-    bool is_in = requirement->operation == TD_SELECTOR_IN ||
-                 requirement->operation == TD_SELECTOR_EQUALS ||
-                 requirement->operation == TD_SELECTOR_DOUBLE_EQUALS;
-    if (requirement->operation == TD_SELECTOR_EXISTS) {
-        return td_arena_format(arena, "%.*s DoesNotExist", TD_STR_ARG(requirement->key));
+    struct td_requirement made = *requirement;
+    switch (requirement->operation) {
+    case TD_SELECTOR_IN:
+    case TD_SELECTOR_EQUALS:
+    case TD_SELECTOR_DOUBLE_EQUALS:
+        made.operation = TD_SELECTOR_NOT_IN;
+        break;
+    case TD_SELECTOR_EXISTS:
+        made.operation = TD_SELECTOR_NOT_EXISTS;
+        break;
+    case TD_SELECTOR_NOT_EXISTS:
+        made.operation = TD_SELECTOR_EXISTS;
+        break;
+    default:
+        made.operation = TD_SELECTOR_IN;
+        break;
     }
-    if (requirement->operation == TD_SELECTOR_NOT_EXISTS) {
-        return td_arena_format(arena, "%.*s Exists", TD_STR_ARG(requirement->key));
+    return made;
+}
+
+/* As people write it: "role NotIn (leader)". */
+static td_str requirement_text(struct td_arena *arena, const struct td_requirement *requirement)
+{
+    if (requirement->operation == TD_SELECTOR_EXISTS ||
+        requirement->operation == TD_SELECTOR_NOT_EXISTS) {
+        return td_arena_format(arena, "%.*s %s", TD_STR_ARG(requirement->key),
+                               requirement->operation == TD_SELECTOR_EXISTS ? "Exists"
+                                                                            : "DoesNotExist");
     }
+    bool is_not_in = requirement->operation == TD_SELECTOR_NOT_IN ||
+                     requirement->operation == TD_SELECTOR_NOT_EQUALS;
     td_auto_buf text = td_buf_capped(TD_SELECTOR_BYTES_MAX);
     /* As above: only shown. */
     (void)td_buf_append_format(&text, "%.*s %s (", TD_STR_ARG(requirement->key),
-                               is_in ? "NotIn" : "In");
+                               is_not_in ? "NotIn" : "In");
     for (size_t i = 0; i < requirement->value_count; i++) {
         (void)td_buf_append_format(&text, "%s%.*s", i > 0 ? ", " : "",
                                    TD_STR_ARG(requirement->values[i]));
     }
     (void)td_buf_append_char(&text, ')');
     return td_arena_copy_str(arena, td_buf_str(&text));
+}
+
+/* Can `own` still match a pod when the requirement is added to it? */
+static bool can_add(struct td_arena *arena, const struct td_selector *own,
+                    const struct td_requirement *requirement)
+{
+    const struct td_selector alone = {.requirements = requirement, .count = 1};
+    return !own || td_selector_disjoint(arena, own, &alone).verdict != TD_SELECTOR_DISJOINT;
 }
 
 td_str td_selector_way_out(struct td_arena *arena, const struct td_selector *own,
@@ -91,12 +121,21 @@ td_str td_selector_way_out(struct td_arena *arena, const struct td_selector *own
         return TD_STR_EMPTY;
     }
     /* Rather a key that only the other has: adding one is easier than changing one. */
-    for (size_t i = 0; i < other->count; i++) {
-        if (!constrains(own, other->requirements[i].key)) {
-            return opposite(arena, &other->requirements[i]);
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < other->count; i++) {
+            struct td_requirement made = opposite(&other->requirements[i]);
+            bool is_wanted = pass == 1 || !constrains(own, made.key);
+            if (is_wanted && can_add(arena, own, &made)) {
+                return td_arena_format(arena, "add a key that tells them apart, e.g. %.*s",
+                                       TD_STR_ARG(requirement_text(arena, &made)));
+            }
         }
     }
-    return opposite(arena, &other->requirements[0]);
+    /* Each would leave nothing to match: what is required of the key has to go. */
+    struct td_requirement made = opposite(&other->requirements[0]);
+    return td_arena_format(
+        arena, "select something else by a key of both, e.g. %.*s instead of what it has for %.*s",
+        TD_STR_ARG(requirement_text(arena, &made)), TD_STR_ARG(made.key));
 }
 
 static const struct td_selector *selector_of(const struct td_vpa *vpa)
@@ -125,15 +164,12 @@ static td_str conflict_reason(struct td_arena *arena, const struct td_vpa *vpa,
     if (relation->verdict == TD_SELECTOR_NO_COMMON_KEY) {
         return td_arena_format(arena,
                                "no label key is constrained by both (%.*s here, %.*s there), so a "
-                               "pod with labels %.*s would have two; add a key that tells them "
-                               "apart, e.g. %.*s",
+                               "pod with labels %.*s would have two; %.*s",
                                TD_STR_ARG(relation->own_keys.items[0]),
                                TD_STR_ARG(relation->other_keys.items[0]), TD_STR_ARG(witness),
                                TD_STR_ARG(way_out));
     }
-    return td_arena_format(arena,
-                           "both would manage a pod with labels %.*s; add a key that tells them "
-                           "apart, e.g. %.*s",
+    return td_arena_format(arena, "both would manage a pod with labels %.*s; %.*s",
                            TD_STR_ARG(witness), TD_STR_ARG(way_out));
 }
 

@@ -8,6 +8,8 @@
 
 #include "api/crd.h"
 #include "api/hpa/hpa.h"
+#include "api/hvpa/hvpa.h"
+#include "api/vpa/vpa.h"
 #include "base/error.h"
 
 static const struct td_schema_type text_type = {.kind = TD_SCHEMA_STRING};
@@ -197,6 +199,36 @@ static void test_hpa_crd_has_what_servers_ask_for(void **state)
 }
 
 /* Ours is the built-in v2 with one field more, and nothing else changed. */
+/* What `kubectl get` prints, and with -o wide. */
+static void test_columns_of_our_kinds(void **state)
+{
+    (void)state;
+    static const struct {
+        struct td_json *(*make)(struct td_arena *arena);
+        const char *columns;
+    } rows[] = {
+        {td_vpa_crd, "Target Mode CPU Mem Provided Age (Selector) (PodCPU) (PodMem) (MinReplicas) "
+                     "(OOMSeconds) "},
+        {td_hvpa_crd, "Mode Ready Replicas Desired Axis Reason Age "},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        td_auto_arena arena;
+        td_arena_init(&arena, 1 << 24);
+        td_auto_buf text;
+        td_buf_init(&text, 1 << 12);
+        const struct td_json *version =
+            td_json_at(td_json_get_path(rows[i].make(&arena), "spec.versions"), 0);
+        const struct td_json *column =
+            td_json_first_item(td_json_member(version, "additionalPrinterColumns"));
+        for (; column; column = column->next) {
+            bool is_wide = td_json_get_int64(column, TD_STR("priority"), 0) > 0;
+            (void)td_buf_append_format(&text, is_wide ? "(%.*s) " : "%.*s ",
+                                       TD_STR_ARG(td_json_text(column, "name")));
+        }
+        assert_true(td_str_equal(td_buf_str(&text), td_str_from(rows[i].columns)));
+    }
+}
+
 static void test_hpa_schema_adds_one_field(void **state)
 {
     (void)state;
@@ -220,6 +252,7 @@ int main(void)
         cmocka_unit_test(test_schema_of_each_kind),
         cmocka_unit_test(test_schema_of_a_keyed_list),
         cmocka_unit_test(test_hpa_crd_has_what_servers_ask_for),
+        cmocka_unit_test(test_columns_of_our_kinds),
         cmocka_unit_test(test_hpa_schema_adds_one_field),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

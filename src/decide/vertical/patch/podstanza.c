@@ -326,6 +326,20 @@ int td_stanza_make(struct td_arena *arena, const struct td_changes_input *input,
     return code;
 }
 
+struct td_lacking td_stanza_lacking(struct td_arena *arena, const struct td_pod *pod,
+                                    const struct td_changes *changes,
+                                    const struct td_stanza *stanza)
+{
+    td_str *names = td_arena_array(arena, td_str, pod->container_count + 1);
+    struct td_lacking lacking = {.containers = names, .is_pod = stanza->lacks_recommendation};
+    for (size_t i = 0; i < pod->container_count; i++) {
+        if (changes->containers[i].lacks_recommendation) {
+            names[lacking.container_count++] = pod->containers[i].name;
+        }
+    }
+    return lacking;
+}
+
 void td_stanza_patch(struct td_arena *arena, const struct td_pod *pod,
                      const struct td_stanza *stanza, struct td_json *patches)
 {

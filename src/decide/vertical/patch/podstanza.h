@@ -46,6 +46,17 @@ struct td_stanza {
     bool lacks_recommendation; /* a request of the pod has none */
 };
 
+/* What a pod with resources of its own asks for and has no recommendation for: it stays as it is.
+ */
+struct td_lacking {
+    const td_str *containers; /* names */
+    size_t container_count;
+    bool is_pod; /* a request of the pod itself */
+};
+struct td_lacking td_stanza_lacking(struct td_arena *arena, const struct td_pod *pod,
+                                    const struct td_changes *changes,
+                                    const struct td_stanza *stanza);
+
 /* Corrects `changes` (one a container) and fills *ret. Under mode Off there is nothing to write. */
 int td_stanza_make(struct td_arena *arena, const struct td_changes_input *input,
                    struct td_container_change *changes, struct td_cap_steps *steps,

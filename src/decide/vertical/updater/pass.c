@@ -316,6 +316,9 @@ static bool make_resize(struct td_updater_pass *pass, struct td_updater_job *job
     pass->annotations = patch.pod;
     pass->action = (struct td_updater_action){
         .call = TD_UPDATER_RESIZE, .vpa = job->match->vpa, .pod = pod, .patch = patch.resize};
+    if (patch.is_pod_level) {
+        pass->action.lacking = td_stanza_lacking(input->arena, pod, &patch.changes, &patch.stanza);
+    }
     return true;
 }
 

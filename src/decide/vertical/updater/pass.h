@@ -24,6 +24,7 @@
 #include "base/json/json.h"
 #include "base/os/clock.h"
 #include "decide/vertical/patch/limitrange.h"
+#include "decide/vertical/patch/podstanza.h"
 #include "decide/vertical/pod.h"
 #include "decide/vertical/updater/matching.h"
 #include "decide/vertical/updater/priority.h"
@@ -77,6 +78,7 @@ struct td_updater_action {
     const struct td_pod *pod;
     const struct td_json *patch; /* JSON patch, to the resize subresource or to the pod */
     td_time not_before;          /* the rate limit lets it through then */
+    struct td_lacking lacking;   /* of a resize */
 };
 
 enum td_updater_result {

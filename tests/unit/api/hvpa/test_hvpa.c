@@ -634,10 +634,11 @@ static void test_crd(void **state)
                       quoted_json(&arena, "{'specReplicasPath':'.spec.replicas',"
                                           "'statusReplicasPath':'.status.replicas',"
                                           "'labelSelectorPath':'.status.targetSelector'}")));
-    static const char *const names[] = {"Mode", "Replicas", "Desired", "Axis", "Reason", "Age"};
+    static const char *const names[] = {"Mode", "Ready",  "Replicas", "Desired",
+                                        "Axis", "Reason", "Age"};
     const struct td_json *columns = td_json_get(version, TD_STR("additionalPrinterColumns"));
-    assert_int_equal(columns->count, 6);
-    for (size_t i = 0; i < 6; i++) {
+    assert_int_equal(columns->count, TD_COUNT(names));
+    for (size_t i = 0; i < TD_COUNT(names); i++) {
         assert_true(
             td_str_equal(td_json_get_str(td_json_at(columns, i), TD_STR("name"), TD_STR_EMPTY),
                          td_str_from(names[i])));

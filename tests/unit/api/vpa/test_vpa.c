@@ -611,7 +611,7 @@ static void test_crds_have_what_servers_ask_for(void **state)
         }
     }
     const struct td_json *first = td_json_first_child(td_json_get_path(crds[0], "spec.versions"));
-    assert_int_equal(td_json_get(first, TD_STR("additionalPrinterColumns"))->count, 7);
+    assert_int_equal(td_json_get(first, TD_STR("additionalPrinterColumns"))->count, 11);
 }
 
 /* The proposals' fields survive, unknown ones and nulls do not, and a stored object stays as it

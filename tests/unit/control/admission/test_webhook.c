@@ -7,10 +7,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "base/os/log.h"
 #include "decide/vertical/patch/podsizes.h"
 #include "decide/vertical/pod.h"
 #include "model/owners.h"
@@ -160,6 +163,38 @@ static void test_pod_level_resources_are_sized(void **state)
     assert_string_equal(webhook_bed_resource(&h, pod, "requests.cpu"), "250m");
     assert_non_null(strstr(webhook_bed_annotation(&h, pod, "vpaUpdates"), "Pod "));
     webhook_bed_done(&h);
+}
+
+/* Requests without a recommendation stay, and the log says so in the words of the proposal. */
+static void test_what_has_no_recommendation_is_logged(void **state)
+{
+    (void)state;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&text, &size);
+    struct td_clock clock = td_clock_real();
+    struct td_webhook_options options = webhook_bed_options();
+    options.control.log = td_log_new(&(struct td_log_options){
+        .stream = stream, .clock = &clock, .level = TD_LOG_INFO, .format = TD_LOG_TEXT});
+    struct webhook_bed h;
+    webhook_bed_init_with(&h, &options);
+    webhook_bed_vpa(&h, "web", "web", "",
+                    "'containerRecommendations':[{'containerName':'other','target':{'cpu':'1'}}]");
+    webhook_bed_deploy(&h, "web", "", POD_LEVEL);
+    control_bed_run(&h.c, 5 * TD_SECOND);
+    const struct td_json *pod = webhook_bed_pod(&h, "web");
+    assert_string_equal(webhook_bed_resource(&h, pod, "requests.cpu"), "100m");
+    assert_int_equal(fflush(stream), 0);
+    const char *container = strstr(text, "No recommendation found for container, skipping");
+    assert_non_null(container);
+    assert_non_null(strstr(container, "container=app"));
+    const char *of_pod = strstr(text, "No recommendation found for pod, skipping");
+    assert_non_null(of_pod);
+    assert_non_null(strstr(of_pod, "pod=web-"));
+    webhook_bed_done(&h);
+    td_log_free(options.control.log);
+    assert_int_equal(fclose(stream), 0);
+    free(text);
 }
 
 /* The one case in which a pod is refused, and the flag that warns instead. */
@@ -555,6 +590,7 @@ int main(void)
         cmocka_unit_test(test_roles_get_sizes_of_their_own),
         cmocka_unit_test(test_a_vpa_that_moves_or_goes_is_followed),
         cmocka_unit_test(test_pod_level_resources_are_sized),
+        cmocka_unit_test(test_what_has_no_recommendation_is_logged),
         cmocka_unit_test(test_a_container_limit_range_refuses_pod_level_pods),
         cmocka_unit_test(test_pods_of_an_hvpa_get_what_it_decided),
         cmocka_unit_test(test_sizes_of_an_hvpa_stay_within_limit_ranges),

@@ -261,6 +261,9 @@ static void test_what_is_wrong_is_said_and_nothing_is_done(void **state)
     assert_string_equal(hvpa_bed_condition(&h, "web", "Ready"), "False/TargetNotFound");
     assert_string_equal(hvpa_bed_condition(&h, "bad", "Ready"), "False/InvalidSpec");
     assert_string_equal(hvpa_bed_condition(&h, "mixed", "Ready"), "False/TargetMismatch");
+    assert_true(td_str_equal(
+        td_json_text(td_json_get_path(control_bed_get(&h.c, HVPAS "/bad"), "status"), "reason"),
+        TD_STR("InvalidSpec")));
     assert_int_equal(hvpa_bed_events(&h, "web", "TargetNotFound"), 1);
     assert_int_equal(hvpa_bed_events(&h, "bad", "InvalidSpec"), 1);
     hvpa_bed_stop(&h); /* the next process reads in the status that it was told */

@@ -128,8 +128,13 @@ static void test_a_pod_says_who_manages_it(void **state)
                    "default\n");
     explain_expect(text, "\n  requests    app: cpu 1, memory 1Gi\n");
 
-    explain_bed_vpa(&e, "leader", "web", ",'selector':{'matchLabels':{'role':'leader'}}");
     explain_bed_vpa(&e, "other", "web", ",'selector':{'matchLabels':{'role':'other'}}");
+    text = explain_bed_ask(&e, "pod", pod.ptr);
+    /* One without a selector would be refused. */
+    explain_expect(text, "none of the 1 in namespace default selects it; label it so that one of "
+                         "them does, or create one with targetRef Deployment web and the selector "
+                         "role In (leader)\n");
+    explain_bed_vpa(&e, "leader", "web", ",'selector':{'matchLabels':{'role':'leader'}}");
     text = explain_bed_ask(&e, "pod", pod.ptr);
     explain_expect(text,
                    "\n  managed     by VPA leader, mode Recreate: its target is Deployment web "

@@ -339,6 +339,8 @@ static void test_proposal_selector_cases(void **state)
     }
 }
 
+#define ADD "add a key that tells them apart, e.g. "
+
 struct way_row {
     const char *own;
     const char *other;
@@ -350,11 +352,15 @@ static void test_way_out_of_each_operator(void **state)
 {
     (void)state;
     static const struct way_row rows[] = {
-        {ROLE("a"), ROLE("a"), "role NotIn (a)"},
-        {ROLE("a"), EXPRESSIONS(EXPRESSION("e", "Exists", "")), "e DoesNotExist"},
-        {ROLE("a"), EXPRESSIONS(EXPRESSION("e", "DoesNotExist", "")), "e Exists"},
-        {ROLE("a"), EXPRESSIONS(EXPRESSION("e", "NotIn", "'x','y'")), "e In (x, y)"},
-        {ROLE("a"), "{'matchLabels':{'role':'a','z':'1'}}", "z NotIn (1)"},
+        /* Added, it would leave nothing to select. */
+        {ROLE("a"), ROLE("a"),
+         "select something else by a key of both, e.g. role NotIn (a) instead of what it has for "
+         "role"},
+        {EXPRESSIONS(EXPRESSION("role", "Exists", "")), ROLE("a"), ADD "role NotIn (a)"},
+        {ROLE("a"), EXPRESSIONS(EXPRESSION("e", "Exists", "")), ADD "e DoesNotExist"},
+        {ROLE("a"), EXPRESSIONS(EXPRESSION("e", "DoesNotExist", "")), ADD "e Exists"},
+        {ROLE("a"), EXPRESSIONS(EXPRESSION("e", "NotIn", "'x','y'")), ADD "e In (x, y)"},
+        {ROLE("a"), "{'matchLabels':{'role':'a','z':'1'}}", ADD "z NotIn (1)"},
         {ROLE("a"), "null", ""},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
