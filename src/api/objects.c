@@ -222,6 +222,30 @@ static void check_hpa(const struct td_json *object, struct td_problems *problems
     objects_add_new(object, &errors, problems);
 }
 
+/* Of gardener's Hvpa, under another name: what it asks for is not done. */
+static bool is_foreign_field(td_str field)
+{
+    static const td_str fields[] = {TD_STR_INIT("spec.hpa"), TD_STR_INIT("spec.vpa"),
+                                    TD_STR_INIT("spec.weightBasedScalingIntervals")};
+    return td_str_is_among(field, fields, TD_COUNT(fields));
+}
+
+/* What is accepted but has no effect. */
+static void add_unused(const struct td_json *object, const struct td_field_errors *unused,
+                       struct td_problems *problems)
+{
+    for (size_t i = 0; i < unused->count; i++) {
+        const struct td_field_error *warning = &unused->items[i];
+        td_problems_add(problems, &(struct td_problem){
+                                      .line = td_objects_line(object, warning->field),
+                                      .field = warning->field,
+                                      .message = warning->detail,
+                                      .rule = "no-effect",
+                                      .is_warning = !is_foreign_field(warning->field),
+                                  });
+    }
+}
+
 /* A file does not tell with which of upstream's alpha gates a cluster runs, so all of them are
  * taken to be on. */
 static void check_vpa(const struct td_json *object, struct td_problems *problems)
@@ -238,6 +262,13 @@ static void check_vpa(const struct td_json *object, struct td_problems *problems
         return;
     }
     objects_add_new(object, &errors, problems);
+    struct td_vpa vpa;
+    struct td_field_errors unused_fields = {.arena = problems->arena};
+    struct td_field_path spec = td_field_child(NULL, TD_STR("spec"));
+    if (td_vpa_decode(problems->arena, object, &vpa, NULL) == TD_OK) {
+        td_vpa_find_unused(&vpa, &spec, &unused_fields);
+        add_unused(object, &unused_fields, problems);
+    }
 }
 
 /* Faults, then what is accepted but has no effect. */
@@ -247,15 +278,7 @@ static void check_hvpa(const struct td_json *object, struct td_problems *problem
     struct td_hvpa_findings findings;
     (void)td_hvpa_decode(problems->arena, object, &hvpa, &findings, NULL); /* the list says it */
     objects_add_new(object, &findings.errors, problems);
-    for (size_t i = 0; i < findings.warnings.count; i++) {
-        const struct td_field_error *warning = &findings.warnings.items[i];
-        td_problems_add(problems, &(struct td_problem){
-                                      .line = td_objects_line(object, warning->field),
-                                      .field = warning->field,
-                                      .message = warning->detail,
-                                      .rule = "no-effect",
-                                  });
-    }
+    add_unused(object, &findings.warnings, problems);
 }
 
 /* --- across objects --- */

@@ -198,6 +198,8 @@ check "two HPAs on one target, across files" 1 'hpa-second.yaml:5: HorizontalPod
 check "the elder is not blamed" 1 '^1 problem in 2 objects \(2 files\)$' '' validate "$work/hpa.yaml" "$work/hpa-second.yaml"
 check "the same name in another namespace is another target" 0 '^no problems in 2 objects' '' validate "$work/hpa.yaml" "$work/hpa-elsewhere.yaml"
 check "one HPA in two files is one HPA" 0 '^no problems in 2 objects' '' validate "$work/hpa.yaml" "$work/hpa.yaml"
+sed 's/^spec:/&\n  resourcePolicy: {containerPolicies: [{containerName: "*", controlledResources: [cpu], minAllowed: {memory: 1Gi}}]}/' "$work/vpa.yaml" >"$work/vpa-unused.yaml"
+check "a bound without effect is a warning" 0 'vpa-unused.yaml:[0-9]*: warning: .*containerPolicies\[0\].minAllowed\[memory\]: has no effect: controlledResources leaves memory out' '' validate "$work/vpa-unused.yaml"
 check "VPAs that divide a target" 0 '^no problems in 2 objects' '' validate "$work/vpa.yaml" "$work/vpa-follower.yaml"
 check "VPAs of two targets" 0 '^no problems in 2 objects' '' validate "$work/vpa.yaml" "$work/vpa-elsewhere.yaml"
 check "one VPA in two files is one VPA" 0 '^no problems in 2 objects' '' validate "$work/vpa.yaml" "$work/vpa.yaml"

@@ -468,6 +468,37 @@ static void decode_old_fields(struct td_hvpa_reader *reader, const struct td_jso
     }
 }
 
+/* What only another mode, or a border that is not there, would look at. */
+static void decode_warn_unused(struct td_hvpa_reader *reader, const struct td_json *spec,
+                               const struct td_field_path *path, const struct td_hvpa *hvpa)
+{
+    static const td_str ratio_fields[] = {TD_STR_INIT("ratioBasedScalingSpec"),
+                                          TD_STR_INIT("initialScaling"),
+                                          TD_STR_INIT("finalScaling")};
+    bool is_ratio = hvpa->mode == TD_HVPA_RATIO_BASED;
+    td_str mode = td_hvpa_mode_name(hvpa->mode);
+    for (size_t i = 0; i < TD_COUNT(ratio_fields) && !is_ratio; i++) {
+        if (td_kind_member(spec, ratio_fields[i])) {
+            td_str words = td_arena_format(
+                reader->arena, "has no effect in mode %.*s, only in RatioBased", TD_STR_ARG(mode));
+            td_hvpa_warn(reader, TD_FIELD_AT(path, ratio_fields[i]), words.ptr);
+        }
+    }
+    if (td_kind_member(spec, TD_STR("mixed")) && hvpa->mode != TD_HVPA_MIXED) {
+        td_str words = td_arena_format(reader->arena, "has no effect in mode %.*s, only in Mixed",
+                                       TD_STR_ARG(mode));
+        td_hvpa_warn(reader, TD_FIELD(path, "mixed"), words.ptr);
+    }
+    if (is_ratio && td_kind_member(spec, TD_STR("initialScaling")) && !hvpa->ratio.has_start) {
+        td_hvpa_warn(reader, TD_FIELD(path, "initialScaling"),
+                     "has no effect without ratioBasedScalingSpec.startReplicaCount");
+    }
+    if (is_ratio && td_kind_member(spec, TD_STR("finalScaling")) && !hvpa->ratio.has_finish) {
+        td_hvpa_warn(reader, TD_FIELD(path, "finalScaling"),
+                     "has no effect without ratioBasedScalingSpec.finishReplicaCount");
+    }
+}
+
 static void decode_spec(struct td_hvpa_reader *reader, const struct td_json *spec,
                         struct td_hvpa *hvpa)
 {
@@ -495,6 +526,7 @@ static void decode_spec(struct td_hvpa_reader *reader, const struct td_json *spe
     td_hvpa_read_hpa(reader, &hpa, hvpa);
     td_hvpa_read_vpa(reader, &vpa, hvpa);
     td_hvpa_check_rules(reader, &hpa, &vpa, hvpa);
+    decode_warn_unused(reader, spec, &path, hvpa);
 }
 
 /* Our own earlier word: what cannot be read is rebuilt. */

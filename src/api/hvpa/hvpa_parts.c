@@ -487,6 +487,9 @@ void td_hvpa_check_rules(struct td_hvpa_reader *reader, const struct td_hvpa_par
     struct td_field_path spec = td_field_child(NULL, TD_STR("spec"));
     struct td_field_path ratio = td_field_child(&spec, TD_STR("ratioBasedScalingSpec"));
     parts_check_window(reader, &spec, hvpa);
+    if (hvpa->has_vpa) {
+        td_vpa_find_unused(&hvpa->vpa, &vpa->inner, &reader->findings->warnings);
+    }
     if (hvpa->has_hpa && !td_hvpa_scales_horizontally(hvpa)) {
         td_hvpa_warn(reader, &hpa->outer, "has no effect: a DaemonSet has no replicas to scale");
     }

@@ -184,6 +184,11 @@ int td_vpa_admit(struct td_arena *arena, const struct td_vpa_admission *admissio
                  struct td_field_errors *errors, struct td_json **ret_patches,
                  struct td_json **ret_warnings, struct td_error *err);
 
+/* Fields of a spec at `spec` that are right and have no effect: eviction requirements and bounds of
+ * resources that are not controlled. For warnings; the sentences are in ret->arena. */
+void td_vpa_find_unused(const struct td_vpa *vpa, const struct td_field_path *spec,
+                        struct td_field_errors *ret);
+
 /* The value of a flag that is a maximum, such as --pod-recommendation-max-allowed-cpu: a quantity
  * above 0 that has digits (a quantity alone could be a bare suffix). The message begins with the
  * flag. */

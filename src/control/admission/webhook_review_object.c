@@ -93,6 +93,25 @@ static void vpa_warn_of_selector(struct webhook_review *review)
     }
 }
 
+/* What is right and has no effect. */
+static void object_warn_fields(struct webhook_review *review, const struct td_field_errors *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        const struct td_field_error *warning = &list->items[i];
+        webhook_review_warn(review,
+                            td_arena_format(review->arena, "%.*s: %.*s", TD_STR_ARG(warning->field),
+                                            TD_STR_ARG(warning->detail)));
+    }
+}
+
+static void vpa_warn_of_unused(struct webhook_review *review, const struct td_vpa *vpa)
+{
+    struct td_field_errors unused = {.arena = review->arena};
+    struct td_field_path spec = td_field_child(NULL, TD_STR("spec"));
+    td_vpa_find_unused(vpa, &spec, &unused);
+    object_warn_fields(review, &unused);
+}
+
 void webhook_review_vpa(struct webhook_review *review)
 {
     struct td_field_errors errors = {.arena = review->arena};
@@ -127,6 +146,7 @@ void webhook_review_vpa(struct webhook_review *review)
         webhook_siblings_admitted(review, TD_INFORMER_VPAS);
     }
     if (is_read) {
+        vpa_warn_of_unused(review, &vpa);
         object_warn(review, td_vpa_close_gates(review->arena, &admission.gates, &vpa));
     }
 }
@@ -220,12 +240,7 @@ static void hvpa_warn(struct webhook_review *review, struct td_hvpa *hvpa,
     const struct td_hpa_gates gates = {.scale_to_zero = control->scale_to_zero_gate,
                                        .selection_strategy = control->selection_strategy_gate,
                                        .configurable_tolerance = control->tolerance_gate};
-    for (size_t i = 0; i < findings->warnings.count; i++) {
-        const struct td_field_error *warning = &findings->warnings.items[i];
-        webhook_review_warn(review,
-                            td_arena_format(review->arena, "%.*s: %.*s", TD_STR_ARG(warning->field),
-                                            TD_STR_ARG(warning->detail)));
-    }
+    object_warn_fields(review, &findings->warnings);
     if (hvpa) {
         object_warn(review, td_hvpa_close_gates(review->arena, &control->gates, &gates,
                                                 TD_HPA_STRATEGY_ANNOTATION, hvpa));

@@ -467,6 +467,17 @@ static void test_warnings(void **state)
          "spec.vertical.scaleUp.minChange.replicas"},
         {BASE ",'weightBasedScalingIntervals':[]", "spec.weightBasedScalingIntervals"},
         {BASE ",'hpa':{'deploy':true}", "spec.hpa"},
+        {BASE ",'mode':'HPABiased','ratioBasedScalingSpec':{'startReplicaCount':3}",
+         "spec.ratioBasedScalingSpec"},
+        {BASE ",'mode':'Mixed','finalScaling':'vertical'", "spec.finalScaling"},
+        {BASE ",'mixed':{'preference':'vertical'}", "spec.mixed"},
+        {BASE ",'initialScaling':'vertical'", "spec.initialScaling"},
+        {BASE ",'initialScaling':'vertical','ratioBasedScalingSpec':{'startReplicaCount':2}", NULL},
+        {BASE ",'finalScaling':'vertical','ratioBasedScalingSpec':{'startReplicaCount':2}",
+         "spec.finalScaling"},
+        {VPA_OF("'resourcePolicy':{'containerPolicies':[{'containerName':'*','mode':'Off',"
+                "'minAllowed':{'cpu':'1'}}]}"),
+         "spec.vpaSpec.resourcePolicy.containerPolicies[0].minAllowed[cpu]"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         td_auto_arena arena;

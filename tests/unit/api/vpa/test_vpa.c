@@ -573,6 +573,66 @@ struct text_row {
     const char *checkpoint;
 };
 
+/* What is right and has no effect is found, and nothing else. */
+static void test_unused_fields_are_found(void **state)
+{
+    (void)state;
+#define REQUIRE(resources, change)                                                                 \
+    "'updatePolicy':{'updateMode':'Recreate','evictionRequirements':[{'resources':[" resources     \
+    "],'changeRequirement':'" change "'}]}"
+#define POLICY(name, rest) "{'containerName':'" name "'," rest "}"
+#define POLICIES(list) "'resourcePolicy':{'containerPolicies':[" list "]}"
+    static const struct {
+        const char *spec;
+        const char *field; /* NULL: nothing is found */
+        const char *words;
+    } rows[] = {
+        {REQUIRE("'memory'", "TargetHigherThanRequests"), NULL, NULL},
+        /* A container without a policy may be there. */
+        {REQUIRE("'memory'", "TargetHigherThanRequests") "," POLICIES(
+             POLICY("app", "'controlledResources':['cpu']")),
+         NULL, NULL},
+        {REQUIRE("'cpu','memory'", "TargetHigherThanRequests") "," POLICIES(
+             POLICY("*", "'controlledResources':['cpu']")),
+         "spec.updatePolicy.evictionRequirements[0].resources[1]",
+         "no container policy controls memory, so its target counts as 0: it is never higher than "
+         "a request"},
+        {REQUIRE("'cpu'", "TargetLowerThanRequests") "," POLICIES(POLICY("*", "'mode':'Off'")),
+         "spec.updatePolicy.evictionRequirements[0].resources[0]",
+         "no container policy controls cpu, so its target counts as 0: it is lower than any "
+         "request"},
+        {POLICIES(POLICY("app", "'minAllowed':{'cpu':'1','memory':'1Gi'}")), NULL, NULL},
+        {POLICIES(POLICY("app", "'minAllowed':{'nvidia.com/gpu':'1'}")),
+         "spec.resourcePolicy.containerPolicies[0].minAllowed[nvidia.com/gpu]",
+         "has no effect: only cpu and memory are recommended"},
+        {POLICIES(POLICY("app", "'controlledResources':['cpu'],'maxAllowed':{'memory':'1Gi'}")),
+         "spec.resourcePolicy.containerPolicies[0].maxAllowed[memory]",
+         "has no effect: controlledResources leaves memory out"},
+        {POLICIES(POLICY("app", "'mode':'Off','minAllowed':{'cpu':'1'}")),
+         "spec.resourcePolicy.containerPolicies[0].minAllowed[cpu]",
+         "has no effect: the mode of the policy is Off"},
+        {"'resourcePolicy':{'podPolicies':{'controlledResources':['cpu'],'minAllowed':{'memory':"
+         "'1Gi'}}}",
+         "spec.resourcePolicy.podPolicies.minAllowed[memory]",
+         "has no effect: controlledResources leaves memory out"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        td_auto_arena arena;
+        td_arena_init(&arena, ARENA_BYTES);
+        struct td_vpa vpa;
+        struct td_field_errors found = {.arena = &arena};
+        struct td_field_path spec = td_field_child(NULL, TD_STR("spec"));
+        struct td_json *object = object_of(&arena, rows[i].spec);
+        assert_int_equal(td_vpa_decode(&arena, object, &vpa, NULL), TD_OK);
+        td_vpa_find_unused(&vpa, &spec, &found);
+        assert_int_equal(found.count, rows[i].field ? 1 : 0);
+        if (rows[i].field) {
+            assert_true(td_str_equal(found.items[0].field, td_str_from(rows[i].field)));
+            assert_true(td_str_equal(found.items[0].detail, td_str_from(rows[i].words)));
+        }
+    }
+}
+
 static void test_crds_have_what_servers_ask_for(void **state)
 {
     (void)state;
@@ -733,6 +793,7 @@ int main(void)
         cmocka_unit_test(test_decode_refuses_bad_selectors),
         cmocka_unit_test(test_container_policy_first_name_then_last_star),
         cmocka_unit_test(test_maxima_are_quantities_with_digits),
+        cmocka_unit_test(test_unused_fields_are_found),
         cmocka_unit_test(test_crds_have_what_servers_ask_for),
         cmocka_unit_test(test_crd_keeps_and_prunes),
         cmocka_unit_test(test_crd_refuses_in_a_servers_words),

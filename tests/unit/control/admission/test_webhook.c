@@ -449,6 +449,20 @@ static void test_the_gate_of_zero_is_asked(void **state)
 }
 
 /* A mode that is going away is taken, with a warning in the answer. */
+/* The warning of the answer to a new VPA of Deployment web; NULL: there is none. */
+static bool is_warned(struct webhook_bed *h, const char *vpa, const char *says)
+{
+    bed_auto_answer answer;
+    bed_answer_init(&answer);
+    td_auto_buf body;
+    td_buf_init(&body, (size_t)1 << 20);
+    td_json_write(edit_bed_parse(&h->c.bed, vpa), &(struct td_json_format){.indent = 0}, &body);
+    assert_int_equal(bed_call(&h->c.bed, "POST", WEBHOOK_VPAS, td_buf_str(&body).ptr, &answer),
+                     201);
+    const char *warning = bed_header(&answer, "Warning");
+    return warning && strstr(warning, says);
+}
+
 static void test_warnings_reach_the_client(void **state)
 {
     (void)state;
@@ -467,18 +481,17 @@ static void test_warnings_reach_the_client(void **state)
     webhook_bed_done(&h);
 }
 
-/* The warning of the answer to a new VPA of Deployment web; NULL: there is none. */
-static bool is_warned(struct webhook_bed *h, const char *vpa, const char *says)
+static void test_what_has_no_effect_is_warned_of(void **state)
 {
-    bed_auto_answer answer;
-    bed_answer_init(&answer);
-    td_auto_buf body;
-    td_buf_init(&body, (size_t)1 << 20);
-    td_json_write(edit_bed_parse(&h->c.bed, vpa), &(struct td_json_format){.indent = 0}, &body);
-    assert_int_equal(bed_call(&h->c.bed, "POST", WEBHOOK_VPAS, td_buf_str(&body).ptr, &answer),
-                     201);
-    const char *warning = bed_header(&answer, "Warning");
-    return warning && strstr(warning, says);
+    (void)state;
+    struct webhook_bed h;
+    webhook_bed_init(&h);
+    assert_true(is_warned(
+        &h,
+        VPA_TEXT("bound", ",'resourcePolicy':{'containerPolicies':[{'containerName':'*',"
+                          "'controlledResources':['cpu'],'minAllowed':{'memory':'1Gi'}}]}"),
+        "minAllowed[memory]: has no effect: controlledResources leaves memory out"));
+    webhook_bed_done(&h);
 }
 
 /* Pods that get the label later would not be evicted: better said now. */
@@ -598,6 +611,7 @@ int main(void)
         cmocka_unit_test(test_hpas_and_hvpas_are_judged),
         cmocka_unit_test(test_the_gate_of_zero_is_asked),
         cmocka_unit_test(test_warnings_reach_the_client),
+        cmocka_unit_test(test_what_has_no_effect_is_warned_of),
         cmocka_unit_test(test_a_selector_that_no_new_pod_meets_is_warned_of),
         cmocka_unit_test(test_what_cannot_be_judged_is_allowed),
         cmocka_unit_test(test_an_unreadable_vpa_is_refused),
