@@ -127,5 +127,8 @@ static struct td_json *hvpa_normal_form(struct td_arena *arena, const struct td_
     td_json_set_bool(arena, spec, TD_STR("opposingGuard"), hvpa->opposing_guard);
     td_json_set_str(arena, spec, TD_STR("sources"), td_hvpa_sources_name(hvpa->sources));
     td_json_set_bool(arena, spec, TD_STR("paused"), hvpa->paused);
+    if (hvpa->on_delete != TD_HVPA_DELETE_TEMPLATE) {
+        td_json_set_str(arena, spec, TD_STR("onDelete"), td_hvpa_on_delete_name(hvpa->on_delete));
+    }
     return spec;
 }

@@ -48,6 +48,7 @@ enum td_hvpa_resource { TD_HVPA_CPU, TD_HVPA_MEMORY };
 
 enum td_hvpa_capacity { TD_HVPA_BLEND, TD_HVPA_MAX };
 enum td_hvpa_update { TD_HVPA_UPDATE_AUTO, TD_HVPA_UPDATE_OFF, TD_HVPA_UPDATE_WINDOW };
+enum td_hvpa_on_delete { TD_HVPA_DELETE_TEMPLATE, TD_HVPA_DELETE_KEEP };
 enum td_hvpa_actuation { TD_HVPA_ACTUATE_PODS, TD_HVPA_ACTUATE_TEMPLATE };
 enum td_hvpa_coupling { TD_HVPA_REFERENCE, TD_HVPA_RECONCILE, TD_HVPA_COUPLING_NONE };
 enum td_hvpa_sources { TD_HVPA_INTERNAL, TD_HVPA_OBJECTS };
@@ -220,6 +221,7 @@ struct td_hvpa {
     bool opposing_guard;
     enum td_hvpa_sources sources;
     bool paused;
+    enum td_hvpa_on_delete on_delete;
     struct td_hvpa_status status; /* empty when none is stored or it cannot be read */
     const struct td_json *tree;   /* the whole object */
 };
@@ -264,6 +266,7 @@ td_str td_hvpa_axis_name(enum td_hvpa_axis axis);
 td_str td_hvpa_resource_name(enum td_hvpa_resource resource);
 td_str td_hvpa_capacity_name(enum td_hvpa_capacity capacity);
 td_str td_hvpa_update_name(enum td_hvpa_update update);
+td_str td_hvpa_on_delete_name(enum td_hvpa_on_delete on_delete);
 td_str td_hvpa_actuation_name(enum td_hvpa_actuation actuation);
 td_str td_hvpa_coupling_name(enum td_hvpa_coupling coupling);
 td_str td_hvpa_sources_name(enum td_hvpa_sources sources);

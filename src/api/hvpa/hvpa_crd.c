@@ -42,6 +42,7 @@ static const struct td_crd_note hvpa_crd_notes[] = {
     {"spec.vertical.tolerancePercent", "minimum", "0"},
     {"spec.vertical.tolerancePercent", "maximum", "100"},
     {"spec.vertical.settleSeconds", "minimum", "0"},
+    {"spec.onDelete", "enum", "[\"Keep\",\"Template\"]"},
     {"spec.vertical.actuation", "enum", "[\"Pods\",\"Template\"]"},
     {"spec.maintenanceTimeWindow", "required", "[\"begin\",\"end\"]"},
     {"spec.maintenanceTimeWindow.begin", "pattern", CRD_TIME},

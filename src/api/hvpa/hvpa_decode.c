@@ -57,6 +57,7 @@ DECODE_NAMES(axis, axis)
 DECODE_NAMES(capacity, capacity)
 DECODE_NAMES(update, update)
 DECODE_NAMES(actuation, actuation)
+DECODE_NAMES(on_delete, on_delete)
 DECODE_NAMES(coupling, coupling)
 DECODE_NAMES(sources, sources)
 #undef DECODE_NAMES
@@ -447,6 +448,8 @@ static void decode_choices(struct td_hvpa_reader *reader, const struct td_json *
                                            is_ratio ? TD_HVPA_RECONCILE : TD_HVPA_REFERENCE);
     hvpa->sources = (enum td_hvpa_sources)decode_enum(reader, spec, path, TD_STR("sources"),
                                                       sources_name, 2, TD_HVPA_INTERNAL);
+    hvpa->on_delete = (enum td_hvpa_on_delete)decode_enum(
+        reader, spec, path, TD_STR("onDelete"), on_delete_name, 2, TD_HVPA_DELETE_TEMPLATE);
     hvpa->opposing_guard = td_json_get_bool(spec, TD_STR("opposingGuard"), true);
     hvpa->paused = td_json_get_bool(spec, TD_STR("paused"), false);
     hvpa->has_replicas = td_json_member(spec, "replicas") != NULL;

@@ -37,6 +37,11 @@ td_str td_hvpa_update_name(enum td_hvpa_update update)
     return names[update];
 }
 
+td_str td_hvpa_on_delete_name(enum td_hvpa_on_delete on_delete)
+{
+    return on_delete == TD_HVPA_DELETE_KEEP ? TD_STR("Keep") : TD_STR("Template");
+}
+
 td_str td_hvpa_actuation_name(enum td_hvpa_actuation actuation)
 {
     return actuation == TD_HVPA_ACTUATE_TEMPLATE ? TD_STR("Template") : TD_STR("Pods");

@@ -178,7 +178,7 @@ static const struct td_schema_field object_fields[] = {
 #define OBJECT_SPEC TD_STR("spec")
 
 /* weightBasedScalingIntervals, hpa and vpa are gardener's: kept and reported, never read. */
-enum { SPEC_HPA = 4, SPEC_VPA = 17, ROOT_METADATA = 2, ROOT_SPEC = 3, ROOT_STATUS = 4 };
+enum { SPEC_HPA = 4, SPEC_VPA = 18, ROOT_METADATA = 2, ROOT_SPEC = 3, ROOT_STATUS = 4 };
 
 static const struct td_schema_type type_old = {.kind = TD_SCHEMA_ANY};
 
@@ -192,6 +192,7 @@ static struct td_schema_field spec_fields[] = {
     FIELD("maintenanceTimeWindow", type_window),
     FIELD("mixed", type_mixed),
     FIELD("mode", type_string),
+    FIELD("onDelete", type_string),
     POINTER("opposingGuard", type_bool),
     POINTER("paused", type_bool),
     FIELD("ratioBasedScalingSpec", type_ratio),

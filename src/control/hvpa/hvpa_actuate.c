@@ -146,7 +146,8 @@ static void actuate_templated(void *context, const struct td_client_reply *reply
     hvpa_reconcile_end(run);
 }
 
-static void actuate_template(struct hvpa_reconcile *run)
+int hvpa_template_request(struct hvpa_reconcile *run, const struct td_pod_sizes *sizes,
+                          struct td_client_request *ret, struct td_error *err)
 {
     struct td_arena *arena = &run->arena;
     struct td_json *list = td_json_new_array(arena);
@@ -154,9 +155,8 @@ static void actuate_template(struct hvpa_reconcile *run)
     struct td_json *spec = td_json_ensure_object(arena, patch, TD_STR("spec"));
     struct td_json *template = td_json_ensure_object(arena, spec, TD_STR("template"));
     struct td_json *pod = td_json_ensure_object(arena, template, TD_STR("spec"));
-    const struct td_pod_sizes sizes = hvpa_decided_sizes(run);
-    for (size_t i = 0; i < sizes.count; i++) {
-        const struct td_pod_size *size = &sizes.items[i];
+    for (size_t i = 0; i < sizes->count; i++) {
+        const struct td_pod_size *size = &sizes->items[i];
         bool is_pod = size->container.len == 0;
         struct td_json *container = is_pod ? pod : td_json_new_object(arena);
         struct td_json *resources = td_json_ensure_object(arena, container, TD_STR("resources"));
@@ -172,7 +172,7 @@ static void actuate_template(struct hvpa_reconcile *run)
         }
     }
     td_json_set(arena, pod, TD_STR("containers"), list);
-    bool is_daemon = !run->seen.scale; /* the one kind without */
+    bool is_daemon = td_workload_kind_of(run->hvpa.target.kind) == TD_WORKLOAD_DAEMON_SET;
     const struct td_api_path path = {
         .group = is_daemon ? TD_STR("apps") : run->seen.resource.group,
         .version = is_daemon ? TD_STR("v1") : run->seen.resource.version,
@@ -180,11 +180,17 @@ static void actuate_template(struct hvpa_reconcile *run)
         .plural = is_daemon ? TD_STR("daemonsets") : run->seen.resource.plural,
         .name = run->hvpa.target.name,
     };
+    return td_verb_patch(arena, &path, TD_PATCH_STRATEGIC, td_json_line(arena, patch),
+                         &actuate_options, ret, err);
+}
+
+static void actuate_template(struct hvpa_reconcile *run)
+{
     struct td_client_request request;
     struct td_error err = TD_ERROR_INIT;
-    if (td_verb_patch(arena, &path, TD_PATCH_STRATEGIC, td_json_line(arena, patch),
-                      &actuate_options, &request, &err) != TD_OK) {
-        actuate_failed(run, td_arena_copy_str(arena, td_str_from(err.message)));
+    const struct td_pod_sizes sizes = hvpa_decided_sizes(run);
+    if (hvpa_template_request(run, &sizes, &request, &err) != TD_OK) {
+        actuate_failed(run, td_arena_copy_str(&run->arena, td_str_from(err.message)));
         hvpa_reconcile_end(run);
         return;
     }

@@ -171,6 +171,7 @@ static void item_read(struct hvpa_item *item, const struct td_informer_object *o
     item->is_paused = td_json_get_bool(spec, TD_STR("paused"), false);
     item->is_template = td_str_equal(
         td_json_text(td_json_get(spec, TD_STR("vertical")), "actuation"), TD_STR("Template"));
+    item->is_kept = td_str_equal(td_json_text(spec, "onDelete"), TD_STR("Keep"));
     item_read_selector(item, spec);
     const struct td_json *status = td_json_get(tree, TD_STR("status"));
     if (item->is_ours && item->loop->is_running) {
@@ -223,11 +224,13 @@ static void item_run(struct hvpa_item *item)
     const struct td_cache *cache =
         td_informers_cache(loop->options.control.informers, TD_INFORMER_HVPAS);
     const struct td_informer_object *object = td_cache_get(cache, item->namespace, item->name);
-    if (!object || object->is_deleting) {
+    if (!object) {
         return; /* its deletion is about to be told */
     }
     if (!td_informers_is_synced(loop->options.control.informers)) {
         item_later(item, LOOP_UNREADY_PAUSE);
+    } else if (hvpa_delete_begin(item, object) || object->is_deleting) {
+        return;
     } else if (loop->reading_count >= HVPA_READING_MAX) {
         item_later(item, LOOP_CROWDED_PAUSE);
     } else {
@@ -306,6 +309,8 @@ static void loop_changed(void *context, const void *before, const void *after)
     item_read(item, new);
     if (old->generation != new->generation && (item->is_objects || item->spec_hash != was)) {
         hvpa_item_now(item); /* what was being decided is of yesterday */
+    } else if (new->is_deleting && !old->is_deleting) {
+        hvpa_item_now(item);
     }
 }
 
@@ -511,6 +516,11 @@ static struct td_pod_sizes pod_sizes(struct td_arena *arena, td_str hvpa,
 struct td_pod_sizes hvpa_decided_sizes(struct hvpa_reconcile *run)
 {
     return pod_sizes(&run->arena, run->item->name, &run->decided.requests, &run->decided.limits);
+}
+
+struct td_pod_sizes hvpa_item_sizes(struct td_arena *arena, const struct hvpa_item *item)
+{
+    return pod_sizes(arena, item->name, &item->sizes, &item->size_limits);
 }
 
 bool td_hvpa_loop_sizes(void *loop, struct td_arena *arena, const struct td_controller *top,

@@ -75,6 +75,7 @@ struct hvpa_item {
     bool is_again;    /* asked for while a reconcile was writing */
     bool is_ours;     /* its status is that of our own reconciles */
     bool is_paused;   /* by its spec, as the next two */
+    bool is_kept;     /* sizes stay when it is deleted; as the next one, by its spec */
     bool is_template; /* sizes are in the template, not given at admission */
     bool is_objects;  /* sources: Objects; .spec.replicas is a wish */
 };
@@ -242,6 +243,15 @@ void hvpa_reconcile_event(const struct hvpa_reconcile *run, bool is_warning, td_
 /* The same for what was decided and is being done. */
 void hvpa_reconcile_decided(struct hvpa_reconcile *run, td_str reason, td_str message);
 
+/* An empty reconcile of the item, of which nothing is asked yet. */
+struct hvpa_reconcile *hvpa_reconcile_new(struct hvpa_item *item);
+
+/* ---- hvpa_delete.c ---- */
+
+/* Does the object need its finalizer put, taken away, or its sizes written before it goes? Then
+ * that is under way, and the reconcile of the item comes after it. */
+bool hvpa_delete_begin(struct hvpa_item *item, const struct td_informer_object *object);
+
 /* ---- hvpa_targets.c ---- */
 
 void hvpa_targets_init(struct td_hvpa_loop *loop);
@@ -300,6 +310,9 @@ bool hvpa_status_send(struct hvpa_reconcile *run,
 /* ---- hvpa_actuate.c ---- */
 
 void hvpa_actuate(struct hvpa_reconcile *run); /* the plan, then hvpa_reconcile_end */
+/* The write of sizes into the template of the target, whose resource is run->seen.resource. */
+int hvpa_template_request(struct hvpa_reconcile *run, const struct td_pod_sizes *sizes,
+                          struct td_client_request *ret, struct td_error *err);
 
 /* ---- hvpa_evict.c ---- */
 
@@ -309,6 +322,8 @@ void hvpa_evict_meet(struct hvpa_reconcile *run);
 bool hvpa_is_left_alone(struct hvpa_reconcile *run, const struct td_pod *pod);
 /* What pods are to have, as admission writes it into new ones; in the arena. */
 struct td_pod_sizes hvpa_decided_sizes(struct hvpa_reconcile *run);
+/* What new pods of the item get at admission. */
+struct td_pod_sizes hvpa_item_sizes(struct td_arena *arena, const struct hvpa_item *item);
 bool hvpa_may_evict(struct hvpa_reconcile *run, const struct td_pod *pod);
 void hvpa_evicted(struct hvpa_reconcile *run, td_str name);
 

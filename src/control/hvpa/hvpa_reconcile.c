@@ -15,7 +15,7 @@
 
 /* ---- Its life ---- */
 
-static struct hvpa_reconcile *reconcile_new(struct hvpa_item *item)
+struct hvpa_reconcile *hvpa_reconcile_new(struct hvpa_item *item)
 {
     struct hvpa_reconcile *run = td_alloc_zero(1, sizeof(*run));
     run->loop = item->loop;
@@ -401,7 +401,7 @@ static void reconcile_close_gates(struct hvpa_reconcile *run)
 void hvpa_reconcile_start(struct hvpa_item *item, const struct td_informer_object *object,
                           td_hvpa_explain_fn explain, void *context)
 {
-    struct hvpa_reconcile *run = reconcile_new(item);
+    struct hvpa_reconcile *run = hvpa_reconcile_new(item);
     struct td_hvpa_findings findings = {.is_target_mismatch = false};
     struct td_error err = TD_ERROR_INIT;
     struct td_json *tree = NULL;

@@ -656,10 +656,95 @@ static void test_an_oom_in_the_second_of_the_last_scaling_counts(void **state)
     }
 }
 
+/* ---- What stays of one that is deleted ---- */
+
+#define WEB "/apis/apps/v1/namespaces/default/deployments/web"
+
+/* Millicores that the template of web asks for. */
+static int64_t deleted_template_cpu(struct hvpa_bed *h)
+{
+    const struct td_json *containers =
+        td_json_get_path(control_bed_get(&h->c, WEB), "spec.template.spec.containers");
+    const struct td_json *requests =
+        td_json_get_path(td_json_at(containers, 0), "resources.requests");
+    struct td_quantity quantity;
+    assert_int_equal(
+        td_quantity_parse(&h->c.bed.arena, td_json_text(requests, "cpu"), &quantity, NULL), TD_OK);
+    return td_quantity_milli(&quantity);
+}
+
+static bool has_hvpa(struct hvpa_bed *h)
+{
+    const struct td_json *list = td_json_get(control_bed_get(&h->c, HVPAS), TD_STR("items"));
+    return list->count > 0;
+}
+
+static bool has_finalizer(struct hvpa_bed *h)
+{
+    const struct td_json *list =
+        td_json_get_path(control_bed_get(&h->c, HVPAS "/web"), "metadata.finalizers");
+    const struct td_json *first = td_json_first_item(list);
+    return first && td_str_equal(first->text, TD_STR("tandem.dev/on-delete"));
+}
+
+static void test_on_delete_says_what_the_next_pods_have(void **state)
+{
+    (void)state;
+    for (int keeps = 0; keeps < 2; keeps++) {
+        struct hvpa_bed h = {.stopped = 0};
+        struct td_demand demand = growing();
+        hvpa_bed_init(&h, &demand, 1);
+        hvpa_bed_deploy(&h, 2, "'requests':{'cpu':'1','memory':'200Mi'}");
+        hvpa_bed_hvpa(&h, "web",
+                      keeps ? "'onDelete':'Keep'," CPU_50 "," CPU_ONLY : CPU_50 "," CPU_ONLY);
+        control_bed_run(&h.c, 15 * TD_MINUTE);
+        int64_t size = hvpa_bed_size(&h, "cpu");
+        assert_true(size > 1000);
+        assert_int_equal(deleted_template_cpu(&h), 1000);
+        assert_int_equal(has_finalizer(&h), keeps);
+        assert_int_equal(control_bed_delete(&h.c, HVPAS "/web"), 200);
+        control_bed_run(&h.c, TD_MINUTE);
+        assert_false(has_hvpa(&h));
+        assert_int_equal(deleted_template_cpu(&h), keeps ? size : 1000);
+        assert_int_equal(hvpa_bed_events(&h, "web", "SizesKept"), keeps);
+        assert_int_equal(hvpa_bed_size(&h, "cpu"), size); /* of the pods that there are */
+        hvpa_bed_done(&h);
+    }
+}
+
+/* Nothing holds an object whose target is gone, or which is not to keep sizes any more. */
+static void test_on_delete_does_not_hold_for_ever(void **state)
+{
+    (void)state;
+    struct hvpa_bed h = {.stopped = 0};
+    struct td_demand demand = growing();
+    hvpa_bed_init(&h, &demand, 1);
+    hvpa_bed_deploy(&h, 2, "'requests':{'cpu':'1','memory':'200Mi'}");
+    hvpa_bed_hvpa(&h, "web", "'onDelete':'Keep'," CPU_50 "," CPU_ONLY);
+    control_bed_run(&h.c, 15 * TD_MINUTE);
+    assert_true(has_finalizer(&h));
+    assert_int_equal(control_bed_patch(&h.c, HVPAS "/web", "{'spec':{'onDelete':'Template'}}"),
+                     200);
+    control_bed_run(&h.c, 30 * TD_SECOND);
+    assert_false(has_finalizer(&h));
+    assert_int_equal(control_bed_patch(&h.c, HVPAS "/web", "{'spec':{'onDelete':'Keep'}}"), 200);
+    control_bed_run(&h.c, 30 * TD_SECOND);
+    assert_true(has_finalizer(&h));
+    assert_int_equal(control_bed_delete(&h.c, WEB), 200);
+    control_bed_run(&h.c, 10 * TD_SECOND);
+    assert_int_equal(control_bed_delete(&h.c, HVPAS "/web"), 200);
+    control_bed_run(&h.c, TD_MINUTE);
+    assert_false(has_hvpa(&h));
+    assert_int_equal(hvpa_bed_events(&h, "web", "SizesNotKept"), 1);
+    hvpa_bed_done(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_new_pods_are_given_what_was_decided),
+        cmocka_unit_test(test_on_delete_says_what_the_next_pods_have),
+        cmocka_unit_test(test_on_delete_does_not_hold_for_ever),
         cmocka_unit_test(test_pods_that_come_at_another_size_are_mended),
         cmocka_unit_test(test_a_size_that_no_node_has_is_given_up),
         cmocka_unit_test(test_sizes_go_into_the_template_when_told_so),
