@@ -688,6 +688,71 @@ int td_run_flags_parse(struct td_arena *arena, int argc, char **argv, td_env_fn 
     return code;
 }
 
+/* ---- Of another command's line ---- */
+
+/* Does the flag say how a controller decides, and not whom it talks to? */
+static bool flag_is_of_decisions(const struct flag_row *row)
+{
+    static const char *const groups[] = {"Recommender", "Updater", "Horizontal", "Hvpa"};
+    static const char *const others[] = {"cap-to-node", "vpa-object-namespace",
+                                         "ignored-vpa-object-namespaces", "max-allowed-cpu-boost",
+                                         "pod-level-container-limitrange"};
+    static const char *const left_out[] = {
+        "recommender-name", "storage",
+        "prometheus-",      "username",
+        "password",         "history-",
+        "pod-label-",       "metric-for-",
+        "pod-namespace-",   "pod-name-",
+        "container-n",      "container-pod-",
+        "use-admission-",   "admission-controller-",
+    };
+    const struct flag_row *first = row;
+    while (!first->who) {
+        first--;
+    }
+    bool is_taken = false;
+    for (size_t i = 0; i < TD_COUNT(groups); i++) {
+        is_taken = is_taken || strcmp(first->who, groups[i]) == 0;
+    }
+    for (size_t i = 0; i < TD_COUNT(others); i++) {
+        is_taken = is_taken || strcmp(row->name, others[i]) == 0;
+    }
+    for (size_t i = 0; i < TD_COUNT(left_out); i++) {
+        is_taken =
+            is_taken && !td_str_starts_with(td_str_from(row->name), td_str_from(left_out[i]));
+    }
+    return is_taken && strcmp(row->name, "horizontal") != 0;
+}
+
+int td_run_flags_extract(struct td_arena *arena, int *argc, char **argv,
+                         struct td_controllers_options *ret, struct td_error *err)
+{
+    struct td_run_flags flags = flags_default();
+    int kept = 1;
+    for (int at = 1; at < *argc;) {
+        td_str word = td_str_from(argv[at]);
+        bool is_long = td_str_starts_with(word, TD_STR("--"));
+        td_str name = is_long ? td_str_slice(word, 2, td_str_find(word, '=', 0)) : TD_STR_EMPTY;
+        const struct flag_row *row = flags_find(name);
+        if (!row || !flag_is_of_decisions(row)) {
+            argv[kept++] = argv[at++];
+            continue;
+        }
+        int taken = flags_take(&flags, *argc - at, argv + at, err);
+        if (taken < 0) {
+            return taken;
+        }
+        at += taken;
+    }
+    argv[kept] = NULL;
+    *argc = kept;
+    int code = flags_settle(arena, &flags, NULL, err);
+    if (code == TD_OK) {
+        *ret = flags.controllers;
+    }
+    return code;
+}
+
 /* ---- The table ---- */
 
 static void flags_write_value(const struct flag_row *row, struct td_run_flags *flags,

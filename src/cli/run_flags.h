@@ -52,6 +52,13 @@ struct td_run_flags {
 int td_run_flags_parse(struct td_arena *arena, int argc, char **argv, td_env_fn env,
                        struct td_run_flags *ret, struct td_error *err);
 
+/* For `tandem up` and `tandem simulate`, whose controllers run in the cluster's process: takes the
+ * flags that say how recommender, updater, admission, horizontal and hvpa decide out of a command
+ * line, and leaves the rest in its order. Those of a connection, a registration, an election or a
+ * Prometheus stay, and are unknown there. On failure the line of *err names flag and value. */
+int td_run_flags_extract(struct td_arena *arena, int *argc, char **argv,
+                         struct td_controllers_options *ret, struct td_error *err);
+
 /* What can be said of values only together, or by other rules than the table has: names of objects
  * and namespaces, times of leases. TD_INVALID likewise. */
 int td_run_flags_check(const struct td_run_flags *flags, struct td_error *err);

@@ -10,12 +10,14 @@
 #include "base/json/json.h"
 #include "base/limits.h"
 #include "base/os/clock.h"
+#include "base/os/file.h"
 #include "base/os/log.h"
 #include "base/os/loop.h"
 #include "cli/bar.h"
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/run_flags.h"
 #include "cli/scenario_path.h"
 #include "cli/simulate_table.h"
 #include "cli/up/screen.h"
@@ -27,6 +29,7 @@
 
 #define SIMULATE_START (INT64_C(1704067200) * TD_SECOND) /* Monday, 2024-01-01T00:00:00Z */
 #define SIMULATE_NODES 3
+#define SIMULATE_METRICS_MODE 0644
 #define SIMULATE_LOOKS 500 /* moments of a run at which the bar may be drawn */
 
 static const char simulate_help[] =
@@ -39,6 +42,9 @@ static const char simulate_help[] =
     "  --controllers LIST    controllers to run, of recommender, updater, admission,\n"
     "                        horizontal, hvpa, or none (all)\n"
     "  --feature-gates LIST  Name=true,Name=false, as of tandem run\n"
+    "  --FLAG VALUE          flags of the controllers, as of tandem run\n"
+    "                        (docs/run.md), such as --updater-interval 30s\n"
+    "  --metrics FILE        write the controllers' /metrics of the end to FILE\n"
     "  --events              print a line for each event before the table\n"
     "  -o, --output FORMAT   table, json or yaml (table)\n"
     "  -q, --quiet           no progress bar, log errors only\n"
@@ -48,6 +54,7 @@ static const char simulate_help[] =
 
 struct simulate {
     const char *path;
+    const char *metrics_path; /* NULL: metrics are not written */
     td_duration lasts; /* 0: as the scenario says */
     bool shows_events;
     enum td_output output;
@@ -187,6 +194,7 @@ static int simulate_parse_output(void *place, const char *word)
 
 static const struct td_option simulate_options[] = {
     TD_OPTION("for", 0, struct simulate, lasts, simulate_parse_for),
+    TD_OPTION_TEXT("metrics", 0, struct simulate, metrics_path),
     TD_OPTION_FLAG("events", 0, struct simulate, shows_events),
     TD_OPTION("output", 'o', struct simulate, output, simulate_parse_output),
     TD_WORLD_OPTIONS(struct simulate, flags),
@@ -197,6 +205,10 @@ static int simulate_parse(struct simulate *run, int argc, char **argv)
 {
     const struct td_options options = {"simulate", simulate_help, simulate_options,
                                        TD_COUNT(simulate_options)};
+    struct td_error err = TD_ERROR_INIT;
+    if (td_run_flags_extract(&run->arena, &argc, argv, &run->flags.controllers, &err) != TD_OK) {
+        return td_command_fail("simulate: %s", err.message);
+    }
     int status = td_options_parse(&options, run, argc, argv);
     if (status >= 0) {
         return status;
@@ -230,18 +242,32 @@ static int simulate_load(struct simulate *run, struct td_error *err)
     return TD_OK;
 }
 
+static int simulate_write_metrics(struct simulate *run, struct td_error *err)
+{
+    struct td_controllers *controllers = td_world_controllers(run->world);
+    td_auto_buf text = td_buf_capped(TD_METRIC_TEXT_BYTES_MAX);
+    if (!run->metrics_path) {
+        return TD_OK;
+    }
+    if (controllers) {
+        td_controllers_write_metrics(controllers, &text);
+    }
+    return td_file_write(run->metrics_path, SIMULATE_METRICS_MODE, td_buf_str(&text), err);
+}
+
 int td_command_simulate(int argc, char **argv)
 {
     struct simulate run = {.flags = {.command = "simulate",
                                      .level = TD_LOG_WARN,
                                      .has_controllers = true,
                                      .controllers = td_controllers_options_default()}};
+    td_arena_init(&run.arena, TD_TREE_ARENA_BYTES_MAX);
     int status = simulate_parse(&run, argc, argv);
     if (status >= 0) {
+        td_arena_done(&run.arena);
         return status;
     }
     struct td_error err = TD_ERROR_INIT;
-    td_arena_init(&run.arena, TD_TREE_ARENA_BYTES_MAX);
     td_arena_init(&run.event_arena, TD_TREE_ARENA_BYTES_MAX);
     run.events = run.output == TD_OUTPUT_TABLE ? NULL : td_json_new_array(&run.event_arena);
     td_bar_begin(&run.bar, run.flags.is_quiet);
@@ -255,6 +281,7 @@ int td_command_simulate(int argc, char **argv)
     if (code == TD_OK) {
         code = simulate_run(&run, &err);
     }
+    code = code == TD_OK ? simulate_write_metrics(&run, &err) : code;
     status = code == TD_OK ? simulate_print(&run) : td_command_fail("%s", err.message);
     td_timer_free(run.end);
     td_timer_free(run.progress);

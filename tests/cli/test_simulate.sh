@@ -59,6 +59,17 @@ check "the autoscalers are at work" 0 'HorizontalPodAutoscaler web  SuccessfulRe
 check "only some of them" 0 '^ total +8 ' '' simulate --controllers recommender "$corner"
 check "an Hvpa acts" 0 '^ web +hvpa/web +4 ' '' simulate "$work/gates/gates.yaml"
 check "unless its gate is off" 0 '^ web +2 ' '' simulate --feature-gates Hvpa=false "$work/gates/gates.yaml"
+check "without a flag" 0 '^ web +hpa/web +6 ' '' simulate "$corner"
+check "a flag of a controller" 0 '^ web +hpa/web +4 ' '' simulate --horizontal-pod-autoscaler-tolerance 1000 --metrics "$work/metrics.txt" "$corner"
+count=$((count + 1))
+if grep -q '^horizontal_pod_autoscaler_controller_' "$work/metrics.txt"; then
+    echo "ok $count - what its controllers counted"
+else
+    echo "not ok $count - what its controllers counted: $(head -c 300 "$work/metrics.txt")"
+    failed=$((failed + 1))
+fi
+check "a bad value of one" 2 '' "^tandem: simulate: --updater-interval: '0s': must be" simulate --updater-interval 0s "$corner"
+check "a flag of a connection is none of it" 2 '' '^tandem: simulate: --kube-api-qps: unknown option' simulate --kube-api-qps 3 "$corner"
 check "a gate that is none" 2 '' "^tandem: simulate: --feature-gates: 'Nope': unknown gate$" simulate --feature-gates Nope=true "$corner"
 check "a controller that is none" 2 '' "^tandem: simulate: --controllers: 'x': must be one of recommender, " simulate --controllers updater,x "$corner"
 check "events as they happen" 0 '^day 1 01:00:00  StatefulSet db  move-role: role=leader moves to db-1$' '' simulate --events "$corner"

@@ -57,6 +57,8 @@ if command -v curl >/dev/null; then
     say "strangers are refused" refuses
 fi
 port=$(url_of | sed 's/.*://')
+check "a flag of a connection is none of it" 2 '' '^tandem: up: --kube-api-qps: unknown option' up --kube-api-qps 3
+check "a bad value of a controller's flag" 2 '' "^tandem: up: --updater-interval: '0s': must be" up --updater-interval 0s
 check "a port that is taken" 2 '' "^tandem: .*127\\.0\\.0\\.1:$port.*in use" up --quiet --listen "127.0.0.1:$port" --kubeconfig "$work/x"
 stop
 say "it ends with 0 when asked to" [ "$status" -eq 0 ]
@@ -81,6 +83,13 @@ start --kubeconfig "$work/default.kubeconfig"
 say "without --listen it finds a port" grep -q 'https://127.0.0.1:' "$work/up.out"
 stop
 
+if command -v curl >/dev/null; then
+    start --address 127.0.0.1:0 --updater-interval 30s --kubeconfig "$work/metrics.kubeconfig"
+    metrics=$(sed -n 's|.*\(http://[^ ]*\)/metrics.*|\1|p' "$work/up.out")
+    say "metrics of the controllers" sh -c "curl --silent --max-time 5 '$metrics/metrics' | grep -q '^# TYPE process_resident_memory_bytes'"
+    say "and their health" sh -c "curl --silent --max-time 5 '$metrics/livez' | grep -q ok"
+    stop
+fi
 start --nodes 1 --seed 5 --speed 0.5
 say "one node" grep -q '(1 node, 8 cores, 32Gi), 0.5x speed, seed 5$' "$work/up.out"
 stop

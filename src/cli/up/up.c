@@ -18,6 +18,7 @@
 #include "base/os/loop.h"
 #include "base/str.h"
 #include "cli/command.h"
+#include "cli/run_flags.h"
 #include "cli/options.h"
 #include "cli/scenario_path.h"
 #include "cli/up/up_live.h"
@@ -55,6 +56,9 @@ static const char up_help[] =
     "  --controllers LIST    controllers to run, of recommender, updater, admission,\n"
     "                        horizontal, hvpa, or none (all)\n"
     "  --feature-gates LIST  Name=true,Name=false, as of tandem run\n"
+    "  --FLAG VALUE          flags of the controllers, as of tandem run\n"
+    "                        (docs/run.md), such as --updater-interval 30s\n"
+    "  --address HOST:PORT   serve /metrics and health of the controllers\n"
     "  --nodes N             number of nodes, each with 8 CPUs and 32Gi (3); 0: use\n"
     "                        your own scheduler and kubelets\n"
     "  --seed N              random seed for UIDs, generated names and noise (1, or\n"
@@ -109,6 +113,7 @@ static const struct td_option up_options[] = {
     TD_OPTION_TEXT("listen", 0, struct up, listen),
     TD_OPTION_TEXT("kubeconfig", 0, struct up, kubeconfig),
     TD_OPTION_TEXT("data", 0, struct up, data_dir),
+    TD_OPTION_TEXT("address", 0, struct up, flags.controllers.address),
     TD_OPTION("nodes", 0, struct up, node_count, up_parse_nodes),
     TD_OPTION("speed", 0, struct up, speed, up_parse_speed),
     TD_WORLD_OPTIONS(struct up, flags),
@@ -136,6 +141,10 @@ static int up_check_options(const struct up *up, int argc, char **argv)
 static int up_parse(struct up *up, int argc, char **argv)
 {
     const struct td_options options = {"up", up_help, up_options, TD_COUNT(up_options)};
+    struct td_error err = TD_ERROR_INIT;
+    if (td_run_flags_extract(&up->arena, &argc, argv, &up->flags.controllers, &err) != TD_OK) {
+        return td_command_fail("up: %s", err.message);
+    }
     int status = td_options_parse(&options, up, argc, argv);
     if (status >= 0) {
         return status;
@@ -253,14 +262,19 @@ static td_str up_greeting(struct up *up)
     uint64_t seed = up->flags.has_seed  ? up->flags.seed
                     : up->scenario_path ? up->scenario.seed
                                         : UP_SEED;
+    const struct td_controllers *controllers = td_world_controllers(up->world);
+    unsigned port = controllers ? td_controllers_port(controllers) : 0;
+    td_str metrics =
+        port > 0 ? td_arena_format(&up->arena, "  metrics    http://127.0.0.1:%u/metrics\n", port)
+                 : TD_STR_EMPTY;
     return td_arena_format(
         &up->arena,
         "tandem " TANDEM_VERSION ": local cluster \"%.*s\"%s%s (%.*s)%.*s, seed %llu\n"
         "  API        %.*s     export KUBECONFIG=%s%s%s   (kubectl works)\n"
-        "  stop       %s\n",
+        "%.*s  stop       %s\n",
         TD_STR_ARG(up_name(up)), up->data_dir ? " in " : "", up->data_dir ? up->data_dir : "",
         TD_STR_ARG(size), TD_STR_ARG(speed), (unsigned long long)seed, TD_STR_ARG(url),
-        is_relative ? directory : "", is_relative ? "/" : "", up->kubeconfig,
+        is_relative ? directory : "", is_relative ? "/" : "", up->kubeconfig, TD_STR_ARG(metrics),
         td_live_has_keys(up->live) ? "q or Ctrl-C; ? explains the columns" : "Ctrl-C");
 }
 

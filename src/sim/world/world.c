@@ -238,6 +238,11 @@ void td_world_free(struct td_world *world)
     td_free(world);
 }
 
+struct td_controllers *td_world_controllers(struct td_world *world)
+{
+    return world->controllers;
+}
+
 struct td_cluster *td_world_cluster(struct td_world *world)
 {
     return world->cluster;

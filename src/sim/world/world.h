@@ -65,6 +65,7 @@ int td_world_new(const struct td_world_options *options, struct td_world **ret,
 void td_world_free(struct td_world *world); /* NULL is accepted */
 
 struct td_cluster *td_world_cluster(struct td_world *world);
+struct td_controllers *td_world_controllers(struct td_world *world); /* NULL: there are none */
 
 /* ---- What there is to see ---- */
 
