@@ -5,6 +5,7 @@
 #include "api/crd.h"
 
 #include "base/assert.h"
+#include "kube/schema/describe_texts.h"
 
 #define CRD_DEPTH_MAX 32 /* of a schema; a recursive type would pass it */
 
@@ -171,6 +172,36 @@ struct td_json *td_crd_schema_at(struct td_json *schema, const char *path)
     return schema;
 }
 
+/* What `kubectl explain` says: by the place, "Hvpa.spec", else by the name of the type. */
+static void crd_describe(struct td_arena *arena, const struct td_schema_type *type,
+                         struct td_json *schema, td_str path)
+{
+    for (size_t i = 0; type->kind == TD_SCHEMA_OBJECT && i < type->field_count; i++) {
+        const struct td_schema_field *field = &type->fields[i];
+        struct td_json *member =
+            td_json_get(td_json_get(schema, TD_STR("properties")), field->name);
+        if (td_str_equal(field->name, TD_STR("metadata"))) {
+            continue; /* the server knows it itself */
+        }
+        td_str text = td_describe_text(path, field->name);
+        if (text.len == 0 && type->name.len > 0) {
+            text = td_describe_text(type->name, field->name);
+        }
+        if (text.len > 0) {
+            td_json_set_str(arena, member, TD_STR("description"), text);
+        }
+        crd_describe(
+            arena, field->type, member,
+            td_arena_format(arena, "%.*s.%.*s", TD_STR_ARG(path), TD_STR_ARG(field->name)));
+    }
+    if (type->kind == TD_SCHEMA_LIST) {
+        crd_describe(arena, type->element, td_json_get(schema, TD_STR("items")), path);
+    } else if (type->kind == TD_SCHEMA_MAP) {
+        crd_describe(arena, type->element, td_json_get(schema, TD_STR("additionalProperties")),
+                     path);
+    }
+}
+
 static void crd_attach(struct td_arena *arena, const struct td_crd *crd, struct td_json *schema)
 {
     for (size_t i = 0; i < crd->note_count; i++) {
@@ -208,6 +239,11 @@ static struct td_json *crd_root_schema(struct td_arena *arena, const struct td_c
     struct td_json *metadata = td_json_new_object(arena);
     crd_set_text(arena, metadata, TD_STR("type"), "object");
     td_json_set(arena, properties, TD_STR("metadata"), metadata);
+    if (crd->is_described) {
+        td_str kind = td_str_from(crd->kind);
+        crd_describe(arena, crd->type, schema, kind);
+        td_json_set_str(arena, schema, TD_STR("description"), td_describe_text(kind, TD_STR_EMPTY));
+    }
     crd_attach(arena, crd, schema);
     return schema;
 }

@@ -49,6 +49,8 @@ struct td_crd {
     const char *short_name; /* NULL: none */
     const char *category;   /* NULL: none */
     bool has_status;        /* the status subresource */
+    bool is_described; /* of the kind and its fields; not where others' definitions of it, which
+                          say it in their words, may be applied over */
     /* Paths of the scale subresource, or NULL: ".spec.replicas", ".status.replicas" and, if any,
      * ".status.selector". */
     const char *scale_spec;

@@ -146,6 +146,86 @@ def three_in_one(bed):
     assert bed.get("Pod", "db-0")["spec"]["resources"]["requests"]["memory"] == "100Mi"
 
 
+GAMES = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: games.play.example}
+spec:
+  group: play.example
+  names: {kind: Game, plural: games, singular: game}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+    subresources:
+      status: {}
+      scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.replicas, labelSelectorPath: .status.selector}
+"""
+OWNED = """
+---
+apiVersion: autoscaling.tandem.dev/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: NAME}
+spec:
+  selectionStrategy: OwnerReference
+  scaleTargetRef: {apiVersion: API, kind: KIND, name: NAME}
+  minReplicas: 1
+  maxReplicas: 5
+  metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}]
+"""
+STRANGER = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: stranger}
+spec:
+  template:
+    metadata: {labels: {app: LABEL}}
+    spec: {restartPolicy: Never, containers: [{name: app, image: app, resources: {requests: {cpu: 100m}}}]}
+"""
+
+
+def owned(name, kind, api):
+    return OWNED.replace("NAME", name).replace("KIND", kind).replace("API", api)
+
+
+def counts(bed, name):
+    said = bed.condition("TandemHPA", name, "SelectionStrategy")
+    return said["message"] if said and said["status"] == "True" else ""
+
+
+@story("by owners: of a StatefulSet and of a custom resource only their own pods count, a Job's with the same labels do not")
+def owners(bed):
+    bed.usage("db-*", "app", "40m", "20Mi")
+    bed.usage("game-*", "app", "40m", "20Mi")
+    bed.usage("stranger-*", "app", "1", "20Mi")
+    bed.apply(TWO_ROLES.replace("replicas: 3", "replicas: 2").replace("resources: {requests: {cpu: 100m, memory: 100Mi}}", "terminationGracePeriodSeconds: 1"))
+    bed.apply(STRANGER.replace("LABEL", "db"))
+    bed.running("app=db", 3)
+    bed.usage("db-*", "side", "0", "1Mi")
+    bed.patch("StatefulSet", "db", {"spec": {"template": {"spec": {"containers": [
+        {"name": "app", "resources": {"requests": {"cpu": "100m"}}}, {"name": "side", "resources": {"requests": {"cpu": "10m"}}}]}}}}, "strategic")
+    bed.apply(owned("db", "StatefulSet", "apps/v1"))
+    eventually(60, lambda: "2 of 3 pods that the selector matches counted, 1 excluded" in counts(bed, "db"), "the StatefulSet's two count")
+    said = bed.tandem("explain", "hpa", "db", "-n", bed.ns)
+    assert "db-0" in said and "(of Job/stranger)" in said, said
+
+    bed.apply(GAMES, None)
+    eventually(30, lambda: "games" in bed.kubectl("api-resources", "--api-group=play.example"), "the kind is served")
+    bed.apply("apiVersion: play.example/v1\nkind: Game\nmetadata: {name: game}\nspec: {replicas: 1}\n")
+    bed.kubectl("-n", bed.ns, "patch", "games.play.example", "game", "--subresource=status", "--type=merge", "-p",
+                '{"status": {"replicas": 1, "selector": "app=game"}}')
+    uid = bed.kubectl("-n", bed.ns, "get", "games.play.example", "game", "-o", "jsonpath={.metadata.uid}")
+    for name, owner in (("game-0", [{"apiVersion": "play.example/v1", "kind": "Game", "name": "game", "uid": uid, "controller": True}]), ("game-alone", [])):
+        bed.create("Pod", {"metadata": {"name": name, "labels": {"app": "game"}, "ownerReferences": owner},
+                           "spec": {"containers": [{"name": "app", "image": "app", "resources": {"requests": {"cpu": "100m"}}}]}})
+    bed.running("app=game", 2)
+    bed.apply(owned("game", "Game", "play.example/v1"))
+    eventually(60, lambda: "1 of 2 pods that the selector matches counted, 1 excluded" in counts(bed, "game"), "the custom resource's own counts")
+    assert "game-alone (no owner)" in bed.tandem("explain", "hpa", "game", "-n", bed.ns)
+
+
 def circuit():
     """The modes in an order in which each follows each other one once."""
     left = {mode: [other for other in MODES if other != mode] for mode in MODES}

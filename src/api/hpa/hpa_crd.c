@@ -283,6 +283,7 @@ struct td_json *td_hpa_crd(struct td_arena *arena)
         .short_name = "thpa",
         .category = "all",
         .has_status = true,
+        .is_described = true,
         .type = td_hpa_schema(),
         .notes = notes,
         .note_count = note_count,

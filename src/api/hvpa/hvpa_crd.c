@@ -76,6 +76,7 @@ struct td_json *td_hvpa_crd(struct td_arena *arena)
         .singular = "hvpa",
         .category = "all",
         .has_status = true,
+        .is_described = true,
         .scale_spec = ".spec.replicas",
         .scale_status = ".status.replicas",
         .scale_selector = ".status.targetSelector",

@@ -18,6 +18,20 @@
 static const struct td_crd_note vpa_notes[] = {
     {"", "required", "[\"spec\"]"},
     {"spec", "required", "[\"targetRef\"]"},
+    /* Of what upstream's definition does not have. */
+    {"spec.selector", "description",
+     "\"Of the target's pods only those that match; without it all.\""},
+    {CRD_POD, "description",
+     "\"Bounds of the recommendation for the pod as a whole, where pods have resources of their "
+     "own.\""},
+    {CRD_POD ".controlledResources", "description",
+     "\"cpu, memory or both; both when not given.\""},
+    {CRD_POD ".controlledValues", "description",
+     "\"RequestsAndLimits, the default, or RequestsOnly.\""},
+    {CRD_POD ".minAllowed", "description", "\"Never recommends less for the pod.\""},
+    {CRD_POD ".maxAllowed", "description", "\"Never recommends more for the pod.\""},
+    {"status.recommendation.podRecommendation", "description",
+     "\"For the pod as a whole: the sum over its containers, within the bounds of podPolicies.\""},
     {"spec.targetRef", "required", "[\"kind\",\"name\"]"},
     {"spec.updatePolicy.updateMode", "enum",
      "[\"Off\",\"Initial\",\"Recreate\",\"InPlaceOrRecreate\",\"InPlace\",\"Auto\"]"},

@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/map.h"
-#include "local/discovery/describe_texts.h"
+#include "kube/schema/describe_texts.h"
 #include "local/discovery/openapi_private.h"
 #include "local/kinds/custom.h"
 

@@ -198,7 +198,38 @@ static void test_hpa_crd_has_what_servers_ask_for(void **state)
     assert_non_null(td_crd_schema_at(schema, "spec.metrics[].pods.metric.selector.matchLabels{}"));
 }
 
-/* Ours is the built-in v2 with one field more, and nothing else changed. */
+/* What `kubectl explain` says: everything of our own kinds, of the VPA what upstream does not have.
+ */
+static void test_our_fields_are_described(void **state)
+{
+    (void)state;
+    static const struct {
+        struct td_json *(*make)(struct td_arena *arena);
+        const char *path;
+        bool is_described;
+    } rows[] = {
+        {td_hvpa_crd, "", true},
+        {td_hvpa_crd, "spec.onDelete", true},
+        {td_hvpa_crd, "spec.ratioBasedScalingSpec", true},
+        {td_hvpa_crd, "status.reason", true},
+        {td_hpa_crd, "spec.selectionStrategy", true},
+        {td_hpa_crd, "spec.behavior.scaleUp", true},
+        {td_vpa_crd, "spec.selector", true},
+        {td_vpa_crd, "spec.resourcePolicy.podPolicies.maxAllowed", true},
+        {td_vpa_crd, "spec.targetRef", false},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        td_auto_arena arena;
+        td_arena_init(&arena, 1 << 24);
+        const struct td_json *version =
+            td_json_at(td_json_get_path(rows[i].make(&arena), "spec.versions"), 0);
+        struct td_json *schema =
+            td_json_get(td_json_member(version, "schema"), TD_STR("openAPIV3Schema"));
+        const struct td_json *place = td_crd_schema_at(schema, rows[i].path);
+        assert_int_equal(td_json_member(place, "description") != NULL, rows[i].is_described);
+    }
+}
+
 /* What `kubectl get` prints, and with -o wide. */
 static void test_columns_of_our_kinds(void **state)
 {
@@ -229,6 +260,7 @@ static void test_columns_of_our_kinds(void **state)
     }
 }
 
+/* Ours is the built-in v2 with one field more, and nothing else changed. */
 static void test_hpa_schema_adds_one_field(void **state)
 {
     (void)state;
@@ -252,6 +284,7 @@ int main(void)
         cmocka_unit_test(test_schema_of_each_kind),
         cmocka_unit_test(test_schema_of_a_keyed_list),
         cmocka_unit_test(test_hpa_crd_has_what_servers_ask_for),
+        cmocka_unit_test(test_our_fields_are_described),
         cmocka_unit_test(test_columns_of_our_kinds),
         cmocka_unit_test(test_hpa_schema_adds_one_field),
     };

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "local/discovery/describe_texts.h"
+#include "kube/schema/describe_texts.h"
 #include "local/resources/resource.h"
 
 /* Every kind that is stored has a sentence, which a search in a table out of order would miss. */

@@ -3,7 +3,7 @@
  * a field name wherever it means the same (without a type). The type of a custom kind's part is its
  * path from the kind's name on.
  */
-#include "local/discovery/describe_texts.h"
+#include "kube/schema/describe_texts.h"
 
 #include <stdlib.h>
 
@@ -14,7 +14,7 @@ struct describe_row {
 };
 
 static const struct describe_row describe_rows[] = {
-#include "local/discovery/describe_texts.inc"
+#include "kube/schema/describe_texts.inc"
 };
 
 struct describe_key {
