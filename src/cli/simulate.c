@@ -55,7 +55,7 @@ static const char simulate_help[] =
 struct simulate {
     const char *path;
     const char *metrics_path; /* NULL: metrics are not written */
-    td_duration lasts; /* 0: as the scenario says */
+    td_duration lasts;        /* 0: as the scenario says */
     bool shows_events;
     enum td_output output;
     struct td_world_flags flags;
