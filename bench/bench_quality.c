@@ -22,6 +22,7 @@
 #include "control/controllers.h"
 #include "local/engine/series.h"
 #include "quality/judge.h"
+#include "quality/picture.h"
 #include "quality/scenarios.h"
 #include "sim/scenario/scenario.h"
 #include "sim/world/world.h"
@@ -374,6 +375,14 @@ int main(int argc, char **argv)
     if (!quality_write_json(&table, RESULT_PATH)) {
         (void)fprintf(stderr, "bench_quality: " RESULT_PATH " cannot be written\n");
         return 2;
+    }
+    for (size_t s = 0; s < QUALITY_SCENARIOS; s++) {
+        char path[64];
+        (void)snprintf(path, sizeof(path), "build/quality/%s.svg", quality_scenarios[s].name);
+        if (table.has[s] && !quality_write_picture(&table, s, path)) {
+            (void)fprintf(stderr, "bench_quality: %s cannot be written\n", path);
+            return 2;
+        }
     }
     return quality_judge(&table) > 0 ? 1 : 0;
 }
