@@ -150,8 +150,8 @@ static void conclude(struct run *run, struct quality_figures *figures)
             continue;
         }
         struct quality_figures *f = &figures[setup];
-        f->cost += row->load.requested_cpu_seconds / 3600 +
-                   row->load.requested_byte_seconds / GIB / GIB_A_CORE / 3600;
+        f->cost += row->load.totals.requested_cpu_seconds / 3600 +
+                   row->load.totals.requested_byte_seconds / GIB / GIB_A_CORE / 3600;
         f->mean = row->mean_latency_seconds * 1000; /* of the stream, the same in every row */
         f->dropped = row->dropped;
         f->ooms += (double)row->load.kill_count;
