@@ -190,8 +190,8 @@ def no_room(bed):
     before = uids(bed.pods("app=web"))
     eventually(90, lambda: blocked(bed, "ReplacementRefused", "exceeded quota: compute"), "the VPA says so")
     steady(15, lambda: uids(bed.pods("app=web")) == before, "no pod is evicted")
-    bed.delete("ResourceQuota", "compute")
     bed.apply("{apiVersion: v1, kind: LimitRange, metadata: {name: ratio}, spec: {limits: [{type: Pod, maxLimitRequestRatio: {cpu: 1500m}}]}}")
+    bed.delete("ResourceQuota", "compute")  # after it: a pass between the two would find room
     eventually(60, lambda: blocked(bed, "ReplacementRefused", "cpu max limit to request ratio per Pod is 1500m"), "another reason")
     assert uids(bed.pods("app=web")) == before
     bed.delete("LimitRange", "ratio")
