@@ -192,7 +192,9 @@ static int recommend_patch(const struct recommend *run, const struct td_right_si
         int one = recommend_patch_file(run, sizes, i < 0 ? run->patch : run->files[i]);
         status = one > status ? one : status;
     }
-    recommend_note_left_out(sizes);
+    if (status != TD_EXIT_FAILED) { /* a failure is told in one line */
+        recommend_note_left_out(sizes);
+    }
     return status;
 }
 

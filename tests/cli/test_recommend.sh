@@ -79,7 +79,7 @@ check "with a header" 0 '^namespace,kind,workload,container,sizedBy,pods,cpuRequ
 cp "$top/examples/shop/shop.yaml" "$work/shop.yaml"
 chmod 640 "$work/shop.yaml"
 check "a diff" 0 '^\+          requests: \{cpu: [0-9]+m, memory: [0-9]+Mi\}' '' recommend -n shop $few --patch "$work/shop.yaml" --dry-run
-say "which applies" sh -c 'cp "$0/shop.yaml" "$0/copy.yaml" && sed "s,^\(---\|+++\) [ab]/.*,\1 copy.yaml," "$0/out" >"$0/diff" && patch -s "$0/copy.yaml" "$0/diff" && ! cmp -s "$0/copy.yaml" "$0/shop.yaml"' "$work"
+say "which applies" sh -c 'cp "$0/shop.yaml" "$0/copy.yaml" && sed "s,^\(---\|+++\) [ab]/.*,\1 copy.yaml," "$0/out" >"$0/diff" && cd "$0" && git apply -p0 diff && ! cmp -s "$0/copy.yaml" "$0/shop.yaml"' "$work"
 say "and leaves the file" cmp -s "$work/shop.yaml" "$top/examples/shop/shop.yaml"
 # Those of api and worker, and that of the report where a busy machine comes to half past midnight.
 check "in place" 0 'shop.yaml: [23] containers changed$' '' recommend -n shop $few --patch "$work/shop.yaml"

@@ -77,7 +77,8 @@ spec:
     assert notes["vpaObservedContainers"] == "app, side, calc, disk, rest"
     assert "container 2: cpu capped to container limit, " in notes["vpaUpdates"] and "container 1" not in notes["vpaUpdates"], notes
     columns = bed.kubectl("-n", bed.ns, "get", "vpa", "web").splitlines()
-    assert columns[0].split() == ["NAME", "MODE", "CPU", "MEM", "PROVIDED", "AGE"] and columns[1].split()[1:5] == ["Initial", "200m", "600Mi", "True"]
+    assert columns[0].split() == ["NAME", "TARGET", "MODE", "CPU", "MEM", "PROVIDED", "AGE"], columns
+    assert columns[1].split()[1:6] == ["web", "Initial", "200m", "600Mi", "True"], columns
 
 
 @story("LimitRanges of containers and of pods bound what is given")
