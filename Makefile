@@ -2,6 +2,9 @@
 #   make           build/tandem                 make test      install what is missing, build, all fast tests
 #   make run       a local cluster at work      make check     format, lint, room order, banned calls
 #   make golden VECTORS=DIR    make e2e [QUICK=1] (a real control plane)    make fuzz SECONDS=60 [FUZZ=json]    make bench [BENCH=json]
+#   make image      a container image in build/  make test-pack the image and packages, tested by other programs
+#   make dist       source, archives, deb, rpm, hashes in build/dist/           make release [URL=https://...]  all of it
+#   make docs       the guide and a reference as a site in build/site/
 #   make SAN=address|undefined|thread test (or address,undefined)      make install PREFIX=/usr/local DESTDIR=
 
 PREFIX ?= /usr/local
@@ -13,7 +16,7 @@ PRESET := $(if $(SAN),$(SAN),release)
 comma := ,
 BUILD := $(if $(SAN),build/$(subst $(comma),-,$(SAN)),build)
 
-.PHONY: all run test check golden e2e fuzz bench install deps clean configure configure-tests deps-build deps-test
+.PHONY: all run test check golden e2e fuzz bench image docs dist release test-pack install deps clean configure configure-tests deps-build deps-test
 
 all: configure
 	@cmake --build $(BUILD) --target tandem
@@ -45,7 +48,23 @@ e2e: deps-test configure-tests
 	@cmake --build $(BUILD)
 	@tests/e2e/run $(BUILD)
 
+image:
+	@scripts/image
+
+docs: all
+	@scripts/docs $(BUILD)/tandem
+
+dist:
+	@scripts/dist
+
+release:
+	@scripts/release $(URL)
+
+test-pack:
+	@tests/pack/run $(ONLY)
+
 install: all
+	@cmake --build $(BUILD) --target pages
 	@DESTDIR='$(DESTDIR)' cmake --install $(BUILD) --prefix '$(PREFIX)'
 
 deps:

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -19,6 +20,7 @@
 #define ARENA_BLOCK_FIRST ((size_t)4096)
 #define ARENA_BLOCK_MAX ((size_t)1 << 20)
 #define ARENA_ITEMS_FIRST ((size_t)8) /* of a growing array */
+#define ARENA_FORMAT_BYTES 256        /* longer texts are formatted twice */
 
 #ifndef TD_ARENA_DEBUG
 #define TD_ARENA_DEBUG 0
@@ -170,16 +172,27 @@ td_str td_arena_copy_str(struct td_arena *arena, td_str s)
 
 td_str td_arena_format(struct td_arena *arena, const char *format, ...)
 {
+    char written[ARENA_FORMAT_BYTES];
     va_list args;
     va_start(args, format);
-    int len = vsnprintf(NULL, 0, format, args);
+    int len = vsnprintf(written, sizeof(written), format, args);
     va_end(args);
     td_assert(len >= 0);
     char *text = td_arena_alloc(arena, (size_t)len + 1);
-    va_start(args, format);
-    (void)vsnprintf(text, (size_t)len + 1, format, args); /* same length as measured above */
-    va_end(args);
+    if ((size_t)len < sizeof(written)) {
+        memcpy(text, written, (size_t)len + 1);
+    } else {
+        va_start(args, format);
+        (void)vsnprintf(text, (size_t)len + 1, format, args); /* same length as measured above */
+        va_end(args);
+    }
     return (td_str){.ptr = text, .len = (size_t)len};
+}
+
+td_str td_arena_int64(struct td_arena *arena, int64_t value)
+{
+    char buffer[TD_INT64_DIGITS_MAX];
+    return td_arena_copy_str(arena, td_text_int64(buffer, value));
 }
 
 int td_arena_check(const struct td_arena *arena, struct td_error *err)

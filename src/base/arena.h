@@ -9,6 +9,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/str.h"
 
@@ -60,6 +61,9 @@ td_str td_arena_copy_str(struct td_arena *arena, td_str s);
 
 td_str td_arena_format(struct td_arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* In decimal digits: the same as "%lld", without the parsing of a format. */
+td_str td_arena_int64(struct td_arena *arena, int64_t value);
 
 /* TD_OK, or TD_LIMIT with a message once more than max_bytes have been handed out. */
 int td_arena_check(const struct td_arena *arena, struct td_error *err);

@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/error.h"
+#include "base/text.h"
 
 #define BUF_CAP_FIRST 512
 #define BUF_DECIMALS_MAX 9
@@ -136,17 +137,8 @@ int td_buf_append_format(struct td_buf *buf, const char *format, ...)
 
 int td_buf_append_int64(struct td_buf *buf, int64_t value)
 {
-    char digits[20];
-    size_t at = sizeof(digits);
-    uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
-    do {
-        digits[--at] = (char)('0' + rest % 10);
-        rest /= 10;
-    } while (rest > 0);
-    if (value < 0) {
-        digits[--at] = '-';
-    }
-    return td_buf_append(buf, (td_str){.ptr = digits + at, .len = sizeof(digits) - at});
+    char digits[TD_INT64_DIGITS_MAX];
+    return td_buf_append(buf, td_text_int64(digits, value));
 }
 
 void td_buf_consume(struct td_buf *buf, size_t len)

@@ -32,9 +32,14 @@
 /* Kubernetes vocabulary. */
 #define TD_QUANTITY_TEXT_BYTES_MAX 1024 /* one quantity as text */
 #define TD_QUANTITY_DIGITS_MAX 2048     /* kept of one quantity; a result's lower ones are cut */
-#define TD_SELECTOR_BYTES_MAX ((size_t)1 << 20) /* one selector as text */
-#define TD_PROTO_BYTES_MAX ((size_t)64 << 20)   /* one object in protobuf, as one in JSON */
-#define TD_PROTO_PATH_BYTES_MAX ((size_t)512)   /* path of a bad field in it; the rest is cut */
+#define TD_SELECTOR_BYTES_MAX ((size_t)1 << 20)       /* one selector as text */
+#define TD_SHARD_SELECTOR_RUNES_MAX 100000            /* one shard selector, as upstream */
+#define TD_SHARD_SELECTOR_BYTES_MAX ((size_t)1 << 20) /* one as canonical text */
+#define TD_SHARDS_MAX 64                              /* --shards */
+#define TD_SHARD_LEASES_MAX 1024              /* leases of shards, of every N that there was */
+#define TD_CEL_DEPTH_MAX 250                  /* expressions within each other, as upstream */
+#define TD_PROTO_BYTES_MAX ((size_t)64 << 20) /* one object in protobuf, as one in JSON */
+#define TD_PROTO_PATH_BYTES_MAX ((size_t)512) /* path of a bad field in it; the rest is cut */
 #define TD_PATCH_OPERATIONS_MAX 10000 /* operations of one JSON patch, as the API server's */
 #define TD_APPLY_CONFLICT_BYTES_MAX                                                                \
     ((size_t)1 << 20) /* field paths named when one apply is refused */
@@ -113,16 +118,26 @@
 #define TD_WORLD_DECISION_BYTES_MAX ((size_t)240) /* of a line of text */
 #define TD_WORLD_PARTS_MAX ((size_t)16)           /* roles of one workload that are kept apart */
 #define TD_SIMULATE_EVENTS_MAX ((size_t)100000)   /* in the report of one run */
+#define TD_RECORD_COLUMNS 2048                    /* of a series that is kept, two points each */
+#define TD_RECORD_COLUMNS_MIN 256                 /* where many workloads share the room */
+#define TD_RECORD_ROWS_FULL 20                    /* workloads that are kept in all columns */
+#define TD_RECORD_ROWS_MAX ((size_t)200)          /* workloads that are kept */
+#define TD_RECORD_EVENTS_MAX ((size_t)20000)      /* of one run */
+#define TD_RECORD_RULES_MAX ((size_t)100)         /* --fail-if of one run */
+#define TD_RECORD_RUNS_MAX ((size_t)16)           /* scenarios or policies side by side */
+#define TD_REPORT_BYTES_MAX ((size_t)256 << 20)   /* one report */
 #define TD_WORLD_TRIES_MAX 8                      /* of one request while the server fails */
 #define TD_WEBHOOKS_MAX 64                        /* that one request is sent to */
 #define TD_WEBHOOK_PEERS_MAX 256 /* servers of webhooks that we keep connections to */
 #define TD_WEBHOOK_CALL_ANSWER_BYTES_MAX ((size_t)8 << 20)
-#define TD_API_HEADERS_MAX 64                      /* of one answer, warnings included */
+#define TD_API_HEADERS_MAX 64    /* of one answer, warnings included */
+#define TD_GRANT_RIGHTS_MAX 8192 /* single rights of a role that are compared with the writer's */
 #define TD_TOKEN_TEXT_BYTES_MAX ((size_t)16 << 10) /* one bearer token */
 
 /* The client of an API server. */
-#define TD_API_PATH_BYTES_MAX ((size_t)64 << 10)      /* one request path with its query */
-#define TD_CLIENT_ANSWER_BYTES_MAX TD_JSON_BYTES_MAX  /* body of one whole answer */
+#define TD_API_PATH_BYTES_MAX ((size_t)64 << 10)     /* one request path with its query */
+#define TD_CLIENT_ANSWER_BYTES_MAX TD_JSON_BYTES_MAX /* body of one whole answer */
+#define TD_CLIENT_ANSWERS_BYTES_MAX (2 * TD_CLIENT_ANSWER_BYTES_MAX) /* of all calls in flight */
 #define TD_CLIENT_ERROR_BYTES_MAX ((size_t)256 << 10) /* kept of a stream's refusal */
 #define TD_CLIENT_QUEUE_MAX ((size_t)1 << 16)         /* calls of one flow that wait or run */
 #define TD_CLIENT_IN_FLIGHT_MAX                                                                    \
@@ -146,6 +161,9 @@
 #define TD_EVENTS_SIMILAR_MAX 10           /* distinct messages before they are combined */
 #define TD_EVENT_MESSAGE_BYTES_MAX ((size_t)1024) /* as the API server's */
 #define TD_LEASE_BYTES_MAX ((size_t)1 << 20)      /* one Lease object */
+#define TD_BEARER_ANSWERS_MAX ((size_t)1024)      /* of the API server about bearer tokens, kept */
+#define TD_BEARER_ASKS_MAX ((size_t)64)           /* tokens that it is asked about at one time */
+#define TD_BEARER_BYTES_MAX ((size_t)1 << 20)     /* memory of one of these questions */
 #define TD_ACCESS_RULES_MAX ((size_t)1024)        /* permissions asked for in one preflight */
 
 /* The list+watch cache. */
@@ -273,8 +291,10 @@
 #define TD_CHANGE_LOGS_BYTES_MAX ((size_t)256 << 20) /* old revisions that all logs keep */
 #define TD_JOURNAL_PENDING_BYTES_MAX ((size_t)4 << 20) /* written, but not yet brought to disk */
 #define TD_JOURNAL_PENDING_COUNT_MAX ((size_t)8192)    /* changes in them */
-#define TD_JOURNAL_LOG_BYTES_MIN ((size_t)16 << 20)    /* a shorter log needs no snapshot */
-#define TD_JOURNAL_SLICE_BYTES ((size_t)1 << 20)       /* of a snapshot, written in one turn */
+#define TD_STORE_HEAL_PAUSE (TD_SECOND / 2)            /* between two tries of a failed disk */
+#define TD_JOURNAL_ROOM_BYTES ((size_t)1 << 20)     /* free on a disk that was full: writes go on */
+#define TD_JOURNAL_LOG_BYTES_MIN ((size_t)16 << 20) /* a shorter log needs no snapshot */
+#define TD_JOURNAL_SLICE_BYTES ((size_t)1 << 20)    /* of a snapshot, written in one turn */
 
 /* The API handler of the local cluster. */
 #define TD_API_CALL_BYTES_MAX ((size_t)512 << 20)     /* memory of one request that reads */
@@ -331,6 +351,7 @@
 #define TD_WATCHDOG_S 10 /* a loop that has not turned for so long ends the process */
 #define TD_SLICE_US 2000 /* a pass yields to the event loop after this long */
 #define TD_WORK_QUEUE_MAX ((size_t)1 << 20) /* jobs waiting in one work queue */
+#define TD_CLOCK_SPEED_MAX 10000.0          /* of a local cluster: clock seconds in a real one */
 #define TD_SLICE_JOBS_MAX 256               /* a slice's jobs on a virtual clock, instead of time */
 #define TD_LOG_LINE_BYTES_MAX ((size_t)8192)  /* one log line; fields past it are left out */
 #define TD_LOG_VALUE_BYTES_MAX ((size_t)1024) /* one value or message; the rest is cut */

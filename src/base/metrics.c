@@ -218,13 +218,17 @@ static void metric_write_escaped(td_str text, struct td_buf *out)
 
 /* "name_suffix{a="1",le="0.5"} " */
 static void metric_write_head(const struct td_metric_series *series, const char *suffix,
-                              const double *bound, struct td_buf *out)
+                              const double *bound, td_str shard, struct td_buf *out)
 {
     const struct td_metric_family *family = series->family;
     (void)td_buf_append_format(out, "%s%s", family->declaration.name, suffix);
-    bool has_labels = family->label_count > 0 || bound;
+    bool has_labels = family->label_count > 0 || bound || shard.len > 0;
     if (has_labels) {
         (void)td_buf_append_char(out, '{');
+    }
+    if (shard.len > 0) {
+        (void)td_buf_append_format(out, "shard=\"%.*s\"%s", TD_STR_ARG(shard),
+                                   family->label_count > 0 || bound ? "," : "");
     }
     for (size_t i = 0; i < family->label_count; i++) {
         (void)td_buf_append_format(out, "%s%s=\"", i > 0 ? "," : "", family->declaration.labels[i]);
@@ -239,20 +243,21 @@ static void metric_write_head(const struct td_metric_series *series, const char 
     (void)td_buf_append(out, has_labels ? TD_STR("} ") : TD_STR(" "));
 }
 
-static void metric_write_histogram(const struct td_metric_series *series, struct td_buf *out)
+static void metric_write_histogram(const struct td_metric_series *series, td_str shard,
+                                   struct td_buf *out)
 {
     const struct td_metric_declaration *declaration = &series->family->declaration;
     uint64_t sum = 0;
     for (size_t i = 0; i <= declaration->bucket_count; i++) {
         double bound = i < declaration->bucket_count ? declaration->buckets[i] : INFINITY;
         sum += series->buckets[i];
-        metric_write_head(series, "_bucket", &bound, out);
+        metric_write_head(series, "_bucket", &bound, shard, out);
         (void)td_buf_append_format(out, "%llu\n", (unsigned long long)sum);
     }
-    metric_write_head(series, "_sum", NULL, out);
+    metric_write_head(series, "_sum", NULL, shard, out);
     metric_write_number(series->value, out);
     (void)td_buf_append_char(out, '\n');
-    metric_write_head(series, "_count", NULL, out);
+    metric_write_head(series, "_count", NULL, shard, out);
     (void)td_buf_append_format(out, "%llu\n", (unsigned long long)series->count);
 }
 
@@ -280,34 +285,65 @@ static const struct td_map_entry **metric_sorted(struct td_arena *arena, const s
     return entries;
 }
 
-static void metric_write_family(struct td_arena *arena, const struct td_metric_family *family,
+static void metric_write_series(const struct td_metric_family *family, td_str shard,
                                 struct td_buf *out)
 {
-    static const char *const kinds[] = {"counter", "gauge", "histogram"};
-    const struct td_metric_declaration *declaration = &family->declaration;
-    (void)td_buf_append_format(out, "# HELP %s %s\n# TYPE %s %s\n", declaration->name,
-                               declaration->help, declaration->name, kinds[declaration->kind]);
-    const struct td_map_entry **entries = metric_sorted(arena, &family->series);
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
+    const struct td_map_entry **entries = metric_sorted(&arena, &family->series);
     for (size_t i = 0; i < family->series.count; i++) {
         const struct td_metric_series *series = entries[i]->value;
-        if (declaration->kind == TD_METRIC_HISTOGRAM) {
-            metric_write_histogram(series, out);
+        if (family->declaration.kind == TD_METRIC_HISTOGRAM) {
+            metric_write_histogram(series, shard, out);
         } else {
-            metric_write_head(series, "", NULL, out);
+            metric_write_head(series, "", NULL, shard, out);
             metric_write_number(series->value, out);
             (void)td_buf_append_char(out, '\n');
         }
     }
 }
 
-void td_metric_registry_write(const struct td_metric_registry *registry, struct td_buf *out)
+/* The family of that name in each source that has it, under one heading. */
+static void metric_write_family(td_str name, const struct td_metric_source *sources, size_t count,
+                                struct td_buf *out)
+{
+    static const char *const kinds[] = {"counter", "gauge", "histogram"};
+    bool has_heading = false;
+    for (size_t i = 0; i < count; i++) {
+        const struct td_metric_family *family = td_map_get(&sources[i].registry->families, name);
+        if (!family || family->series.count == 0) {
+            continue;
+        }
+        const struct td_metric_declaration *declaration = &family->declaration;
+        if (!has_heading) {
+            (void)td_buf_append_format(out, "# HELP %s %s\n# TYPE %s %s\n", declaration->name,
+                                       declaration->help, declaration->name,
+                                       kinds[declaration->kind]);
+            has_heading = true;
+        }
+        metric_write_series(family, sources[i].shard, out);
+    }
+}
+
+void td_metric_sources_write(const struct td_metric_source *sources, size_t count,
+                             struct td_buf *out)
 {
     td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
-    const struct td_map_entry **families = metric_sorted(&arena, &registry->families);
-    for (size_t i = 0; i < registry->families.count; i++) {
-        const struct td_metric_family *family = families[i]->value;
-        if (family->series.count > 0) {
-            metric_write_family(&arena, family, out);
+    struct td_map names = td_map_capped(TD_METRIC_FAMILIES_MAX);
+    for (size_t i = 0; i < count; i++) {
+        for (struct td_map_walk at = {.map = &sources[i].registry->families}; td_map_step(&at);) {
+            struct td_metric_family *family = at.value;
+            (void)td_map_put(&names, td_str_from(family->declaration.name), family);
         }
     }
+    const struct td_map_entry **families = metric_sorted(&arena, &names);
+    for (size_t i = 0; i < names.count; i++) {
+        metric_write_family(families[i]->key, sources, count, out);
+    }
+    td_map_done(&names);
+}
+
+void td_metric_registry_write(const struct td_metric_registry *registry, struct td_buf *out)
+{
+    const struct td_metric_source source = {.registry = registry, .shard = TD_STR_EMPTY};
+    td_metric_sources_write(&source, 1, out);
 }

@@ -51,3 +51,11 @@ double td_metric_value(const struct td_metric_series *series);
 
 /* Families by name, series by label values: the same state is the same text. */
 void td_metric_registry_write(const struct td_metric_registry *registry, struct td_buf *out);
+
+/* Several registries as one text; series of a source with a shard have it as their first label. */
+struct td_metric_source {
+    const struct td_metric_registry *registry;
+    td_str shard; /* empty: none */
+};
+void td_metric_sources_write(const struct td_metric_source *sources, size_t count,
+                             struct td_buf *out);

@@ -28,14 +28,18 @@ void td_text_set(td_str *owned, td_str text)
     *owned = copy;
 }
 
-td_str td_text_place(char **at, td_str text)
+td_str td_text_int64(char buffer[TD_INT64_DIGITS_MAX], int64_t value)
 {
-    td_str copy = {.ptr = *at, .len = text.len};
-    if (text.len > 0) {
-        memcpy(*at, text.ptr, text.len);
+    size_t at = TD_INT64_DIGITS_MAX;
+    uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    do {
+        buffer[--at] = (char)('0' + rest % 10);
+        rest /= 10;
+    } while (rest > 0);
+    if (value < 0) {
+        buffer[--at] = '-';
     }
-    *at += text.len;
-    return copy;
+    return (td_str){.ptr = buffer + at, .len = TD_INT64_DIGITS_MAX - at};
 }
 
 td_str td_text_behind(void *end, td_str text)

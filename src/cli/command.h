@@ -7,6 +7,8 @@
 
 #include <stdbool.h>
 
+#include "base/str.h"
+
 enum { TD_EXIT_DONE = 0, TD_EXIT_PROBLEMS = 1, TD_EXIT_FAILED = 2 };
 
 struct td_command {
@@ -24,9 +26,12 @@ int td_command_run(int argc, char **argv);
 int td_command_explain(int argc, char **argv);
 int td_command_recommend(int argc, char **argv);
 int td_command_manifests(int argc, char **argv);
+int td_command_preflight(int argc, char **argv);
+int td_command_page(int argc, char **argv);
 
 /* `tandem --version`: program, commit, compiler, libraries. */
 void td_version_print(void);
+td_str td_version_text(void); /* "tandem 1.0.0 (commit abc)" */
 
 /* One line on standard error, "tandem: ..."; returns TD_EXIT_FAILED. */
 int td_command_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));

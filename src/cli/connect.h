@@ -1,6 +1,6 @@
 /*
- * What `explain` and `recommend` share: the flags that say which cluster, found as kubectl finds
- * it, and one look at it (control/inspect/snapshot.h).
+ * What the commands that look at a cluster share: the flags that say which cluster, found as
+ * kubectl finds it, and one look at it (control/inspect/snapshot.h).
  */
 #pragma once
 
@@ -12,6 +12,9 @@
 #include "control/informers/informers.h"
 #include "kube/kubeconfig/kubeconfig.h"
 
+struct td_client;
+struct td_client_flow;
+struct td_error;
 struct td_snapshot;
 struct td_loop;
 
@@ -28,6 +31,8 @@ struct td_connect {
     struct td_kube_config config;
     struct td_loop *loop;
     struct td_snapshot *snapshot;
+    struct td_client *client; /* of td_connect_call */
+    struct td_client_flow *flow;
     void (*ready)(void *context); /* private, as all below */
     void *ready_context;
     int status;
@@ -48,4 +53,10 @@ int td_connect_load(struct td_connect *connect);
 /* Looks at the cluster, calls `ready` from the loop when it has been seen, and returns when
  * td_connect_end was called: with its status, or TD_EXIT_FAILED after one line. */
 int td_connect_run(struct td_connect *connect, void (*ready)(void *context), void *context);
+/* The same without the look: `ready` is called at once and asks through client and flow. What it
+ * has begun is freed before td_connect_done. */
+int td_connect_call(struct td_connect *connect, void (*ready)(void *context), void *context);
+
+/* One line that says why the cluster cannot be read, with the next step: TD_EXIT_FAILED. */
+int td_connect_fail(const struct td_connect *connect, int code, const struct td_error *err);
 void td_connect_end(struct td_connect *connect, int status);

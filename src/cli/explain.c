@@ -3,7 +3,6 @@
  * explanation as text, JSON or YAML. What is said is made by control/inspect/explain.h.
  */
 #include <stdio.h>
-#include <string.h>
 
 #include "base/error.h"
 #include "cli/command.h"
@@ -24,7 +23,8 @@ static const char explain_help[] =
     "                              ~/.kube/config, or the pod's service account)\n"
     "  --context NAME              kubeconfig context (the current one)\n"
     "  --feature-gates LIST        the --feature-gates of tandem run\n"
-    "  -o, --output text|json|yaml output format (text)\n\n"
+    "  -o, --output text|json|yaml\n"
+    "                              output format (text)\n\n"
     "Writes nothing to the cluster. Exit status: 0 explained, 1 object not found,\n"
     "2 the cluster cannot be read. Guide: docs/explain.md\n";
 
@@ -60,15 +60,7 @@ static void explain_seen(void *context)
 
 static int explain_output(void *place, const char *value)
 {
-    bool is_json = strcmp(value, "json") == 0;
-    bool is_yaml = strcmp(value, "yaml") == 0;
-    if (!is_json && !is_yaml && strcmp(value, "text") != 0) {
-        return td_command_fail("explain: --output: '%s': use text, json or yaml", value);
-    }
-    *(enum td_output *)place = is_json   ? TD_OUTPUT_JSON
-                               : is_yaml ? TD_OUTPUT_YAML
-                                         : TD_OUTPUT_TABLE;
-    return TD_EXIT_DONE;
+    return td_output_parse_text("explain", value, place);
 }
 
 static const struct td_option explain_options[] = {

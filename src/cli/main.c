@@ -13,6 +13,9 @@
 #include "base/os/usage.h"
 #include "base/str.h"
 #include "cli/command.h"
+#include "cli/complete/complete.h"
+#include "cli/complete/man.h"
+#include "cli/options.h"
 #include "cli/output.h"
 
 static const struct td_command main_commands[] = {
@@ -24,9 +27,16 @@ static const struct td_command main_commands[] = {
      .summary = "run the controllers on a cluster: VPA, HPA and Hvpa",
      .is_long = true,
      .run = td_command_run},
+    {.name = "preflight",
+     .summary = "check whether a cluster is fit for the controllers",
+     .run = td_command_preflight},
     {.name = "explain",
      .summary = "explain what an autoscaler decided and what would change it",
      .run = td_command_explain},
+    {.name = "page",
+     .summary = "show a cluster in the browser: use, requests, decisions and why",
+     .is_long = true,
+     .run = td_command_page},
     {.name = "recommend",
      .summary = "recommend requests for every container of a cluster, once",
      .run = td_command_recommend},
@@ -44,20 +54,24 @@ static const struct td_command main_commands[] = {
      .run = td_command_manifests},
 };
 
+#define MAIN_WORDS_MAX 1024     /* of a line that is being typed */
 #define MAIN_WORD_BYTES_MAX 256 /* of a word that may be a command */
 #define MAIN_COMMAND_COUNT (sizeof(main_commands) / sizeof(main_commands[0]))
 
+#define MAIN_HELP                                                                                  \
+    "tandem scales Kubernetes pods: requests (VPA), replicas (HPA) or both (Hvpa).\n\n"            \
+    "  tandem validate k8s/            for example: check the manifests of a folder\n\n"           \
+    "usage: tandem COMMAND [OPTIONS]\n"                                                            \
+    "       tandem help COMMAND    tandem man COMMAND    tandem --version\n\n"
+#define MAIN_HELP_END "Exit status: 0 success, 1 problems found, 2 failure. Guide: docs/\n"
+
 static void main_help(FILE *out)
 {
-    (void)fputs(
-        "tandem scales Kubernetes pods: requests (VPA), replicas (HPA) or both (Hvpa).\n\n  "
-        "tandem validate k8s/            for example: check the manifests of a folder\n\nusage: "
-        "tandem COMMAND [OPTIONS]    tandem help COMMAND    tandem --version\n\n",
-        out);
+    (void)fputs(MAIN_HELP, out);
     for (size_t i = 0; i < MAIN_COMMAND_COUNT; i++) {
         (void)fprintf(out, "  %-12s %s\n", main_commands[i].name, main_commands[i].summary);
     }
-    (void)fputs("\nExit status: 0 success, 1 problems found, 2 failure. Guide: docs/\n", out);
+    (void)fputs("\n" MAIN_HELP_END, out);
 }
 
 /* Is the reader of standard output gone? Safe in a handler. */
@@ -98,6 +112,7 @@ static int main_dispatch(int argc, char **argv)
     for (size_t i = 0; i < MAIN_COMMAND_COUNT; i++) {
         if (strcmp(argv[0], main_commands[i].name) == 0) {
             (void)signal(SIGPIPE, main_commands[i].is_long ? SIG_IGN : main_on_pipe);
+            (void)signal(SIGXFSZ, SIG_IGN); /* a file over its limit is an error of write */
             return main_commands[i].run(argc, argv);
         }
     }
@@ -117,6 +132,62 @@ static int main_help_of(const char *command)
     return main_dispatch(2, argv);
 }
 
+/* `man X` prints the manual page of X, in mdoc; `man` that of the program. */
+static int main_man(int argc, char **argv)
+{
+    char word[MAIN_WORD_BYTES_MAX];
+    char question[] = TD_OPTIONS_MAN;
+    char *asked[] = {word, question, NULL};
+    if (argc > 2) {
+        return td_command_fail("man: '%s': takes one command", argv[2]);
+    }
+    if (argc < 2) {
+        td_man_print_program(MAIN_HELP MAIN_HELP_END, main_commands, MAIN_COMMAND_COUNT);
+        return TD_EXIT_DONE;
+    }
+    (void)snprintf(word, sizeof(word), "%s", argv[1]);
+    return word[0] == '-'
+               ? td_command_fail("man: '%s': takes a command, such as 'tandem man run'", word)
+               : main_dispatch(2, asked);
+}
+
+/* `__complete WORD...`: what the last word may become (complete/complete.h). Of a command that
+ * there is not nothing is known, and who types is not told so. */
+static int main_complete(int argc, char **argv)
+{
+    char question[] = TD_OPTIONS_COMPLETE;
+    char *asked[MAIN_WORDS_MAX + 1] = {argc > 1 ? argv[1] : NULL, question};
+    bool is_about = argc == 3 && (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "man") == 0);
+    for (size_t i = 0; argc > 2 && argc <= MAIN_WORDS_MAX && i < MAIN_COMMAND_COUNT; i++) {
+        if (strcmp(argv[1], main_commands[i].name) == 0) {
+            memcpy(asked + 2, argv + 2, (size_t)(argc - 2) * sizeof(*argv));
+            return main_dispatch(argc, asked);
+        }
+    }
+    for (size_t i = 0; (argc == 2 || is_about) && i < MAIN_COMMAND_COUNT; i++) {
+        td_complete_print(argv[argc - 1], main_commands[i].name, main_commands[i].summary);
+    }
+    if (argc == 2) {
+        td_complete_print(argv[1], "help", "print the help of a command");
+        td_complete_print(argv[1], "man", "print the manual page of a command");
+    }
+    td_complete_end(TD_COMPLETE_NO_FILES);
+    return TD_EXIT_DONE;
+}
+
+/* What is about commands, and none itself. */
+static int main_words(int argc, char **argv)
+{
+    if (strcmp(argv[0], "help") == 0) {
+        return main_help_of(argc > 1 ? argv[1] : "--help");
+    }
+    if (strcmp(argv[0], "man") == 0) {
+        return main_man(argc, argv);
+    }
+    return strcmp(argv[0], "__complete") == 0 ? main_complete(argc, argv)
+                                              : main_dispatch(argc, argv);
+}
+
 int main(int argc, char **argv)
 {
     td_alloc_setup();
@@ -126,9 +197,7 @@ int main(int argc, char **argv)
         main_help(stderr);
         return TD_EXIT_FAILED;
     }
-    bool is_help = strcmp(argv[1], "help") == 0;
-    int status =
-        is_help ? main_help_of(argc > 2 ? argv[2] : "--help") : main_dispatch(argc - 1, argv + 1);
+    int status = main_words(argc - 1, argv + 1);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         if (main_is_unread()) {
             main_end_unread();

@@ -9,34 +9,59 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/os/file.h"
 #include "cli/command.h"
+#include "cli/install_flags.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "control/controllers.h"
+#include "control/gates.h"
 #include "control/install.h"
 
 static const char manifests_help[] =
     "print the manifests that a cluster needs to run the controllers\n\n"
-    "  tandem manifests | kubectl apply --server-side -f -     for example: install\n"
+    "  tandem manifests --image IMAGE | kubectl apply --server-side -f -    install\n"
     "  tandem manifests --uninstall | kubectl delete --ignore-not-found -f -\n"
     "  tandem manifests --only crds,rbac                       only some parts\n\n"
     "usage: tandem manifests [OPTIONS]\n\n"
     "  --only PARTS          comma-separated parts, of crds, rbac, webhooks,\n"
     "                        deployment (all)\n"
-    "  --namespace NAME      namespace of the Deployment, must exist (kube-system)\n"
-    "  --image IMAGE         container image (tandem:" TANDEM_VERSION ")\n"
+    "  --namespace NAME      namespace of the Deployment (tandem-system)\n"
+    "  --image IMAGE         container image (by digest, that which 'make image' left\n"
+    "                        beside this program)\n"
     "  --controllers LIST    controllers to run, of recommender, updater, admission,\n"
     "                        horizontal, hvpa (all); omits what the others need\n"
+    "                        One controller has an account and names of its own.\n"
+    "  --feature-gates LIST  gates, as of 'tandem run': rights follow them\n"
     "  --horizontal=builtin  reconcile HPAs of autoscaling/v2 too, in clusters where\n"
     "                        kube-controller-manager does not (off)\n"
-    "  --uninstall           print the objects to delete, in order; deleting the\n"
-    "                        CRDs deletes all their objects\n\n"
+    "  --template-actuation  allow Hvpas with actuation Template to patch workloads\n"
+    "  --metrics-tls         metrics with TLS, to tokens that may get them\n"
+    "  --cap-to-node         cap pods at the largest node; allows to list nodes\n"
+    "  --annotate-resized-pods  note in-place resizes on pods; allows to patch pods\n"
+    "  --shards N            share the namespaces among N + 1 replicas (a leader per\n"
+    "                        controller)\n"
+    "  --skip-vpa-crds       leave the CRDs of VPA and its checkpoints as others have\n"
+    "                        installed them\n"
+    "  --replace-upstream    take over leases, webhook configuration and Service of\n"
+    "                        upstream's VPA, by its names (own names)\n"
+    "  --shadow              only what 'tandem run --shadow' needs: it reads what is\n"
+    "                        there and writes objects of its own kind only\n"
+    "  --uninstall           print the objects to delete, in order; the CRDs stay,\n"
+    "                        and with them all VPAs and checkpoints\n"
+    "  --with-crds           with --uninstall: the CRDs and all their objects too\n\n"
     "Guide: docs/run.md\n";
 
 struct manifests {
     struct td_install_options options;
     bool is_uninstall;
+    bool is_shadow;
+    bool with_crds;
+    bool has_image;
+    struct td_controllers_options controllers; /* what --feature-gates switches */
 };
+
+#define MANIFESTS_DIGEST "tandem-" TANDEM_VERSION ".oci.digest"
 
 static int manifests_parse_only(void *place, const char *text)
 {
@@ -62,21 +87,23 @@ static int manifests_parse_only(void *place, const char *text)
 
 static int manifests_parse_controllers(void *place, const char *text)
 {
-    struct td_error err = TD_ERROR_INIT;
-    if (td_controllers_choose(td_str_from(text), place, &err) != TD_OK) {
-        return td_command_fail("manifests: --controllers: %s", err.message);
-    }
-    return TD_EXIT_DONE;
+    return td_install_take_controllers("manifests", place, text);
 }
 
 static int manifests_parse_horizontal(void *place, const char *text)
 {
-    bool *serves_builtin = place;
-    *serves_builtin = strcmp(text, "builtin") == 0;
-    if (!*serves_builtin && strcmp(text, "off") != 0) {
-        return td_command_fail("manifests: --horizontal: '%s': must be off or builtin", text);
-    }
-    return TD_EXIT_DONE;
+    bool *features = place;
+    return td_install_take_horizontal("manifests", &features[TD_FEATURE_BUILTIN], text);
+}
+
+static int manifests_parse_gates(void *place, const char *text)
+{
+    struct manifests *run = place;
+    struct td_error err = TD_ERROR_INIT;
+    run->options.gates = td_str_from(text);
+    return td_gates_set(&run->controllers, run->options.gates, &err) == TD_OK
+               ? TD_EXIT_DONE
+               : td_command_fail("manifests: %s", err.message);
 }
 
 static int manifests_parse_text(void *place, const char *text)
@@ -85,14 +112,46 @@ static int manifests_parse_text(void *place, const char *text)
     return TD_EXIT_DONE;
 }
 
+static int manifests_parse_shards(void *place, const char *text)
+{
+    int64_t count = 0;
+    if (!td_str_to_int64(td_str_from(text), &count) || count < 1 || count > TD_SHARDS_MAX) {
+        return td_command_fail("manifests: --shards: '%s': must be a number from 1 to %d", text,
+                               TD_SHARDS_MAX);
+    }
+    *(size_t *)place = (size_t)count;
+    return TD_EXIT_DONE;
+}
+
+static int manifests_parse_image(void *place, const char *text)
+{
+    struct manifests *run = place;
+    run->options.image = td_str_from(text);
+    run->has_image = true;
+    return text[0] != '\0'
+               ? TD_EXIT_DONE
+               : td_command_fail("manifests: --image: '': must be the name of an image");
+}
+
 static const struct td_option manifests_options[] = {
     TD_OPTION("only", 0, struct manifests, options.wants, manifests_parse_only),
     TD_OPTION("namespace", 0, struct manifests, options.namespace, manifests_parse_text),
-    TD_OPTION("image", 0, struct manifests, options.image, manifests_parse_text),
+    {"image", 0, true, 0, manifests_parse_image},
     TD_OPTION("controllers", 0, struct manifests, options.has, manifests_parse_controllers),
-    TD_OPTION("horizontal", 0, struct manifests, options.serves_builtin,
-              manifests_parse_horizontal),
+    TD_OPTION("horizontal", 0, struct manifests, options.features, manifests_parse_horizontal),
+    {"feature-gates", 0, true, 0, manifests_parse_gates},
+    TD_OPTION_FLAG("template-actuation", 0, struct manifests,
+                   options.features[TD_FEATURE_TEMPLATES]),
+    TD_OPTION_FLAG("metrics-tls", 0, struct manifests, options.features[TD_FEATURE_REVIEWS]),
+    TD_OPTION_FLAG("cap-to-node", 0, struct manifests, options.features[TD_FEATURE_NODES]),
+    TD_OPTION_FLAG("annotate-resized-pods", 0, struct manifests,
+                   options.features[TD_FEATURE_ANNOTATE]),
+    TD_OPTION("shards", 0, struct manifests, options.shards, manifests_parse_shards),
+    TD_OPTION_FLAG("skip-vpa-crds", 0, struct manifests, options.skips_vpa_crds),
+    TD_OPTION_FLAG("replace-upstream", 0, struct manifests, options.replaces_upstream),
+    TD_OPTION_FLAG("shadow", 0, struct manifests, is_shadow),
     TD_OPTION_FLAG("uninstall", 0, struct manifests, is_uninstall),
+    TD_OPTION_FLAG("with-crds", 0, struct manifests, with_crds),
 };
 
 /* -1: go on. */
@@ -108,9 +167,63 @@ static int manifests_parse(struct manifests *run, int argc, char **argv)
                : status;
 }
 
-static int manifests_print(const struct manifests *run)
+/* The image that was built with this program, if it was: the file holds one digest. */
+static td_str manifests_image(struct td_arena *arena)
+{
+    const char *path = td_file_beside_program(arena, MANIFESTS_DIGEST);
+    td_str digest;
+    if (!path || !td_file_exists(path) ||
+        td_file_read(path, arena, TD_ERROR_MESSAGE_BYTES, &digest, NULL) != TD_OK) {
+        return TD_STR_EMPTY;
+    }
+    digest = td_str_trim(digest);
+    return td_str_starts_with(digest, TD_STR("sha256:"))
+               ? td_arena_format(arena, "tandem@%.*s", TD_STR_ARG(digest))
+               : TD_STR_EMPTY;
+}
+
+/* -1: go on. */
+static int manifests_settle(struct td_arena *arena, struct manifests *run)
+{
+    bool *wants = run->options.wants;
+    bool *features = run->options.features;
+    features[TD_FEATURE_HVPA] = run->controllers.hvpa_gate;
+    features[TD_FEATURE_ANNOTATE] =
+        features[TD_FEATURE_ANNOTATE] || run->controllers.gates.cpu_startup_boost;
+    if (run->is_shadow && run->options.replaces_upstream) {
+        return td_command_fail("manifests: --shadow and --replace-upstream exclude each other");
+    }
+    if (run->is_shadow) {
+        td_install_take_shadow(run->options.has);
+    }
+    if (run->with_crds && !run->is_uninstall) {
+        return td_command_fail("manifests: --with-crds: goes with --uninstall only");
+    }
+    if (run->is_uninstall && !run->with_crds) {
+        wants[TD_INSTALL_CRDS] = false;
+        if (!wants[TD_INSTALL_RBAC] && !wants[TD_INSTALL_WEBHOOKS] &&
+            !wants[TD_INSTALL_DEPLOYMENT]) {
+            return td_command_fail("manifests: --only crds --uninstall: deletes every VPA and "
+                                   "checkpoint; add --with-crds if that is meant");
+        }
+    }
+    if (features[TD_FEATURE_REVIEWS] && !run->options.has[TD_CONTROLLER_ADMISSION]) {
+        return td_command_fail("manifests: --metrics-tls: needs the certificate of the webhook; "
+                               "install admission too (--controllers)");
+    }
+    if (!run->has_image) {
+        run->options.image = manifests_image(arena);
+    }
+    return -1;
+}
+
+static int manifests_print(struct manifests *run)
 {
     td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
+    int status = manifests_settle(&arena, run);
+    if (status >= 0) {
+        return status;
+    }
     td_auto_buf text = td_buf_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_json *objects = NULL;
     struct td_error err = TD_ERROR_INIT;
@@ -123,6 +236,10 @@ static int manifests_print(const struct manifests *run)
          object = object->next) {
         td_str kind = td_json_get_str(object, TD_STR("kind"), TD_STR_EMPTY);
         (void)td_buf_append(&text, TD_STR("---\n"));
+        if (run->is_uninstall && !run->with_crds && object == td_json_first_item(objects)) {
+            (void)td_buf_append(&text, TD_STR("# The CustomResourceDefinitions stay, and with them "
+                                              "every VPA and checkpoint (--with-crds).\n"));
+        }
         if (!run->is_uninstall && td_str_ends_with(kind, TD_STR("WebhookConfiguration"))) {
             (void)td_buf_append(&text, TD_STR("# The admission controller adds the caBundle, and "
                                               "restores this when it is deleted.\n"));
@@ -138,13 +255,11 @@ static int manifests_print(const struct manifests *run)
 
 int td_command_manifests(int argc, char **argv)
 {
-    const struct td_controllers_options defaults = td_controllers_options_default();
     struct manifests run = {
-        .options = {.wants = {true, true, true, true},
-                    .namespace = TD_STR("kube-system"),
-                    .image = TD_STR("tandem:" TANDEM_VERSION)},
+        .options = {.wants = {true, true, true, true}, .namespace = TD_STR(TD_INSTALL_NAMESPACE)},
+        .controllers = td_controllers_options_default(),
     };
-    memcpy(run.options.has, defaults.has, sizeof(run.options.has));
+    memcpy(run.options.has, run.controllers.has, sizeof(run.options.has));
     int status = manifests_parse(&run, argc, argv);
     return status < 0 ? manifests_print(&run) : status;
 }

@@ -9,6 +9,8 @@
 #include "base/assert.h"
 #include "base/str.h"
 #include "cli/command.h"
+#include "cli/complete/complete.h"
+#include "cli/complete/man.h"
 
 #define OPTIONS_LETTERS_MAX (2 * TD_OPTIONS_MAX + 3)
 
@@ -85,6 +87,12 @@ int td_options_parse(const struct td_options *options, void *run, int argc, char
     struct option known[TD_OPTIONS_MAX + 2];
     char letters[OPTIONS_LETTERS_MAX];
     td_assert(options->count <= TD_OPTIONS_MAX);
+    if (argc > 1 && strcmp(argv[1], TD_OPTIONS_COMPLETE) == 0) {
+        return td_complete(options, argc - 2, argv + 2);
+    }
+    if (argc > 1 && strcmp(argv[1], TD_OPTIONS_MAN) == 0) {
+        return td_man_print(options);
+    }
     options_list(options, known, letters);
     opterr = 0; /* one line of ours instead of getopt's */
     for (int found; (found = getopt_long(argc, argv, letters, known, NULL)) != -1;) {

@@ -7,8 +7,15 @@
 #include <getopt.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
-#define TD_OPTIONS_MAX 24 /* of one command */
+#define TD_OPTIONS_MAX 24            /* of one command */
+#define TD_OPTION_NAME_BYTES_MAX 128 /* with its dashes */
+
+/* As the first argument of a command: it says what it has instead of doing it, as after --help. The
+ * words behind the first are those of a line that is being typed (complete/complete.h). */
+#define TD_OPTIONS_COMPLETE "--help=complete"
+#define TD_OPTIONS_MAN "--help=man"
 
 struct td_option {
     const char *name;
@@ -39,6 +46,12 @@ struct td_options {
     const struct td_option *rows;
     size_t count;
 };
+
+/* Is a command asked about itself? Then td_options_parse answers, whatever else is in the line. */
+static inline bool td_options_is_question(int argc, char **argv)
+{
+    return argc > 1 && strncmp(argv[1], "--help=", strlen("--help=")) == 0;
+}
 
 /* -1: go on, the other words begin at optind; else the status to end with: help was printed, or
  * TD_EXIT_FAILED after one line. */

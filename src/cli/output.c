@@ -12,16 +12,26 @@
 #include "base/yaml/yaml.h"
 #include "cli/command.h"
 
-int td_output_parse(const char *command, const char *word, enum td_output *ret)
+static int output_parse(const char *command, const char *word, const char *own, enum td_output *ret)
 {
-    static const char *const words[] = {"table", "json", "yaml"};
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+    const char *const words[] = {own, "json", "yaml"};
+    for (size_t i = 0; i < TD_COUNT(words); i++) {
         if (strcmp(word, words[i]) == 0) {
             *ret = (enum td_output)i;
             return TD_EXIT_DONE;
         }
     }
-    return td_command_fail("%s: --output: '%s': use table, json or yaml", command, word);
+    return td_command_fail("%s: --output: '%s': use %s, json or yaml", command, word, own);
+}
+
+int td_output_parse(const char *command, const char *word, enum td_output *ret)
+{
+    return output_parse(command, word, "table", ret);
+}
+
+int td_output_parse_text(const char *command, const char *word, enum td_output *ret)
+{
+    return output_parse(command, word, "text", ret);
 }
 
 bool td_output_has_utf8(void)

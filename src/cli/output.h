@@ -24,6 +24,9 @@ size_t td_output_width(void);
  */
 int td_output_parse(const char *command, const char *word, enum td_output *ret);
 
+/* The same of commands whose own form is text, not a table: "text", "json", "yaml". */
+int td_output_parse_text(const char *command, const char *word, enum td_output *ret);
+
 /* Appended for standard output: JSON indented, with a newline at its end. Check out at the end. */
 void td_output_json(const struct td_json *node, struct td_buf *out);
 void td_output_yaml(const struct td_json *node, struct td_buf *out);

@@ -20,9 +20,11 @@
 #include "cli/connect.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/report_file.h"
 #include "control/inspect/diff.h"
 #include "control/inspect/recommend_once.h"
 #include "control/inspect/recommend_patch.h"
+#include "control/inspect/shadow_table.h"
 #include "control/recommender/recommend_prometheus.h"
 #include "decide/vertical/estimator/estimator.h"
 #include "sim/scenario/scenario.h"
@@ -45,10 +47,13 @@ static const char recommend_help[] =
     "       tandem recommend --from prometheus URL [FLAGS]\n"
     "                        [--patch FILE... [--dry-run]]\n\n"
     "  -n, --namespace NAMESPACE     one namespace (all)\n"
+    "  --shadow                      beside upstream's VPA: its recommendations and\n"
+    "                                those of 'tandem run --shadow' in one table\n"
     "  -o, --output table|json|yaml|csv\n"
     "                                output format (table); yaml: objects to apply,\n"
     "                                with the recommended requests of workloads\n"
     "                                that no VPA or Hvpa targets\n"
+    "  --report FILE                 write the table and the YAML as one HTML file\n"
     "  --patch FILE...               write those requests, and limits in proportion,\n"
     "                                into these manifests; the rest stays as it is\n"
     "  --dry-run                     with --patch: print a diff, change nothing\n"
@@ -63,6 +68,7 @@ static const char recommend_help[] =
     "  --feature-gates LIST          the --feature-gates of tandem run\n"
     "  --estimator NAME              size every container by this estimator (the one\n"
     "                                that each VPA or Hvpa asks for, else upstream)\n"
+    "  --from prometheus URL         size by the history of a Prometheus\n"
     "  --window SPAN                 history to query from Prometheus (14d)\n"
     "  --prometheus-bearer-token-file FILE\n"
     "                                bearer token for Prometheus; without it\n"
@@ -81,10 +87,15 @@ struct recommend {
     const char *namespace;
     enum recommend_format format;
     struct td_right_limits limits;
+    const char *report_path; /* NULL: no report */
+    struct td_arena words;   /* of the command line */
+    td_str command;
     const char *patch; /* the first manifest; NULL: none is edited */
     char **files;      /* the others */
     int file_count;
     bool is_dry_run;
+    bool is_shadow;
+    struct td_shadow_table *shadow;
     struct td_recommend_once *once;
     /* From Prometheus. */
     const char *url; /* NULL: from the cluster */
@@ -101,12 +112,17 @@ struct recommend {
     int status;
 };
 
-static void recommend_write_table(const struct td_right_sizes *sizes, struct td_buf *out)
+static void recommend_write_table(const struct recommend *run, const struct td_right_sizes *sizes,
+                                  struct td_buf *out)
 {
     td_auto_buf cells = td_buf_capped(TD_TREE_ARENA_BYTES_MAX);
     const struct td_table_options shape = {
-        .width = td_output_width(), .has_utf8 = td_output_has_utf8(), .has_sentences = true};
-    td_right_sizes_write(sizes, &cells);
+        .width = td_output_width(), .has_utf8 = td_output_has_utf8(), .has_sentences = sizes};
+    if (sizes) {
+        td_right_sizes_write(sizes, &cells);
+    } else {
+        td_shadow_table_write(run->shadow, &cells);
+    }
     td_table_write(td_buf_str(&cells), &shape, out);
     out->is_full = out->is_full || cells.is_full;
 }
@@ -133,7 +149,7 @@ static int recommend_print_text(const struct recommend *run, const struct td_rig
     } else if (run->format == RECOMMEND_YAML) {
         td_right_sizes_yaml(sizes, &text);
     } else {
-        recommend_write_table(sizes, &text);
+        recommend_write_table(run, sizes, &text);
     }
     if (td_buf_check(&text, "the report", &err) < 0) {
         return td_command_fail("recommend: %s", err.message);
@@ -198,10 +214,24 @@ static int recommend_patch(const struct recommend *run, const struct td_right_si
     return status;
 }
 
+static int recommend_write_report(const struct recommend *run, const struct td_right_sizes *sizes,
+                                  struct td_error *err)
+{
+    td_auto_buf data = td_buf_capped(TD_REPORT_BYTES_MAX);
+    td_str title = TD_STR("tandem recommend");
+    const struct td_report_head head = td_report_head(title, run->command);
+    td_report_recommend(&head, sizes, &data);
+    return td_report_save(run->report_path, title, &data, err);
+}
+
 static int recommend_print(const struct recommend *run, const struct td_right_sizes *sizes)
 {
+    struct td_error err = TD_ERROR_INIT;
     if (sizes->code != TD_OK) {
         return td_command_fail("recommend: %s", sizes->err.message);
+    }
+    if (run->report_path && recommend_write_report(run, sizes, &err) != TD_OK) {
+        return td_command_fail("recommend: %s", err.message);
     }
     if (run->patch) {
         return recommend_patch(run, sizes);
@@ -224,6 +254,43 @@ static void recommend_seen(void *context)
     struct recommend *run = context;
     run->once = td_recommend_once_start(run->connect.snapshot, td_str_from(run->namespace),
                                         &run->limits, recommend_reported, run);
+}
+
+/* ---- Beside upstream's ---- */
+
+static int recommend_print_shadow(const struct recommend *run)
+{
+    td_auto_buf text = td_buf_capped(TD_TREE_ARENA_BYTES_MAX);
+    struct td_error err = TD_ERROR_INIT;
+    if (run->format != RECOMMEND_TABLE) {
+        return td_output_print(td_shadow_table_json(run->shadow),
+                               run->format == RECOMMEND_JSON ? TD_OUTPUT_JSON : TD_OUTPUT_YAML);
+    }
+    recommend_write_table(run, NULL, &text);
+    if (td_buf_check(&text, "the table", &err) < 0) {
+        return td_command_fail("recommend: %s", err.message);
+    }
+    (void)fwrite(text.ptr, 1, text.len, stdout); /* main looks at the stream's state */
+    return TD_EXIT_DONE;
+}
+
+static void recommend_compared(void *context, int code, const struct td_error *err)
+{
+    struct recommend *run = context;
+    td_connect_end(&run->connect, code == TD_OK ? recommend_print_shadow(run)
+                                                : td_connect_fail(&run->connect, code, err));
+}
+
+static void recommend_compare(void *context)
+{
+    struct recommend *run = context;
+    run->shadow = td_shadow_table_start(run->connect.client, run->connect.flow,
+                                        run->connect.namespace, recommend_compared, run);
+    if (!run->shadow) {
+        td_connect_end(&run->connect,
+                       td_command_fail("recommend: --namespace: '%.*s': cannot be a namespace",
+                                       TD_STR_ARG(run->connect.namespace)));
+    }
 }
 
 /* ---- From Prometheus ---- */
@@ -405,8 +472,10 @@ static const struct td_option recommend_options[] = {
     TD_OPTION("min-history", 0, struct recommend, limits.history_min, recommend_min_history),
     TD_OPTION("cpu-min", 0, struct recommend, limits.cpu_min_milli, recommend_cpu_min),
     TD_OPTION("memory-min", 0, struct recommend, limits.memory_min_bytes, recommend_memory_min),
+    TD_OPTION_TEXT("report", 0, struct recommend, report_path),
     TD_OPTION("patch", 0, struct recommend, patch, recommend_patch_first),
     TD_OPTION_FLAG("dry-run", 0, struct recommend, is_dry_run),
+    TD_OPTION_FLAG("shadow", 0, struct recommend, is_shadow),
 };
 
 /* What is written beside the options. -1: go on. */
@@ -425,6 +494,12 @@ static int recommend_words(struct recommend *run, int count, char **words)
     if (count > own && !run->patch) {
         return td_command_fail("recommend: '%s': takes options only; see 'tandem recommend --help'",
                                words[own]);
+    }
+    if (run->is_shadow && (run->is_from_prometheus || run->patch || run->format == RECOMMEND_CSV)) {
+        return td_command_fail("recommend: --shadow: not allowed with %s",
+                               run->is_from_prometheus ? "--from prometheus"
+                               : run->patch            ? "--patch"
+                                                       : "--output csv");
     }
     if (run->is_from_prometheus && (run->connect.kubeconfig || run->connect.context)) {
         return td_command_fail(
@@ -449,7 +524,12 @@ static int recommend_parse(struct recommend *run, int argc, char **argv)
 {
     const struct td_options options = {"recommend", recommend_help, recommend_options,
                                        TD_COUNT(recommend_options)};
+    run->command = td_report_command(&run->words, argc, argv);
     int status = td_options_parse(&options, run, argc, argv);
+    struct td_error err = TD_ERROR_INIT;
+    if (status < 0 && run->report_path && td_report_check(run->report_path, &err) != TD_OK) {
+        return td_command_fail("recommend: %s", err.message);
+    }
     return status < 0 ? recommend_words(run, argc - optind, argv + optind) : status;
 }
 
@@ -457,6 +537,7 @@ int td_command_recommend(int argc, char **argv)
 {
     struct recommend run = {.limits = td_right_limits_default()};
     td_connect_init(&run.connect, "recommend");
+    td_arena_init(&run.words, TD_TREE_ARENA_BYTES_MAX);
     int status = recommend_parse(&run, argc, argv);
     if (status < 0 && run.url) {
         status = recommend_from_prometheus(&run);
@@ -464,10 +545,13 @@ int td_command_recommend(int argc, char **argv)
         status = td_connect_load(&run.connect);
         if (status == TD_EXIT_DONE) {
             run.connect.namespace = td_str_from(run.namespace);
-            status = td_connect_run(&run.connect, recommend_seen, &run);
+            status = run.is_shadow ? td_connect_call(&run.connect, recommend_compare, &run)
+                                   : td_connect_run(&run.connect, recommend_seen, &run);
         }
     }
     td_recommend_once_free(run.once);
+    td_shadow_table_free(run.shadow);
     td_connect_done(&run.connect);
+    td_arena_done(&run.words);
     return status;
 }

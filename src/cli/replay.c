@@ -16,6 +16,7 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/report_file.h"
 #include "kube/quantity/quantity.h"
 #include "sim/replay/replay.h"
 
@@ -28,7 +29,8 @@
 static const char replay_help[] = /* of the names of all policies */
     "back-test request policies on recorded usage, side by side\n\n"
     "  tandem replay traces/*.csv                 for example: all default policies\n"
-    "  tandem replay cpu.json memory.json --policy upstream,adaptive --per-container\n\n"
+    "  tandem replay cpu.json memory.json --policy upstream,adaptive --per-container\n"
+    "  tandem replay traces/ --policy upstream,adaptive --report replay.html\n\n"
     "usage: tandem replay [OPTIONS] TRACE...\n\n"
     "  --policy A,B,...      policies to compare\n"
     "                        (" REPLAY_DEFAULT "), of\n"
@@ -36,6 +38,8 @@ static const char replay_help[] = /* of the names of all policies */
     "  --per-container       print the figures of each container too\n"
     "  --memory-limit RATIO  memory limit of containers, as a multiple of the\n"
     "                        request (1)\n"
+    "  --report FILE         write one HTML file with scores, plots and decisions\n"
+    "                        of all policies side by side (docs/report.md)\n"
     "  -o, --output FORMAT   table, json or yaml (table)\n"
     "  -q, --quiet           no progress bar\n\n"
     "Reads CSV files, JSON responses of Prometheus range queries, and folders of\n"
@@ -51,7 +55,10 @@ struct replay {
     struct replay_policies policies;
     enum td_output output;
     bool is_per_container;
-    int64_t limit_permille; /* of the memory limit to the request */
+    int64_t limit_permille;  /* of the memory limit to the request */
+    const char *report_path; /* NULL: no report */
+    struct td_arena arena;   /* of the command line */
+    td_str command;
     bool is_quiet;
     struct td_trace_set set;
     struct td_replay_score
@@ -258,6 +265,30 @@ static int print_report(struct replay *run)
     return td_output_print(report, run->output);
 }
 
+static int replay_write_report(struct replay *run)
+{
+    td_auto_buf data = td_buf_capped(TD_REPORT_BYTES_MAX);
+    td_str title = TD_STR("tandem replay");
+    struct td_error err = TD_ERROR_INIT;
+    for (size_t i = 0; i < run->policies.count; i++) {
+        run->policies.items[i].limit_permille = run->limit_permille;
+    }
+    const struct td_report_head head = td_report_head(title, run->command);
+    const struct td_report_replay replay = {
+        .set = &run->set,
+        .policies = run->policies.items,
+        .policy_count = run->policies.count,
+        .scores = run->scores,
+        .totals = run->totals,
+        .windows = run->windows,
+        .censored = run->censored,
+    };
+    td_report_replay(&head, &replay, &data);
+    return td_report_save(run->report_path, title, &data, &err) == TD_OK
+               ? TD_EXIT_DONE
+               : td_command_fail("replay: %s", err.message);
+}
+
 static int replay_files(struct replay *run, int count, char **paths)
 {
     struct td_error err = TD_ERROR_INIT;
@@ -273,6 +304,9 @@ static int replay_files(struct replay *run, int count, char **paths)
     if (run->windows == 0) {
         return td_command_fail("replay: every trace ends within its first day, from which policies "
                                "only learn: nothing to compare");
+    }
+    if (run->report_path && replay_write_report(run) != TD_EXIT_DONE) {
+        return TD_EXIT_FAILED;
     }
     if (run->output != TD_OUTPUT_TABLE) {
         return print_report(run);
@@ -377,6 +411,7 @@ static const struct td_option replay_options[] = {
     TD_OPTION("policy", 0, struct replay, policies, replay_parse_policies),
     TD_OPTION_FLAG("per-container", 0, struct replay, is_per_container),
     TD_OPTION("memory-limit", 0, struct replay, limit_permille, replay_parse_limit),
+    TD_OPTION_TEXT("report", 0, struct replay, report_path),
     TD_OPTION("output", 'o', struct replay, output, replay_parse_output),
     TD_OPTION_FLAG("quiet", 'q', struct replay, is_quiet),
 };
@@ -392,23 +427,32 @@ static int replay_parse(struct replay *run, int argc, char **argv)
     const struct td_options options = {"replay", help.ptr, replay_options,
                                        TD_COUNT(replay_options)};
     (void)replay_parse_policies(&run->policies, REPLAY_DEFAULT); /* all of them are there */
+    run->command = td_report_command(&run->arena, argc, argv);
     int status = td_options_parse(&options, run, argc, argv);
-    return status < 0 && optind == argc
-               ? td_command_fail("replay: no traces; for example 'tandem replay traces/*.csv'")
-               : status;
+    struct td_error err = TD_ERROR_INIT;
+    if (status < 0 && optind == argc) {
+        return td_command_fail("replay: no traces; for example 'tandem replay traces/*.csv'");
+    }
+    if (status < 0 && run->report_path && td_report_check(run->report_path, &err) != TD_OK) {
+        return td_command_fail("replay: %s", err.message);
+    }
+    return status;
 }
 
 int td_command_replay(int argc, char **argv)
 {
     struct replay run = {.is_quiet = false};
+    td_arena_init(&run.arena, TD_TREE_ARENA_BYTES_MAX);
     int status = replay_parse(&run, argc, argv);
     if (status >= 0) {
+        td_arena_done(&run.arena);
         return status;
     }
     td_bar_begin(&run.bar, run.is_quiet);
     td_trace_set_init(&run.set);
     status = replay_files(&run, argc - optind, argv + optind);
     td_trace_set_done(&run.set);
+    td_arena_done(&run.arena);
     td_free(run.scores);
     td_free(run.totals);
     return status;

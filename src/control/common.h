@@ -21,6 +21,7 @@ struct td_loop;
 struct td_metrics_client;
 struct td_informers;
 struct td_metric_registry;
+struct td_shard_range;
 
 struct td_control {
     struct td_loop *loop;
@@ -36,6 +37,8 @@ struct td_control {
     bool selection_strategy_gate; /* HPASelectionStrategy */
     bool scale_to_zero_gate;      /* HPAScaleToZero */
     bool tolerance_gate;          /* HPAConfigurableTolerance */
-    bool caps_to_node;            /* --cap-to-node: no pod larger than the largest node */
+    const struct td_shard_range
+        *shard;        /* this controller is of its namespaces only; NULL: of all */
+    bool caps_to_node; /* --cap-to-node: no pod larger than the largest node */
     uint64_t seed;
 };

@@ -10,7 +10,6 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/http/http_server.h"
 #include "base/limits.h"
 #include "base/metrics.h"
 #include "base/os/log.h"
@@ -19,16 +18,20 @@
 #include "base/timefmt.h"
 #include "control/controllers_private.h"
 #include "control/informers/informers.h"
+#include "control/preflight/preflight.h"
 #include "control/reach.h"
+#include "control/shadow/shadow.h"
+#include "control/upstream.h"
+#include "kube/bearer.h"
 #include "kube/client/client.h"
 #include "kube/client/events.h"
 #include "kube/client/lease.h"
 #include "kube/client/metrics_client.h"
 #include "kube/client/transport.h"
 
-#define CONTROLLERS_SILENT_INTERVALS 5                 /* upstream's health check */
-#define CONTROLLERS_PATIENCE (15 * TD_SECOND)          /* for an orderly end */
-#define CONTROLLERS_ADMISSION_LEASE "tandem-admission" /* of a process that is alone */
+#define CONTROLLERS_SILENT_INTERVALS 5               /* upstream's health check */
+#define CONTROLLERS_PATIENCE (15 * TD_SECOND)        /* for an orderly end */
+#define CONTROLLERS_ADMISSION_LEASE "tandem-webhook" /* of a process that is alone */
 #define CONTROLLERS_TEXT_BYTES_MAX ((size_t)64 << 10)
 
 static td_time controllers_now(const struct td_controllers *controllers)
@@ -46,7 +49,7 @@ td_str controllers_staleness(const struct controllers_one *one, struct td_arena 
     if (one->state != CONTROLLERS_RUNNING) {
         return TD_STR_EMPTY; /* it may not even be there */
     }
-    if (one->kind == TD_CONTROLLER_RECOMMENDER) {
+    if (one->kind == TD_CONTROLLER_RECOMMENDER || one->kind == TD_CONTROLLER_SHADOW) {
         interval = all->options.recommend.interval;
         last = td_recommend_loop_is_reading(all->recommend)
                    ? controllers_now(all)
@@ -67,10 +70,17 @@ td_str controllers_staleness(const struct controllers_one *one, struct td_arena 
                            td_controller_name(one->kind), text);
 }
 
+/* The webhook of this process. */
+static struct td_webhook *controllers_webhook(const struct td_controllers *all)
+{
+    return all->options.common ? all->options.common->webhook : all->webhook;
+}
+
 static td_str controllers_webhook_problem(void *context)
 {
     const struct td_controllers *all = context;
-    td_str problem = all->webhook ? td_webhook_problem(all->webhook) : TD_STR_EMPTY;
+    const struct td_webhook *webhook = controllers_webhook(all);
+    td_str problem = webhook ? td_webhook_problem(webhook) : TD_STR_EMPTY;
     bool is_updating = all->ones[TD_CONTROLLER_UPDATER].state == CONTROLLERS_RUNNING;
     return problem.len == 0 && is_updating ? td_update_loop_problem(all->update) : problem;
 }
@@ -78,7 +88,8 @@ static td_str controllers_webhook_problem(void *context)
 static bool controllers_is_proved(void *context, td_duration since)
 {
     struct td_controllers *all = context;
-    return !all->webhook || td_webhook_is_proved(all->webhook, since);
+    struct td_webhook *webhook = controllers_webhook(all);
+    return !webhook || td_webhook_is_proved(webhook, since);
 }
 
 /* Hvpas have no look at the lease: without a webhook here that is probed, nor an updater that does
@@ -87,7 +98,7 @@ static td_str controllers_hvpa_problem(void *context)
 {
     const struct td_controllers *all = context;
     bool is_updating = all->ones[TD_CONTROLLER_UPDATER].state == CONTROLLERS_RUNNING;
-    return all->webhook || is_updating
+    return controllers_webhook(all) || is_updating
                ? controllers_webhook_problem(context)
                : TD_STR("cannot tell whether the webhook mutates pods, so no pod is evicted: "
                         "neither admission nor the updater runs in this process");
@@ -105,7 +116,8 @@ static void controllers_webhook_changed(void *context)
 static bool controllers_is_exempt(void *context, td_str namespace)
 {
     const struct td_controllers *all = context;
-    return all->webhook && td_webhook_is_exempt(all->webhook, namespace);
+    const struct td_webhook *webhook = controllers_webhook(all);
+    return webhook && td_webhook_is_exempt(webhook, namespace);
 }
 
 /* Why pods must not be evicted: they would come back unchanged, or what is recommended is old. */
@@ -219,12 +231,33 @@ static int hvpa_make(struct td_controllers *all, const struct td_control *contro
     return td_hvpa_loop_new(&options, &all->hvpa, err);
 }
 
+/* Learns as the recommender does, and writes nothing but objects of its own. */
+static int shadow_make(struct td_controllers *all, const struct td_control *control,
+                       struct td_error *err)
+{
+    all->options.recommend.is_quiet = true;
+    int code = recommender_make(all, control, err);
+    if (code == TD_OK) {
+        struct td_update_options update = all->options.update;
+        update.config.ignored_namespaces = all->options.ignored_namespaces;
+        update.config.ignored_namespace_count = all->options.ignored_count;
+        all->shadow = td_shadow_new(&(struct td_shadow_options){
+            .control = *control,
+            .recommend = all->recommend,
+            .update = &update,
+            .interval = all->options.recommend.interval,
+        });
+    }
+    return code;
+}
+
 static const struct controllers_row controllers_rows[TD_CONTROLLER_COUNT] = {
     [TD_CONTROLLER_RECOMMENDER] = {"vpa-recommender", recommender_make},
     [TD_CONTROLLER_UPDATER] = {"vpa-updater", updater_make},
     [TD_CONTROLLER_ADMISSION] = {"vpa-admission-controller", admission_make},
     [TD_CONTROLLER_HORIZONTAL] = {"horizontal-pod-autoscaler", horizontal_make},
     [TD_CONTROLLER_HVPA] = {"hvpa", hvpa_make},
+    [TD_CONTROLLER_SHADOW] = {"tandem-shadow", shadow_make},
 };
 
 static void controllers_start_one(struct td_controllers *all, enum td_controller_kind kind)
@@ -245,9 +278,27 @@ static void controllers_start_one(struct td_controllers *all, enum td_controller
     case TD_CONTROLLER_HVPA:
         td_hvpa_loop_start(all->hvpa);
         break;
+    case TD_CONTROLLER_SHADOW:
+        td_recommend_loop_start(all->recommend);
+        td_shadow_start(all->shadow);
+        break;
     case TD_CONTROLLER_COUNT:
         break;
     }
+}
+
+/* The shadow first, which reads what the recommender knows. */
+static void shadow_stopped(void *context)
+{
+    struct td_controllers *all = context;
+    td_recommend_loop_stop(all->recommend, all->shadow_done, all->shadow_context);
+}
+
+static void shadow_stop(struct td_controllers *all, void (*done)(void *context), void *context)
+{
+    all->shadow_done = done;
+    all->shadow_context = context;
+    td_shadow_stop(all->shadow, shadow_stopped, all);
 }
 
 static void controllers_stop_one(struct td_controllers *all, enum td_controller_kind kind,
@@ -268,6 +319,9 @@ static void controllers_stop_one(struct td_controllers *all, enum td_controller_
         break;
     case TD_CONTROLLER_HVPA:
         td_hvpa_loop_stop(all->hvpa, done, context);
+        break;
+    case TD_CONTROLLER_SHADOW:
+        shadow_stop(all, done, context);
         break;
     case TD_CONTROLLER_COUNT:
         break;
@@ -293,17 +347,19 @@ static bool one_is_open(const struct controllers_one *one)
 }
 
 /* Hvpas are decided where the recommender learns: the lease is competed for while it does. */
-static bool one_may_lead(const struct controllers_one *one)
+bool controllers_may_lead(const struct controllers_one *one)
 {
     const struct td_controllers *all = one->all;
-    return one->kind != TD_CONTROLLER_HVPA || all->options.leader.is_alone ||
-           !all->options.has[TD_CONTROLLER_RECOMMENDER] ||
-           all->ones[TD_CONTROLLER_RECOMMENDER].state == CONTROLLERS_RUNNING;
+    bool has_base = one->kind != TD_CONTROLLER_HVPA || all->options.leader.is_alone ||
+                    !all->options.has[TD_CONTROLLER_RECOMMENDER] ||
+                    all->ones[TD_CONTROLLER_RECOMMENDER].state == CONTROLLERS_RUNNING;
+    return has_base && td_upstream_allows(all->upstream, one->kind);
 }
 
 static void one_compete(struct controllers_one *one)
 {
-    if (one->lease && one->state == CONTROLLERS_IDLE && one_may_lead(one) && !one->all->is_ending) {
+    if (one->lease && one->state == CONTROLLERS_IDLE && controllers_may_lead(one) &&
+        !one->all->is_ending) {
         one->state = CONTROLLERS_WAITING;
         td_lease_start(one->lease);
     }
@@ -353,9 +409,7 @@ static void one_released(void *context)
     struct controllers_one *one = context;
     one->state = CONTROLLERS_IDLE;
     controllers_check_end(one->all);
-    if (one->kind == TD_CONTROLLER_HVPA) {
-        one_compete(one); /* the recommender came back meanwhile */
-    }
+    one_compete(one); /* what it waited for came meanwhile */
 }
 
 static void one_release(struct controllers_one *one)
@@ -373,7 +427,7 @@ static void one_ended(void *context)
     struct controllers_one *one = context;
     one_say(one, TD_LOG_INFO, "stopped", "then",
             one->all->is_ending ? TD_STR("shutdown") : TD_STR("wait for lease"));
-    if (one->all->is_ending || !one_may_lead(one)) {
+    if (one->all->is_ending || !controllers_may_lead(one)) {
         one_release(one);
     } else {
         one->state = CONTROLLERS_WAITING;
@@ -390,7 +444,7 @@ static void one_end(struct controllers_one *one)
 /* ---- Leases ---- */
 
 /* Begins what waits for no lease of its own, once no other installation is in the way. */
-static void controllers_begin_clear(struct td_controllers *all)
+void controllers_begin_clear(struct td_controllers *all)
 {
     bool is_alone = all->options.leader.is_alone;
     if (all->is_ending || all->is_refused || !controllers_is_clear(all)) {
@@ -399,9 +453,22 @@ static void controllers_begin_clear(struct td_controllers *all)
     for (size_t kind = 0; kind < TD_CONTROLLER_COUNT; kind++) {
         struct controllers_one *one = &all->ones[kind];
         bool is_waiting = one->state == CONTROLLERS_IDLE || one->state == CONTROLLERS_WAITING;
-        if (all->options.has[kind] && is_waiting && (is_alone || !one->lease)) {
+        if (all->options.has[kind] && is_waiting && (is_alone || !one->lease) &&
+            controllers_may_lead(one)) {
             one_begin(one);
         }
+    }
+}
+
+/* The webhook goes on: the registration tells which of two answers. */
+void controllers_follow(struct controllers_one *one)
+{
+    if (controllers_may_lead(one)) {
+        one_compete(one);
+    } else if (one->state == CONTROLLERS_RUNNING && one->kind != TD_CONTROLLER_ADMISSION) {
+        one_end(one);
+    } else if (one->state == CONTROLLERS_WAITING) {
+        one_release(one);
     }
 }
 
@@ -437,12 +504,7 @@ static void lease_lost(void *context, const struct td_error *why)
     if (one->state == CONTROLLERS_RUNNING) {
         one_end(one);
     }
-    struct controllers_one *hvpa = &one->all->ones[TD_CONTROLLER_HVPA];
-    if (hvpa->state == CONTROLLERS_RUNNING && !one_may_lead(hvpa)) {
-        one_end(hvpa);
-    } else if (hvpa->state == CONTROLLERS_WAITING && !one_may_lead(hvpa)) {
-        one_release(hvpa);
-    }
+    controllers_follow(&one->all->ones[TD_CONTROLLER_HVPA]);
 }
 
 static void lease_seen(void *context, td_str identity)
@@ -470,7 +532,8 @@ static td_str one_lease_name(const struct controllers_one *one)
     if (one->kind == TD_CONTROLLER_ADMISSION) {
         return TD_STR(CONTROLLERS_ADMISSION_LEASE);
     }
-    td_str name = td_controller_lease_name(&all->texts, one->kind, all->options.has, leader->name);
+    td_str name = td_controller_lease_name(&all->texts, one->kind, all->options.has, leader->name,
+                                           all->options.replaces_upstream);
     /* VPAs name their recommender, so one of another name is no other installation. */
     td_str recommender = all->options.recommend.name;
     bool is_other = leader->is_alone && one->kind == TD_CONTROLLER_RECOMMENDER &&
@@ -529,6 +592,7 @@ static struct td_control one_control(const struct controllers_one *one)
         .selection_strategy_gate = all->options.selection_strategy_gate,
         .scale_to_zero_gate = all->options.horizontal.config.can_scale_to_zero,
         .tolerance_gate = all->options.horizontal.config.is_tolerance_configurable,
+        .shard = all->options.shard,
         .caps_to_node = all->options.caps_to_node,
         .seed = all->options.seed + (uint64_t)one->kind,
     };
@@ -564,6 +628,7 @@ static void controllers_want(const struct td_controllers_options *options,
         [TD_CONTROLLER_UPDATER] = pods | vpas | limits | nodes,
         [TD_CONTROLLER_ADMISSION] = vpas | limits | hvpas | nodes | 1u << TD_INFORMER_OWN_HPAS,
         [TD_CONTROLLER_HORIZONTAL] = pods | hpas | hvpas,
+        [TD_CONTROLLER_SHADOW] = pods | vpas | limits | nodes,
         [TD_CONTROLLER_HVPA] =
             options->hvpa_gate ? pods | vpas | hpas | hvpas | limits | 1u << TD_INFORMER_NODES
                                : 1u << TD_INFORMER_HVPAS, /* to say that they are not acted on */
@@ -584,6 +649,7 @@ static int controllers_make(struct td_controllers *all, struct td_error *err)
         .client = all->client,
         .log = options->log,
         .vpa_namespace = options->vpa_namespace,
+        .shard = options->shard,
         .seed = options->seed,
     };
     controllers_want(options, &informers);
@@ -607,10 +673,14 @@ static int controllers_make(struct td_controllers *all, struct td_error *err)
         const struct td_control control = one_control(&all->ones[TD_CONTROLLER_ADMISSION]);
         code = hvpa_make(all, &control, err);
     }
+    if (code == TD_OK && options->watches_upstream) {
+        all->upstream = controllers_watch_upstream(all);
+    }
     return code == TD_OK && options->address ? controllers_listen(all, err) : code;
 }
 
-static int controllers_check(const struct td_controllers_options *options, struct td_error *err)
+static int controllers_check_options(const struct td_controllers_options *options,
+                                     struct td_error *err)
 {
     bool has_any = false;
     for (size_t kind = 0; kind < TD_CONTROLLER_COUNT; kind++) {
@@ -625,8 +695,9 @@ static int controllers_check(const struct td_controllers_options *options, struc
                             "vpa-object-namespace and ignored-vpa-object-namespaces exclude each "
                             "other");
     }
-    return has_any ? TD_OK
-                   : td_error_set(err, TD_INVALID, "controllers: the list names no controller");
+    return has_any || options->write_metrics
+               ? TD_OK
+               : td_error_set(err, TD_INVALID, "controllers: the list names no controller");
 }
 
 static void controllers_impatient(struct td_timer *timer, void *context)
@@ -641,7 +712,7 @@ static void controllers_impatient(struct td_timer *timer, void *context)
 int td_controllers_new(const struct td_controllers_options *options, struct td_controllers **ret,
                        struct td_error *err)
 {
-    int code = controllers_check(options, err);
+    int code = controllers_check_options(options, err);
     if (code != TD_OK) {
         options->transport->ops->free(options->transport);
         return code;
@@ -658,10 +729,12 @@ int td_controllers_new(const struct td_controllers_options *options, struct td_c
         .qps = options->qps,
         .burst = options->burst,
         .seed = options->seed,
+        .keeps_server_time = true,
     };
     all->client = td_client_new(&client);
     all->lease_flow = td_client_flow_new(all->client, TD_STR("leases"));
     all->access_flow = td_client_flow_new(all->client, TD_STR("access"));
+    all->bearers = td_bearers_new(options->loop, all->client, all->access_flow);
     all->reach_flow = td_client_flow_new(all->client, TD_STR("reach"));
     all->measure_flow = td_client_flow_new(all->client, TD_STR("metrics"));
     all->metrics_client = td_metrics_client_new(options->loop, all->client, all->measure_flow,
@@ -681,61 +754,17 @@ int td_controllers_new(const struct td_controllers_options *options, struct td_c
 
 /* ---- The whole ---- */
 
-static void controllers_checked(void *context, const struct td_access_result *result)
-{
-    struct td_controllers *all = context;
-    all->access = NULL;
-    all->access_missing = result->missing;
-    if (result->code != TD_OK) {
-        td_log_line(all->options.log, TD_LOG_WARN, "permission check failed",
-                    TD_LOG_C("error", result->err.message));
-    }
-    td_str lines = result->lines;
-    while (lines.len > 0) {
-        size_t end = td_str_find(lines, '\n', 0);
-        td_arena_reset(&all->texts);
-        td_str line = td_arena_format(&all->texts, "missing permission: %.*s",
-                                      TD_STR_ARG(td_str_slice(lines, 0, end)));
-        lines = td_str_slice(lines, end < lines.len ? end + 1 : end, lines.len);
-        td_log_write(all->options.log, TD_LOG_ERROR, line.ptr, NULL);
-    }
-}
-
-static void controllers_check_access(struct td_controllers *all)
-{
-    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
-    const struct td_controllers_options *options = &all->options;
-    const struct td_rights_scope scope = {
-        .has = options->has,
-        .caps_to_node = options->caps_to_node,
-        .lease_name = options->leader.name,
-        .places = {
-            [TD_RIGHT_OWN] = {.namespace = options->webhook.namespace,
-                              .name = options->webhook.secret},
-            [TD_RIGHT_ELECTION] = {.is_off = !options->leader.is_on,
-                                   .namespace = options->leader.namespace},
-            [TD_RIGHT_STATUS] = {.namespace = options->webhook.lease_namespace,
-                                 .name = options->webhook.lease_name},
-            [TD_RIGHT_STATUS_READ] = {.is_off = !options->update.uses_lease,
-                                      .namespace = options->update.lease_namespace,
-                                      .name = options->update.lease_name},
-        }};
-    const struct td_access_rule *rules;
-    size_t count = td_rights_questions(&arena, &scope, &rules);
-    all->access =
-        td_access_check(all->client, all->access_flow, rules, count, controllers_checked, all);
-}
-
 void td_controllers_start(struct td_controllers *controllers)
 {
     if (controllers->options.checks_access) {
-        controllers_check_access(controllers);
+        controllers_check(controllers);
     }
     controllers->is_started = true;
     if (controllers->reach) {
         td_reach_start(controllers->reach);
     }
     td_informers_start(controllers->informers);
+    td_upstream_start(controllers->upstream);
     for (size_t kind = 0; kind < TD_CONTROLLER_COUNT; kind++) {
         struct controllers_one *one = &controllers->ones[kind];
         if (one->lease) {
@@ -751,7 +780,7 @@ void td_controllers_stop(struct td_controllers *controllers, void (*done)(void *
     controllers->is_ending = true;
     controllers->done = done;
     controllers->done_context = context;
-    td_timer_set(controllers->patience, CONTROLLERS_PATIENCE);
+    td_timer_set_machine(controllers->patience, CONTROLLERS_PATIENCE);
     for (size_t kind = 0; kind < TD_CONTROLLER_COUNT; kind++) {
         struct controllers_one *one = &controllers->ones[kind];
         if (one->state == CONTROLLERS_RUNNING) {
@@ -768,11 +797,14 @@ void td_controllers_free(struct td_controllers *controllers)
     if (!controllers) {
         return;
     }
-    td_http_server_free(controllers->server);
+    controllers_stop_listening(controllers);
     td_reach_free(controllers->reach);
+    td_upstream_free(controllers->upstream);
     td_access_cancel(controllers->access);
+    td_preflight_free(controllers->preflight);
     td_webhook_free(controllers->webhook);
     td_hvpa_loop_free(controllers->hvpa);
+    td_shadow_free(controllers->shadow);
     td_recommend_loop_free(controllers->recommend);
     td_update_loop_free(controllers->update);
     td_horizontal_loop_free(controllers->horizontal);

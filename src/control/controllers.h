@@ -23,6 +23,8 @@
 struct td_buf;
 struct td_controllers;
 struct td_error;
+struct td_metric_registry;
+struct td_shard_range;
 struct td_transport;
 
 struct td_leader_options {
@@ -53,9 +55,19 @@ struct td_controllers_options {
     const td_str *ignored_namespaces;
     size_t ignored_count;
     const char *address; /* of /metrics and health; NULL: none */
+    bool is_metrics_tls; /* with TLS by the webhook's certificate, /metrics for who may get it */
     bool checks_access;  /* asks at the start what is allowed, and says what is not */
     td_str server;       /* URL, for what is said while it cannot be reached; empty: nothing is */
     struct td_leader_options leader;
+    /* Of a replica with shards (control/shards/shards.h): one of these for each shard that it
+     * holds, and one for what all replicas do, the webhook and the address. */
+    const struct td_shard_range *shard; /* namespaces of it only; NULL: all */
+    struct td_controllers *common;      /* whose webhook is asked; NULL: its own */
+    const bool *asks_rights_of;         /* TD_CONTROLLER_COUNT; NULL: of those in `has` */
+    void (*write_metrics)(void *context, struct td_buf *out); /* at /metrics; NULL: its own */
+    void *shards_context;
+    bool watches_upstream;  /* holds each controller while upstream's program of it is alive */
+    bool replaces_upstream; /* --replace-upstream: takes its leases and webhook configuration */
     /* Another installation runs on the cluster: told once, nothing more is begun, the caller stops.
      * May be NULL. */
     void (*refused)(void *context, const struct td_error *why);
@@ -97,6 +109,8 @@ bool td_controllers_is_active(const struct td_controllers *controllers, struct t
 bool td_controllers_is_leading(const struct td_controllers *controllers,
                                enum td_controller_kind kind);
 void td_controllers_write_metrics(struct td_controllers *controllers, struct td_buf *out);
+/* What those would be written from, brought up to date; of the process only where it is common. */
+const struct td_metric_registry *td_controllers_metrics(struct td_controllers *controllers);
 /* The port that the address listens on; 0: there is none. */
 uint16_t td_controllers_port(const struct td_controllers *controllers);
 struct td_webhook *td_controllers_webhook(struct td_controllers *controllers); /* may be NULL */

@@ -4,7 +4,9 @@
  */
 #include <stdio.h>
 
+#include "base/alloc.h"
 #include "base/buf.h"
+#include "base/error.h"
 #include "base/http/http_server.h"
 #include "base/limits.h"
 #include "base/metrics.h"
@@ -13,10 +15,13 @@
 #include "control/controllers_private.h"
 #include "control/informers/informers.h"
 #include "control/informers/informers_private.h"
+#include "control/upstream.h"
+#include "kube/bearer.h"
 #include "kube/client/client.h"
 #include "kube/client/events.h"
 
 #define HTTP_FRESH (2 * TD_MINUTE + 30 * TD_SECOND) /* a quiet watch is confirmed each minute */
+#define HTTP_METRICS_PATH "/metrics"
 #define HTTP_METRICS_TYPE "text/plain; version=0.0.4; charset=utf-8"
 #define HTTP_TEXT_TYPE "text/plain; charset=utf-8"
 
@@ -97,6 +102,11 @@ static void http_metrics_caches(struct td_controllers *all)
          .kind = TD_METRIC_GAUGE, .labels = {"resource"}},
         {"tandem_cache_failures_total", "Failed lists and watches of the informer.",
          .kind = TD_METRIC_COUNTER, .labels = {"resource"}},
+        {"tandem_cache_foreign_bytes_total",
+         "Bytes of objects of other shards, which the API server could not leave out.",
+         .kind = TD_METRIC_COUNTER, .labels = {"resource"}},
+        {"tandem_cache_filtered", "1 if the API server sends the shard's objects only, else 0.",
+         .kind = TD_METRIC_GAUGE, .labels = {"resource"}},
     };
     for (size_t kind = 0; kind < TD_INFORMER_COUNT; kind++) {
         const struct td_cache *cache =
@@ -115,6 +125,10 @@ static void http_metrics_caches(struct td_controllers *all)
         http_set(all, &rows[1], label, (double)counts.bytes);
         http_set(all, &rows[2], label, age == INT64_MAX ? -1 : (double)age / (double)TD_SECOND);
         http_set(all, &rows[3], label, (double)counts.failures);
+        if (all->options.shard && kind != TD_INFORMER_NODES) {
+            http_set(all, &rows[4], label, (double)counts.foreign_bytes);
+            http_set(all, &rows[5], label, counts.is_filtered);
+        }
     }
 }
 
@@ -128,12 +142,18 @@ static void http_metrics_controllers(struct td_controllers *all)
         {"tandem_events_lost_total",
          "Events that the API server refused or that a full queue dropped.",
          .kind = TD_METRIC_COUNTER, .labels = {"controller"}},
+        {"tandem_held_by_upstream",
+         "1 while the controller holds because upstream's program of the same work is alive.",
+         .kind = TD_METRIC_GAUGE, .labels = {"controller"}},
     };
     for (size_t kind = 0; kind < TD_CONTROLLER_COUNT; kind++) {
         const struct controllers_one *one = &all->ones[kind];
         td_str name = td_str_from(td_controller_name(one->kind));
         if (one->lease) {
             http_set(all, &rows[0], one->lease_name, one->state == CONTROLLERS_RUNNING);
+        }
+        if (all->options.has[kind] && td_controller_upstream_lease(one->kind)) {
+            http_set(all, &rows[3], name, td_upstream_is_alive(all->upstream, one->kind));
         }
         if (one->events) {
             struct td_events_counts counts = td_events_counts(one->events);
@@ -143,13 +163,20 @@ static void http_metrics_controllers(struct td_controllers *all)
     }
 }
 
-void td_controllers_write_metrics(struct td_controllers *controllers, struct td_buf *out)
+const struct td_metric_registry *td_controllers_metrics(struct td_controllers *controllers)
 {
-    http_metrics_process(controllers);
+    if (!controllers->options.shard) {
+        http_metrics_process(controllers);
+    }
     http_metrics_client(controllers);
     http_metrics_caches(controllers);
     http_metrics_controllers(controllers);
-    td_metric_registry_write(controllers->registry, out);
+    return controllers->registry;
+}
+
+void td_controllers_write_metrics(struct td_controllers *controllers, struct td_buf *out)
+{
+    td_metric_registry_write(td_controllers_metrics(controllers), out);
 }
 
 /* ---- Health ---- */
@@ -158,6 +185,12 @@ static bool http_is_one_ready(const struct controllers_one *one, struct td_buf *
 {
     if (one->state == CONTROLLERS_WAITING && !one->has_leader) {
         (void)td_buf_append_format(out, "%s: no leader elected yet\n",
+                                   td_controller_name(one->kind));
+        return false;
+    }
+    if (!td_upstream_allows(one->all->upstream, one->kind) &&
+        !td_upstream_is_alive(one->all->upstream, one->kind)) {
+        (void)td_buf_append_format(out, "%s: waiting to see whether upstream's is alive\n",
                                    td_controller_name(one->kind));
         return false;
     }
@@ -228,9 +261,13 @@ static int http_answer(struct td_controllers *all, td_str path, struct td_buf *o
                        const char **ret_type)
 {
     *ret_type = HTTP_TEXT_TYPE;
-    if (td_str_equal(path, TD_STR("/metrics"))) {
+    if (td_str_equal(path, TD_STR(HTTP_METRICS_PATH))) {
         *ret_type = HTTP_METRICS_TYPE;
-        td_controllers_write_metrics(all, out);
+        if (all->options.write_metrics) {
+            all->options.write_metrics(all->options.shards_context, out);
+        } else {
+            td_controllers_write_metrics(all, out);
+        }
         return out->is_full ? 500 : 200;
     }
     if (td_str_equal(path, TD_STR("/healthz")) || td_str_equal(path, TD_STR("/livez"))) {
@@ -247,35 +284,162 @@ static int http_answer(struct td_controllers *all, td_str path, struct td_buf *o
     return 404;
 }
 
+/* ---- Who may have them ---- */
+
+/* A caller of /metrics whose token is being asked about. */
+struct controllers_caller {
+    struct td_controllers *all;
+    struct td_http_exchange *exchange;
+    struct td_bearer_ask *ask;
+    struct controllers_caller *next;
+    struct controllers_caller **place;
+};
+
+static void caller_free(struct controllers_caller *caller)
+{
+    *caller->place = caller->next;
+    if (caller->next) {
+        caller->next->place = caller->place;
+    }
+    td_free(caller);
+}
+
+static void http_reply(struct td_http_exchange *exchange, int status, const char *type, td_str body)
+{
+    const struct td_http_header headers[] = {
+        {.name = TD_STR("Content-Type"), .value = td_str_from(type)}};
+    td_http_reply(exchange, status, headers, 1, body);
+}
+
+static void http_give_metrics(struct td_controllers *all, struct td_http_exchange *exchange,
+                              int status)
+{
+    td_auto_buf body = td_buf_capped(TD_METRIC_TEXT_BYTES_MAX);
+    const char *type = HTTP_TEXT_TYPE;
+    if (status == 200) {
+        status = http_answer(all, TD_STR(HTTP_METRICS_PATH), &body, &type);
+    } else {
+        (void)td_buf_append(&body, status == 401   ? TD_STR("a bearer token is needed\n")
+                                   : status == 403 ? TD_STR("its user may not get this path\n")
+                                                   : TD_STR("the API server does not say who "
+                                                            "you are\n"));
+    }
+    http_reply(exchange, status, type, td_buf_str(&body));
+}
+
+static void caller_answered(void *context, int status)
+{
+    struct controllers_caller *caller = context;
+    struct td_http_exchange *exchange = caller->exchange;
+    struct td_controllers *all = caller->all;
+    td_http_exchange_set_callbacks(exchange, NULL, NULL, NULL);
+    caller_free(caller);
+    http_give_metrics(all, exchange, status);
+}
+
+static void caller_closed(struct td_http_exchange *exchange, void *context)
+{
+    struct controllers_caller *caller = context;
+    (void)exchange;
+    td_bearer_leave(caller->ask);
+    caller_free(caller);
+}
+
+static void http_admit(struct td_controllers *all, struct td_http_exchange *exchange,
+                       const struct td_http_request *request)
+{
+    const struct td_http_header *header =
+        td_http_header_get(request->headers, request->header_count, TD_STR("Authorization"));
+    const struct td_bearer_question question = {
+        .token = td_bearer_token(header ? header->value : TD_STR_EMPTY),
+        .verb = TD_STR("get"),
+        .path = TD_STR(HTTP_METRICS_PATH),
+    };
+    struct controllers_caller *caller = td_alloc_zero(1, sizeof(*caller));
+    int status = td_bearer_ask(all->bearers, &question, caller_answered, caller, &caller->ask);
+    if (status != 0) {
+        td_free(caller);
+        http_give_metrics(all, exchange, status);
+        return;
+    }
+    caller->all = all;
+    caller->exchange = exchange;
+    caller->next = all->callers;
+    caller->place = &all->callers;
+    if (caller->next) {
+        caller->next->place = &caller->next;
+    }
+    all->callers = caller;
+    td_http_exchange_set_callbacks(exchange, NULL, caller_closed, caller);
+}
+
 static void http_handle(struct td_http_exchange *exchange, const struct td_http_request *request,
                         void *context)
 {
+    struct td_controllers *all = context;
     td_auto_buf body = td_buf_capped(TD_METRIC_TEXT_BYTES_MAX);
     const char *type = HTTP_TEXT_TYPE;
     int status = 405;
     td_str path = td_str_slice(request->target, 0, td_str_find(request->target, '?', 0));
-    if (td_str_equal(request->method, TD_STR("GET")) ||
-        td_str_equal(request->method, TD_STR("HEAD"))) {
-        status = http_answer(context, path, &body, &type);
+    bool is_read = td_str_equal(request->method, TD_STR("GET")) ||
+                   td_str_equal(request->method, TD_STR("HEAD"));
+    if (is_read && all->options.is_metrics_tls && td_str_equal(path, TD_STR(HTTP_METRICS_PATH))) {
+        http_admit(all, exchange, request);
+        return;
+    }
+    if (is_read) {
+        status = http_answer(all, path, &body, &type);
     } else {
         (void)td_buf_append(&body, TD_STR("method not allowed: use GET or HEAD\n"));
     }
-    const struct td_http_header headers[] = {
-        {.name = TD_STR("Content-Type"), .value = td_str_from(type)}};
-    td_http_reply(exchange, status, headers, 1, td_buf_str(&body));
+    http_reply(exchange, status, type, td_buf_str(&body));
 }
 
-int controllers_listen(struct td_controllers *controllers, struct td_error *err)
+static int http_serve(struct td_controllers *controllers, struct ssl_ctx_st *tls,
+                      struct td_error *err)
 {
     const struct td_http_server_options options = {
         .loop = controllers->options.loop,
         .address = controllers->options.address,
+        .tls = tls,
         .handler = http_handle,
         .context = controllers,
         /* Its own places: what happens to the webhook's port does not silence the probes. */
         .limits = {.connections_max = TD_HEALTH_CONNECTIONS_MAX},
     };
     return td_http_server_new(&options, &controllers->server, err);
+}
+
+/* The webhook's first certificate starts it, each later one takes its place. */
+static void http_follow(void *context, struct ssl_ctx_st *tls)
+{
+    struct td_controllers *all = context;
+    if (all->server) {
+        td_http_server_set_tls(all->server, tls);
+    } else {
+        all->listen_code = http_serve(all, tls, &all->listen_error);
+    }
+}
+
+int controllers_listen(struct td_controllers *controllers, struct td_error *err)
+{
+    if (!controllers->options.is_metrics_tls) {
+        return http_serve(controllers, NULL, err);
+    }
+    if (!controllers->webhook || !controllers->options.webhook.listen) {
+        return td_error_set(err, TD_INVALID,
+                            "--metrics-tls: needs the certificate of the webhook; run admission "
+                            "too (--controllers)");
+    }
+    td_webhook_follow_tls(controllers->webhook, http_follow, controllers);
+    *err = controllers->listen_error;
+    return controllers->listen_code;
+}
+
+void controllers_stop_listening(struct td_controllers *controllers)
+{
+    td_http_server_free(controllers->server); /* those who wait are told that they are gone */
+    td_bearers_free(controllers->bearers);
 }
 
 uint16_t td_controllers_port(const struct td_controllers *controllers)

@@ -46,8 +46,9 @@ static struct td_update_options default_update(void)
         .interval = TD_MINUTE,
         .uses_lease = true,
         .lease_namespace = TD_STR("kube-system"),
-        .lease_name = TD_STR("vpa-admission-controller"),
+        .lease_name = TD_STR(TD_STATUS_LEASE),
         .lease_timeout = TD_MINUTE,
+        .annotates = true,
         .boost_syncs = 1,
     };
 }
@@ -57,11 +58,11 @@ static struct td_webhook_options default_webhook(void)
     return (struct td_webhook_options){
         .registers = true,
         .namespace = TD_STR("kube-system"),
-        .service = TD_STR("vpa-webhook"),
+        .service = TD_STR("tandem-webhook"),
         .secret = TD_STR("tandem-webhook-tls"),
         .timeout_seconds = 5,
         .lease_namespace = TD_STR("kube-system"),
-        .lease_name = TD_STR("vpa-admission-controller"),
+        .lease_name = TD_STR(TD_STATUS_LEASE),
         .lease_interval = 10 * TD_SECOND,
         .probe_interval = 10 * TD_SECOND,
         .deadline = 2 * TD_SECOND,
@@ -102,11 +103,11 @@ struct td_controllers_options td_controllers_options_default(void)
 
 static int controllers_unknown(td_str word, struct td_error *err)
 {
-    const char *names[TD_CONTROLLER_COUNT];
-    for (size_t kind = 0; kind < TD_CONTROLLER_COUNT; kind++) {
+    const char *names[TD_CONTROLLER_CHOICES];
+    for (size_t kind = 0; kind < TD_CONTROLLER_CHOICES; kind++) {
         names[kind] = td_controller_name((enum td_controller_kind)kind);
     }
-    const char *meant = td_str_suggest(word, names, TD_CONTROLLER_COUNT, sizeof(names[0]));
+    const char *meant = td_str_suggest(word, names, TD_CONTROLLER_CHOICES, sizeof(names[0]));
     return meant ? td_error_set(err, TD_INVALID, "'%.*s': unknown controller; did you mean %s?",
                                 TD_STR_ARG(word), meant)
                  : td_error_set(err, TD_INVALID,
@@ -123,11 +124,11 @@ int td_controllers_choose(td_str list, bool has[TD_CONTROLLER_COUNT], struct td_
         td_str word = td_str_trim(td_str_slice(list, from, end));
         size_t kind = 0;
         while (
-            kind < TD_CONTROLLER_COUNT &&
+            kind < TD_CONTROLLER_CHOICES &&
             !td_str_equal(word, td_str_from(td_controller_name((enum td_controller_kind)kind)))) {
             kind++;
         }
-        if (kind == TD_CONTROLLER_COUNT) {
+        if (kind == TD_CONTROLLER_CHOICES) {
             return controllers_unknown(word, err);
         }
         chosen[kind] = true;

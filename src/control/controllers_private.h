@@ -11,10 +11,13 @@
 #include "control/controllers.h"
 
 struct td_access;
+struct td_preflight;
+struct td_shadow;
 struct td_http_server;
 struct td_lease;
 struct td_reach;
 struct td_timer;
+struct td_upstream;
 
 enum controllers_state {
     CONTROLLERS_IDLE,
@@ -47,10 +50,15 @@ struct td_controllers {
     struct td_client_flow *access_flow; /* many questions at the start: others take their turn */
     struct td_client_flow *reach_flow;  /* asks whether the server is there, behind nothing else */
     struct td_client_flow *measure_flow;
+    struct td_upstream *upstream; /* NULL: nothing is asked about upstream's programs */
     struct td_informers *informers;
     struct td_metrics_client *metrics_client;
     struct td_metric_registry *registry;
     struct td_access *access;
+    struct td_preflight *preflight;
+    struct td_shadow *shadow; /* NULL: not with --shadow */
+    void (*shadow_done)(void *context);
+    void *shadow_context;
     struct td_reach *reach; /* NULL: nothing is said of a server that is away */
     size_t access_missing;
     struct td_http_server *server;
@@ -62,7 +70,11 @@ struct td_controllers {
     struct td_hvpa_loop *hvpa; /* for admission also where no Hvpa is decided */
     bool is_started;
     bool is_ending;
-    bool is_refused;           /* another installation is there */
+    bool is_refused;            /* another installation is there */
+    struct td_bearers *bearers; /* of /metrics */
+    struct controllers_caller *callers;
+    int listen_code;
+    struct td_error listen_error;
     struct td_timer *guard;    /* looks whether it is alive */
     struct td_timer *patience; /* of the end */
     void (*done)(void *context);
@@ -74,13 +86,28 @@ struct td_controllers {
  * is not. */
 td_str controllers_staleness(const struct controllers_one *one, struct td_arena *arena);
 
+/* ---- controllers_check.c ---- */
+
+/* Asks what is allowed and what the cluster has; what is missing is logged. */
+void controllers_check(struct td_controllers *all);
+
 /* ---- controllers_guard.c ---- */
 
 /* May controllers begin that no lease of their own says it for? */
 bool controllers_is_clear(const struct td_controllers *all);
 void controllers_guard_rings(struct td_timer *timer, void *context);
 void controllers_guard_see(struct controllers_one *one, td_str holder);
+struct td_upstream *controllers_watch_upstream(struct td_controllers *all);
+
+/* ---- controllers.c ---- */
+
+/* May it act by what other controllers do, here and of upstream's? */
+bool controllers_may_lead(const struct controllers_one *one);
+/* Tries for its lease, or ends, by whether it may now. */
+void controllers_follow(struct controllers_one *one);
+void controllers_begin_clear(struct td_controllers *all);
 
 /* ---- controllers_http.c ---- */
 
 int controllers_listen(struct td_controllers *controllers, struct td_error *err);
+void controllers_stop_listening(struct td_controllers *controllers);

@@ -71,5 +71,7 @@ int td_gates_set(struct td_controllers_options *options, td_str list, struct td_
     }
     options->horizontal.strategy.is_gate_on = options->selection_strategy_gate;
     options->hvpa.horizontal = options->horizontal.config;
+    /* Boosts are annotations, which are removed when they end. */
+    options->update.annotates = options->update.annotates || options->gates.cpu_startup_boost;
     return code;
 }

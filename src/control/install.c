@@ -4,6 +4,8 @@
  */
 #include "control/install.h"
 
+#include <string.h>
+
 #include "api/hpa/hpa.h"
 #include "api/hvpa/hvpa.h"
 #include "api/vpa/vpa.h"
@@ -12,6 +14,7 @@
 #include "base/yaml/yaml.h"
 #include "control/admission/webhook_private.h"
 #include "control/controllers.h"
+#include "control/upstream.h"
 #include "kube/names.h"
 
 #define INSTALL_NAME "tandem"
@@ -20,7 +23,30 @@ struct install {
     struct td_arena *arena;
     const struct td_install_options *options;
     struct td_json *objects;
+    td_str name;      /* of account and program */
+    td_str component; /* the controller that is alone; empty: there are more */
 };
+
+static struct install install_begin(struct td_arena *arena,
+                                    const struct td_install_options *options)
+{
+    struct install install = {.arena = arena,
+                              .options = options,
+                              .objects = td_json_new_array(arena),
+                              .name = TD_STR(INSTALL_NAME)};
+    size_t count = 0;
+    for (size_t kind = 0; kind < TD_CONTROLLER_COUNT; kind++) {
+        const char *name = td_controller_name((enum td_controller_kind)kind);
+        count += options->has[kind];
+        count += options->has[kind] && kind == TD_CONTROLLER_SHADOW; /* it makes way for all */
+        install.component = options->has[kind] ? td_str_from(name) : install.component;
+    }
+    install.component = count == 1 ? install.component : TD_STR_EMPTY;
+    if (install.component.len > 0) {
+        install.name = td_arena_format(arena, INSTALL_NAME "-%.*s", TD_STR_ARG(install.component));
+    }
+    return install;
+}
 
 const char *td_install_part_name(enum td_install_part part)
 {
@@ -48,6 +74,15 @@ static void install_add(struct install *install, struct td_json *object)
     td_json_append(install->objects, object);
 }
 
+/* What tells its pods from those of another controller that is alone. */
+static void install_mark(const struct install *install, struct td_json *labels)
+{
+    if (install->component.len > 0) {
+        td_json_set_str(install->arena, labels, TD_STR("app.kubernetes.io/component"),
+                        install->component);
+    }
+}
+
 /* With name, and namespace unless that is empty. */
 static struct td_json *install_name(struct install *install, struct td_json *object, td_str name,
                                     td_str namespace)
@@ -60,31 +95,53 @@ static struct td_json *install_name(struct install *install, struct td_json *obj
     }
     struct td_json *labels = td_json_ensure_object(arena, metadata, TD_STR("labels"));
     td_json_set_str(arena, labels, TD_STR("app.kubernetes.io/name"), TD_STR(INSTALL_NAME));
+    install_mark(install, labels);
     return object;
 }
 
-/* An object of the program's namespace, from a text of ours. */
-static void install_add_text(struct install *install, const char *text, td_str name)
+/* An object of the program's namespace, from a text of ours; `selector`: the path of the labels by
+ * which it finds the pods, or NULL. */
+static struct td_json *install_add_text(struct install *install, const char *text, td_str name,
+                                        const char *selector)
 {
-    install_add(install, install_name(install, install_read(install, text), name,
-                                      install->options->namespace));
+    struct td_json *object =
+        install_name(install, install_read(install, text), name, install->options->namespace);
+    if (selector) {
+        install_mark(install, td_json_get_path(object, selector));
+    }
+    install_add(install, object);
+    return object;
 }
 
 /* ---- Definitions ---- */
 
+/* Helm leaves such an object when a release that has it is uninstalled: its objects go with it. */
+static void install_add_crd(struct install *install, struct td_json *crd)
+{
+    struct td_arena *arena = install->arena;
+    struct td_json *metadata = td_json_ensure_object(arena, crd, TD_STR("metadata"));
+    struct td_json *annotations = td_json_ensure_object(arena, metadata, TD_STR("annotations"));
+    td_json_set_str(arena, annotations, TD_STR("helm.sh/resource-policy"), TD_STR("keep"));
+    install_add(install, crd);
+}
+
 static void install_crds(struct install *install)
 {
     const bool *has = install->options->has;
-    if (has[TD_CONTROLLER_RECOMMENDER] || has[TD_CONTROLLER_UPDATER] ||
-        has[TD_CONTROLLER_ADMISSION] || has[TD_CONTROLLER_HVPA]) {
-        install_add(install, td_vpa_crd(install->arena));
-        install_add(install, td_vpa_checkpoint_crd(install->arena));
+    bool is_vertical = has[TD_CONTROLLER_RECOMMENDER] || has[TD_CONTROLLER_UPDATER] ||
+                       has[TD_CONTROLLER_ADMISSION] || has[TD_CONTROLLER_HVPA];
+    if (is_vertical && !install->options->skips_vpa_crds) {
+        install_add_crd(install, td_vpa_crd(install->arena));
+        install_add_crd(install, td_vpa_checkpoint_crd(install->arena));
     }
     if (has[TD_CONTROLLER_HORIZONTAL]) {
-        install_add(install, td_hpa_crd(install->arena));
+        install_add_crd(install, td_hpa_crd(install->arena));
     }
     if (has[TD_CONTROLLER_HVPA]) {
-        install_add(install, td_hvpa_crd(install->arena));
+        install_add_crd(install, td_hvpa_crd(install->arena));
+    }
+    if (has[TD_CONTROLLER_SHADOW]) {
+        install_add_crd(install, td_vpa_shadow_crd(install->arena));
     }
 }
 
@@ -103,8 +160,38 @@ static struct td_json *install_words(struct install *install, const char *list)
     return words;
 }
 
-/* What one controller needs, in its own namespace or everywhere. */
-static struct td_json *install_rules(struct install *install, size_t kind, bool is_local)
+/* The namespace of what a right is about; empty: everywhere. All leases are in one namespace, in
+ * which every installation sees those of the others. */
+static td_str install_place(const struct install *install, const struct td_right *right)
+{
+    switch (right->place) {
+    case TD_RIGHT_EVERYWHERE:
+    case TD_RIGHT_PLACES:
+        break;
+    case TD_RIGHT_OWN:
+        return install->options->namespace;
+    case TD_RIGHT_ELECTION:
+    case TD_RIGHT_STATUS:
+    case TD_RIGHT_STATUS_READ:
+    case TD_RIGHT_UPSTREAM:
+    case TD_RIGHT_SHARDS:
+        return TD_STR(TD_UPSTREAM_NAMESPACE);
+    }
+    return TD_STR_EMPTY;
+}
+
+/* As the flags of `tandem run` settle them. */
+static td_str install_right_name(const struct install *install, const struct td_right *right)
+{
+    const struct td_install_options *options = install->options;
+    bool is_status = right->place == TD_RIGHT_STATUS || right->place == TD_RIGHT_STATUS_READ;
+    bool is_mixed = options->has[TD_CONTROLLER_UPDATER] != options->has[TD_CONTROLLER_ADMISSION];
+    return td_right_name(right, options->replaces_upstream || (is_status && is_mixed));
+}
+
+/* What one controller needs in a namespace, or everywhere; `word`: for that feature. */
+static struct td_json *install_rules(struct install *install, size_t kind, td_str namespace,
+                                     td_str word)
 {
     struct td_arena *arena = install->arena;
     struct td_json *rules = td_json_new_array(arena);
@@ -112,15 +199,22 @@ static struct td_json *install_rules(struct install *install, size_t kind, bool 
     const struct td_right *rights = td_rights(&count);
     for (size_t i = 0; i < count; i++) {
         const struct td_right *right = &rights[i];
-        if (!(right->controllers >> kind & 1u) ||
-            (right->place != TD_RIGHT_EVERYWHERE) != is_local) {
+        bool is_sharded = install->options->shards > 0;
+        bool is_off = (right->place == TD_RIGHT_UPSTREAM && install->options->replaces_upstream) ||
+                      (right->place == TD_RIGHT_SHARDS && !is_sharded) ||
+                      (right->place == TD_RIGHT_ELECTION && is_sharded);
+        if (is_off || !td_str_equal(td_feature_word(right->feature), word) ||
+            !td_right_is_needed(right, (enum td_controller_kind)kind, install->options->features) ||
+            !td_str_equal(install_place(install, right), namespace)) {
             continue;
         }
         struct td_json *rule = td_json_new_object(arena);
         td_json_set(arena, rule, TD_STR("apiGroups"), install_words(install, right->group));
         td_json_set(arena, rule, TD_STR("resources"), install_words(install, right->resources));
         if (right->name) {
-            td_json_set(arena, rule, TD_STR("resourceNames"), install_words(install, right->name));
+            struct td_json *names = td_json_new_array(arena);
+            td_json_append(names, td_json_new_string(arena, install_right_name(install, right)));
+            td_json_set(arena, rule, TD_STR("resourceNames"), names);
         }
         td_json_set(arena, rule, TD_STR("verbs"), install_words(install, right->verbs));
         td_json_append(rules, rule);
@@ -128,15 +222,15 @@ static struct td_json *install_rules(struct install *install, size_t kind, bool 
     return rules;
 }
 
-/* A role of one controller, and that the program has it. */
-static void install_role(struct install *install, size_t kind, bool is_local)
+/* A role of one controller, or for a feature of it, and that the program has it. */
+static void install_role(struct install *install, size_t kind, td_str place, td_str word)
 {
     struct td_arena *arena = install->arena;
-    td_str namespace = install->options->namespace;
-    td_str name = td_arena_format(arena, INSTALL_NAME "-%s",
-                                  td_controller_name((enum td_controller_kind)kind));
-    struct td_json *rules = install_rules(install, kind, is_local);
-    td_str place = is_local ? namespace : TD_STR_EMPTY;
+    bool is_local = place.len > 0;
+    td_str name = td_arena_format(arena, INSTALL_NAME "-%s%s%.*s",
+                                  td_controller_name((enum td_controller_kind)kind),
+                                  word.len > 0 ? "-" : "", TD_STR_ARG(word));
+    struct td_json *rules = install_rules(install, kind, place, word);
     struct td_json *role = install_read(
         install, is_local ? "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role}"
                           : "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole}");
@@ -153,42 +247,80 @@ static void install_role(struct install *install, size_t kind, bool is_local)
     td_json_set_str(arena, reference, TD_STR("kind"),
                     is_local ? TD_STR("Role") : TD_STR("ClusterRole"));
     td_json_set_str(arena, reference, TD_STR("name"), name);
-    struct td_json *subjects =
-        install_read(install, "[{kind: ServiceAccount, name: " INSTALL_NAME "}]");
-    td_json_set_str(arena, td_json_first_item(subjects), TD_STR("namespace"), namespace);
+    struct td_json *subjects = install_read(install, "[{kind: ServiceAccount}]");
+    struct td_json *subject = td_json_first_item(subjects);
+    td_json_set_str(arena, subject, TD_STR("name"), install->name);
+    td_json_set_str(arena, subject, TD_STR("namespace"), install->options->namespace);
     td_json_set(arena, binding, TD_STR("subjects"), subjects);
     install_add(install, role);
     install_add(install, binding);
 }
 
+/* A namespace of ours is made with it; those of the cluster are there. */
+static bool install_has_namespace(const struct td_install_options *options)
+{
+    return !td_str_equal(options->namespace, TD_STR("default")) &&
+           !td_str_starts_with(options->namespace, TD_STR("kube-"));
+}
+
 static void install_rbac(struct install *install)
 {
     const struct td_install_options *options = install->options;
-    install_add_text(install, "{apiVersion: v1, kind: ServiceAccount}", TD_STR(INSTALL_NAME));
+    td_str leases = TD_STR(TD_UPSTREAM_NAMESPACE);
+    if (install_has_namespace(options)) {
+        install_add(install,
+                    install_name(install,
+                                 install_read(install, "{apiVersion: v1, kind: Namespace}"),
+                                 options->namespace, TD_STR_EMPTY));
+    }
+    (void)install_add_text(install, "{apiVersion: v1, kind: ServiceAccount}", install->name, NULL);
     for (size_t kind = 0; kind < TD_CONTROLLER_COUNT; kind++) {
-        if (options->has[kind]) {
-            install_role(install, kind, false);
-            install_role(install, kind, true);
+        if (!options->has[kind]) {
+            continue;
+        }
+        install_role(install, kind, TD_STR_EMPTY, TD_STR_EMPTY);
+        install_role(install, kind, options->namespace, TD_STR_EMPTY);
+        if (!td_str_equal(options->namespace, leases)) {
+            install_role(install, kind, leases, TD_STR_EMPTY);
+        }
+        for (size_t feature = 0; feature < TD_FEATURES; feature++) {
+            td_str word = td_feature_word((enum td_feature)feature);
+            if (word.len > 0) {
+                install_role(install, kind, TD_STR_EMPTY, word);
+            }
         }
     }
 }
 
 /* ---- The webhooks ---- */
 
-/* As the program registers them itself, but for the authority that only it knows. */
+static td_str install_service(const struct td_install_options *options)
+{
+    return options->replaces_upstream ? TD_STR("vpa-webhook")
+                                      : td_controllers_options_default().webhook.service;
+}
+
+/* As the program registers them itself, but for the authority that only it knows. Upstream's is
+ * left to the program, which changes it when it can answer. */
 static void install_webhooks(struct install *install)
 {
     const struct td_install_options *options = install->options;
     const struct td_controllers_options defaults = td_controllers_options_default();
     struct td_webhook webhook = {.options = defaults.webhook};
     webhook.options.listen = "0.0.0.0:8000";
+    webhook.options.replaces_upstream = options->replaces_upstream;
+    webhook.options.service = install_service(options);
     webhook.options.labels = TD_STR("app.kubernetes.io/name:" INSTALL_NAME);
-    webhook.options.control.hvpa_gate = options->has[TD_CONTROLLER_HVPA];
+    webhook.options.control.hvpa_gate =
+        options->has[TD_CONTROLLER_HVPA] && options->features[TD_FEATURE_HVPA];
     webhook.options.namespace = options->namespace;
     webhook.options.exempt_namespaces = &options->namespace;
     webhook.options.exempt_count = 1;
     for (int which = 0; options->has[TD_CONTROLLER_ADMISSION] && which < WEBHOOK_CONFIGURATIONS;
          which++) {
+        if (which == WEBHOOK_MUTATING && options->replaces_upstream) {
+            continue;
+        }
         install_add(install,
                     webhook_configuration_make(install->arena, &webhook,
                                                (enum webhook_configuration)which, TD_STR_EMPTY));
@@ -209,12 +341,12 @@ static const char install_deployment_text[] =
     "      labels: {app.kubernetes.io/name: " INSTALL_NAME "}\n"
     "      annotations: {prometheus.io/scrape: 'true', prometheus.io/port: '8942'}\n"
     "    spec:\n"
-    "      serviceAccountName: " INSTALL_NAME "\n"
+    "      serviceAccountName: ''\n"
     "      terminationGracePeriodSeconds: 30\n"
     "      securityContext:\n"
     "        runAsNonRoot: true\n"
-    "        runAsUser: 65534\n"
-    "        runAsGroup: 65534\n"
+    "        runAsUser: 65532\n"
+    "        runAsGroup: 65532\n"
     "        seccompProfile: {type: RuntimeDefault}\n"
     "      topologySpreadConstraints:\n"
     "      - maxSkew: 1\n"
@@ -285,53 +417,88 @@ static struct td_json *install_arguments(struct install *install)
     }
     install_argument(install, args, TD_STR("run"));
     install_argument(install, args,
-                     td_arena_format(arena, "--controllers=%.*s", TD_STR_ARG(names)));
-    install_argument(install, args, TD_STR("--leader-elect"));
+                     options->has[TD_CONTROLLER_SHADOW]
+                         ? TD_STR("--shadow")
+                         : td_arena_format(arena, "--controllers=%.*s", TD_STR_ARG(names)));
     install_argument(install, args,
-                     td_arena_format(arena, "--leader-elect-resource-namespace=%.*s",
-                                     TD_STR_ARG(options->namespace)));
+                     options->shards > 0 ? td_arena_format(arena, "--shards=%zu", options->shards)
+                                         : TD_STR("--leader-elect"));
     install_argument(install, args, TD_STR("--address=:8942"));
-    if (options->serves_builtin) {
+    if (options->replaces_upstream) {
+        install_argument(install, args, TD_STR("--replace-upstream"));
+    }
+    if (options->features[TD_FEATURE_BUILTIN]) {
         install_argument(install, args, TD_STR("--horizontal=builtin"));
+    }
+    if (options->features[TD_FEATURE_REVIEWS]) {
+        install_argument(install, args, TD_STR("--metrics-tls"));
+    }
+    if (options->features[TD_FEATURE_NODES]) {
+        install_argument(install, args, TD_STR("--cap-to-node"));
+    }
+    if (options->has[TD_CONTROLLER_UPDATER] && !options->features[TD_FEATURE_ANNOTATE]) {
+        install_argument(install, args, TD_STR("--annotate-resized-pods=false"));
+    }
+    if (options->gates.len > 0) {
+        install_argument(
+            install, args,
+            td_arena_format(arena, "--feature-gates=%.*s", TD_STR_ARG(options->gates)));
     }
     return args;
 }
 
-static struct td_json *install_network(struct install *install)
+static void install_network(struct install *install)
 {
-    const struct td_install_options *options = install->options;
-    struct td_json *policy = install_read(install, install_network_text);
-    if (!options->has[TD_CONTROLLER_ADMISSION]) {
+    struct td_json *policy = install_add_text(install, install_network_text, install->name,
+                                              "spec.podSelector.matchLabels");
+    if (!install->options->has[TD_CONTROLLER_ADMISSION]) {
         struct td_json *rule = td_json_first_item(td_json_get_path(policy, "spec.ingress"));
         td_json_remove_at(td_json_get(rule, TD_STR("ports")), 1);
     }
-    return install_name(install, policy, TD_STR(INSTALL_NAME), options->namespace);
 }
 
 static void install_deployment(struct install *install)
 {
     struct td_arena *arena = install->arena;
     const struct td_install_options *options = install->options;
-    struct td_json *deployment = install_read(install, install_deployment_text);
-    struct td_json *container =
-        td_json_first_item(td_json_get_path(deployment, "spec.template.spec.containers"));
+    struct td_json *deployment = install_add_text(install, install_deployment_text, install->name,
+                                                  "spec.selector.matchLabels");
+    struct td_json *template = td_json_get_path(deployment, "spec.template");
+    struct td_json *pod = td_json_get(template, TD_STR("spec"));
+    struct td_json *container = td_json_first_item(td_json_get(pod, TD_STR("containers")));
+    install_mark(install, td_json_get_path(template, "metadata.labels"));
+    if (options->features[TD_FEATURE_REVIEWS]) {
+        static const char *const probes[] = {"livenessProbe.httpGet", "readinessProbe.httpGet"};
+        for (size_t i = 0; i < TD_COUNT(probes); i++) {
+            td_json_set_str(arena, td_json_get_path(container, probes[i]), TD_STR("scheme"),
+                            TD_STR("HTTPS"));
+        }
+        td_json_set_str(arena, td_json_get_path(template, "metadata.annotations"),
+                        TD_STR("prometheus.io/scheme"), TD_STR("https"));
+    }
+    td_json_set_str(arena, pod, TD_STR("serviceAccountName"), install->name);
     td_json_set_str(arena, container, TD_STR("image"), options->image);
     td_json_set(arena, container, TD_STR("args"), install_arguments(install));
+    if (options->shards > 0) { /* one more than hold a shard each */
+        td_json_set_int64(arena, td_json_get(deployment, TD_STR("spec")), TD_STR("replicas"),
+                          (int64_t)options->shards + 1);
+    }
     if (!options->has[TD_CONTROLLER_ADMISSION]) {
         td_json_remove_at(td_json_get(container, TD_STR("ports")), 1);
     }
-    install_add(install,
-                install_name(install, deployment, TD_STR(INSTALL_NAME), options->namespace));
-    install_add_text(install, install_budget_text, TD_STR(INSTALL_NAME));
-    install_add(install, install_network(install));
+    (void)install_add_text(install, install_budget_text, install->name,
+                           "spec.selector.matchLabels");
+    install_network(install);
     if (options->has[TD_CONTROLLER_ADMISSION]) {
-        install_add_text(install, install_service_text, TD_STR("vpa-webhook"));
+        (void)install_add_text(install, install_service_text, install_service(options),
+                               "spec.selector");
     }
 }
 
 /* ---- The whole ---- */
 
-static int install_check(const struct td_install_options *options, struct td_error *err)
+static int install_check(const struct td_install_options *options, bool needs_image,
+                         struct td_error *err)
 {
     td_auto_buf problem = td_buf_capped(TD_ERROR_MESSAGE_BYTES);
     if (td_name_check_dns1123_label(options->namespace, &problem) > 0) {
@@ -345,9 +512,11 @@ static int install_check(const struct td_install_options *options, struct td_err
                                 TD_STR_ARG(options->image));
         }
     }
-    return options->image.len > 0
+    return options->image.len > 0 || !needs_image
                ? TD_OK
-               : td_error_set(err, TD_INVALID, "--image: '': must be the name of an image");
+               : td_error_set(err, TD_INVALID,
+                              "--image: name the container image; 'make image' in the source tree "
+                              "makes one, docs/run.md says how to push it");
 }
 
 static void install_fill(struct install *install)
@@ -368,9 +537,8 @@ static void install_fill(struct install *install)
 int td_install_objects(struct td_arena *arena, const struct td_install_options *options,
                        struct td_json **ret, struct td_error *err)
 {
-    struct install install = {
-        .arena = arena, .options = options, .objects = td_json_new_array(arena)};
-    int code = install_check(options, err);
+    struct install install = install_begin(arena, options);
+    int code = install_check(options, options->wants[TD_INSTALL_DEPLOYMENT], err);
     if (code == TD_OK) {
         install_fill(&install);
         *ret = install.objects;
@@ -383,6 +551,9 @@ static void install_leave(struct install *install, struct td_json *objects,
                           const struct td_json *object)
 {
     struct td_arena *arena = install->arena;
+    if (td_str_equal(td_json_text(object, "kind"), TD_STR("Namespace"))) {
+        return;
+    }
     const struct td_json *metadata = td_json_get(object, TD_STR("metadata"));
     struct td_json *left = td_json_new_object(arena);
     static const td_str heads[] = {TD_STR_INIT("apiVersion"), TD_STR_INIT("kind")};
@@ -406,15 +577,18 @@ static void install_own(struct install *install)
     const struct td_install_options *options = install->options;
     for (size_t kind = 0; kind < TD_CONTROLLER_COUNT; kind++) {
         const char *lease = kind == TD_CONTROLLER_ADMISSION
-                                ? "vpa-admission-controller"
+                                ? TD_STATUS_LEASE
                                 : td_controller_lease((enum td_controller_kind)kind);
         if (options->has[kind]) {
-            install_add_text(install, "{apiVersion: coordination.k8s.io/v1, kind: Lease}",
-                             td_str_from(lease));
+            struct td_json *object =
+                install_read(install, "{apiVersion: coordination.k8s.io/v1, kind: Lease}");
+            install_add(install, install_name(install, object, td_str_from(lease),
+                                              TD_STR(TD_UPSTREAM_NAMESPACE)));
         }
     }
     if (options->has[TD_CONTROLLER_ADMISSION]) {
-        install_add_text(install, "{apiVersion: v1, kind: Secret}", TD_STR("tandem-webhook-tls"));
+        (void)install_add_text(install, "{apiVersion: v1, kind: Secret}",
+                               TD_STR("tandem-webhook-tls"), NULL);
     }
 }
 
@@ -424,7 +598,7 @@ int td_install_leftovers(struct td_arena *arena, const struct td_install_options
     static const enum td_install_part order[TD_INSTALL_PARTS] = {
         TD_INSTALL_DEPLOYMENT, TD_INSTALL_RBAC, TD_INSTALL_WEBHOOKS, TD_INSTALL_CRDS};
     struct td_json *left = td_json_new_array(arena);
-    int code = install_check(options, err);
+    int code = install_check(options, false, err);
     if (code != TD_OK) {
         return code;
     }
@@ -433,8 +607,8 @@ int td_install_leftovers(struct td_arena *arena, const struct td_install_options
         for (size_t part = 0; part < TD_INSTALL_PARTS; part++) {
             one.wants[part] = options->wants[part] && part == order[i];
         }
-        struct install install = {
-            .arena = arena, .options = &one, .objects = td_json_new_array(arena)};
+        memset(one.features, true, sizeof(one.features)); /* whatever was once installed */
+        struct install install = install_begin(arena, &one);
         install_fill(&install);
         if (order[i] == TD_INSTALL_WEBHOOKS && options->wants[TD_INSTALL_DEPLOYMENT]) {
             install_own(&install);
@@ -443,6 +617,16 @@ int td_install_leftovers(struct td_arena *arena, const struct td_install_options
              object = object->next) {
             install_leave(&install, left, object);
         }
+    }
+    /* Last, when it is empty; one of another name may be the home of others, as it is where each
+     * controller is alone. */
+    if (options->wants[TD_INSTALL_RBAC] && install_begin(arena, options).component.len == 0 &&
+        td_str_equal(options->namespace, TD_STR(TD_INSTALL_NAMESPACE))) {
+        struct install install = {.arena = arena};
+        struct td_json *namespace = install_read(&install, "{apiVersion: v1, kind: Namespace}");
+        struct td_json *head = td_json_ensure_object(arena, namespace, TD_STR("metadata"));
+        td_json_set_str(arena, head, TD_STR("name"), options->namespace);
+        td_json_append(left, namespace);
     }
     *ret = left;
     return TD_OK;

@@ -26,6 +26,8 @@ struct td_reach {
     struct td_client_call *call;
     unsigned tries;    /* that failed since it was last reached */
     td_duration pause; /* before the next question; 0: the server was reached */
+    bool follows;      /* the server's clock, and it was said */
+    double speed;      /* that was said last */
 };
 
 static bool reach_is_suspect(const struct td_reach *reach)
@@ -87,9 +89,27 @@ static void reach_ask(struct td_reach *reach)
     reach->call = td_client_stream(reach->options.client, &request, &events, reach);
 }
 
+/* The log itself goes by the machine's time, so that it can be laid beside others. */
+static void reach_tell_clock(struct td_reach *reach)
+{
+    const struct td_clock *clock = td_loop_clock(reach->options.loop);
+    bool follows = clock->kind == TD_CLOCK_ACCELERATED;
+    if (follows == reach->follows && clock->speed == reach->speed) {
+        return;
+    }
+    char now[TD_TIME_TEXT_BYTES];
+    (void)td_time_format(td_time_to_instant(td_clock_wall(clock)), 0, now);
+    td_log_line(reach->options.log, TD_LOG_INFO,
+                "time goes by the API server's clock, not by this machine's", TD_LOG_C("now", now),
+                TD_LOG_F("speed", clock->speed));
+    reach->follows = follows;
+    reach->speed = clock->speed;
+}
+
 static void reach_rings(struct td_timer *timer, void *context)
 {
     struct td_reach *reach = context;
+    reach_tell_clock(reach);
     if (reach->pause > 0 || reach_is_suspect(reach)) {
         reach_ask(reach);
     } else {
@@ -101,6 +121,8 @@ struct td_reach *td_reach_new(const struct td_reach_options *options)
 {
     struct td_reach *reach = td_alloc_zero(1, sizeof(*reach));
     reach->options = *options;
+    reach->follows = td_loop_clock(options->loop)->kind == TD_CLOCK_ACCELERATED;
+    reach->speed = td_loop_clock(options->loop)->speed;
     reach->timer = td_timer_new(options->loop, reach_rings, reach);
     return reach;
 }

@@ -2,7 +2,7 @@
  * Says that the API server cannot be reached: within two seconds after the start or after informers
  * begin to fail, again after pauses that grow, and when it is back. Informers, leases and
  * controllers try again by themselves; this only tells, so that a silent log is never a dead
- * server's.
+ * server's. Also says when time goes by the server's clock, or at another speed (server_clock.h).
  */
 #pragma once
 

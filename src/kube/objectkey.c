@@ -2,28 +2,20 @@
 
 #include "base/text.h"
 
-/* The parts with `between` between them; empty when that is more than `size`. */
-static td_str key_join(char *out, size_t size, char between, const td_str *parts, size_t count)
-{
-    char *at = out;
-    for (size_t i = 0; i < count; i++) {
-        size_t left = size - (size_t)(at - out);
-        if (parts[i].len + (i > 0) > left) {
-            return TD_STR_EMPTY;
-        }
-        if (i > 0) {
-            *at++ = between;
-        }
-        (void)td_text_place(&at, parts[i]);
-    }
-    return (td_str){.ptr = out, .len = (size_t)(at - out)};
-}
-
+/* Empty when that is more than `size`. */
 static td_str key_write(struct td_object_key key, char *out, size_t size)
 {
-    const td_str parts[] = {key.namespace, key.name};
+    char *at = out;
     bool is_cluster_scoped = key.namespace.len == 0;
-    return key_join(out, size, '/', parts + is_cluster_scoped, 2 - (size_t)is_cluster_scoped);
+    if (key.namespace.len + !is_cluster_scoped + key.name.len > size) {
+        return TD_STR_EMPTY;
+    }
+    if (!is_cluster_scoped) {
+        (void)td_text_place(&at, key.namespace);
+        *at++ = '/';
+    }
+    (void)td_text_place(&at, key.name);
+    return (td_str){.ptr = out, .len = (size_t)(at - out)};
 }
 
 td_str td_object_key_write(struct td_object_key key, char buffer[TD_OBJECT_KEY_BYTES_MAX])
@@ -47,5 +39,16 @@ struct td_object_key td_object_key_read(td_str text)
 
 td_str td_key_lines(char buffer[TD_OBJECT_KEY_BYTES_MAX], const td_str *parts, size_t count)
 {
-    return key_join(buffer, TD_OBJECT_KEY_BYTES_MAX, '\n', parts, count);
+    char *at = buffer;
+    for (size_t i = 0; i < count; i++) {
+        size_t left = TD_OBJECT_KEY_BYTES_MAX - (size_t)(at - buffer);
+        if (parts[i].len + (i > 0) > left) {
+            return TD_STR_EMPTY;
+        }
+        if (i > 0) {
+            *at++ = '\n';
+        }
+        (void)td_text_place(&at, parts[i]);
+    }
+    return (td_str){.ptr = buffer, .len = (size_t)(at - buffer)};
 }

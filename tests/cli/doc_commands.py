@@ -266,6 +266,7 @@ def run_block(block, environment, clusters):
         if "at" in marks and not clusters[key].await_text(marks["at"].replace("_", " ")):
             return result(title + "its moment", "the cluster never printed '%s'" % marks["at"])
     folder = copy_of(name, marks["files"]) if "files" in marks else tree(name)
+    lack = None
     for command, shown in block.commands():
         label = title + command.split("  ")[0].replace("#", "").strip()
         if "proof" in marks:
@@ -274,7 +275,7 @@ def run_block(block, environment, clusters):
                 text = file.read()
                 result(label + " (run by %s)" % marks["proof"], None if all(word in text for word in plain.split()) else "that file does not run it")
             continue
-        lack = missing(command, marks)
+        lack = lack or missing(command, marks)  # what follows in the block stands on what was done
         if lack:
             (result(label, "needs " + lack) if lack in REQUIRED else skip(label, "no " + lack))
             continue

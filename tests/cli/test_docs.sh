@@ -24,7 +24,7 @@ found() {
 "$top/scripts/check-docs" >"$work/out" 2>&1
 result "the tree" $?
 mkdir "$work/tree"
-for part in docs src scripts tests bench examples tools; do cp -R "$top/$part" "$work/tree/"; done
+for part in docs src scripts tests bench examples tools deploy share; do cp -R "$top/$part" "$work/tree/"; done
 cp "$top"/*.md "$top/LICENSE" "$top/Makefile" "$work/tree/"
 "$work/tree/scripts/check-docs" >"$work/out" 2>&1
 result "a copy without git" $?

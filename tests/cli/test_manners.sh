@@ -60,9 +60,9 @@ closed() {
     ) | head -n 1 >/dev/null
     [ "$(cat "$work/status")" -eq 141 ] && [ ! -s "$work/err" ]
 }
-say "a closed pipe ends quietly" closed manifests
+say "a closed pipe ends quietly" closed manifests --only crds
 say "and does not wait for the end of a run" closed simulate "$top/examples/shop" --for 3d --events
-full() { "$tandem" manifests >/dev/full 2>"$work/err"; [ $? -eq 2 ] && grep -q '^tandem: cannot write to standard output$' "$work/err"; }
+full() { "$tandem" manifests --only crds >/dev/full 2>"$work/err"; [ $? -eq 2 ] && grep -q '^tandem: cannot write to standard output$' "$work/err"; }
 say "a full disk is told" full
 
 # Locales.
@@ -74,7 +74,7 @@ say "LC_ALL=C has a table in ASCII" plain C ""
 say "and JSON" plain C "-o json"
 say "with escapes" grep -q 'u2192 [0-9]* replica' "$work/plain"
 say "and YAML" plain POSIX "-o yaml"
-manifests_plain() { LC_ALL=C "$tandem" manifests >"$work/plain" && printable "$work/plain" && grep -q 'us|\\xB5s|ms' "$work/plain"; }
+manifests_plain() { LC_ALL=C "$tandem" manifests --only crds >"$work/plain" && printable "$work/plain" && grep -q 'us|\\xB5s|ms' "$work/plain"; }
 say "and manifests, with the same values" manifests_plain
 decision() { LC_ALL=C.UTF-8 "$tandem" simulate "$top/examples/shop" --for 8h -o json | grep -q '"decision": "[0-9]* → [0-9]* replicas*: cpu [0-9]* % of [0-9]* %"'; }
 say "UTF-8 has arrows, and decisions their own words" decision

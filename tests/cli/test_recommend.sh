@@ -72,6 +72,10 @@ check "nor an edit, which is said" 0 'shop.yaml: 0 containers changed$' '^tandem
     recommend -n shop --patch "$work/untouched/shop.yaml"
 check "as CSV" 0 '^shop,Deployment,worker,worker,,[0-9],400,[0-9]+,false,268435456,[0-9]+,(true|false),true,[0-9]+,[0-9]+,[0-9.]+,0.$' '' \
     recommend -o csv $few
+check "a report" 0 '^total: ' '' recommend -n shop $few --report "$work/sizes.html"
+say "has the same rows" grep -q '"name":"shop/worker worker","kind":"Deployment","rows":' "$work/sizes.html"
+say "and the YAML" grep -q 'kind: Deployment' "$work/sizes.html"
+check "a report that cannot be written" 2 '' '^tandem: recommend: --report: .*absent/x.html: cannot write into ' recommend -n shop --report "$work/absent/x.html"
 check "with a header" 0 '^namespace,kind,workload,container,sizedBy,pods,cpuRequestMilli,' '' recommend -o csv
 
 # ---- Manifests ----

@@ -38,6 +38,8 @@ refused "a share above one" "--eviction-tolerance: '1.5': must be from 0 to 1" -
 refused "a time that is none" "--recommender-interval: 'soon': must be a duration such as" --recommender-interval=soon
 refused "no time at all" "--horizontal-pod-autoscaler-sync-period: '0s': must be longer than 0s" --horizontal-pod-autoscaler-sync-period=0s
 refused "no workers" "--concurrent-horizontal-pod-autoscaler-syncs: '0': must be from 1 to " --concurrent-horizontal-pod-autoscaler-syncs=0
+refused "no shards" "--shards: '0': must be from 1 to 64" --shards=0
+check "shards of another lease" 2 '' "^tandem: run: --shards: '2': excludes --leader-elect-resource-name$" run --shards=2 --leader-elect-resource-name=a
 refused "a boolean that is none" "--leader-elect: 'yes': must be true or false" --leader-elect=yes
 refused "a controller that is none" "--controllers: 'scaler': must be one of recommender, updater, " --controllers=scaler
 refused "a gate that is unknown" "--feature-gates: 'InPlaceOrRecreate': unknown gate" --feature-gates=InPlace=true,InPlaceOrRecreate=true
@@ -67,28 +69,22 @@ fi
 sed -n '/^### General/,$p' "$top/docs/run.md" >"$work/documented.md"
 say "the guide has every flag" cmp -s "$work/flags.md" "$work/documented.md"
 
-# A cluster of its own, without controllers.
-"$tandem" up --quiet --controllers none --listen 127.0.0.1:0 --kubeconfig "$work/k" >"$work/up.out" 2>&1 &
-up=$!
-soon 10 grep -q 'stop ' "$work/up.out"
-url=$(sed -n 's/.*\(https:[^ ]*\).*/\1/p' "$work/up.out")
+# A cluster of its own, without controllers, with a workload and a VPA: cluster_up FLAGS...
 cert() { sed -n "s/.*$1: *\"\\{0,1\\}\\([A-Za-z0-9+\/=]*\\).*/\\1/p" "$work/k" | base64 -d; }
-cert client-certificate-data >"$work/crt"
-cert client-key-data >"$work/key"
 api() {
     path=$1
     shift
     curl --silent --insecure --max-time 10 --user-agent test --cert "$work/crt" --key "$work/key" "$@" "$url$path"
 }
-post() { api "$1" -X POST -H 'Content-Type: application/yaml' --data-binary @-; }
-
-if ! command -v curl >/dev/null; then
-    kill "$up"
-    wait "$up"
-    finish
-    exit
-fi
-post /apis/apps/v1/namespaces/default/deployments >/dev/null <<'YAML'
+post() { api "$1" -X POST -H 'Content-Type: application/yaml' --data-binary @- >/dev/null; }
+cluster_up() {
+    "$tandem" up --quiet --controllers none --page off --listen 127.0.0.1:0 --kubeconfig "$work/k" "$@" >"$work/up.out" 2>&1 &
+    up=$!
+    soon 10 grep -q 'stop ' "$work/up.out"
+    url=$(sed -n 's/.*\(https:[^ ]*\).*/\1/p' "$work/up.out")
+    cert client-certificate-data >"$work/crt"
+    cert client-key-data >"$work/key"
+    post /apis/apps/v1/namespaces/default/deployments <<'YAML'
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web}
@@ -99,7 +95,7 @@ spec:
     metadata: {labels: {app: web}, annotations: {usage.tandem.dev/app: "400m,300Mi"}}
     spec: {containers: [{name: app, image: nginx, resources: {requests: {cpu: 100m, memory: 100Mi}}}]}
 YAML
-post /apis/autoscaling.k8s.io/v1/namespaces/default/verticalpodautoscalers >/dev/null <<'YAML'
+    post /apis/autoscaling.k8s.io/v1/namespaces/default/verticalpodautoscalers <<'YAML'
 apiVersion: autoscaling.k8s.io/v1
 kind: VerticalPodAutoscaler
 metadata: {name: web}
@@ -107,11 +103,17 @@ spec:
   targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
   updatePolicy: {updateMode: Recreate}
 YAML
+}
+
+if ! command -v curl >/dev/null; then
+    finish
+    exit
+fi
+cluster_up
 
 start() {
     : >"$work/run.err" # the words of the one before are none of this one's
-    "$tandem" run --kubeconfig "$work/k" --leader-elect --address 127.0.0.1:0 --recommender-interval 1s --updater-interval 2s "$@" \
-        >"$work/run.out" 2>"$work/run.err" &
+    "$tandem" run --kubeconfig "$work/k" --leader-elect --address 127.0.0.1:0 "$@" >"$work/run.out" 2>"$work/run.err" &
     pid=$!
     soon 10 grep -q ' runs ' "$work/run.err"
     metrics=http://127.0.0.1:$(sed -n 's/.*metrics_port=\([0-9]*\).*/\1/p' "$work/run.err" | head -n 1)
@@ -124,12 +126,14 @@ sizes() { api /api/v1/namespaces/default/pods | grep -q '"requests":{"cpu":"[4-6
 holder() { api "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/$1" | grep -q "\"holderIdentity\":\"$2"; }
 webhooks() { api /apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations | grep -q tandem-outside-webhook-config; }
 
-start --webhook-listen 127.0.0.1:0
+often="--recommender-interval 1s --updater-interval 2s"
+# shellcheck disable=SC2086 # flags
+start --webhook-listen 127.0.0.1:0 $often
 say "it is ready" soon 20 is_ready
 say "the VPA gets its recommendation" soon 40 recommends
 say "and pods their size" soon 40 sizes
-say "the recommender has its lease" holder vpa-recommender-lease '[a-zA-Z0-9]'
-say "the updater too" holder vpa-updater '[a-zA-Z0-9]'
+say "the recommender has its lease" holder tandem-recommender '[a-zA-Z0-9]'
+say "the updater too" holder tandem-updater '[a-zA-Z0-9]'
 say "the webhook is registered" webhooks
 waits() { api /apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations | grep -q '"timeoutSeconds":5[,}]'; }
 say "requests do not wait long for it" waits
@@ -148,12 +152,12 @@ wait "$pid"
 status=$?
 say "it ends with 0" [ "$status" -eq 0 ]
 say "its registration is removed" [ "$(webhooks && echo there || echo gone)" = gone ]
-say "its leases are given back" [ "$(holder vpa-recommender-lease '[a-zA-Z0-9]' && echo held || echo free)" = free ]
+say "its leases are given back" [ "$(holder tandem-recommender '[a-zA-Z0-9]' && echo held || echo free)" = free ]
 say "nothing on standard output" [ ! -s "$work/run.out" ]
 
 start --controllers=recommender --logging-format json
 say "the log as JSON" soon 5 grep -q '"identity":' "$work/run.err"
-say "only the recommender" soon 10 holder vpa-recommender-lease '[a-zA-Z0-9]'
+say "only the recommender" soon 10 holder tandem-recommender '[a-zA-Z0-9]'
 kill -INT "$pid"
 wait "$pid"
 say "it ends with 0 again" [ $? -eq 0 ]
@@ -161,6 +165,37 @@ say "it ends with 0 again" [ $? -eq 0 ]
 check "an address that is taken" 2 '' '^tandem: run: .*in use' run -q --kubeconfig "$work/k" --controllers recommender --address "${url#https://}"
 check "a webhook on every interface" 2 '' "^tandem: run: --webhook-listen: '0.0.0.0:8000': must be a loopback address" \
     run --kubeconfig "$work/k" --webhook-listen 0.0.0.0:8000
+kill "$up"
+wait "$up"
+
+# The clock of this one begins weeks ago and runs fast. The usual intervals are a minute: by this machine's clock nothing would have
+# happened yet when the test gives up, and every measurement would be too old.
+cluster_up --speed 60
+post /apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers <<'YAML'
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: web}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  maxReplicas: 4
+  metrics: [{type: Resource, resource: {name: cpu, target: {type: AverageValue, averageValue: 50m}}}]
+YAML
+start --webhook-listen 127.0.0.1:0 --horizontal=builtin
+follows() { grep -q "time goes by the API server's clock, not by this machine's now=.* speed=60" "$work/run.err"; }
+say "a fast cluster's time is followed" soon 20 follows
+say "a recommendation after a minute of the cluster" soon 30 recommends
+say "pods get their size" soon 30 sizes
+scaled() { api /apis/apps/v1/namespaces/default/deployments/web | grep -q '"replicas":4[,}]'; }
+say "the HPA scales" soon 30 scaled
+day() { sed -n 's/.*"lastTransitionTime":"\([^"]*\)T.*/\1/p' | head -n 1; }
+same_day() { [ "$(api "$vpa" | day)" = "$(api /apis/apps/v1/namespaces/default/deployments/web | day)" ]; }
+say "conditions are dated by the cluster" same_day
+fresh() { ! api "$vpa" | grep -q MetricsStale; }
+say "metrics are fresh" fresh
+say "it keeps its leases" lacks 'lost\|not renewed'
+kill -TERM "$pid"
+wait "$pid"
+say "it ends with 0 there too" [ $? -eq 0 ]
 kill "$up"
 wait "$up"
 finish

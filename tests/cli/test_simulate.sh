@@ -86,7 +86,10 @@ check "no duration" 2 '' '^tandem: simulate: .*endless.yaml: the scenario has no
 check "an endless scenario for a while" 0 '^ total ' '' simulate --for 5m "$work/bad/endless.yaml"
 check "a missing file" 2 '' '^tandem: .*absent.yaml: No such file or directory$' simulate "$work/absent.yaml"
 check "no scenario" 2 '' '^tandem: simulate: no scenario; ' simulate
-check "two scenarios" 2 '' '^tandem: simulate: takes one scenario; ' simulate "$corner" "$corner"
+check "two scenarios, one after the other" 0 '^.*gates.yaml:$' '' simulate --for 5m "$corner" "$work/gates/gates.yaml"
+check "two scenarios as JSON" 0 '^  "runs": \[$' '' simulate --for 5m -o json "$corner" "$work/gates/gates.yaml"
+check "metrics of two scenarios" 2 '' '^tandem: simulate: --metrics: only allowed with one scenario$' simulate --metrics "$work/metrics.txt" "$corner" "$corner"
+check "a second scenario that is wrong" 2 '' '^tandem: .*field.yaml:7: spec.demnd: ' simulate "$corner" "$work/bad/field.yaml"
 check "a time that is none" 2 '' "^tandem: simulate: --for: 'soon': must be a duration such as " simulate --for soon "$corner"
 check "no time at all" 2 '' "^tandem: simulate: --for: '0s': must be a duration such as " simulate --for 0s "$corner"
 check "a seed that is none" 2 '' "^tandem: simulate: --seed: 'x': " simulate --seed x "$corner"

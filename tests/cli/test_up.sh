@@ -107,8 +107,8 @@ say "a scenario has a name, speed and seed" grep -q 'local cluster "shop" (3 nod
 say "and a kubeconfig of that name" mode_is "$work/shop.kubeconfig" 600
 say "what happens is told" grep -qE '^day 1 00:[0-9:]+  Deployment web  ScalingReplicaSet: Scaled up replica set ' "$work/up.out"
 say "roles are given out" grep -qE '^day 1 00:[0-9:]+  Pod db-0  RoleTaken: is leader now' "$work/up.out"
-say "after the greeting" [ "$(grep -n 'stop ' "$work/up.out" | cut -d: -f1)" -eq 3 ]
-say "and nothing else" [ "$(tail -n +4 "$work/up.out" | grep -cvE '^day [0-9]+ [0-9:]{8}  [A-Za-z]+.*: ')" -eq 0 ]
+say "after the greeting" [ "$(grep -n 'stop ' "$work/up.out" | cut -d: -f1)" -eq 4 ]
+say "and nothing else" [ "$(tail -n +5 "$work/up.out" | grep -cvE '^day [0-9]+ [0-9:]{8}  [A-Za-z]+.*: ')" -eq 0 ]
 say "no escape codes in a file" [ "$(tr -d -c '\033' <"$work/up.out" | wc -c)" -eq 0 ]
 stop
 say "a scenario ends with 0" [ "$status" -eq 0 ]

@@ -104,11 +104,32 @@ def free_port():
         return s.getsockname()[1]
 
 
+def fetch(port, path):
+    """Status and text of what a program on loopback answers."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    with contextlib.closing(connection):
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+
+
+def metric(port, name, **labels):
+    """Sum of a program's samples of a metric whose labels include these; None when there is none."""
+    total = None
+    for line in fetch(port, "/metrics")[1].splitlines():
+        match = re.fullmatch(r"([a-zA-Z_:]+)(?:\{(.*)\})? ([-+.0-9eEinfNa]+)", line)
+        if match and match[1] == name:
+            have = dict(re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', match[2] or ""))
+            if all(have.get(k) == v for k, v in labels.items()):
+                total = (total or 0) + float(match[3])
+    return total
+
+
 class Program:
     """tandem run. The log is kept; the end must be in order and without a word of a sanitizer."""
 
     def __init__(self, bed, name, flags, env=None):
-        self.bed, self.name = bed, name
+        self.bed, self.name, self.flags, self.env = bed, name, flags, env
         self.log = os.path.join(bed.folder, f"{name}.log")
         self.port, self.webhook_port = free_port(), free_port()
         command = [os.path.join(bed.build, "tandem"), "run", "--kubeconfig", bed.kubeconfig,
@@ -118,22 +139,10 @@ class Program:
                                             env={**os.environ, **(env or {})})
 
     def get(self, path):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
-        with contextlib.closing(connection):
-            connection.request("GET", path)
-            answer = connection.getresponse()
-            return answer.status, answer.read().decode()
+        return fetch(self.port, path)
 
     def metric(self, name, **labels):
-        """Sum of the samples of a metric whose labels include these; None when there is none."""
-        total = None
-        for line in self.get("/metrics")[1].splitlines():
-            match = re.fullmatch(r"([a-zA-Z_:]+)(?:\{(.*)\})? ([-+.0-9eEinfNa]+)", line)
-            if match and match[1] == name:
-                have = dict(re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', match[2] or ""))
-                if all(have.get(k) == v for k, v in labels.items()):
-                    total = (total or 0) + float(match[3])
-        return total
+        return metric(self.port, name, **labels)
 
     def ready(self, seconds=60):
         eventually(seconds, lambda: self.alive() and self.get("/readyz")[0] == 200, f"{self.name} is ready")
@@ -180,7 +189,7 @@ class Bed:
         self.env = {**os.environ, "REALPLANE_CACHE": CACHE, "KUBECONFIG": self.kubeconfig, **(env or {})}
         self.env["PATH"] = os.path.join(CACHE, "bin") + ":" + self.env["PATH"]
         self.ns = "default"
-        self.programs, self.rows, self._connection = [], {}, None
+        self.programs, self.rows, self.hidden, self.has_upstream, self._connection = [], {}, set(), False, None
         with open(os.path.join(tempfile.gettempdir(), f"tandem-e2e-{os.getuid()}.lock"), "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # two beds that start at once would take the same ports
             self._start("up", f"--hpa={hpa}", "--nodes", str(nodes))
@@ -242,8 +251,31 @@ class Bed:
 
     def upstream(self, parts="recommender updater admission", recommender="", updater="", admission=""):
         """Upstream's VPA on the bed, fast as ours."""
+        self.has_upstream = True
         self.kit("vpa-upstream", env={"VPA_PARTS": parts, "VPA_RECOMMENDER_ARGS": f"--recommender-interval=5s {recommender}",
                                       "VPA_UPDATER_ARGS": f"--updater-interval=5s {updater}", "VPA_ADMISSION_ARGS": admission})
+
+    def standing(self):
+        return [program for program in self.programs if program.process.poll() is None]
+
+    def tidy(self, before):
+        """After a story that failed: what it started ends, what it ended runs again, so that the next one finds what it expects.
+        Tells what did not end in order."""
+        faults = []
+        if self.has_upstream:
+            self.kit("vpa-upstream", "stop")
+        for program in self.standing():
+            if program not in before:
+                try:
+                    program.stop()
+                except AssertionError as error:
+                    faults.append(str(error))
+        lost = [program for program in before if program.process.poll() is not None]
+        self.programs = [program for program in before if program not in lost]
+        for program in (program for program in lost if isinstance(program, Program)):
+            self.programs.append(Program(self, program.name, program.flags, program.env))
+            self.programs[-1].ready()
+        return faults
 
     def oom(self, pod, container, namespace=None):
         self.kit("oom", namespace or self.ns, pod, container)
@@ -296,7 +328,7 @@ class Bed:
         ask("/v3/kv/compaction", {"revision": revision, "physical": True})
 
     def usage(self, pod, container, cpu, memory, namespace=None):
-        """Usage of the pods that match, from the next request on; "" hides neither: a cpu of None removes the row."""
+        """Usage of the pods that match, from the next request on; a cpu of None removes the row."""
         key = (namespace or self.ns, pod, container)
         self.rows.pop(key, None)
         if cpu is not None:
@@ -310,6 +342,11 @@ class Bed:
             self.rows.pop(key, None)
             if row:
                 self.rows[key] = {"namespace": key[0], "pod": pod, "container": container, "cpu": row[0], "memory": row[1]}
+        self._write_usage()
+
+    def hide(self, namespace, is_hidden=True):
+        """No pod of the namespace has metrics, or all have them again, whatever their rows say."""
+        (self.hidden.add if is_hidden else self.hidden.discard)(namespace)
         self._write_usage()
 
     def value(self, resource, name, metric, value, namespace=None):
@@ -327,7 +364,8 @@ class Bed:
         self._write_usage()
 
     def _write_usage(self):
-        pods = [row for row in self.rows.values() if "pod" in row]
+        hidden = [{"namespace": namespace, "hide": True} for namespace in sorted(self.hidden)]
+        pods = hidden + [row for row in self.rows.values() if "pod" in row]  # the first that matches holds
         custom = [row for row in self.rows.values() if "resource" in row]
         external = [row for row in self.rows.values() if "labels" in row]
         temporary = os.path.join(self.folder, "usage.tmp")
@@ -398,6 +436,18 @@ class Bed:
             assert word in said, f"{word!r} is not in {said!r}"
         return said
 
+    def account(self, namespace, name):
+        """A kubeconfig with which one is that service account."""
+        token = self.kubectl("-n", namespace, "create", "token", name, "--duration=2h").strip()
+        path = os.path.join(self.folder, f"{namespace}-{name}.kubeconfig")
+        with open(path, "w") as file:
+            json.dump({"apiVersion": "v1", "kind": "Config", "current-context": "c",
+                       "clusters": [{"name": "c", "cluster": {"server": f"https://127.0.0.1:{self.ports['api']}",
+                                                              "certificate-authority": os.path.join(self.folder, "pki", "ca.crt")}}],
+                       "users": [{"name": "u", "user": {"token": token}}],
+                       "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u", "namespace": namespace}}]}, file)
+        return path
+
     # What stories ask most.
 
     def pods(self, selector="", namespace=None):
@@ -433,6 +483,30 @@ def requests(pod, container=None):
     return {}
 
 
+@contextlib.contextmanager
+def local(bed, *flags):
+    """kubectl on a local cluster: (arguments, text) -> (status, what it said)."""
+    with tempfile.TemporaryDirectory() as folder:
+        config = os.path.join(folder, "kubeconfig")
+        up = subprocess.Popen([os.path.join(bed.build, "tandem"), "up", "--quiet", "--page", "off", "--listen", "127.0.0.1:0", "--kubeconfig", config,
+                               *flags], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        kubectl = real(bed, "--kubeconfig", config)
+        try:
+            eventually(30, lambda: kubectl("get", "--raw", "/readyz")[0] == 0, "the local cluster is there")
+            yield kubectl
+        finally:
+            up.terminate()
+            up.wait()
+
+
+def real(bed, *where):
+    """The same on the bed."""
+    def kubectl(*args, text=None):
+        done = subprocess.run(["kubectl", *where, *args], env=bed.env, capture_output=True, text=True, input=text, timeout=60)
+        return done.returncode, done.stdout + done.stderr
+    return kubectl
+
+
 STORIES = []
 
 
@@ -456,7 +530,7 @@ def main(hpa="none", nodes=3, env=None, setup=None):
     try:
         (setup or Bed.run)(bed)
         for name, function in told:
-            began = time.monotonic()
+            began, before = time.monotonic(), bed.standing()
             bed.ns = re.sub(r"[^a-z0-9]+", "-", function.__name__).strip("-")
             try:
                 bed.create("Namespace", {"metadata": {"name": bed.ns}})
@@ -470,6 +544,8 @@ def main(hpa="none", nodes=3, env=None, setup=None):
                 failed += 1
                 line = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == inspect.getfile(function)]
                 print(f"FAIL {name}: {os.path.basename(sys.argv[0])}:{line[-1] if line else '?'}: {error}", flush=True)
+                for fault in bed.tidy(before):
+                    print(f"     {fault}", flush=True)
     finally:
         for fault in bed.down():
             failed += 1

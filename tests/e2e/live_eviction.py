@@ -81,12 +81,48 @@ def voids(bed):
         assert "its evictionRequirements are not met" in said, said
 
 
+@story("all entries must hold, and of the resources of one entry any one is enough")
+def entries(bed):
+    # cpu is to grow and memory to shrink, whatever the bounds of a young history are.
+    bed.usage("web-*", "app", "50m", "100Mi")
+    text = WORKLOAD.replace("MAXIMUM", "minAllowed: {cpu: 800m}, maxAllowed: {memory: 300Mi}")
+    both = "{resources: [cpu, memory], changeRequirement: TargetHigherThanRequests}"
+    one_by_one = "{resources: [cpu], changeRequirement: TargetHigherThanRequests}\n    - {resources: [memory], changeRequirement: TargetHigherThanRequests}"
+    bed.apply(text.replace(both, one_by_one))
+    before = {pod["metadata"]["uid"] for pod in bed.running("app=web", 3)}
+    eventually(30, lambda: quantity((target := bed.recommendation("web")["app"]["target"])["cpu"]) >= 0.8 and
+               quantity(target["memory"]) <= 300 * 2**20, "cpu is to grow, memory to shrink")
+    steady(15, lambda: {pod["metadata"]["uid"] for pod in bed.pods("app=web")} == before, "the entry of memory does not hold")
+    bed.apply(text)
+    eventually(60, lambda: not before & {pod["metadata"]["uid"] for pod in bed.running("app=web", 3, 5)}, "cpu alone is enough for [cpu, memory]")
+
+
+@story("a requirement, a minimum or a maximum of a resource that the VPA does not control is warned of")
+def unused(bed):
+    for policy, words in (("containerName: '*', controlledResources: [memory]", ["evictionRequirements[0].resources[0]", "cpu"]),
+                          ("containerName: app, controlledResources: [memory], minAllowed: {cpu: 100m}", ["containerPolicies[0].minAllowed[cpu]"]),
+                          ("containerName: app, maxAllowed: {ephemeral-storage: 1Gi}", ["maxAllowed[ephemeral-storage]", "only cpu and memory"])):
+        text = WORKLOAD.replace("containerName: app, MAXIMUM", policy)
+        code, said = bed.kubectl("-n", bed.ns, "apply", "--dry-run=server", "-f", "-", text=text, check=False)
+        assert code == 0 and "Warning: " in said and all(word in said for word in words), (policy, said)
+    code, said = bed.kubectl("-n", bed.ns, "apply", "--dry-run=server", "-f", "-", text=WORKLOAD.replace("MAXIMUM", "mode: Auto"), check=False)
+    assert code == 0 and "Warning" not in said, said
+
+
 @story("invalid eviction requirements are refused with their path")
 def refused(bed):
     text = WORKLOAD.replace("MAXIMUM", "mode: Auto")
     bed.refused(text.replace("[cpu, memory]", "[gpu]"), "spec.updatePolicy.evictionRequirements[0].resources[0]", "gpu")
     bed.refused(text.replace("[cpu, memory]", "[CPU]"), "spec.updatePolicy.evictionRequirements[0].resources[0]", "CPU")
     bed.refused(text.replace("[cpu, memory]", "[]"), "spec.updatePolicy.evictionRequirements[0].resources")
+    # Two entries that can never hold together, or say the same twice: both are named.
+    first = "    - {resources: [cpu, memory], changeRequirement: TargetHigherThanRequests}\n"
+    assert first in text
+    second = "    - {resources: [RESOURCE], changeRequirement: TargetLowerThanRequests}\n"
+    where = "spec.updatePolicy.evictionRequirements[%d].resources[%d]"
+    for one, other, words in (("cpu", "cpu", (where % (0, 0), where % (1, 0))), ("cpu, memory", "cpu", (where % (0, 0), where % (1, 0))),
+                              ("cpu, memory", "memory", (where % (0, 1), where % (1, 0)))):
+        bed.refused(text.replace(first, first.replace("cpu, memory", one) + second.replace("RESOURCE", other)), *words)
     bed.refused(text.replace("TargetHigherThanRequests", "Higher"), "spec.updatePolicy.evictionRequirements[0].changeRequirement", "Higher")
 
 

@@ -465,4 +465,40 @@ def refused_policies(bed):
     assert "controlledResources" in bed.get("VerticalPodAutoscaler", "work")["spec"]["resourcePolicy"]["podPolicies"]
 
 
+@story("what has no recommendation yet is left as it is, and a log line names it")
+def skipped(bed):
+    plain = POD_ONLY.replace("      resources: {requests: {cpu: 100m, memory: 100Mi}, limits: {cpu: 200m, memory: 200Mi}}\n", "")
+    assert plain != POD_ONLY
+    busy(bed)
+    bed.apply(plain + vpa("Initial"))
+    eventually(60, lambda: recommended(bed)[1], "both containers have a recommendation")
+    program = bed.programs[-1]
+    bed.patch("Deployment", "work", {"spec": {"template": {"spec": {
+        "resources": {"requests": {"cpu": "100m", "memory": "100Mi"}},
+        "containers": [{"name": "new", "image": "app", "resources": {"requests": {"cpu": "10m"}}}]}}}}, "strategic")
+    eventually(60, lambda: any("new" in [c["name"] for c in pod["spec"]["containers"]] for pod in bed.pods("app=work")), "pods of the new template")
+    with open(program.log) as file:
+        said = [line for line in file if f"namespace={bed.ns}" in line or "work-" in line]
+    of_container = [line for line in said if "No recommendation found for container, skipping" in line]
+    assert of_container and "container=new" in of_container[0], said
+    assert any("No recommendation found for pod, skipping" in line and "pod=work-" in line for line in said), said
+    fresh = next(pod for pod in bed.pods("app=work") if "new" in [c["name"] for c in pod["spec"]["containers"]])
+    assert requests(fresh, "new")["cpu"] == "10m", fresh["spec"]
+
+
+@story("init containers and containers of mode Off are no part of the pod's recommendation")
+def left_out(bed):
+    busy(bed)
+    text = WORKLOAD.replace("      containers:\n", "      initContainers: [{name: init, image: app, resources: {requests: {cpu: 50m, memory: 50Mi}}}]\n      containers:\n")
+    bed.apply(text + vpa("Off", '{containerPolicies: [{containerName: side, mode: "Off"}]}'))
+    def look():
+        found = bed.get("VerticalPodAutoscaler", "work")["status"]["recommendation"]
+        return found.get("podRecommendation") and found
+    found = eventually(60, look, "a recommendation of the pod")
+    assert [row["containerName"] for row in found["containerRecommendations"]] == ["main"], found
+    main_target = found["containerRecommendations"][0]["target"]
+    for resource in ("cpu", "memory"):
+        assert near(quantity(found["podRecommendation"]["target"][resource]), quantity(main_target[resource])), found
+
+
 main()

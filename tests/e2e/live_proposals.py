@@ -2,14 +2,12 @@
 """The proposals together: their example manifests as they stand in their texts, on the real server and on the local one; one VPA that uses three
 proposals at once; an Hvpa whose mode is switched live between all of its modes; what is left of an Hvpa that is deleted."""
 
-import contextlib
 import os
 import re
-import subprocess
-import tempfile
 
-from bed import TOP, eventually, main, quantity, requests, steady, story
+from bed import TOP, eventually, local, main, quantity, real, requests, steady, story
 from hvpa_play import FLAGS, VERTICAL, WEB, DEPLOYMENT, Play, condition, judged, status
+from servers import local, real
 
 SEEDS = os.path.join(TOP, "..", "shared", "seeds")
 MODES = ("HPAPreferred", "HPABiased", "VPABiased", "Mixed", "RatioBased")
@@ -29,32 +27,6 @@ def examples():
             for number, block in enumerate(re.findall(r"```yaml\n(.*?)```", file.read(), re.S)):
                 found[(name[:3], number)] = block
     return found
-
-
-@contextlib.contextmanager
-def local(bed):
-    """kubectl on a local cluster: (arguments, text) -> (status, what it said)."""
-    with tempfile.TemporaryDirectory() as folder:
-        config = os.path.join(folder, "kubeconfig")
-        up = subprocess.Popen([os.path.join(bed.build, "tandem"), "up", "--quiet", "--listen", "127.0.0.1:0", "--kubeconfig", config],
-                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-
-        def kubectl(*args, text=None):
-            done = subprocess.run(["kubectl", "--kubeconfig", config, *args], env=bed.env, capture_output=True, text=True, input=text, timeout=60)
-            return done.returncode, done.stdout + done.stderr
-        try:
-            eventually(30, lambda: kubectl("get", "--raw", "/readyz")[0] == 0, "the local cluster is there")
-            yield kubectl
-        finally:
-            up.terminate()
-            up.wait()
-
-
-def real(bed):
-    def kubectl(*args, text=None):
-        done = subprocess.run(["kubectl", *args], env=bed.env, capture_output=True, text=True, input=text, timeout=60)
-        return done.returncode, done.stdout + done.stderr
-    return kubectl
 
 
 @story("the example manifests of the proposals, as they stand there, on the real server and on the local one", quick=True)
@@ -146,86 +118,6 @@ def three_in_one(bed):
     assert bed.get("Pod", "db-0")["spec"]["resources"]["requests"]["memory"] == "100Mi"
 
 
-GAMES = """
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: games.play.example}
-spec:
-  group: play.example
-  names: {kind: Game, plural: games, singular: game}
-  scope: Namespaced
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-    subresources:
-      status: {}
-      scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.replicas, labelSelectorPath: .status.selector}
-"""
-OWNED = """
----
-apiVersion: autoscaling.tandem.dev/v2
-kind: HorizontalPodAutoscaler
-metadata: {name: NAME}
-spec:
-  selectionStrategy: OwnerReference
-  scaleTargetRef: {apiVersion: API, kind: KIND, name: NAME}
-  minReplicas: 1
-  maxReplicas: 5
-  metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}]
-"""
-STRANGER = """
-apiVersion: batch/v1
-kind: Job
-metadata: {name: stranger}
-spec:
-  template:
-    metadata: {labels: {app: LABEL}}
-    spec: {restartPolicy: Never, containers: [{name: app, image: app, resources: {requests: {cpu: 100m}}}]}
-"""
-
-
-def owned(name, kind, api):
-    return OWNED.replace("NAME", name).replace("KIND", kind).replace("API", api)
-
-
-def counts(bed, name):
-    said = bed.condition("TandemHPA", name, "SelectionStrategy")
-    return said["message"] if said and said["status"] == "True" else ""
-
-
-@story("by owners: of a StatefulSet and of a custom resource only their own pods count, a Job's with the same labels do not")
-def owners(bed):
-    bed.usage("db-*", "app", "40m", "20Mi")
-    bed.usage("game-*", "app", "40m", "20Mi")
-    bed.usage("stranger-*", "app", "1", "20Mi")
-    bed.apply(TWO_ROLES.replace("replicas: 3", "replicas: 2").replace("resources: {requests: {cpu: 100m, memory: 100Mi}}", "terminationGracePeriodSeconds: 1"))
-    bed.apply(STRANGER.replace("LABEL", "db"))
-    bed.running("app=db", 3)
-    bed.usage("db-*", "side", "0", "1Mi")
-    bed.patch("StatefulSet", "db", {"spec": {"template": {"spec": {"containers": [
-        {"name": "app", "resources": {"requests": {"cpu": "100m"}}}, {"name": "side", "resources": {"requests": {"cpu": "10m"}}}]}}}}, "strategic")
-    bed.apply(owned("db", "StatefulSet", "apps/v1"))
-    eventually(60, lambda: "2 of 3 pods that the selector matches counted, 1 excluded" in counts(bed, "db"), "the StatefulSet's two count")
-    said = bed.tandem("explain", "hpa", "db", "-n", bed.ns)
-    assert "db-0" in said and "(of Job/stranger)" in said, said
-
-    bed.apply(GAMES, None)
-    eventually(30, lambda: "games" in bed.kubectl("api-resources", "--api-group=play.example"), "the kind is served")
-    bed.apply("apiVersion: play.example/v1\nkind: Game\nmetadata: {name: game}\nspec: {replicas: 1}\n")
-    bed.kubectl("-n", bed.ns, "patch", "games.play.example", "game", "--subresource=status", "--type=merge", "-p",
-                '{"status": {"replicas": 1, "selector": "app=game"}}')
-    uid = bed.kubectl("-n", bed.ns, "get", "games.play.example", "game", "-o", "jsonpath={.metadata.uid}")
-    for name, owner in (("game-0", [{"apiVersion": "play.example/v1", "kind": "Game", "name": "game", "uid": uid, "controller": True}]), ("game-alone", [])):
-        bed.create("Pod", {"metadata": {"name": name, "labels": {"app": "game"}, "ownerReferences": owner},
-                           "spec": {"containers": [{"name": "app", "image": "app", "resources": {"requests": {"cpu": "100m"}}}]}})
-    bed.running("app=game", 2)
-    bed.apply(owned("game", "Game", "play.example/v1"))
-    eventually(60, lambda: "1 of 2 pods that the selector matches counted, 1 excluded" in counts(bed, "game"), "the custom resource's own counts")
-    assert "game-alone (no owner)" in bed.tandem("explain", "hpa", "game", "-n", bed.ns)
-
-
 def circuit():
     """The modes in an order in which each follows each other one once."""
     left = {mode: [other for other in MODES if other != mode] for mode in MODES}
@@ -256,35 +148,6 @@ def switches(bed):
     play.holds(6, lambda n, sizes: n >= 1 and sizes[-1] >= 100, "the workload is there")
     assert play.turns() <= 2, f"goes back and forth: {play.way()}"
     assert not bed.events("ScaleFailed", "web") and not bed.events("InvalidSpec", "web")
-
-
-# Mode, what else the spec says, and the axis of two wishes at once.
-TWO_WISHES = [
-    ("HPAPreferred", {}, "Horizontal"), ("HPABiased", {}, "Horizontal"), ("VPABiased", {}, "Vertical"),
-    ("Mixed", {"preference": "horizontal"}, "Horizontal"), ("Mixed", {"preference": "vertical"}, "Vertical"),
-    ("Mixed", {"preference": "horizontal", "horizontalThreshold": 100}, "Vertical"),
-    ("Mixed", {"preference": "vertical", "verticalThreshold": {"cpu": {"value": "100"}}}, "Horizontal"),
-]
-
-
-@story("both wish to grow at once: each mode takes the axis that the proposal names, Mixed by thresholds and preference")
-def two_wishes(bed):
-    bed.apply(WEB)
-    bed.patch("Hvpa", "web", {"spec": {"paused": True, "coupling": "None", "vertical": {
-        "settleSeconds": 0, "scaleUp": {"stabilizationDuration": "0s"}, "scaleDown": {"stabilizationDuration": "0s"}}}})
-    play = Play(bed, demand=5.0)
-
-    def both():
-        wish = status(bed)["recommendation"]
-        return wish["horizontal"]["desiredReplicas"] > 2 and \
-            quantity(wish["vertical"]["containers"][0]["target"]["cpu"]) > 1.5
-    play.until(90, lambda n, sizes: both(), "both wishes are there")
-    for mode, mixed, axis in TWO_WISHES:
-        bed.patch("Hvpa", "web", {"spec": {"mode": mode, "mixed": None}})
-        bed.patch("Hvpa", "web", {"spec": {"mixed": mixed or None}})
-        play.until(30, lambda n, sizes, mode=mode, axis=axis: both() and status(bed)["mode"] == mode and status(bed)["decision"]["axis"] == axis,
-                   f"{mode} {mixed}: {axis}")
-    assert play.look()[0] == 2, "a paused one changes nothing"
 
 
 @story("deleted: the next pods have what the template says, or with onDelete: Keep what the Hvpa gave them")

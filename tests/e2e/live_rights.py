@@ -12,14 +12,19 @@ import subprocess
 import tempfile
 
 from bed import eventually, free_port, main, quantity, requests, story
+from servers import local, real
 from vpa_bed import provided, workload
 
 USER = "system:serviceaccount:kube-system:tandem"
+KINDS = ("recommender", "updater", "admission", "horizontal", "hvpa")
+ALONE = {kind: f"{USER}-{kind}" for kind in KINDS}
+# What no flag of the program asks for: it is granted where Hvpas are to write templates.
+TEMPLATES = ("deployments", "statefulsets", "daemonsets", "replicationcontrollers")
 AUDIT = tempfile.mkdtemp(prefix="tandem-audit-")
 atexit.register(shutil.rmtree, AUDIT, True)
 # Every answer to our own requests, and to no others.
 POLICY = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
-          "rules": [{"level": "Metadata", "users": [USER]}, {"level": "None"}]}
+          "rules": [{"level": "Metadata", "users": [USER, *ALONE.values()]}, {"level": "None"}]}
 with open(os.path.join(AUDIT, "policy"), "w") as policy_file:
     json.dump(POLICY, policy_file)
 ARGS = f"--audit-policy-file={AUDIT}/policy --audit-log-path={AUDIT}/log"
@@ -93,25 +98,14 @@ RARE = {
 }
 
 
-def kubeconfig(bed, namespace, account):
-    """A file with which one is that service account."""
-    token = bed.kubectl("-n", namespace, "create", "token", account, "--duration=2h").strip()
-    path = os.path.join(bed.folder, f"{namespace}-{account}.kubeconfig")
-    with open(path, "w") as file:
-        json.dump({"apiVersion": "v1", "kind": "Config", "current-context": "c",
-                   "clusters": [{"name": "c", "cluster": {"server": f"https://127.0.0.1:{bed.ports['api']}",
-                                                          "certificate-authority": os.path.join(bed.folder, "pki", "ca.crt")}}],
-                   "users": [{"name": "u", "user": {"token": token}}],
-                   "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u", "namespace": namespace}}]}, file)
-    return path
-
-
-def audit():
-    """(status, verb, group, resource with subresource, name, namespace) of every answer to us."""
+def audit(user=USER):
+    """(status, verb, group, resource with subresource, name, namespace) of every answer to that account."""
     rows = []
     with open(os.path.join(AUDIT, "log")) as file:
         for line in file:
             event = json.loads(line)
+            if event["user"]["username"] != user:
+                continue
             about = event.get("objectRef", {})
             resource = about.get("resource", "") + (f"/{about['subresource']}" if about.get("subresource") else "")
             rows.append((event.get("responseStatus", {}).get("code", 0), event["verb"], about.get("apiGroup", ""),
@@ -131,9 +125,15 @@ def rights(bed):
                    for resource in rule["resources"] for name in rule.get("resourceNames", [""]) for verb in rule["verbs"]})
 
 
+def grant(bed):
+    """One account for all of it."""
+    bed.apply(bed.tandem("manifests", "--only", "rbac", "--namespace", "kube-system", "--template-actuation", "--horizontal=builtin",
+                         "--feature-gates=CPUStartupBoost=true"), namespace=None)
+
+
 def setup(bed):
-    bed.apply(bed.tandem("manifests", "--only", "rbac"), namespace=None)
-    bed.service = kubeconfig(bed, "kube-system", "tandem")
+    grant(bed)
+    bed.service = bed.account("kube-system", "tandem")
 
 
 def fits(granted, used):
@@ -165,14 +165,14 @@ def in_cluster(bed):
     token = bed.kubectl("-n", "kube-system", "create", "token", "tandem", "--duration=1h").strip()
     env = {**os.environ, "TOKEN": token, "CA": os.path.join(bed.folder, "pki", "ca.crt"), "HOME": "/nonexistent",
            "KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(bed.ports["api"])}
-    command = ["unshare", "--mount", "sh", "-c", POD, "sh", os.path.join(bed.build, "tandem"), "run", "--controllers=admission", "--leader-elect",
+    command = ["unshare", "--mount", "sh", "-c", POD, "sh", os.path.join(bed.build, "tandem"), "run", "--controllers=admission", "--status-lease-name=tandem-admission", "--leader-elect",
                f"--address=127.0.0.1:{free_port()}", f"--port={free_port()}"]
     with open(log, "wb") as out:
         process = subprocess.Popen(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, env=env)
     try:
         eventually(60, lambda: "runs" in open(log).read() or process.poll() is not None, "it runs in the cluster")
         assert process.poll() is None, open(log).read()
-        put_back(bed, "vpa-webhook-config", "tandem-webhook-config")
+        put_back(bed, "tandem-webhook-config", "tandem-webhook-config")
     finally:
         process.terminate()
         process.wait(30)
@@ -244,6 +244,28 @@ def enough(bed):
     assert unused <= RARE, f"granted and not used: {sorted(unused - RARE)}"
 
 
+@story("each controller alone has an account of its own, whose rights are enough", quick=True)
+def alone(bed):
+    bed.usage("*", "app", "300m", "300Mi")
+    bed.apply(workload("web", "InPlaceOrRecreate") + DEPLOYMENT.replace("NAME", "inner") +
+              HVPA.replace("NAME", "inner").replace("MODE", "mode: VPABiased").replace("TARGET", "apps/v1, kind: Deployment"))
+    bed.running("app=web", 3)
+    for kind in KINDS:
+        bed.apply(bed.tandem("manifests", "--only", "rbac", "--namespace", "kube-system", "--controllers", kind), namespace=None)
+    programs = [bed.run("--kubeconfig", bed.account("kube-system", f"tandem-{kind}"), f"--controllers={kind}", "--leader-elect",
+                        "--horizontal=off", "--annotate-resized-pods=false", name=kind) for kind in KINDS]
+    eventually(90, lambda: bed.events("InPlaceResizedByVPA"), "a pod is resized")
+    assert not any("vpaInPlaceUpdated" in pod["metadata"].get("annotations", {}) for pod in bed.pods("app=web")), "a pod was patched"
+    eventually(60, lambda: bed.condition("Hvpa", "inner", "Ready"), "the Hvpa is looked at")
+    for kind, program in zip(KINDS, programs):
+        program.stop()
+        said = open(program.log).read()
+        rows = audit(ALONE[kind])
+        refused = sorted({row[1:] for row in rows if row[0] == 403})
+        assert rows and not refused and "missing permission" not in said, f"{kind}: refused {refused}: {said[-2000:]}"
+    grant(bed)
+
+
 def without(role, kind, group, resource, name, verb):
     """The role less one right, its rules split as far as needed; None when it has not got it."""
     less, found = copy.deepcopy(role), False
@@ -287,6 +309,8 @@ def named(bed):
     assert missing(bed, "whole") == []
     before, wrong = roles(bed), []
     for number, (kind, group, resource, name, verb) in enumerate(rights(bed)):
+        if verb == "patch" and resource in TEMPLATES:
+            continue
         changed = [(role, less) for role in before if (less := without(role, kind, group, resource, name, verb))]
         for _, less in changed:
             put(bed, less)
@@ -305,6 +329,52 @@ def named(bed):
             put(bed, whole)
     assert not wrong, "\n".join(wrong)
     assert missing(bed, "whole-again") == []
+
+
+def role(name, *rules, kind="Role"):
+    return json.dumps({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": {"name": name, **({"namespace": "default"} if kind == "Role" else {})},
+                       "rules": [dict(zip(("apiGroups", "resources", "verbs", "resourceNames"), rule)) for rule in rules]})
+
+
+def binding(name, kind, of, user="mallory"):
+    return json.dumps({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": name, "namespace": "default"},
+                       "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": of},
+                       "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}]})
+
+
+RBAC = ["rbac.authorization.k8s.io"]
+WRITER = (RBAC, ["roles", "rolebindings"], ["create", "update", "patch", "get"])
+PODS = ([""], ["pods", "*/scale"], ["get", "list"])
+# What mallory tries, who may write roles and read pods and one secret.
+TRIES = (
+    ("held", role("held", ([""], ["pods"], ["list"]))), ("more", role("more", ([""], ["pods"], ["get", "watch", "delete"]))),
+    ("two", role("two", (["", "apps"], ["pods", "deployments"], ["get"]))), ("star", role("star", ([""], ["pods"], ["*"]))),
+    ("any", role("any", (["*"], ["*"], ["*"]))), ("sub", role("sub", (["apps"], ["deployments/scale"], ["get"]))),
+    ("part", role("part", ([""], ["secrets"], ["get"], ["mine"]), ([""], ["secrets"], ["get"], ["yours", "mine"]))),
+    ("odd", role("odd", ([""], ["pods"], ["g\"e\\t"]))), ("all-of-them", role("all-of-them", ([""], ["secrets"], ["get"]))),
+    ("bind", binding("bind", "Role", "readers")), ("bind-more", binding("bind-more", "Role", "strong")),
+    ("bind-gone", binding("bind-gone", "Role", "gone")), ("bind-may", binding("bind-may", "ClusterRole", "mighty", "eve")),
+    ("bind-cluster-gone", binding("bind-cluster-gone", "ClusterRole", "gone")), ("bind-cluster", binding("bind-cluster", "ClusterRole", "mightier")),
+)
+
+
+@story("nobody grants what they do not have, in the words of the real server, there and on the local one", quick=True)
+def grants(bed):
+    said = {}
+    with local(bed) as on_local:
+        for server, kubectl in (("real", real(bed)), ("local", on_local)):
+            rights_of_mallory = role("readers", PODS, ([""], ["secrets"], ["get"], ["mine"]))
+            for text in (rights_of_mallory, role("writers", WRITER, (RBAC, ["clusterroles"], ["bind"], ["mighty"])),
+                         role("strong", ([""], ["nodes"], ["delete"])), role("mighty", (["*"], ["*"], ["*"]), kind="ClusterRole"),
+                         role("mightier", (["*"], ["*"], ["*"]), kind="ClusterRole"), binding("readers", "Role", "readers"),
+                         binding("writers", "Role", "writers")):
+                code, words = kubectl("apply", "-f", "-", text=text)
+                assert code == 0, (server, words)
+            said[server] = {name: kubectl("create", "-f", "-", "--as=mallory", "--as-group=dev", text=text) for name, text in TRIES}
+    different = {name: (said["real"][name], said["local"][name]) for name, _ in TRIES if said["real"][name] != said["local"][name]}
+    assert not different, different
+    refused = sorted(name for name, (code, _) in said["real"].items() if code != 0)
+    assert refused == ["all-of-them", "any", "bind-cluster", "bind-cluster-gone", "bind-gone", "bind-more", "more", "odd", "part", "star", "sub", "two"], refused
 
 
 READER = """
@@ -333,7 +403,7 @@ def readers(bed):
     bed.usage("web-*", "app", "300m", "300Mi")
     bed.apply(workload("web", "Off") + READER.replace("NAMESPACE", bed.ns).replace("apiVersion: v1\n", "---\napiVersion: v1\n", 1))
     bed.running("app=web", 3)
-    file = kubeconfig(bed, bed.ns, "dev")
+    file = bed.account(bed.ns, "dev")
     for where in (["-n", bed.ns], []):
         said = bed.tandem("explain", "vpa", "web", "--kubeconfig", file, *where)
         assert "web (VerticalPodAutoscaler" in said and "no permission to list" in said and "hvpas" in said, said

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Selector beside targetRef: several VPAs divide the pods of one workload, and no pod ever has two of them."""
 
+import json
+import re
 import time
 
 from bed import Refused, eventually, main, quantity, requests, steady, story
@@ -175,6 +177,28 @@ def elected(bed):
     eventually(90, lambda: is_like(size(bed, names[0]), target(bed, "leader")), "where the mode lets it, it is resized")
     eventually(60, lambda: blocked() is None, "the condition goes")
     assert uids(bed) == before, "in place"
+
+
+def follow(selector, said):
+    """The selector as the hint of a refusal would have it: one key more, or another requirement on one."""
+    hint = re.search(r"e\.g\. (\S+) (In|NotIn|Exists|DoesNotExist)(?: \(([^)]*)\))?( instead of)?", said)
+    assert hint, said
+    key, operator, values, instead = hint.groups()
+    kept = [row for row in selector if not (instead and row["key"] == key)]
+    return kept + [{"key": key, "operator": operator, **({"values": values.split(", ")} if values else {})}]
+
+
+@story("the hint of a refusal works when it is followed")
+def hints(bed):
+    bed.apply(DATABASE + vpa("leader", LEADER, "Off"))
+    for selector in ([{"key": "env", "operator": "In", "values": ["prod"]}],
+                     [{"key": "role", "operator": "In", "values": ["leader", "witness"]}],
+                     [{"key": "role", "operator": "Exists"}],
+                     [{"key": "role", "operator": "NotIn", "values": ["follower"]}],
+                     [{"key": "role", "operator": "In", "values": ["leader"]}]):
+        said = bed.refused(vpa("third", json.dumps({"matchExpressions": selector}), "Off"), "leader")
+        bed.apply(vpa("third", json.dumps({"matchExpressions": follow(selector, said)}), "Off"))
+        bed.delete("VerticalPodAutoscaler", "third")
 
 
 @story("what overlaps is refused with a witness, what is disjoint is accepted")

@@ -67,8 +67,10 @@ def in_place(bed):
     for name in before:
         pods = sized(bed, name, 3)
         assert uids(pods) == before[name], "pods were replaced"
+        # The annotation is a write of its own, behind the resize.
+        marked = lambda: [p for p in bed.pods(f"app={name}") if p["metadata"].get("annotations", {}).get("vpaInPlaceUpdated") == "true"]
+        pods = eventually(20, lambda: marked() if uids(marked()) == before[name] else None, "the pods are marked")
         for pod in pods:
-            assert pod["metadata"]["annotations"]["vpaInPlaceUpdated"] == "true"
             assert "vpaUpdates" not in pod["metadata"]["annotations"]
         done = [e for e in bed.events("InPlaceResizedByVPA") if e["involvedObject"]["name"].startswith(name)]
         assert {e["message"] for e in done} == {"Pod was resized in place by VPA Updater."}

@@ -190,6 +190,8 @@ def no_room(bed):
     before = uids(bed.pods("app=web"))
     eventually(90, lambda: blocked(bed, "ReplacementRefused", "exceeded quota: compute"), "the VPA says so")
     steady(15, lambda: uids(bed.pods("app=web")) == before, "no pod is evicted")
+    said = bed.tandem("explain", "vpa", "web", "-n", bed.ns)
+    assert "its replacement would be refused: exceeded quota: compute" in said and "would be evicted" not in said, said
     bed.apply("{apiVersion: v1, kind: LimitRange, metadata: {name: ratio}, spec: {limits: [{type: Pod, maxLimitRequestRatio: {cpu: 1500m}}]}}")
     bed.delete("ResourceQuota", "compute")  # after it: a pass between the two would find room
     eventually(60, lambda: blocked(bed, "ReplacementRefused", "cpu max limit to request ratio per Pod is 1500m"), "another reason")

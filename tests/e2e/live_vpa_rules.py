@@ -363,7 +363,7 @@ def registration(bed):
                 assert hook["failurePolicy"] == "Ignore" and hook["sideEffects"] == "None", hook
                 assert hook["clientConfig"]["url"].startswith(f"https://127.0.0.1:{bed.programs[-1].webhook_port}/"), hook["clientConfig"]
                 assert hook["clientConfig"]["caBundle"]
-    lease = bed.get("Lease", "vpa-admission-controller", namespace="kube-system")
+    lease = bed.get("Lease", "tandem-admission", namespace="kube-system")
     assert lease["spec"]["renewTime"]
     bed.delete("MutatingWebhookConfiguration", "tandem-outside-webhook-config")
     eventually(25, both, "what was deleted is put back")

@@ -1,13 +1,15 @@
 /* AdmissionReviews from any bytes: every body is answered by one readable review, what is refused
  * has a message, and what is patched can be applied to the object that was sent. The webhook knows
  * a small cluster: a Deployment, a VPA with a recommendation for it, and a sibling. An input that
- * is no review is tried as the object of one, of every kind. */
+ * is no review is tried as the object of one, of every kind. Each takes no more than a
+ * budget of time and memory. */
 #include <stdint.h>
 
 #include "base/assert.h"
 #include "base/base64.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "budget.h"
 #include "kube/patch/patch.h"
 #include "support/webhook_bed.h"
 
@@ -87,16 +89,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         {"autoscaling.tandem.dev", "horizontalpodautoscalers", "UPDATE"},
         {"autoscaling.k8s.io", "hvpas", "CREATE"},
     };
+    (void)fuzz_webhook();
+    const struct budget budget = budget_begin();
     td_auto_arena arena;
     td_arena_init(&arena, ARENA_BYTES);
     td_str text = {.ptr = (const char *)data, .len = size};
     check_answer(&arena, text);
     struct td_json *tree;
-    if (td_json_parse(&arena, text, NULL, &tree, NULL) != TD_OK ||
-        td_json_get(tree, TD_STR("request"))) {
-        return 0;
-    }
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    bool is_object = td_json_parse(&arena, text, NULL, &tree, NULL) == TD_OK &&
+                     !td_json_get(tree, TD_STR("request"));
+    for (size_t i = 0; is_object && i < sizeof(rows) / sizeof(rows[0]); i++) {
         td_str body = td_arena_format(
             &arena,
             "{\"request\":{\"uid\":\"u\",\"namespace\":\"default\",\"operation\":\"%s\","
@@ -105,5 +107,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             rows[i].operation, rows[i].group, rows[i].resource, TD_STR_ARG(text), TD_STR_ARG(text));
         check_answer(&arena, body);
     }
+    budget_end(&budget);
     return 0;
 }

@@ -1,11 +1,12 @@
-/* Label and field selectors from any bytes: what parses can be written, read again and means the
- * same. The labels matched are taken from the input too, so that keys meet. */
+/* Label, field and shard selectors from any bytes: what parses can be written, read again and means
+ * the same. The labels matched are taken from the input too, so that keys meet. */
 #include <stdint.h>
 
 #include "base/assert.h"
 #include "base/error.h"
 #include "kube/schema/fields.h"
 #include "kube/selector/selector.h"
+#include "kube/selector/shard.h"
 
 #define ARENA_BYTES ((size_t)256 << 20)
 #define TEXT_BYTES ((size_t)16 << 20)
@@ -110,6 +111,23 @@ static void run_fields(struct td_arena *arena, td_str text)
               td_field_selector_matches(&second, get_field, &labels));
 }
 
+static void run_shards(struct td_arena *arena, td_str text)
+{
+    struct td_error err = TD_ERROR_INIT;
+    struct td_shard_selector selector;
+    if (td_shard_selector_parse(arena, text, &selector, &err) != TD_OK) {
+        td_assert(err.message[0] != '\0');
+        return;
+    }
+    td_auto_buf once = td_buf_capped(TEXT_BYTES);
+    td_auto_buf twice = td_buf_capped(TEXT_BYTES);
+    struct td_shard_selector again;
+    td_shard_selector_write(&selector, &once);
+    td_assert(td_shard_selector_parse(arena, td_buf_str(&once), &again, NULL) == TD_OK);
+    td_shard_selector_write(&again, &twice);
+    td_assert(td_str_equal(td_buf_str(&once), td_buf_str(&twice)));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     td_auto_arena arena;
@@ -117,5 +135,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     td_str text = {.ptr = (const char *)data, .len = size};
     run_labels(&arena, text);
     run_fields(&arena, text);
+    run_shards(&arena, text);
     return 0;
 }

@@ -59,18 +59,20 @@ def start(said, *args, env=None):
 
 cluster = Cluster()
 cluster.said = "up --listen 127.0.0.1:0"
-check_listeners(cluster, 1)
+check_listeners(cluster, 2)  # the API server and the page
 cluster.deploy("web")
 cluster.vpa("web", "Off")
 kubeconfig = ["--kubeconfig", cluster.kubeconfig, "--leader-elect"]  # replicas of one installation
 
 up = start("up as it is", "up", "-q", "--kubeconfig", os.path.join(work, "second"))
+bare = start("up --page off", "up", "-q", "--page", "off", "--listen", "127.0.0.1:0", "--kubeconfig", os.path.join(work, "third"))
 run = start("run as it is", "run", *kubeconfig)
 hook = start("run with a webhook", "run", *kubeconfig, "--address", "127.0.0.1:0", "--webhook-listen", "127.0.0.1:0")
 named = start("run with a webhook on ::1 and no address", "run", *kubeconfig, "--address=", "--webhook-listen", "[::1]:0")
 asked = start("run --address :0, which asks for it", "run", *kubeconfig, "--address", ":0", "--controllers", "recommender")
 time.sleep(3)  # what listens late would be seen
-check_listeners(up, 1)
+check_listeners(up, 2)
+check_listeners(bare, 1)
 check_listeners(run, 2)
 check_listeners(hook, 2)
 check_listeners(named, 1)

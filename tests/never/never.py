@@ -187,6 +187,8 @@ class Cluster(Program, Api):
         scenario = os.path.join(work, "scenario-%d.yaml" % next(numbers))
         with open(scenario, "w") as file:
             file.write("{apiVersion: sim.tandem.dev/v1, kind: Scenario, metadata: {name: never}, spec: {metrics: {resolution: 1s}}}\n")
+        if "--data" in args:
+            scenario = "-q"  # a folder goes without one
         self.kubeconfig = os.path.join(work, "kubeconfig-%d" % next(numbers))
         args += (scenario,)
         Program.__init__(

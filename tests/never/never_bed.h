@@ -46,6 +46,7 @@ struct never_bed {
     size_t deletions; /* of pods, not by eviction */
     size_t scalings;
     void (*before_eviction)(struct never_bed *n);
+    void (*before_write)(struct never_bed *n, const struct td_call_request *request); /* or NULL */
     void (*configure)(struct td_controllers_options *options); /* before they start; or NULL */
 };
 
@@ -55,6 +56,9 @@ static inline struct td_call *never_spy_start(struct td_transport *transport,
 {
     struct never_spy *spy = (struct never_spy *)transport;
     struct never_bed *n = spy->bed;
+    if (n->before_write && !td_str_equal(request->method, TD_STR("GET"))) {
+        n->before_write(n, request);
+    }
     bool is_pod = td_str_starts_with(request->path, TD_STR(PODS "/"));
     if (is_pod && memmem(request->path.ptr, request->path.len, "/eviction", 9)) {
         n->evictions++;
@@ -112,8 +116,10 @@ static inline void never_start(struct never_bed *n)
         fail_msg("%s", err.message);
     }
     struct td_webhook *webhook = td_controllers_webhook(n->all);
-    assert_non_null(webhook);
-    td_api_answer_reviews(n->c.bed.api, td_webhook_url(webhook), never_review, webhook);
+    if (options.has[TD_CONTROLLER_ADMISSION]) {
+        assert_non_null(webhook);
+        td_api_answer_reviews(n->c.bed.api, td_webhook_url(webhook), never_review, webhook);
+    }
     td_controllers_start(n->all);
 }
 

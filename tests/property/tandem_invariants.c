@@ -46,7 +46,11 @@ static const char *check_requests(const struct tandem_case *self)
     for (size_t i = 0; i < self->in.row_count; i++) {
         const struct td_tandem_row *row = &self->rows[i];
         const struct td_tandem_outcome *outcome = &self->outcomes[i];
-        if (is_blend(self) && !is_between(outcome->request, row->request, outcome->wish)) {
+        /* A stride ends less than a tolerance above the target. */
+        int64_t most = outcome->wish > row->request
+                           ? outcome->wish + outcome->wish * self->hvpa.tolerance_percent / 100
+                           : outcome->wish;
+        if (is_blend(self) && !is_between(outcome->request, row->request, most)) {
             return "a request is not between the present and the target";
         }
         if (outcome->request == row->request) {

@@ -23,6 +23,7 @@ struct fake_answer {
     const char *type;        /* NULL: application/json */
     const char *warning;     /* NULL: none */
     td_duration retry_after; /* -1: not said */
+    td_time date;            /* 0: not said */
     td_duration after;       /* until the answer */
     bool is_open;            /* head and body come, the end does not */
     bool is_silent;          /* nothing comes, ever */
@@ -73,6 +74,7 @@ static inline void fake_rings(struct td_timer *timer, void *context)
             .status = answer->status,
             .content_type = td_str_from(answer->type ? answer->type : "application/json"),
             .retry_after = answer->retry_after,
+            .date = answer->date,
             .warning = td_str_from(answer->warning),
         };
         if (call->events.head) {

@@ -37,6 +37,8 @@ struct http_call {
     struct td_call *call;
     int heads, bodies, ends, code, status;
     td_duration retry_after;
+    td_time date;
+    double clock_speed;
     char content_type[64];
     char warning[64];
     char body[4096];
@@ -120,6 +122,8 @@ static inline void http_call_head(void *context, const struct td_call_head *head
     call->heads++;
     call->status = head->status;
     call->retry_after = head->retry_after;
+    call->date = head->date;
+    call->clock_speed = head->clock_speed;
     (void)snprintf(call->content_type, sizeof(call->content_type), "%.*s",
                    TD_STR_ARG(head->content_type));
     (void)snprintf(call->warning, sizeof(call->warning), "%.*s", TD_STR_ARG(head->warning));

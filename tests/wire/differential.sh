@@ -19,7 +19,7 @@ if [ ! -d "$kit" ]; then
     echo "FAIL the control plane kit is missing beside the tree: $kit"
     exit 1
 fi
-REALPLANE_CACHE=$cache "$kit/up" "$bed" --nodes 1 --hpa=none >"$out" 2>&1
+REALPLANE_CACHE=$cache "$top/tests/e2e/up" "$bed" --nodes 1 --hpa=none >"$out" 2>&1
 verdict "a real control plane starts" $? "$out"
 [ "$failed" -eq 0 ] || exit 1
 

@@ -102,6 +102,7 @@ struct stack_options {
     struct td_loop *loop; /* NULL: the bed's first */
     enum stack_login login;
     int64_t login_seconds; /* validity of the first credentials */
+    int64_t login_behind;  /* seconds by which a plugin dates their end too early */
     const char *host;      /* NULL: 127.0.0.1 */
     bool has_user;         /* calls of its own beside the cache */
     td_duration silence;   /* of its cache; 0: as usual */
@@ -117,6 +118,7 @@ struct stack {
     struct td_cache *cache;
     struct td_timer *ask;
     enum stack_login login;
+    int64_t login_behind;
     char files[4][64];   /* names of certificate, key, authority and token (or plugin's answer) */
     size_t reported;     /* additions, changes and deletions */
     size_t lies;         /* deletions of what exists, changes of nothing */

@@ -62,7 +62,8 @@ void stack_write_token(struct stack *stack, int64_t seconds)
         return;
     }
     struct td_clock real = td_clock_real();
-    struct td_instant end = td_time_to_instant(td_clock_wall(&real) + seconds * TD_SECOND);
+    int64_t said = seconds - stack->login_behind;
+    struct td_instant end = td_time_to_instant(td_clock_wall(&real) + said * TD_SECOND);
     char text[TD_TIME_TEXT_BYTES];
     (void)td_time_format(end, 0, text); /* the length is not needed */
     stack_write_file(stack, 3,
@@ -205,6 +206,7 @@ void stack_start(struct stack *stack, struct bed *bed, const struct stack_option
 {
     *stack = (struct stack){.bed = bed,
                             .login = options->login,
+                            .login_behind = options->login_behind,
                             .reported_max = BED_OBJECTS_MAX,
                             .writes_at = bed->writes};
     struct td_loop *loop = options->loop ? options->loop : bed->loops[0].loop;

@@ -10,6 +10,7 @@
 #define DECODE_SETTLE_SECONDS 60
 #define DECODE_TOLERANCE_PERCENT 10
 #define DECODE_THRESHOLD_PERCENT 10
+#define DECODE_THRESHOLD_REPLICAS 1
 #define DECODE_WINDOW_BYTES 11 /* HHMMSS+ZZZZ */
 
 void td_hvpa_warn(struct td_hvpa_reader *reader, const struct td_field_path *path,
@@ -190,15 +191,18 @@ static void decode_ratio(struct td_hvpa_reader *reader, const struct td_json *sp
     }
 }
 
+/* By default Mixed does not let one replica stand in the way of a pod that is too small. */
 static void decode_mixed(struct td_hvpa_reader *reader, const struct td_json *spec,
-                         const struct td_field_path *parent, struct td_hvpa_mixed *ret)
+                         const struct td_field_path *parent, bool is_mode,
+                         struct td_hvpa_mixed *ret)
 {
     const struct td_json *mixed = td_json_member(spec, "mixed");
     struct td_field_path path = td_field_child(parent, TD_STR("mixed"));
     ret->preference = (enum td_hvpa_axis)decode_enum(reader, mixed, &path, TD_STR("preference"),
                                                      axis_name, 2, TD_HVPA_HORIZONTAL);
-    ret->horizontal_threshold = (int32_t)decode_int(
-        reader, mixed, &path, TD_STR("horizontalThreshold"), &decode_not_negative, 0);
+    ret->horizontal_threshold =
+        (int32_t)decode_int(reader, mixed, &path, TD_STR("horizontalThreshold"),
+                            &decode_not_negative, is_mode ? DECODE_THRESHOLD_REPLICAS : 0);
     ret->patience_seconds = decode_int(reader, mixed, &path, TD_STR("patienceSeconds"),
                                        &decode_not_negative, DECODE_PATIENCE_SECONDS);
     decode_changes(reader, td_json_member(mixed, "verticalThreshold"),
@@ -522,7 +526,7 @@ static void decode_spec(struct td_hvpa_reader *reader, const struct td_json *spe
     decode_old_fields(reader, spec, &path);
     decode_choices(reader, spec, &path, hvpa);
     decode_ratio(reader, spec, &path, &hvpa->ratio);
-    decode_mixed(reader, spec, &path, &hvpa->mixed);
+    decode_mixed(reader, spec, &path, hvpa->mode == TD_HVPA_MIXED, &hvpa->mixed);
     decode_axes(reader, spec, &path, hvpa);
     decode_window(reader, spec, &path, &hvpa->window);
     decode_targets(reader, spec, hvpa);

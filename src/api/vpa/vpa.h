@@ -209,3 +209,12 @@ const struct td_schema_type *td_vpa_schema(void);
 const struct td_schema_type *td_vpa_checkpoint_schema(void);
 struct td_json *td_vpa_crd(struct td_arena *arena);
 struct td_json *td_vpa_checkpoint_crd(struct td_arena *arena);
+
+/* What `tandem run --shadow` would recommend and do for the VPA of the same name, and what
+ * upstream's updater would by what upstream recommends: pods to evict and to resize. */
+#define TD_SHADOW_GROUP "autoscaling.tandem.dev"
+#define TD_SHADOW_VERSION "v1alpha1"
+#define TD_SHADOW_KIND "VerticalPodAutoscalerShadow"
+#define TD_SHADOW_PLURAL "verticalpodautoscalershadows"
+const struct td_schema_type *td_vpa_shadow_schema(void);
+struct td_json *td_vpa_shadow_crd(struct td_arena *arena);

@@ -171,6 +171,33 @@ struct td_json *td_vpa_checkpoint_crd(struct td_arena *arena)
     return crd;
 }
 
+static const struct td_crd_column shadow_columns[] = {
+    {"CPU", "string", ".recommendation.containerRecommendations[0].target.cpu", 0},
+    {"Mem", "string", ".recommendation.containerRecommendations[0].target.memory", 0},
+    {"Evict", "string", ".tandem.evict", 0},
+    {"Resize", "string", ".tandem.resize", 0},
+    {"Upstream-Evict", "string", ".upstream.evict", 1},
+    {"Upstream-Resize", "string", ".upstream.resize", 1},
+    {"Age", "date", ".metadata.creationTimestamp", 0},
+};
+
+struct td_json *td_vpa_shadow_crd(struct td_arena *arena)
+{
+    const struct td_crd definition = {
+        .group = TD_SHADOW_GROUP,
+        .version = TD_SHADOW_VERSION,
+        .kind = TD_SHADOW_KIND,
+        .plural = TD_SHADOW_PLURAL,
+        .singular = "verticalpodautoscalershadow",
+        .short_name = "vpashadow",
+        .is_described = true,
+        .type = td_vpa_shadow_schema(),
+        .columns = shadow_columns,
+        .column_count = TD_COUNT(shadow_columns),
+    };
+    return td_crd_new(arena, &definition);
+}
+
 /* --- what the first one does with an object --- */
 
 /* The rules of one startupBoost.cpu, in the order of vpa_rules. */

@@ -137,6 +137,12 @@ static const struct td_schema_field checkpoint_status_fields[] = {
 static const struct td_schema_type type_checkpoint_status =
     OBJECT("VerticalPodAutoscalerCheckpointStatus", checkpoint_status_fields);
 
+/* What `tandem run --shadow` would do. */
+
+static const struct td_schema_field wishes_fields[] = {FIELD("evict", type_strings),
+                                                       FIELD("resize", type_strings)};
+static const struct td_schema_type type_wishes = OBJECT("ShadowWishes", wishes_fields);
+
 /* What borrows from the built-in schema. */
 
 enum { SPEC_SELECTOR = 2, ROOT_METADATA = 2 };
@@ -170,6 +176,17 @@ static struct td_schema_field checkpoint_fields[] = {
 static const struct td_schema_type type_checkpoint =
     OBJECT("VerticalPodAutoscalerCheckpoint", checkpoint_fields);
 
+static struct td_schema_field shadow_fields[] = {
+    FIELD("apiVersion", type_string),
+    FIELD("kind", type_string),
+    [ROOT_METADATA] = FIELD("metadata", type_any),
+    POINTER("recommendation", type_recommendation),
+    FIELD("tandem", type_wishes),
+    FIELD("upstream", type_wishes),
+};
+static const struct td_schema_type type_shadow =
+    OBJECT("VerticalPodAutoscalerShadow", shadow_fields);
+
 static pthread_once_t schema_once = PTHREAD_ONCE_INIT;
 
 static void schema_init(void)
@@ -183,6 +200,7 @@ static void schema_init(void)
     td_assert(selector);
     root_fields[ROOT_METADATA].type = metadata;
     checkpoint_fields[ROOT_METADATA].type = metadata;
+    shadow_fields[ROOT_METADATA].type = metadata;
     spec_fields[SPEC_SELECTOR].type = selector;
 }
 
@@ -198,4 +216,11 @@ const struct td_schema_type *td_vpa_checkpoint_schema(void)
     int code = pthread_once(&schema_once, schema_init);
     td_assert(code == 0);
     return &type_checkpoint;
+}
+
+const struct td_schema_type *td_vpa_shadow_schema(void)
+{
+    int code = pthread_once(&schema_once, schema_init);
+    td_assert(code == 0);
+    return &type_shadow;
 }

@@ -123,10 +123,15 @@ static void output_add_head(struct td_http_server *server, struct evbuffer *outp
                             const struct td_http_header *headers, size_t header_count)
 {
     char line[LINE_BYTES];
+    const struct td_clock *clock = td_loop_clock(server->loop);
     int len = snprintf(line, sizeof(line), "HTTP/1.1 %d %s\r\nDate: %s\r\n", status,
                        reason_of(status), date_now(server));
     td_assert(len > 0 && (size_t)len < sizeof(line));
     output_add(output, (td_str){.ptr = line, .len = (size_t)len});
+    if (clock->speed != 1) { /* who reads the date can keep the time from here on */
+        len = snprintf(line, sizeof(line), "Clock-Speed: %.9g\r\n", clock->speed);
+        output_add(output, (td_str){.ptr = line, .len = (size_t)len});
+    }
     for (size_t i = 0; i < header_count; i++) {
         if (!header_is_ours(headers[i].name)) {
             output_add_value(output, headers[i].name);

@@ -37,8 +37,7 @@ static struct td_json *json_new_text(struct td_arena *arena, enum td_json_type t
 
 struct td_json *td_json_new_int64(struct td_arena *arena, int64_t value)
 {
-    td_str text = td_arena_format(arena, "%lld", (long long)value);
-    return json_new_text(arena, TD_JSON_TYPE_NUMBER, text);
+    return json_new_text(arena, TD_JSON_TYPE_NUMBER, td_arena_int64(arena, value));
 }
 
 struct td_json *td_json_new_double(struct td_arena *arena, double value)

@@ -1,4 +1,4 @@
-/* The three clocks: real, accelerated, virtual. Only a virtual one is moved by its owner. */
+/* The three clocks: real, accelerated, virtual. Only a virtual one stands still by itself. */
 #include "base/os/clock.h"
 
 #include <math.h>
@@ -58,13 +58,13 @@ td_duration td_clock_steady(const struct td_clock *clock)
     case TD_CLOCK_REAL:
         return clock_read(CLOCK_MONOTONIC);
     case TD_CLOCK_ACCELERATED: {
-        td_duration elapsed = clock_read(CLOCK_MONOTONIC) - clock->steady_start;
-        return clock_from_double((double)elapsed * clock->speed);
+        td_duration passed = clock_read(CLOCK_MONOTONIC) - clock->steady_start;
+        return clock_add(clock->elapsed, clock_from_double((double)passed * clock->speed));
     }
     case TD_CLOCK_VIRTUAL:
         break;
     }
-    return clock->virtual_elapsed;
+    return clock->elapsed;
 }
 
 td_time td_clock_wall(const struct td_clock *clock)
@@ -79,7 +79,39 @@ void td_clock_advance(struct td_clock *clock, td_duration elapsed)
 {
     td_assert(clock->kind == TD_CLOCK_VIRTUAL);
     td_assert(elapsed >= 0);
-    clock->virtual_elapsed = clock_add(clock->virtual_elapsed, elapsed);
+    clock->elapsed = clock_add(clock->elapsed, elapsed);
+}
+
+/* A real clock that is not the machine's any more: it goes on from where it is. */
+static void clock_detach(struct td_clock *clock)
+{
+    td_assert(clock->kind != TD_CLOCK_VIRTUAL);
+    if (clock->kind == TD_CLOCK_REAL) {
+        td_duration steady = clock_read(CLOCK_MONOTONIC);
+        *clock = (struct td_clock){
+            .kind = TD_CLOCK_ACCELERATED,
+            .speed = 1,
+            .wall_start = clock_read(CLOCK_REALTIME) - steady,
+            .steady_start = steady,
+            .elapsed = steady,
+        };
+    }
+}
+
+void td_clock_set_wall(struct td_clock *clock, td_time wall)
+{
+    clock_detach(clock);
+    clock->wall_start = clock_add(wall, -td_clock_steady(clock));
+}
+
+void td_clock_set_speed(struct td_clock *clock, double speed)
+{
+    clock_detach(clock);
+    td_assert(isfinite(speed));
+    td_assert(speed > 0);
+    clock->elapsed = td_clock_steady(clock);
+    clock->steady_start = clock_read(CLOCK_MONOTONIC);
+    clock->speed = speed;
 }
 
 td_duration td_clock_real_span(const struct td_clock *clock, td_duration span)
@@ -95,7 +127,12 @@ td_duration td_clock_real_span(const struct td_clock *clock, td_duration span)
 
 td_duration td_clock_machine(const struct td_clock *clock)
 {
-    return clock->kind == TD_CLOCK_VIRTUAL ? clock->virtual_elapsed : clock_read(CLOCK_MONOTONIC);
+    return clock->kind == TD_CLOCK_VIRTUAL ? clock->elapsed : clock_read(CLOCK_MONOTONIC);
+}
+
+td_time td_clock_machine_wall(const struct td_clock *clock)
+{
+    return clock->kind == TD_CLOCK_VIRTUAL ? td_clock_wall(clock) : clock_read(CLOCK_REALTIME);
 }
 
 td_duration td_clock_from_machine(const struct td_clock *clock, td_duration span)

@@ -25,7 +25,7 @@ struct td_clock {
     double speed;             /* accelerated: clock seconds per real second, above 0 */
     td_time wall_start;       /* wall time when steady_start was read; virtual: the start */
     td_duration steady_start; /* accelerated: the machine's steady time at the start */
-    td_duration virtual_elapsed;
+    td_duration elapsed;      /* virtual: all of it; accelerated: before the speed last changed */
 };
 
 struct td_clock td_clock_real(void);
@@ -38,11 +38,19 @@ td_duration td_clock_steady(const struct td_clock *clock);
 /* Virtual clocks only; elapsed is not negative. */
 void td_clock_advance(struct td_clock *clock, td_duration elapsed);
 
+/* From now on, on an accelerated clock; a real one is one of speed 1 until then, and accelerated
+ * from then on. Steady time does not jump. Who waits on this clock has to be told of a speed:
+ * td_loop_set_speed. */
+void td_clock_set_speed(struct td_clock *clock, double speed);
+void td_clock_set_wall(struct td_clock *clock, td_time wall);
+
 /* How long the machine has to wait for `span` to pass on this clock; 0 on a virtual one. */
 td_duration td_clock_real_span(const struct td_clock *clock, td_duration span);
 
 /* An accelerated clock makes neither other programs nor the network faster: what they wait for
  * goes by the machine's time. A virtual clock takes that as its own.
- * Steady time of the machine, and how much passes on this clock while `span` passes there. */
+ * Steady and wall time of the machine, and how much passes on this clock while `span` does there.
+ */
 td_duration td_clock_machine(const struct td_clock *clock);
+td_time td_clock_machine_wall(const struct td_clock *clock);
 td_duration td_clock_from_machine(const struct td_clock *clock, td_duration span);

@@ -29,6 +29,18 @@ bool td_file_exists(const char *path)
     return access(path, F_OK) == 0;
 }
 
+const char *td_file_beside_program(struct td_arena *arena, const char *name)
+{
+    char path[PATH_MAX];
+    ssize_t len = readlink("/proc/self/exe", path, sizeof(path));
+    while (len > 0 && len < (ssize_t)sizeof(path) && path[len - 1] != '/') {
+        len--;
+    }
+    return len > 0 && len < (ssize_t)sizeof(path)
+               ? td_arena_format(arena, "%.*s%s", (int)len, path, name).ptr
+               : NULL;
+}
+
 /* Reads until the end or one byte past the cap, which is how a file at the cap is told from a
  * larger one. */
 static int file_read_fd(int fd, const char *title, size_t bytes_max, struct td_buf *content,

@@ -16,6 +16,9 @@ struct td_error;
 /* Is there a file, or anything else, of this name? */
 bool td_file_exists(const char *path);
 
+/* The path of a file beside the running program, in the arena; NULL: the system does not tell. */
+const char *td_file_beside_program(struct td_arena *arena, const char *name);
+
 /* The content of one file, in the arena; TD_LIMIT when it is larger than bytes_max (nothing past
  * the cap is read). */
 int td_file_read(const char *path, struct td_arena *arena, size_t bytes_max, td_str *ret,

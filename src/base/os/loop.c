@@ -14,6 +14,7 @@
 #include "base/os/loop.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include <event2/event.h>
@@ -120,6 +121,7 @@ void td_timer_set(struct td_timer *timer, td_duration after)
     td_duration now = td_clock_steady(loop->clock);
     timer->due = after <= 0 ? now : now > INT64_MAX - after ? INT64_MAX : now + after;
     timer->sequence = loop->sequence++;
+    timer->is_machine = false;
     if (td_timer_is_set(timer)) {
         heap_settle(loop, timer->place, timer);
     } else {
@@ -130,6 +132,25 @@ void td_timer_set(struct td_timer *timer, td_duration after)
 void td_timer_set_machine(struct td_timer *timer, td_duration after)
 {
     td_timer_set(timer, td_clock_from_machine(timer->loop->clock, after));
+    timer->is_machine = true;
+}
+
+void td_loop_set_speed(struct td_loop *loop, double speed)
+{
+    double before = loop->clock->speed;
+    td_clock_set_speed(loop->clock, speed);
+    td_duration now = td_clock_steady(loop->clock);
+    size_t count = loop->heap_count;
+    for (loop->heap_count = 0; loop->heap_count < count;) {
+        struct td_timer *timer = loop->heap[loop->heap_count];
+        if (timer->is_machine && timer->due > now) {
+            double span = ceil((double)(timer->due - now) / before);
+            timer->due = now + td_clock_from_machine(loop->clock, (td_duration)span);
+        }
+        loop->heap_count++;
+        heap_settle(loop, loop->heap_count - 1, timer);
+    }
+    loop->alarm_due = INT64_MIN; /* the alarm goes by the machine's time */
 }
 
 void td_timer_stop(struct td_timer *timer)

@@ -35,6 +35,10 @@ void td_loop_stop(struct td_loop *loop);
 struct event_base *td_loop_base(struct td_loop *loop);
 struct td_clock *td_loop_clock(struct td_loop *loop);
 
+/* The clock goes at that speed from now on (td_clock_set_speed); what waits for the machine's time
+ * still does. */
+void td_loop_set_speed(struct td_loop *loop, double speed);
+
 /* Inside a job: has this slice used up its time? Always false on a virtual clock, where results
  * must not depend on it. */
 bool td_loop_slice_is_over(struct td_loop *loop);

@@ -20,6 +20,7 @@ struct td_timer {
     td_duration due;   /* steady time of the loop's clock */
     uint64_t sequence; /* which call set it; orders timers that are due together */
     size_t place;      /* in the heap; SIZE_MAX when not set */
+    bool is_machine;   /* was set by the machine's time */
 };
 
 struct td_loop {

@@ -19,6 +19,7 @@
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
 
+#include "base/alloc.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/pki/pki_internal.h"
@@ -46,6 +47,13 @@ struct pki_issuer {
     X509 *certificate;
     EVP_PKEY *key;
 };
+
+void td_pki_setup(void)
+{
+    if (OPENSSL_init_crypto(0, NULL) != 1 || !OSSL_LIB_CTX_get0_global_default()) {
+        td_out_of_memory();
+    }
+}
 
 int td_pki_fail(struct td_error *err, int code, const char *what)
 {
@@ -249,6 +257,7 @@ static int pki_make(const struct pki_issuer *issuer, const struct pki_request *r
 int td_pki_make_ca(td_str common_name, struct td_instant now, struct td_pki_pair *ret,
                    struct td_error *err)
 {
+    td_pki_setup();
     struct pki_request request = {.common_name = common_name,
                                   .constraints = "critical,CA:TRUE",
                                   .usage = "critical,digitalSignature,keyCertSign,cRLSign",
@@ -362,6 +371,7 @@ int td_pki_issue_server(td_str ca_certificate_pem, td_str ca_key_pem,
                         const struct td_pki_names *names, struct td_instant now,
                         struct td_pki_pair *ret, struct td_error *err)
 {
+    td_pki_setup();
     if (names->dns_count > TD_PKI_NAMES_MAX || names->ip_count > TD_PKI_NAMES_MAX) {
         return td_error_set(err, TD_LIMIT, "certificate: more than %d names", TD_PKI_NAMES_MAX);
     }
@@ -388,6 +398,7 @@ int td_pki_issue_client(td_str ca_certificate_pem, td_str ca_key_pem,
                         const struct td_pki_user *user, struct td_instant now,
                         struct td_pki_pair *ret, struct td_error *err)
 {
+    td_pki_setup();
     if (user->group_count > TD_PKI_NAMES_MAX) {
         return td_error_set(err, TD_LIMIT, "certificate: more than %d groups", TD_PKI_NAMES_MAX);
     }
@@ -403,6 +414,7 @@ int td_pki_issue_client(td_str ca_certificate_pem, td_str ca_key_pem,
 
 int td_pki_check_pair(td_str certificate_pem, td_str key_pem, struct td_error *err)
 {
+    td_pki_setup();
     struct pki_issuer pair = {NULL, NULL};
     int code = pki_read_pair(certificate_pem, key_pem, "certificate and key", &pair, err);
     X509_free(pair.certificate);
@@ -422,6 +434,7 @@ static bool pki_read_time(const ASN1_TIME *time, struct td_instant *ret)
 
 int td_pki_validity_of(td_str certificate_pem, struct td_pki_validity *ret, struct td_error *err)
 {
+    td_pki_setup();
     BIO *bio = td_pki_open(certificate_pem);
     X509 *certificate = bio ? PEM_read_bio_X509(bio, NULL, td_pki_no_password, NULL) : NULL;
     BIO_free(bio);
@@ -439,6 +452,7 @@ int td_pki_validity_of(td_str certificate_pem, struct td_pki_validity *ret, stru
 
 int td_random_bytes(void *out, size_t len, struct td_error *err)
 {
+    td_pki_setup();
     if (len > INT_MAX || RAND_bytes(out, (int)len) != 1) {
         return td_pki_fail(err, TD_IO, "random bytes");
     }

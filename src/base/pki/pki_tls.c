@@ -117,6 +117,7 @@ static int pki_fill_context(SSL_CTX *context, const struct td_pki_server *server
 int td_pki_server_context(const struct td_pki_server *server, struct ssl_ctx_st **ret,
                           struct td_error *err)
 {
+    td_pki_setup();
     SSL_CTX *context = SSL_CTX_new(TLS_server_method());
     if (!context) {
         return td_pki_fail(err, TD_IO, "TLS context");

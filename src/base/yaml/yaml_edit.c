@@ -186,6 +186,11 @@ static int edit_read(struct edit *edit, struct td_error *err)
         is_end = is_end || event.type == YAML_STREAM_END_EVENT;
         yaml_event_delete(&event);
         struct edit_node *root = is_document ? edit_read_document(edit, &parser) : NULL;
+        /* After a failure the parser would go on for ever, with events of no kind. The text was
+         * read once already: it is memory that ran out. */
+        if (parser.error != YAML_NO_ERROR) {
+            td_out_of_memory();
+        }
         if (root && !edit_is_null(root) && seen++ == edit->place->document) {
             edit->root = root;
         }

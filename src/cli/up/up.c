@@ -19,21 +19,24 @@
 #include "base/str.h"
 #include "cli/command.h"
 #include "cli/options.h"
-#include "cli/run_flags.h"
+#include "cli/page_flags.h"
+#include "cli/run/run_flags.h"
 #include "cli/scenario_path.h"
 #include "cli/up/up_live.h"
 #include "cli/world_flags.h"
 #include "kube/quantity/quantity.h"
+#include "local/api/transport.h"
 #include "local/cluster.h"
 #include "local/nodes/node_object.h"
 #include "sim/scenario/scenario.h"
 #include "sim/world/world.h"
+#include "web/web.h"
 
 #define UP_LISTEN "127.0.0.1:6443"
+#define UP_PAGE "127.0.0.1:8080"
 #define UP_NODES 3
 #define UP_SEED 1
 #define UP_SPEED_MIN 0.1
-#define UP_SPEED_MAX 10000.0
 #define UP_DAYS_BACK                                                                               \
     28 /* an accelerated clock begins that long ago, so that it stays in the past */
 #define UP_SIGNALS 3
@@ -49,6 +52,10 @@ static const char up_help[] =
     "  --speed N             clock speed of the cluster, 0.1 to 10000 (1)\n"
     "  --listen HOST:PORT    address of the API server (" UP_LISTEN ", or a free\n"
     "                        port if that is taken)\n"
+    "  --page ADDR|off       address of the page, on loopback (" UP_PAGE ", or the\n"
+    "                        next free port)\n"
+    "  --price-cpu N         price of a core for a month, for the page\n"
+    "  --price-memory N      price of a GiB for a month\n"
     "  --kubeconfig FILE     file for the administrator's kubeconfig, mode 0600\n"
     "                        (tandem.kubeconfig, or SCENARIO-NAME.kubeconfig)\n"
     "  --data DIR            store objects in DIR; acknowledged writes survive a\n"
@@ -73,6 +80,9 @@ struct up {
     const char *listen;        /* NULL: the default, with a free port when it is taken */
     const char *kubeconfig;    /* NULL: by the cluster's name */
     const char *data_dir;
+    const char *page; /* NULL: the default, with the next free port when it is taken */
+    double price_cpu;
+    double price_memory;
     double speed;
     int64_t node_count; /* -1: not said */
     struct td_world_flags flags;
@@ -83,6 +93,7 @@ struct up {
     struct td_loop *loop;
     struct td_world *world;
     struct td_live *live;
+    struct td_web *web; /* NULL: there is no page */
 };
 
 /* ---- Options ---- */
@@ -103,16 +114,19 @@ static int up_parse_speed(void *place, const char *value)
     struct td_json *number;
     return td_json_parse(&arena, td_str_from(value), NULL, &number, NULL) == TD_OK &&
                    td_json_to_double(number, speed) && *speed >= UP_SPEED_MIN &&
-                   *speed <= UP_SPEED_MAX
+                   *speed <= TD_CLOCK_SPEED_MAX
                ? TD_EXIT_DONE
                : td_command_fail("up: --speed: '%s': must be a number from %g to %g", value,
-                                 UP_SPEED_MIN, UP_SPEED_MAX);
+                                 UP_SPEED_MIN, TD_CLOCK_SPEED_MAX);
 }
 
 static const struct td_option up_options[] = {
     TD_OPTION_TEXT("listen", 0, struct up, listen),
     TD_OPTION_TEXT("kubeconfig", 0, struct up, kubeconfig),
     TD_OPTION_TEXT("data", 0, struct up, data_dir),
+    TD_OPTION_TEXT("page", 0, struct up, page),
+    TD_OPTION("price-cpu", 0, struct up, price_cpu, td_page_parse_price),
+    TD_OPTION("price-memory", 0, struct up, price_memory, td_page_parse_price),
     TD_OPTION_TEXT("address", 0, struct up, flags.controllers.address),
     TD_OPTION("nodes", 0, struct up, node_count, up_parse_nodes),
     TD_OPTION("speed", 0, struct up, speed, up_parse_speed),
@@ -142,7 +156,8 @@ static int up_parse(struct up *up, int argc, char **argv)
 {
     const struct td_options options = {"up", up_help, up_options, TD_COUNT(up_options)};
     struct td_error err = TD_ERROR_INIT;
-    if (td_run_flags_extract(&up->arena, &argc, argv, &up->flags.controllers, &err) != TD_OK) {
+    if (!td_options_is_question(argc, argv) &&
+        td_run_flags_extract(&up->arena, &argc, argv, &up->flags.controllers, &err) != TD_OK) {
         return td_command_fail("up: %s", err.message);
     }
     int status = td_options_parse(&options, up, argc, argv);
@@ -169,6 +184,15 @@ static int up_load_scenario(struct up *up, struct td_error *err)
                             (long long)up->node_count, path);
     }
     return code;
+}
+
+static void up_happened(const struct td_world_event *event, void *context)
+{
+    struct up *up = context;
+    td_live_happened(event, up->live);
+    if (up->web) {
+        td_web_happened(up->web, event);
+    }
 }
 
 static td_str up_name(const struct up *up)
@@ -205,8 +229,8 @@ static int up_start(struct up *up, struct td_error *err)
         .node_size_count = 1,
         .controllers = up->flags.has_controllers ? &up->flags.controllers : NULL,
         .has_no_strategy = !up->flags.controllers.selection_strategy_gate,
-        .happened = td_live_happened,
-        .context = up->live,
+        .happened = up_happened,
+        .context = up,
     };
     /* Events tell most of it. */
     up->flags.controllers.log = up->flags.level == TD_LOG_DEBUG ? up->log : NULL;
@@ -222,6 +246,45 @@ static int up_start(struct up *up, struct td_error *err)
     return code == TD_OK
                ? td_cluster_write_kubeconfig(td_world_cluster(up->world), up->kubeconfig, err)
                : code;
+}
+
+/* ---- The page ---- */
+
+static int up_connect(void *context, struct td_transport **ret, struct td_error *err)
+{
+    struct up *up = context;
+    const struct td_transport_local_options options = {
+        .api = td_cluster_api(td_world_cluster(up->world)),
+        .loop = up->loop,
+        .user = TD_STR("system:serviceaccount:kube-system:tandem-page"),
+        .group = TD_STR("system:masters"),
+        .user_agent = TD_STR("tandem-page"),
+    };
+    (void)err;
+    *ret = td_transport_local_new(&options);
+    return TD_OK;
+}
+
+static int up_start_page(struct up *up, struct td_error *err)
+{
+    const struct td_web_options options = {
+        .loop = up->loop,
+        .log = up->log,
+        .listen = up->page ? up->page : UP_PAGE,
+        .moves_port = !up->page,
+        .title = up_name(up),
+        .price_cpu = up->price_cpu,
+        .price_memory = up->price_memory,
+        .selector_gate = up->flags.controllers.gates.heterogeneous_workloads,
+        .connect = up_connect,
+        .context = up,
+        .world = up->world,
+    };
+    if (up->page && strcmp(up->page, "off") == 0) {
+        return TD_OK;
+    }
+    int code = td_web_new(&options, &up->web, err);
+    return code == TD_OK ? code : td_error_wrap(err, code, "up: --page");
 }
 
 /* ---- The greeting ---- */
@@ -267,14 +330,18 @@ static td_str up_greeting(struct up *up)
     td_str metrics =
         port > 0 ? td_arena_format(&up->arena, "  metrics    http://127.0.0.1:%u/metrics\n", port)
                  : TD_STR_EMPTY;
+    td_str page = up->web ? td_arena_format(&up->arena, "  page       http://127.0.0.1:%u\n",
+                                            (unsigned)td_web_port(up->web))
+                          : TD_STR_EMPTY;
     return td_arena_format(
         &up->arena,
         "tandem " TANDEM_VERSION ": local cluster \"%.*s\"%s%s (%.*s)%.*s, seed %llu\n"
         "  API        %.*s     export KUBECONFIG=%s%s%s   (kubectl works)\n"
-        "%.*s  stop       %s\n",
+        "%.*s%.*s  stop       %s\n",
         TD_STR_ARG(up_name(up)), up->data_dir ? " in " : "", up->data_dir ? up->data_dir : "",
         TD_STR_ARG(size), TD_STR_ARG(speed), (unsigned long long)seed, TD_STR_ARG(url),
-        is_relative ? directory : "", is_relative ? "/" : "", up->kubeconfig, TD_STR_ARG(metrics),
+        is_relative ? directory : "", is_relative ? "/" : "", up->kubeconfig, TD_STR_ARG(page),
+        TD_STR_ARG(metrics),
         td_live_has_keys(up->live) ? "q or Ctrl-C; ? explains the columns" : "Ctrl-C");
 }
 
@@ -323,7 +390,11 @@ static int up_do(struct up *up)
                                                   .format = TD_LOG_TEXT});
     code = code == TD_OK ? td_loop_new(&up->clock, &up->loop, &err) : code;
     code = code == TD_OK ? up_start(up, &err) : code;
+    code = code == TD_OK ? up_start_page(up, &err) : code;
     code = code == TD_OK ? up_run(up, &err) : code;
+    struct td_web *web = up->web;
+    up->web = NULL; /* what happens from now on is told to nobody */
+    td_web_free(web);
     td_world_free(up->world);
     td_loop_free(up->loop);
     td_log_free(up->log);

@@ -43,8 +43,9 @@ struct td_instant webhook_certificate_now(const struct td_webhook *webhook)
 static void webhook_copy_texts(struct td_webhook *webhook)
 {
     struct td_webhook_options *options = &webhook->options;
-    td_str *texts[] = {&options->namespace, &options->service,    &options->secret,
-                       &options->labels,    &options->lease_name, &options->lease_namespace};
+    td_str *texts[] = {&options->namespace,    &options->service,    &options->secret,
+                       &options->labels,       &options->lease_name, &options->lease_namespace,
+                       &options->client_ca_pem};
     for (size_t i = 0; i < TD_COUNT(texts); i++) {
         *texts[i] = td_arena_copy_str(&webhook->texts, *texts[i]);
     }

@@ -20,6 +20,7 @@ struct td_arena;
 struct td_buf;
 struct td_controller;
 struct td_error;
+struct ssl_ctx_st; /* OpenSSL's SSL_CTX */
 struct td_webhook;
 struct td_pod_sizes;
 struct td_pod;
@@ -34,26 +35,30 @@ typedef bool (*td_webhook_sizes_fn)(void *context, struct td_arena *arena,
 /* The configurations of a process outside the cluster, which the API server calls by URL: not those
  * of an installation in it. */
 #define TD_WEBHOOK_OUTSIDE "tandem-outside-webhook-config"
+#define TD_WEBHOOK_INSIDE "tandem-webhook-config"
+#define TD_WEBHOOK_UPSTREAM "vpa-webhook-config"
 
 struct td_webhook_options {
     struct td_control control;
-    const char *listen;  /* "0.0.0.0:8000" in a cluster, "127.0.0.1:PORT" outside; NULL: no
-                            server, a local cluster in this process calls td_webhook_review */
-    bool is_by_url;      /* registered by the address it listens on, not by a Service */
-    bool registers;      /* --register-webhook */
-    bool keeps;          /* --keep-webhooks: a registration by URL stays at a clean stop; one by
-                            Service always does, other replicas serve it */
-    td_str namespace;    /* of Secret, Service and probe */
-    td_str service;      /* "vpa-webhook" */
-    td_str secret;       /* "tandem-webhook-tls" */
-    int timeout_seconds; /* --webhook-timeout-seconds */
-    bool fails_closed;   /* --webhook-failure-policy-fail */
-    td_str labels;       /* --webhook-labels */
+    const char *listen;     /* "0.0.0.0:8000" in a cluster, "127.0.0.1:PORT" outside; NULL: no
+                               server, a local cluster in this process calls td_webhook_review */
+    bool is_by_url;         /* registered by the address it listens on, not by a Service */
+    bool registers;         /* --register-webhook */
+    bool keeps;             /* --keep-webhooks: a registration by URL stays at a clean stop; one by
+                               Service always does, other replicas serve it */
+    td_str namespace;       /* of Secret, Service and probe */
+    td_str service;         /* "tandem-webhook" */
+    bool replaces_upstream; /* --replace-upstream: the registration is upstream's, by its name */
+    td_str secret;          /* "tandem-webhook-tls" */
+    bool is_issued;         /* --webhook-certificate-issued: the Secret is another program's */
+    td_str client_ca_pem;   /* who asks must show a certificate of it; empty: anyone may ask */
+    int timeout_seconds;    /* --webhook-timeout-seconds */
+    bool fails_closed;      /* --webhook-failure-policy-fail */
+    td_str labels;          /* --webhook-labels */
     const td_str *exempt_namespaces;
     size_t exempt_count;
     td_str lease_namespace;            /* empty: kube-system, where upstream's updater looks */
-    td_str lease_name;                 /* vpa-admission-controller, renewed while we serve; empty:
-                                          none */
+    td_str lease_name;                 /* renewed while pods are mutated; empty: none */
     td_duration lease_interval;        /* 10 s */
     struct td_quantity *max_cpu_boost; /* NULL: none */
     bool warns_of_limit_range;         /* --pod-level-container-limitrange=warn */
@@ -78,6 +83,11 @@ void td_webhook_free(struct td_webhook *webhook);
 
 /* Where the API server reaches it; without a server a name for the local cluster. */
 td_str td_webhook_url(const struct td_webhook *webhook);
+
+/* Another server of this process goes by the same certificate: `fn` is called at once with what is
+ * served now, and with each that takes its place. Nothing without a server; two may follow. */
+void td_webhook_follow_tls(struct td_webhook *webhook,
+                           void (*fn)(void *context, struct ssl_ctx_st *tls), void *context);
 
 /* Why pods are not mutated, as a sentence, or empty: the last probe saw that they are. */
 td_str td_webhook_problem(const struct td_webhook *webhook);

@@ -12,6 +12,9 @@
  *      by the new authority.
  *   4. A day later every replica has long served that one, and the old authority is dropped.
  * Which authority signed follows from the times: the newest there was.
+ *
+ * With --webhook-certificate-issued another program (cert-manager) writes the Secret and renews it:
+ * it is served as it comes, and never written.
  */
 #include <openssl/ssl.h>
 
@@ -68,6 +71,7 @@ struct webhook_identity {
     td_str names;       /* of ours, owned */
     td_str bundle;      /* in use, owned; empty: none yet */
     td_str certificate; /* served, owned */
+    bool is_waiting;    /* told that the Secret of another program has nothing of use */
 };
 
 /* ---- Names ---- */
@@ -199,7 +203,8 @@ int webhook_identity_first(struct td_webhook *webhook, struct ssl_ctx_st **ret,
         code = identity_make_server(&arena, &material, now, err);
     }
     const struct td_pki_server server = {.certificate_pem = material.certificate,
-                                         .key_pem = material.key};
+                                         .key_pem = material.key,
+                                         .client_ca_pem = webhook->options.client_ca_pem};
     return code == TD_OK ? td_pki_server_context(&server, ret, err) : code;
 }
 
@@ -405,7 +410,8 @@ static void identity_use(struct webhook_identity *identity,
     struct ssl_ctx_st *tls;
     struct td_error err = TD_ERROR_INIT;
     const struct td_pki_server server = {.certificate_pem = material->certificate,
-                                         .key_pem = material->key};
+                                         .key_pem = material->key,
+                                         .client_ca_pem = webhook->options.client_ca_pem};
     if (!td_str_equal(material->certificate, identity->certificate)) {
         if (td_pki_server_context(&server, &tls, &err) != TD_OK) {
             identity_say(identity, err.message);
@@ -425,6 +431,35 @@ static void identity_use(struct webhook_identity *identity,
     }
 }
 
+/* What another program issued, as a Secret of the type kubernetes.io/tls has it. */
+static void identity_use_issued(struct webhook_identity *identity, struct td_arena *arena,
+                                const struct identity_secret *secret)
+{
+    const struct td_webhook_options *options = &identity->webhook->options;
+    struct td_json *data = NULL;
+    struct td_error err = TD_ERROR_INIT;
+    const struct td_json_options copied = {.copy_strings = true};
+    (void)td_json_parse(arena, secret ? secret->data : TD_STR_EMPTY, &copied, &data, NULL);
+    const struct identity_material material = {
+        .bundle = identity_decode(arena, data, TD_STR("ca.crt")),
+        .certificate = identity_decode(arena, data, TD_STR("tls.crt")),
+        .key = identity_decode(arena, data, TD_STR("tls.key")),
+    };
+    bool is_useful = material.bundle.len > 0 &&
+                     td_pki_check_pair(material.certificate, material.key, &err) == TD_OK;
+    if (is_useful) {
+        identity->is_waiting = false;
+        identity_use(identity, &material);
+    } else if (!identity->is_waiting) {
+        identity->is_waiting = true;
+        td_log_line(options->control.log, TD_LOG_WARN,
+                    "waiting for the webhook's certificate: its Secret needs tls.crt, tls.key and "
+                    "ca.crt",
+                    TD_LOG_S("namespace", options->namespace), TD_LOG_S("secret", options->secret),
+                    TD_LOG_C("error", secret ? err.message : "not found"));
+    }
+}
+
 static void identity_look(struct webhook_identity *identity)
 {
     const struct td_webhook_options *options = &identity->webhook->options;
@@ -435,6 +470,10 @@ static void identity_look(struct webhook_identity *identity)
     td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     const struct identity_secret *secret =
         td_cache_get(identity->cache, options->namespace, options->secret);
+    if (options->is_issued) {
+        identity_use_issued(identity, &arena, secret);
+        return;
+    }
     struct identity_material material = {.names = TD_STR_EMPTY};
     if (secret) {
         identity_read(&arena, secret, &material);

@@ -32,6 +32,11 @@ struct webhook_metrics {
     struct td_metric_series *expiry;
 };
 
+struct webhook_follower {
+    void (*fn)(void *context, struct ssl_ctx_st *tls);
+    void *context;
+};
+
 struct td_webhook {
     struct td_webhook_options options; /* texts are in `texts` */
     struct td_arena texts;
@@ -44,6 +49,8 @@ struct td_webhook {
     struct webhook_registration *registration; /* NULL: --register-webhook=false */
     struct webhook_probe *probe;
     struct webhook_metrics metrics;
+    struct webhook_follower followers[2]; /* the page, and the server of metrics */
+    size_t follower_count;
 };
 
 /* Wall time for certificates. */
@@ -70,11 +77,25 @@ size_t webhook_index_find(const struct webhook_index *index, struct td_arena *ar
 
 /* ---- webhook_review.c ---- */
 
+/* What a review waits for, as far as that can be asked without the review. Texts are in the arena
+ * of the review, or wherever they were copied to. */
+enum webhook_question_kind {
+    WEBHOOK_ASKS_REVIEW, /* only the review knows */
+    WEBHOOK_ASKS_OWNER,  /* the topmost controller of a pod's owner */
+    WEBHOOK_ASKS_TARGET, /* the targets of the VPAs on that controller */
+};
+struct webhook_question {
+    enum webhook_question_kind kind;
+    struct td_controller controller;
+};
+
 /* How a review is tried. */
 struct webhook_attempt {
     bool is_last;      /* it cannot wait any longer */
-    bool can_wait;     /* it could have: a caller in this process needs its answer at once */
+    bool can_wait;     /* it could have: a caller in this process needs its answer at
+                          once */
     td_duration since; /* when the review came; machine's time */
+    struct webhook_question *question; /* out, when it waits; NULL: not wanted */
 };
 
 /* One review under way. */
@@ -121,8 +142,10 @@ void webhook_review_refuse_fields(struct webhook_review *review,
 void webhook_review_warn(struct webhook_review *review, td_str text);
 /* Admitted as it is, and counted. */
 void webhook_review_undecided(struct webhook_review *review, const char *reason);
-/* The same when it is the last try, else asked again later. */
-void webhook_review_wait(struct webhook_review *review, const char *reason);
+/* The same when it is the last try, else asked again later, when the answer to the question may be
+ * another. */
+void webhook_review_wait(struct webhook_review *review, const char *reason,
+                         const struct webhook_question *question);
 
 /* ---- webhook_review_pod.c ---- */
 
@@ -130,6 +153,8 @@ void webhook_review_wait(struct webhook_review *review, const char *reason);
 #define WEBHOOK_PROBE_ANSWER "mutated"
 
 void webhook_review_pod(struct webhook_review *review);
+/* Would a review that waits for this wait on? */
+bool webhook_question_is_open(struct td_webhook *webhook, const struct webhook_question *question);
 
 /* ---- webhook_review_object.c ---- */
 

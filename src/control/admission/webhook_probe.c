@@ -17,8 +17,7 @@
 #include "kube/client/verbs.h"
 
 #define PROBE_DEADLINE (10 * TD_SECOND)
-#define PROBE_BEAT_MIN (100 * TD_MILLISECOND) /* however fast the clock is */
-#define PROBE_SHARED (250 * TD_MILLISECOND)   /* evictions that follow each other have one probe */
+#define PROBE_SHARED (250 * TD_MILLISECOND) /* evictions that follow each other have one probe */
 #define PROBE_FAILURES_MAX 2 /* unanswered probes after which nothing is known any more */
 
 struct webhook_probe {
@@ -36,17 +35,6 @@ struct webhook_probe {
 };
 
 /* ---- The verdict ---- */
-
-/* Readers compare the lease with the loop's clock, the heartbeat's timer is the machine's. */
-static td_duration probe_beat_interval(const struct td_webhook_options *options)
-{
-    const struct td_clock *clock = td_loop_clock(options->control.loop);
-    if (clock->kind == TD_CLOCK_VIRTUAL) {
-        return options->lease_interval;
-    }
-    td_duration real = td_clock_real_span(clock, options->lease_interval);
-    return real > PROBE_BEAT_MIN ? real : PROBE_BEAT_MIN;
-}
 
 static void probe_beat(struct webhook_probe *probe, bool is_wanted)
 {
@@ -68,7 +56,7 @@ static void probe_beat(struct webhook_probe *probe, bool is_wanted)
         .name = options->lease_name,
         .holder = TD_STR("tandem"),
         .duration_seconds = options->lease_interval / TD_SECOND,
-        .interval = probe_beat_interval(options),
+        .interval = options->lease_interval,
     };
     probe->heartbeat = td_heartbeat_new(&beat);
 }

@@ -2,6 +2,11 @@
  * The registration at the API server: made when there is none, adopted and corrected when there is
  * one, put back when another client deletes it, its bundle kept current. Two watches of one object
  * each tell of every change, so nothing is asked for again and again.
+ *
+ * Where upstream's registration is taken over (--replace-upstream) it is changed by one patch, so
+ * that one of the two programs answers at every moment. When upstream's admission controller then
+ * registers itself again, which deletes and creates it, ours steps back instead of fighting: that
+ * is the way back. It steps forward when the registration is gone.
  */
 #include "base/alloc.h"
 #include "base/error.h"
@@ -15,6 +20,9 @@
 #include "kube/client/verbs.h"
 
 #define REGISTER_RETRY (5 * TD_SECOND) /* after a write, should it have failed or been undone */
+#define REGISTER_GONE                                                                              \
+    (2 * TD_SECOND) /* for upstream's to put back what it deletes at its start                     \
+                     */
 #define REGISTER_REMOVE_AGAIN (100 * TD_MILLISECOND)
 #define REGISTER_REMOVALS_MAX 20
 
@@ -34,6 +42,8 @@ struct register_one {
     td_duration held_until; /* of the steady clock: a write was made lately */
     bool is_right;          /* but for its bundle, perhaps */
     bool is_current;        /* and the bundle too */
+    bool has_been_right;    /* since it was there */
+    bool is_given_up;       /* another program registered itself under this name */
     unsigned removal_tries;
 };
 
@@ -91,14 +101,18 @@ static struct td_json *register_tree(struct td_arena *arena, const struct regist
     return tree;
 }
 
-/* Does the first webhook of what was found lead to this process, by its URL? */
+/* Does the first webhook of what was found lead to this process, by its URL, or to our Service? */
 static bool register_is_ours(const struct td_webhook *webhook, const struct register_found *found)
 {
     td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     const struct td_json *webhooks = td_json_get(register_tree(&arena, found), TD_STR("webhooks"));
     const struct td_json *client =
         td_json_get(td_json_first_item(webhooks), TD_STR("clientConfig"));
-    return td_str_equal(td_json_text(client, "url"), webhook->url);
+    const struct td_json *service = td_json_get(client, TD_STR("service"));
+    return webhook->options.is_by_url || !webhook->options.listen
+               ? td_str_equal(td_json_text(client, "url"), webhook->url)
+               : td_str_equal(td_json_text(service, "name"), webhook->options.service) &&
+                     td_str_equal(td_json_text(service, "namespace"), webhook->options.namespace);
 }
 
 /* ---- Writing ---- */
@@ -153,6 +167,30 @@ static bool register_is_right_but_bundle(struct td_arena *arena, const struct re
         bare);
 }
 
+/* Upstream's admission controller took its name back. */
+static bool register_gives_up(struct register_one *one, const struct register_found *found)
+{
+    struct webhook_registration *registration = one->registration;
+    bool is_taken = found && one->which == WEBHOOK_MUTATING &&
+                    registration->webhook->options.replaces_upstream &&
+                    !register_is_ours(registration->webhook, found);
+    if (!found) {
+        one->has_been_right = false;
+    } else if (!is_taken) {
+        one->is_given_up = false;
+    } else if (one->has_been_right && !one->is_given_up) {
+        one->is_given_up = true;
+        td_log_line(registration->webhook->options.control.log, TD_LOG_WARN,
+                    "another program registered itself for pods: this webhook steps back",
+                    TD_LOG_S("configuration", register_name(one)));
+        register_set_problem(registration,
+                             TD_STR("webhook configuration " TD_WEBHOOK_UPSTREAM
+                                    " was registered anew by another program, which answers for "
+                                    "pods now"));
+    }
+    return one->is_given_up;
+}
+
 static void register_look(struct register_one *one)
 {
     struct webhook_registration *registration = one->registration;
@@ -170,8 +208,12 @@ static void register_look(struct register_one *one)
     one->is_current = is_same;
     bool was_right = one->is_right;
     one->is_right = is_same || (there && register_is_right_but_bundle(&arena, one, there));
+    one->has_been_right = one->has_been_right || one->is_right;
     if (was_right != one->is_right && one->which == WEBHOOK_MUTATING) {
         webhook_probe_registered(webhook->probe);
+    }
+    if (register_gives_up(one, found)) {
+        return;
     }
     if (is_same) {
         register_set_problem(registration, TD_STR_EMPTY);
@@ -234,6 +276,11 @@ static void register_deleted(void *context, const void *object)
     one->is_current = false;
     if (one->which == WEBHOOK_MUTATING) {
         webhook_probe_registered(one->registration->webhook->probe);
+    }
+    if (one->registration->webhook->options.replaces_upstream) {
+        const struct td_clock *clock =
+            td_loop_clock(one->registration->webhook->options.control.loop);
+        one->held_until = td_clock_steady(clock) + REGISTER_GONE;
     }
     register_soon(one);
 }

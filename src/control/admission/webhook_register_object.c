@@ -12,11 +12,10 @@ td_str webhook_configuration_name(const struct td_webhook *webhook,
                                   enum webhook_configuration which)
 {
     bool is_by_service = webhook->options.listen && !webhook->options.is_by_url;
-    if (!is_by_service) {
-        return TD_STR(TD_WEBHOOK_OUTSIDE);
+    if (which == WEBHOOK_MUTATING && webhook->options.replaces_upstream) {
+        return TD_STR(TD_WEBHOOK_UPSTREAM);
     }
-    return which == WEBHOOK_MUTATING ? TD_STR("vpa-webhook-config")
-                                     : TD_STR("tandem-webhook-config");
+    return is_by_service ? TD_STR(TD_WEBHOOK_INSIDE) : TD_STR(TD_WEBHOOK_OUTSIDE);
 }
 
 td_str webhook_configuration_plural(enum webhook_configuration which)

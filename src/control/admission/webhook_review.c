@@ -92,12 +92,16 @@ void webhook_review_undecided(struct webhook_review *review, const char *reason)
     webhook_metrics_undecided(review->webhook, reason);
 }
 
-void webhook_review_wait(struct webhook_review *review, const char *reason)
+void webhook_review_wait(struct webhook_review *review, const char *reason,
+                         const struct webhook_question *question)
 {
     if (review->attempt->is_last) {
         webhook_review_undecided(review, reason);
-    } else {
-        review->waits = true;
+        return;
+    }
+    review->waits = true;
+    if (review->attempt->question) {
+        *review->attempt->question = *question;
     }
 }
 

@@ -103,7 +103,9 @@ static const struct td_vpa *pod_vpa(struct webhook_review *review, const struct 
     }
     td_match_index_done(&index);
     if (code == TD_BUSY) {
-        webhook_review_wait(review, "target-unknown");
+        webhook_review_wait(
+            review, "target-unknown",
+            &(struct webhook_question){.kind = WEBHOOK_ASKS_TARGET, .controller = *top});
     } else if (code != TD_OK || (!match && skipped > 0)) {
         webhook_review_undecided(review, "target-unreadable"); /* waiting would not mend it */
     }
@@ -145,6 +147,42 @@ static bool pod_is_known(const struct td_informers *informers)
     return true;
 }
 
+/* Is a target of the VPAs on that controller still being asked for? */
+static bool pod_has_open_target(struct td_webhook *webhook, const struct td_controller *top)
+{
+    const struct td_control *control = &webhook->options.control;
+    td_auto_arena arena = td_arena_capped(TD_WEBHOOK_REVIEW_BYTES_MAX);
+    const struct td_vpa *const *vpas;
+    size_t count =
+        webhook_index_find(webhook->index, &arena, top->namespace, top->kind, top->name, &vpas);
+    struct td_match_index index;
+    size_t skipped = 0;
+    td_match_index_init(&index, &arena, control->gates.heterogeneous_workloads);
+    int code = td_match_index_add(&index, td_informers_source(control->informers), vpas, count,
+                                  TD_MATCH_ADMISSION, &skipped, NULL);
+    td_match_index_done(&index);
+    return code == TD_BUSY;
+}
+
+bool webhook_question_is_open(struct td_webhook *webhook, const struct webhook_question *question)
+{
+    const struct td_informers *informers = webhook->options.control.informers;
+    struct td_controller top;
+    bool is_found;
+    if (question->kind == WEBHOOK_ASKS_TARGET) {
+        return pod_has_open_target(webhook, &question->controller);
+    }
+    if (question->kind == WEBHOOK_ASKS_REVIEW) {
+        return false;
+    }
+    if (!pod_is_known(informers)) {
+        return true;
+    }
+    int code = td_controller_top(td_informers_source(webhook->options.control.informers),
+                                 &question->controller, &top, &is_found, NULL);
+    return code == TD_BUSY || code == TD_NOT_FOUND;
+}
+
 void webhook_review_pod(struct webhook_review *review)
 {
     struct td_informers *informers = review->webhook->options.control.informers;
@@ -169,8 +207,9 @@ void webhook_review_pod(struct webhook_review *review)
     if (!td_controller_of_pod(&pod.meta, &owner)) {
         return;
     }
+    const struct webhook_question question = {.kind = WEBHOOK_ASKS_OWNER, .controller = owner};
     if (!pod_is_known(informers)) {
-        webhook_review_wait(review, "not-synced");
+        webhook_review_wait(review, "not-synced", &question);
         return;
     }
     if (!webhook_index_has(review->webhook->index, review->namespace)) {
@@ -178,7 +217,7 @@ void webhook_review_pod(struct webhook_review *review)
     }
     int code = td_controller_top(td_informers_source(informers), &owner, &top, &is_found, NULL);
     if (code == TD_BUSY || code == TD_NOT_FOUND) {
-        webhook_review_wait(review, "owner-unknown"); /* it may be younger than what we know */
+        webhook_review_wait(review, "owner-unknown", &question); /* it may be younger than that */
     } else if (code != TD_OK && code != TD_DENIED) {
         webhook_review_undecided(review, "owner-unreadable");
     } else if (code == TD_OK && is_found) {

@@ -305,13 +305,7 @@ void hvpa_children_buffer(struct hvpa_reconcile *run)
     int32_t applied =
         run->decided.is_scaled ? run->decided.decision.replicas : run->decided.input.replicas;
     bool is_wanted = !hvpa->paused && (!hvpa->has_replicas || hvpa->replicas != applied);
-    const struct td_api_path path = {
-        .group = TD_STR(TD_HVPA_GROUP),
-        .version = TD_STR(TD_HVPA_VERSION),
-        .namespace = run->item->namespace,
-        .plural = TD_STR("hvpas"),
-        .name = run->item->name,
-    };
+    const struct td_api_path path = hvpa_item_path(run->item);
     struct td_client_request request;
     td_str body = td_arena_format(&run->arena, "{\"spec\":{\"replicas\":%d}}", applied);
     if (is_wanted && td_verb_patch(&run->arena, &path, TD_PATCH_MERGE, body, &child_options,

@@ -75,13 +75,7 @@ static void delete_write_finalizer(struct hvpa_reconcile *run, bool is_held)
     td_json_set(arena, into, TD_STR("finalizers"), list);
     td_json_set_str(arena, into, TD_STR("resourceVersion"),
                     td_json_text(metadata, "resourceVersion"));
-    const struct td_api_path path = {
-        .group = TD_STR(TD_HVPA_GROUP),
-        .version = TD_STR(TD_HVPA_VERSION),
-        .namespace = run->item->namespace,
-        .plural = TD_STR("hvpas"),
-        .name = run->item->name,
-    };
+    const struct td_api_path path = hvpa_item_path(run->item);
     struct td_client_request request;
     if (td_verb_patch(arena, &path, TD_PATCH_MERGE, td_json_line(arena, patch), &delete_options,
                       &request, NULL) != TD_OK) {

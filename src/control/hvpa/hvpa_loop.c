@@ -107,6 +107,17 @@ static void item_later(struct hvpa_item *item, td_duration after)
     }
 }
 
+struct td_api_path hvpa_item_path(const struct hvpa_item *item)
+{
+    return (struct td_api_path){
+        .group = TD_STR(TD_HVPA_GROUP),
+        .version = TD_STR(TD_HVPA_VERSION),
+        .namespace = item->namespace,
+        .plural = TD_STR("hvpas"),
+        .name = item->name,
+    };
+}
+
 /* What new pods are to have by the status: what was applied last, or what pods run with while the
  * Hvpa is paused, since then decisions are not carried out. */
 void hvpa_item_set_status(struct hvpa_item *item, td_str text)

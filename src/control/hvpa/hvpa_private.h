@@ -226,6 +226,7 @@ td_time hvpa_now(const struct td_hvpa_loop *loop);
 
 /* ---- hvpa_loop.c ---- */
 
+struct td_api_path hvpa_item_path(const struct hvpa_item *item); /* of the object itself */
 void hvpa_item_set_status(struct hvpa_item *item, td_str text);
 void hvpa_item_done(struct hvpa_item *item); /* its reconcile is over */
 void hvpa_item_now(struct hvpa_item *item);

@@ -486,14 +486,8 @@ bool hvpa_status_send(struct hvpa_reconcile *run,
         return false;
     }
     td_str body = td_patch_one(arena, "add", TD_STR("/status"), encoded);
-    const struct td_api_path path = {
-        .group = TD_STR(TD_HVPA_GROUP),
-        .version = TD_STR(TD_HVPA_VERSION),
-        .namespace = item->namespace,
-        .plural = TD_STR("hvpas"),
-        .name = item->name,
-        .subresource = TD_STR("status"),
-    };
+    struct td_api_path path = hvpa_item_path(item);
+    path.subresource = TD_STR("status");
     struct td_client_request request;
     const struct td_write_options options = {.field_manager = HVPA_MANAGER};
     if (td_verb_patch(arena, &path, TD_PATCH_JSON, body, &options, &request, NULL) != TD_OK) {

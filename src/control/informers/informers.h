@@ -28,6 +28,7 @@ struct td_log;
 struct td_loop;
 struct td_informers;
 struct td_pod_set;
+struct td_shard_range;
 struct td_pod_index_link;
 struct td_informer_workload;
 
@@ -91,6 +92,7 @@ struct td_informers_options {
     struct td_log *log;   /* may be NULL */
     td_str vpa_namespace; /* --vpa-object-namespace: VPAs of this one only; empty: all */
     td_str namespace;     /* all that is in a namespace of this one only; empty: of all */
+    const struct td_shard_range *shard; /* all that is in a namespace of it only; NULL: of all */
     uint64_t seed;
 };
 
@@ -142,6 +144,9 @@ const struct td_informer_pod *td_pod_match_next(struct td_pod_match *match); /* 
 
 /* Its answers are borrowed until the current callback returns. */
 const struct td_workload_source *td_informers_source(struct td_informers *informers);
+/* Lets go of what the source keeps of workloads; it is decoded again when somebody asks for it. For
+ * who asks once for many. */
+void td_informers_forget_workloads(struct td_informers *informers);
 
 /* LimitRanges of a namespace, sorted by name; NULL: there are none. Remembered until they change.
  * What cannot be read is left out and said in the log once. */

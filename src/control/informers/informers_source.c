@@ -71,6 +71,20 @@ static const struct td_workload *source_workload(void *context, td_str kind_name
     return object && object->workload ? &object->workload->workload : NULL;
 }
 
+void td_informers_forget_workloads(struct td_informers *informers)
+{
+    for (size_t kind = TD_INFORMER_DEPLOYMENTS; kind < TD_INFORMER_COUNT; kind++) {
+        size_t position = 0;
+        const void *next;
+        while (informers->caches[kind] &&
+               (next = td_cache_next(informers->caches[kind], &position)) != NULL) {
+            struct td_informer_object *object = (struct td_informer_object *)(uintptr_t)next;
+            td_informer_workload_free(object->workload);
+            object->workload = NULL;
+        }
+    }
+}
+
 static bool source_resource(void *context, td_str group, td_str kind, size_t index,
                             td_str *ret_resource)
 {

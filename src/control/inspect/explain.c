@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "base/os/loop.h"
+#include "control/inspect/conditions.h"
 #include "control/inspect/explain_private.h"
 #include "decide/horizontal/account.h"
 #include "decide/vertical/estimator/track.h"
@@ -53,6 +54,16 @@ static td_str explain_plain(td_str word, char out[64])
         out[i] = (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
     }
     return (td_str){.ptr = out, .len = len};
+}
+
+const char *td_explain_kind_at(size_t index)
+{
+    if (index >= TD_COUNT(explain_words)) {
+        return NULL;
+    }
+    const struct explain_word *row = &explain_words[index];
+    return row->kind == TD_EXPLAIN_WORKLOAD || row->kind == TD_EXPLAIN_POD ? row->word
+                                                                           : row->shorter;
 }
 
 int td_explain_parse_kind(td_str word, struct td_explain_subject *ret, struct td_error *err)
@@ -181,54 +192,6 @@ td_str explain_note(struct td_explain *explain, const struct td_updater_note *no
                            is_action ? "would be " : "", TD_STR_ARG(sentence));
 }
 
-/* What to do about a condition; empty: it says so itself, or there is nothing to do. */
-static td_str explain_next_step(struct td_explain *explain, td_str type)
-{
-    static const struct {
-        const char *type;
-        const char *step;
-        const char *after; /* the namespace of a command; NULL: the step has none */
-    } steps[] = {
-        {"NoPodsMatched", "compare targetRef and spec.selector with kubectl get pods --show-labels",
-         ""},
-        {"ConfigUnsupported", "point targetRef at an existing topmost controller", NULL},
-        {"ConflictingSelector", "make the selectors disjoint; tandem validate checks files", NULL},
-        {"EstimatorUnknown", "correct the annotation; tandem validate checks files", NULL},
-        {"EvictionBlocked", "pods keep their size until the reason is resolved", NULL},
-        {"WebhookNotMutating", "see the log of the admission controller", NULL},
-        {"MetricsStale", "run kubectl top pods", "; check metrics-server"},
-        {"LowConfidence", "wait for a day of samples", NULL},
-        {TD_GATE_OFF, "enable the gate with --feature-gates, or remove the field", NULL},
-        {"RecommendationProvided", "wait for samples; the recommender reads metrics every minute",
-         NULL},
-        {"Ready", "see the reason", NULL},
-        {"HorizontalReady", "run kubectl top pods", "; check that the containers have requests"},
-        {"VerticalReady", "wait for samples; the recommender reads metrics every minute", NULL},
-    };
-    for (size_t i = 0; i < TD_COUNT(steps); i++) {
-        if (!td_str_equal(type, td_str_from(steps[i].type))) {
-            continue;
-        }
-        return steps[i].after
-                   ? td_arena_format(&explain->arena, "%s -n %.*s%s", steps[i].step,
-                                     TD_STR_ARG(explain->subject.namespace), steps[i].after)
-                   : td_str_from(steps[i].step);
-    }
-    return TD_STR_EMPTY;
-}
-
-/* Of most a True is problem, of these a False. */
-static bool explain_is_problem(const struct td_vpa_condition *condition)
-{
-    bool is_true = td_str_equal(condition->status, TD_STR("True"));
-    bool is_good = td_str_equal(condition->type, TD_STR("RecommendationProvided")) ||
-                   td_str_equal(condition->type, TD_ADAPTIVE_CONDITION) ||
-                   td_str_equal(condition->type, TD_TRACK_CONDITION) ||
-                   td_str_equal(condition->type, TD_STR("Ready")) ||
-                   td_str_ends_with(condition->type, TD_STR("Ready"));
-    return is_good ? !is_true : is_true;
-}
-
 void explain_conditions(struct td_explain *explain, const struct td_vpa_condition *conditions,
                         size_t count)
 {
@@ -240,10 +203,10 @@ void explain_conditions(struct td_explain *explain, const struct td_vpa_conditio
         bool is_said = (td_str_equal(c->type, TD_STR("MetricsStale")) && is_reported) ||
                        (td_str_equal(c->type, TD_STR("RecommendationProvided")) &&
                         td_str_equal(c->reason, TD_STR("NoPodsMatched")));
-        if (!explain_is_problem(c) || is_said) {
+        if (!td_condition_is_problem(c) || is_said) {
             continue;
         }
-        td_str step = explain_next_step(explain, c->type);
+        td_str step = td_condition_next_step(&explain->arena, explain->subject.namespace, c->type);
         bool is_true = td_str_equal(c->status, TD_STR("True"));
         td_str why = c->message.len > 0 ? c->message : c->reason;
         explain_say(explain, label,
@@ -470,6 +433,7 @@ void td_explain_free(struct td_explain *explain)
     if (!explain) {
         return;
     }
+    explain_replacements_free(explain->replacements);
     td_timer_free(explain->again);
     td_buf_done(&explain->text);
     td_arena_done(&explain->arena);

@@ -32,6 +32,8 @@ struct td_explain_subject {
 
 /* From a word such as "vpa", "deploy", "statefulsets.apps", as kubectl takes them; TD_INVALID with
  * the words that there are. Namespace and name stay as they are. */
+/* The kinds as they are shown to who types, by place; NULL past the end. */
+const char *td_explain_kind_at(size_t index);
 int td_explain_parse_kind(td_str word, struct td_explain_subject *ret, struct td_error *err);
 
 /* Which autoscalers must be readable (snapshot.h). */

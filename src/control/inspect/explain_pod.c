@@ -321,8 +321,7 @@ static int pod_next(struct td_explain *explain, const struct pod_case *in, struc
         return TD_OK;
     }
     explain_problems(explain, in->owner->mode != TD_VPA_OFF);
-    int code = td_update_dry_run(&explain->snapshot->update, &explain->arena,
-                                 in->pod.meta.namespace, &notes, err);
+    int code = explain_updater(explain, in->owner, &notes, err);
     for (size_t i = 0; i < notes.count && code == TD_OK; i++) {
         const struct td_updater_note *note = &notes.items[i];
         bool is_about = note->pod ? td_str_equal(note->pod->meta.name, in->pod.meta.name)

@@ -10,6 +10,7 @@
 #include "control/inspect/snapshot.h"
 #include "decide/vertical/updater/updater_account.h"
 
+struct explain_replacements; /* explain_replacement.c */
 struct td_timer;
 
 struct td_explain {
@@ -20,7 +21,8 @@ struct td_explain {
     struct td_buf text;
     struct td_json *json;
     struct td_json *says;
-    struct td_timer *again; /* a source had to ask first */
+    struct td_timer *again;                    /* a source had to ask first */
+    struct explain_replacements *replacements; /* NULL: none was judged */
     int tries;
     td_explain_fn fn;
     void *context;
@@ -44,6 +46,11 @@ td_str explain_amounts(struct td_arena *arena, const struct td_resource_list *li
 void explain_problems(struct td_explain *explain, bool has_webhook);
 /* A note of the updater about one pod, or about all: what would be done, or why not. */
 td_str explain_note(struct td_explain *explain, const struct td_updater_note *note);
+/* What the updater would do to the pods of a namespace, those of the VPA held where it would hold
+ * them. TD_BUSY: something is being asked for. */
+int explain_updater(struct td_explain *explain, const struct td_vpa *vpa,
+                    struct td_updater_notes *ret, struct td_error *err);
+void explain_replacements_free(struct explain_replacements *all); /* NULL is accepted */
 /* Conditions that are worth a word, with the next step. */
 void explain_conditions(struct td_explain *explain, const struct td_vpa_condition *conditions,
                         size_t count);

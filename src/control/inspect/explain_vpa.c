@@ -66,8 +66,7 @@ static int vpa_pods(struct td_explain *explain, const struct td_vpa *vpa, struct
     struct td_updater_notes notes = {.count = 0};
     struct td_json *list = td_json_new_array(&explain->arena);
     const char *label = "pods";
-    int code = td_update_dry_run(&explain->snapshot->update, &explain->arena, vpa->meta.namespace,
-                                 &notes, err);
+    int code = explain_updater(explain, vpa, &notes, err);
     if (code != TD_OK) {
         return code;
     }

@@ -90,6 +90,15 @@ void td_right_sizes_sort(struct td_right_size *items, size_t count);
 /* As text, a tab between two cells (base/os/table.h lays them out); ends with the totals. Check out
  * at the end. */
 void td_right_sizes_write(const struct td_right_sizes *sizes, struct td_buf *out);
+/* Requests of all pods that there is a recommendation for, now and as they should be. A floor is
+ * nothing that a pod wants, so floors have a sum of their own. */
+struct td_right_sum {
+    double before;
+    double after;
+    double floors;
+};
+struct td_right_sum td_right_sizes_sum(const struct td_right_sizes *sizes,
+                                       enum td_right_resource resource);
 struct td_json *td_right_sizes_json(struct td_arena *arena, const struct td_right_sizes *sizes);
 /* Containers of too little data, for which nothing is recommended. */
 size_t td_right_sizes_left_out(const struct td_right_sizes *sizes);

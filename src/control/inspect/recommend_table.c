@@ -240,14 +240,10 @@ static void table_line(char cells[TABLE_COLUMNS][TABLE_CELL_BYTES], td_str last,
     (void)td_buf_append_format(out, "%.*s\n", TD_STR_ARG(last));
 }
 
-/* Requests of all pods that there is a recommendation for, now and as they should be. A floor is
- * nothing that a pod wants, so floors have a sum of their own. */
-static void table_total(const struct td_right_sizes *sizes, enum td_right_resource resource,
-                        struct td_buf *out)
+struct td_right_sum td_right_sizes_sum(const struct td_right_sizes *sizes,
+                                       enum td_right_resource resource)
 {
-    double before = 0;
-    double after = 0;
-    double floors = 0;
+    struct td_right_sum sum = {.before = 0};
     for (size_t i = 0; i < sizes->count; i++) {
         const struct td_right_size *row = &sizes->items[i];
         int64_t now = 0;
@@ -259,17 +255,23 @@ static void table_total(const struct td_right_sizes *sizes, enum td_right_resour
         if (row->is_pod_level || !td_right_amount(&row->should, resource, &should)) {
             should = now;
         }
-        double *sum = row->is_floor[resource] ? &floors : &after;
-        before += (double)now * (double)row->pods;
-        *sum += (double)should * (double)row->pods;
+        sum.before += (double)now * (double)row->pods;
+        *(row->is_floor[resource] ? &sum.floors : &sum.after) += (double)should * (double)row->pods;
     }
-    table_write(before, resource, out);
+    return sum;
+}
+
+static void table_total(const struct td_right_sizes *sizes, enum td_right_resource resource,
+                        struct td_buf *out)
+{
+    struct td_right_sum sum = td_right_sizes_sum(sizes, resource);
+    table_write(sum.before, resource, out);
     (void)td_buf_append(out, TD_STR(" → "));
-    table_write(after, resource, out);
+    table_write(sum.after, resource, out);
     (void)td_buf_append_format(out, " %.*s", TD_STR_ARG(td_right_names[resource]));
-    if (floors > 0) {
+    if (sum.floors > 0) {
         (void)td_buf_append(out, TD_STR(" (and floors of "));
-        table_write(floors, resource, out);
+        table_write(sum.floors, resource, out);
         (void)td_buf_append_char(out, ')');
     }
 }

@@ -17,15 +17,22 @@
 #include "control/gates.h"
 #include "kube/client/client.h"
 #include "kube/client/metrics_client.h"
+#include "kube/client/server_clock.h"
 #include "kube/client/verbs.h"
 
 #define SNAPSHOT_POLL (10 * TD_MILLISECOND)
 #define SNAPSHOT_PATIENCE (30 * TD_SECOND)
 #define SNAPSHOT_FIRST_ANSWER (2 * TD_SECOND) /* later it is taken for dead */
 #define SNAPSHOT_STALE (5 * TD_MINUTE)        /* of metrics */
-#define SNAPSHOT_APART_MIN TD_MINUTE          /* clocks of machines differ by less */
 #define SNAPSHOT_LEASE_MAX TD_MINUTE          /* as the updater's */
-#define SNAPSHOT_HOOK "vpa-webhook-config"    /* of an installation in the cluster */
+
+/* Of an installation in the cluster, of a process outside, of upstream's or what took its place. */
+static const td_str snapshot_hooks[] = {TD_STR_INIT(TD_WEBHOOK_INSIDE),
+                                        TD_STR_INIT(TD_WEBHOOK_OUTSIDE),
+                                        TD_STR_INIT(TD_WEBHOOK_UPSTREAM)};
+/* Any of them says that pods are mutated; the newest counts. */
+static const td_str snapshot_leases[] = {TD_STR_INIT(TD_STATUS_LEASE),
+                                         TD_STR_INIT(TD_UPSTREAM_STATUS_LEASE)};
 
 td_time td_snapshot_now(const struct td_snapshot *snapshot)
 {
@@ -38,23 +45,6 @@ static void snapshot_end(struct td_snapshot *snapshot, int code, const struct td
     snapshot->done = NULL;
     td_timer_stop(snapshot->poll);
     done(snapshot->context, code, err);
-}
-
-/* ---- What time it is there ---- */
-
-static void snapshot_set_clock(struct td_snapshot *snapshot, td_time date)
-{
-    struct td_clock *clock = td_loop_clock(snapshot->loop);
-    td_duration apart = date > 0 ? date - td_clock_wall(clock) : 0;
-    bool is_apart = apart > SNAPSHOT_APART_MIN || apart < -SNAPSHOT_APART_MIN;
-    if (clock->kind == TD_CLOCK_ACCELERATED && is_apart) {
-        clock->wall_start += apart;
-    }
-}
-
-static void snapshot_dated(void *context, const struct td_call_head *head)
-{
-    snapshot_set_clock(context, head->date);
 }
 
 /* ---- The webhook: is it registered, does its heart beat ---- */
@@ -88,17 +78,38 @@ static void snapshot_get(struct td_snapshot *snapshot, const struct td_api_path 
     snapshot->call = td_client_send(snapshot->client, &request, done, snapshot);
 }
 
+static void snapshot_ask_lease(struct td_snapshot *snapshot);
+
 static void snapshot_lease_read(void *context, const struct td_client_reply *reply)
 {
     struct td_snapshot *snapshot = context;
     const struct td_error none = TD_ERROR_INIT;
     snapshot->call = NULL;
     if (reply->code == TD_OK) {
-        snapshot->webhook_renewed = snapshot_lease_time(reply->body);
+        td_time renewed = snapshot_lease_time(reply->body);
+        bool is_newer =
+            snapshot->webhook_renewed == TD_TIME_NONE || renewed > snapshot->webhook_renewed;
+        snapshot->webhook_renewed = is_newer ? renewed : snapshot->webhook_renewed;
     }
     snapshot->is_webhook_known =
         snapshot->is_webhook_known && (reply->code == TD_OK || reply->code == TD_NOT_FOUND);
-    snapshot_end(snapshot, TD_OK, &none);
+    if (++snapshot->leases_asked < TD_COUNT(snapshot_leases)) {
+        snapshot_ask_lease(snapshot);
+    } else {
+        snapshot_end(snapshot, TD_OK, &none);
+    }
+}
+
+static void snapshot_ask_lease(struct td_snapshot *snapshot)
+{
+    const struct td_api_path path = {
+        .group = TD_STR("coordination.k8s.io"),
+        .version = TD_STR("v1"),
+        .namespace = snapshot->update.lease_namespace,
+        .plural = TD_STR("leases"),
+        .name = snapshot_leases[snapshot->leases_asked],
+    };
+    snapshot_get(snapshot, &path, snapshot_lease_read);
 }
 
 static void snapshot_webhook_read(void *context, const struct td_client_reply *reply);
@@ -118,23 +129,13 @@ static void snapshot_webhook_read(void *context, const struct td_client_reply *r
 {
     struct td_snapshot *snapshot = context;
     snapshot->call = NULL;
-    if (reply->code == TD_NOT_FOUND && !snapshot->has_asked_outside) {
-        snapshot->has_asked_outside = true;
-        snapshot_ask_webhook(snapshot, TD_STR(TD_WEBHOOK_OUTSIDE));
+    if (reply->code == TD_NOT_FOUND && ++snapshot->hooks_asked < TD_COUNT(snapshot_hooks)) {
+        snapshot_ask_webhook(snapshot, snapshot_hooks[snapshot->hooks_asked]);
         return;
     }
-    snapshot_set_clock(snapshot,
-                       reply->date); /* a fast cluster has moved on since it was measured */
     snapshot->has_webhook = reply->code == TD_OK;
     snapshot->is_webhook_known = reply->code == TD_OK || reply->code == TD_NOT_FOUND;
-    const struct td_api_path path = {
-        .group = TD_STR("coordination.k8s.io"),
-        .version = TD_STR("v1"),
-        .namespace = snapshot->update.lease_namespace,
-        .plural = TD_STR("leases"),
-        .name = snapshot->update.lease_name,
-    };
-    snapshot_get(snapshot, &path, snapshot_lease_read);
+    snapshot_ask_lease(snapshot);
 }
 
 td_str td_snapshot_webhook_problem(const struct td_snapshot *snapshot, struct td_arena *arena)
@@ -143,7 +144,7 @@ td_str td_snapshot_webhook_problem(const struct td_snapshot *snapshot, struct td
         return TD_STR_EMPTY; /* without the right to look there is nothing to say */
     }
     if (!snapshot->has_webhook) {
-        return TD_STR("no webhook for pods is registered (" SNAPSHOT_HOOK
+        return TD_STR("no webhook for pods is registered (" TD_WEBHOOK_INSIDE
                       "), so new pods are not mutated; run the admission controller: tandem run");
     }
     td_duration age = snapshot->webhook_renewed == TD_TIME_NONE
@@ -168,7 +169,7 @@ td_str td_snapshot_webhook_problem(const struct td_snapshot *snapshot, struct td
 static void snapshot_sample(void *context, const struct td_container_metrics *measure)
 {
     struct td_snapshot *snapshot = context;
-    bool is_ahead = measure->time > td_snapshot_now(snapshot) + SNAPSHOT_APART_MIN;
+    bool is_ahead = measure->time > td_snapshot_now(snapshot) + TD_CLOCKS_APART_MAX;
     td_time *newest = is_ahead ? &snapshot->measured_ahead : &snapshot->measured;
     if (*newest == TD_TIME_NONE || measure->time > *newest) {
         *newest = measure->time;
@@ -181,7 +182,7 @@ static void snapshot_measured(void *context, int code, const struct td_error *er
     snapshot->measure = NULL;
     snapshot->metrics_error = *err;
     snapshot->metrics_error.code = code;
-    snapshot_ask_webhook(snapshot, TD_STR(SNAPSHOT_HOOK));
+    snapshot_ask_webhook(snapshot, snapshot_hooks[0]);
 }
 
 td_str td_snapshot_metrics_problem(const struct td_snapshot *snapshot, struct td_arena *arena)
@@ -201,7 +202,7 @@ td_str td_snapshot_metrics_problem(const struct td_snapshot *snapshot, struct td
     /* A node's fast clock does not say how old the metrics are. */
     td_time ahead = snapshot->measured_ahead;
     td_time measured =
-        ahead != TD_TIME_NONE && ahead <= td_snapshot_now(snapshot) + SNAPSHOT_APART_MIN
+        ahead != TD_TIME_NONE && ahead <= td_snapshot_now(snapshot) + TD_CLOCKS_APART_MAX
             ? ahead
             : snapshot->measured;
     if (measured == TD_TIME_NONE && ahead != TD_TIME_NONE) {
@@ -426,8 +427,8 @@ int td_snapshot_new(const struct td_snapshot_options *options, struct td_snapsho
                     struct td_error *err)
 {
     struct td_snapshot *snapshot = td_alloc_zero(1, sizeof(*snapshot));
-    const struct td_client_options client = {.loop = options->loop,
-                                             .transport = options->transport};
+    const struct td_client_options client = {
+        .loop = options->loop, .transport = options->transport, .keeps_server_time = true};
     snapshot->loop = options->loop;
     snapshot->measured = TD_TIME_NONE;
     snapshot->measured_ahead = TD_TIME_NONE;
@@ -455,8 +456,7 @@ void td_snapshot_start(struct td_snapshot *snapshot, td_snapshot_fn done, void *
     snapshot->done = done;
     snapshot->context = context;
     snapshot->began = td_clock_machine(td_loop_clock(snapshot->loop));
-    static const struct td_call_events events = {
-        .head = snapshot_dated, .body = snapshot_ignore, .end = snapshot_answered};
+    static const struct td_call_events events = {.body = snapshot_ignore, .end = snapshot_answered};
     const struct td_client_request request = {
         .flow = snapshot->flow,
         .method = TD_STR("GET"),

@@ -63,7 +63,8 @@ struct td_snapshot {
     struct td_timer *poll;
     struct td_metrics_call *measure;
     struct td_client_call *call;
-    bool has_asked_outside; /* for the webhook of a process outside the cluster */
+    size_t hooks_asked;  /* webhook configurations of one name after another */
+    size_t leases_asked; /* and status leases */
     td_duration began;
     td_duration patience;
     td_snapshot_fn done;

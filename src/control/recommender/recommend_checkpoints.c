@@ -15,11 +15,13 @@
 #include "base/os/log.h"
 #include "base/os/loop.h"
 #include "base/text.h"
+#include "control/recommender/recommend_metrics.h"
 #include "control/recommender/recommend_private.h"
 #include "kube/client/client.h"
 #include "kube/client/verbs.h"
 #include "kube/patch/patch_write.h"
 #include "kube/paths.h"
+#include "kube/selector/shard.h"
 
 #define CHECKPOINT_PLURAL TD_STR("verticalpodautoscalercheckpoints")
 #define CHECKPOINT_PAGE "500"
@@ -33,6 +35,13 @@ static struct td_api_path checkpoint_path(td_str ns, td_str name)
         .plural = CHECKPOINT_PLURAL,
         .name = name,
     };
+}
+
+/* Of a namespace of another shard: an API server that cannot select by shard sends it too. */
+static bool checkpoint_is_foreign(const struct td_recommend_loop *loop, td_str ns)
+{
+    const struct td_shard_range *shard = loop->options.control.shard;
+    return shard && !td_shard_range_has(shard, td_shard_hash(ns));
 }
 
 #define CHECKPOINT_HVPA_SUFFIX "-hvpa"
@@ -122,6 +131,13 @@ static void page_ask(struct td_recommend_loop *loop, td_str next, td_client_done
     (void)td_path_write(&collection, &path,
                         NULL); /* names that the informers have used, and room */
     td_path_add_query(&path, TD_STR("limit"), TD_STR(CHECKPOINT_PAGE));
+    if (loop->options.control.shard) {
+        td_auto_buf selector = td_buf_capped(TD_METRICS_PATH_BYTES_MAX / 4);
+        td_shard_selector_write(
+            &(struct td_shard_selector){.ranges = loop->options.control.shard, .count = 1},
+            &selector);
+        td_path_add_query(&path, TD_STR("shardSelector"), td_buf_str(&selector));
+    }
     if (next.len > 0) {
         td_path_add_query(&path, TD_STR("continue"), next);
     }
@@ -287,7 +303,9 @@ static void write_done(void *context, const struct td_client_reply *reply)
         (reply->code == TD_INVALID && write_annotations(write))) {
         return;
     }
-    if (reply->code == TD_OK || reply->code == TD_EXISTS) {
+    bool is_written = reply->code == TD_OK || reply->code == TD_EXISTS;
+    recommend_metrics_checkpoint(loop, !is_written);
+    if (is_written) {
         write_remember(write);
     } else {
         td_log_line(loop->options.control.log, TD_LOG_WARN, "cannot write checkpoint",
@@ -435,8 +453,10 @@ static void collect_one(struct td_recommend_loop *loop, struct td_arena *arena,
     /* With the gate off Hvpas are not looked at: what was learnt for them is kept. */
     bool is_hvpas = hvpa.len > 0 &&
                     (!loop->options.control.hvpa_gate || (hvpas && td_cache_get(hvpas, ns, hvpa)));
-    /* Another recommender may look after the namespaces that this one ignores. */
-    if (vpa.len == 0 || is_hvpas || td_cache_get(vpas, ns, vpa) ||
+    /* Another recommender may look after the namespaces that this one ignores, another replica does
+     * after those of other shards, whose VPAs are not known here. */
+    if (vpa.len == 0 || checkpoint_is_foreign(loop, ns) || is_hvpas ||
+        td_cache_get(vpas, ns, vpa) ||
         td_str_is_among(ns, loop->options.ignored_namespaces, loop->options.ignored_count)) {
         return;
     }

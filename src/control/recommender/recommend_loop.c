@@ -301,7 +301,9 @@ static void loop_write_checkpoint(struct td_recommend_loop *loop, struct recomme
 {
     td_duration took = recommend_now(loop) - loop->pass.phase_began;
     if (took < loop->options.checkpoints_timeout || loop->pass.turn_at < loop->options.writes_max) {
-        recommend_write_checkpoints(loop, vpa);
+        if (!loop->options.is_quiet) {
+            recommend_write_checkpoints(loop, vpa);
+        }
         vpa->is_urgent = false;
     }
 }
@@ -323,7 +325,8 @@ static void loop_collect_garbage(struct td_recommend_loop *loop)
     td_time now = recommend_now(loop);
     const struct td_target_lookup lookup = {.target_exists = loop_target_exists, .context = loop};
     td_recommender_gc(loop->model, now, &lookup);
-    if (now - loop->last_gc >= loop->options.checkpoints_gc_interval) {
+    bool is_due = now - loop->last_gc >= loop->options.checkpoints_gc_interval;
+    if (is_due && !loop->options.is_quiet) {
         loop->last_gc = now;
         recommend_collect_checkpoints(loop);
     }

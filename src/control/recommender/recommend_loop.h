@@ -40,8 +40,9 @@ struct td_recommend_options {
     double min_confidence;              /* --min-confidence-to-apply; 0: none */
     td_str estimator;                   /* default of VPAs without the annotation */
     bool is_estimator_forced;           /* it is used for all, whatever they ask for */
-    td_str namespace;                   /* whose metrics and checkpoints are read; empty: of all */
-    td_str vpa_namespace;               /* --vpa-object-namespace: the only one asked about */
+    bool is_quiet;    /* learns and computes, and writes neither status nor checkpoint nor event */
+    td_str namespace; /* whose metrics and checkpoints are read; empty: of all */
+    td_str vpa_namespace;                    /* --vpa-object-namespace: the only one asked about */
     struct td_prometheus_options prometheus; /* history before the first pass; no address: none */
     /* Webhook not mutating (webhook.h): its words become a condition of every VPA; empty: it works.
      */

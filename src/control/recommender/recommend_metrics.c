@@ -7,6 +7,8 @@
 #include "base/alloc.h"
 #include "base/metrics.h"
 
+#define METRIC_MILLI 1000.0 /* of a core or a byte */
+
 static const double metric_steps[] = {0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1,   2,   5,   10,  20, 30,
                                       40,   50,   60,   70,  80,  90,  100, 120, 150, 240, 300};
 static const double metric_latency[] = {1,  2,   5,   7.5, 10,  20,  30,  40,  50,  60,
@@ -22,7 +24,21 @@ struct recommend_metrics {
     struct td_metric_family *history_samples;
     struct td_metric_family *newest;
     struct td_metric_family *stale;
+    struct td_metric_family *kills;
+    struct td_metric_family *checkpoints;
+    struct td_metric_family *targets;
 };
+
+static const char *const metric_sizers[RECOMMEND_SIZERS] = {
+    [RECOMMEND_SIZED_BY_OWNER] = "owner",
+    [RECOMMEND_SIZED_BY_ADMISSION] = "admission",
+    [RECOMMEND_SIZED_BY_RESIZE] = "resize",
+};
+
+static td_str metric_bool(bool value)
+{
+    return value ? TD_STR("true") : TD_STR("false");
+}
 
 void recommend_metrics_init(struct td_recommend_loop *loop)
 {
@@ -51,6 +67,14 @@ void recommend_metrics_init(struct td_recommend_loop *loop)
         {"tandem_recommender_stale_vpas",
          "VPAs with running pods and no recent metrics of them (condition MetricsStale).",
          .kind = TD_METRIC_GAUGE},
+        {"tandem_recommender_oom_kills_total",
+         "OOM kills of containers, by who sized the pod last: resize, admission, or owner for "
+         "none.",
+         .kind = TD_METRIC_COUNTER, .labels = {"sized_by"}},
+        {"tandem_recommender_checkpoint_writes_total", "Checkpoints written, by whether it failed.",
+         .kind = TD_METRIC_COUNTER, .labels = {"is_error"}},
+        {"tandem_recommender_target", "Recommended requests of a VPA, in cores or bytes.",
+         .kind = TD_METRIC_GAUGE, .labels = {"namespace", "vpa", "container", "resource"}},
     };
     struct td_metric_registry *registry = loop->options.control.registry;
     struct recommend_metrics *metrics = td_alloc_zero(1, sizeof(*metrics));
@@ -63,12 +87,19 @@ void recommend_metrics_init(struct td_recommend_loop *loop)
     metrics->history_samples = td_metric_declare(registry, &rows[6]);
     metrics->newest = td_metric_declare(registry, &rows[7]);
     metrics->stale = td_metric_declare(registry, &rows[8]);
+    metrics->kills = td_metric_declare(registry, &rows[9]);
+    metrics->checkpoints = td_metric_declare(registry, &rows[10]);
+    metrics->targets = td_metric_declare(registry, &rows[11]);
     loop->metrics = metrics;
-}
-
-static td_str metric_bool(bool value)
-{
-    return value ? TD_STR("true") : TD_STR("false");
+    /* There before the first of them, so that a rate sees it. */
+    for (int i = 0; i < RECOMMEND_SIZERS; i++) {
+        const td_str value = td_str_from(metric_sizers[i]);
+        (void)td_metric_series(metrics->kills, &value);
+    }
+    for (int is_error = 0; is_error < 2; is_error++) {
+        const td_str value = metric_bool(is_error == 1);
+        (void)td_metric_series(metrics->checkpoints, &value);
+    }
 }
 
 void recommend_metrics_begin(struct td_recommend_loop *loop)
@@ -80,6 +111,7 @@ void recommend_metrics_begin(struct td_recommend_loop *loop)
                   (double)loop->last_metrics / (double)TD_SECOND);
     if (loop->pass.kind != RECOMMEND_URGENT || loop->pass.is_telling) { /* all VPAs are looked at */
         td_metric_set(td_metric_series(loop->metrics->stale, NULL), 0);
+        td_metric_clear(loop->metrics->targets);
     }
 }
 
@@ -87,6 +119,21 @@ void recommend_metrics_stale(struct td_recommend_loop *loop, bool is_stale)
 {
     if (is_stale && (loop->pass.kind != RECOMMEND_URGENT || loop->pass.is_telling)) {
         td_metric_add(td_metric_series(loop->metrics->stale, NULL), 1);
+    }
+}
+
+static void metric_targets(struct td_recommend_loop *loop, const struct td_vpa *object,
+                           const struct td_recommendation *recommendation)
+{
+    for (size_t i = 0; i < recommendation->container_count; i++) {
+        const struct td_container_recommendation *one = &recommendation->containers[i];
+        for (size_t r = 0; r < one->target.count; r++) {
+            const struct td_resource_amount *resource = &one->target.items[r];
+            const td_str values[] = {object->meta.namespace, object->meta.name, one->container_name,
+                                     resource->name};
+            td_metric_set(td_metric_series(loop->metrics->targets, values),
+                          (double)td_quantity_milli(&resource->quantity) / METRIC_MILLI);
+        }
     }
 }
 
@@ -98,12 +145,25 @@ void recommend_metrics_vpa(struct td_recommend_loop *loop, struct recommend_vpa 
                              TD_STR("v1"), metric_bool(status->pod_count > 0),
                              metric_bool(vpa->config_error.len > 0)};
     td_metric_add(td_metric_series(loop->metrics->objects, values), 1);
+    metric_targets(loop, object, &status->recommendation);
     if (!object->has_recommendation && has_recommendation && vpa->born == 0) {
         td_duration took = recommend_now(loop) - vpa->created;
         td_metric_observe(td_metric_series(loop->metrics->latency, NULL),
                           (double)took / (double)TD_SECOND);
         vpa->born = recommend_now(loop);
     }
+}
+
+void recommend_metrics_kill(struct td_recommend_loop *loop, enum recommend_sizer sizer)
+{
+    const td_str value = td_str_from(metric_sizers[sizer]);
+    td_metric_add(td_metric_series(loop->metrics->kills, &value), 1);
+}
+
+void recommend_metrics_checkpoint(struct td_recommend_loop *loop, bool is_error)
+{
+    const td_str value = metric_bool(is_error);
+    td_metric_add(td_metric_series(loop->metrics->checkpoints, &value), 1);
 }
 
 void recommend_metrics_step(struct td_recommend_loop *loop, const char *step, td_duration took)

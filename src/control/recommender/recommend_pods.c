@@ -14,6 +14,7 @@
 #include "base/os/log.h"
 #include "base/os/loop.h"
 #include "base/text.h"
+#include "control/recommender/recommend_metrics.h"
 #include "control/recommender/recommend_private.h"
 #include "control/rights.h"
 #include "decide/vertical/estimator/adaptive_pod.h"
@@ -159,6 +160,17 @@ static bool ooms_waits(const struct td_recommend_loop *loop, td_str ns, td_str p
     return false;
 }
 
+/* The webhook and resizes leave their annotations on a pod. */
+static enum recommend_sizer ooms_sizer(const struct td_json *metadata)
+{
+    const struct td_json *annotations = td_json_member(metadata, "annotations");
+    if (td_json_member(annotations, "vpaInPlaceUpdated")) {
+        return RECOMMEND_SIZED_BY_RESIZE;
+    }
+    return td_json_member(annotations, "vpaUpdates") ? RECOMMEND_SIZED_BY_ADMISSION
+                                                     : RECOMMEND_SIZED_BY_OWNER;
+}
+
 /* Compares two states of a pod; without one before, what is younger than `since` counts. */
 static void ooms_compare(struct td_recommend_loop *loop, struct td_arena *arena,
                          const struct td_json *before, const struct td_json *after, td_time since)
@@ -182,6 +194,7 @@ static void ooms_compare(struct td_recommend_loop *loop, struct td_arena *arena,
                 (!before && (td_time_from_instant(at) <= since ||
                              ooms_waits(loop, ns, pod, name, td_time_from_instant(at))));
             if (!is_known) {
+                recommend_metrics_kill(loop, ooms_sizer(metadata));
                 ooms_add(loop,
                          &(struct recommend_oom){
                              .ns = ns,

@@ -288,7 +288,7 @@ void recommend_write_status(struct td_recommend_loop *loop, struct recommend_vpa
         return;
     }
     recommend_metrics_vpa(loop, vpa, &object, &status);
-    if (status.is_changed) {
+    if (status.is_changed && !loop->options.is_quiet) {
         status_tell(loop, &object, &status);
         status_send(loop, &arena, &object, &status);
     }

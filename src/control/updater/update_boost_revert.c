@@ -487,8 +487,8 @@ static enum td_job_result revert_round(td_str namespace, void *context)
         .context = &view,
         .get_pods = revert_pods,
     };
-    input.vpa_count =
-        update_gather_vpas(options->control.informers, &revert->arena, namespace, &input.vpas);
+    input.vpa_count = update_gather_vpas(options->control.informers, &revert->arena, namespace,
+                                         NULL, &input.vpas);
     if (td_boost_revert_begin(&view.round, &input, NULL) != TD_OK) {
         revert_call_at(revert, namespace, UNBOOST_BUSY);
         td_arena_reset(&revert->arena);

@@ -1,13 +1,15 @@
 /*
  * What the updater looks at in one namespace, and a pass over it that sends nothing: each action is
- * answered as if it had been done, so that budgets are used up as they would be.
+ * answered as if it had been done, so that budgets are used up as they would be, but for evictions
+ * whose replacement would be refused.
  */
 #include "base/error.h"
 #include "base/os/loop.h"
 #include "control/updater/update_private.h"
 
 size_t update_gather_vpas(const struct td_informers *informers, struct td_arena *arena,
-                          td_str namespace, const struct td_vpa *const **ret)
+                          td_str namespace, const struct td_update_view *view,
+                          const struct td_vpa *const **ret)
 {
     const struct td_cache *cache = td_informers_cache(informers, TD_INFORMER_VPAS);
     const struct td_vpa **vpas =
@@ -23,6 +25,9 @@ size_t update_gather_vpas(const struct td_informers *informers, struct td_arena 
         if (td_informers_tree(arena, object, &tree, NULL) == TD_OK &&
             td_vpa_decode(arena, tree, vpa, NULL) == TD_OK) {
             vpas[count++] = vpa;
+            if (view) {
+                view->see(view->context, arena, vpa);
+            }
         }
     }
     *ret = vpas;
@@ -57,8 +62,30 @@ static const struct td_limit_ranges *dry_limits(void *context, td_str namespace)
     return td_informers_limits(context, namespace);
 }
 
+/* TD_BUSY: the judge is still reading. */
+static int dry_answer(struct td_updater_pass *pass, const struct td_updater_action *action,
+                      const struct td_update_judge *judge)
+{
+    static const enum td_updater_result results[] = {
+        [TD_REPLACEMENT_FINE] = TD_UPDATER_DONE,
+        [TD_REPLACEMENT_REFUSED] = TD_UPDATER_REFUSED,
+        [TD_REPLACEMENT_UNKNOWN] = TD_UPDATER_FAILED,
+    };
+    td_str why = TD_STR_EMPTY;
+    enum td_replacement_verdict verdict = judge && action->call == TD_UPDATER_EVICT
+                                              ? judge->judge(judge->context, action, &why)
+                                              : TD_REPLACEMENT_FINE;
+    if (verdict == TD_REPLACEMENT_READING) {
+        return TD_BUSY;
+    }
+    td_updater_pass_result(pass, results[verdict], why);
+    return TD_OK;
+}
+
 int td_update_dry_run(const struct td_update_options *options, struct td_arena *arena,
-                      td_str namespace, struct td_updater_notes *ret, struct td_error *err)
+                      td_str namespace, const struct td_update_view *view,
+                      const struct td_update_judge *judge, struct td_updater_notes *ret,
+                      struct td_error *err)
 {
     struct td_informers *informers = options->control.informers;
     struct td_updater_state state;
@@ -75,14 +102,16 @@ int td_update_dry_run(const struct td_update_options *options, struct td_arena *
         .context = informers,
         .get_limits = dry_limits,
     };
-    input.vpa_count = update_gather_vpas(informers, arena, namespace, &input.vpas);
+    input.vpa_count = update_gather_vpas(informers, arena, namespace, view, &input.vpas);
     input.pod_count = update_gather_pods(informers, arena, namespace, &input.pods);
     int code = td_updater_pass_begin(&pass, &input, err);
     if (code == TD_OK) {
-        while (td_updater_pass_next(&pass, input.now, &action)) {
-            td_updater_pass_result(&pass, TD_UPDATER_DONE, TD_STR_EMPTY);
+        while (code == TD_OK && td_updater_pass_next(&pass, input.now, &action)) {
+            code = dry_answer(&pass, &action, judge);
         }
-        *ret = pass.notes;
+        if (code == TD_OK) {
+            *ret = pass.notes;
+        }
         td_updater_pass_end(&pass);
     }
     td_updater_state_done(&state);

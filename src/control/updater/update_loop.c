@@ -237,6 +237,12 @@ static void update_act(struct td_update_loop *loop)
         return;
     }
     loop->phase = UPDATE_ACTING;
+    if (loop->action.call == TD_UPDATER_ANNOTATE && !loop->options.annotates) {
+        td_updater_pass_result(&loop->pass, TD_UPDATER_DONE, TD_STR_EMPTY);
+        update_tell_events(loop);
+        update_next(loop);
+        return;
+    }
     if (update_request(loop, &request, &err) != TD_OK) {
         td_updater_pass_result(&loop->pass, TD_UPDATER_FAILED, td_str_from(err.message));
         update_next(loop);

@@ -15,7 +15,6 @@
 #include "base/vec.h"
 #include "control/actuator.h"
 #include "control/informers/informers.h"
-#include "control/replacement.h"
 #include "control/updater/update_loop.h"
 
 struct td_client_call;
@@ -174,7 +173,8 @@ bool update_decode_pod(struct update_decoder *decoder, const struct td_informer_
 
 /* The VPAs of a namespace, and its pods that run on a node, decoded into the arena. */
 size_t update_gather_vpas(const struct td_informers *informers, struct td_arena *arena,
-                          td_str namespace, const struct td_vpa *const **ret);
+                          td_str namespace, const struct td_update_view *view,
+                          const struct td_vpa *const **ret);
 size_t update_gather_pods(struct td_informers *informers, struct td_arena *arena, td_str namespace,
                           const struct td_pod **ret);
 

@@ -81,6 +81,21 @@ static bool replacement_is_awaited(struct td_update_loop *loop, const struct td_
            replacement_count_new(loop, owner) < replacement->evicted;
 }
 
+struct td_replacement_input td_update_replacement_input(const struct td_update_options *options,
+                                                        struct td_arena *arena,
+                                                        const struct td_updater_action *action)
+{
+    return (struct td_replacement_input){
+        .pod = action->pod,
+        .vpa = action->vpa,
+        .max_cpu_boost = options->max_cpu_boost,
+        .largest_node = options->control.caps_to_node
+                            ? td_informers_largest_node(options->control.informers, arena)
+                            : NULL,
+        .warns_of_limit_range = options->config.warns_of_limit_range,
+    };
+}
+
 enum td_replacement_verdict update_replacement_judge(struct td_update_loop *loop, td_str *ret_why)
 {
     const struct td_control *control = &loop->options.control;
@@ -100,15 +115,8 @@ enum td_replacement_verdict update_replacement_judge(struct td_update_loop *loop
         update_pause(loop, REPLACEMENT_PAUSE);
         return TD_REPLACEMENT_READING;
     }
-    struct td_replacement_input input = {
-        .pod = loop->action.pod,
-        .vpa = loop->action.vpa,
-        .max_cpu_boost = loop->options.max_cpu_boost,
-        .largest_node = control->caps_to_node
-                            ? td_informers_largest_node(control->informers, &loop->arena)
-                            : NULL,
-        .warns_of_limit_range = loop->options.config.warns_of_limit_range,
-    };
+    struct td_replacement_input input =
+        td_update_replacement_input(&loop->options, &loop->arena, &loop->action);
     struct td_client_request request;
     enum td_replacement_verdict verdict =
         td_replacement_facts_judge(facts, &loop->arena, control, &owner, &input, &request, ret_why);

@@ -63,8 +63,31 @@ static bool is_within_tolerance(const struct tandem_work *work, int64_t change, 
     return (td_wide)change * 100 < (td_wide)request * work->hvpa->tolerance_percent;
 }
 
-/* Is what is left of the row's wish worth a disruption? A breached bound beats every threshold: the
- * recommender then says that the container starves. So does a request below its floor. */
+bool tandem_is_breached(const struct tandem_work *work, size_t index)
+{
+    const struct td_tandem_row *row = &work->in->rows[index];
+    const struct td_tandem_outcome *outcome = &work->outcomes[index];
+    return row->request == 0 || row->request < outcome->floor ||
+           (row->lower.is_set && row->request < row->lower.amount) ||
+           (row->upper.is_set && row->request > row->upper.amount) ||
+           (row->limit.is_set && outcome->policy_target > row->limit.amount);
+}
+
+/* Less than a tolerance more for a row that is the VPA's alone, whose limit leaves room: a leak
+ * crosses the lower bound each time that it grows a little. */
+static bool is_slight(const struct tandem_work *work, size_t i)
+{
+    const struct td_tandem_row *row = &work->in->rows[i];
+    const struct td_tandem_outcome *outcome = &work->outcomes[i];
+    bool has_room = !row->limit.is_set ||
+                    (td_wide)row->limit.amount * 100 >=
+                        (td_wide)outcome->policy_target * (100 + work->hvpa->tolerance_percent);
+    return has_room && row->request > 0 && row->request >= outcome->floor &&
+           is_within_tolerance(work, outcome->target - row->request, row->request) &&
+           !tandem_is_measured(work->hvpa, row);
+}
+
+/* Is what is left of the row's wish worth a disruption? */
 static bool is_significant(const struct tandem_work *work, size_t i)
 {
     const struct td_tandem_row *row = &work->in->rows[i];
@@ -74,10 +97,7 @@ static bool is_significant(const struct tandem_work *work, size_t i)
     if (change == 0) {
         return false;
     }
-    if (row->request == 0 || row->request < outcome->floor ||
-        (row->lower.is_set && row->request < row->lower.amount) ||
-        (row->upper.is_set && row->request > row->upper.amount) ||
-        (row->limit.is_set && outcome->policy_target > row->limit.amount)) {
+    if (tandem_is_breached(work, i) && !(is_up && is_slight(work, i))) {
         return true;
     }
     const struct td_hvpa_change *min_change =
@@ -313,7 +333,8 @@ static bool is_anything_blocked(const struct tandem_work *work)
     for (size_t i = 0; i < work->in->row_count; i++) {
         enum td_tandem_block block = work->outcomes[i].block;
         is_blocked =
-            is_blocked || (block != TD_TANDEM_BLOCK_NONE && block != TD_TANDEM_BLOCK_MIN_CHANGE);
+            is_blocked || (block != TD_TANDEM_BLOCK_NONE && block != TD_TANDEM_BLOCK_MIN_CHANGE &&
+                           block != TD_TANDEM_BLOCK_SMALL_STEP);
     }
     return is_blocked;
 }
@@ -379,6 +400,18 @@ static struct tandem_work begin(const struct td_tandem_input *in,
     return work;
 }
 
+/* A step of size that the mode made may have been held since, because it was too short. */
+static enum td_tandem_reason made_of(enum td_tandem_reason reason, enum td_tandem_axis axis)
+{
+    if (reason == TD_TANDEM_BOTH_APPLIED && axis == TD_TANDEM_AXIS_HORIZONTAL) {
+        return TD_TANDEM_HORIZONTAL_APPLIED;
+    }
+    if (reason == TD_TANDEM_VERTICAL_APPLIED && axis == TD_TANDEM_AXIS_NONE) {
+        return TD_TANDEM_NO_CHANGE;
+    }
+    return reason;
+}
+
 /* Step 12, and the words for what happened. */
 static void finish(struct tandem_work *work, const struct tandem_action *action)
 {
@@ -392,10 +425,11 @@ static void finish(struct tandem_work *work, const struct tandem_action *action)
     bool is_horizontal = decision->replicas != work->current;
     decision->axis = is_horizontal ? (is_vertical ? TD_TANDEM_AXIS_BOTH : TD_TANDEM_AXIS_HORIZONTAL)
                                    : (is_vertical ? TD_TANDEM_AXIS_VERTICAL : TD_TANDEM_AXIS_NONE);
-    decision->reason = action->reason != TD_TANDEM_NO_CHANGE ? action->reason
-                       : is_anything_blocked(work)           ? TD_TANDEM_BLOCKED
-                       : is_anything_recommended(work->in)   ? TD_TANDEM_NO_CHANGE
-                                                             : TD_TANDEM_NO_RECOMMENDATION;
+    enum td_tandem_reason reason = made_of(action->reason, decision->axis);
+    decision->reason = reason != TD_TANDEM_NO_CHANGE       ? reason
+                       : is_anything_blocked(work)         ? TD_TANDEM_BLOCKED
+                       : is_anything_recommended(work->in) ? TD_TANDEM_NO_CHANGE
+                                                           : TD_TANDEM_NO_RECOMMENDATION;
 }
 
 void td_tandem_decide(const struct td_tandem_input *in, struct td_tandem_outcome *outcomes,
@@ -419,6 +453,7 @@ void td_tandem_decide(const struct td_tandem_input *in, struct td_tandem_outcome
     if (!is_ratio) {
         gate_action(&work, &action);
     }
+    tandem_lengthen(&work);
     merge_emergency(&work, &action);
     finish(&work, &action);
 }

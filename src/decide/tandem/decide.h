@@ -118,6 +118,7 @@ enum td_tandem_block {
     TD_TANDEM_BLOCK_RESIZE_IN_PROGRESS,
     TD_TANDEM_BLOCK_RESIZE_INFEASIBLE,
     TD_TANDEM_BLOCK_STAGE,
+    TD_TANDEM_BLOCK_SMALL_STEP,
     TD_TANDEM_BLOCK_COUNT,
 };
 
@@ -144,6 +145,13 @@ struct td_tandem_outcome {
     double exponent;              /* RatioBased: the share of the target's logarithm */
 };
 
+/* RatioBased: what of a shared growth is made (stride.c). */
+enum td_tandem_carrier {
+    TD_TANDEM_CARRIED_BY_BOTH,
+    TD_TANDEM_CARRIED_BY_REPLICAS,
+    TD_TANDEM_CARRIED_BY_SIZE,
+};
+
 /* RatioBased: how the replicas came about. */
 struct td_tandem_blend {
     bool has_stage; /* all wishes of the tick share one */
@@ -151,9 +159,10 @@ struct td_tandem_blend {
     bool has_weights; /* and no overflow changed an exponent */
     double horizontal;
     double vertical;
-    bool is_overflow;        /* the other axis took over */
-    bool is_max;             /* capacityPolicy Max decided */
-    bool is_hold;            /* Max: no common direction */
+    bool is_overflow; /* the other axis took over */
+    bool is_max;      /* capacityPolicy Max decided */
+    bool is_hold;     /* Max: no common direction */
+    enum td_tandem_carrier carrier;
     double exponent;         /* of the horizontal wish */
     double replicas_exact;   /* before rounding */
     bool is_cut_by_border;   /* the rest belongs to the next stage: decide again at once */

@@ -38,6 +38,11 @@ static int32_t headroom_of(const struct td_tandem_row *row)
     return headroom > 0 ? headroom : TOLERANCE_PERCENT + MARGIN_PERCENT;
 }
 
+int32_t td_tandem_tolerance_of(const struct td_tandem_row *row)
+{
+    return headroom_of(row) - MARGIN_PERCENT;
+}
+
 static int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;

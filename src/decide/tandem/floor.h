@@ -13,6 +13,9 @@
  * tenth) goes out: percent. */
 int32_t td_tandem_headroom_of(double tolerance);
 
+/* The HPA's tolerance of growth, in percent, by which the row's headroom was found. */
+int32_t td_tandem_tolerance_of(const struct td_tandem_row *row);
+
 /* The least that the row may ask for now, before every cap; 0: nothing forbids less. */
 int64_t td_tandem_floor_of(const struct td_tandem_input *in, const struct td_tandem_row *row);
 

@@ -48,6 +48,7 @@ td_str td_tandem_block_name(enum td_tandem_block block)
         [TD_TANDEM_BLOCK_RESIZE_IN_PROGRESS] = TD_STR_INIT("ResizeInProgress"),
         [TD_TANDEM_BLOCK_RESIZE_INFEASIBLE] = TD_STR_INIT("ResizeInfeasible"),
         [TD_TANDEM_BLOCK_STAGE] = TD_STR_INIT("Stage"),
+        [TD_TANDEM_BLOCK_SMALL_STEP] = TD_STR_INIT("SmallStep"),
     };
     td_assert(block < TD_TANDEM_BLOCK_COUNT);
     return names[block];

@@ -199,9 +199,13 @@ static int64_t share_request(const struct td_tandem_row *row, int64_t target, do
     return between(row->request, target, td_tandem_round_up(row->resource, exact));
 }
 
-static double exponent_of_row(struct tandem_work *work, const struct stages *stages, bool is_up)
+static double exponent_of_row(struct tandem_work *work, const struct stages *stages,
+                              const struct td_tandem_row *row, bool is_up)
 {
     double exponent = stages->shares[stage_of(work, stages, is_up)].vertical;
+    if (exponent > 0 && !tandem_is_measured(work->hvpa, row)) {
+        return 1;
+    }
     if (exponent != 1 && work->hvpa->ratio.overflow && is_horizontal_exhausted(work, is_up)) {
         work->decision->blend.is_overflow = true;
         return 1;
@@ -213,6 +217,23 @@ static double exponent_of_row(struct tandem_work *work, const struct stages *sta
 static bool can_share(const struct td_tandem_row *row, int64_t target)
 {
     return row->request > 0 && target > 0;
+}
+
+/* Where the HPA's own measure is what asks for size, the product of both is known: what replicas
+ * were rounded up by is not asked for again. */
+static int64_t within_need(const struct tandem_work *work, size_t i, double exponent,
+                           int64_t request)
+{
+    const struct td_tandem_row *row = &work->in->rows[i];
+    const struct td_tandem_outcome *outcome = &work->outcomes[i];
+    bool is_shared = exponent > 0 && exponent < 1;
+    if (!outcome->is_coupling_raised || !is_shared || request <= row->request) {
+        return request;
+    }
+    int64_t needed =
+        td_tandem_ceil_quotient((td_wide)work->current * outcome->target, work->decision->replicas);
+    needed = needed > row->request ? needed : row->request;
+    return needed < request ? needed : request;
 }
 
 /* The vertical half of Blend. With Max (only_uncoupled) the coupled rows are moved elsewhere. */
@@ -227,14 +248,16 @@ static void blend_requests(struct tandem_work *work, const struct stages *stages
             continue;
         }
         bool is_max = only_uncoupled && !work->decision->blend.is_hold;
-        double exponent = is_max ? stages->shares[TD_TANDEM_RATIO].vertical
-                                 : exponent_of_row(work, stages, outcome->target > row->request);
+        double exponent = is_max
+                              ? stages->shares[TD_TANDEM_RATIO].vertical
+                              : exponent_of_row(work, stages, row, outcome->target > row->request);
         outcome->exponent = exponent;
         if (exponent != 0 && !can_share(row, outcome->target)) {
             exponent = 1;
         }
         int64_t request =
             share_request(row, outcome->target, exponent, only_uncoupled ? 1 : compensation);
+        request = within_need(work, i, exponent, request);
         bool is_starved = row->request < outcome->floor && outcome->target > row->request;
         outcome->request = is_starved && request < outcome->floor ? outcome->floor : request;
         if (exponent == 0 && !is_starved && !tandem_is_emergency(work, i)) {
@@ -302,7 +325,10 @@ static int64_t max_request(const struct tandem_work *work, size_t i, double capa
     const struct td_tandem_outcome *outcome = &work->outcomes[i];
     request = request > outcome->floor ? request : outcome->floor;
     bool is_over = outcome->most.is_set && request > outcome->most.amount;
-    return clamp_allowed(row, is_over ? outcome->most.amount : request);
+    request = clamp_allowed(row, is_over ? outcome->most.amount : request);
+    /* What the product asks for is judged as a wish is; replicas make up for what is not made. */
+    bool is_worth_it = tandem_is_long(work, i, request, 1) || tandem_is_breached(work, i);
+    return is_worth_it ? request : row->request;
 }
 
 /* Growing, and a clamped request leaves capacity short: replicas make up for it. */
@@ -397,6 +423,27 @@ static bool run_max(struct tandem_work *work, const struct stages *stages)
     return true;
 }
 
+/* Short steps of requests are not made: replicas or size carry the growth alone. What both would
+ * be, had they shared all growth since there were as few replicas as can be, is the line that size
+ * catches up with. */
+static void carry(struct tandem_work *work, const struct stages *stages)
+{
+    struct td_tandem_blend *blend = &work->decision->blend;
+    double exponent = stages->shares[stage_of(work, stages, true)].horizontal;
+    double line = td_tandem_power((double)work->current / stages->start, work->hvpa->ratio.v_to_h);
+    enum td_tandem_carrier carrier = tandem_choose_carrier(work, line);
+    if (carrier == TD_TANDEM_CARRIED_BY_BOTH || exponent == 0 || exponent == 1) {
+        return;
+    }
+    int32_t replicas =
+        carrier == TD_TANDEM_CARRIED_BY_SIZE ? work->current : tandem_enough_replicas(work);
+    blend->carrier = carrier;
+    blend->is_cut_by_border = false;
+    blend->exponent = carrier == TD_TANDEM_CARRIED_BY_SIZE ? 0 : 1;
+    blend->replicas_exact = replicas;
+    work->decision->replicas = clamp_to_range(work, cut_at_border(work, stages, true, replicas));
+}
+
 /* The stage that all wishes of the tick share, if they do. */
 static void name_stage(struct tandem_work *work, const struct stages *stages)
 {
@@ -432,15 +479,22 @@ struct tandem_action tandem_ratio_based(struct tandem_work *work)
     } else if (work->has_horizontal) {
         work->decision->replicas = clamp_to_range(work, work->decision->replicas);
     }
+    if (!work->decision->blend.is_max) {
+        carry(work, &stages);
+    }
     name_stage(work, &stages);
     struct tandem_action action = {
         .is_horizontal = work->decision->replicas != work->current,
-        .reason = TD_TANDEM_STAGE_FORBIDS,
     };
+    bool is_short = false;
+    bool is_forbidden = work->decision->horizontal_block == TD_TANDEM_BLOCK_STAGE;
     for (size_t i = 0; i < work->in->row_count; i++) {
         action.is_vertical =
             action.is_vertical || work->outcomes[i].request != work->in->rows[i].request;
+        is_short = is_short || work->outcomes[i].block == TD_TANDEM_BLOCK_SMALL_STEP;
+        is_forbidden = is_forbidden || work->outcomes[i].block == TD_TANDEM_BLOCK_STAGE;
     }
+    action.reason = is_short && !is_forbidden ? TD_TANDEM_NO_CHANGE : TD_TANDEM_STAGE_FORBIDS;
     if (action.is_horizontal && action.is_vertical) {
         action.reason = TD_TANDEM_BOTH_APPLIED;
     } else if (action.is_horizontal) {

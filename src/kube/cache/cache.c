@@ -27,6 +27,7 @@
 #include "kube/client/client.h"
 #include "kube/objectkey.h"
 #include "kube/paths.h"
+#include "kube/selector/shard.h"
 
 enum cache_state { CACHE_NEW, CACHE_PAUSED, CACHE_AT_PAGE, CACHE_AT_WATCH };
 
@@ -60,6 +61,9 @@ struct td_cache {
     bool has_heard;        /* anything of this watch */
     td_duration opened_at; /* steady: of the watch, or of the list's first page */
     td_duration fresh_at;  /* steady; see td_cache_age */
+    bool has_shard;
+    struct td_shard_range shard;
+    uint64_t foreign_before; /* the list began */
     struct td_error last_error;
     struct td_cache_counts counts;
 };
@@ -90,20 +94,38 @@ static void cache_fail(struct td_cache *cache, const struct td_error *err)
     cache_pause(cache, td_backoff_next(&cache->backoff));
 }
 
+/* What the reader passed over since it was asked last. */
+static void cache_count_foreign(struct td_cache *cache)
+{
+    cache->counts.foreign += cache->reader.foreign;
+    cache->counts.foreign_bytes += cache->reader.foreign_bytes;
+    cache->reader.foreign = 0;
+    cache->reader.foreign_bytes = 0;
+}
+
 static void cache_set_version(struct td_cache *cache, td_str version)
 {
     td_buf_reset(&cache->version);
     (void)td_buf_append(&cache->version, version); /* was checked against the cap */
 }
 
+static void cache_begin_list(struct td_cache *cache)
+{
+    cache->counts.lists++;
+    cache->foreign_before = cache->counts.foreign;
+    td_cache_store_begin(&cache->store);
+}
+
 /* A whole list has been seen. */
 static void cache_listed(struct td_cache *cache, td_str version, td_duration fresh_at)
 {
     cache_set_version(cache, version);
+    cache_count_foreign(cache);
     cache->needs_list = false;
     cache->is_listing = false;
     cache->stream_failures = 0;
     cache->is_synced = true;
+    cache->counts.is_filtered = cache->has_shard && cache->counts.foreign == cache->foreign_before;
     cache->fresh_at = fresh_at;
     cache->last_error = TD_ERROR_INIT;
     td_cache_store_finish(&cache->store);
@@ -261,6 +283,7 @@ static void cache_watch_body(void *context, td_str bytes)
     struct td_error err = TD_ERROR_INIT;
     uint64_t before = cache->counts.events + cache->counts.bookmarks;
     int code = td_watch_reader_feed(&cache->reader, bytes, &err);
+    cache_count_foreign(cache);
     if (cache->counts.events + cache->counts.bookmarks > before) {
         cache->has_heard = true;
         cache->fresh_at = cache->needs_list ? cache->fresh_at : cache_now(cache);
@@ -287,6 +310,12 @@ static int64_t cache_watch_seconds(struct td_cache *cache)
     return TD_CACHE_WATCH_SECONDS_MIN + (int64_t)(random * TD_CACHE_WATCH_SECONDS_SPREAD);
 }
 
+static void cache_init_reader(struct td_cache *cache)
+{
+    td_watch_reader_init(&cache->reader, cache->plan, &cache->decoded, cache_event, cache);
+    cache->reader.shard = cache->has_shard ? &cache->shard : NULL;
+}
+
 static void cache_watch(struct td_cache *cache)
 {
     static const struct td_call_events events = {
@@ -300,15 +329,14 @@ static void cache_watch(struct td_cache *cache)
     cache_query_int(cache, TD_STR("timeoutSeconds"), cache_watch_seconds(cache));
     cache->is_listing = cache->needs_list;
     if (cache->is_listing) {
-        cache->counts.lists++;
-        td_cache_store_begin(&cache->store);
+        cache_begin_list(cache);
         cache_query(cache, TD_STR("sendInitialEvents"), TD_STR("true"));
         cache_query(cache, TD_STR("resourceVersionMatch"), TD_STR("NotOlderThan"));
     } else {
         cache_query(cache, TD_STR("resourceVersion"), td_buf_str(&cache->version));
     }
     td_watch_reader_done(&cache->reader);
-    td_watch_reader_init(&cache->reader, cache->plan, &cache->decoded, cache_event, cache);
+    cache_init_reader(cache);
     cache->state = CACHE_AT_WATCH;
     cache->has_heard = false;
     cache->opened_at = cache_now(cache);
@@ -374,10 +402,9 @@ static void cache_page(struct td_cache *cache)
 static void cache_list(struct td_cache *cache)
 {
     cache->state = CACHE_AT_PAGE;
-    cache->counts.lists++;
+    cache_begin_list(cache);
     cache->opened_at = cache_now(cache);
     td_buf_reset(&cache->list_continue);
-    td_cache_store_begin(&cache->store);
     cache_page(cache);
 }
 
@@ -428,6 +455,12 @@ static int cache_make_base(struct td_cache *cache, const struct td_cache_options
     if (options->field_selector.len > 0) {
         td_path_add_query(&cache->base, TD_STR("fieldSelector"), options->field_selector);
     }
+    if (options->shard) {
+        td_auto_buf selector = td_buf_capped(TD_API_PATH_BYTES_MAX / 8);
+        td_shard_selector_write(&(struct td_shard_selector){.ranges = options->shard, .count = 1},
+                                &selector);
+        td_path_add_query(&cache->base, TD_STR("shardSelector"), td_buf_str(&selector));
+    }
     return td_buf_check(&cache->base, "the path of a watched resource", err);
 }
 
@@ -455,7 +488,9 @@ int td_cache_new(const struct td_cache_options *options, struct td_cache **ret,
     td_buf_init(&cache->list_continue, TD_CACHE_CONTINUE_BYTES_MAX);
     td_cache_decoded_init(&cache->decoded, plan);
     td_cache_store_init(&cache->store, plan, options);
-    td_watch_reader_init(&cache->reader, plan, &cache->decoded, cache_event, cache);
+    cache->has_shard = options->shard != NULL;
+    cache->shard = options->shard ? *options->shard : (struct td_shard_range){.first = 0};
+    cache_init_reader(cache);
     cache->timer = td_timer_new(options->loop, cache_rings, cache);
     cache->backoff = (struct td_backoff){.min = TD_CACHE_PAUSE_MIN_MS * TD_MILLISECOND,
                                          .max = TD_CACHE_PAUSE_MAX_MS * TD_MILLISECOND,

@@ -22,6 +22,7 @@ struct td_client;
 struct td_client_flow;
 struct td_intern;
 struct td_loop;
+struct td_shard_range;
 
 /* The first member of every caller's struct. Texts belong to the object. */
 struct td_cache_head {
@@ -74,6 +75,10 @@ struct td_cache_options {
     td_str namespace; /* empty: all */
     td_str label_selector;
     td_str field_selector;
+    /* Objects of a namespace whose hash is outside are not held. The server is asked for the range
+     * alone (?shardSelector=); one that does not know that sends all, and what is foreign is passed
+     * over while its bytes are read. NULL: all; copied. Not for cluster-scoped resources. */
+    const struct td_shard_range *shard;
     bool is_metadata_only; /* asks for PartialObjectMetadata: fields below metadata only */
     const struct td_cache_field *fields; /* copied; at most TD_CACHE_FIELDS_MAX */
     size_t field_count;
@@ -123,9 +128,12 @@ struct td_cache_counts {
     uint64_t watches; /* opened, streaming lists included */
     uint64_t events;  /* objects received, of lists and of watches */
     uint64_t bookmarks;
-    uint64_t expired;      /* 410 in any form */
-    uint64_t failures;     /* attempts that failed, 410 included */
-    uint64_t wrong_fields; /* values of another type than declared */
-    size_t bytes;          /* of all objects held, names not counted */
+    uint64_t expired;       /* 410 in any form */
+    uint64_t failures;      /* attempts that failed, 410 included */
+    uint64_t wrong_fields;  /* values of another type than declared */
+    uint64_t foreign;       /* objects passed over, of other shards */
+    uint64_t foreign_bytes; /* read for nothing */
+    bool is_filtered;       /* by the server: a whole list came without a foreign object */
+    size_t bytes;           /* of all objects held, names not counted */
 };
 struct td_cache_counts td_cache_counts(const struct td_cache *cache);

@@ -2,11 +2,17 @@
  * A watch is a stream of JSON objects, cut into events by td_json_stream; a list is one body with
  * metadata and items. Both hand each object to the same decoder while it is read, so that no tree
  * of a whole list is ever made.
+ *
+ * With a shard, the namespace is looked for before anything is decoded: the reader is copied, which
+ * costs nothing, and walks up to metadata.namespace, which servers write near the front. An object
+ * of another shard is then skipped to its end. What has no namespace (a bookmark, a Status) is
+ * nobody's.
  */
 #include "kube/cache/cache_watch.h"
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "kube/selector/shard.h"
 
 void td_watch_reader_init(struct td_watch_reader *reader, const struct td_cache_plan *plan,
                           struct td_cache_decoded *decoded, td_watch_event_fn fn, void *context)
@@ -37,15 +43,61 @@ static bool watch_type_of(td_str text, enum td_watch_type *ret)
     return false;
 }
 
+/* ---- Shards ---- */
+
+/* Stands at the value of this member of the object that was begun; false: it has none. */
+static bool foreign_find(struct td_json_reader *reader, td_str key)
+{
+    enum td_json_token token;
+    while ((token = td_json_reader_next(reader)) == TD_JSON_KEY) {
+        if (td_json_reader_key_is(reader, key)) {
+            return true;
+        }
+        if (td_json_reader_skip(reader) != TD_OK) {
+            return false;
+        }
+    }
+    return false;
+}
+
+/* Is the object whose brace was just read of another shard? A name of a namespace has no escapes.
+ */
+static bool watch_is_foreign(const struct td_watch_reader *watch, const struct td_json_reader *at)
+{
+    struct td_json_reader reader = *at;
+    return watch->shard && foreign_find(&reader, TD_STR("metadata")) &&
+           td_json_reader_next(&reader) == TD_JSON_BEGIN_OBJECT &&
+           foreign_find(&reader, TD_STR("namespace")) &&
+           td_json_reader_next(&reader) == TD_JSON_STRING && reader.text.len > 0 &&
+           !td_shard_range_has(watch->shard, td_shard_hash(reader.text));
+}
+
+/* To the end of an object whose brace was just read. */
+static int watch_pass_over(struct td_watch_reader *watch, struct td_json_reader *reader,
+                           struct td_error *err)
+{
+    const char *from = reader->at;
+    if (td_json_reader_skip(reader) != TD_OK) {
+        return td_json_reader_error(reader, err);
+    }
+    watch->foreign++;
+    watch->foreign_bytes += (uint64_t)(reader->at - from) + 1;
+    return TD_OK;
+}
+
 /* The members of one event; the object is decoded where it stands. */
 static int watch_read_members(struct td_watch_reader *watch, struct td_json_reader *reader,
-                              td_str *ret_type, bool *ret_has_object, struct td_error *err)
+                              td_str *ret_type, bool *ret_has_object, bool *ret_is_foreign,
+                              struct td_error *err)
 {
     enum td_json_token token;
     while ((token = td_json_reader_next(reader)) == TD_JSON_KEY) {
         if (td_json_reader_key_is(reader, TD_STR("object"))) {
             token = td_json_reader_next(reader);
-            int code = td_cache_decode(watch->plan, reader, token, watch->decoded, err);
+            *ret_is_foreign = token == TD_JSON_BEGIN_OBJECT && watch_is_foreign(watch, reader);
+            int code = *ret_is_foreign
+                           ? watch_pass_over(watch, reader, err)
+                           : td_cache_decode(watch->plan, reader, token, watch->decoded, err);
             if (code != TD_OK) {
                 return code;
             }
@@ -68,10 +120,11 @@ static int watch_read_event(struct td_watch_reader *watch, td_str text, struct t
     td_json_reader_init(&reader, text, TD_JSON_DEPTH_MAX);
     td_str type_text = TD_STR_EMPTY;
     bool has_object = false;
+    bool is_foreign = false;
     enum td_json_token token = td_json_reader_next(&reader);
     int code = TD_OK;
     if (token == TD_JSON_BEGIN_OBJECT) {
-        code = watch_read_members(watch, &reader, &type_text, &has_object, err);
+        code = watch_read_members(watch, &reader, &type_text, &has_object, &is_foreign, err);
     } else if (token == TD_JSON_ERROR) {
         code = td_json_reader_error(&reader, err);
     }
@@ -83,7 +136,7 @@ static int watch_read_event(struct td_watch_reader *watch, td_str text, struct t
         return td_error_set(err, TD_INVALID, "a line of the watch is no event: '%.*s'",
                             TD_STR_ARG(td_str_cut_utf8(text, TD_CACHE_SHOWN_BYTES)));
     }
-    return watch->fn(watch->context, type, watch->decoded, err);
+    return is_foreign ? TD_OK : watch->fn(watch->context, type, watch->decoded, err);
 }
 
 int td_watch_reader_feed(struct td_watch_reader *reader, td_str bytes, struct td_error *err)
@@ -141,8 +194,10 @@ static int list_read_items(struct td_watch_reader *watch, struct td_json_reader 
         return td_json_reader_skip(reader) == TD_OK ? TD_OK : td_json_reader_error(reader, err);
     }
     while ((token = td_json_reader_next(reader)) == TD_JSON_BEGIN_OBJECT) {
-        int code = td_cache_decode(watch->plan, reader, token, watch->decoded, err);
-        if (code == TD_OK) {
+        bool is_foreign = watch_is_foreign(watch, reader);
+        int code = is_foreign ? watch_pass_over(watch, reader, err)
+                              : td_cache_decode(watch->plan, reader, token, watch->decoded, err);
+        if (code == TD_OK && !is_foreign) {
             code = watch->fn(watch->context, TD_WATCH_ADDED, watch->decoded, err);
         }
         if (code != TD_OK) {

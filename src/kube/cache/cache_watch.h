@@ -1,12 +1,14 @@
 /*
  * Reads the answer of a watch: bytes arrive in pieces of any size, events come out whole and in
- * order, each decoded once by the cache's plan. A broken event is final, for it and all that
- * follows. Private to the cache and its tests.
+ * order, each decoded once by the cache's plan; those of other shards are counted and passed over.
+ * A broken event is final, for it and all that follows. Private to the cache and its tests.
  */
 #pragma once
 
 #include "base/json/json_stream.h"
 #include "kube/cache/cache_decode.h"
+
+struct td_shard_range;
 
 enum td_watch_type {
     TD_WATCH_ADDED,
@@ -26,6 +28,9 @@ struct td_watch_reader {
     struct td_cache_decoded *decoded; /* borrowed */
     td_watch_event_fn fn;
     void *context;
+    const struct td_shard_range *shard; /* borrowed; NULL: all objects are wanted */
+    uint64_t foreign;                   /* objects of other shards, passed over */
+    uint64_t foreign_bytes;
     struct td_json_stream stream;
     int code; /* 0, or that of the failure, for ever */
 };

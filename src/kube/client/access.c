@@ -25,6 +25,8 @@ struct td_access {
     struct access_question *questions;
     size_t count;
     size_t open;
+    td_str namespace; /* of the service account that is asked about */
+    td_str account;   /* empty: we ourselves */
     struct td_error err;
     td_access_fn fn;
     void *context;
@@ -119,6 +121,23 @@ static void access_answered(void *context, const struct td_client_reply *reply)
     }
 }
 
+/* As the API server names a service account and puts it into groups. */
+static void access_name(struct td_arena *turn, const struct td_access *access, struct td_json *spec)
+{
+    td_str namespace = access->namespace;
+    td_json_set_str(turn, spec, TD_STR("user"),
+                    td_arena_format(turn, "system:serviceaccount:%.*s:%.*s", TD_STR_ARG(namespace),
+                                    TD_STR_ARG(access->account)));
+    const td_str groups[] = {
+        TD_STR("system:serviceaccounts"),
+        td_arena_format(turn, "system:serviceaccounts:%.*s", TD_STR_ARG(namespace)),
+        TD_STR("system:authenticated")};
+    struct td_json *list = td_json_ensure_array(turn, spec, TD_STR("groups"));
+    for (size_t i = 0; i < TD_COUNT(groups); i++) {
+        td_json_append(list, td_json_new_string(turn, groups[i]));
+    }
+}
+
 static void access_ask(struct td_client *client, struct td_client_flow *flow,
                        struct access_question *question)
 {
@@ -126,9 +145,14 @@ static void access_ask(struct td_client *client, struct td_client_flow *flow,
     td_arena_init(&turn, TD_JSON_BYTES_MAX);
     const struct td_access_rule *rule = &question->rule;
     struct td_json *object = td_json_new_object(&turn);
+    bool is_self = question->access->account.len == 0;
     td_json_set_str(&turn, object, TD_STR("apiVersion"), TD_STR("authorization.k8s.io/v1"));
-    td_json_set_str(&turn, object, TD_STR("kind"), TD_STR("SelfSubjectAccessReview"));
+    td_json_set_str(&turn, object, TD_STR("kind"),
+                    is_self ? TD_STR("SelfSubjectAccessReview") : TD_STR("SubjectAccessReview"));
     struct td_json *spec = td_json_ensure_object(&turn, object, TD_STR("spec"));
+    if (!is_self) {
+        access_name(&turn, question->access, spec);
+    }
     struct td_json *what = td_json_ensure_object(&turn, spec, TD_STR("resourceAttributes"));
     td_json_set_str(&turn, what, TD_STR("verb"), rule->verb);
     td_json_set_str(&turn, what, TD_STR("group"), rule->group);
@@ -141,22 +165,26 @@ static void access_ask(struct td_client *client, struct td_client_flow *flow,
     const struct td_client_request request = {
         .flow = flow,
         .method = TD_STR("POST"),
-        .path = TD_STR("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"),
+        .path = is_self ? TD_STR("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews")
+                        : TD_STR("/apis/authorization.k8s.io/v1/subjectaccessreviews"),
         .body = td_json_line(&turn, object),
         .is_idempotent = true, /* nothing is kept of a review */
     };
     question->call = td_client_send(client, &request, access_answered, question);
 }
 
-struct td_access *td_access_check(struct td_client *client, struct td_client_flow *flow,
-                                  const struct td_access_rule *rules, size_t count, td_access_fn fn,
-                                  void *context)
+struct td_access *td_access_check_account(struct td_client *client, struct td_client_flow *flow,
+                                          td_str namespace, td_str account,
+                                          const struct td_access_rule *rules, size_t count,
+                                          td_access_fn fn, void *context)
 {
     td_assert(count > 0);
     td_assert(count <= TD_ACCESS_RULES_MAX);
     struct td_access *access = td_alloc_zero(1, sizeof(*access));
     td_arena_init(&access->memory, TD_JSON_BYTES_MAX);
     access->questions = td_arena_array(&access->memory, struct access_question, count);
+    access->namespace = td_arena_copy_str(&access->memory, namespace);
+    access->account = td_arena_copy_str(&access->memory, account);
     access->count = count;
     access->open = count;
     access->fn = fn;
@@ -175,6 +203,14 @@ struct td_access *td_access_check(struct td_client *client, struct td_client_flo
         access_ask(client, flow, question);
     }
     return access;
+}
+
+struct td_access *td_access_check(struct td_client *client, struct td_client_flow *flow,
+                                  const struct td_access_rule *rules, size_t count, td_access_fn fn,
+                                  void *context)
+{
+    return td_access_check_account(client, flow, TD_STR_EMPTY, TD_STR_EMPTY, rules, count, fn,
+                                   context);
 }
 
 void td_access_cancel(struct td_access *access)

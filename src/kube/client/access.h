@@ -1,7 +1,7 @@
 /*
- * What are we allowed to do? Each rule is asked for by a SelfSubjectAccessReview; what is missing
- * comes back as one line a rule, in the words of a Role, so that a user can paste it. Asked before
- * controllers start: a missing permission is a sentence then, not a 403 an hour later.
+ * What are we, or a service account, allowed to do? Each rule is asked for by a review; what is
+ * missing comes back as one line a rule, in the words of a Role, so that a user can paste it. Asked
+ * before controllers start: a missing permission is a sentence then, not a 403 an hour later.
  */
 #pragma once
 
@@ -35,4 +35,9 @@ typedef void (*td_access_fn)(void *context, const struct td_access_result *resul
 struct td_access *td_access_check(struct td_client *client, struct td_client_flow *flow,
                                   const struct td_access_rule *rules, size_t count, td_access_fn fn,
                                   void *context);
+/* The same about a service account, by SubjectAccessReview: for those who may ask about others. */
+struct td_access *td_access_check_account(struct td_client *client, struct td_client_flow *flow,
+                                          td_str namespace, td_str account,
+                                          const struct td_access_rule *rules, size_t count,
+                                          td_access_fn fn, void *context);
 void td_access_cancel(struct td_access *access); /* NULL is accepted */

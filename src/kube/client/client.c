@@ -15,6 +15,7 @@
 #include "base/limits.h"
 #include "base/timefmt.h"
 #include "kube/client/client_reply.h"
+#include "kube/client/server_clock.h"
 
 enum call_state { CALL_IN_LINE, CALL_AT_TRANSPORT, CALL_IN_PAUSE, CALL_REFUSED };
 
@@ -40,14 +41,13 @@ struct td_client_call {
     bool has_new_credentials; /* a 401 was answered by forgetting them */
     unsigned tries;
     unsigned tries_max;
-    td_duration due;      /* the deadline, steady; INT64_MAX: none */
+    td_duration due;      /* the deadline, of the machine's time; INT64_MAX: none */
     td_duration in_line;  /* since when */
     td_duration deadline; /* as asked, for messages */
     struct td_backoff backoff;
     int status; /* of the head; 0 before */
     bool is_json;
     td_duration retry_after;
-    td_time date;
     struct td_buf warning;
     struct td_buf body;
     struct td_error last_error; /* of the last try */
@@ -68,11 +68,13 @@ struct td_client {
     double qps;
     double burst;
     double tokens;
+    bool keeps_server_time;
     td_duration tokens_at;        /* steady time of `tokens` */
     struct td_timer *turn;        /* set while a call waits for a token */
     struct td_client_flow *flows; /* a ring: the one whose turn is next; NULL when there is none */
     struct td_client_flow *shared;
-    size_t in_flight; /* calls at the transport, streams not counted */
+    size_t in_flight;     /* calls at the transport, streams not counted */
+    size_t answers_bytes; /* that the bodies of all calls hold */
     uint64_t random;
     struct td_client_counts counts;
 };
@@ -127,20 +129,30 @@ static void call_move(struct td_client_call *call, enum call_state state)
     }
 }
 
+/* Deadlines and pauses are real time: an accelerated clock does not make the network faster. */
 static td_duration client_now(const struct td_client *client)
 {
-    return td_clock_steady(td_loop_clock(client->loop));
+    return td_clock_machine(td_loop_clock(client->loop));
 }
 
-/* Deadlines and pauses are real time: an accelerated clock does not make the network faster. */
-static td_duration client_span(const struct td_client *client, td_duration real)
+static size_t call_body_bytes_max(const struct td_client_call *call)
 {
-    td_duration span = td_clock_from_machine(td_loop_clock(client->loop), real);
-    return span < INT64_MAX / 2 ? span : INT64_MAX / 2;
+    return call->is_stream ? TD_CLIENT_ERROR_BYTES_MAX : TD_CLIENT_ANSWER_BYTES_MAX;
+}
+
+/* Empty the body, for another try or for good; what it held may be used by others. */
+static void call_drop_body(struct td_client_call *call)
+{
+    struct td_client *client = call->flow->client;
+    td_assert(client->answers_bytes >= call->body.len);
+    client->answers_bytes -= call->body.len;
+    td_buf_done(&call->body); /* a reset would keep its memory */
+    td_buf_init(&call->body, call_body_bytes_max(call));
 }
 
 static void call_free(struct td_client_call *call)
 {
+    call_drop_body(call);
     if (call->call) {
         call->flow->client->transport->ops->cancel(call->call);
         call->call = NULL;
@@ -164,6 +176,7 @@ static void call_finish(struct td_client_call *call, const struct td_client_repl
     struct td_client *client = call->flow->client;
     struct td_client_call copy = *call;
     /* What the reply points at lives until the callback has returned. */
+    client->answers_bytes -= call->body.len;
     td_buf_init(&call->warning, 0);
     td_buf_init(&call->body, 0);
     call->text = NULL;
@@ -200,7 +213,7 @@ static void call_wait_until(struct td_client_call *call, td_duration due)
     if (due == INT64_MAX) {
         td_timer_stop(call->timer);
     } else {
-        td_timer_set(call->timer, due - client_now(call->flow->client));
+        td_timer_set_machine(call->timer, due - client_now(call->flow->client));
     }
 }
 
@@ -250,7 +263,9 @@ static void call_head(void *context, const struct td_call_head *head)
     struct td_client_call *call = context;
     call->status = head->status;
     call->retry_after = head->retry_after;
-    call->date = head->date;
+    if (call->flow->client->keeps_server_time) {
+        td_server_clock_follow(call->flow->client->loop, head);
+    }
     call->is_json = td_str_equal(head->content_type, TD_STR("application/json"));
     (void)td_buf_append(&call->warning, head->warning); /* a long one is left out */
     if (call->is_stream && call_is_success(call) && call->events.head) {
@@ -258,24 +273,48 @@ static void call_head(void *context, const struct td_call_head *head)
     }
 }
 
+static void call_end(void *context, int code, const struct td_error *err);
+
+/* What is too large will not get smaller by reading on. */
+static void call_cut(struct td_client_call *call, int code, const struct td_error *err)
+{
+    call->flow->client->transport->ops->cancel(call->call);
+    call_end(call, code, err);
+}
+
+/* An answer above its own cap is refused. One that does not fit beside those of other calls is let
+ * go and tried again after a pause: they will be gone then. */
 static void call_body(void *context, td_str bytes)
 {
     struct td_client_call *call = context;
+    struct td_client *client = call->flow->client;
     if (call->is_stream && call_is_success(call)) {
         call->events.body(call->context, bytes);
         return; /* the user may have cancelled it: the call is not touched any more */
     }
-    (void)td_buf_append(&call->body, bytes); /* what does not fit is noticed at the end */
+    if (bytes.len > TD_CLIENT_ANSWERS_BYTES_MAX - client->answers_bytes) {
+        struct td_error err = TD_ERROR_INIT;
+        int code = td_error_set(&err, TD_IO, "the answers in flight are above %zu bytes",
+                                (size_t)TD_CLIENT_ANSWERS_BYTES_MAX);
+        call_drop_body(call);
+        call_cut(call, code, &err);
+        return;
+    }
+    size_t before = call->body.len;
+    int code = td_buf_append(&call->body, bytes);
+    client->answers_bytes += call->body.len - before;
+    if (code < 0) {
+        call_cut(call, TD_OK, NULL); /* the reply tells that it was cut */
+    }
 }
 
 static void call_clear(struct td_client_call *call)
 {
     td_buf_reset(&call->warning);
-    td_buf_reset(&call->body);
+    call_drop_body(call);
     call->status = 0;
     call->is_json = false;
     call->retry_after = -1;
-    call->date = 0;
 }
 
 /* A stream is repeated only when the server names a time; how long to wait otherwise depends on
@@ -307,7 +346,6 @@ static td_duration call_pause(struct td_client_call *call, const struct td_clien
     }
     td_duration pause = td_backoff_next(&call->backoff);
     pause = pause > call->retry_after ? pause : call->retry_after;
-    pause = td_clock_from_machine(td_loop_clock(call->flow->client->loop), pause);
     td_duration left = call->due - client_now(call->flow->client);
     return pause < left ? pause : -1;
 }
@@ -327,7 +365,6 @@ static void call_end(void *context, int code, const struct td_error *err)
         .is_cut = call->body.is_full,
         .body = td_buf_str(&call->body),
         .warning = td_buf_str(&call->warning),
-        .date = call->date,
     };
     td_auto_arena arena;
     td_arena_init(&arena, TD_TREE_ARENA_BYTES_MAX);
@@ -369,7 +406,7 @@ static bool client_take_token(struct td_client *client)
     if (client->qps <= 0) {
         return true;
     }
-    td_duration now = client_now(client);
+    td_duration now = td_clock_steady(td_loop_clock(client->loop));
     double earned = (double)(now - client->tokens_at) / (double)TD_SECOND * client->qps;
     client->tokens = fmin(client->burst, client->tokens + earned);
     client->tokens_at = now;
@@ -419,10 +456,11 @@ struct td_client *td_client_new(const struct td_client_options *options)
     client->loop = options->loop;
     client->transport = options->transport;
     client->qps = options->qps;
+    client->keeps_server_time = options->keeps_server_time;
     client->burst = options->burst;
     client->tokens = options->burst;
     client->random = options->seed;
-    client->tokens_at = client_now(client);
+    client->tokens_at = td_clock_steady(td_loop_clock(options->loop));
     client->turn = td_timer_new(options->loop, client_turn_rings, client);
     client->shared = td_client_flow_new(client, TD_STR("shared"));
     return client;
@@ -521,8 +559,8 @@ static struct td_client_call *call_new(struct td_client *client,
         call->deadline = TD_CLIENT_DEADLINE_MS * TD_MILLISECOND;
     }
     call->in_line = client_now(client);
-    call->due =
-        call->deadline > 0 ? call->in_line + client_span(client, call->deadline) : INT64_MAX;
+    bool has_due = call->deadline > 0 && call->deadline < INT64_MAX / 2;
+    call->due = has_due ? call->in_line + call->deadline : INT64_MAX;
     call->request.deadline = call->deadline;
     call->retry_after = -1;
     client->random += UINT64_C(0x9e3779b97f4a7c15); /* another stream of jitter for each call */
@@ -532,7 +570,7 @@ static struct td_client_call *call_new(struct td_client *client,
         .random = client->random,
     };
     td_buf_init(&call->warning, TD_LOG_VALUE_BYTES_MAX);
-    td_buf_init(&call->body, is_stream ? TD_CLIENT_ERROR_BYTES_MAX : TD_CLIENT_ANSWER_BYTES_MAX);
+    td_buf_init(&call->body, call_body_bytes_max(call));
     call->timer = td_timer_new(client->loop, call_rings, call);
     return call;
 }

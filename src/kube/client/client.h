@@ -28,6 +28,7 @@ struct td_client_options {
     double qps;                     /* --kube-api-qps; 0: no limit */
     int burst;                      /* --kube-api-burst, at least 1 */
     uint64_t seed;                  /* of the jitter */
+    bool keeps_server_time;         /* the loop's clock is kept on the server's: server_clock.h */
 };
 
 struct td_client *td_client_new(const struct td_client_options *options);
@@ -61,7 +62,6 @@ struct td_client_reply {
         reason; /* of a Status answer: "AlreadyExists"; causes "DisruptionBudget", "NodeCapacity" */
     td_str body;         /* valid during the callback */
     td_str warning;      /* what the server warned about, or empty */
-    td_time date;        /* what time it is at the server; 0: not said */
     struct td_error err; /* one line: method, path and the server's message */
 };
 

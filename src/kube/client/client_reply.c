@@ -129,7 +129,6 @@ void td_client_reply_read(struct td_arena *arena, const struct td_client_answer 
         .reason = TD_STR_EMPTY,
         .body = TD_STR_EMPTY,
         .warning = answer->warning,
-        .date = answer->date,
     };
     if (answer->code != TD_OK) {
         /* A refused connection matters only to the decision about a retry. */

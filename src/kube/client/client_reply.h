@@ -22,7 +22,6 @@ struct td_client_answer {
     bool is_cut; /* the body was larger than its cap */
     td_str body;
     td_str warning;
-    td_time date;
 };
 
 /* A 2xx answer of JSON that is not one whole value is TD_IO: a coding that was cut, or a

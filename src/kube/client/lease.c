@@ -32,6 +32,7 @@ struct td_lease {
     td_duration seen_at;  /* steady time at which `seen` last changed */
     td_duration sent_at;  /* of the last request: a write answered late counts from here */
     struct td_buf leader; /* reported by new_leader */
+    bool object_was_seen; /* once: what the caller knew is used up */
     bool has_reported;
     bool is_stopping; /* a try is under way and its end is waited for */
     void (*done)(void *context);
@@ -43,7 +44,7 @@ static void lease_read(struct td_lease *lease);
 
 static td_duration lease_now(const struct td_lease *lease)
 {
-    return td_clock_steady(td_loop_clock(lease->options.loop));
+    return td_clock_machine(td_loop_clock(lease->options.loop));
 }
 
 static struct td_instant lease_wall(const struct td_lease *lease)
@@ -84,7 +85,12 @@ static int lease_see(struct td_lease *lease, td_str body, struct td_error *err)
     lease->memory = memory;
     lease->object = object;
     lease->seen = record;
-    lease->seen_at = is_same ? lease->seen_at : lease_now(lease);
+    bool is_known = !lease->object_was_seen && record.spec.len > 0 &&
+                    td_str_equal(record.spec, lease->options.known_spec);
+    lease->object_was_seen = true;
+    lease->seen_at = is_same    ? lease->seen_at
+                     : is_known ? lease->options.known_since
+                                : lease_now(lease);
     return TD_OK;
 }
 
@@ -144,7 +150,7 @@ static void lease_release(struct td_lease *lease)
     bool was_leading = lease->state == LEASE_LEADING;
     lease_stopped(lease);
     lease->state = LEASE_RELEASING;
-    td_timer_set(lease->deadline, was_leading ? lease->options.renew_deadline : 0);
+    td_timer_set_machine(lease->deadline, was_leading ? lease->options.renew_deadline : 0);
     if (was_leading) {
         lease_read(lease);
     }
@@ -165,7 +171,7 @@ static void lease_tried(struct td_lease *lease, bool is_won)
         lease->last_error.message[0] = '\0';
         td_duration due =
             lease->sent_at + lease->options.retry_period + lease->options.renew_deadline;
-        td_timer_set(lease->deadline, due - lease_now(lease));
+        td_timer_set_machine(lease->deadline, due - lease_now(lease));
     }
     if (lease->is_stopping) {
         lease_release(lease);
@@ -174,7 +180,7 @@ static void lease_tried(struct td_lease *lease, bool is_won)
     bool is_lost = !is_won && lease->state == LEASE_LEADING && lease->object &&
                    !lease_is_ours(lease) && lease->seen.holder.len > 0;
     if (!is_lost) {
-        td_timer_set(lease->retry, lease_pause(lease));
+        td_timer_set_machine(lease->retry, lease_pause(lease));
     }
     if (is_new) {
         lease->options.events.started(lease->options.context);
@@ -368,6 +374,7 @@ int td_lease_new(const struct td_lease_options *options, struct td_lease **ret,
     lease->options.namespace = td_arena_copy_str(&lease->texts, options->namespace);
     lease->options.name = td_arena_copy_str(&lease->texts, options->name);
     lease->options.identity = td_arena_copy_str(&lease->texts, options->identity);
+    lease->options.known_spec = td_arena_copy_str(&lease->texts, options->known_spec);
     lease->jitter = (struct td_backoff){TD_SECOND, TD_SECOND, 0, options->seed};
     lease->retry = td_timer_new(options->loop, lease_retry_rings, lease);
     lease->deadline = td_timer_new(options->loop, lease_deadline_rings, lease);
@@ -393,7 +400,7 @@ void td_lease_start(struct td_lease *lease)
 {
     if (lease->state == LEASE_IDLE) {
         lease->state = LEASE_TRYING;
-        td_timer_set(lease->retry, 0);
+        td_timer_set_machine(lease->retry, 0);
     }
 }
 

@@ -2,7 +2,8 @@
  * One leader among many by a Lease, with client-go's rules and numbers: a holder renews every
  * 2 s; one that could not for 10 s stops; another takes over when it has seen no change for the
  * 15 s that the lease names. Only the local steady clock is compared, never a time that another
- * machine wrote, so skewed clocks do no harm. All times are of the loop's clock.
+ * machine wrote, so skewed clocks do no harm. Time is the machine's:
+ * candidates are other programs.
  *
  * Beside it the plain heartbeat of a program that only says "I am here" (vpa-admission-controller):
  * holder and renewTime, written at an interval.
@@ -41,6 +42,10 @@ struct td_lease_options {
     td_duration renew_deadline; /* 0: 10 s; below duration */
     td_duration retry_period;   /* 0: 2 s; times 1.2 below renew_deadline */
     uint64_t seed;              /* of the jitter */
+    /* What the caller has seen of it already: this spec, as JSON text, unchanged since then (steady
+     * time). Found again, its time counts from there. Empty: nothing. */
+    td_str known_spec;
+    td_duration known_since;
     struct td_lease_events events;
     void *context;
 };
@@ -71,7 +76,7 @@ struct td_heartbeat_options {
     td_str name;
     td_str holder;
     int64_t duration_seconds; /* what readers may believe a beat for */
-    td_duration interval;
+    td_duration interval;     /* of the loop's clock, and 100 ms of the machine's at least */
     void (*beaten)(void *context,
                    const struct td_error *err); /* err->code 0: written; may be NULL */
     void *context;

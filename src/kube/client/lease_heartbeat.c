@@ -1,9 +1,15 @@
+/*
+ * A lease that only says that its writer is there: written at an interval, made when it is missing,
+ * and written on after failures. Nothing is read and nobody is kept out.
+ */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/limits.h"
 #include "kube/client/lease.h"
 #include "kube/client/lease_object.h"
 #include "kube/client/verbs.h"
+
+#define HEARTBEAT_MIN (100 * TD_MILLISECOND) /* however fast the clock is */
 
 struct td_heartbeat {
     struct td_heartbeat_options options; /* texts owned by `texts` */
@@ -12,9 +18,21 @@ struct td_heartbeat {
     struct td_client_call *call;
 };
 
+/* Of the machine's time: readers compare beats with the cluster's clock, so the interval is of
+ * that, but not shorter than programs can bear. */
+static td_duration heartbeat_span(const struct td_heartbeat *beat)
+{
+    const struct td_clock *clock = td_loop_clock(beat->options.loop);
+    td_duration span = clock->kind == TD_CLOCK_VIRTUAL
+                           ? beat->options.interval
+                           : td_clock_real_span(clock, beat->options.interval);
+    return span > HEARTBEAT_MIN ? span : HEARTBEAT_MIN;
+}
+
 static void heartbeat_ended(struct td_heartbeat *beat, const struct td_error *err)
 {
-    td_timer_set(beat->timer, beat->options.interval);
+    const struct td_clock *clock = td_loop_clock(beat->options.loop);
+    td_timer_set(beat->timer, td_clock_from_machine(clock, heartbeat_span(beat)));
     if (beat->options.beaten) {
         beat->options.beaten(beat->options.context, err);
     }
@@ -44,7 +62,7 @@ static void heartbeat_send(struct td_heartbeat *beat, bool is_new, td_client_don
         return;
     }
     request.flow = options->flow;
-    request.deadline = options->interval; /* a beat that is late is replaced by the next one */
+    request.deadline = heartbeat_span(beat); /* a beat that is late is replaced by the next one */
     beat->call = td_client_send(options->client, &request, done, beat);
 }
 

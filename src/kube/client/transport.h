@@ -30,6 +30,7 @@ struct td_call_head {
     td_str content_type;     /* without parameters: "application/json" */
     td_duration retry_after; /* -1: not said */
     td_time date;            /* what time it is at the server; 0: not said */
+    double clock_speed;      /* how fast time goes there; 0: not said */
     td_str warning;          /* the first Warning header, empty when there is none */
 };
 

@@ -14,6 +14,7 @@
 #include "base/os/loop.h"
 #include "base/timefmt.h"
 #include "kube/client/transport_http_internal.h"
+#include "kube/quantity/quantity.h"
 
 void td_http_call_move(struct td_call *call, struct http_list *list)
 {
@@ -100,6 +101,18 @@ static td_time call_date(struct http_transport *http, td_str value)
     return http->date;
 }
 
+/* Only local clusters say it, and only fast or slow ones. */
+static double call_clock_speed(td_str value)
+{
+    td_auto_arena arena = td_arena_capped(TD_API_PATH_BYTES_MAX);
+    struct td_quantity quantity;
+    if (td_quantity_parse(&arena, value, &quantity, NULL) != TD_OK) {
+        return 0;
+    }
+    double speed = td_quantity_to_double(&quantity);
+    return speed > 0 && speed <= TD_CLOCK_SPEED_MAX ? speed : 0;
+}
+
 /* Whole seconds, as API servers write it; a date counts as not said. */
 static td_duration call_retry_after(td_str value)
 {
@@ -121,6 +134,7 @@ static void call_give_head(struct td_call *call)
         .content_type = td_str_from(call->content_type),
         .retry_after = call->retry_after,
         .date = call->date,
+        .clock_speed = call->clock_speed,
         .warning = td_str_from(call->warning),
     };
     if (call->events.head) {
@@ -144,6 +158,7 @@ size_t td_http_take_header(char *bytes, size_t size, size_t count, void *context
         call->status = (int)status;
         call->retry_after = -1;
         call->date = 0;
+        call->clock_speed = 0;
         call->content_type[0] = '\0';
         call->warning[0] = '\0';
     } else if (line.len == 0 && call->status >= 200) {
@@ -155,6 +170,8 @@ size_t td_http_take_header(char *bytes, size_t size, size_t count, void *context
         call->retry_after = call_retry_after(value);
     } else if (call_header_is(line, TD_STR("Date"), &value)) {
         call->date = call_date(call->http, value);
+    } else if (call_header_is(line, TD_STR("Clock-Speed"), &value)) {
+        call->clock_speed = call_clock_speed(value);
     } else if (call->warning[0] == '\0' && call_header_is(line, TD_STR("Warning"), &value)) {
         call_keep(call->warning, sizeof(call->warning), value);
     }

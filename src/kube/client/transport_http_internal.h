@@ -97,6 +97,7 @@ struct td_call {
     int status;
     td_duration retry_after;
     td_time date; /* the Date header; 0: there was none */
+    double clock_speed;
     char content_type[128];
     char warning[512];
     char problem[CURL_ERROR_SIZE];

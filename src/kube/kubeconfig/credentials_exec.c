@@ -202,7 +202,7 @@ static void exec_ends(const struct td_process_end *end, void *context)
     td_process_free(exec->process);
     exec->process = NULL;
     exec->has_run = true;
-    exec->ended = td_clock_steady(td_loop_clock(credentials->loop));
+    exec->ended = td_clock_machine(td_loop_clock(credentials->loop));
     td_credentials_tell(credentials);
 }
 
@@ -261,7 +261,7 @@ static int exec_start(struct td_credentials *credentials, struct td_error *err)
 static bool exec_has_usable(const struct td_credentials *credentials)
 {
     const struct td_credentials_exec *exec = &credentials->exec;
-    td_time now = td_clock_wall(td_loop_clock(credentials->loop));
+    td_time now = td_clock_machine_wall(td_loop_clock(credentials->loop));
     return exec->has_answer && !(exec->has_expiry && now > exec->expires);
 }
 
@@ -278,7 +278,7 @@ int td_credentials_exec_result(const struct td_credentials *credentials, struct 
 int td_credentials_exec_get(struct td_credentials *credentials, struct td_error *err)
 {
     struct td_credentials_exec *exec = &credentials->exec;
-    td_duration now = td_clock_steady(td_loop_clock(credentials->loop));
+    td_duration now = td_clock_machine(td_loop_clock(credentials->loop));
     if (exec->process) {
         return TD_BUSY;
     }

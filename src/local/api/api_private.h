@@ -10,6 +10,7 @@
 
 #include "kube/schema/fields.h"
 #include "kube/selector/selector.h"
+#include "kube/selector/shard.h"
 #include "local/admission/admission.h"
 #include "local/api/api.h"
 #include "local/api/call.h"
@@ -84,6 +85,10 @@ enum td_query_kind {
 /* Fills call->query and call->is_pretty, or answers (400, 422) and returns false. */
 bool td_query_parse(struct td_api_call *call, td_str query, enum td_query_kind kind);
 
+/* The query's resourceVersion is a number; else 400 and false. Of a list it is judged after the
+ * selectors. */
+bool td_query_check_version(struct td_api_call *call);
+
 /* ---- accept.c ---- */
 
 struct td_accept {
@@ -125,18 +130,26 @@ struct td_json *td_form_table(const struct td_api_call *call, struct td_arena *a
 
 /* ---- select.c ---- */
 
-/* The label and field selectors of a list, a watch or a deletecollection, parsed once. */
+/* The selectors of a list, a watch or a deletecollection, parsed once. */
 struct td_select {
     const struct td_resource *resource;
     struct td_selector labels;
     struct td_field_selector fields;
+    struct td_shard_selector shards;
     bool has_labels;
     bool has_other_fields; /* than name and namespace: matching needs the whole object */
 };
 
-/* Parses the query's selectors, or answers 400 and returns false. */
+/* Parses the query's selectors and checks its version, or answers (400, 500) and returns false. */
 bool td_select_parse(struct td_api_call *call, struct td_select *ret);
+/* Neither labels nor fields; shards do not count, since upstream counts what remains without them.
+ */
 bool td_select_is_empty(const struct td_select *select);
+
+/* Into the metadata of a list: the proof that shards were selected. Upstream has it on what it
+ * keeps as typed lists: not on custom resources, Tables and metadata alone. */
+void td_select_prove(struct td_api_call *call, const struct td_select *select,
+                     struct td_json *metadata);
 
 /* `scratch` is reset. */
 bool td_select_matches(const struct td_select *select, struct td_arena *scratch,

@@ -32,6 +32,7 @@ struct td_call_path {
 struct td_api_query {
     td_str label_selector;
     td_str field_selector;
+    td_str shard_selector;
     td_str resource_version;
     td_str resource_version_match;
     td_str continue_token;

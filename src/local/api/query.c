@@ -31,6 +31,7 @@ enum query_name {
     QUERY_VERSION,
     QUERY_VERSION_MATCH,
     QUERY_SEND_INITIAL,
+    QUERY_SHARDS,
     QUERY_TIMEOUT,
     QUERY_WATCH,
     QUERY_NAME_COUNT
@@ -54,6 +55,7 @@ static const td_str query_names[QUERY_NAME_COUNT] = {
     [QUERY_VERSION] = TD_STR_INIT("resourceVersion"),
     [QUERY_VERSION_MATCH] = TD_STR_INIT("resourceVersionMatch"),
     [QUERY_SEND_INITIAL] = TD_STR_INIT("sendInitialEvents"),
+    [QUERY_SHARDS] = TD_STR_INIT("shardSelector"),
     [QUERY_TIMEOUT] = TD_STR_INIT("timeoutSeconds"),
     [QUERY_WATCH] = TD_STR_INIT("watch"),
 };
@@ -152,7 +154,7 @@ static bool query_int(struct td_api_call *call, const struct query_values *value
     return false;
 }
 
-static bool query_check_version(struct td_api_call *call)
+bool td_query_check_version(struct td_api_call *call)
 {
     td_str text = call->query.resource_version;
     int64_t version = 0;
@@ -243,7 +245,7 @@ static bool query_check_list(struct td_api_call *call)
         td_call_invalid_options(call, "ListOptions", &errors);
         return false;
     }
-    return query_check_version(call);
+    return true;
 }
 
 static void query_check_dry_run(struct td_field_errors *errors, const struct query_values *values)
@@ -378,6 +380,7 @@ static void query_fill(struct td_api_call *call, const struct query_values *valu
     struct td_api_query *query = &call->query;
     query->label_selector = query_text(values, QUERY_LABEL_SELECTOR);
     query->field_selector = query_text(values, QUERY_FIELD_SELECTOR);
+    query->shard_selector = query_text(values, QUERY_SHARDS);
     query->resource_version = query_text(values, QUERY_VERSION);
     query->resource_version_match = query_text(values, QUERY_VERSION_MATCH);
     query->continue_token = query_text(values, QUERY_CONTINUE);
@@ -413,7 +416,7 @@ bool td_query_parse(struct td_api_call *call, td_str query, enum td_query_kind k
     }
     switch (kind) {
     case TD_QUERY_GET:
-        return query_check_version(call);
+        return td_query_check_version(call);
     case TD_QUERY_LIST:
         return query_check_list(call);
     case TD_QUERY_CREATE:

@@ -129,26 +129,24 @@ static bool list_choose_version(struct td_api_call *call, struct read_list *list
     return read_version_is_here(call);
 }
 
-/* Keeps what matches at the front of the page, up to `max`; true when one more matched. */
-static bool list_filter(struct read_list *list, size_t max)
+/* Keeps what matches at the front of the page, up to `max`. There is more when anything is behind
+ * the last of them, whether it matches or not, and what remains is counted as if all of the page
+ * had matched: so upstream, and the last page may turn out empty. */
+static void list_filter(struct read_list *list, size_t max)
 {
     struct td_page *page = &list->page;
     size_t kept = 0;
-    bool has_more = false;
-    for (size_t i = 0; i < page->count && !has_more; i++) {
+    size_t i = 0;
+    for (; i < page->count && kept < max; i++) {
         struct td_stored *stored = page->items[i];
-        if (!td_select_matches(&list->select, &list->writer.scratch, stored)) {
-            continue;
-        }
-        if (kept == max) {
-            has_more = true;
-        } else {
+        if (td_select_matches(&list->select, &list->writer.scratch, stored)) {
             page->items[i] = page->items[kept];
             page->items[kept++] = stored;
         }
     }
     list->count = kept;
-    return has_more;
+    list->has_more = i < page->count;
+    page->remaining = list->has_more ? page->count - max : 0;
 }
 
 /* Takes the snapshot; false when the call was answered. */
@@ -162,7 +160,7 @@ static bool list_take(struct td_api_call *call, struct read_list *list)
         return false;
     }
     size_t limit = call->query.limit > 0 ? (size_t)call->query.limit : 0;
-    bool is_selected = !td_select_is_empty(&list->select);
+    bool is_selected = !td_select_is_empty(&list->select) || list->select.shards.count > 0;
     bool names_ns = call->path.ns.len > 0;
     struct td_page_query query = {
         .version = list->version,
@@ -183,7 +181,7 @@ static bool list_take(struct td_api_call *call, struct read_list *list)
     list->count = list->page.count;
     list->has_more = list->page.remaining > 0;
     if (is_selected) {
-        list->has_more = list_filter(list, limit > 0 ? limit : SIZE_MAX);
+        list_filter(list, limit > 0 ? limit : SIZE_MAX);
     }
     return true;
 }
@@ -207,6 +205,7 @@ static struct td_json *list_metadata(struct td_api_call *call, const struct read
                               (int64_t)list->page.remaining);
         }
     }
+    td_select_prove(call, &list->select, metadata);
     return metadata;
 }
 

@@ -1,8 +1,10 @@
 /*
- * Label and field selectors of lists and watches: read from the query, and matched against stored
- * objects.
+ * Label, field and shard selectors of lists and watches: read from the query, and matched against
+ * stored objects.
  */
+#include "base/buf.h"
 #include "base/error.h"
+#include "base/limits.h"
 #include "local/api/api_private.h"
 #include "local/kinds/kinds.h"
 
@@ -54,6 +56,15 @@ bool td_select_parse(struct td_api_call *call, struct td_select *ret)
         }
         select.has_other_fields = select.has_other_fields || !select_is_key(field);
     }
+    td_str shards = call->query.shard_selector;
+    if (shards.len > 0 &&
+        td_shard_selector_parse(&call->arena, shards, &select.shards, &err) != TD_OK) {
+        td_call_fail(call, 500, "", "%s", err.message); /* so upstream: no 400, no reason */
+        return false;
+    }
+    if (!td_query_check_version(call)) {
+        return false;
+    }
     *ret = select;
     return true;
 }
@@ -61,6 +72,19 @@ bool td_select_parse(struct td_api_call *call, struct td_select *ret)
 bool td_select_is_empty(const struct td_select *select)
 {
     return !select->has_labels && select->fields.count == 0;
+}
+
+void td_select_prove(struct td_api_call *call, const struct td_select *select,
+                     struct td_json *metadata)
+{
+    if (select->shards.count == 0 || call->form != TD_FORM_OBJECT || select->resource->custom) {
+        return;
+    }
+    td_auto_buf text = td_buf_capped(TD_SHARD_SELECTOR_BYTES_MAX);
+    td_shard_selector_write(&select->shards, &text);
+    struct td_json *info = td_json_ensure_object(&call->arena, metadata, TD_STR("shardInfo"));
+    td_json_set_str(&call->arena, info, TD_STR("selector"),
+                    td_arena_copy_str(&call->arena, td_buf_str(&text)));
 }
 
 struct select_subject {
@@ -98,6 +122,9 @@ bool td_select_matches(const struct td_select *select, struct td_arena *scratch,
                        const struct td_stored *stored)
 {
     td_arena_reset(scratch);
+    if (!td_shard_selector_matches(&select->shards, stored->ns, stored->uid)) {
+        return false;
+    }
     if (select->has_labels && !select_matches_labels(select, scratch, stored)) {
         return false;
     }

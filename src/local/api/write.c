@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "local/api/api_private.h"
+#include "local/auth/auth.h"
 
 static enum td_write_step write_steps(struct td_write *write, bool is_resumed);
 
@@ -264,6 +265,34 @@ static void write_take_finalizers(struct td_write *write)
     }
 }
 
+/* Roles and bindings give rights: whoever writes one must have them. */
+static enum td_write_step write_check_grant(struct td_write *write)
+{
+    struct td_auth *auth = td_api_auth(write->call->api);
+    if (!auth || !td_str_equal(write->resource->group, TD_STR("rbac.authorization.k8s.io"))) {
+        return TD_STEP_NEXT;
+    }
+    const struct td_grant grant = {.user = &write->call->request.user,
+                                   .plural = write->resource->plural,
+                                   .ns = write->ns,
+                                   .name = write->call->path.name,
+                                   .object = write->object,
+                                   .old = write->old};
+    td_str why = TD_STR_EMPTY;
+    td_str name = td_json_text(td_json_get(write->object, TD_STR("metadata")), "name");
+    int code = td_auth_check_grant(auth, &grant, write->arena, &why);
+    if (code == TD_NOT_FOUND) {
+        return td_write_fail(write, 404, "NotFound", why);
+    }
+    return code == TD_OK ? TD_STEP_NEXT
+                         : td_write_fail(write, 403, "Forbidden",
+                                         td_arena_format(write->arena,
+                                                         "%.*s.%.*s \"%.*s\" is forbidden: %.*s",
+                                                         TD_STR_ARG(write->resource->plural),
+                                                         TD_STR_ARG(write->resource->group),
+                                                         TD_STR_ARG(name), TD_STR_ARG(why)));
+}
+
 /* Step 4. */
 static enum td_write_step write_complete(struct td_write *write)
 {
@@ -288,6 +317,9 @@ static enum td_write_step write_complete(struct td_write *write)
         if (r < 0) {
             return td_write_bad_request(write, "%s", err.message);
         }
+    }
+    if (write_check_grant(write) != TD_STEP_NEXT) {
+        return TD_STEP_ANSWERED;
     }
     td_meta_complete(write, write->object);
     return write_check_kind(write);

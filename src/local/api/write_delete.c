@@ -196,7 +196,7 @@ static struct td_write *delete_new(struct td_api_call *call, const struct td_del
 /* The objects of a collection that are being deleted, one after the other. */
 struct delete_many {
     struct td_write *write;
-    td_str version; /* of the list that is answered */
+    struct td_json *metadata; /* of the list that is the answer */
     td_str *names;
     size_t count;
     size_t cap;
@@ -236,8 +236,9 @@ static void delete_many_answer(struct delete_many *many)
     td_json_write_string(call->at.resource->list_kind, false, &text);
     td_buf_append(&text, TD_STR(",\"apiVersion\":"));
     td_json_write_string(call->at.resource->versions[call->at.version].api_version, false, &text);
-    td_buf_append_format(&text, ",\"metadata\":{\"resourceVersion\":\"%.*s\"},\"items\":[",
-                         TD_STR_ARG(many->version));
+    td_buf_append(&text, TD_STR(",\"metadata\":"));
+    td_json_write(many->metadata, &(struct td_json_format){.escape_html = true}, &text);
+    td_buf_append(&text, TD_STR(",\"items\":["));
     int r = TD_OK;
     for (size_t i = 0; i < many->count && r == TD_OK; i++) {
         td_buf_append(&text, i > 0 ? TD_STR(",") : TD_STR_EMPTY);
@@ -311,8 +312,11 @@ void td_write_delete_collection(struct td_api_call *call)
     }
     many->write->finish = delete_many_next;
     many->write->finish_state = many;
-    many->version = td_arena_format(&call->arena, "%llu",
-                                    (unsigned long long)td_store_version(td_api_store(call->api)));
+    many->metadata = td_json_new_object(&call->arena);
+    td_json_set_str(&call->arena, many->metadata, TD_STR("resourceVersion"),
+                    td_arena_format(&call->arena, "%llu",
+                                    (unsigned long long)td_store_version(td_api_store(call->api))));
+    td_select_prove(call, &select, many->metadata);
     delete_many_collect(many, &select);
     delete_many_run(many);
 }

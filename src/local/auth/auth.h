@@ -99,6 +99,21 @@ bool td_auth_allows(struct td_auth *auth, const struct td_api_user *user,
 td_str td_auth_refusal(struct td_arena *arena, const struct td_api_user *user,
                        const struct td_access *access);
 
+/* A role or a binding that a user writes. */
+struct td_grant {
+    const struct td_api_user *user;
+    td_str plural; /* "roles", "clusterroles", "rolebindings", "clusterrolebindings" */
+    td_str ns;     /* empty: none */
+    td_str name;   /* of the request's path; empty: it is created */
+    const struct td_json *object;
+    const struct td_json *old; /* NULL: it is created */
+};
+
+/* May they? TD_DENIED: rights would be granted that the user has not got; TD_NOT_FOUND: the role of
+ * a binding is not there. Then *ret_why, in the arena, says which. */
+int td_auth_check_grant(struct td_auth *auth, const struct td_grant *grant, struct td_arena *arena,
+                        td_str *ret_why);
+
 /* One rule of a role, and those that apply to a user in a namespace (its cluster-wide ones
  * included): for SelfSubjectRulesReview. */
 struct td_auth_rule {

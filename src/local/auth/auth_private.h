@@ -1,6 +1,6 @@
 /*
- * Shared by auth.c (identities), auth_token.c (service account tokens) and auth_rbac.c
- * (permissions).
+ * Shared by auth.c (identities), auth_token.c (service account tokens), auth_rbac.c (permissions)
+ * and auth_grant.c (who may grant them).
  */
 #pragma once
 
@@ -35,3 +35,10 @@ td_str auth_service_account_user(struct td_arena *arena, td_str ns, td_str name)
 
 /* The groups that every service account of a namespace is in. */
 void auth_service_account_groups(struct td_arena *arena, td_str ns, struct td_api_user *ret);
+
+/* Is the path in the list, where what ends in a star stands for all that begins so? */
+bool auth_lists_path(const struct td_json *list, td_str path);
+
+/* The rules of a role, in the arena. False: there is no such role. */
+bool auth_role_rules(const struct td_auth *auth, struct td_arena *arena, td_str ns, bool is_cluster,
+                     td_str name, const struct td_json **ret);

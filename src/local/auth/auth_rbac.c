@@ -36,16 +36,17 @@ static struct td_json *auth_parse(struct td_arena *arena, const struct td_stored
     return tree;
 }
 
-/* The rules of the role that a binding refers to, or NULL. */
-static const struct td_json *auth_role_rules(struct td_auth *auth, td_str ns, td_str kind,
-                                             td_str name)
+bool auth_role_rules(const struct td_auth *auth, struct td_arena *arena, td_str ns, bool is_cluster,
+                     td_str name, const struct td_json **ret)
 {
-    bool is_cluster = td_str_equal(kind, TD_STR("ClusterRole"));
     const struct td_collection *roles =
         auth_collection(auth, is_cluster ? "clusterroles." AUTH_GROUP : "roles." AUTH_GROUP);
     const struct td_stored *stored =
         roles ? td_collection_get(roles, is_cluster ? TD_STR_EMPTY : ns, name) : NULL;
-    return stored ? td_json_get(auth_parse(&auth->rules_arena, stored), TD_STR("rules")) : NULL;
+    if (stored) {
+        *ret = td_json_get(auth_parse(arena, stored), TD_STR("rules"));
+    }
+    return stored;
 }
 
 static size_t auth_count(const struct td_collection *collection)
@@ -62,12 +63,15 @@ static void auth_read_bindings(struct td_auth *auth, const struct td_collection 
         const struct td_json *ref = td_json_get(tree, TD_STR("roleRef"));
         td_str kind = td_json_text(ref, "kind");
         td_str role = td_json_text(ref, "name");
+        bool is_cluster = td_str_equal(kind, TD_STR("ClusterRole"));
+        const struct td_json *rules = NULL; /* of a role that does not exist */
+        (void)auth_role_rules(auth, arena, stored->ns, is_cluster, role, &rules);
         auth->bindings[auth->binding_count++] = (struct auth_binding){
             .ns = td_arena_copy_str(arena, stored->ns),
             .name = td_arena_copy_str(arena, stored->name),
             .role = td_arena_format(arena, "%.*s \"%.*s\"", TD_STR_ARG(kind), TD_STR_ARG(role)),
             .subjects = td_json_get(tree, TD_STR("subjects")),
-            .rules = auth_role_rules(auth, stored->ns, kind, role),
+            .rules = rules,
         };
     }
 }
@@ -147,7 +151,7 @@ static bool auth_lists_resource(const struct td_json *list, const struct td_acce
     return false;
 }
 
-static bool auth_lists_path(const struct td_json *list, td_str path)
+bool auth_lists_path(const struct td_json *list, td_str path)
 {
     for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
         td_str text = item->type == TD_JSON_TYPE_STRING ? item->text : TD_STR_EMPTY;

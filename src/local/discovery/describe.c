@@ -139,23 +139,64 @@ static void describe_version(struct td_api_call *call)
     td_call_reply_json(call, 200, tree);
 }
 
-/* healthz, livez, readyz, alone or with one check behind a slash. */
+struct describe_check {
+    const char *name;
+    const char *problem; /* NULL: none */
+};
+
+/* One line a check, as kube-apiserver lists them; a problem is said, there is nobody to hide it
+ * from. */
+static void describe_checks(struct td_api_call *call, const char *name,
+                            const struct describe_check *checks, size_t count, bool is_verbose)
+{
+    td_str body = TD_STR("");
+    bool has_problem = false;
+    for (size_t i = 0; i < count; i++) {
+        const char *problem = checks[i].problem;
+        has_problem = has_problem || problem;
+        body = problem ? td_arena_format(&call->arena, "%.*s[-]%s failed: %s\n", TD_STR_ARG(body),
+                                         checks[i].name, problem)
+                       : td_arena_format(&call->arena, "%.*s[+]%s ok\n", TD_STR_ARG(body),
+                                         checks[i].name);
+    }
+    if (has_problem || is_verbose) {
+        body = td_arena_format(&call->arena, "%.*s%s check %s\n", TD_STR_ARG(body), name,
+                               has_problem ? "failed" : "passed");
+    } else {
+        body = TD_STR("ok");
+    }
+    td_call_reply(call, has_problem ? 500 : 200, TD_STR("text/plain; charset=utf-8"), body);
+}
+
+/* healthz, livez, readyz, alone or with one check behind a slash. A disk that fails is no reason
+ * to start the program again, so livez leaves it out. */
 static bool describe_health(struct td_api_call *call, td_str path)
 {
-    static const char *const names[] = {"/healthz", "/livez", "/readyz"};
+    static const char *const names[] = {"/healthz", "/readyz", "/livez"};
     for (size_t i = 0; i < TD_COUNT(names); i++) {
         td_str name = td_str_from(names[i]);
+        if (!td_str_starts_with(path, name)) {
+            continue;
+        }
         td_str rest = td_str_slice(path, name.len, path.len);
-        if (!td_str_starts_with(path, name) ||
-            (rest.len > 0 && !td_str_equal(rest, TD_STR("/ping")))) {
+        struct describe_check checks[] = {
+            {.name = "ping"},
+            {.name = "storage", .problem = td_store_failure(td_api_store(call->api))},
+        };
+        size_t count = i < 2 ? 2 : 1;
+        size_t one = 0; /* the check behind the slash */
+        while (one < count &&
+               !(rest.len > 1 && rest.ptr[0] == '/' &&
+                 td_str_equal(td_str_slice(rest, 1, rest.len), td_str_from(checks[one].name)))) {
+            one++;
+        }
+        if (rest.len > 0 && one == count) {
             continue;
         }
         td_str target = call->request.target;
         bool is_verbose = memmem(target.ptr, target.len, "?verbose", 8);
-        td_str body = is_verbose ? td_arena_format(&call->arena, "[+]ping ok\n%s check passed\n",
-                                                   names[i] + 1)
-                                 : TD_STR("ok");
-        td_call_reply(call, 200, TD_STR("text/plain; charset=utf-8"), body);
+        describe_checks(call, names[i] + 1, rest.len > 0 ? checks + one : checks,
+                        rest.len > 0 ? 1 : count, is_verbose);
         return true;
     }
     return false;

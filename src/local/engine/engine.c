@@ -45,12 +45,28 @@ static void entry_set_cpu(struct td_engine *engine, struct engine_entry *entry, 
     if (demand->driver == TD_DEMAND_REQUESTS) {
         entry->rate = demand->has_source
                           ? engine->entries[demand->source].served_rate * demand->source_times
-                          : td_series_at(&demand->requests, middle, demand->seed);
+                          : td_series_at(&demand->requests, middle, demand->seed) * engine->load;
         return;
     }
     for (size_t i = 0; i <= demand->role_count; i++) {
         td_demand_cpu_level(demand, i, middle, &entry->levels[i]);
+        entry->levels[i].cpu_milli *= engine->load;
     }
+}
+
+void td_engine_set_load(struct td_engine *engine, double factor)
+{
+    td_duration now = td_engine_since(engine);
+    engine->load = factor;
+    for (size_t i = 0; i < engine->entry_count; i++) {
+        td_engine_settle_entry(&engine->entries[i], now);
+        entry_set_cpu(engine, &engine->entries[i], now);
+    }
+}
+
+double td_engine_load(const struct td_engine *engine)
+{
+    return engine->load;
 }
 
 /* ---- Moments ---- */
@@ -270,6 +286,7 @@ static void engine_set_metrics(struct td_engine *engine, const struct td_engine_
     td_duration lag_max = engine->metrics_every * (td_duration)(TD_ENGINE_SAMPLES_MAX - 1);
     engine->metrics_lag = options->metrics_lag > 0 ? options->metrics_lag : 0;
     engine->metrics_lag = engine->metrics_lag < lag_max ? engine->metrics_lag : lag_max;
+    engine->load = 1;
     engine->sample_max =
         (size_t)((engine->metrics_lag + engine->metrics_every - 1) / engine->metrics_every) + 1;
     engine->next_sample = engine->metrics_every;

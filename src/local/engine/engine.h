@@ -145,6 +145,10 @@ struct td_engine_container *td_engine_find(const struct td_engine_pod *pod, td_s
 void td_engine_slow_starts(struct td_engine *engine, td_str ns, td_str kind, td_str name,
                            double factor);
 
+/* All entries want `factor` times the requests and processor time that they say; 1: as written. */
+void td_engine_set_load(struct td_engine *engine, double factor);
+double td_engine_load(const struct td_engine *engine);
+
 /* ---- What is measured ---- */
 
 /* Cpu averaged over the last whole window that may be told, memory at its end. False before the

@@ -213,6 +213,7 @@ struct td_engine {
     struct td_demand_level *levels;
     struct td_map entry_map; /* "ns/kind/name/container" */
     size_t container_count;
+    double load; /* times what entries say */
     struct td_map node_map;
     struct engine_nodes nodes;
     struct td_map pods;

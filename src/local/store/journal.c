@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -15,7 +14,7 @@
 #include "base/limits.h"
 #include "local/store/journal_private.h"
 
-#define FOLDER_MODE 0700
+#define ROOM_WRITE_BYTES ((size_t)64 << 10)
 #define SNAPSHOT_WRITE_BYTES ((size_t)64 << 10) /* objects are gathered up to this */
 
 void td_journal_name(char name[TD_JOURNAL_NAME_BYTES], const char *kind, uint64_t number)
@@ -23,33 +22,7 @@ void td_journal_name(char name[TD_JOURNAL_NAME_BYTES], const char *kind, uint64_
     (void)snprintf(name, TD_JOURNAL_NAME_BYTES, "%s-%" PRIu64, kind, number); /* fits */
 }
 
-/* Make the folder when it is not there; its name in the folder above has to survive too. */
-static int journal_open_folder(struct td_journal *journal, struct td_error *err)
-{
-    struct td_journal_folder *folder = &journal->folder;
-    bool is_new = mkdir(folder->path, FOLDER_MODE) == 0;
-    if (!is_new && errno != EEXIST) {
-        return td_error_set(err, TD_IO, "make folder %s: %s", folder->path, strerror(errno));
-    }
-    folder->fd = open(folder->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder->fd < 0) {
-        return td_error_set(err, TD_IO, "open folder %s: %s", folder->path, strerror(errno));
-    }
-    int code = TD_OK;
-    if (is_new) {
-        int above;
-        code = td_journal_file_open(folder, "..", O_RDONLY | O_DIRECTORY, &above, err);
-        if (code == TD_OK) {
-            code = fsync(above) == 0
-                       ? TD_OK
-                       : td_error_set(err, TD_IO, "write to disk the folder above %s: %s",
-                                      folder->path, strerror(errno));
-            (void)close(above); /* only read from */
-        }
-    }
-    return code;
-}
-
+/* The folder itself is locked already; the file tells versions of us that only look at it. */
 static int journal_lock(struct td_journal *journal, struct td_error *err)
 {
     int code =
@@ -82,7 +55,7 @@ int td_journal_open(const struct td_journal_options *options, td_journal_load_fn
     td_buf_init(&journal->scratch, TD_JOURNAL_RECORD_BYTES + TD_JOURNAL_BODY_BYTES_MAX);
     td_buf_init(&journal->snapshot,
                 SNAPSHOT_WRITE_BYTES + TD_JOURNAL_RECORD_BYTES + TD_JOURNAL_BODY_BYTES_MAX);
-    int code = journal_open_folder(journal, err);
+    int code = td_journal_folder_open(&journal->folder, err);
     if (code == TD_OK) {
         code = journal_lock(journal, err);
     }
@@ -120,14 +93,14 @@ void td_journal_close(struct td_journal *journal)
     td_free(journal);
 }
 
-/* Once a write or sync of the log failed the content of the file is unknown. */
+/* Once a write or sync of the log failed, what follows bytes_synced in the file is unknown. */
 static int journal_failed(struct td_journal *journal, const struct td_error *why,
                           struct td_error *err)
 {
     if (journal->failure.code == TD_OK) {
         journal->failure = *why;
     }
-    return td_error_set(err, TD_IO, "storage failed, writes are refused until a restart: %s",
+    return td_error_set(err, TD_IO, "storage failed, writes are refused until it works again: %s",
                         journal->failure.message);
 }
 
@@ -178,6 +151,52 @@ int td_journal_sync(struct td_journal *journal, struct td_error *err)
 const char *td_journal_failure(const struct td_journal *journal)
 {
     return journal->failure.code == TD_OK ? NULL : journal->failure.message;
+}
+
+/* Zeros behind the end of the log: no record is among them, so a crash leaves an end to cut. */
+static int journal_try_room(struct td_journal *journal, const char *name, struct td_error *err)
+{
+    static const char zeros[ROOM_WRITE_BYTES];
+    int code = TD_OK;
+    for (size_t bytes = 0; code == TD_OK && bytes < TD_JOURNAL_ROOM_BYTES; bytes += sizeof(zeros)) {
+        const td_str part = {.ptr = zeros, .len = sizeof(zeros)};
+        code = td_journal_file_write(&journal->folder, name, journal->fd, part, err);
+    }
+    return code < 0 ? code : td_journal_file_sync(&journal->folder, name, journal->fd, err);
+}
+
+static int journal_cut_back(struct td_journal *journal, const char *name, struct td_error *err)
+{
+    int code = td_journal_file_cut(&journal->folder, name, journal->fd, journal->bytes_synced, err);
+    return code < 0 ? code : td_journal_file_sync(&journal->folder, name, journal->fd, err);
+}
+
+int td_journal_heal(struct td_journal *journal, struct td_error *err)
+{
+    if (journal->failure.code == TD_OK) {
+        return TD_OK;
+    }
+    char name[TD_JOURNAL_NAME_BYTES];
+    td_journal_name(name, "log", journal->number);
+    int code = journal_cut_back(journal, name, err);
+    if (code == TD_OK) {
+        struct td_error why = TD_ERROR_INIT;
+        int room = journal_try_room(journal, name, &why);
+        code = journal_cut_back(journal, name, err);
+        if (code == TD_OK && room < 0) {
+            if (err) {
+                *err = why;
+            }
+            code = room;
+        }
+    }
+    if (code == TD_OK) {
+        journal->bytes = journal->bytes_synced;
+        journal->version -= journal->pending_count;
+        journal->pending_count = 0;
+        journal->failure = (struct td_error)TD_ERROR_INIT;
+    }
+    return code;
 }
 
 size_t td_journal_pending_bytes(const struct td_journal *journal)
@@ -250,6 +269,11 @@ static void journal_temporary_name(char name[TD_JOURNAL_NAME_BYTES], uint64_t nu
     td_journal_name(name, "snapshot", number);
     size_t len = strlen(name);
     (void)snprintf(name + len, TD_JOURNAL_NAME_BYTES - len, ".tmp"); /* fits */
+}
+
+bool td_journal_has_snapshot(const struct td_journal *journal)
+{
+    return journal->snapshot_fd >= 0;
 }
 
 void td_journal_snapshot_give_up(struct td_journal *journal)

@@ -2,15 +2,15 @@
  * The store on disk: an append-only log of commits, and snapshots that keep it short. Only store.c
  * and its parts use it. The folder holds
  *
- *     lock           held by flock(2) while the folder is open
+ *     lock           held by flock(2) while the folder is open, and so is the folder itself
  *     log-N          commits, in order; the one with the highest number is appended to
  *     snapshot-N     all objects; log-N and those after it are replayed over it
  *     snapshot-N.tmp one that is being written
  *
  * A commit is written at once and is on disk after the next td_journal_sync. Crash safety, step by
  * step, is told in docs/internals/local/store.md. After the first failed write or sync of the log
- * every call fails with the same reason: what the disk holds is not known any more, only reading it
- * back tells. A failed snapshot is no such failure: the log goes on. One owner, no locking.
+ * every call fails with the same reason until td_journal_heal: what the disk holds behind the last
+ * sync is not known. A failed snapshot is no such failure: the log goes on. One owner, no locking.
  */
 #pragma once
 
@@ -81,6 +81,10 @@ int td_journal_sync(struct td_journal *journal, struct td_error *err);
 /* Why nothing can be written any more, or NULL. */
 const char *td_journal_failure(const struct td_journal *journal);
 
+/* Try whether the disk takes TD_JOURNAL_ROOM_BYTES again. TD_OK: it does, all changes that were not
+ * synced are cut off, and the next one has the version after the last that was. */
+int td_journal_heal(struct td_journal *journal, struct td_error *err);
+
 /* Bytes and changes that were appended since the last sync. */
 size_t td_journal_pending_bytes(const struct td_journal *journal);
 size_t td_journal_pending_count(const struct td_journal *journal);
@@ -96,4 +100,5 @@ int td_journal_snapshot_put(struct td_journal *journal, const struct td_journal_
                             struct td_error *err);
 int td_journal_snapshot_sync(struct td_journal *journal, struct td_error *err);
 int td_journal_snapshot_end(struct td_journal *journal, uint64_t version, struct td_error *err);
+bool td_journal_has_snapshot(const struct td_journal *journal);
 void td_journal_snapshot_give_up(struct td_journal *journal);

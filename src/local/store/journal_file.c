@@ -6,14 +6,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "local/store/journal_record.h"
 
+#define FOLDER_MODE 0700
+#define MODE_OTHERS_WRITE 022
 #define FILE_MODE 0600 /* secrets are among the objects */
 #define WINDOW_BYTES ((size_t)1 << 20)
 
@@ -32,13 +36,125 @@ static int file_failed(const struct td_journal_folder *folder, const char *what,
     return td_error_set(err, TD_IO, "%s %s/%s: %s", what, folder->path, name, strerror(number));
 }
 
+/* Who can write to a file of ours decides what the cluster is: its secrets, its roles. The
+ * message's path is `path`, and behind it a slash and `name` when that is not empty. */
+static int file_check_owner(int fd, const char *path, const char *name, struct stat *ret,
+                            struct td_error *err)
+{
+    const char *slash = name[0] ? "/" : "";
+    if (fstat(fd, ret) != 0) {
+        return td_error_set(err, TD_IO, "open %s%s%s: %s", path, slash, name, strerror(errno));
+    }
+    if (ret->st_uid != geteuid()) {
+        return td_error_set(err, TD_DENIED, "%s%s%s belongs to user %lu, not to us (%lu)", path,
+                            slash, name, (unsigned long)ret->st_uid, (unsigned long)geteuid());
+    }
+    if (ret->st_mode & MODE_OTHERS_WRITE) {
+        return td_error_set(err, TD_DENIED,
+                            "%s%s%s can be written to by others (mode %04o): chmod go-w %s%s%s",
+                            path, slash, name, (unsigned)ret->st_mode & 07777U, path, slash, name);
+    }
+    return TD_OK;
+}
+
+/* Not followed even when it leads to a folder of ours: who can change it can lead us elsewhere. */
+static int folder_open(struct td_journal_folder *folder, struct td_error *err)
+{
+    char path[PATH_MAX];
+    size_t len = strlen(folder->path);
+    if (len >= sizeof(path)) {
+        return td_error_set(err, TD_IO, "open folder %s: %s", folder->path, strerror(ENAMETOOLONG));
+    }
+    memcpy(path, folder->path, len + 1);
+    while (len > 1 && path[len - 1] == '/') { /* "link/" would be followed */
+        path[--len] = '\0';
+    }
+    folder->fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (folder->fd >= 0) {
+        return TD_OK;
+    }
+    int number = errno;
+    struct stat status;
+    bool is_link = lstat(path, &status) == 0 && S_ISLNK(status.st_mode);
+    return is_link
+               ? td_error_set(err, TD_DENIED,
+                              "%s is a symbolic link, which is not followed: name the folder", path)
+               : td_error_set(err, TD_IO, "open folder %s: %s", path, strerror(number));
+}
+
+/* The lock is on the folder, which has no name inside itself that could be removed. Where folders
+ * have no locks (NFS) the file "lock" has to do. */
+static int folder_lock(const struct td_journal_folder *folder, struct td_error *err)
+{
+    if (flock(folder->fd, LOCK_EX | LOCK_NB) == 0 || errno == EBADF || errno == EINVAL ||
+        errno == ENOLCK || errno == EOPNOTSUPP) {
+        return TD_OK;
+    }
+    return errno == EWOULDBLOCK
+               ? td_error_set(err, TD_BUSY, "%s is in use by another process", folder->path)
+               : td_error_set(err, TD_IO, "lock %s: %s", folder->path, strerror(errno));
+}
+
+/* A new folder's name in the folder above has to survive too. */
+static int folder_sync_above(const struct td_journal_folder *folder, struct td_error *err)
+{
+    int above = openat(folder->fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int code = above >= 0 && fsync(above) == 0
+                   ? TD_OK
+                   : td_error_set(err, TD_IO, "write to disk the folder above %s: %s", folder->path,
+                                  strerror(errno));
+    if (above >= 0) {
+        (void)close(above); /* only read from */
+    }
+    return code;
+}
+
+int td_journal_folder_open(struct td_journal_folder *folder, struct td_error *err)
+{
+    struct stat status;
+    bool is_new = mkdir(folder->path, FOLDER_MODE) == 0;
+    if (!is_new && errno != EEXIST) {
+        return td_error_set(err, TD_IO, "make folder %s: %s", folder->path, strerror(errno));
+    }
+    int code = folder_open(folder, err);
+    if (code == TD_OK) {
+        code = file_check_owner(folder->fd, folder->path, "", &status, err);
+    }
+    if (code == TD_OK) {
+        code = folder_lock(folder, err);
+    }
+    return code == TD_OK && is_new ? folder_sync_above(folder, err) : code;
+}
+
+/* Nothing but a plain file: a pipe would hold us up, a link lead elsewhere. */
+static int file_check(const struct td_journal_folder *folder, const char *name, int fd,
+                      struct td_error *err)
+{
+    struct stat status;
+    int code = file_check_owner(fd, folder->path, name, &status, err);
+    if (code == TD_OK && !S_ISREG(status.st_mode)) {
+        code = td_error_set(err, TD_DENIED, "%s/%s is not a plain file", folder->path, name);
+    }
+    return code;
+}
+
 int td_journal_file_open(const struct td_journal_folder *folder, const char *name, int flags,
                          int *ret, struct td_error *err)
 {
     int number = file_fault(folder, TD_JOURNAL_OPEN, NULL);
-    int fd = number ? -1 : openat(folder->fd, name, flags | O_CLOEXEC, FILE_MODE);
+    flags |= O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+    int fd = number ? -1 : openat(folder->fd, name, flags, FILE_MODE);
     if (fd < 0) {
-        return file_failed(folder, "open", name, number ? number : errno, err);
+        number = number ? number : errno;
+        return number == ELOOP
+                   ? td_error_set(err, TD_DENIED, "%s/%s is a symbolic link, which is not followed",
+                                  folder->path, name)
+                   : file_failed(folder, "open", name, number, err);
+    }
+    int code = file_check(folder, name, fd, err);
+    if (code < 0) {
+        (void)close(fd); /* nothing was written */
+        return code;
     }
     *ret = fd;
     return TD_OK;
@@ -70,6 +186,11 @@ int td_journal_file_sync(const struct td_journal_folder *folder, const char *nam
     int number = file_fault(folder, TD_JOURNAL_SYNC, NULL);
     bool is_folder = fd == folder->fd;
     int code = -1;
+    struct stat status;
+    if (fstat(fd, &status) == 0 && status.st_nlink == 0) {
+        return td_error_set(err, TD_IO, "%s/%s was removed while it was in use", folder->path,
+                            name);
+    }
     do {
         code = number ? -1 : is_folder ? fsync(fd) : fdatasync(fd);
     } while (code < 0 && !number && errno == EINTR);

@@ -22,7 +22,12 @@ struct td_journal_folder {
     const struct td_journal_fault *fault; /* NULL outside tests */
 };
 
-/* flags as of openat, O_CLOEXEC added; TD_IO also when it is not there. */
+/* Make the folder when it is not there, and take it: `folder` has its path. TD_DENIED: others can
+ * write to it, or it is a symbolic link. TD_BUSY: another process has it. */
+int td_journal_folder_open(struct td_journal_folder *folder, struct td_error *err);
+
+/* flags as of openat, O_CLOEXEC added; TD_IO also when it is not there, TD_DENIED when it is no
+ * plain file of ours: symbolic links are not followed. */
 int td_journal_file_open(const struct td_journal_folder *folder, const char *name, int flags,
                          int *ret, struct td_error *err);
 
@@ -30,7 +35,8 @@ int td_journal_file_open(const struct td_journal_folder *folder, const char *nam
 int td_journal_file_write(const struct td_journal_folder *folder, const char *name, int fd,
                           td_str bytes, struct td_error *err);
 
-/* The file's data and length, or with the folder's own fd its names. */
+/* The file's data and length, or with the folder's own fd its names. TD_IO also when it was removed
+ * meanwhile: nobody would find what is in it. */
 int td_journal_file_sync(const struct td_journal_folder *folder, const char *name, int fd,
                          struct td_error *err);
 int td_journal_file_cut(const struct td_journal_folder *folder, const char *name, int fd,

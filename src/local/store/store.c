@@ -298,6 +298,7 @@ static int commit_write(struct td_store *store, const struct td_collection *coll
         .name = commit->name,
         .json = commit->json,
     };
+    (void)td_store_failure(store); /* a journal that has failed says why it is refused */
     return code < 0 ? code : td_journal_append(store->journal, &record, err);
 }
 
@@ -398,11 +399,12 @@ static void store_tell_waits(struct td_store *store, int code)
 }
 
 /* Said once; the store stays readable. */
-static void store_log_failure(struct td_store *store)
+static void store_note_failure(struct td_store *store)
 {
     const char *reason = store->journal ? td_journal_failure(store->journal) : NULL;
-    if (reason && !store->is_failure_logged) {
-        store->is_failure_logged = true;
+    if (reason && !store->is_failed) {
+        store->is_failed = true;
+        store->heal_at = td_clock_machine(td_loop_clock(store->loop)) + TD_STORE_HEAL_PAUSE;
         const struct td_log_field fields[] = {TD_LOG_C("reason", reason), {.key = NULL}};
         td_log_write(store->logger, TD_LOG_ERROR, "storage failed, the store is read-only", fields);
     }
@@ -416,7 +418,7 @@ static void store_flush(struct td_timer *timer, void *context)
     if (code < 0) {
         td_store_take_back(store);
     }
-    store_log_failure(store);
+    store_note_failure(store);
     store_tell_waits(store, code);
     if (!td_watch_wake(store)) {
         td_store_ask_flush(store);

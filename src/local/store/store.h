@@ -95,10 +95,14 @@ struct td_commit {
 
 /* TD_EXISTS when an added object is there, TD_NOT_FOUND when a modified or deleted one is not;
  * TD_LIMIT when a cap is reached; TD_INVALID when the text is no JSON object; TD_IO when the disk
- * refuses: from then on every commit does, until the process is started again. *ret (may be NULL)
- * is the new revision, borrowed. */
+ * refuses: from then on every commit is, until it takes writes again (td_store_failure). *ret (may
+ * be NULL) is the new revision, borrowed. */
 int td_store_commit(struct td_store *store, struct td_collection *collection,
                     const struct td_commit *commit, struct td_stored **ret, struct td_error *err);
+
+/* Why nothing can be written at the moment, or NULL. When the last try is TD_STORE_HEAL_PAUSE ago
+ * the disk is tried again first, as each commit does it. */
+const char *td_store_failure(struct td_store *store);
 
 /* Is everything that was committed so far on disk? Then an answer may leave at once. */
 bool td_store_is_durable(const struct td_store *store);

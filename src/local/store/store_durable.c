@@ -124,6 +124,22 @@ int td_store_sync(struct td_store *store, struct td_error *err)
     return TD_OK;
 }
 
+const char *td_store_failure(struct td_store *store)
+{
+    if (!store->journal) {
+        return NULL;
+    }
+    td_duration now = td_clock_machine(td_loop_clock(store->loop));
+    if (store->is_failed && td_store_is_durable(store) && now >= store->heal_at) {
+        store->heal_at = now + TD_STORE_HEAL_PAUSE;
+        if (td_journal_heal(store->journal, NULL) == TD_OK) {
+            store->is_failed = false;
+            td_log_write(store->logger, TD_LOG_INFO, "storage works again", NULL);
+        }
+    }
+    return td_journal_failure(store->journal);
+}
+
 /* Undo the newest change of the log. */
 static void collection_undo(struct td_collection *collection)
 {
@@ -153,6 +169,10 @@ void td_store_take_back(struct td_store *store)
                     : collection->floor;
     }
     store->version = store->durable_version;
+    if (td_journal_has_snapshot(store->journal)) { /* it may have what was taken back */
+        td_collection_iter_done(&store->snapshot_iter);
+        td_journal_snapshot_give_up(store->journal);
+    }
 }
 
 /* ---- Snapshots ---- */
@@ -231,6 +251,9 @@ static enum td_job_result snapshot_job(td_str key, void *context)
     struct td_store *store = context;
     struct td_error err = TD_ERROR_INIT;
     bool is_done = false;
+    if (!td_journal_has_snapshot(store->journal)) {
+        return TD_JOB_DONE; /* given up meanwhile */
+    }
     int code = snapshot_slice(store, &is_done, &err);
     if (code == TD_OK && !is_done) {
         return TD_JOB_AGAIN;

@@ -37,8 +37,9 @@ struct td_store {
     size_t snapshot_index;                   /* the collection it is in */
     uint64_t load_end;     /* while loading: the version up to which changes are put over objects */
     struct td_log *logger; /* borrowed; NULL drops */
-    bool is_failure_logged;
-    struct td_loop *loop;               /* borrowed */
+    bool is_failed;        /* the journal is; said, and what was not on disk taken back */
+    td_duration heal_at;   /* steady time; before it the journal is not tried again */
+    struct td_loop *loop;  /* borrowed */
     struct td_timer *flush;             /* set while something waits for the next turn */
     struct td_map by_key;               /* key to collection */
     struct td_collection **collections; /* in order of their making; owned */

@@ -119,6 +119,12 @@ static void count_change(const struct replay_request *before, const struct repla
 void td_replay_run(const struct td_replay_policy *policy, const struct td_trace *trace,
                    struct td_replay_score *ret)
 {
+    td_replay_watch(policy, trace, NULL, NULL, ret);
+}
+
+void td_replay_watch(const struct td_replay_policy *policy, const struct td_trace *trace,
+                     td_replay_watch_fn fn, void *context, struct td_replay_score *ret)
+{
     struct td_replay_score score = {.windows = 0};
     const struct replay_rule *rule = policy->rule;
     td_auto_free void *state = td_alloc_zero(1, rule->state_bytes + 1);
@@ -141,6 +147,15 @@ void td_replay_run(const struct td_replay_policy *policy, const struct td_trace 
         }
         int64_t limit = limit_of(policy, request.memory_bytes);
         bool is_above = request.memory_bytes > 0 && window->memory_bytes_max > limit;
+        if (fn) {
+            const struct td_replay_window told = {.index = i,
+                                                  .cpu_milli = request.cpu_milli,
+                                                  .memory_bytes = request.memory_bytes,
+                                                  .limit_bytes = limit,
+                                                  .why = request.why,
+                                                  .is_oom = is_above};
+            fn(context, &told);
+        }
         if (is_counted) {
             count_change(&last, &request, &score);
             score_window(window, &request, is_above, &score);

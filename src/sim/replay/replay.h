@@ -80,6 +80,19 @@ struct td_replay_figures td_replay_figures(const struct td_replay_score *score,
 void td_replay_run(const struct td_replay_policy *policy, const struct td_trace *trace,
                    struct td_replay_score *ret);
 
+/* The same, and each window with the request that was in force in it. */
+struct td_replay_window {
+    size_t index;
+    int64_t cpu_milli; /* 0: none, as the one below */
+    int64_t memory_bytes;
+    int64_t limit_bytes; /* of memory */
+    const char *why;     /* of the latest change of the request; NULL: there was none */
+    bool is_oom;         /* use is above the limit; as-was: it happened, nothing was killed */
+};
+typedef void (*td_replay_watch_fn)(void *context, const struct td_replay_window *window);
+void td_replay_watch(const struct td_replay_policy *policy, const struct td_trace *trace,
+                     td_replay_watch_fn fn, void *context, struct td_replay_score *ret);
+
 /* Windows that count, and of them those whose use touches a limit that was set: the true demand may
  * have been higher. */
 void td_replay_count(const struct td_trace *trace, int64_t *ret_windows, int64_t *ret_censored);

@@ -128,9 +128,10 @@ static struct td_resource_list request_list(struct td_arena *arena,
     return list;
 }
 
+/* Says why in `ret_why`. */
 static bool learner_judge(struct learner *learner, td_time now,
                           const struct td_recommendation *recommendation,
-                          const struct replay_request *request)
+                          const struct replay_request *request, const char **ret_why)
 {
     static const struct td_update_config config = {.threshold = TD_UPDATE_THRESHOLD_DEFAULT,
                                                    .lifetime = TD_UPDATE_LIFETIME_DEFAULT,
@@ -158,7 +159,24 @@ static bool learner_judge(struct learner *learner, td_time now,
                                                 .config = &config,
                                                 .gates = &gates,
                                                 .now = now};
-    return td_update_judge(&learner->arena, &question).verdict == TD_UPDATE_ACCEPTED;
+    struct td_update_answer answer = td_update_judge(&learner->arena, &question);
+    *ret_why = answer.priority.is_outside ? "the request is outside the recommended bounds"
+               : answer.is_quick_oom      ? "killed soon after its start"
+                                          : "old enough, and off the target by more than 10 %";
+    return answer.verdict == TD_UPDATE_ACCEPTED;
+}
+
+static const char *apply_words(enum td_adaptive_apply_reason reason)
+{
+    static const char *const words[] = {
+        [TD_APPLY_NO_REQUEST] = "there was no request",
+        [TD_APPLY_OOM] = "killed for memory",
+        [TD_APPLY_INCREASE] = "the target is above the band",
+        [TD_APPLY_DECREASE] = "the target has been below the band for long enough",
+        [TD_APPLY_WAITING] = "a decrease is due later",
+        [TD_APPLY_IN_BAND] = "the target is within the band",
+    };
+    return words[reason];
 }
 
 /* What the adaptive estimator's rule makes of its target; false: the requests stay. */
@@ -179,7 +197,8 @@ static bool learner_adapt(const struct learner *learner, td_time now,
     struct td_adaptive_decision decision =
         td_adaptive_apply(&input, td_adaptive_params_of(TD_RISK_BALANCED));
     *wanted = (struct replay_request){.cpu_milli = decision.request.cpu_milli,
-                                      .memory_bytes = decision.request.memory_bytes};
+                                      .memory_bytes = decision.request.memory_bytes,
+                                      .why = apply_words(decision.reason)};
     return decision.is_apply;
 }
 
@@ -210,9 +229,12 @@ static bool learner_track(struct learner *learner, td_time now, const struct td_
         .current = {.cpu_milli = 1, .memory_bytes = request->memory_bytes},
         .target = {.cpu_milli = 1, .memory_bytes = wanted->memory_bytes},
     };
-    wanted->cpu_milli =
-        td_track_apply(&cpu, td_track_params_find(td_str_from(account->tracked_risk))).request;
-    wanted->memory_bytes = td_adaptive_apply(&memory, &params).request.memory_bytes;
+    struct td_track_decision of_cpu =
+        td_track_apply(&cpu, td_track_params_find(td_str_from(account->tracked_risk)));
+    struct td_adaptive_decision of_memory = td_adaptive_apply(&memory, &params);
+    wanted->cpu_milli = of_cpu.request;
+    wanted->memory_bytes = of_memory.request.memory_bytes;
+    wanted->why = apply_words(of_memory.is_apply ? of_memory.reason : of_cpu.reason);
     if (wanted->cpu_milli != request->cpu_milli) {
         learner->cpu_changed = now;
     }
@@ -261,6 +283,7 @@ static void learner_recreate(void *state, int64_t time, struct replay_request *r
     struct replay_request wanted;
     (void)learner_recommend(learner, time * TD_SECOND, request, &recommendation, &wanted);
     *request = wanted;
+    request->why = "a new pod, after a hole in the trace";
     learner_restart(learner, time * TD_SECOND);
     td_arena_reset(&learner->arena);
 }
@@ -275,10 +298,12 @@ static void learner_after(void *state, const struct replay_sample *sample,
     learner_learn(learner, sample, request);
     const struct td_account *account =
         learner_recommend(learner, now, request, &recommendation, &wanted);
+    const char *why = NULL;
     bool is_changed = account->tracked_risk ? learner_track(learner, now, account, request, &wanted)
                       : account->is_adaptive
                           ? learner_adapt(learner, now, account, request, &wanted)
-                          : learner_judge(learner, now, &recommendation, request);
+                          : learner_judge(learner, now, &recommendation, request, &why);
+    wanted.why = why ? why : wanted.why;
     bool is_different =
         wanted.cpu_milli != request->cpu_milli || wanted.memory_bytes != request->memory_bytes;
     if (is_changed && is_different) {

@@ -21,6 +21,7 @@ struct td_replay_policy;
 struct replay_request {
     int64_t cpu_milli; /* 0: not set */
     int64_t memory_bytes;
+    const char *why; /* of the latest change; NULL: there was none */
 };
 
 /* A window as the policy's container would have shown it. */

@@ -28,6 +28,7 @@ static void as_was_before(void *state, const struct td_trace *trace, size_t inde
     (void)state;
     request->cpu_milli = trace->items[index].cpu_limit_milli;
     request->memory_bytes = trace->items[index].memory_limit_bytes;
+    request->why = "it was really set so";
 }
 
 const struct replay_rule replay_as_was = {.is_as_was = true, .before = as_was_before};
@@ -128,8 +129,10 @@ static void krr_after(void *state, const struct replay_sample *sample,
         krr->decided = sample->time;
         request->cpu_milli = at_least(krr_pick(krr, below), KRR_CPU_MIN);
         request->memory_bytes = at_least(memory, KRR_MEMORY_MIN);
+        request->why = "once a day: the 95th percentile of CPU, the highest memory + 15 %";
     } else if (sample->is_oom) {
         request->memory_bytes = at_least(memory, KRR_MEMORY_MIN); /* its user asks again */
+        request->why = "killed: 25 % above the limit of that time";
     }
 }
 
@@ -152,6 +155,7 @@ static void oracle_before(void *state, const struct td_trace *trace, size_t inde
     oracle->until = now + REPLAY_DAY;
     request->cpu_milli = 1;
     request->memory_bytes = 1;
+    request->why = "the highest use of the day to come";
     for (size_t i = index; i < trace->count && trace->items[i].time < oracle->until; i++) {
         request->cpu_milli = at_least(trace->items[i].cpu_milli, request->cpu_milli);
         request->memory_bytes = at_least(trace->items[i].memory_bytes_max, request->memory_bytes);

@@ -36,6 +36,11 @@ struct td_world_event {
     td_str ns;
     td_str name;
     td_str message;
+    td_str decision; /* what an autoscaler decided and why, where it did; else empty */
+    /* The workload that it is about, in ns; empty: none, or it is not known. */
+    td_str workload_kind;
+    td_str workload_name;
+    td_str role; /* of the pod */
 };
 typedef void (*td_world_fn)(const struct td_world_event *event, void *context);
 
@@ -66,6 +71,19 @@ void td_world_free(struct td_world *world); /* NULL is accepted */
 
 struct td_cluster *td_world_cluster(struct td_world *world);
 struct td_controllers *td_world_controllers(struct td_world *world); /* NULL: there are none */
+
+/* ---- What a person breaks by hand; the scenario's own events go on ---- */
+
+void td_world_break_webhooks(struct td_world *world, bool is_down);
+/* A node falls silent, or comes back. TD_NOT_FOUND. */
+int td_world_lose_node(struct td_world *world, td_str node, bool is_lost, struct td_error *err);
+void td_world_set_load(struct td_world *world, double factor);
+
+struct td_world_hand {
+    bool are_webhooks_down;
+    double load;
+};
+struct td_world_hand td_world_hand(const struct td_world *world);
 
 /* ---- What there is to see ---- */
 

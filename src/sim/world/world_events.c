@@ -40,6 +40,10 @@ static void event_tell(struct td_world *world, const struct td_scenario_event *e
         .ns = is_workload ? world->scenario->ns : TD_STR_EMPTY,
         .name = is_node ? event->node : (is_workload ? event->name : TD_STR_EMPTY),
         .message = message,
+        .decision = TD_STR_EMPTY,
+        .workload_kind = is_workload ? event->kind : TD_STR_EMPTY,
+        .workload_name = is_workload ? event->name : TD_STR_EMPTY,
+        .role = TD_STR_EMPTY,
     };
     td_world_tell(world, &reported);
 }
@@ -111,7 +115,7 @@ static int event_enforce(struct td_world *world, const struct td_scenario_event 
     case TD_ACTION_NODE_LOSS:
         return td_cluster_lose_node(world->cluster, event->node, is_active, err);
     case TD_ACTION_WEBHOOK_DOWN:
-        world->faults.are_webhooks_down = is_active;
+        world->faults.are_webhooks_down = is_active || world->hand_webhooks_down;
         return TD_OK;
     case TD_ACTION_METRICS_GAP:
         world->faults.is_metrics_gap = is_active;
@@ -213,6 +217,58 @@ static int moment_compare(const void *a, const void *b)
         return left->event < right->event ? -1 : 1;
     }
     return (int)left->is_end - (int)right->is_end;
+}
+
+/* ---- By hand ---- */
+
+static void hand_tell(struct td_world *world, td_str reason, td_str kind, td_str name,
+                      td_str message)
+{
+    const struct td_world_event reported = {.at = td_engine_since(world->engine),
+                                            .type = TD_STR("Scenario"),
+                                            .reason = reason,
+                                            .kind = kind,
+                                            .ns = TD_STR_EMPTY,
+                                            .name = name,
+                                            .message = message};
+    td_world_tell(world, &reported);
+}
+
+void td_world_break_webhooks(struct td_world *world, bool is_down)
+{
+    bool is_active = false;
+    for (size_t i = 0; world->scenario && i < world->scenario->event_count; i++) {
+        is_active = is_active || (world->schedule.is_active[i] &&
+                                  world->scenario->events[i].action == TD_ACTION_WEBHOOK_DOWN);
+    }
+    world->hand_webhooks_down = is_down;
+    world->faults.are_webhooks_down = is_active || is_down;
+    hand_tell(world, event_actions[TD_ACTION_WEBHOOK_DOWN].name, TD_STR_EMPTY, TD_STR_EMPTY,
+              is_down ? TD_STR("no webhook answers, by hand") : TD_STR("is over"));
+}
+
+int td_world_lose_node(struct td_world *world, td_str node, bool is_lost, struct td_error *err)
+{
+    int code = td_cluster_lose_node(world->cluster, node, is_lost, err);
+    if (code == TD_OK) {
+        hand_tell(world, event_actions[TD_ACTION_NODE_LOSS].name, TD_STR("Node"), node,
+                  is_lost ? TD_STR("silent, by hand") : TD_STR("is over"));
+    }
+    return code;
+}
+
+void td_world_set_load(struct td_world *world, double factor)
+{
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
+    td_engine_set_load(world->engine, factor);
+    hand_tell(world, TD_STR("load"), TD_STR_EMPTY, TD_STR_EMPTY,
+              td_arena_format(&arena, "%.4g times the load, by hand", factor));
+}
+
+struct td_world_hand td_world_hand(const struct td_world *world)
+{
+    return (struct td_world_hand){.are_webhooks_down = world->hand_webhooks_down,
+                                  .load = td_engine_load(world->engine)};
 }
 
 /* ---- Outside ---- */

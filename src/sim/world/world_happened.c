@@ -101,7 +101,7 @@ void td_world_see_event(struct td_world *world, const struct td_stored *stored)
         return;
     }
     const struct td_json *involved = td_json_get(object, TD_STR("involvedObject"));
-    const struct td_world_event event = {
+    struct td_world_event event = {
         .at = td_engine_since(world->engine),
         .type = event_text(object, "type"),
         .reason = event_text(object, "reason"),
@@ -119,6 +119,10 @@ void td_world_see_event(struct td_world *world, const struct td_stored *stored)
     if (workload && words.len > 0) {
         decide(workload, role, event.at, words);
     }
+    event.decision = words;
+    event.workload_kind = workload ? workload->kind : TD_STR_EMPTY;
+    event.workload_name = workload ? workload->name : TD_STR_EMPTY;
+    event.role = role;
     td_world_tell(world, &event);
 }
 
@@ -135,6 +139,10 @@ static void pod_tell(struct td_world *world, const struct td_world_pod *pod, td_
         .ns = pod->ns,
         .name = pod->name,
         .message = message,
+        .decision = TD_STR_EMPTY,
+        .workload_kind = pod->workload->kind,
+        .workload_name = pod->workload->name,
+        .role = pod->role,
     };
     td_world_tell(world, &event);
 }

@@ -379,6 +379,7 @@ static void scaler_add(struct td_world *world, const struct td_stored *stored, t
         return;
     }
     scaler_link(scaler, workload);
+    scaler->advice = td_world_read_advice(kind, object);
     const struct td_json *selector =
         kind == TD_WORLD_VPA ? td_json_get_path(object, "spec.selector") : NULL;
     scaler->selector = selector ? td_json_copy(&scaler->arena, selector, true) : NULL;

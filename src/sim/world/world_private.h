@@ -23,6 +23,7 @@
 #include "local/store/observer.h"
 #include "sim/scenario/scenario.h"
 #include "sim/world/world.h"
+#include "sim/world/world_sample.h"
 
 struct roles_keeper;
 struct td_json;
@@ -90,6 +91,14 @@ enum td_world_scaler_kind {
     TD_WORLD_VPA
 }; /* the first there is counts */
 
+/* What an autoscaler wants, of one pod: millicores and bytes; below 0: nothing. */
+struct td_world_advice {
+    double target[TD_WORLD_RESOURCES];
+    double lower[TD_WORLD_RESOURCES];
+    double upper[TD_WORLD_RESOURCES];
+    int64_t wanted; /* replicas */
+};
+
 struct td_world_scaler {
     td_str key; /* kind, namespace and name; owned, behind the structure, as name */
     td_str name;
@@ -98,6 +107,7 @@ struct td_world_scaler {
     struct td_world_scaler *next;   /* of the workload */
     struct td_arena arena;          /* of the selector */
     const struct td_json *selector; /* of a VPA that has one, or NULL */
+    struct td_world_advice advice;
 };
 
 struct td_world_node {
@@ -149,6 +159,7 @@ struct td_world {
     void *context;
     struct td_arena arena; /* of what lives as long as the world */
     struct td_faults faults;
+    bool hand_webhooks_down;
     struct td_cluster *cluster;
     struct td_api *api;
     struct td_engine *engine;
@@ -271,3 +282,14 @@ void td_world_events_done(struct td_world *world);
 
 void td_world_rows_start(struct td_world *world);
 void td_world_rows_done(struct td_world *world);
+/* A pod that stands for a role: one of it, or any where the role is empty; NULL: there is none. */
+const struct td_world_pod *td_world_pod_of_role(const struct td_world_workload *workload,
+                                                td_str role);
+/* Does the autoscaler act on that pod? */
+bool td_world_scaler_selects(struct td_world *world, struct td_arena *arena,
+                             const struct td_world_scaler *scaler, const struct td_world_pod *pod);
+
+/* ---- world_sample.c ---- */
+
+struct td_world_advice td_world_read_advice(enum td_world_scaler_kind kind,
+                                            const struct td_json *object);

@@ -126,6 +126,9 @@ static void roles_tell(struct td_world *world, const struct td_world_pod *pod, t
         .ns = pod->ns,
         .name = pod->name,
         .message = td_arena_format(&arena, "is %.*s now", TD_STR_ARG(value)),
+        .workload_kind = pod->workload->kind,
+        .workload_name = pod->workload->name,
+        .role = value,
     };
     td_world_tell(world, &event);
 }

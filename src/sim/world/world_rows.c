@@ -78,8 +78,8 @@ static void row_flow(struct td_world *world, const struct td_engine_workload *lo
     }
 }
 
-/* A pod that stands for the row: one of its role, or any. */
-static const struct td_world_pod *row_pod(const struct td_world_workload *workload, td_str role)
+const struct td_world_pod *td_world_pod_of_role(const struct td_world_workload *workload,
+                                                td_str role)
 {
     const struct td_world_pod *pod = workload->first_pod;
     while (pod && role.len > 0 && !td_str_equal(pod->role, role)) {
@@ -88,8 +88,8 @@ static const struct td_world_pod *row_pod(const struct td_world_workload *worklo
     return pod;
 }
 
-static bool scaler_selects(struct td_world *world, struct td_arena *arena,
-                           const struct td_world_scaler *scaler, const struct td_world_pod *pod)
+bool td_world_scaler_selects(struct td_world *world, struct td_arena *arena,
+                             const struct td_world_scaler *scaler, const struct td_world_pod *pod)
 {
     if (scaler->kind == TD_WORLD_HVPA && !world->hvpa_gate) {
         return false;
@@ -116,9 +116,9 @@ static td_str row_by(struct td_world *world, struct td_arena *arena,
 {
     static const char *const kinds[] = {
         [TD_WORLD_HVPA] = "hvpa", [TD_WORLD_HPA] = "hpa", [TD_WORLD_VPA] = "vpa"};
-    const struct td_world_pod *pod = row_pod(workload, role);
+    const struct td_world_pod *pod = td_world_pod_of_role(workload, role);
     for (const struct td_world_scaler *s = workload->scalers; s; s = s->next) {
-        if (scaler_selects(world, arena, s, pod)) {
+        if (td_world_scaler_selects(world, arena, s, pod)) {
             return td_arena_format(arena, "%s/%.*s", kinds[s->kind], TD_STR_ARG(s->name));
         }
     }

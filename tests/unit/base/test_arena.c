@@ -113,6 +113,34 @@ static void test_arena_texts_are_terminated_copies(void **state)
     assert_int_equal(wide.ptr[100000], '\0');
 }
 
+/* A formatted text is whole below, at and above what is formatted at once. */
+static void test_arena_formats_texts_of_any_length(void **state)
+{
+    (void)state;
+    td_auto_arena arena;
+    td_arena_init(&arena, SIZE_MAX);
+    for (int len = ARENA_FORMAT_BYTES - 2; len <= ARENA_FORMAT_BYTES + 2; len++) {
+        td_str text = td_arena_format(&arena, "%0*d", len, 7);
+        assert_int_equal(text.len, len);
+        assert_int_equal(strlen(text.ptr), len);
+        assert_int_equal(text.ptr[len - 1], '7');
+    }
+}
+
+/* Whole numbers are written as printf writes them, ends of the range too. */
+static void test_arena_int64_is_decimal(void **state)
+{
+    (void)state;
+    const int64_t values[] = {0, 7, -1, 10, -10, 1234567890123, INT64_MAX, INT64_MIN};
+    td_auto_arena arena;
+    td_arena_init(&arena, SIZE_MAX);
+    for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++) {
+        char expected[32];
+        (void)snprintf(expected, sizeof(expected), "%lld", (long long)values[i]);
+        assert_string_equal(td_arena_int64(&arena, values[i]).ptr, expected);
+    }
+}
+
 /* The cap is soft: it is reported by the check, from the first byte past it until the reset. */
 static void test_arena_check_reports_the_cap(void **state)
 {
@@ -203,6 +231,8 @@ int main(void)
         cmocka_unit_test(test_arena_growing_array_keeps_its_items),
         cmocka_unit_test(test_arena_zero_is_zero_after_reset),
         cmocka_unit_test(test_arena_texts_are_terminated_copies),
+        cmocka_unit_test(test_arena_formats_texts_of_any_length),
+        cmocka_unit_test(test_arena_int64_is_decimal),
         cmocka_unit_test(test_arena_check_reports_the_cap),
         cmocka_unit_test(test_arena_reset_gives_huge_blocks_back),
         cmocka_unit_test(test_arena_large_piece_leaves_room_in_use),

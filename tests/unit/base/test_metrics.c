@@ -57,6 +57,37 @@ static void test_counters_and_gauges_are_sorted(void **state)
     td_metric_registry_free(registry);
 }
 
+/* Several registries are one text: a heading for each family, and the shard as first label. */
+static void test_sources_are_one_text(void **state)
+{
+    static const struct td_metric_declaration up = {
+        .name = "up", .help = "Up.", .kind = TD_METRIC_GAUGE, .labels = {"name"}};
+    static const struct td_metric_declaration took = {.name = "took",
+                                                      .help = "Time.",
+                                                      .kind = TD_METRIC_HISTOGRAM,
+                                                      .buckets = seconds,
+                                                      .bucket_count = 1};
+    const td_str a[] = {TD_STR("a")};
+    struct td_metric_registry *first = td_metric_registry_new();
+    struct td_metric_registry *second = td_metric_registry_new();
+    td_auto_buf buf = td_buf_capped(65536);
+    (void)state;
+    td_metric_set(td_metric_series(td_metric_declare(first, &up), a), 1);
+    td_metric_set(td_metric_series(td_metric_declare(second, &up), a), 2);
+    td_metric_observe(td_metric_series(td_metric_declare(second, &took), NULL), 0.25);
+    const struct td_metric_source sources[] = {{first, TD_STR_EMPTY}, {second, TD_STR("2-of-3")}};
+    td_metric_sources_write(sources, 2, &buf);
+    assert_string_equal(td_buf_str(&buf).ptr,
+                        "# HELP took Time.\n# TYPE took histogram\n"
+                        "took_bucket{shard=\"2-of-3\",le=\"0.5\"} 1\n"
+                        "took_bucket{shard=\"2-of-3\",le=\"+Inf\"} 1\n"
+                        "took_sum{shard=\"2-of-3\"} 0.25\ntook_count{shard=\"2-of-3\"} 1\n"
+                        "# HELP up Up.\n# TYPE up gauge\nup{name=\"a\"} 1\n"
+                        "up{shard=\"2-of-3\",name=\"a\"} 2\n");
+    td_metric_registry_free(first);
+    td_metric_registry_free(second);
+}
+
 static void test_histograms_sum_up(void **state)
 {
     (void)state;
@@ -90,6 +121,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_counters_and_gauges_are_sorted),
+        cmocka_unit_test(test_sources_are_one_text),
         cmocka_unit_test(test_histograms_sum_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

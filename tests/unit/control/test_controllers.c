@@ -24,6 +24,7 @@ struct frame_bed {
     struct td_controllers *first;
     struct td_controllers *second;
     bool is_stopped;
+    int64_t renewals; /* of a lease of upstream's */
 };
 
 static struct td_transport *frame_transport(struct frame_bed *f, const char *user,
@@ -193,7 +194,7 @@ static void test_all_start_at_once(void **state)
     control_bed_run(&f.c, 3 * TD_MINUTE);
     assert_true(frame_target(&f).len > 0);
     assert_true(frame_target_of(&f, "db").len > 0);
-    assert_null(control_bed_get(&f.c, LEASES "/vpa-updater"));
+    assert_null(control_bed_get(&f.c, LEASES "/tandem-updater"));
     frame_stop(&f, &f.first);
     frame_done(&f);
 }
@@ -212,8 +213,8 @@ static void test_a_stop_hands_over(void **state)
     control_bed_run(&f.c, 10 * TD_MINUTE);
     assert_int_equal(frame_leaders(f.first), frame_count());
     assert_int_equal(frame_leaders(f.second), 0);
-    frame_assert_text(frame_holder(&f, "vpa-recommender-lease"), "a");
-    frame_assert_text(frame_holder(&f, "vpa-updater"), "a");
+    frame_assert_text(frame_holder(&f, "tandem-recommender"), "a");
+    frame_assert_text(frame_holder(&f, "tandem-updater"), "a");
     frame_assert_text(frame_holder(&f, "tandem-horizontal"), "a");
     char before[32];
     td_str target = frame_target(&f);
@@ -225,7 +226,7 @@ static void test_a_stop_hands_over(void **state)
     assert_true(f.is_stopped);
     assert_int_equal(frame_leaders(f.first), 0);
     assert_int_equal(frame_leaders(f.second), frame_count());
-    frame_assert_text(frame_holder(&f, "vpa-recommender-lease"), "b");
+    frame_assert_text(frame_holder(&f, "tandem-recommender"), "b");
     td_controllers_free(f.first);
     f.first = NULL;
     control_bed_run(&f.c, 2 * TD_MINUTE);
@@ -242,10 +243,10 @@ static void test_leases_are_as_they_were_asked_for(void **state)
         const char *chosen;
         const char *lease;
     } rows[] = {
-        {false, "", "vpa-updater"},
+        {false, "", "tandem-updater"},
         {false, "mine", "mine-updater"},
         {true, "mine", "mine"},
-        {true, "", "vpa-updater"},
+        {true, "", "tandem-updater"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct frame_bed f;
@@ -271,7 +272,7 @@ static void test_leases_are_as_they_were_asked_for(void **state)
         const struct td_json *spec = td_json_get(control_bed_get(&f.c, path), TD_STR("spec"));
         frame_assert_text(td_json_get_str(spec, TD_STR("holderIdentity"), TD_STR_EMPTY), "a");
         assert_int_equal(td_json_get_int64(spec, TD_STR("leaseDurationSeconds"), 0), 40);
-        assert_null(control_bed_get(&f.c, LEASES "/vpa-updater"));
+        assert_null(control_bed_get(&f.c, LEASES "/tandem-updater"));
         td_auto_buf text;
         td_buf_init(&text, (size_t)1 << 20);
         td_controllers_write_metrics(f.first, &text);
@@ -327,7 +328,7 @@ static void test_an_outage_stops_the_leader(void **state)
     assert_int_equal(frame_leaders(f.first), frame_count());
     const char *theft = "{'spec':{'holderIdentity':'thief','leaseDurationSeconds':15,"
                         "'renewTime':'2030-01-01T00:00:00.000000Z'}}";
-    assert_int_equal(control_bed_patch(&f.c, LEASES "/vpa-recommender-lease", theft), 200);
+    assert_int_equal(control_bed_patch(&f.c, LEASES "/tandem-recommender", theft), 200);
     control_bed_run(&f.c, 15 * TD_SECOND);
     assert_false(td_controllers_is_leading(f.first, TD_CONTROLLER_RECOMMENDER));
     assert_true(td_controllers_is_leading(f.first, TD_CONTROLLER_UPDATER));
@@ -401,8 +402,8 @@ static void test_metrics(void **state)
         "\ntandem_client_calls_total ",
         "\ntandem_cache_objects{resource=\"pods\"} 3\n",
         "\ntandem_cache_objects{resource=\"verticalpodautoscalers.autoscaling.k8s.io\"} 1\n",
-        "\nleader_election_master_status{name=\"vpa-updater\"} 1\n",
-        "\nleader_election_master_status{name=\"vpa-recommender-lease\"} 1\n",
+        "\nleader_election_master_status{name=\"tandem-updater\"} 1\n",
+        "\nleader_election_master_status{name=\"tandem-recommender\"} 1\n",
         "vpa_recommender_",
     };
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
@@ -438,6 +439,134 @@ static void test_wrong_settings(void **state)
         frame_assert_has(err.message, expected);
         assert_null(f.first);
     }
+    frame_done(&f);
+}
+
+/* Upstream's program renews its lease every two seconds for a while. */
+static void frame_renew(struct frame_bed *f, const char *lease, int64_t seconds)
+{
+    char path[256];
+    (void)snprintf(path, sizeof(path), LEASES "/%s", lease);
+    for (int64_t at = 0; at < seconds; at += 2) {
+        char spec[256];
+        (void)snprintf(spec, sizeof(spec),
+                       "{'spec':{'holderIdentity':'vpa-7d_x','leaseDurationSeconds':15,"
+                       "'leaseTransitions':%lld}}",
+                       (long long)f->renewals++);
+        assert_int_equal(control_bed_patch(&f->c, path, spec), 200);
+        control_bed_run(&f->c, 2 * TD_SECOND);
+    }
+}
+
+static void frame_upstream(struct frame_bed *f, const char *lease)
+{
+    char object[256];
+    (void)snprintf(object, sizeof(object), "{'metadata':{'name':'%s'},'spec':{}}", lease);
+    control_bed_create(&f->c, LEASES, object);
+}
+
+/* While upstream's updater is alive ours holds, and no other controller; it begins when upstream's
+ * is gone, and steps back when it comes again. */
+static void test_upstream_goes_first(void **state)
+{
+    (void)state;
+    struct frame_bed f;
+    frame_init(&f);
+    frame_upstream(&f, "vpa-updater");
+    frame_renew(&f, "vpa-updater", 2);
+    struct td_controllers_options options = frame_options(&f, "a");
+    options.watches_upstream = true;
+    assert_int_equal(td_controllers_new(&options, &f.first, NULL), TD_OK);
+    td_controllers_start(f.first);
+    for (int round = 0; round < 2; round++) {
+        frame_renew(&f, "vpa-updater", 30);
+        assert_false(td_controllers_is_leading(f.first, TD_CONTROLLER_UPDATER));
+        assert_true(td_controllers_is_leading(f.first, TD_CONTROLLER_RECOMMENDER));
+        td_auto_buf text = td_buf_capped((size_t)1 << 20);
+        td_controllers_write_metrics(f.first, &text);
+        frame_assert_has(td_buf_str(&text).ptr,
+                         "\ntandem_held_by_upstream{controller=\"updater\"} 1\n");
+        td_auto_buf ready = td_buf_capped(4096);
+        assert_true(td_controllers_is_ready(f.first, &ready));
+        control_bed_run(&f.c, 30 * TD_SECOND); /* it died without a word */
+        assert_true(td_controllers_is_leading(f.first, TD_CONTROLLER_UPDATER));
+        frame_assert_text(frame_holder(&f, "tandem-updater"), "a");
+        frame_assert_text(frame_holder(&f, "vpa-updater"), "vpa-7d_x");
+    }
+    frame_stop(&f, &f.first);
+    frame_done(&f);
+}
+
+/* A lease that upstream's recommender gave back, or that nobody has, is in nobody's way. */
+static void test_a_released_lease_is_no_sign_of_life(void **state)
+{
+    (void)state;
+    struct frame_bed f;
+    frame_init(&f);
+    frame_upstream(&f, "vpa-recommender-lease");
+    struct td_controllers_options options = frame_options(&f, "a");
+    options.watches_upstream = true;
+    assert_int_equal(td_controllers_new(&options, &f.first, NULL), TD_OK);
+    td_controllers_start(f.first);
+    control_bed_run(&f.c, 5 * TD_SECOND);
+    assert_int_equal(frame_leaders(f.first), frame_count());
+    frame_stop(&f, &f.first);
+    frame_done(&f);
+}
+
+static void frame_refused(void *context, const struct td_error *why)
+{
+    *(struct td_error *)context = *why;
+}
+
+/* A process on its own does not wait: it says what is in its way. */
+static void test_one_alone_is_refused_beside_upstream(void **state)
+{
+    (void)state;
+    struct frame_bed f;
+    struct td_error why = TD_ERROR_INIT;
+    frame_init(&f);
+    frame_upstream(&f, "vpa-updater");
+    frame_renew(&f, "vpa-updater", 2);
+    struct td_controllers_options options = frame_options(&f, TD_IDENTITY_ALONE "vm_a");
+    options.leader.is_on = false;
+    options.leader.is_alone = true;
+    options.watches_upstream = true;
+    options.refused = frame_refused;
+    options.refused_context = &why;
+    assert_int_equal(td_controllers_new(&options, &f.first, NULL), TD_OK);
+    td_controllers_start(f.first);
+    frame_renew(&f, "vpa-updater", 10);
+    assert_int_equal(frame_leaders(f.first), 0);
+    assert_string_equal(why.message,
+                        "upstream's vpa-updater is alive: lease kube-system/vpa-updater is held "
+                        "and renewed by 'vpa-7d_x'; stop it first, leave out updater with "
+                        "--controllers, or take its place with --replace-upstream");
+    frame_stop(&f, &f.first);
+    frame_done(&f);
+}
+
+/* With --replace-upstream its leases are shared: whoever has them acts. */
+static void test_upstream_is_replaced_by_its_own_leases(void **state)
+{
+    (void)state;
+    struct frame_bed f;
+    frame_init(&f);
+    frame_upstream(&f, "vpa-updater");
+    frame_renew(&f, "vpa-updater", 2);
+    struct td_controllers_options options = frame_options(&f, "tandem-7d_a");
+    options.replaces_upstream = true;
+    options.watches_upstream = true;
+    assert_int_equal(td_controllers_new(&options, &f.first, NULL), TD_OK);
+    td_controllers_start(f.first);
+    frame_renew(&f, "vpa-updater", 20);
+    assert_false(td_controllers_is_leading(f.first, TD_CONTROLLER_UPDATER));
+    frame_assert_text(frame_holder(&f, "vpa-recommender-lease"), "tandem-7d_a");
+    control_bed_run(&f.c, 30 * TD_SECOND);
+    assert_true(td_controllers_is_leading(f.first, TD_CONTROLLER_UPDATER));
+    frame_assert_text(frame_holder(&f, "vpa-updater"), "tandem-7d_a");
+    assert_null(control_bed_get(&f.c, LEASES "/tandem-updater"));
+    frame_stop(&f, &f.first);
     frame_done(&f);
 }
 
@@ -483,6 +612,10 @@ int main(void)
         cmocka_unit_test(test_metrics),
         cmocka_unit_test(test_wrong_settings),
         cmocka_unit_test(test_installations_are_told_apart),
+        cmocka_unit_test(test_upstream_goes_first),
+        cmocka_unit_test(test_a_released_lease_is_no_sign_of_life),
+        cmocka_unit_test(test_one_alone_is_refused_beside_upstream),
+        cmocka_unit_test(test_upstream_is_replaced_by_its_own_leases),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -100,6 +100,7 @@ static void watch_free(struct td_transport *transport)
 /* ---- A cluster on which the program may do what it was granted ---- */
 
 struct rights_bed {
+    char user[128];
     struct control_bed c;
     struct watch_transport watch;
     struct td_controllers *controllers;
@@ -134,7 +135,16 @@ static void rights_bed_apply(struct rights_bed *r, const struct td_json *object)
     fail_msg("a %.*s is not applied", TD_STR_ARG(kind));
 }
 
-static void rights_bed_init(struct rights_bed *r, const bool has[TD_CONTROLLER_COUNT])
+/* All that may be switched on, and nothing that is off at first. */
+static const bool rights_all[TD_FEATURES] = {
+    [TD_FEATURE_HVPA] = true,    [TD_FEATURE_ANNOTATE] = true,  [TD_FEATURE_NODES] = true,
+    [TD_FEATURE_BUILTIN] = true, [TD_FEATURE_TEMPLATES] = true,
+};
+static const bool rights_least[TD_FEATURES] = {[TD_FEATURE_HVPA] = true};
+
+/* Granted to the account of an installation, whichever that is. */
+static void rights_bed_init(struct rights_bed *r, const bool has[TD_CONTROLLER_COUNT],
+                            const bool features[TD_FEATURES])
 {
     *r = (struct rights_bed){.controllers = NULL};
     control_bed_init(&r->c);
@@ -142,11 +152,17 @@ static void rights_bed_init(struct rights_bed *r, const bool has[TD_CONTROLLER_C
                                          .namespace = TD_STR("kube-system"),
                                          .image = TD_STR("tandem")};
     memcpy(install.has, has, sizeof(install.has));
+    memcpy(install.features, features, sizeof(install.features));
     struct td_json *objects = NULL;
     struct td_error err = TD_ERROR_INIT;
     assert_int_equal(td_install_objects(&r->c.bed.arena, &install, &objects, &err), TD_OK);
     for (const struct td_json *object = td_json_first_child(objects); object;
          object = object->next) {
+        if (td_str_equal(td_json_text(object, "kind"), TD_STR("ServiceAccount"))) {
+            (void)snprintf(
+                r->user, sizeof(r->user), "system:serviceaccount:kube-system:%.*s",
+                TD_STR_ARG(td_json_text(td_json_get(object, TD_STR("metadata")), "name")));
+        }
         rights_bed_apply(r, object);
     }
     r->stream = open_memstream(&r->text, &r->text_len);
@@ -162,14 +178,15 @@ static void rights_bed_review(void *context, td_str review, struct td_buf *answe
     td_webhook_review(context, review, answer);
 }
 
-static void rights_bed_start(struct rights_bed *r, const bool has[TD_CONTROLLER_COUNT])
+static void rights_bed_start(struct rights_bed *r, const bool has[TD_CONTROLLER_COUNT],
+                             const bool features[TD_FEATURES])
 {
     static const struct td_transport_ops ops = {
         .start = watch_start, .cancel = watch_cancel, .free = watch_free};
     const struct td_transport_local_options local = {
         .api = r->c.bed.api,
         .loop = r->c.bed.loop,
-        .user = TD_STR("system:serviceaccount:kube-system:tandem"),
+        .user = td_str_from(r->user),
         .group = TD_STR("system:serviceaccounts"),
         .user_agent = TD_STR("tandem"),
     };
@@ -181,10 +198,18 @@ static void rights_bed_start(struct rights_bed *r, const bool has[TD_CONTROLLER_
     options.log = r->log;
     options.transport = &r->watch.transport;
     options.checks_access = true;
+    options.watches_upstream = true;
     options.leader.is_on = true;
     options.leader.identity = TD_STR("a");
-    options.horizontal.serves_builtin = true;
+    options.horizontal.serves_builtin = features[TD_FEATURE_BUILTIN];
     options.horizontal.is_alone = true;
+    if (has[TD_CONTROLLER_UPDATER] != has[TD_CONTROLLER_ADMISSION]) { /* as the flags settle it */
+        options.update.lease_name = TD_STR(TD_UPSTREAM_STATUS_LEASE);
+        options.webhook.lease_name = TD_STR(TD_UPSTREAM_STATUS_LEASE);
+    }
+    options.caps_to_node = features[TD_FEATURE_NODES];
+    options.update.annotates = features[TD_FEATURE_ANNOTATE];
+    options.hvpa_gate = features[TD_FEATURE_HVPA];
     struct td_error err = TD_ERROR_INIT;
     if (td_controllers_new(&options, &r->controllers, &err) != TD_OK) {
         fail_msg("%s", err.message);
@@ -312,8 +337,8 @@ static void test_the_rights_are_enough(void **state)
     (void)state;
     const struct td_controllers_options defaults = td_controllers_options_default();
     struct rights_bed r;
-    rights_bed_init(&r, defaults.has);
-    rights_bed_start(&r, defaults.has);
+    rights_bed_init(&r, defaults.has, rights_all);
+    rights_bed_start(&r, defaults.has, rights_all);
     control_bed_run(&r.c, 20 * TD_SECOND);
     rights_workloads(&r);
     rights_hvpas(&r);
@@ -336,6 +361,112 @@ static void test_the_rights_are_enough(void **state)
     rights_bed_done(&r);
 }
 
+/* Whether each controller is alone, or gates and flags are off: its account is enough, and the
+ * workloads of a cluster go on without a refusal. */
+static void test_the_rights_of_each_alone_are_enough(void **state)
+{
+    (void)state;
+    static const bool without_hvpa[TD_FEATURES] = {[TD_FEATURE_NODES] = true};
+    const bool *const rows[] = {rights_least, rights_all, without_hvpa};
+    for (size_t kind = 0; kind < TD_CONTROLLER_CHOICES; kind++) {
+        for (size_t row = 0; row < TD_COUNT(rows); row++) {
+            bool has[TD_CONTROLLER_COUNT] = {false};
+            has[kind] = true;
+            struct rights_bed r;
+            rights_bed_init(&r, has, rows[row]);
+            assert_true(td_str_ends_with(td_str_from(r.user), td_str_from(td_controller_name(
+                                                                  (enum td_controller_kind)kind))));
+            rights_bed_start(&r, has, rows[row]);
+            control_bed_run(&r.c, 20 * TD_SECOND);
+            rights_workloads(&r);
+            if (rows[row][TD_FEATURE_TEMPLATES]) {
+                rights_hvpas(&r);
+            }
+            control_bed_run(&r.c, 5 * TD_MINUTE);
+            rights_bed_stop(&r);
+            if (r.watch.refused[0] != '\0' || strstr(rights_bed_log(&r), "missing permission")) {
+                fail_msg("%s, features %zu: %s%s", r.user, row, r.watch.refused,
+                         rights_bed_log(&r));
+            }
+            rights_bed_done(&r);
+        }
+    }
+}
+
+/* May those controllers do that anywhere, or everywhere, by the Roles of their installation? */
+static bool rights_grant(size_t controllers, const bool features[TD_FEATURES], const char *resource,
+                         const char *verb, bool is_everywhere)
+{
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
+    struct td_install_options install = {
+        .wants = {[TD_INSTALL_RBAC] = true}, .namespace = TD_STR("own"), .image = TD_STR("a")};
+    memcpy(install.features, features, sizeof(install.features));
+    for (size_t kind = 0; kind < TD_CONTROLLER_COUNT; kind++) {
+        install.has[kind] = controllers >> kind & 1u;
+    }
+    struct td_json *objects = NULL;
+    assert_int_equal(td_install_objects(&arena, &install, &objects, NULL), TD_OK);
+    for (const struct td_json *role = td_json_first_item(objects); role; role = role->next) {
+        td_str kind = td_json_text(role, "kind");
+        const struct td_json *rule = td_json_first_item(td_json_get(role, TD_STR("rules")));
+        for (; rule; rule = rule->next) {
+            if (td_str_equal(kind, is_everywhere ? TD_STR("ClusterRole") : TD_STR("Role")) &&
+                td_json_has_text(td_json_get(rule, TD_STR("resources")), td_str_from(resource)) &&
+                td_json_has_text(td_json_get(rule, TD_STR("verbs")), td_str_from(verb))) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* What may be done to the workloads of others follows the controllers and gates that are on. */
+static void test_rights_follow_what_is_on(void **state)
+{
+    (void)state;
+    enum { R = 1, U = 2, A = 4, H = 8, V = 16, ALL = 31 };
+    static const struct {
+        enum td_feature feature; /* that grants it; TD_FEATURE_ALWAYS: none is needed */
+        const char *resource;
+        const char *verb;
+        size_t controllers; /* which have it */
+    } rows[] = {
+        {TD_FEATURE_ALWAYS, "pods/eviction", "create", U | V},
+        {TD_FEATURE_ALWAYS, "pods/resize", "patch", U | V},
+        {TD_FEATURE_ALWAYS, "*/scale", "update", H | V},
+        {TD_FEATURE_ALWAYS, "pods", "list", R | U | H | V},
+        {TD_FEATURE_ANNOTATE, "pods", "patch", U},
+        {TD_FEATURE_NODES, "nodes", "list", U | A},
+        {TD_FEATURE_BUILTIN, "horizontalpodautoscalers/status", "update", H},
+        {TD_FEATURE_TEMPLATES, "deployments", "patch", V},
+        {TD_FEATURE_TEMPLATES, "statefulsets", "patch", V},
+        {TD_FEATURE_TEMPLATES, "replicationcontrollers", "patch", V},
+    };
+    for (size_t i = 0; i < TD_COUNT(rows); i++) {
+        for (size_t controllers = 1; controllers <= ALL; controllers++) {
+            bool is_own_status = rows[i].feature == TD_FEATURE_BUILTIN; /* of our own group */
+            bool is_for_hvpas = rows[i].feature == TD_FEATURE_NODES && controllers & V;
+            bool features[TD_FEATURES] = {[TD_FEATURE_HVPA] = true};
+            bool expected = rows[i].controllers & controllers;
+            bool without = rows[i].feature == TD_FEATURE_ALWAYS || is_own_status;
+            bool got = rights_grant(controllers, features, rows[i].resource, rows[i].verb, true);
+            assert_int_equal(got, (expected && without) || is_for_hvpas);
+            features[rows[i].feature] = true;
+            got = rights_grant(controllers, features, rows[i].resource, rows[i].verb, true);
+            assert_int_equal(got, expected || is_for_hvpas);
+        }
+    }
+    /* With its gate off the controller of Hvpas may do nothing to anybody. */
+    static const bool none[TD_FEATURES] = {false};
+    assert_false(rights_grant(V, none, "pods/eviction", "create", true));
+    assert_false(rights_grant(V, none, "*/scale", "update", true));
+    assert_false(rights_grant(R | A | H, none, "hvpas", "list", true));
+    /* The probe's pod is created in the own namespace; nobody creates one elsewhere. */
+    assert_false(rights_grant(ALL, rights_all, "pods", "create", true));
+    assert_true(rights_grant(A, rights_least, "pods", "create", false));
+    assert_false(rights_grant(R | U | H | V, rights_all, "pods", "create", false));
+}
+
 /* The words of a missing right. */
 static void rights_line(const struct td_access_rule *rule, char *out, size_t len)
 {
@@ -356,17 +487,19 @@ static void test_what_is_missing_is_named(void **state)
             continue;
         }
         struct rights_bed r;
-        rights_bed_init(&r, nobody);
-        rights_bed_start(&r, has);
+        rights_bed_init(&r, nobody, rights_least);
+        rights_bed_start(&r, has, rights_least);
         control_bed_run(&r.c, 5 * TD_SECOND);
         const struct td_access_rule *rules;
         const td_str own = TD_STR("kube-system");
         const struct td_rights_scope scope = {
             .has = has,
+            .features = {[TD_FEATURE_HVPA] = true},
             .places = {[TD_RIGHT_OWN] = {.namespace = own},
                        [TD_RIGHT_ELECTION] = {.namespace = own},
                        [TD_RIGHT_STATUS] = {.namespace = own},
-                       [TD_RIGHT_STATUS_READ] = {.namespace = own}}};
+                       [TD_RIGHT_STATUS_READ] = {.namespace = own},
+                       [TD_RIGHT_SHARDS] = {.is_off = true}}};
         size_t count = td_rights_questions(&r.c.bed.arena, &scope, &rules);
         assert_true(count > 5);
         const char *log = rights_bed_log(&r);
@@ -413,19 +546,20 @@ static void test_what_is_asked_follows_the_flags(void **state)
         [TD_CONTROLLER_UPDATER] = true, [TD_CONTROLLER_ADMISSION] = true};
     struct td_rights_scope scope = {
         .has = has,
+        .features = {[TD_FEATURE_HVPA] = true},
         .places = {[TD_RIGHT_OWN] = {.namespace = TD_STR("own"), .name = TD_STR("tls")},
                    [TD_RIGHT_ELECTION] = {.namespace = TD_STR("election")},
                    [TD_RIGHT_STATUS] = {.namespace = TD_STR("status"), .name = TD_STR("beat")},
                    [TD_RIGHT_STATUS_READ] = {.namespace = TD_STR("read"), .name = TD_STR("seen")}}};
     assert_true(rights_asks(&arena, &scope, "secrets", "own", "tls"));
     assert_false(rights_asks(&arena, &scope, "secrets", "own", "tandem-webhook-tls"));
-    assert_true(rights_asks(&arena, &scope, "leases", "election", "vpa-updater"));
+    assert_true(rights_asks(&arena, &scope, "leases", "election", "tandem-updater"));
     assert_true(rights_asks(&arena, &scope, "leases", "election", ""));
-    assert_false(rights_asks(&arena, &scope, "leases", "election", "vpa-recommender-lease"));
+    assert_false(rights_asks(&arena, &scope, "leases", "election", "tandem-recommender"));
     assert_true(rights_asks(&arena, &scope, "leases", "status", "beat"));
     assert_true(rights_asks(&arena, &scope, "leases", "read", "seen"));
     assert_false(rights_asks(&arena, &scope, "nodes", "", ""));
-    scope.caps_to_node = true;
+    scope.features[TD_FEATURE_NODES] = true;
     assert_true(rights_asks(&arena, &scope, "nodes", "", ""));
     scope.lease_name = TD_STR("mine"); /* admission is not elected: the only one */
     assert_true(rights_asks(&arena, &scope, "leases", "election", "mine"));
@@ -444,6 +578,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_rights_are_enough),
+        cmocka_unit_test(test_the_rights_of_each_alone_are_enough),
+        cmocka_unit_test(test_rights_follow_what_is_on),
         cmocka_unit_test(test_what_is_missing_is_named),
         cmocka_unit_test(test_what_is_asked_follows_the_flags),
     };

@@ -28,6 +28,7 @@ KINDS = {
 }
 WATCH_SECONDS = 1500  # longer than any run
 CALL_SECONDS = 30
+PROBES = "probes"  # a namespace
 
 
 class Plane:
@@ -153,6 +154,29 @@ class Plane:
             number = labels.get("apps.kubernetes.io/pod-index") or labels.get("batch.kubernetes.io/job-completion-index") or "0"
             return int(number), order[pod["metadata"]["uid"]]
         return sorted(found, key=place)
+
+    # ---- Probes ----
+
+    def probe_start(self, name):
+        """Objects of that name, of no consequence, by whose status controllers show that they have come to the end of their queues."""
+        template = {"metadata": {"labels": {"probe": name}}, "spec": {"containers": [{"name": "app", "image": "app"}]}}
+        spec = {"replicas": 0, "selector": {"matchLabels": {"probe": name}}, "template": template}
+        self.call("POST", "/api/v1/namespaces", {"metadata": {"name": PROBES}})  # the first story makes it
+        for kind, more in (("Deployment", {"paused": True}), ("ReplicaSet", {})):
+            code, answer = self.call("POST", self.path(kind, PROBES), {"metadata": {"name": name}, "spec": {**spec, **more}})
+            if code != 201:
+                raise AssertionError(f"{self.name}: probe {name}: {code} {answer}")
+
+    def probe(self, name, number):
+        """Comes back when the controllers have seen what is asked for now, and so everything before it."""
+        end = time.monotonic() + CALL_SECONDS
+        for kind in ("Deployment", "ReplicaSet"):
+            path = self.path(kind, PROBES, name)
+            generation = self.call("PATCH", path, {"spec": {"minReadySeconds": number}}, "application/merge-patch+json")[1]["metadata"]["generation"]
+            while self.call("GET", path)[1].get("status", {}).get("observedGeneration", 0) < generation:
+                if time.monotonic() > end:
+                    raise AssertionError(f"{self.name}: the controller of {kind} does not answer")
+                time.sleep(0.05)
 
     # ---- The end of pods ----
 

@@ -13,10 +13,14 @@ COMPARED = ("Pod", "ReplicationController", "ReplicaSet", "Deployment", "Statefu
             "CronJob", "PodDisruptionBudget", "ConfigMap", "PersistentVolumeClaim")
 # While it rolls out a Deployment says one of these, and which one stays depends on which of two writes of the real controller wins.
 ON_THE_WAY = ("NewReplicaSetCreated", "FoundNewReplicaSet", "ReplicaSetUpdated")
+# What the last rollout ended with. It stays until the real controller sees progress by two statuses that it has written, so that it may
+# stay through the next rollout, with the name of the ReplicaSet of the last, when so much happens at once that no status falls between:
+# three new pods in the place of three old ones, say, or several pods that become ready.
+ENDED = "NewReplicaSetAvailable"
 RETRIED = ("Warning FailedScheduling", "Warning FailedCreate", "Normal NoPods", "Warning UnmanagedPods")
 # Told only when two of the real programs meet: a conflict that is tried again, a pod that goes while the scheduler looks at it, a
-# Job that its CronJob deleted a moment ago and has not seen go.
-RACES = ("the object has been modified", "skip schedule deleting pod", "Active job went missing")
+# Job that its CronJob deleted a moment ago and has not seen go, a pod of a DaemonSet on a node whose label the scheduler sees later.
+RACES = ("the object has been modified", "skip schedule deleting pod", "Active job went missing", "didn't satisfy plugin(s) [NodeAffinity]")
 OBSERVING = ("ReplicationController", "ReplicaSet", "Deployment", "StatefulSet", "DaemonSet", "PodDisruptionBudget")
 
 
@@ -61,14 +65,26 @@ class Names:
         return VERSION.sub('"resourceVersion": "V"', TIME.sub('"T"', REFUSED.sub(r"\1@\2", text)))
 
 
-def cleaned(item):
+def is_rolled_out(deployment):
+    wanted, status = deployment["spec"].get("replicas", 1), deployment.get("status", {})
+    return all(status.get(count, 0) == wanted for count in ("replicas", "updatedReplicas", "availableReplicas"))
+
+
+def plain_reason(kind, item, condition):
+    reason = condition.get("reason", "")
+    is_under_way = kind == "Deployment" and reason == ENDED and not is_rolled_out(item)
+    return "on the way" if reason in ON_THE_WAY or is_under_way else reason
+
+
+def cleaned(kind, item):
     meta = {key: value for key, value in item["metadata"].items() if key not in DROPPED}
     item = {key: value for key, value in item.items() if key not in ("metadata", "apiVersion", "kind")}
     item["metadata"] = meta
-    conditions = item.get("status", {}).get("conditions", [])
-    if any(c.get("reason") in ON_THE_WAY for c in conditions):
-        conditions = [{**c, "reason": "on the way", "message": ""} if c.get("reason") in ON_THE_WAY else c for c in conditions]
-        item["status"] = {**item["status"], "conditions": conditions}
+    conditions = item.get("status", {}).get("conditions")
+    if kind == "Deployment" and conditions:  # in the order in which they changed last
+        plain = [(c, plain_reason(kind, item, c)) for c in conditions]
+        plain = [{**c, "reason": reason, "message": ""} if reason in (ENDED, "on the way") else c for c, reason in plain]
+        item["status"] = {**item["status"], "conditions": sorted(plain, key=lambda c: c["type"])}
     return item
 
 
@@ -81,7 +97,7 @@ def state_of(objects, names, is_rough):
         generation = item["metadata"].get("generation", 0)
         if kind in OBSERVING and item.get("status", {}).get("observedGeneration", 0) != generation:
             has_observed = False
-        item = cleaned(item)
+        item = cleaned(kind, item)
         if is_rough and kind == "ReplicaSet":  # how many times it was scaled
             item["metadata"].pop("generation")
             item["status"] = {key: value for key, value in item.get("status", {}).items() if key != "observedGeneration"}
@@ -127,16 +143,15 @@ def turns(values):
 
 def facets_of(kind, item):
     """What a controller decides about one object, by name."""
-    status = item.get("status", {})
+    status, owner = item.get("status", {}), controller_of(item)
     for condition in status.get("conditions", []):
-        reason = condition.get("reason", "")
-        reason = "on the way" if reason in ON_THE_WAY else reason
-        yield "condition " + condition["type"], f"{condition['status']} {reason}"
+        if owner and owner["kind"] == "DaemonSet" and condition.get("reason") == "Unschedulable":
+            continue  # of RACES; where it stays the state has it
+        yield "condition " + condition["type"], f"{condition['status']} {plain_reason(kind, item, condition)}"
     if kind == "ReplicaSet":
         yield "spec.replicas", item["spec"]["replicas"]
     if kind in ("StatefulSet", "DaemonSet", "Deployment"):
         yield "revision", item["metadata"].get("annotations", {}).get("deployment.kubernetes.io/revision", "")
-    owner = controller_of(item)
     if owner:
         yield "controller", f"{owner['kind']} {owner['name']}"
 

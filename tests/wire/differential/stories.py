@@ -51,6 +51,11 @@ def has(kind, count):
     return lambda objects: sum(1 for k, _ in objects if k == kind) == count
 
 
+def is_placed(objects):
+    """All pods of a plane have a node."""
+    return all("nodeName" in pod["spec"] for (kind, _), pod in objects.items() if kind == "Pod")
+
+
 def condition(kind, name, wanted, status="True"):
     def check(objects):
         item = objects.get((kind, name), {})
@@ -69,7 +74,7 @@ def rollout(s, surge, unavailable, replicas=4):
 
 @story
 def deployment_quarter(s):
-    s.is_rough = True
+    s.is_one_by_one = True
     rollout(s, "25%", "25%")
     s.image("Deployment", "web", "one")  # back to the first: its ReplicaSet is taken again
     s.roll("back")
@@ -744,8 +749,9 @@ def taint_eviction(s):
                   "spec": template("taint", nodeSelector={"kubernetes.io/hostname": "taint-1"}, tolerations=tolerations)["spec"]})
     s.roll("three pods")
     s.call_node("taint-1", {"spec": {"taints": [{"key": "away", "effect": "NoExecute", "value": "x"}]}})
-    s.settle("evicted, replaced, nowhere to go; the tolerant one follows", quiet=5)
+    s.settle("evicted, replaced, nowhere to go; the tolerant one follows", until=lambda objects: ("Pod", "short") not in objects)
     s.call_node("taint-1", {"spec": {"taints": None}})
+    s.settle("placed again", until=is_placed)  # the scheduler tries again when its patience, longer each time, is over
     s.roll("back")
 
 

@@ -80,8 +80,10 @@ class Story:
         self.differences = []
         self.met = set()  # of the listed ones
         self.steps = []
+        self.probes = 0
         self.is_compared = False
         self.alike = ()  # names that are not told apart
+        self.is_one_by_one = False  # in which pods become ready
         self.is_rough = False  # several pods become ready in one step while a rollout goes on: see states.turns
 
 
@@ -108,7 +110,8 @@ class Story:
         return [(kind, self.forgiven(text)) for kind, text in state], has_observed, changed
 
     def settle(self, what, quiet=QUIET_SECONDS, until=None, within=STEP_SECONDS):
-        """Waits until both planes are at rest, and at the same place; `until` says of the objects of a plane that it is there."""
+        """Waits until both planes are at rest, and at the same place; `until` says of the objects of a plane that it is there. Rest on a
+        busy machine may be a controller that has not had its turn: it counts when the controllers have answered a probe since."""
         begin = time.monotonic()
         self.steps.append(what)
         while True:
@@ -117,17 +120,28 @@ class Story:
             rest = at - max(begin, *(shot[2] for shot in shots))
             is_there = all(until is None or until(plane.known(self.ns)[0]) for plane in self.planes)
             is_same = shots[0][0] == shots[1][0]
-            if is_same and is_there and all(shot[1] for shot in shots) and rest >= quiet:
-                self.equal += 1
-                return
+            is_settled = is_same and is_there and all(shot[1] for shot in shots) and rest >= quiet
+            is_stuck = not is_settled and is_there and rest >= max(STUCK_SECONDS, quiet)
             if any(plane.failure for plane in self.planes):
                 raise Difference("; ".join(str(plane.failure) for plane in self.planes))
-            if (rest >= max(STUCK_SECONDS, quiet) and is_there) or at - begin > within:
+            if (is_settled or is_stuck) and self.probed(at - rest):
+                if is_settled:
+                    self.equal += 1
+                    return
+                break
+            if at - begin > within:
                 break
             time.sleep(0.1)
         diff = apart(shots[0][0], shots[1][0])
         diff = "\n".join("      " + line for line in diff[:DIFF_LINES_MAX])
         self.differences.append(f"{self.name}: state after '{what}':\n{diff or '      not observed, or never there'}")
+
+    def probed(self, since):
+        """The controllers of both planes have answered, and nothing has changed since."""
+        self.probes += 1
+        for plane in self.planes:
+            plane.probe(self.name, self.probes)
+        return all(plane.known(self.ns)[2] <= since for plane in self.planes)
 
     # ---- Calls ----
 
@@ -239,10 +253,11 @@ class Story:
         self.each(pairs, action)
 
     def roll(self, what):
-        """Until nothing waits any more: all pods that wait become ready at once, and everything comes to rest."""
+        """Until nothing waits any more: pods that wait become ready, and everything comes to rest. One at a time if the story says so:
+        of several a controller may see any part first, and takes another step for each."""
         for number in range(ROUNDS_MAX):
             self.settle(f"{what}, round {number}")
-            if self.ready() == 0:
+            if self.ready(1 if self.is_one_by_one else None) == 0:
                 return
         raise Difference(f"{what}: does not end")
 
@@ -291,6 +306,7 @@ class Story:
             code, answer = plane.call("POST", "/api/v1/namespaces", {"metadata": {"name": self.ns}})
             if code != 201:
                 raise AssertionError(f"{plane.name}: namespace {self.ns}: {code} {answer}")
+            plane.probe_start(self.name)
         # The service account comes a moment later, and pods need it.
         for plane in self.planes:
             while plane.call("GET", plane.path("ServiceAccount", self.ns, "default"))[0] != 200:

@@ -177,6 +177,12 @@ static void say_blend(struct telling *telling, struct td_json *says)
 {
     const struct td_tandem_blend *blend = &telling->decision->blend;
     const struct td_tandem_input *in = telling->in;
+    if (blend->carrier != TD_TANDEM_CARRIED_BY_BOTH) {
+        say(telling, says,
+            blend->carrier == TD_TANDEM_CARRIED_BY_SIZE
+                ? TD_STR("by size alone: one more replica would be a larger step")
+                : TD_STR("by replicas alone: a step of size would be too short"));
+    }
     if (blend->is_max || telling->decision->replicas == in->replicas || blend->exponent == 0 ||
         blend->exponent == 1) {
         return;

@@ -96,6 +96,7 @@ const char *tandem_block_words(enum td_tandem_block block)
         [TD_TANDEM_BLOCK_STABILIZATION_WINDOW] = "too soon after the last change of this axis",
         [TD_TANDEM_BLOCK_SETTLING] = "usage has not settled since replicas changed",
         [TD_TANDEM_BLOCK_MIN_CHANGE] = "smaller than minChange",
+        [TD_TANDEM_BLOCK_SMALL_STEP] = "too short a step to disturb every pod for",
         [TD_TANDEM_BLOCK_OPPOSING] = "blocked while the HPA wants more replicas for the same usage",
         [TD_TANDEM_BLOCK_RESIZE_IN_PROGRESS] = "the last resize is not finished",
         [TD_TANDEM_BLOCK_RESIZE_INFEASIBLE] = "these sizes were infeasible",

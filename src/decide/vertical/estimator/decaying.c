@@ -16,12 +16,6 @@
 #define SECONDS_SPAN_MAX 9223372036LL  /* whole seconds that fit in int64 nanoseconds */
 #define YEAR_ONE_SECONDS 62135596800LL /* from 0001-01-01 to 1970-01-01 */
 
-bool td_instant_before(struct td_instant a, struct td_instant b)
-{
-    return a.unix_seconds < b.unix_seconds ||
-           (a.unix_seconds == b.unix_seconds && a.nanos < b.nanos);
-}
-
 bool td_instant_is_zero(struct td_instant instant)
 {
     const struct td_instant zero = TD_INSTANT_ZERO;

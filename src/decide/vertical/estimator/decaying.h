@@ -46,5 +46,9 @@ void td_decaying_copy(const struct td_decaying *from, struct td_decaying *ret);
 
 /* The difference of two instants in nanoseconds, clamped to int64 as Go's Time.Sub. */
 td_duration td_instant_since(struct td_instant later, struct td_instant earlier);
-bool td_instant_before(struct td_instant a, struct td_instant b);
+static inline bool td_instant_before(struct td_instant a, struct td_instant b)
+{
+    return a.unix_seconds < b.unix_seconds ||
+           (a.unix_seconds == b.unix_seconds && a.nanos < b.nanos);
+}
 bool td_instant_is_zero(struct td_instant instant);

@@ -105,12 +105,6 @@ void td_histogram_done(struct td_histogram *histogram)
     *histogram = (struct td_histogram){.weights = NULL};
 }
 
-double td_histogram_weight(const struct td_histogram *histogram, int32_t bucket)
-{
-    int32_t index = bucket - histogram->low;
-    return index >= 0 && index < histogram->stored ? histogram->weights[index] : 0.0;
-}
-
 size_t td_histogram_bytes(const struct td_histogram *histogram)
 {
     return histogram->stored * sizeof(double);

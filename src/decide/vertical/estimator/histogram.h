@@ -58,7 +58,11 @@ void td_histogram_scale(struct td_histogram *histogram, const struct td_bucketin
 bool td_histogram_is_empty(const struct td_histogram *histogram, const struct td_bucketing *scheme);
 double td_histogram_percentile(const struct td_histogram *histogram,
                                const struct td_bucketing *scheme, double fraction);
-double td_histogram_weight(const struct td_histogram *histogram, int32_t bucket);
+static inline double td_histogram_weight(const struct td_histogram *histogram, int32_t bucket)
+{
+    int32_t index = bucket - histogram->low;
+    return index >= 0 && index < histogram->stored ? histogram->weights[index] : 0.0;
+}
 size_t td_histogram_bytes(const struct td_histogram *histogram); /* on the heap */
 
 /* Weights and total; the reference is left as it is. The scheme has at most

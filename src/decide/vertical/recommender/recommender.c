@@ -233,11 +233,6 @@ void td_group_free_if_unused(struct td_recommender *recommender, struct td_group
     }
 }
 
-struct td_model_vpa *td_group_owner(const struct td_group *group)
-{
-    return group->vpas.count > 0 ? group->vpas.items[0] : NULL;
-}
-
 struct td_slot *td_group_slot(struct td_recommender *recommender, struct td_group *group,
                               td_str container, td_time now)
 {

@@ -41,12 +41,6 @@ static size_t pod_bytes(size_t container_count, size_t name_len)
            name_len;
 }
 
-td_str td_pod_container_name(const struct td_recommender *recommender,
-                             const struct td_tracked_pod *pod, size_t container)
-{
-    return recommender->names.places.items[pod->containers[container].name].text;
-}
-
 struct td_tracked_container *td_pod_container(const struct td_recommender *recommender,
                                               struct td_tracked_pod *pod, td_str container)
 {

@@ -138,7 +138,10 @@ void td_links_add(struct td_links *links, void *item);
 void td_links_done(struct td_links *links);
 
 /* The VPA that learns from a group, or NULL; with is_upstream_exact all of them do. */
-struct td_model_vpa *td_group_owner(const struct td_group *group);
+static inline struct td_model_vpa *td_group_owner(const struct td_group *group)
+{
+    return group->vpas.count > 0 ? group->vpas.items[0] : NULL;
+}
 
 /* Slots. find gives NULL; ensure makes one with the VPA's terms applied. */
 struct td_slot *td_slots_find(const struct td_slots *slots, td_str container);
@@ -178,8 +181,11 @@ struct td_model_vpa *td_recommender_find_vpa(const struct td_recommender *recomm
 void td_pod_restart_windows(struct td_tracked_pod *pod);
 /* When it started, or TD_TIME_NONE. */
 td_time td_pod_started(const struct td_tracked_pod *pod);
-td_str td_pod_container_name(const struct td_recommender *recommender,
-                             const struct td_tracked_pod *pod, size_t container);
+static inline td_str td_pod_container_name(const struct td_recommender *recommender,
+                                           const struct td_tracked_pod *pod, size_t container)
+{
+    return recommender->names.places.items[pod->containers[container].name].text;
+}
 
 /* NULL when the pod has none of that name. */
 struct td_tracked_container *td_pod_container(const struct td_recommender *recommender,

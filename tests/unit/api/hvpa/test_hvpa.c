@@ -403,6 +403,8 @@ static void test_defaults(void **state)
     assert_false(hvpa.ratio.has_start);
     assert_false(hvpa.ratio.has_finish);
     assert_int_equal(hvpa.ratio.capacity, TD_HVPA_BLEND);
+    assert_int_equal(hvpa.mixed.horizontal_threshold, 0);
+    assert_int_equal(decode(&arena, BASE ",'mode':'Mixed'").mixed.horizontal_threshold, 1);
     assert_int_equal(hvpa.mixed.patience_seconds, 300);
     assert_int_equal(hvpa.mixed.vertical_threshold[TD_HVPA_MEMORY].percentage, 10);
     assert_false(hvpa.mixed.vertical_threshold[TD_HVPA_MEMORY].has_value);

@@ -107,6 +107,31 @@ static void test_http_server_keeps_connections(void **state)
     bed_stop(&bed);
 }
 
+/* Beside the date it says how fast its clock goes, where that is not the usual speed. */
+static void test_http_server_says_how_fast_its_clock_goes(void **state)
+{
+    (void)state;
+    static const struct {
+        double speed;
+        const char *says;
+    } rows[] = {{1.5, " GMT\r\nClock-Speed: 1.5\r\nContent-Type: "},
+                {0.125, " GMT\r\nClock-Speed: 0.125\r\nContent-Type: "},
+                {1, " GMT\r\nContent-Type: "}};
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct bed bed;
+        struct seen seen;
+        struct client client;
+        start(&bed, &seen, NULL);
+        client_open(&bed, &client);
+        td_loop_set_speed(bed.loop, rows[i].speed);
+        client_send(&bed, &client, TD_STR("GET /a HTTP/1.1\r\nHost: x\r\n\r\n"));
+        client_expect(&bed, &client, "\r\n\r\nhello");
+        assert_true(client_has(&client, rows[i].says));
+        client_close(&client);
+        bed_stop(&bed);
+    }
+}
+
 /* Requests sent in one go are answered in order, also when the first is answered last. */
 static void test_http_server_serves_pipelined_requests_in_order(void **state)
 {
@@ -806,6 +831,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_http_server_keeps_connections),
+        cmocka_unit_test(test_http_server_says_how_fast_its_clock_goes),
         cmocka_unit_test(test_http_server_serves_pipelined_requests_in_order),
         cmocka_unit_test(test_http_server_reads_ahead_only_so_far),
         cmocka_unit_test(test_http_server_frames_answers),

@@ -127,6 +127,34 @@ static void test_clock_virtual_moves_only_when_reported(void **state)
     assert_true(td_clock_wall(&clock) == -4 * TD_HOUR);
 }
 
+/* A real clock that is set, or made faster, goes on from where it is: its steady time does not
+ * jump, and the machine's times stay what they are. */
+static void test_clock_real_can_be_taken_from_the_machine(void **state)
+{
+    (void)state;
+    struct td_clock clock = td_clock_real();
+    td_duration steady = td_clock_steady(&clock);
+    td_time wall = td_clock_machine_wall(&clock);
+    td_clock_set_wall(&clock, 5 * TD_HOUR);
+    assert_int_equal(clock.kind, TD_CLOCK_ACCELERATED);
+    assert_true(td_clock_wall(&clock) >= 5 * TD_HOUR);
+    assert_true(td_clock_wall(&clock) < 5 * TD_HOUR + TD_MINUTE);
+    assert_true(td_clock_steady(&clock) >= steady);
+    assert_true(td_clock_steady(&clock) < steady + TD_MINUTE);
+    assert_true(td_clock_machine_wall(&clock) >= wall);
+    clock = td_clock_real();
+    td_clock_set_speed(&clock, 86400);
+    td_duration from = td_clock_steady(&clock);
+    wall = td_clock_wall(&clock);
+    while (td_clock_machine(&clock) - steady < 100 * TD_MILLISECOND) {
+    }
+    td_clock_set_wall(&clock, wall);
+    assert_true(td_clock_steady(&clock) - from >= TD_MINUTE);
+    assert_true(td_clock_wall(&clock) >= wall);
+    clock = td_clock_virtual(7);
+    assert_int_equal(td_clock_machine_wall(&clock), 7);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -135,6 +163,7 @@ int main(void)
         cmocka_unit_test(test_clock_real_span_goes_back_to_the_machine),
         cmocka_unit_test(test_clock_from_machine_scales_accelerated_time_only),
         cmocka_unit_test(test_clock_virtual_moves_only_when_reported),
+        cmocka_unit_test(test_clock_real_can_be_taken_from_the_machine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

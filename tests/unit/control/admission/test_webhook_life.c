@@ -267,7 +267,7 @@ static struct material material_of(struct webhook_bed *h)
 }
 
 #define SERVICE_CONFIG                                                                             \
-    "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/vpa-webhook-config"
+    "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/tandem-webhook-config"
 
 static const char *registered_bundle(struct webhook_bed *h, const char *configuration)
 {

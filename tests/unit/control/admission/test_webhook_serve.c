@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -244,6 +245,17 @@ static void test_strangers_get_short_answers(void **state)
     webhook_bed_done(&h);
 }
 
+/* How many reviews were read so far. */
+static double reads(struct webhook_bed *h)
+{
+    static const char key[] =
+        "vpa_admission_controller_execution_latency_seconds_count{step=\"read_request\"} ";
+    td_auto_buf text = td_buf_capped((size_t)1 << 20);
+    td_metric_registry_write(h->side.registry, &text);
+    const char *at = strstr(td_buf_str(&text).ptr, key);
+    return at ? strtod(at + strlen(key), NULL) : 0;
+}
+
 /* A pod whose owner is a moment younger than what is known waits for it, but not for ever. */
 static void test_a_pod_waits_for_its_owner(void **state)
 {
@@ -266,10 +278,12 @@ static void test_a_pod_waits_for_its_owner(void **state)
                        "'kind':'StatefulSet','name':'late'},'updatePolicy':{'updateMode':'Initial'}"
                        "}}");
     control_bed_run(&h.c, 50 * TD_MILLISECOND);
+    double before = reads(&h);
     struct ask ask;
     ask_send(&h, registered_bundle(&h), "application/json", td_str_from(body), &ask);
     assert_non_null(strstr(td_buf_str(&ask.body).ptr, "\"allowed\":true}"));
     td_buf_done(&ask.body);
+    assert_true(reads(&h) - before <= 7); /* when it came, at its end, and some probes */
     assert_true(webhook_side_counts(
         &h.side, "tandem_admission_undecided_total{reason=\"owner-unknown\"} 1\n"));
     webhook_bed_done(&h);
@@ -472,6 +486,72 @@ static void test_renewal_fails_no_request(void **state)
     webhook_bed_done(&h);
 }
 
+/* What cert-manager writes into a Secret; the second time under another authority. */
+static void issue(struct webhook_bed *h, td_time now, bool is_first)
+{
+    td_auto_pki_pair ca;
+    td_auto_pki_pair own;
+    td_pki_pair_init(&ca);
+    td_pki_pair_init(&own);
+    static const td_str ips[] = {TD_STR_INIT("127.0.0.1")};
+    const struct td_pki_names names = {
+        .common_name = TD_STR("vpa-webhook"), .ip_addresses = ips, .ip_count = 1};
+    struct td_instant at = td_time_to_instant(now);
+    assert_int_equal(td_pki_make_ca(TD_STR("issuer"), at, &ca, NULL), TD_OK);
+    assert_int_equal(td_pki_issue_server(td_buf_str(&ca.certificate_pem), td_buf_str(&ca.key_pem),
+                                         &names, at, &own, NULL),
+                     TD_OK);
+    td_auto_buf text = td_buf_capped((size_t)1 << 20);
+    td_str bundle = base64_of(h, td_buf_str(&ca.certificate_pem));
+    (void)td_buf_append_format(
+        &text,
+        "{'metadata':{'name':'tandem-webhook-tls'},%s'data':{'ca.crt':'%s','tls.crt':'%s',"
+        "'tls.key':'%s'}}",
+        is_first ? "'type':'kubernetes.io/tls'," : "", bundle.ptr,
+        base64_of(h, td_buf_str(&own.certificate_pem)).ptr,
+        base64_of(h, td_buf_str(&own.key_pem)).ptr);
+    if (is_first) {
+        control_bed_create(&h->c, SECRETS, td_buf_str(&text).ptr);
+    } else {
+        assert_int_equal(control_bed_patch(&h->c, SECRET, td_buf_str(&text).ptr), 200);
+    }
+}
+
+/* Served as it comes, by whichever authority, and never written. */
+static void test_a_certificate_that_another_program_issues(void **state)
+{
+    (void)state;
+    struct webhook_bed h;
+    serve_bed_init(&h);
+    struct td_clock clock = td_clock_virtual(td_clock_wall(&h.c.bed.clock));
+    struct td_webhook_options options = serve_options(&clock);
+    options.is_issued = true;
+    webhook_side_init(&h.side, h.c.bed.loop, h.c.client, options);
+    control_bed_run(&h.c, 100 * TD_MILLISECOND);
+    assert_null(control_bed_get(&h.c, SECRET)); /* nor made */
+    issue(&h, td_clock_wall(&clock), true);
+    serve_bed_wait_for_probe(&h);
+    ask_once(&h);
+    assert_true(td_str_equal(registered_bundle(&h), secret_part(&h, "ca.crt")));
+    td_str version = td_json_text(td_json_get(control_bed_get(&h.c, SECRET), TD_STR("metadata")),
+                                  "resourceVersion");
+    issue(&h, td_clock_wall(&clock), false);
+    for (int i = 0; i < 50 && !td_str_equal(registered_bundle(&h), secret_part(&h, "ca.crt"));
+         i++) {
+        control_bed_run(&h.c, 10 * TD_MILLISECOND); /* between the two it is not trusted */
+    }
+    assert_true(td_str_equal(registered_bundle(&h), secret_part(&h, "ca.crt")));
+    ask_once(&h);
+    td_clock_advance(&clock, 300 * DAY); /* ours would be renewed by now */
+    ask_once(&h);
+    const struct td_json *secret = control_bed_get(&h.c, SECRET);
+    assert_null(td_json_get_path(secret, "metadata.annotations"));
+    assert_int_equal(td_json_member_count(td_json_get(secret, TD_STR("data"))), 3);
+    assert_false(td_str_equal(
+        version, td_json_text(td_json_get(secret, TD_STR("metadata")), "resourceVersion")));
+    webhook_bed_done(&h);
+}
+
 static void test_a_certificate_is_renewed_by_the_same_authority(void **state)
 {
     (void)state;
@@ -520,6 +600,7 @@ int main(void)
         cmocka_unit_test(test_siblings_without_a_list),
         cmocka_unit_test(test_renewal_fails_no_request),
         cmocka_unit_test(test_a_certificate_is_renewed_by_the_same_authority),
+        cmocka_unit_test(test_a_certificate_that_another_program_issues),
         cmocka_unit_test(test_a_taken_address_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -76,8 +76,9 @@ static void test_a_vpa_is_explained_and_nothing_is_written(void **state)
                          "  recommends  app: cpu 587m, memory 561Mi  (");
     explain_expect(text, "\n  because     container app (upstream): 2 samples from ");
     explain_expect(text, "\n              would change it: more samples (a day of them)\n");
-    explain_expect(text, "\n  webhook     no webhook for pods is registered (vpa-webhook-config), "
-                         "so new pods are not mutated; run the admission controller: tandem run\n");
+    explain_expect(text,
+                   "\n  webhook     no webhook for pods is registered (tandem-webhook-config), "
+                   "so new pods are not mutated; run the admission controller: tandem run\n");
     const struct td_json *accounts = td_json_get(e.json, TD_STR("accounts"));
     assert_true(td_json_is(accounts, TD_JSON_TYPE_ARRAY));
     assert_int_equal(accounts->count, 1);
@@ -156,6 +157,46 @@ static void test_a_pod_says_who_manages_it(void **state)
     text = explain_bed_ask(&e, "vpa", "younger");
     explain_expect(text, "\n  conditions  ConflictingSelector: ");
     explain_expect(text, "; next: make the selectors disjoint; tandem validate checks files\n");
+    explain_bed_done(&e);
+}
+
+/* What the updater would not evict, since the replacement would be refused, is said to be held. */
+static void test_a_pod_that_is_held_is_not_said_to_be_evicted(void **state)
+{
+    static const char quotas[] = "/api/v1/namespaces/default/resourcequotas";
+    static const char held[] = "its replacement would be refused: exceeded quota: compute, "
+                               "requested: requests.cpu=2, used: requests.cpu=1, limited: "
+                               "requests.cpu=2500m";
+    (void)state;
+    struct explain_bed e;
+    explain_bed_init(&e);
+    explain_bed_deploy(&e, "web", "");
+    explain_bed_vpa(&e, "web", "web", "");
+    control_bed_run(&e.c, TD_MINUTE);
+    assert_int_equal(control_bed_patch(
+                         &e.c, VPAS "/web/status",
+                         "{'status':{'conditions':[{'type':'RecommendationProvided','status':"
+                         "'True'}],'recommendation':{'containerRecommendations':[{"
+                         "'containerName':'app','target':{'cpu':'2','memory':'1Gi'},'lowerBound':"
+                         "{'cpu':'2','memory':'1Gi'},'upperBound':{'cpu':'3','memory':'2Gi'}}]}}}"),
+                     200);
+    td_str pod = explain_bed_pod(&e, 0);
+    explain_expect(explain_bed_ask(&e, "vpa", "web"), ": would be evicted, so that ");
+    control_bed_create(&e.c, quotas,
+                       "{'metadata':{'name':'compute'},'spec':{'hard':{'requests.cpu':'2500m'}}}");
+    assert_int_equal(control_bed_patch(&e.c,
+                                       "/api/v1/namespaces/default/resourcequotas/compute/status",
+                                       "{'status':{'hard':{'requests.cpu':'2500m'},'used':{"
+                                       "'requests.cpu':'2'}}}"),
+                     200);
+    const char *text = explain_bed_ask(&e, "vpa", "web");
+    explain_expect(text, held);
+    assert_null(strstr(text, "would be evicted"));
+    text = explain_bed_ask(&e, "pod", pod.ptr);
+    explain_expect(text, held);
+    assert_null(strstr(text, "would be evicted"));
+    const struct td_json *note = td_json_get(e.json, TD_STR("updater"));
+    assert_true(td_str_equal(td_json_text(note, "rule"), TD_STR("ReplacementRefused")));
     explain_bed_done(&e);
 }
 
@@ -337,6 +378,7 @@ int main(void)
         cmocka_unit_test(test_a_vpa_is_explained_and_nothing_is_written),
         cmocka_unit_test(test_what_is_not_there_is_one_line),
         cmocka_unit_test(test_a_pod_says_who_manages_it),
+        cmocka_unit_test(test_a_pod_that_is_held_is_not_said_to_be_evicted),
         cmocka_unit_test(test_a_bare_pod_has_nobody),
         cmocka_unit_test(test_a_target_that_is_not_there_is_said),
         cmocka_unit_test(test_hpas_and_hvpas_and_who_acts_on_a_workload),

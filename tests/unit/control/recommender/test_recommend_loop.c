@@ -177,6 +177,8 @@ static void test_use_becomes_a_recommendation_and_a_checkpoint(void **state)
                            "has_recommendation=\"true\",api=\"v1\",matches_pods=\"true\","
                            "unsupported_config=\"false\"} 1\n"));
     assert_non_null(strstr(td_buf_str(&text).ptr, "vpa_recommender_execution_latency_seconds"));
+    assert_non_null(
+        strstr(td_buf_str(&text).ptr, "vpa=\"web\",container=\"app\",resource=\"cpu\"} 0.587\n"));
     recommend_bed_done(&r);
 }
 
@@ -236,6 +238,16 @@ static void test_an_oom_is_written_at_once_and_outlives_a_crash(void **state)
     assert_non_null(checkpoint);
     const struct td_json *annotations = td_json_get_path(checkpoint, "metadata.annotations");
     assert_true(td_json_get_str(annotations, TD_STR("tandem.dev/oom"), TD_STR_EMPTY).len > 0);
+    td_auto_buf told = td_buf_capped((size_t)1 << 20);
+    td_metric_registry_write(r.registry, &told);
+    assert_null(strstr(td_buf_str(&told).ptr,
+                       "tandem_recommender_oom_kills_total{sized_by=\"owner\"} 0\n"));
+    assert_non_null(strstr(td_buf_str(&told).ptr,
+                           "tandem_recommender_oom_kills_total{sized_by=\"resize\"} 0\n"));
+    assert_null(strstr(td_buf_str(&told).ptr,
+                       "tandem_recommender_checkpoint_writes_total{is_error=\"false\"} 0\n"));
+    assert_non_null(strstr(td_buf_str(&told).ptr,
+                           "tandem_recommender_checkpoint_writes_total{is_error=\"true\"} 0\n"));
     td_str before = td_arena_copy_str(&r.c.bed.arena, recommend_bed_target(&r, "web", "memory"));
     assert_true(before.len > 0);
     recommend_bed_stop(&r);

@@ -280,7 +280,7 @@ static const struct table_row table[] = {
     {R(10, 5, 4), {500, 500, 500}, NOT_CONTROLLED, 4, HORIZONTAL, ratio_1},
     {R(11, 4, 2), {1000, 2000, 2000}, NOT_CONTROLLED, 2, BOTH, ratio_1},
     {R(12, 4, 8), {1000, 600, 1000}, {1024, 512, 1024}, 6, HORIZONTAL, ratio_1},
-    {R(13, 4, 9), {500, 1125, 750}, {1024, 1280, 1145}, 6, BOTH, ratio_1},
+    {R(13, 4, 9), {500, 1125, 750}, {1024, 1280, 1280}, 6, BOTH, ratio_1},
     {R(14, 2, 4), {500, 1000, 500}, NOT_CONTROLLED, 4, HORIZONTAL, stages_4_10},
     {R(15, 2, 8), {500, 1000, 500}, NOT_CONTROLLED, 4, HORIZONTAL, stages_4_10},
     {R(16, 2, 8), {500, 1000, 1000}, NOT_CONTROLLED, 2, VERTICAL, stages_4_10_vertical},

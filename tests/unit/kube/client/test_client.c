@@ -632,6 +632,79 @@ static void test_backoff_grows_to_its_cap(void **state)
     assert_true(td_backoff_next(&backoff) <= TD_SECOND * 3 / 2);
 }
 
+/* A body of that size; free it. */
+static char *large_body(size_t bytes)
+{
+    char *body = td_alloc(bytes + 1);
+    memset(body, 'a', bytes);
+    body[0] = '"';
+    body[bytes - 1] = '"';
+    body[bytes] = '\0';
+    return body;
+}
+
+/* Answers that never end fill the budget; what does not fit beside them is let go, and tried again
+ * until they are gone. */
+static void test_client_answers_share_one_budget(void **state)
+{
+    (void)state;
+    struct bed bed;
+    size_t bytes = TD_CLIENT_ANSWERS_BYTES_MAX / 3 - 1000;
+    char *body = large_body(bytes);
+    const struct fake_answer open = {.status = 200, .body = body, .is_open = true};
+    const struct fake_answer whole = {.status = 200, .body = body};
+    const struct fake_answer script[] = {open, open, open, whole};
+    bed_init(&bed, 0, 0);
+    bed.script = script;
+    bed.script_count = COUNT(script);
+    struct td_client_request request = get_pods;
+    request.deadline = 2 * TD_SECOND;
+    for (size_t i = 0; i < 3; i++) {
+        (void)td_client_send(bed.client, &request, bed_reply, &bed);
+    }
+    (void)td_client_send(bed.client, &get_pods, bed_reply, &bed);
+    bed_run(&bed);
+    assert_int_equal(bed.done, 4);
+    assert_int_equal(bed.reply.code, TD_OK);
+    assert_true(bed.done_at >= 2 * TD_SECOND);
+    assert_true(td_client_counts(bed.client).retries >= 2);
+    /* The budget is whole again. */
+    bed.script = &whole;
+    bed.script_count = 1;
+    bed.at = 0;
+    uint64_t retries = td_client_counts(bed.client).retries;
+    for (size_t i = 0; i < 6; i++) {
+        (void)td_client_send(bed.client, &get_pods, bed_reply, &bed);
+    }
+    bed_run(&bed);
+    assert_int_equal(bed.done, 10);
+    assert_int_equal(bed.reply.code, TD_OK);
+    assert_true(td_client_counts(bed.client).retries == retries);
+    bed_done(&bed);
+    td_free(body);
+}
+
+/* It is not read on to its end, and not asked for again. */
+static void test_client_cuts_an_answer_above_the_cap(void **state)
+{
+    (void)state;
+    struct bed bed;
+    char *body = large_body(TD_CLIENT_ANSWER_BYTES_MAX + 1);
+    const struct fake_answer answer = {.status = 200, .body = body, .is_open = true};
+    bed_init(&bed, 0, 0);
+    bed.script = &answer;
+    bed.script_count = 1;
+    (void)td_client_send(bed.client, &get_pods, bed_reply, &bed);
+    bed_run(&bed);
+    assert_int_equal(bed.done, 1);
+    assert_int_equal(bed.reply.code, TD_LIMIT);
+    assert_true(bed.done_at < TD_SECOND);
+    assert_int_equal(bed.fake.starts, 1);
+    assert_int_equal(bed.fake.open, 0);
+    bed_done(&bed);
+    td_free(body);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -648,6 +721,8 @@ int main(void)
         cmocka_unit_test(test_client_stream_hands_on_or_explains),
         cmocka_unit_test(test_client_stream_honours_retry_after),
         cmocka_unit_test(test_client_stream_stays_open_and_is_cancelled),
+        cmocka_unit_test(test_client_answers_share_one_budget),
+        cmocka_unit_test(test_client_cuts_an_answer_above_the_cap),
         cmocka_unit_test(test_backoff_grows_to_its_cap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

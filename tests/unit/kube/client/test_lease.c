@@ -266,6 +266,44 @@ static void test_lease_is_taken_over(void **state)
     bed_done(&bed);
 }
 
+/* What the caller saw of a lease counts: one that has not changed for its time is taken at the
+ * first try, one that has changed since is waited for. */
+static void test_lease_known_before_is_not_waited_for(void **state)
+{
+    static const char spec[] = "{\"holderIdentity\":\"other\",\"leaseDurationSeconds\":15}";
+    (void)state;
+    for (int is_changed = 0; is_changed < 2; is_changed++) {
+        struct bed bed;
+        bed_init(&bed);
+        bed.has_lease = true;
+        bed.version = 7;
+        (void)snprintf(bed.spec, sizeof(bed.spec), "%s", spec);
+        struct process *process = &bed.processes[0];
+        td_lease_free(process->lease);
+        td_duration since = td_clock_steady(&bed.clock);
+        bed_run(&bed, 16 * TD_SECOND);
+        const struct td_lease_options options = {
+            .loop = bed.loop,
+            .client = process->client,
+            .namespace = TD_STR("kube-system"),
+            .name = TD_STR("l"),
+            .identity = TD_STR("p0"),
+            .seed = 1,
+            .known_spec = is_changed ? TD_STR("{}") : td_str_from(spec),
+            .known_since = since,
+            .events = {on_started, on_stopped, on_new_leader, NULL},
+            .context = process,
+        };
+        assert_int_equal(td_lease_new(&options, &process->lease, NULL), TD_OK);
+        td_lease_start(process->lease);
+        bed_run(&bed, TD_SECOND);
+        assert_int_equal(process->started, !is_changed);
+        bed_run(&bed, 20 * TD_SECOND);
+        assert_int_equal(process->started, 1);
+        bed_done(&bed);
+    }
+}
+
 /* Times that another machine wrote do not matter: only that the record changes does. */
 static void test_lease_ignores_clock_skew(void **state)
 {
@@ -471,11 +509,44 @@ static void test_heartbeat_goes_on(void **state)
     bed_done(&bed);
 }
 
+/* On a fast clock beats come as often as its readers need them, but at most ten in a second. */
+static void test_heartbeat_on_a_fast_clock(void **state)
+{
+    (void)state;
+    static const struct {
+        double speed;
+        int most; /* beats in 0.6 s */
+    } rows[] = {{40, 3}, {10000, 6}};
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct bed bed;
+        bed_init(&bed);
+        bed.clock = td_clock_accelerated(rows[i].speed, 1700000000 * TD_SECOND);
+        int codes[2] = {0, 0};
+        struct td_heartbeat *beat = td_heartbeat_new(&(struct td_heartbeat_options){
+            .loop = bed.loop,
+            .client = bed.processes[0].client,
+            .namespace = TD_STR("kube-system"),
+            .name = TD_STR("l"),
+            .holder = TD_STR("me"),
+            .duration_seconds = 60,
+            .interval = 10 * TD_SECOND,
+            .beaten = on_beaten,
+            .context = codes,
+        });
+        bed_run(&bed, td_clock_from_machine(&bed.clock, 600 * TD_MILLISECOND));
+        assert_true(codes[0] >= 2);
+        assert_true(codes[0] <= rows[i].most);
+        td_heartbeat_free(beat);
+        bed_done(&bed);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lease_has_one_leader),
         cmocka_unit_test(test_lease_is_taken_over),
+        cmocka_unit_test(test_lease_known_before_is_not_waited_for),
         cmocka_unit_test(test_lease_ignores_clock_skew),
         cmocka_unit_test(test_lease_is_released_on_stop),
         cmocka_unit_test(test_lease_survives_each_failure),
@@ -483,6 +554,7 @@ int main(void)
         cmocka_unit_test(test_lease_on_a_slow_network),
         cmocka_unit_test(test_lease_refuses_nonsense),
         cmocka_unit_test(test_heartbeat_goes_on),
+        cmocka_unit_test(test_heartbeat_on_a_fast_clock),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

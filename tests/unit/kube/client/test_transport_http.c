@@ -286,6 +286,43 @@ static void test_transport_interprets_nothing(void **state)
     }
 }
 
+/* What time it is at the server, and how fast it goes there. What cannot be read was not said. */
+static void test_transport_tells_the_time_of_the_server(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *headers;
+        td_time date;
+        double clock_speed;
+    } rows[] = {
+        {"", 0, 0},
+        {"Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n", 784111777 * TD_SECOND, 0},
+        {"Date: Sun, 06 Nov 1994 08:49:37 GMT\r\nClock-Speed: 60\r\n", 784111777 * TD_SECOND, 60},
+        {"date: yesterday\r\nclock-speed:  0.001 \r\n", 0, 0.001},
+        {"Clock-Speed: 10000\r\n", 0, 10000},
+        {"Clock-Speed: 10001\r\n", 0, 0},
+        {"Clock-Speed: 0\r\n", 0, 0},
+        {"Clock-Speed: -60\r\n", 0, 0},
+        {"Clock-Speed: fast\r\n", 0, 0},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char text[256];
+        (void)snprintf(text, sizeof(text), "HTTP/1.1 200 OK\r\n%sContent-Length: 0\r\n\r\n",
+                       rows[i].headers);
+        const struct raw_reply reply = {.bytes = td_str_from(text), .cut = SIZE_MAX};
+        struct script script = {.replies = &reply, .count = 1};
+        struct http_bed bed;
+        bed_init(&bed, &script, 0);
+        http_bed_connect(&bed);
+        struct http_call call = {0};
+        http_get(&bed, &call);
+        assert_int_equal(call.code, TD_OK);
+        assert_true(call.date == rows[i].date);
+        assert_true(call.clock_speed == rows[i].clock_speed);
+        http_bed_done(&bed);
+    }
+}
+
 /* What is no HTTP is no answer. */
 static void test_transport_refuses_nonsense(void **state)
 {
@@ -598,6 +635,7 @@ int main(void)
         cmocka_unit_test(test_client_recovers_from_every_cut),
         cmocka_unit_test(test_client_recovers_from_broken_gzip),
         cmocka_unit_test(test_transport_interprets_nothing),
+        cmocka_unit_test(test_transport_tells_the_time_of_the_server),
         cmocka_unit_test(test_transport_refuses_nonsense),
         cmocka_unit_test(test_transport_cuts_slow_answers),
         cmocka_unit_test(test_transport_gathers_what_trickles_in),

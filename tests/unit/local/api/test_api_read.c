@@ -202,6 +202,97 @@ static void test_api_gives_what_is_stored(void **state)
                         "\"resourceVersion\":\"6\"},\"items\":[]}");
 }
 
+/* Names, continue token and remainingItemCount of a list of ConfigMaps. */
+static td_str listed(struct bed *bed, const struct bed_answer *answer)
+{
+    td_auto_buf told = td_buf_capped(1024);
+    const struct td_json *items = td_json_get(bed_tree(bed, answer), TD_STR("items"));
+    for (const struct td_json *item = td_json_first_child(items); item; item = item->next) {
+        td_str name = td_json_get_path(item, "metadata.name")->text;
+        (void)td_buf_append_format(&told, "%.*s ", TD_STR_ARG(name));
+    }
+    const char *remaining = bed_text(bed, answer, "metadata.remainingItemCount");
+    (void)td_buf_append_format(&told, "%s%s", remaining,
+                               bed_text(bed, answer, "metadata.continue")[0] ? "..." : "");
+    return td_arena_copy_str(&bed->arena, td_buf_str(&told));
+}
+
+#define SHARD(lo, hi) "shardRange(object.metadata.namespace,'0x" lo "','0x" hi "')"
+#define SHARD_LOW SHARD("0000000000000000", "8000000000000000")
+#define SHARD_HIGH SHARD("8000000000000000", "10000000000000000")
+
+/* Shards choose by the namespace's hash, on lists and pages; what remains is counted without them,
+ * and the proof stands where upstream's does. The bed's objects are in "default": ebad.... */
+static void test_api_lists_a_shard(void **state)
+{
+    static const struct {
+        const char *query;
+        const char *accept;
+        const char *told;
+        const char *proof;
+    } rows[] = {
+        {"shardSelector=" SHARD_HIGH, NULL, "c1 c2 c3 c4 c5 ",
+         "shardRange(object.metadata.namespace, '0x8000000000000000', '0x10000000000000000')"},
+        {"shardSelector=" SHARD_LOW, NULL, "",
+         "shardRange(object.metadata.namespace, '0x0000000000000000', '0x8000000000000000')"},
+        {"shardSelector=", NULL, "c1 c2 c3 c4 c5 ", ""},
+        {"limit=2&shardSelector=" SHARD_HIGH, NULL, "c1 c2 3...",
+         "shardRange(object.metadata.namespace, '0x8000000000000000', '0x10000000000000000')"},
+        {"limit=2&labelSelector=!x&shardSelector=" SHARD_HIGH, NULL, "c2 c3 ...",
+         "shardRange(object.metadata.namespace, '0x8000000000000000', '0x10000000000000000')"},
+        {"shardSelector=" SHARD_HIGH,
+         "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io", "c1 c2 c3 c4 c5 ", ""},
+    };
+    struct bed *bed = *state;
+    for (size_t i = 0; i < TD_COUNT(rows); i++) {
+        bed_auto_answer answer;
+        bed_answer_init(&answer);
+        char target[512];
+        (void)snprintf(target, sizeof(target), "/api/v1/configmaps?%s", rows[i].query);
+        struct bed_request request = {.method = "GET", .target = target, .accept = rows[i].accept};
+        bed_ask(bed, &request, &answer);
+        assert_int_equal(answer.status, 200);
+        assert_string_equal(listed(bed, &answer).ptr, rows[i].told);
+        assert_string_equal(bed_text(bed, &answer, "metadata.shardInfo.selector"), rows[i].proof);
+    }
+}
+
+/* A malformed one is upstream's 500 without a reason, after the other selectors and before the
+ * version; a get does not look at it. */
+static void test_api_refuses_malformed_shards(void **state)
+{
+    static const struct {
+        const char *query;
+        int status;
+        const char *message;
+    } rows[] = {
+        {"?shardSelector=x", 500,
+         "invalid shard selector: unexpected expression kind 3; expected shardRange() call or || "
+         "operator"},
+        {"?watch=1&shardSelector=%20", 500,
+         "invalid shard selector: empty shard selector is not allowed; omit the parameter for "
+         "unfiltered lists"},
+        {"?resourceVersion=x&shardSelector=f()", 500,
+         "invalid shard selector: unsupported function \"f\"; only shardRange() and || are "
+         "allowed"},
+        {"?labelSelector=a%3D((&shardSelector=x", 400,
+         "unable to parse requirement: found '(', expected: identifier"},
+        {"/c1?shardSelector=x", 200, ""},
+    };
+    struct bed *bed = *state;
+    for (size_t i = 0; i < TD_COUNT(rows); i++) {
+        bed_auto_answer answer;
+        bed_answer_init(&answer);
+        char target[256];
+        (void)snprintf(target, sizeof(target), "/api/v1/namespaces/default/configmaps%s",
+                       rows[i].query);
+        assert_int_equal(bed_call(bed, "GET", target, NULL, &answer), rows[i].status);
+        assert_string_equal(bed_text(bed, &answer, "message"), rows[i].message);
+        assert_string_equal(bed_text(bed, &answer, "reason"),
+                            rows[i].status == 400 ? "BadRequest" : "");
+    }
+}
+
 /* Selectors choose; a limit counts what matches. */
 static void test_api_lists_what_is_selected(void **state)
 {
@@ -497,6 +588,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_api_status_has_its_details, setup, teardown),
         cmocka_unit_test_setup_teardown(test_api_gives_what_is_stored, setup, teardown),
         cmocka_unit_test_setup_teardown(test_api_lists_what_is_selected, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_api_lists_a_shard, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_api_refuses_malformed_shards, setup, teardown),
         cmocka_unit_test_setup_teardown(test_api_pages_are_one_snapshot, setup, teardown),
         cmocka_unit_test_setup_teardown(test_api_expired_page_can_go_on, setup, teardown),
         cmocka_unit_test_setup_teardown(test_api_gives_each_form, setup, teardown),

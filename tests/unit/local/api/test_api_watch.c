@@ -90,6 +90,12 @@ static void test_watch_begins_where_it_was_asked(void **state)
          "ADDED c2 3, MODIFIED c2 4, "},
         {"sendInitialEvents=false&resourceVersionMatch=NotOlderThan", "MODIFIED c2 4, "},
         {"fieldSelector=metadata.name%3Dc2", "ADDED c2 3, MODIFIED c2 4, "},
+        {"shardSelector=shardRange(object.metadata.namespace,'0xebada5168620c5fe',"
+         "'0xebada5168620c5ff')",
+         "ADDED c1 2, ADDED c2 3, MODIFIED c2 4, "},
+        {"allowWatchBookmarks=true&shardSelector=shardRange(object.metadata.namespace,"
+         "'0x0000000000000000','0xebada5168620c5fe')",
+         "BOOKMARK - 3, "},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
