@@ -80,6 +80,8 @@ check "with a header" 0 '^namespace,kind,workload,container,sizedBy,pods,cpuRequ
 
 # ---- Manifests ----
 
+# A pod of the report that began just now has no samples yet, which is said whatever else is edited.
+beside='^tandem: recommend: [0-9]+ containers? left out: not enough data '
 cp "$top/examples/shop/shop.yaml" "$work/shop.yaml"
 chmod 640 "$work/shop.yaml"
 check "a diff" 0 '^\+          requests: \{cpu: [0-9]+m, memory: [0-9]+Mi\}' '' recommend -n shop $few --patch "$work/shop.yaml" --dry-run
