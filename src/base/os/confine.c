@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -30,8 +31,17 @@
 #define CONFINE_PATH_BYTES 4096
 #define CONFINE_WRITES_ALL 0xfff3ULL /* every right of landlock 1 to 5 but those of reading */
 #define CONFINE_READS (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
+#define LANDLOCK_SCOPES_SINCE 6
+#define LANDLOCK_SCOPES 3ULL /* abstract local sockets of others, and signals to them */
 
 /* ---- Landlock ---- */
+
+/* The kernel's struct landlock_ruleset_attr, whose last members the header may not have yet. */
+struct confine_rules {
+    uint64_t handled_access_fs;
+    uint64_t handled_access_net;
+    uint64_t scoped;
+};
 
 /* What libc and OpenSSL read when they look up names or authorities, and we about ourselves. */
 static const char *const confine_readable[] = {
@@ -119,8 +129,14 @@ static int confine_files(const struct td_confine_options *options, struct td_con
     if (version <= 0) {
         return TD_OK;
     }
-    const struct landlock_ruleset_attr attr = {.handled_access_fs = landlock_rights((int)version)};
-    int rules = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
+    const bool has_scopes = version >= LANDLOCK_SCOPES_SINCE;
+    const struct confine_rules attr = {
+        .handled_access_fs = landlock_rights((int)version),
+        .scoped = has_scopes ? LANDLOCK_SCOPES : 0,
+    };
+    /* An older kernel refuses a member that it does not know. */
+    size_t size = has_scopes ? sizeof(attr) : sizeof(attr.handled_access_fs);
+    int rules = (int)syscall(SYS_landlock_create_ruleset, &attr, size, 0);
     if (rules < 0) {
         return td_error_set(err, TD_IO, "landlock: cannot make rules: %s", strerror(errno));
     }
@@ -167,6 +183,14 @@ static const unsigned confine_refused[] = {
     SYS_process_vm_readv,
     SYS_process_vm_writev,
     SYS_kcmp,
+#ifdef SYS_pidfd_getfd
+    SYS_pidfd_getfd,
+#endif
+#ifdef SYS_process_madvise
+    SYS_process_madvise,
+#endif
+    SYS_memfd_create,
+    SYS_fanotify_init,
     SYS_mount,
     SYS_umount2,
     SYS_pivot_root,
@@ -177,6 +201,9 @@ static const unsigned confine_refused[] = {
     SYS_fsmount,
     SYS_fsconfig,
     SYS_fspick,
+#ifdef SYS_mount_setattr
+    SYS_mount_setattr,
+#endif
     SYS_unshare,
     SYS_setns,
     SYS_bpf,
@@ -189,11 +216,17 @@ static const unsigned confine_refused[] = {
     SYS_finit_module,
     SYS_delete_module,
     SYS_kexec_load,
+#ifdef SYS_kexec_file_load
+    SYS_kexec_file_load,
+#endif
     SYS_reboot,
     SYS_swapon,
     SYS_swapoff,
     SYS_acct,
     SYS_quotactl,
+#ifdef SYS_quotactl_fd
+    SYS_quotactl_fd,
+#endif
     SYS_add_key,
     SYS_request_key,
     SYS_keyctl,
@@ -216,7 +249,35 @@ static const unsigned confine_refused[] = {
     SYS_setresuid,
     SYS_setresgid,
     SYS_setgroups,
+    SYS_setfsuid,
+    SYS_setfsgid,
     SYS_capset,
+    /* What landlock lets be: owners, modes, times and attributes of files, and their length before
+     * its third version. */
+    SYS_fchmod,
+    SYS_fchmodat,
+    SYS_fchown,
+    SYS_fchownat,
+    SYS_utimensat,
+    SYS_truncate,
+    SYS_setxattr,
+    SYS_lsetxattr,
+    SYS_fsetxattr,
+    SYS_removexattr,
+    SYS_lremovexattr,
+    SYS_fremovexattr,
+#ifdef SYS_fchmodat2
+    SYS_fchmodat2,
+#endif
+#ifdef SYS_chmod
+    SYS_chmod,
+    SYS_chown,
+    SYS_lchown,
+    SYS_utime,
+    SYS_utimes,
+    SYS_futimesat,
+    SYS_mknod,
+#endif
 #ifdef SYS_iopl
     SYS_iopl,
     SYS_ioperm,
@@ -229,8 +290,16 @@ static const unsigned confine_refused[] = {
 /* Netlink tells getaddrinfo which addresses this machine has. */
 static const unsigned confine_families[] = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
 
-#define CONFINE_STEPS_MAX 160
+/* Both put words into the terminal that the process was started from, as if they were typed. */
+static const unsigned confine_ioctls[] = {TIOCSTI, TIOCLINUX};
+
+#define CONFINE_STEPS_MAX 224
 #define CONFINE_NUMBERS_MAX 0x40000000U /* from here on: x32 on a 64-bit kernel */
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define LOWER_HALF 4 /* of an argument: a step loads 32 bits */
+#else
+#define LOWER_HALF 0
+#endif
 
 struct confine_program {
     struct sock_filter steps[CONFINE_STEPS_MAX];
@@ -277,9 +346,16 @@ static void program_make(struct confine_program *program)
     for (size_t i = 0; i < sizeof(confine_refused) / sizeof(confine_refused[0]); i++) {
         program_refuse(program, confine_refused[i]);
     }
+    const unsigned ioctls = sizeof(confine_ioctls) / sizeof(confine_ioctls[0]);
+    program_add(program, BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 2 * ioctls + 2);
+    program_load(program, LOWER_HALF + offsetof(struct seccomp_data, args[1]));
+    for (size_t i = 0; i < ioctls; i++) {
+        program_refuse(program, confine_ioctls[i]);
+    }
+    program_end(program, SECCOMP_RET_ALLOW);
     program_add(program, BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 1, 0);
     program_end(program, SECCOMP_RET_ALLOW);
-    program_load(program, offsetof(struct seccomp_data, args[0]));
+    program_load(program, LOWER_HALF + offsetof(struct seccomp_data, args[0]));
     for (size_t i = 0; i < sizeof(confine_families) / sizeof(confine_families[0]); i++) {
         program_add(program, BPF_JMP | BPF_JEQ | BPF_K, confine_families[i], 0, 1);
         program_end(program, SECCOMP_RET_ALLOW);

@@ -4,9 +4,10 @@
  * adds to what a pod's securityContext does, and protects where there is none.
  *
  * Landlock (Linux 5.13): no file can be written, made or run; readable are what the C library and
- * OpenSSL read, and the folders of the caller's files. Seccomp: no programs, no tracing, no mounts,
- * namespaces, modules or keys, and no sockets but those of the internet and local ones. Files and
- * sockets that are open stay as they are. Threads and children inherit all of it.
+ * OpenSSL read, and the folders of the caller's files; no signal leaves the process (Linux 6.12).
+ * Seccomp: no programs, no tracing, no mounts, namespaces, modules or keys, no change of a file's
+ * mode, owner or times, no typing into a terminal, and no sockets but those of the internet and
+ * local ones. Files and sockets that are open stay as they are. Threads and children inherit it.
  */
 #pragma once
 

@@ -5,12 +5,15 @@
 #include <netdb.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
@@ -22,6 +25,8 @@
 
 #include "base/error.h"
 #include "base/os/confine.h"
+
+#define LANDLOCK_OF_SIGNALS 6 /* the first version that keeps them in */
 
 /* A folder with a file of ours, and one with a file of somebody else. */
 struct place {
@@ -125,8 +130,10 @@ static int try_files(const struct place *place, bool has_landlock)
     return 0;
 }
 
-static int try_calls(bool has_seccomp)
+static int try_calls(const struct place *place, bool has_seccomp)
 {
+    int ends[2];
+    int waiting = 0;
     if (!has_seccomp) {
         return 0;
     }
@@ -137,6 +144,12 @@ static int try_calls(bool has_seccomp)
     TRY(23, can_make_socket(AF_INET, SOCK_STREAM));
     TRY(24, can_make_socket(AF_INET6, SOCK_STREAM) || errno == EAFNOSUPPORT);
     TRY(25, can_make_socket(AF_UNIX, SOCK_STREAM));
+    TRY(26, chmod(place->ours, 0777) != 0 && errno == EPERM);
+    TRY(27, truncate(place->ours, 0) != 0 && errno == EPERM);
+    TRY(28, utimensat(AT_FDCWD, place->ours, NULL, 0) != 0 && errno == EPERM);
+    TRY(29, memfd_create("code", 0) < 0 && errno == EPERM);
+    TRY(30, ioctl(STDERR_FILENO, TIOCSTI, "x") != 0 && errno == EPERM);
+    TRY(31, pipe(ends) == 0 && ioctl(ends[0], FIONREAD, &waiting) == 0);
     return 0;
 }
 
@@ -151,6 +164,12 @@ static bool can_find_names_unconfined(void)
     return waitpid(child, &status, 0) == child && status == 0;
 }
 
+/* In the domain of landlock of this process are its own children only. */
+static bool can_signal_others(void)
+{
+    return kill(getppid(), 0) == 0 || errno != EPERM;
+}
+
 static int confined_child(const struct place *place)
 {
     struct td_error err = TD_ERROR_INIT;
@@ -162,8 +181,9 @@ static int confined_child(const struct place *place)
         return 60;
     }
     int failed = try_files(place, confined.landlock_version > 0);
-    failed = failed != 0 ? failed : try_calls(confined.has_seccomp);
+    failed = failed != 0 ? failed : try_calls(place, confined.has_seccomp);
     TRY(failed, failed == 0);
+    TRY(12, confined.landlock_version < LANDLOCK_OF_SIGNALS || !can_signal_others());
     TRY(40, can_find_names() == has_names);
     TRY(41, can_start_thread());
     return 0;
