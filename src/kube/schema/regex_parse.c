@@ -661,6 +661,7 @@ static struct regex_node *regex_repeated(struct regex_reader *reader, unsigned d
     uint32_t most;
     if (reader_take_repeat(reader, &least, &most)) {
         (void)reader_fail(reader, TD_INVALID, "a repeat of nothing");
+        return regex_new(reader, REGEX_EMPTY); /* nothing may be left to read */
     }
     struct regex_node *node = regex_atom(reader, depth);
     return reader->code == TD_OK ? regex_suffix(reader, node) : node;
