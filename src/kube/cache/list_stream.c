@@ -19,6 +19,8 @@
 #define LIST_PLACE_INSIDE 9 /* the array of items */
 #define LIST_ITEM_DEPTH 2
 
+static_assert(TD_JSON_DEPTH_MAX % 64 == 0, "the bits of open brackets fill their words");
+
 void td_list_stream_init(struct td_list_stream *stream, td_list_item_fn fn, void *context)
 {
     *stream = (struct td_list_stream){.fn = fn, .context = context};
@@ -50,8 +52,18 @@ static void list_follow(struct td_list_stream *stream, char c)
     }
 }
 
+/* Which bracket the innermost open one is: a bit for each depth. */
+static bool list_is_array(const struct td_list_stream *stream)
+{
+    uint32_t at = stream->depth - 1;
+    return (stream->arrays[at / 64] >> at % 64 & 1) != 0;
+}
+
 static void list_open(struct td_list_stream *stream, char c)
 {
+    uint64_t bit = (uint64_t)1 << stream->depth % 64;
+    uint64_t *word = &stream->arrays[stream->depth / 64];
+    *word = c == '[' ? *word | bit : *word & ~bit;
     if (stream->depth == 1) {
         bool is_items = c == '[' && stream->place == LIST_PLACE_COLON;
         stream->place = is_items ? LIST_PLACE_INSIDE : 0;
@@ -122,8 +134,9 @@ static bool list_step(struct td_list_stream *stream, char c)
     return false;
 }
 
-/* Can this character stand here? Inside the array there are objects and commas, and nothing but
- * space comes before and after the list. Texts and items are left to their parser. */
+/* Can this character stand here? Inside the array there are objects and commas, nothing but space
+ * comes before and after the list, and a bracket closes one of its kind: else items would end where
+ * none does. The rest of texts and items is left to their parser. */
 static bool list_can_be(const struct td_list_stream *stream, char c)
 {
     if (stream->in_string || c == ' ' || c == '\t' || c == '\n' || c == '\r') {
@@ -132,8 +145,11 @@ static bool list_can_be(const struct td_list_stream *stream, char c)
     if (stream->depth == 0) {
         return c == '{' && !stream->is_over;
     }
+    if (c == '}' || c == ']') {
+        return list_is_array(stream) == (c == ']');
+    }
     if (stream->place == LIST_PLACE_INSIDE && stream->depth == LIST_ITEM_DEPTH) {
-        return c == '{' || c == ',' || c == ']';
+        return c == '{' || c == ',';
     }
     return stream->depth < TD_JSON_DEPTH_MAX || (c != '{' && c != '[');
 }

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/limits.h"
 #include "base/str.h"
 
 struct td_error;
@@ -26,6 +27,7 @@ struct td_list_stream {
     /* Private. */
     struct td_buf item; /* the beginning of one whose end has not come */
     int code;
+    uint64_t arrays[TD_JSON_DEPTH_MAX / 64]; /* which of the open brackets are square */
     uint32_t depth;
     uint8_t place; /* how much of the key was seen, see the .c */
     bool in_string;

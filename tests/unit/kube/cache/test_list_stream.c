@@ -85,6 +85,11 @@ static void test_what_is_no_list_is_refused(void **state)
         {"{\"items\":[{}]} x", TD_INVALID},
         {"{\"items\":[{}]}{}", TD_INVALID},
         {"{\"items\":[}", TD_INVALID},
+        {"{\"items\":[{\"a\"]{\"b\":1}]}", TD_INVALID},
+        {"{\"items\":[{\"a\":[1}}]}", TD_INVALID},
+        {"{\"items\":[{}}", TD_INVALID},
+        {"{\"metadata\":[},\"items\":[{}]}", TD_INVALID},
+        {"{\"items\":[{}]]", TD_INVALID},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         for (size_t piece = 1; piece < 20; piece++) {
