@@ -5,8 +5,12 @@
  * (ALLOC_WHO=libraries). Those of the test framework and of the C library itself are let be: a
  * test program cannot do without them, and what the C library needs is a few hundred bytes.
  *
+ * What was allocated and not freed is told at the end: with a failure there may be no more of it
+ * than without.
+ *
  *   ALLOC_AT     which one fails, from 1; 0: none
- *   ALLOC_LOG    a file: "OURS LIBRARIES" at the end of the program, or where it failed
+ *   ALLOC_LOG    a file: where it failed, or "OURS LIBRARIES" at the end; then "left OURS
+ * LIBRARIES"
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -26,8 +30,10 @@ void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *ptr, size_t size);
 void *__libc_memalign(size_t alignment, size_t size);
+void __libc_free(void *ptr);
 
 #define RANGES_MAX 16
+#define BLOCKS_MAX ((size_t)1 << 21) /* a power of two; those of the program that are held */
 
 struct range {
     uintptr_t from;
@@ -42,6 +48,10 @@ static bool is_ours; /* of those that may fail */
 static long at;
 static long counts[2]; /* of the libraries, of the program */
 static int file = -1;
+static uintptr_t blocks[BLOCKS_MAX]; /* a set of addresses, by linear probing */
+static long held[2];                 /* of them, by the libraries and by the program */
+static bool is_lost;                 /* more were held at one time than there is room for */
+static bool is_locked;
 
 static bool has(const struct range *range, uintptr_t address)
 {
@@ -84,6 +94,73 @@ static void tell(const char *text)
     }
 }
 
+/* ---- What the program holds ---- */
+
+static void blocks_lock(void)
+{
+    while (__atomic_test_and_set(&is_locked, __ATOMIC_ACQUIRE)) {
+    }
+}
+
+static void blocks_unlock(void)
+{
+    __atomic_clear(&is_locked, __ATOMIC_RELEASE);
+}
+
+/* The lowest bit of an address tells whose block it is. */
+static size_t blocks_home(uintptr_t block)
+{
+    return (size_t)((block >> 4) * 0x9e3779b97f4a7c15ULL >> 32) & (BLOCKS_MAX - 1);
+}
+
+static void blocks_add(void *ptr, int who)
+{
+    uintptr_t block = (uintptr_t)ptr | (uintptr_t)who;
+    blocks_lock();
+    is_lost = is_lost || (size_t)(held[0] + held[1]) >= BLOCKS_MAX / 2;
+    if (!is_lost) {
+        size_t at = blocks_home(block);
+        while (blocks[at] != 0) {
+            at = (at + 1) & (BLOCKS_MAX - 1);
+        }
+        blocks[at] = block;
+        held[who]++;
+    }
+    blocks_unlock();
+}
+
+/* Those behind a hole move up, so that each is still found from its home. */
+static void blocks_close(size_t hole)
+{
+    size_t at = (hole + 1) & (BLOCKS_MAX - 1);
+    for (; blocks[at] != 0; at = (at + 1) & (BLOCKS_MAX - 1)) {
+        size_t behind = (at - blocks_home(blocks[at])) & (BLOCKS_MAX - 1);
+        if (behind >= ((at - hole) & (BLOCKS_MAX - 1))) {
+            blocks[hole] = blocks[at];
+            hole = at;
+        }
+    }
+    blocks[hole] = 0;
+}
+
+/* Those that are let be are not there. */
+static void blocks_remove(const void *ptr)
+{
+    if (!ptr || file < 0) {
+        return;
+    }
+    blocks_lock();
+    size_t at = blocks_home((uintptr_t)ptr);
+    while (blocks[at] != 0 && (blocks[at] & ~(uintptr_t)1) != (uintptr_t)ptr) {
+        at = (at + 1) & (BLOCKS_MAX - 1);
+    }
+    if (blocks[at] != 0) {
+        held[blocks[at] & 1]--;
+        blocks_close(at);
+    }
+    blocks_unlock();
+}
+
 __attribute__((constructor)) static void begin(void)
 {
     const char *who = getenv("ALLOC_WHO");
@@ -105,6 +182,10 @@ __attribute__((destructor)) static void end(void)
         (void)snprintf(text, sizeof(text), "%ld %ld\n", counts[1], counts[0]);
         tell(text);
     }
+    (void)snprintf(text, sizeof(text), "left %ld %ld\n", is_lost ? 0 : held[1],
+                   is_lost ? 0 : held[0]);
+    tell(text);
+    file = -1; /* what goes on from here is not the program's */
 }
 
 /* 1: the program's own, 0: a library's, -1: of those that are let be. */
@@ -138,32 +219,57 @@ static bool fails(void *caller)
     return true;
 }
 
+/* What was given is noted, whoever frees it. */
+static void *given(void *ptr, void *caller)
+{
+    int who = ptr && file >= 0 ? owner((uintptr_t)caller) : -1;
+    if (who >= 0) {
+        blocks_add(ptr, who);
+    }
+    return ptr;
+}
+
 void *malloc(size_t size)
 {
-    return fails(__builtin_return_address(0)) ? NULL : __libc_malloc(size);
+    void *caller = __builtin_return_address(0);
+    return fails(caller) ? NULL : given(__libc_malloc(size), caller);
 }
 
 void *calloc(size_t number, size_t size)
 {
-    return fails(__builtin_return_address(0)) ? NULL : __libc_calloc(number, size);
+    void *caller = __builtin_return_address(0);
+    return fails(caller) ? NULL : given(__libc_calloc(number, size), caller);
 }
 
 void *realloc(void *ptr, size_t size)
 {
-    return fails(__builtin_return_address(0)) ? NULL : __libc_realloc(ptr, size);
+    void *caller = __builtin_return_address(0);
+    if (fails(caller)) {
+        return NULL;
+    }
+    blocks_remove(ptr); /* before another thread can be given its address */
+    return given(__libc_realloc(ptr, size), caller);
 }
 
 void *aligned_alloc(size_t alignment, size_t size)
 {
-    return fails(__builtin_return_address(0)) ? NULL : __libc_memalign(alignment, size);
+    void *caller = __builtin_return_address(0);
+    return fails(caller) ? NULL : given(__libc_memalign(alignment, size), caller);
 }
 
 int posix_memalign(void **ret, size_t alignment, size_t size)
 {
-    void *ptr = fails(__builtin_return_address(0)) ? NULL : __libc_memalign(alignment, size);
+    void *caller = __builtin_return_address(0);
+    void *ptr = fails(caller) ? NULL : given(__libc_memalign(alignment, size), caller);
     if (!ptr) {
         return ENOMEM;
     }
     *ret = ptr;
     return 0;
+}
+
+void free(void *ptr)
+{
+    blocks_remove(ptr);
+    __libc_free(ptr);
 }
