@@ -114,13 +114,7 @@ static int manifests_parse_text(void *place, const char *text)
 
 static int manifests_parse_shards(void *place, const char *text)
 {
-    int64_t count = 0;
-    if (!td_str_to_int64(td_str_from(text), &count) || count < 1 || count > TD_SHARDS_MAX) {
-        return td_command_fail("manifests: --shards: '%s': must be a number from 1 to %d", text,
-                               TD_SHARDS_MAX);
-    }
-    *(size_t *)place = (size_t)count;
-    return TD_EXIT_DONE;
+    return td_install_take_shards("manifests", place, text);
 }
 
 static int manifests_parse_image(void *place, const char *text)

@@ -27,6 +27,7 @@ static const char preflight_help[] =
     "  --controllers LIST    controllers to run, of recommender, updater, admission,\n"
     "                        horizontal, hvpa (all)\n"
     "  --horizontal=builtin  reconcile HPAs of autoscaling/v2 too (off)\n"
+    "  --shards N            parts of the namespaces that replicas share\n"
     "  --replace-upstream    upstream's VPA is taken over by its names\n"
     "  --shadow              only compute beside upstream's VPA\n\n"
     "  --kubeconfig FILE     path to a kubeconfig ($KUBECONFIG, ~/.kube/config, or\n"
@@ -55,6 +56,11 @@ static int preflight_take_horizontal(void *place, const char *text)
     return td_install_take_horizontal("preflight", place, text);
 }
 
+static int preflight_take_shards(void *place, const char *text)
+{
+    return td_install_take_shards("preflight", place, text);
+}
+
 static int preflight_take_text(void *place, const char *text)
 {
     *(td_str *)place = td_str_from(text);
@@ -72,6 +78,7 @@ static const struct td_option preflight_options[] = {
     TD_OPTION("controllers", 0, struct preflight, install.has, preflight_take_controllers),
     TD_OPTION("horizontal", 0, struct preflight, install.features[TD_FEATURE_BUILTIN],
               preflight_take_horizontal),
+    TD_OPTION("shards", 0, struct preflight, install.shards, preflight_take_shards),
     TD_OPTION_FLAG("replace-upstream", 0, struct preflight, install.replaces_upstream),
     TD_OPTION_FLAG("shadow", 0, struct preflight, is_shadow),
     TD_OPTION("output", 'o', struct preflight, output, preflight_take_output),

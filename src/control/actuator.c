@@ -56,8 +56,8 @@ int td_actuator_patch(struct td_arena *arena, const struct td_pod *pod, const st
 
 /* ---- Answers ---- */
 
-/* Refusals that have no cause of their own, by words of their messages as of Kubernetes 1.36; the
- * version is that of the first server with the check. */
+/* Refusals that have no cause of their own, by words of their messages as of Kubernetes 1.34 to
+ * 1.36; the version is that of the first server with the check. */
 static const struct resize_words {
     int status;
     const char *words;
@@ -65,6 +65,8 @@ static const struct resize_words {
     {403, "requires features"},             /* NodeDeclaredFeatures, 1.35: the node lacks them */
     {422, "QOS Class may not change"},      /* validation of resizes, 1.32 */
     {422, "must be less than or equal to"}, /* the same: above a limit that is the pod's own */
+    {422, "cannot be resized"},             /* pods with pod-level resources, 1.33 to 1.35 */
+    {422, "without support for resize"},    /* the node's kubelet is an old one, 1.33 */
 };
 
 enum td_resize_result td_resize_result_of(const struct td_client_reply *reply)

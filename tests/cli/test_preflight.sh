@@ -12,6 +12,7 @@ check "an unknown flag" 2 '' '^tandem: preflight: --nope: unknown option' prefli
 check "an unknown output" 2 '' "^tandem: preflight: --output: 'wide': use text, json or yaml" preflight -o wide
 check "an unknown controller" 2 '' "^tandem: preflight: --controllers: 'scaler': must be one of" preflight --controllers scaler
 check "an unknown horizontal" 2 '' "^tandem: preflight: --horizontal: 'on': must be off or builtin" preflight --horizontal on
+check "shards that cannot be" 2 '' "^tandem: preflight: --shards: '65': must be a number from 1 to 64" preflight --shards 65
 check "a namespace that cannot be" 2 '' "^tandem: preflight: --namespace: 'A_b': must be a lower case" preflight --namespace A_b
 check "shadow in upstream's place" 2 '' '^tandem: preflight: --shadow and --replace-upstream exclude' preflight --shadow --replace-upstream
 check "no such kubeconfig" 2 '' "^tandem: preflight: kubeconfig $work/none: " preflight --kubeconfig "$work/none"
@@ -31,6 +32,14 @@ check "its metrics" 0 '^ok    metrics     metrics\.k8s\.io answers$' '' prefligh
 check "what it lacks" 0 '^note  server      no node declares InPlacePodLevelResourcesVerticalScaling; ' '' preflight
 check "whose definitions" 0 '^ok    crds        hvpas\.autoscaling\.k8s\.io serves v1alpha1$' '' preflight
 check "fewer controllers, fewer questions" 0 '^ok    rights      you have all [1-6][0-9]$' '' preflight --controllers recommender
+check "shards, more questions" 0 '^ok    rights      you have all 1[0-9][0-9]$' '' preflight --shards 4
+count=$((count + 1))
+if "$tandem" preflight | grep -q 'no sharded lists'; then
+    echo "not ok $count - a server that heeds shardSelector is not told of"
+    failed=$((failed + 1))
+else
+    echo "ok $count - a server that heeds shardSelector is not told of"
+fi
 check "as data" 0 '^  "mends": 0$' '' preflight -o json
 check "as YAML" 0 '^mends: 0$' '' preflight --output yaml
 

@@ -46,6 +46,10 @@ static const struct ask_row ask_rows[PREFLIGHT_QUESTIONS] = {
                             "/pods?labelSelector=component%3Dkube-controller-manager"},
     [PREFLIGHT_HPAS] = {.path = "/apis/autoscaling/v2/horizontalpodautoscalers?limit=100"},
     [PREFLIGHT_NODES] = {.path = "/api/v1/nodes?limit=100"},
+    [PREFLIGHT_SHARDED] = {.path =
+                               "/api/v1/pods?limit=1&shardSelector=shardRange%28object.metadata."
+                               "uid%2C%20%270x0000000000000000%27%2C%20%270x8000000000000000%27"
+                               "%29"},
     [PREFLIGHT_NAMESPACE] = {.path = "", .is_own = true},
     [PREFLIGHT_ACCOUNT] = {.path = "/serviceaccounts/tandem", .is_own = true},
     [PREFLIGHT_SECRET] = {.path = "/secrets/tandem-webhook-tls", .is_own = true},

@@ -32,6 +32,7 @@ enum preflight_question {
     PREFLIGHT_MANAGERS, /* pods of kube-controller-manager */
     PREFLIGHT_HPAS,
     PREFLIGHT_NODES,
+    PREFLIGHT_SHARDED, /* one pod of all, with a selector of shards */
     PREFLIGHT_NAMESPACE,
     PREFLIGHT_ACCOUNT,
     PREFLIGHT_SECRET,

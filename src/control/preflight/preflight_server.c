@@ -75,6 +75,11 @@ static void server_judge_lacks(struct td_preflight *preflight)
                      "pods with pod-level resources are evicted where the mode allows, not "
                      "resized in place");
     }
+    const struct td_json *sharded = preflight_tree(preflight, PREFLIGHT_SHARDED);
+    if (sharded && !td_json_get_path(sharded, "metadata.shardInfo")) {
+        server_lacks(preflight, "no sharded lists and watches: shardSelector is passed over",
+                     "with --shards each replica is sent all objects, and drops those of others");
+    }
     const struct preflight_answer *zero = preflight_answer(preflight, PREFLIGHT_TRY_ZERO);
     if (zero->is_asked && zero->status == 422) {
         server_lacks(preflight,

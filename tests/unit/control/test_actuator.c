@@ -36,6 +36,10 @@ static void test_refusals_are_told_by_causes_and_then_by_words(void **unused)
          TD_RESIZE_RESULT_UNFIT},
         {TD_INVALID, 422, "Invalid", "must be less than or equal to cpu limit of 1",
          TD_RESIZE_RESULT_UNFIT},
+        {TD_INVALID, 422, "Invalid", "Forbidden: pods with pod-level resources cannot be resized",
+         TD_RESIZE_RESULT_UNFIT},
+        {TD_INVALID, 422, "Invalid", "Forbidden: Pod running on node without support for resize",
+         TD_RESIZE_RESULT_UNFIT},
         {TD_INVALID, 422, "Invalid", "only cpu and memory", TD_RESIZE_RESULT_FAILED},
         {TD_IO, 500, "InternalError", "must be less than or equal to", TD_RESIZE_RESULT_FAILED},
     };

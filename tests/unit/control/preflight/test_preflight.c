@@ -61,6 +61,8 @@ static const struct change sound[] = {
     {"GET /version", 200, "{'major':'1','minor':'36','gitVersion':'v1.36.3'}"},
     {"GET /apis/metrics.k8s.io/v1beta1/pods", 200,
      ITEMS("{'metadata':{'name':'a'},'timestamp':'2025-10-09T08:53:00Z'}")},
+    {"GET /api/v1/pods?limit=1&shardSelector=", 200,
+     "{'metadata':{'shardInfo':{'selector':'shardRange(...)'}},'items':[]}"},
     {"GET /api/v1/pods", 200, ITEMS("{'metadata':{'name':'a'}}")},
     {"GET /apis/apps/v1/deployments", 200, ITEMS("")},
     {"GET /apis/coordination.k8s.io/v1/namespaces/kube-system/leases", 200, ITEMS("")},
@@ -387,6 +389,9 @@ static const struct {
     {{{"POST /api/v1/namespaces/default/pods", 201, "{'spec':{}}"}},
      "note  server      no pod-level resources: spec.resources of a pod is not kept; pods are "
      "sized by container\n"},
+    {{{"GET /api/v1/pods?limit=1&shardSelector=", 200, "{'metadata':{},'items':[]}"}},
+     "note  server      no sharded lists and watches: shardSelector is passed over; with --shards "
+     "each replica is sent all objects, and drops those of others\n"},
     {{{"POST /apis/autoscaling/v2", 422, "{'kind':'Status','message':'no'}"}},
      "note  server      no scale to zero: minReplicas 0 of an autoscaling/v2 HPA is refused; "},
     {{{"POST /apis/autoscaling/v2", 201, "{'spec':{}}"}},
