@@ -26,6 +26,9 @@ TOP = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 KIT = os.path.join(TOP, "..", "shared", "realplane")
 CACHE = os.environ.get("REALPLANE_CACHE") or os.path.join(
     os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "tandem-realplane")
+# Which control plane of the kit: its newest, or REALPLANE_K8S=1.34; each has a cache of its own.
+RELEASE = os.environ.get("REALPLANE_K8S", "")
+PLANE = CACHE + (f"-{RELEASE}" if RELEASE else "")
 
 # Where the collections are: kind -> (prefix of the path, plural).
 KINDS = {
@@ -96,6 +99,12 @@ def steady(seconds, check, what):
         value = check()
         assert value, f"did not stay: {what}; seen: {value!r}"
         time.sleep(0.25)
+
+
+def open_gate(name):
+    """What opens a gate of the API server, for APISERVER_ARGS; empty where this server has no such gate, and would not start with it."""
+    said = subprocess.run([os.path.join(PLANE, "bin", "kube-apiserver"), "--help"], capture_output=True, text=True, check=False).stdout
+    return f" --feature-gates={name}=true" if re.search(rf"\b{name}=true\|false", said) else ""
 
 
 def free_port():
@@ -187,8 +196,8 @@ class Bed:
         self.folder = tempfile.mkdtemp(prefix="tandem-e2e-")
         self.kubeconfig = os.path.join(self.folder, "kubeconfig")
         self.env = {**os.environ, "REALPLANE_CACHE": CACHE, "KUBECONFIG": self.kubeconfig, **(env or {})}
-        self.env["PATH"] = os.path.join(CACHE, "bin") + ":" + self.env["PATH"]
-        self.ns = "default"
+        self.env["PATH"] = os.path.join(PLANE, "bin") + ":" + self.env["PATH"]
+        self.ns, self._judges_room = "default", None
         self.programs, self.rows, self.hidden, self.has_upstream, self._connection = [], {}, set(), False, None
         with open(os.path.join(tempfile.gettempdir(), f"tandem-e2e-{os.getuid()}.lock"), "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # two beds that start at once would take the same ports
@@ -398,6 +407,33 @@ class Bed:
         prefix, plural = KINDS[kind]
         where = "" if kind in CLUSTER_WIDE or namespace == "*" else f"/namespaces/{namespace or self.ns}"
         return f"{prefix}{where}/{plural}" + (f"/{name}" if name else "") + (f"/{subresource}" if subresource else "")
+
+    # What a server can do, by what it keeps and answers: stories of something that it lacks show what happens instead (docs/preflight.md).
+
+    def keeps_tolerance(self):
+        """The tolerance in the behavior of an HPA of autoscaling/v2."""
+        made = self.create("HorizontalPodAutoscaler", {"metadata": {"generateName": "try-"}, "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "try"}, "maxReplicas": 2,
+            "behavior": {"scaleUp": {"tolerance": "500m"}}}}, namespace="default", dry=True)
+        return "tolerance" in made["spec"]["behavior"]["scaleUp"]
+
+    def judges_room(self):
+        """A resize for which the pod's node is too small is refused at once. Others leave that to the kubelet, which pods with the annotation
+        realplane/resize: Infeasible have."""
+        if self._judges_room is None:
+            large = {"cpu": "1000"}
+            self.create("Pod", {"metadata": {"name": "room"}, "spec": {"containers": [
+                {"name": "app", "image": "app", "resources": {"requests": {"cpu": "10m"}}}]}}, namespace="default")
+            eventually(60, lambda: self.get("Pod", "room", namespace="default")["spec"].get("nodeName"), "a pod has a node")
+            try:
+                self.call("PATCH", self.path("Pod", "room", "resize", "default") + "?dryRun=All", {"spec": {"containers": [
+                    {"name": "app", "resources": {"requests": large}}]}}, PATCHES["strategic"])
+                self._judges_room = False
+            except Refused as refused:
+                assert refused.status == 403, refused
+                self._judges_room = True
+            self.delete("Pod", "room", namespace="default")
+        return self._judges_room
 
     def get(self, kind, name, subresource=None, namespace=None):
         return self.call("GET", self.path(kind, name, subresource, namespace))

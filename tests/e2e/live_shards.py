@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 
-from bed import eventually, main, story
+from bed import eventually, main, open_gate, story
 
 MINUTES = float(sys.argv[sys.argv.index("--minutes") + 1]) if "--minutes" in sys.argv else 1
 if "--minutes" in sys.argv:
@@ -27,7 +27,7 @@ POLICY = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["Req
           "rules": [{"level": "Metadata", "userGroups": ["system:serviceaccounts:replicas"]}, {"level": "None"}]}
 with open(os.path.join(FOLDER, "policy"), "w") as policy_file:
     json.dump(POLICY, policy_file)
-GATE = "" if "--gate=off" in sys.argv else " --feature-gates=ShardedListAndWatch=true"
+GATE = "" if "--gate=off" in sys.argv else open_gate("ShardedListAndWatch")  # without it each replica is sent all
 ARGS = f"--audit-policy-file={FOLDER}/policy --audit-log-path={FOLDER}/log{GATE}"
 WRITES = {"create", "update", "patch", "delete"}
 VPA = """
