@@ -10,6 +10,7 @@ import yaml
 TANDEM, HELM, CHART = sys.argv[1:4]
 NAMESPACE = "tandem-system"
 failed = 0
+rendered = set()  # paths of values with which the chart was rendered, beside its own
 
 
 def case(name, problem):
@@ -43,7 +44,34 @@ def helm(*args, values=None, release="tandem", namespace=NAMESPACE):
     return subprocess.run(command, capture_output=True, text=True, input=yaml.safe_dump(values or {}), check=False)
 
 
+def leaves(tree, path=""):
+    """Paths below which the chart does not look: what is there is handed on whole."""
+    for key, value in tree.items():
+        here = f"{path}.{key}".lstrip(".")
+        if isinstance(value, dict) and here not in WHOLE and not here.endswith(".labels"):
+            yield from leaves(value, here)
+        else:
+            yield here
+
+
+WHOLE = {"resources", "affinity", "nodeSelector", "podAnnotations", "podLabels", "serviceAccountAnnotations", "serviceAnnotations",
+         "webhook.certManager.issuerRef"}
+
+
+def of_schema(node, path=""):
+    """The same of the schema. `global` is Helm's, for charts that have this one in them."""
+    for key, value in node["properties"].items():
+        here = f"{path}.{key}".lstrip(".")
+        if here == "global":
+            continue
+        if "properties" in value and here not in WHOLE:
+            yield from of_schema(value, here)
+        else:
+            yield here
+
+
 def chart(values=None, *args, **named):
+    rendered.update(leaves(values or {}))
     done = helm(*args, values=values, **named)
     assert done.returncode == 0, done.stderr
     return objects(done.stdout)
@@ -175,6 +203,12 @@ def main():
     certificate_cases(box)
     monitoring_cases(box)
     refusals()
+    with open(os.path.join(CHART, "values.schema.json")) as file:
+        schema = set(of_schema(json.load(file)))
+    with open(os.path.join(CHART, "values.yaml")) as file:
+        defaults = set(leaves(yaml.safe_load(file)))
+    case("the schema has the values that values.yaml has", None if schema == defaults else schema ^ defaults)
+    case(f"each of the {len(schema)} values has a case", None if len(schema) > 40 and schema <= rendered else sorted(schema - rendered))
 
 
 def packed(name):

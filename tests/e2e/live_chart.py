@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The chart on a real API server, by helm: installed, upgraded with other values, rolled back and uninstalled. What is there after each step is
-what `helm template` renders; definitions, and with them every VPA, outlive the release, and another install takes them up again."""
+"""The chart on a real API server, by helm: installed, upgraded with other values, rolled back and uninstalled; and the kustomize base by kubectl. What
+is there after each step is what `helm template` renders; definitions, and with them every VPA, outlive the release, and another install takes them up again."""
 
 import contextlib
 import json
@@ -51,6 +51,34 @@ def deployment(bed):
 
 def install(bed, verb, *args):
     return helm(bed, verb, "tandem", CHART, "--namespace", SYSTEM, "--set", "image.repository=registry.example/tandem", *args)
+
+
+def parsed(bed, text):
+    """(kind, namespace, name) -> object, as kubectl reads them."""
+    text, found = bed.kubectl("create", "--dry-run=client", "-o", "json", "-f", "-", text=text), {}
+    while text.strip():
+        item, end = json.JSONDecoder().raw_decode(text.strip())
+        found[item["kind"], item["metadata"].get("namespace", ""), item["metadata"]["name"]] = item
+        text = text.strip()[end:]
+    return found
+
+
+@story("the kustomize base behind an overlay that names the image: what `tandem manifests` prints, applied and removed")
+def kustomize(bed):
+    overlay, image = os.path.join(FOLDER, "overlay"), "registry.example/tandem@sha256:" + "0123456789abcdef" * 4
+    os.makedirs(overlay)
+    with open(os.path.join(overlay, "kustomization.yaml"), "w") as file:
+        json.dump({"resources": [os.path.relpath(os.path.join(TOP, "deploy", "kustomize"), overlay)],
+                   "images": [{"name": "tandem", "newName": "registry.example/tandem", "digest": image.split("@")[1]}]}, file)
+    got, wanted = parsed(bed, bed.kubectl("kustomize", overlay)), parsed(bed, bed.tandem("manifests", "--image", image))
+    assert got.keys() == wanted.keys() and len(got) > 25, got.keys() ^ wanted.keys()
+    different = [key for key in got if got[key] != wanted[key]]
+    assert not different, [(key, got[key], wanted[key]) for key in different][:1]
+    bed.kubectl("apply", "--server-side", "-k", overlay)
+    assert not [key for key in got if not there(bed, key)]
+    bed.kubectl("delete", "--ignore-not-found", "-f", "-", text=bed.tandem("manifests", "--uninstall"))
+    left = eventually(60, lambda: (left := {key[0] for key in got if there(bed, key)}) == {"CustomResourceDefinition"} and left, "only definitions are left")
+    assert left
 
 
 @story("installed: every object of the chart is there, and the server keeps what was meant", quick=True)

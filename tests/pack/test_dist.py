@@ -138,6 +138,29 @@ def manifests(folder):
         formula = file.read()
     name, digest = re.search(rf'url "{URL}/([^"]+)"\n *sha256 "([^"]+)"', formula).groups()
     assert rows[name] == digest and "@" not in formula.replace("openssl@3", ""), formula
+    run("ruby", "-c", only(folder, "tandem.rb"))
+
+
+@case("what krew would do by its manifest gives a plugin that kubectl runs")
+def krew(folder):
+    with open(only(folder, "krew-tandem.yaml")) as file:
+        platforms = re.findall(r"arch: (\S+)\}\n *uri: \S+/(\S+)\n(.*?)bin: (\S+)\n", file.read(), re.S)
+    assert platforms
+    for arch, name, files, program in platforms:
+        unpacked, home = f"{folder}/krew/{arch}/unpacked", f"{folder}/krew/{arch}/home"
+        os.makedirs(unpacked)
+        os.makedirs(home)
+        run("tar", "xzf", f"{dist(folder)}/{name}", "-C", unpacked)
+        for form, to in re.findall(r'from: "([^"]+)", to: (\S+)\}', files):
+            found = glob.glob(f"{unpacked}/{form}")
+            assert len(found) == 1 and to == ".", (form, found)
+            shutil.copy(found[0], home)
+        os.symlink(f"{home}/{program}", f"{home}/kubectl-tandem")
+        if {"amd64": "x86_64", "arm64": "aarch64"}[arch] == os.uname().machine:
+            path = f"{home}:{os.environ['PATH']}:{os.path.expanduser('~/.cache/tandem-realplane/bin')}"
+            kubectl = shutil.which("kubectl", path=path)
+            command = [kubectl, "tandem"] if kubectl else [f"{home}/kubectl-tandem"]
+            assert run(*command, "--version", env={"PATH": path}).startswith("tandem ")
 
 
 main()

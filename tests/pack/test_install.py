@@ -151,7 +151,8 @@ def plugin(folder):
         said = run(kubectl(), "tandem", "explain", "vpa", "cache", "-n", "shop", env=env)
         assert said.startswith("cache (VerticalPodAutoscaler shop/cache"), said
         assert "tandem" in run(kubectl(), "plugin", "list", env=env, ok=(0, 1))
-        said = run(kubectl(), "__complete", "tandem", "explain", "vpa", "c", "-n", "shop", "", env=env, ok=(0, 1))
+        said = run(kubectl(), "__complete", "tandem", "explain", "-n", "shop", "vpa", "c", env=env)
+        assert said.startswith("cache\n"), said
         said = run(kubectl(), "__complete", "tandem", "expl", env=env)
         assert said.startswith("explain"), said
     finally:
