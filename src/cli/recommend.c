@@ -258,10 +258,22 @@ static void recommend_seen(void *context)
 
 /* ---- Beside upstream's ---- */
 
+static int recommend_report_shadow(const struct recommend *run, struct td_error *err)
+{
+    td_auto_buf data = td_buf_capped(TD_REPORT_BYTES_MAX);
+    td_str title = TD_STR("tandem recommend --shadow");
+    const struct td_report_head head = td_report_head(title, run->command);
+    td_report_shadow(&head, run->shadow, &data);
+    return td_report_save(run->report_path, title, &data, err);
+}
+
 static int recommend_print_shadow(const struct recommend *run)
 {
     td_auto_buf text = td_buf_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_error err = TD_ERROR_INIT;
+    if (run->report_path && recommend_report_shadow(run, &err) != TD_OK) {
+        return td_command_fail("recommend: %s", err.message);
+    }
     if (run->format != RECOMMEND_TABLE) {
         return td_output_print(td_shadow_table_json(run->shadow),
                                run->format == RECOMMEND_JSON ? TD_OUTPUT_JSON : TD_OUTPUT_YAML);

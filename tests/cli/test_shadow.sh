@@ -58,6 +58,28 @@ check "how many are alike" 0 '^[0-9]+ of [0-9]+ targets are within 5 % of upstre
 check "what both would do" 0 '^The next pass of an updater by upstream.s recommendations evicts [0-9]+ and resizes [0-9]+ pods, by Tandem.s ' '' recommend --shadow
 check "as data" 0 '^          "tandem": \{$' '' recommend --shadow --output json
 check "as YAML" 0 '^    tandem:$|^  *tandem:$' '' recommend --shadow -o yaml
+check "as a page" 0 '^[0-9]+ of [0-9]+ targets' '' recommend --shadow --report "$work/shadow.html"
+count=$((count + 1))
+if python3 - "$work/shadow.html" <<'PY'; then
+import json, re, sys
+page = open(sys.argv[1]).read()
+data = json.loads(re.search(r'<script[^>]*type="application/json"[^>]*>(.*?)</script>', page, re.S)[1])
+blocks = {block["name"]: block["rows"] for block in data["score"]["blocks"]}
+rows = blocks["shop/db-leader db"]
+assert [row["name"] for row in rows] == ["upstream", "tandem"], rows
+titles = [column["title"] for column in data["score"]["columns"]]
+assert titles == ["CPU", "CPU from", "CPU to", "memory", "memory from", "memory to", "evicts", "resizes"], titles
+for row in rows:
+    cpu, low, high, memory, least, most, evicts, resizes = row["cells"]
+    assert low <= cpu <= high and least <= memory <= most and memory > 2**20 and evicts >= 0 and resizes >= 0, row
+assert "targets are within 5 % of upstream's." in data["score"]["note"], data["score"]["note"]
+PY
+    echo "ok $count - the page has target, bounds and deeds of both"
+else
+    echo "not ok $count - the page has target, bounds and deeds of both"
+    failed=$((failed + 1))
+fi
+check "a page that cannot be written" 2 '' "^tandem: recommend: " recommend --shadow --report "$work/none/shadow.html"
 check "of an empty namespace" 0 '^0 of 0 targets' '' recommend --shadow -n default
 kill "$run"
 wait "$run"

@@ -249,8 +249,6 @@ struct shadow_print {
     struct td_arena *arena;
     struct td_buf *out;
     const struct shadow_pair *last; /* the VPA of the row before */
-    size_t values;                  /* that both have */
-    size_t alike;
 };
 
 /* "evict 1, resize 2", in the first row of a VPA. */
@@ -291,9 +289,6 @@ static void shadow_print_row(void *context, const struct shadow_pair *pair, td_s
         double apart = 0;
         bool is_first = print->last != pair;
         bool has_both = shadow_apart(sides, resource, &apart);
-        bool is_alike = apart <= SHADOW_APART_PERCENT && apart >= -SHADOW_APART_PERCENT;
-        print->values += has_both;
-        print->alike += has_both && is_alike;
         (void)td_buf_append_format(
             print->out, "%.*s/%.*s\t%.*s\t%.*s\t%.*s\t%.*s\t%.*s\t%.*s\t%.*s\t%.*s\t%.*s\n",
             TD_STR_ARG(pair->namespace), TD_STR_ARG(pair->name), TD_STR_ARG(container),
@@ -310,27 +305,49 @@ static void shadow_print_row(void *context, const struct shadow_pair *pair, td_s
     }
 }
 
-static void shadow_print_sums(const struct td_shadow_table *table, const struct shadow_print *print)
+struct shadow_alike {
+    size_t values; /* that both have */
+    size_t alike;
+};
+
+static void shadow_count_alike(void *context, const struct shadow_pair *pair, td_str container,
+                               const struct td_container_recommendation *sides[TD_SHADOW_SIDES])
 {
+    struct shadow_alike *sum = context;
+    (void)pair;
+    (void)container;
+    for (size_t i = 0; i < TD_RIGHT_COUNT; i++) {
+        double apart = 0;
+        bool has_both = shadow_apart(sides, (enum td_right_resource)i, &apart);
+        bool is_alike = apart <= SHADOW_APART_PERCENT && apart >= -SHADOW_APART_PERCENT;
+        sum->values += has_both;
+        sum->alike += has_both && is_alike;
+    }
+}
+
+void td_shadow_table_sum(struct td_shadow_table *table, struct td_buf *out)
+{
+    struct shadow_alike targets = {0};
     struct shadow_pods sums[TD_SHADOW_SIDES] = {{0}};
     size_t without = 0;
     for (size_t i = 0; i < table->count; i++) {
+        shadow_walk(&table->pairs[i], shadow_count_alike, &targets);
         for (size_t side = 0; side < TD_SHADOW_SIDES; side++) {
             sums[side].evict += table->pairs[i].pods[side].evict;
             sums[side].resize += table->pairs[i].pods[side].resize;
         }
         without += !table->pairs[i].has_shadow;
     }
-    (void)td_buf_append_format(print->out, "%zu of %zu targets are within %d %% of upstream's.\n",
-                               print->alike, print->values, SHADOW_APART_PERCENT);
+    (void)td_buf_append_format(out, "%zu of %zu targets are within %d %% of upstream's.\n",
+                               targets.alike, targets.values, SHADOW_APART_PERCENT);
     (void)td_buf_append_format(
-        print->out,
+        out,
         "The next pass of an updater by upstream's recommendations evicts %zu and resizes %zu "
         "pods, by Tandem's %zu and %zu.\n",
         sums[TD_SHADOW_UPSTREAM].evict, sums[TD_SHADOW_UPSTREAM].resize,
         sums[TD_SHADOW_TANDEM].evict, sums[TD_SHADOW_TANDEM].resize);
     if (without > 0) {
-        (void)td_buf_append_format(print->out,
+        (void)td_buf_append_format(out,
                                    "%zu VPA%s no shadow yet: look at the log of 'tandem run "
                                    "--shadow'.\n",
                                    without, without == 1 ? " has" : "s have");
@@ -345,7 +362,45 @@ void td_shadow_table_write(struct td_shadow_table *table, struct td_buf *out)
     for (size_t i = 0; i < table->count; i++) {
         shadow_walk(&table->pairs[i], shadow_print_row, &print);
     }
-    shadow_print_sums(table, &print);
+    td_shadow_table_sum(table, out);
+}
+
+/* ---- For others ---- */
+
+struct shadow_visit {
+    td_shadow_row_fn fn;
+    void *context;
+    const struct shadow_pair *last;
+};
+
+static void shadow_visit_row(void *context, const struct shadow_pair *pair, td_str container,
+                             const struct td_container_recommendation *sides[TD_SHADOW_SIDES])
+{
+    struct shadow_visit *visit = context;
+    struct td_shadow_row row = {.namespace = pair->namespace,
+                                .vpa = pair->name,
+                                .container = container,
+                                .is_first = visit->last != pair};
+    for (size_t side = 0; side < TD_SHADOW_SIDES; side++) {
+        row.sides[side].recommendation = sides[side];
+        row.sides[side].evicts = pair->pods[side].evict;
+        row.sides[side].resizes = pair->pods[side].resize;
+    }
+    visit->last = pair;
+    visit->fn(visit->context, &row);
+}
+
+size_t td_shadow_table_count(const struct td_shadow_table *table)
+{
+    return table->count;
+}
+
+void td_shadow_table_walk(const struct td_shadow_table *table, td_shadow_row_fn fn, void *context)
+{
+    struct shadow_visit visit = {.fn = fn, .context = context};
+    for (size_t i = 0; i < table->count; i++) {
+        shadow_walk(&table->pairs[i], shadow_visit_row, &visit);
+    }
 }
 
 /* ---- As data ---- */

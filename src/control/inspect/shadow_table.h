@@ -14,6 +14,7 @@
 #include "base/str.h"
 
 struct td_client;
+struct td_container_recommendation;
 struct td_client_flow;
 struct td_shadow_table;
 
@@ -32,3 +33,21 @@ void td_shadow_table_free(struct td_shadow_table *table); /* NULL is accepted */
  * out at the end. */
 void td_shadow_table_write(struct td_shadow_table *table, struct td_buf *out);
 struct td_json *td_shadow_table_json(struct td_shadow_table *table);
+/* The sentences at the end of the text: how many targets are alike, and what both would do. */
+void td_shadow_table_sum(struct td_shadow_table *table, struct td_buf *out);
+
+/* A container of a VPA. */
+struct td_shadow_row {
+    td_str namespace;
+    td_str vpa;
+    td_str container;
+    bool is_first; /* of its VPA, whose pods are counted there */
+    struct {
+        const struct td_container_recommendation *recommendation; /* NULL: it has none */
+        size_t evicts;
+        size_t resizes;
+    } sides[TD_SHADOW_SIDES];
+};
+typedef void (*td_shadow_row_fn)(void *context, const struct td_shadow_row *row);
+size_t td_shadow_table_count(const struct td_shadow_table *table); /* of VPAs */
+void td_shadow_table_walk(const struct td_shadow_table *table, td_shadow_row_fn fn, void *context);

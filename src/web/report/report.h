@@ -18,6 +18,7 @@ struct td_record;
 struct td_replay_policy;
 struct td_replay_score;
 struct td_right_sizes;
+struct td_shadow_table;
 struct td_rule;
 struct td_rule_verdict;
 struct td_scenario;
@@ -83,3 +84,8 @@ void td_report_replay(const struct td_report_head *head, const struct td_report_
 
 void td_report_recommend(const struct td_report_head *head, const struct td_right_sizes *sizes,
                          struct td_buf *out);
+
+/* ---- recommend --shadow ---- */
+
+void td_report_shadow(const struct td_report_head *head, struct td_shadow_table *table,
+                      struct td_buf *out);
