@@ -5,7 +5,7 @@ import json
 import os
 import re
 
-from pack import TOP, case, clone, main, run
+from pack import case, clone, main, run
 
 ALLOWED = [r"usr/bin/tandem", r"usr/lib/[a-z0-9_-]+/[a-zA-Z0-9_.+-]+\.so[.0-9]*", r"etc/(passwd|group|nsswitch\.conf)",
            r"etc/ssl/certs/ca-certificates\.crt", r"usr/share/doc/[a-z0-9.+-]+/copyright", r"usr/share/sbom/tandem\.spdx\.json",
@@ -38,12 +38,12 @@ def archive(folder):
 @case("skopeo and umoci read it: the digest that was said, at most 12 MiB, the files of build/image")
 def others(folder):
     path = archive(folder)
-    skopeo = json.loads(run("skopeo", "inspect", f"oci-archive:{path}"))
     with open(path.replace(".oci.tar", ".oci.digest")) as file:
         digest = file.read().strip()
-    assert digest == run("skopeo", "inspect", "--format", "{{.Digest}}", f"oci-archive:{path}").strip(), skopeo
-    assert sum(layer["Size"] for layer in skopeo["LayersData"]) <= 12 * 2**20, skopeo
+    assert digest == run("skopeo", "inspect", "--format", "{{.Digest}}", f"oci-archive:{path}").strip(), digest
     run("skopeo", "copy", "--quiet", f"oci-archive:{path}", f"oci:{folder}/layout:1")
+    layers = json.loads(run("skopeo", "inspect", "--raw", f"oci:{folder}/layout:1"))["layers"]
+    assert layers and sum(layer["size"] for layer in layers) <= 12 * 2**20, layers
     run("skopeo", "copy", "--quiet", f"docker-archive:{path}", f"dir:{folder}/docker")
     run("umoci", "unpack", "--rootless", "--image", f"{folder}/layout:1", f"{folder}/bundle")
     ours = f"{folder}/one/build/image"
@@ -95,7 +95,7 @@ def starts(folder):
     # Without cgroups in its view: crun takes no mixed ones.
     said = run("unshare", "--mount", "sh", "-c", f"mount -t tmpfs tmpfs /sys/fs/cgroup && crun --cgroup-manager=disabled run tandem-pack-{os.getpid()}",
                cwd=f"{folder}/start")
-    head = run("git", "rev-parse", "--short=12", "HEAD", cwd=TOP).strip()
+    head = run("git", "rev-parse", "--short=12", "HEAD", cwd=f"{folder}/one").strip()
     assert said.startswith("tandem ") and head in said, said
 
 
