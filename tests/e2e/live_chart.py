@@ -12,7 +12,9 @@ import tempfile
 
 from bed import TOP, eventually, main, steady, story
 
-CHART = os.path.join(TOP, "deploy", "chart", "tandem")
+CHART = "deploy/chart/tandem"
+# The lines of docs/cluster.md.
+LINE = "tandem deploy/chart/tandem --namespace tandem-system --set image.repository=registry.example/tandem".split()
 FOLDER = tempfile.mkdtemp(prefix="tandem-chart-")
 SYSTEM = "tandem-system"
 CRDS = ("verticalpodautoscalers.autoscaling.k8s.io", "verticalpodautoscalercheckpoints.autoscaling.k8s.io",
@@ -21,7 +23,7 @@ CRDS = ("verticalpodautoscalers.autoscaling.k8s.io", "verticalpodautoscalercheck
 
 def helm(bed, *args, check=True):
     env = {**bed.env, **{f"HELM_{name}_HOME": FOLDER for name in ("CACHE", "CONFIG", "DATA")}}
-    done = subprocess.run([HELM, *args], env=env, capture_output=True, text=True, timeout=300)
+    done = subprocess.run([HELM, *args], env=env, cwd=TOP, capture_output=True, text=True, timeout=300)
     assert not check or done.returncode == 0, f"helm {' '.join(args)}: {done.stderr}"
     return done.stdout if check else (done.returncode, done.stderr)
 
@@ -50,7 +52,7 @@ def deployment(bed):
 
 
 def install(bed, verb, *args):
-    return helm(bed, verb, "tandem", CHART, "--namespace", SYSTEM, "--set", "image.repository=registry.example/tandem", *args)
+    return helm(bed, verb, *LINE, *args)
 
 
 def parsed(bed, text):
@@ -113,6 +115,8 @@ metadata: {name: web, namespace: kept}
 spec: {targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}
 """, namespace=None)
     before = deployment(bed)
+    install(bed, "upgrade", "--set", "replicas=3")
+    assert deployment(bed)["replicas"] == 3
     install(bed, "upgrade", "--set", "replicas=3,webhook.timeoutSeconds=7,horizontal=builtin,podDisruptionBudget.create=false",
             "--set", "extraArgs={--v=5}", "--set", "nodeSelector.disk=ssd", "--set", "webhook.exemptNamespaces={kept}")
     spec = deployment(bed)
