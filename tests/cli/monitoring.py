@@ -119,6 +119,16 @@ def ask(server, expr):
     return [float(row["value"][1]) for row in answer.get("data", {}).get("result", [])]
 
 
+def check_variables(server, variables):
+    """What one chooses from at the dashboard's head."""
+    for row in variables:
+        if row["type"] != "query":
+            continue
+        selector, label = re.fullmatch(r"label_values\((.+), (\w+)\)", row["query"]).groups()
+        answer = json.loads(get(f"{server}/api/v1/label/{label}/values?" + urllib.parse.urlencode({"match[]": selector})) or "{}")
+        say(f"the dashboard's choice of {row['name']} has values", "" if answer.get("data") else row["query"])
+
+
 def main(work):
     check_rules()
     check_kills(work)
@@ -145,6 +155,7 @@ def main(work):
         left = [row for row in left if not any(math.isfinite(value) for value in ask(server, row[1]))]
     for title, expr in queries:
         say(f"the dashboard's {title} has data", expr if (title, expr) in left else "")
+    check_variables(server, dashboard["templating"]["list"])
     metrics = get(f"http://127.0.0.1:{shop}/metrics") + "\n"
     more = get(f"http://127.0.0.1:{run}/metrics")
     check_names(metrics)
