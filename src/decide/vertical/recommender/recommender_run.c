@@ -159,11 +159,13 @@ static void condition_oom(struct td_arena *arena, struct conditions *conditions,
     for (size_t i = 0; i < status->recommendation.container_count; i++) {
         const struct td_account *account = &status->accounts[i];
         if (account->oom_capped_bytes > 0) {
+            struct td_quantity most =
+                td_quantity_new(account->oom_capped_bytes, TD_QUANTITY_BINARY_SI);
             td_str message = td_arena_format(
                 arena,
-                "container '%.*s' was OOM-killed and needs more memory than maxAllowed (%lld "
-                "bytes); raise resourcePolicy.containerPolicies[].maxAllowed.memory",
-                TD_STR_ARG(account->container), (long long)account->oom_capped_bytes);
+                "container '%.*s' was OOM-killed and needs more memory than maxAllowed (%.*s); "
+                "raise resourcePolicy.containerPolicies[].maxAllowed.memory",
+                TD_STR_ARG(account->container), TD_STR_ARG(td_quantity_text(arena, &most)));
             condition_set(conditions, TD_STR("OOMBumpLimited"), true, TD_STR("MaxAllowedReached"),
                           message, now);
             return;
