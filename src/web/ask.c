@@ -163,6 +163,7 @@ static void ask_check(struct web_ask *ask)
     web->metrics_problem = td_arena_copy_str(&web->check_arena, web->metrics_problem);
     web->webhook_problem = td_arena_copy_str(&web->check_arena, web->webhook_problem);
     web->rights_problem = td_arena_copy_str(&web->check_arena, web->rights_problem);
+    web->model->is_changed = true; /* so that who looks is told */
     ask_over(ask);
 }
 

@@ -30,7 +30,7 @@ static void stream_tick(struct td_timer *timer, void *context)
     td_auto_buf text = td_buf_capped(STREAM_PENDING_MAX);
     web->beat = (web->beat + 1) % STREAM_BEATS;
     if (web->beat == 0) {
-        td_model_look(web->model);
+        web_look(web);
         web_check(web);
         web_account(web);
         stream_write(web, &text);

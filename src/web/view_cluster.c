@@ -281,11 +281,9 @@ static void cluster_places(const struct web_call *call, struct td_json_writer *w
     td_writer_close(writer, ']');
 }
 
-void web_view_cluster(const struct web_call *call)
+static void cluster_write(const struct web_call *call, struct td_buf *body)
 {
-    td_auto_buf body = td_buf_capped(WEB_ANSWER_BYTES_MAX);
-    struct td_json_writer writer = {.out = &body};
-    td_model_look(call->web->model);
+    struct td_json_writer writer = {.out = body};
     td_writer_open(&writer, NULL, '{');
     td_writer_int(&writer, "now", milliseconds(td_model_now(call->web->model)));
     td_writer_int(&writer, "version", (int64_t)call->web->model->version);
@@ -300,5 +298,20 @@ void web_view_cluster(const struct web_call *call)
         cluster_places(call, &writer);
     }
     td_writer_close(&writer, '}');
-    web_reply_json(call->exchange, 200, &body);
+}
+
+void web_view_cluster(const struct web_call *call)
+{
+    struct td_web *web = call->web;
+    web_look(web);
+    if (call->scope.len > 0) {
+        td_auto_buf body = td_buf_capped(WEB_ANSWER_BYTES_MAX);
+        cluster_write(call, &body);
+        web_reply_json(call->exchange, 200, &body);
+        return;
+    }
+    if (web_shared_begin(web, &web->cluster)) {
+        cluster_write(call, &web->cluster.body);
+    }
+    web_reply_json(call->exchange, 200, &web->cluster.body);
 }

@@ -1,13 +1,10 @@
 /*
  * All workloads as one table: an array of names of columns, and an array of values a row, so that
  * 10,000 of them are a megabyte and a half. The text is made once and given to all who ask until
- * something has changed, and of a large cluster not more often than it is worth.
+ * something has changed.
  */
-#include "base/os/loop.h"
 #include "web/json_writer.h"
 #include "web/web_private.h"
-
-#define VIEW_ROWS_A_SECOND 2000 /* the text of so many more rows is kept a second longer */
 
 static const char *const columns[] = {
     "ns",        "kind",          "name",      "by",           "replicas",   "ready",
@@ -86,16 +83,9 @@ void web_view_workloads(const struct web_call *call)
         web_reply_json(call->exchange, 200, &body);
         return;
     }
-    td_duration now = td_clock_machine(td_loop_clock(web->options.loop));
-    td_duration kept = (td_duration)(web->model->rows.count / VIEW_ROWS_A_SECOND) * TD_SECOND;
-    if (web->rows_body.len == 0 || now - web->rows_made >= kept) {
-        td_model_look(web->model);
-        if (web->rows_body.len == 0 || web->rows_version != web->model->version) {
-            td_buf_reset(&web->rows_body);
-            workloads_write(call, &web->rows_body);
-            web->rows_version = web->model->version;
-            web->rows_made = now;
-        }
+    web_look(web);
+    if (web_shared_begin(web, &web->rows)) {
+        workloads_write(call, &web->rows.body);
     }
-    web_reply_json(call->exchange, 200, &web->rows_body);
+    web_reply_json(call->exchange, 200, &web->rows.body);
 }

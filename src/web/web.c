@@ -21,6 +21,9 @@
 #include "web/web_private.h"
 
 #define WEB_PORTS_TRIED 32
+/* So many rows or pods more, and they are looked at a second later. */
+#define WEB_ROWS_A_SECOND 2000
+#define WEB_PODS_A_SECOND 20000
 #define WEB_CSP                                                                                    \
     "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action "   \
     "'none'; frame-ancestors 'none'"
@@ -139,6 +142,29 @@ td_str web_parameter(struct td_arena *arena, td_str query, const char *name)
         query = td_str_slice(query, end + 1, query.len);
     }
     return TD_STR_EMPTY;
+}
+
+void web_look(struct td_web *web)
+{
+    const struct td_model *model = web->model;
+    td_duration now = td_clock_machine(td_loop_clock(web->options.loop));
+    size_t by_rows = model->rows.count / WEB_ROWS_A_SECOND;
+    size_t by_pods = model->pods.count / WEB_PODS_A_SECOND;
+    td_duration rest = (td_duration)(by_rows > by_pods ? by_rows : by_pods) * TD_SECOND;
+    if (web->looked_at == 0 || now - web->looked_at >= rest) {
+        td_model_look(web->model);
+        web->looked_at = now;
+    }
+}
+
+bool web_shared_begin(const struct td_web *web, struct web_shared *shared)
+{
+    if (shared->body.len > 0 && shared->version == web->model->version) {
+        return false;
+    }
+    td_buf_reset(&shared->body);
+    shared->version = web->model->version;
+    return true;
 }
 
 bool web_is_in_scope(const struct web_call *call, td_str namespace)
@@ -362,7 +388,8 @@ int td_web_new(const struct td_web_options *options, struct td_web **ret, struct
     struct td_web *web = td_alloc_zero(1, sizeof(*web));
     td_arena_init(&web->texts, WEB_ARENA_BYTES_MAX);
     td_arena_init(&web->check_arena, WEB_ARENA_BYTES_MAX);
-    td_buf_init(&web->rows_body, WEB_ANSWER_BYTES_MAX);
+    td_buf_init(&web->cluster.body, WEB_ANSWER_BYTES_MAX);
+    td_buf_init(&web->rows.body, WEB_ANSWER_BYTES_MAX);
     web->options = *options;
     web->options.title = td_arena_copy_str(&web->texts, options->title);
     web->options.namespace = td_arena_copy_str(&web->texts, options->namespace);
@@ -392,7 +419,8 @@ void td_web_free(struct td_web *web)
     web_asks_done(web);
     web_access_free(web->access);
     td_model_free(web->model);
-    td_buf_done(&web->rows_body);
+    td_buf_done(&web->cluster.body);
+    td_buf_done(&web->rows.body);
     td_arena_done(&web->check_arena);
     td_arena_done(&web->texts);
     td_free(web);

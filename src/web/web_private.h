@@ -27,6 +27,12 @@ struct web_viewer {
     struct td_http_exchange *exchange; /* NULL: a free place */
 };
 
+/* An answer that is the same for all who ask, made once for each version of the model. */
+struct web_shared {
+    struct td_buf body;
+    uint64_t version;
+};
+
 struct td_web {
     struct td_web_options options;
     struct td_arena texts; /* of options */
@@ -35,10 +41,10 @@ struct td_web {
     struct web_viewer viewers[WEB_VIEWERS_MAX];
     size_t viewer_count;
     struct td_timer *tick;
-    unsigned beat;           /* of the stream */
-    struct td_buf rows_body; /* of all namespaces, as of rows_version */
-    uint64_t rows_version;
-    td_duration rows_made; /* machine's time */
+    unsigned beat;             /* of the stream */
+    struct web_shared cluster; /* of all namespaces, as the next */
+    struct web_shared rows;
+    td_duration looked_at; /* machine's time; 0: never */
     struct web_ask *asks;  /* the first is being answered */
     size_t ask_count;
     struct td_timer *asks_timer;
@@ -72,6 +78,11 @@ void web_fail(struct td_http_exchange *exchange, int status, td_str message);
 /* The value of a parameter, unescaped, in the arena; empty: there is none. */
 td_str web_parameter(struct td_arena *arena, td_str query, const char *name);
 bool web_is_in_scope(const struct web_call *call, td_str namespace);
+/* Brings the model up to date; of a large cluster, where that takes time which the controllers of
+ * the same process need too, not more often than it is worth. */
+void web_look(struct td_web *web);
+/* The answer as of now has to be made: it is empty, or of another version. */
+bool web_shared_begin(const struct td_web *web, struct web_shared *shared);
 /* Goes on with a call whose caller is known by now. */
 void web_route(const struct web_call *call);
 
