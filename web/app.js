@@ -96,7 +96,7 @@ function setState() {
 
 function onTick(message) {
   lastMessage = message;
-  document.getElementById("time").textContent = clockText(message.now);
+  document.getElementById("time").textContent = `${clockText(message.now)} UTC`;
   for (const button of document.querySelectorAll("#speeds button")) {
     button.setAttribute("aria-pressed", String(Number(button.value) === message.speed));
   }

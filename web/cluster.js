@@ -3,9 +3,13 @@
 import {ask, cpu, make, makeSvg, memory, money, order, session, share} from "/ui.js";
 import {drawPlot, syncPlots} from "/plot.js";
 
-function tile(label, value, note, state) {
-  return make("div", {class: `tile ${state || ""}`}, make("div", {class: "tile-label"}, label), make("div", {class: "tile-value"}, value), make("div", {class: "tile-note"}, note || ""));
+// `look`: "value" or "note", whichever asks for attention.
+function tile(label, value, note, look = "") {
+  const part = (name, text) => make("div", {class: `tile-${name}`}, text, name === look ? make("span", {class: "look"}, " ▲") : null);
+  return make("div", {class: "tile"}, make("div", {class: "tile-label"}, label), part("value", value), part("note", note));
 }
+
+const cores = (milli) => (milli >= 1000 ? `${cpu(milli)} core${milli === 1000 ? "" : "s"}` : `${cpu(milli)} CPU`);
 
 function slack(request, use) {
   if (request <= 0) return "";
@@ -13,7 +17,7 @@ function slack(request, use) {
 }
 
 // Bars of an hour each, the present one last: a picture that needs no axis. null: not known.
-function spark(name, values, sumText, mostText) {
+function spark(name, values, sumText, span, mostText) {
   const known = values.filter((value) => value !== null);
   const most = Math.max(0, ...known);
   const picture = makeSvg("svg", {viewBox: "0 0 96 24", class: "spark", role: "img", "aria-label": `${name} in each of the last ${values.length} hours, at most ${mostText(most)}`, preserveAspectRatio: "none"});
@@ -21,17 +25,17 @@ function spark(name, values, sumText, mostText) {
     const height = value ? Math.max(2, 23 * value / most) : 1;
     picture.append(makeSvg("rect", {x: i * 4, y: 24 - height, width: 3, height, class: value ? "spark-bar" : "spark-none"}));
   });
-  return make("div", {class: "sparkline"}, make("div", {class: "spark-label"}, name, " ", make("b", {}, sumText(known))), picture, make("div", {class: "spark-axis"}, `24 h ago – now, at most ${mostText(most)}`));
+  return make("div", {class: "sparkline"}, make("div", {class: "spark-label"}, name, " ", make("b", {}, sumText(known)), " ", make("span", {class: "quiet"}, span)), picture, make("div", {class: "spark-axis"}, `24 hours, at most ${mostText(most)}`));
 }
 
 const sumOf = (values) => values.reduce((a, b) => a + b, 0);
 
 function countSpark(name, values) {
-  return spark(name, values, (known) => String(sumOf(known)), (most) => `${most} an hour`);
+  return spark(name, values, (known) => String(sumOf(known)), "in 24 h", (most) => `${most} an hour`);
 }
 
 function shareSpark(name, values) {
-  return spark(name, values, (known) => (known.length ? share(known[known.length - 1]) : "–"), share);
+  return spark(name, values, (known) => (known.length ? share(known[known.length - 1]) : "–"), "this hour", (most) => `${share(most)} in one of them`);
 }
 
 function faults(getData, again) {
@@ -105,13 +109,13 @@ export function clusterView() {
     const t = data.totals;
     const h = data.hours;
     const ooms = sumOf(h.ooms);
-    const cost = session.info.priceCpu || session.info.priceMemory ? [tile("Requested", money(t.cpu.request / 1000 * session.info.priceCpu + t.memory.request / 2 ** 30 * session.info.priceMemory), "a month at your prices")] : [];
+    const cost = session.info.priceCpu || session.info.priceMemory ? [tile("Cost of requests", money(t.cpu.request / 1000 * session.info.priceCpu + t.memory.request / 2 ** 30 * session.info.priceMemory), "a month at your prices")] : [];
     tiles.replaceChildren(
       tile("CPU", `${cpu(t.cpu.use)} of ${cpu(t.cpu.request)}`, `used of requested, ${slack(t.cpu.request, t.cpu.use)}`),
       tile("Memory", `${memory(t.memory.use)} of ${memory(t.memory.request)}`, `used of requested, ${slack(t.memory.request, t.memory.use)}`),
-      tile("Allocatable", `${cpu(t.cpu.room)}, ${memory(t.memory.room)}`, `${t.readyNodes} of ${t.nodes} nodes ready`, t.readyNodes < t.nodes ? "look" : ""),
-      tile("Pods", String(t.pods), t.pending ? `${t.pending} pending` : `${t.workloads} workloads`, t.pending ? "look" : ""),
-      tile("OOM kills, 24 h", String(ooms), `${sumOf(h.evictions)} evictions`, ooms ? "look" : ""),
+      tile("Allocatable", `${cores(t.cpu.room)}, ${memory(t.memory.room)}`, `${t.readyNodes} of ${t.nodes} nodes ready`, t.readyNodes < t.nodes ? "note" : ""),
+      tile("Pods", String(t.pods), t.pending ? `${t.pending} pending` : `${t.workloads} workloads`, t.pending ? "note" : ""),
+      tile("OOM kills, 24 h", String(ooms), `${sumOf(h.evictions)} evictions`, ooms ? "value" : ""),
       ...cost);
     sparks.replaceChildren(shareSpark("CPU slack", h.cpuSlack), shareSpark("Memory slack", h.memorySlack), shareSpark("CPU overrun", h.cpuOverrun), shareSpark("Memory overrun", h.memoryOverrun),
       countSpark("OOM kills", h.ooms), countSpark("Evictions", h.evictions), countSpark("Resizes", h.resizes), countSpark("Replica changes", h.scalings));

@@ -15,7 +15,7 @@
 //   marks: [{at: ms, kind: "resize" | "scale" | "evict" | "oom" | "event", text, detail}],
 //   onMark(mark),                           // optional: a mark was clicked or entered
 //   extent: [from, to],                     // optional: the whole time axis (that of the times)
-//   origin: ms,                             // optional: axes say "day 1 09:42" since then, else the wall clock
+//   origin: ms,                             // optional: axes say "day 1 09:42" since then, else the time of UTC, as explain does
 //   axis: "...",                            // optional: plots that move together and have the same one share the scale of values
 // }
 //
@@ -81,16 +81,16 @@ export function formatTime(ms, origin, step = 0) {
     return step >= DAY || (step > 0 && since % 86400 === 0) ? `day ${day}` : step > 0 ? clock : `day ${day} ${clock}`;
   }
   const at = new Date(ms);
-  const date = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
-  const clock = `${two(at.getHours())}:${two(at.getMinutes())}${seconds || step === 0 ? `:${two(at.getSeconds())}` : ""}`;
-  const midnight = at.getHours() === 0 && at.getMinutes() === 0 && at.getSeconds() === 0;
+  const date = `${at.getUTCFullYear()}-${two(at.getUTCMonth() + 1)}-${two(at.getUTCDate())}`;
+  const clock = `${two(at.getUTCHours())}:${two(at.getUTCMinutes())}${seconds || step === 0 ? `:${two(at.getUTCSeconds())}` : ""}`;
+  const midnight = at.getUTCHours() === 0 && at.getUTCMinutes() === 0 && at.getUTCSeconds() === 0;
   return step >= DAY || (step > 0 && midnight) ? date.slice(5) : step > 0 ? clock : `${date} ${clock}`;
 }
 
 function timeTicks(from, to, width, origin) {
   const room = Math.max(2, Math.floor(width / 70));
   const step = TIME_STEPS.find((s) => (to - from) / s <= room) || TIME_STEPS[TIME_STEPS.length - 1];
-  const base = origin !== undefined ? origin : new Date(from).getTimezoneOffset() * MINUTE;
+  const base = origin !== undefined ? origin : 0;
   const ticks = [];
   for (let at = base + Math.ceil((from - base) / step) * step; at <= to; at += step) ticks.push({v: at, label: formatTime(at, origin, step)});
   return ticks;

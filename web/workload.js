@@ -167,7 +167,7 @@ function podsTable(data, nexts, pending) {
   const kill = (pod) => make("button", {type: "button", class: "small", onclick: async (event) => {
     try { await order("scenario", {do: "kill-pod", ns: data.ns, name: pod.name}); event.target.textContent = "killed"; } catch (error) { event.target.title = error.message; }
   }}, "kill");
-  return make("div", {class: "wide", tabindex: "0", role: "region", "aria-label": "Pods"}, make("table", {class: "plain"},
+  return make("div", {class: "wide", tabindex: "0", role: "region", "aria-label": "Pods"}, make("table", {class: "plain pods"},
     make("thead", {}, make("tr", {}, ["Pod", "Node", "CPU req / use", "Memory req / use", "Sized by", "Restarts", "Next"].map((t) => make("th", {scope: "col"}, t)), session.info.local ? make("th", {scope: "col"}, make("span", {class: "sr"}, "Break")) : null)),
     make("tbody", {}, data.pods.map((pod) => make("tr", {},
       make("td", {}, pod.name, pod.pending ? make("span", {class: "look"}, " pending") : pod.ready ? null : make("span", {class: "look"}, " not ready")),
@@ -331,7 +331,7 @@ export function workloadView(subject) {
   const decisions = make("section", {class: "decisions", "aria-label": "What happened", hidden: true});
   const why = make("section", {"aria-label": "Why"});
   const pods = make("section", {"aria-label": "Pods"});
-  const panels = make("div");
+  const panels = make("div", {class: "panels"});
   const element = make("div", {class: "view"}, make("p", {class: "crumbs"}, make("a", {href: "#/workloads"}, "← all workloads")), make("h1", {}, `${subject.ns}/${subject.name}`, " ", make("span", {class: "kind"}, `${subject.kind}${subject.by ? `, scaled by ${subject.by}` : ""}`)), top, plots, decisions, marked, why, pods, panels);
   const nexts = new Map();
   let data = null;

@@ -2,7 +2,8 @@
 
 import {ago, ask, count, cpu, make, memory, money, session, share, workloadHref} from "/ui.js";
 
-const ROW_PX = 30;
+const narrow = window.matchMedia("(max-width: 480px)"); // where a row has a line for its workload and one for who scales it
+const rowPx = () => (narrow.matches ? 44 : 30);
 const SPARE_ROWS = 8;
 const REFRESH_ROWS = 2000;
 const SCROLL_MS = 1000; // while somebody scrolls the rows stay as they are
@@ -18,7 +19,7 @@ const COLUMNS = [
   {id: "memory", title: "Memory req / use", long: "memory requested and used by one pod", number: true, sort: (r) => each(r, r.memoryRequest)},
   {id: "memoryTarget", of: "Memory", title: "Target", long: "memory target of one pod", number: true, sort: (r) => r.memoryTarget ?? -1},
   {id: "memoryWaste", of: "Memory", title: "Waste", long: "memory requested and not used by all pods", number: true, sort: (r) => r.memoryWaste},
-  {id: "cost", title: "Cost", long: "cost of what is requested, a month", number: true, sort: (r) => r.cost, money: true},
+  {id: "cost", title: "Cost/month", long: "cost of what is requested, a month", number: true, sort: (r) => r.cost, money: true},
   {id: "wasteCost", of: "Cost of", title: "Waste", long: "cost of what is requested and not used, a month", number: true, sort: (r) => r.wasteCost, money: true},
   {id: "ooms", title: "OOM", long: "OOM kills", number: true, sort: (r) => r.ooms},
   {id: "decision", title: "Last decision", sort: (r) => r.decidedAt ?? 0},
@@ -51,15 +52,15 @@ function replicasCell(row) {
 
 function cells(row, now, hasMoney) {
   const pair = (request, use, text) => (row.pods === 0 ? "–" : `${request > 0 ? text(each(row, request)) : "none"} / ${use === null ? "–" : text(each(row, use))}`);
-  const isShort = row.cpuUse !== null && row.cpuRequest > 0 && row.cpuUse > row.cpuRequest;
+  const short = (request, use) => (use !== null && request > 0 && use > request ? make("span", {class: "look", title: "uses more than it asks for"}, " ▲") : null);
   const decision = row.decidedAt ? `${ago(row.decidedAt, now)} ago: ${row.decision}` : row.decision || "–";
   const list = {
     workload: [make("a", {href: workloadHref(row), tabindex: "-1"}, make("span", {class: "ns"}, `${row.ns}/`), row.name), make("span", {class: "kind"}, ` ${row.kind}${row.podLevel ? ", pod-level" : ""}`), row.by ? make("span", {class: "by-inline"}, ` ${row.by}`) : null],
     by: [row.by || "–"],
     replicas: replicasCell(row),
-    cpu: [pair(row.cpuRequest, row.cpuUse, cpu), isShort ? make("span", {class: "look", title: "uses more than it asks for"}, " ▲") : null],
+    cpu: [pair(row.cpuRequest, row.cpuUse, cpu), short(row.cpuRequest, row.cpuUse)],
     cpuTarget: [row.cpuTarget === null ? "–" : cpu(row.cpuTarget)],
-    memory: [pair(row.memoryRequest, row.memoryUse, memory)],
+    memory: [pair(row.memoryRequest, row.memoryUse, memory), short(row.memoryRequest, row.memoryUse)],
     memoryTarget: [row.memoryTarget === null ? "–" : memory(row.memoryTarget)],
     cpuWaste: [cpu(row.cpuWaste)],
     memoryWaste: [memory(row.memoryWaste)],
@@ -96,14 +97,14 @@ export function workloadsView() {
   const lines = new Map(); // those in the document, by their place
 
   function draw(force) {
-    const top = Math.max(0, scroller.scrollTop - ROW_PX);
-    const from = Math.max(0, Math.floor(top / ROW_PX) - SPARE_ROWS);
-    const to = Math.min(shown.length, Math.ceil((top + scroller.clientHeight) / ROW_PX) + SPARE_ROWS);
+    const top = Math.max(0, scroller.scrollTop - rowPx());
+    const from = Math.max(0, Math.floor(top / rowPx()) - SPARE_ROWS);
+    const to = Math.min(shown.length, Math.ceil((top + scroller.clientHeight) / rowPx()) + SPARE_ROWS);
     if (!force && from === drawnFrom && to === drawnTo) return;
     drawnFrom = from;
     drawnTo = to;
-    above.firstChild.style.height = `${from * ROW_PX}px`;
-    below.firstChild.style.height = `${(shown.length - to) * ROW_PX}px`;
+    above.firstChild.style.height = `${from * rowPx()}px`;
+    below.firstChild.style.height = `${(shown.length - to) * rowPx()}px`;
     if (force) {
       for (const line of lines.values()) line.remove();
       lines.clear();
@@ -169,9 +170,9 @@ export function workloadsView() {
     if (shown.length === 0) return;
     const at = Math.max(0, Math.min(shown.length - 1, index));
     remembered.chosen = shown[at].key;
-    const top = at * ROW_PX;
+    const top = at * rowPx();
     if (top < scroller.scrollTop) scroller.scrollTop = top;
-    else if (top + 2 * ROW_PX > scroller.scrollTop + scroller.clientHeight) scroller.scrollTop = top + 2 * ROW_PX - scroller.clientHeight;
+    else if (top + 2 * rowPx() > scroller.scrollTop + scroller.clientHeight) scroller.scrollTop = top + 2 * rowPx() - scroller.clientHeight;
     draw(true);
     summary.textContent = `${shown[at].ns}/${shown[at].name}, ${at + 1} of ${shown.length}`;
   }
@@ -222,7 +223,7 @@ export function workloadsView() {
     end() { isOver = true; window.removeEventListener("resize", onResize); cancelAnimationFrame(frame); },
     key(event) {
       const at = shown.findIndex((row) => row.key === remembered.chosen);
-      const page = Math.max(1, Math.floor(scroller.clientHeight / ROW_PX) - 2);
+      const page = Math.max(1, Math.floor(scroller.clientHeight / rowPx()) - 2);
       if (event.target.closest("thead, nav, header")) return false;
       if (event.key === "ArrowDown") choose(at + 1);
       else if (event.key === "ArrowUp") choose(at < 0 ? 0 : at - 1);

@@ -361,6 +361,9 @@ def looks(stage):
                 time.sleep(0.5)
                 beyond = web.run("return [document.scrollingElement.scrollWidth, document.getElementById('main').scrollWidth]")
                 expect(max(beyond) <= width, name, width, "is", beyond, "wide")
+                cut = web.run("return [...document.querySelectorAll('.rows th button, .rows tr[data-index] td:not(.c-decision)')]"
+                              ".filter((e) => e.clientWidth > 0 && e.scrollWidth > e.clientWidth).map((e) => e.textContent)")
+                equal(cut, [], name, width, "texts that are cut")
                 web.shot(f"{stage.shots}/{name}-{width}-{'dark' if dark else 'light'}.png")
                 web.run(axe)
                 problems = web.run_async("const done = arguments[arguments.length - 1]; axe.run(document, {resultTypes: ['violations']}).then("
