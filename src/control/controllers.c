@@ -347,7 +347,7 @@ static bool one_is_open(const struct controllers_one *one)
 }
 
 /* Hvpas are decided where the recommender learns: the lease is competed for while it does. */
-bool controllers_may_lead(const struct controllers_one *one)
+static bool controllers_may_lead(const struct controllers_one *one)
 {
     const struct td_controllers *all = one->all;
     bool has_base = one->kind != TD_CONTROLLER_HVPA || all->options.leader.is_alone ||

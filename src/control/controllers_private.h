@@ -101,8 +101,6 @@ struct td_upstream *controllers_watch_upstream(struct td_controllers *all);
 
 /* ---- controllers.c ---- */
 
-/* May it act by what other controllers do, here and of upstream's? */
-bool controllers_may_lead(const struct controllers_one *one);
 /* Tries for its lease, or ends, by whether it may now. */
 void controllers_follow(struct controllers_one *one);
 void controllers_begin_clear(struct td_controllers *all);

@@ -2,17 +2,11 @@
 
 #include "web/assets_table.h"
 
-const struct td_web_asset *td_web_asset_at(size_t index)
-{
-    return index < td_web_asset_row_count ? &td_web_asset_rows[index] : NULL;
-}
-
 const struct td_web_asset *td_web_asset_find(td_str path)
 {
-    const struct td_web_asset *asset;
-    for (size_t i = 0; (asset = td_web_asset_at(i)) != NULL; i++) {
-        if (td_str_equal(td_str_from(asset->path), path)) {
-            return asset;
+    for (size_t i = 0; i < td_web_asset_row_count; i++) {
+        if (td_str_equal(td_str_from(td_web_asset_rows[i].path), path)) {
+            return &td_web_asset_rows[i];
         }
     }
     return NULL;

@@ -20,9 +20,6 @@ struct td_web_asset {
 /* By its path, without query; NULL: there is none. */
 const struct td_web_asset *td_web_asset_find(td_str path);
 
-/* In the order of the build; NULL: no more. */
-const struct td_web_asset *td_web_asset_at(size_t index);
-
 td_str td_web_asset_text(const struct td_web_asset *asset);
 
 /* The library that draws charts: "dygraphs 2.2.1". NULL: the build had none, plot.js draws SVG. */

@@ -309,5 +309,4 @@ void model_rows_sample(struct td_model *model, int64_t minute);
 void model_rows_done(struct td_model *model);
 
 /* model_marks.c */
-void model_mark_add(struct td_model *model, td_str row, const char *kind, td_str text, td_time at);
 void model_marks_done(struct td_model *model);

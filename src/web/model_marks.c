@@ -68,7 +68,8 @@ static void mark_free(struct td_model_mark *mark)
     td_text_free(mark->text);
 }
 
-void model_mark_add(struct td_model *model, td_str row, const char *kind, td_str text, td_time at)
+static void model_mark_add(struct td_model *model, td_str row, const char *kind, td_str text,
+                           td_time at)
 {
     if (model->marks.count == TD_MODEL_MARKS_MAX) {
         size_t gone = TD_MODEL_MARKS_MAX / 8;

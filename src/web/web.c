@@ -57,7 +57,7 @@ static size_t web_headers(struct td_http_header headers[WEB_HEADERS_MAX], td_str
     return count;
 }
 
-void web_reply(struct td_http_exchange *exchange, int status, td_str type, td_str body)
+static void web_reply(struct td_http_exchange *exchange, int status, td_str type, td_str body)
 {
     struct td_http_header headers[WEB_HEADERS_MAX];
     size_t count = web_headers(headers, type);
@@ -224,7 +224,7 @@ static bool web_is_ours(const struct td_web *web, const struct td_http_request *
                             td_str_equal(td_str_slice(origin, scheme.len, origin.len), host))) {
         return false;
     }
-    bool is_link = !is_api && td_str_equal(mode, TD_STR("navigate")); /* somebody clicked on it */
+    bool is_link = !is_api && td_str_equal(mode, TD_STR("navigate")); /* a link was clicked */
     return is_link || site.len == 0 || td_str_equal(site, TD_STR("same-origin")) ||
            td_str_equal(site, TD_STR("none"));
 }
@@ -345,8 +345,8 @@ static int web_listen(struct td_web *web, struct td_error *err)
     }
     if (!web->options.tls && !web_host_is_loopback(address)) {
         return td_error_set(err, TD_INVALID,
-                            "'%s': must be a loopback address, such as 127.0.0.1:8080: whoever "
-                            "reaches the page needs no login",
+                            "'%s': must be a loopback address, such as 127.0.0.1:8080: the page "
+                            "asks for no login",
                             web->options.listen);
     }
     int code = web_listen_once(web, web->options.listen, err);

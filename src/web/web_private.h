@@ -48,11 +48,10 @@ struct td_web {
     struct web_ask *asks;  /* the first is being answered */
     size_t ask_count;
     struct td_timer *asks_timer;
-    struct web_access *access;    /* NULL: nobody is asked */
-    struct web_whatif *whatifs;   /* being worked off */
-    struct td_timer *check_timer; /* of what is wrong */
-    struct web_ask *check;        /* under way, or NULL */
-    struct td_arena check_arena;  /* of the three texts */
+    struct web_access *access;   /* NULL: no login is asked for */
+    struct web_whatif *whatifs;  /* being worked off */
+    struct web_ask *check;       /* under way, or NULL */
+    struct td_arena check_arena; /* of the three texts */
     td_str metrics_problem;
     td_str webhook_problem;
     td_str rights_problem;
@@ -71,7 +70,6 @@ struct web_call {
 
 /* ---- web.c ---- */
 
-void web_reply(struct td_http_exchange *exchange, int status, td_str type, td_str body);
 void web_reply_json(struct td_http_exchange *exchange, int status, const struct td_buf *body);
 /* {"error": ...} */
 void web_fail(struct td_http_exchange *exchange, int status, td_str message);
@@ -104,7 +102,7 @@ struct td_model_row *web_call_row(const struct web_call *call, struct td_arena *
 /* ---- ask.c ---- */
 
 void web_asks_done(struct td_web *web);
-/* Looks at what is wrong, when somebody looks at the page and it has been a while. */
+/* Looks at what is wrong, when a page is open and it has been a while. */
 void web_check(struct td_web *web);
 /* Asks for the account of what has just happened, so that a mark can show it. */
 void web_account(struct td_web *web);

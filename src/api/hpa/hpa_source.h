@@ -82,8 +82,6 @@ static inline bool td_hpa_metric_is_of_pods(const struct td_hpa_metric *metric)
  * does not have. */
 const struct td_schema_type *td_hpa_metric_schema(bool is_status);
 
-/* metric.name and metric.selector. */
-void td_hpa_decode_identifier(const struct td_json *source, struct td_hpa_metric *ret);
 struct td_object_reference td_hpa_decode_reference(const struct td_json *reference);
 
 /* A text that becomes part of a URL path. */

@@ -5,7 +5,8 @@
 #include "api/hpa/hpa_source.h"
 #include "api/hpa/hpa_validate.h"
 
-void td_hpa_decode_identifier(const struct td_json *source, struct td_hpa_metric *ret)
+/* metric.name and metric.selector. */
+static void metric_decode_identifier(const struct td_json *source, struct td_hpa_metric *ret)
 {
     const struct td_json *identifier = td_json_member(source, "metric");
     ret->name = td_json_text(identifier, "name");
@@ -14,7 +15,7 @@ void td_hpa_decode_identifier(const struct td_json *source, struct td_hpa_metric
 
 static void object_decode(const struct td_json *source, struct td_hpa_metric *ret)
 {
-    td_hpa_decode_identifier(source, ret);
+    metric_decode_identifier(source, ret);
     ret->described = td_hpa_decode_reference(td_json_member(source, "describedObject"));
 }
 
@@ -40,7 +41,7 @@ const struct td_hpa_source td_hpa_source_pods = {
     .type = TD_STR_INIT("Pods"),
     .member = TD_STR_INIT("pods"),
     .is_of_pods = true,
-    .decode = td_hpa_decode_identifier,
+    .decode = metric_decode_identifier,
     .validate = metric_validate,
     .choice = {.first = TD_HPA_AVERAGE_VALUE,
                .second = TD_HPA_AVERAGE_VALUE,
@@ -71,7 +72,7 @@ const struct td_hpa_source td_hpa_source_object = {
 const struct td_hpa_source td_hpa_source_external = {
     .type = TD_STR_INIT("External"),
     .member = TD_STR_INIT("external"),
-    .decode = td_hpa_decode_identifier,
+    .decode = metric_decode_identifier,
     .validate = metric_validate,
     .choice = {.first = TD_HPA_VALUE,
                .second = TD_HPA_AVERAGE_VALUE,

@@ -15,7 +15,6 @@
 #include "base/str.h"
 
 struct td_clock;
-struct td_error;
 struct td_log;
 
 enum td_log_level { TD_LOG_ERROR, TD_LOG_WARN, TD_LOG_INFO, TD_LOG_DEBUG };

@@ -358,7 +358,7 @@ static void explain_hpa_reported(void *context, const struct td_horizontal_accou
     td_json_set(arena, explain->json, TD_STR("also"), first);
 }
 
-void explain_hpa(struct td_explain *explain)
+static void explain_hpa(struct td_explain *explain)
 {
     td_horizontal_explain(explain->snapshot->horizontal, explain->subject.namespace,
                           explain->subject.name, explain_hpa_reported, explain);

@@ -60,6 +60,5 @@ void explain_conditions(struct td_explain *explain, const struct td_vpa_conditio
 int explain_vpa(struct td_explain *explain, struct td_error *err);
 int explain_pod(struct td_explain *explain, struct td_error *err);
 int explain_workload(struct td_explain *explain, struct td_error *err);
-/* These end by themselves. */
-void explain_hpa(struct td_explain *explain);
+/* Ends by itself. */
 void explain_hvpa(struct td_explain *explain);

@@ -29,7 +29,7 @@ void preflight_tell(struct td_preflight *preflight, enum td_finding_state state,
                     td_str found, td_str todo)
 {
     struct td_finding *finding = td_vec_push(&preflight->findings);
-    if (finding) { /* more than that many lines help nobody */
+    if (finding) { /* more lines than that are not read */
         *finding =
             (struct td_finding){.state = state, .check = check, .found = found, .todo = todo};
     }
@@ -234,7 +234,7 @@ void td_preflight_free(struct td_preflight *preflight)
 
 /* ---- What is printed ---- */
 
-const char *td_finding_state_name(enum td_finding_state state)
+static const char *finding_state_name(enum td_finding_state state)
 {
     static const char *const names[] = {
         [TD_FINDING_OK] = "ok", [TD_FINDING_NOTE] = "note", [TD_FINDING_MEND] = "mend"};
@@ -245,9 +245,9 @@ void td_findings_write(const struct td_findings *findings, struct td_buf *out)
 {
     for (size_t i = 0; i < findings->count; i++) {
         const struct td_finding *one = &findings->items[i];
-        (void)td_buf_append_format(
-            out, "%-5s %-11s %.*s%s%.*s\n", td_finding_state_name(one->state), one->check,
-            TD_STR_ARG(one->found), one->todo.len > 0 ? "; " : "", TD_STR_ARG(one->todo));
+        (void)td_buf_append_format(out, "%-5s %-11s %.*s%s%.*s\n", finding_state_name(one->state),
+                                   one->check, TD_STR_ARG(one->found),
+                                   one->todo.len > 0 ? "; " : "", TD_STR_ARG(one->todo));
     }
     if (findings->mends > 0) {
         (void)td_buf_append_format(out, "%zu to mend\n", findings->mends);
@@ -263,8 +263,7 @@ struct td_json *td_findings_json(struct td_arena *arena, const struct td_finding
     for (size_t i = 0; i < findings->count; i++) {
         const struct td_finding *one = &findings->items[i];
         struct td_json *item = td_json_new_object(arena);
-        td_json_set_str(arena, item, TD_STR("state"),
-                        td_str_from(td_finding_state_name(one->state)));
+        td_json_set_str(arena, item, TD_STR("state"), td_str_from(finding_state_name(one->state)));
         td_json_set_str(arena, item, TD_STR("check"), td_str_from(one->check));
         td_json_set_str(arena, item, TD_STR("found"), one->found);
         td_json_set_text(arena, item, TD_STR("todo"), one->todo);

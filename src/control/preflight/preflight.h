@@ -57,8 +57,6 @@ struct td_preflight *td_preflight_start(const struct td_preflight_options *optio
                                         td_preflight_fn fn, void *context);
 void td_preflight_free(struct td_preflight *preflight); /* NULL is accepted */
 
-/* "ok", "note", "mend"; static. */
-const char *td_finding_state_name(enum td_finding_state state);
 /* A line for each finding, and one that counts. Check out at the end. */
 void td_findings_write(const struct td_findings *findings, struct td_buf *out);
 struct td_json *td_findings_json(struct td_arena *arena, const struct td_findings *findings);

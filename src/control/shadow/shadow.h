@@ -9,7 +9,6 @@
 #include "base/os/clock.h"
 #include "control/common.h"
 
-struct td_error;
 struct td_recommend_loop;
 struct td_shadow;
 struct td_update_options;

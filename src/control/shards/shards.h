@@ -11,7 +11,6 @@
 
 #include "control/controllers.h"
 
-struct td_buf;
 struct td_error;
 struct td_shards;
 struct td_transport;

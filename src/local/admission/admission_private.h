@@ -6,8 +6,6 @@
 
 #include "local/admission/admission.h"
 
-struct td_collection;
-
 /* Built-in plugins; false when *ret refuses. */
 bool td_admission_mutate(struct td_api *api, struct td_admission_request *request,
                          struct td_admission_verdict *ret);

@@ -40,7 +40,6 @@ struct td_api_request {
     td_str user_agent;
     td_str body;
     struct td_api_user user; /* who authentication found */
-    bool wants_upgrade;      /* Connection: Upgrade: exec and its like */
 };
 
 struct td_api_header {

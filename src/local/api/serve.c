@@ -227,7 +227,6 @@ static void serve_request(struct td_http_exchange *exchange, const struct td_htt
         .content_type = serve_header(request, "Content-Type"),
         .user_agent = serve_header(request, "User-Agent"),
         .body = request->body,
-        .wants_upgrade = serve_header(request, "Upgrade").len > 0,
     };
     struct td_error err = TD_ERROR_INIT;
     if (td_auth_identify(serve->auth, &arena, &evidence, &ask.user, &err) != TD_OK) {

@@ -445,7 +445,6 @@ bool td_engine_flow(const struct td_engine *engine, size_t demand, struct td_eng
     }
     const struct engine_entry *entry = &engine->entries[demand];
     *ret = (struct td_engine_flow){
-        .arriving_per_second = entry->rate,
         .served_per_second = entry->served_rate,
         .latency_seconds = entry->answer_mean + td_engine_wait(entry),
         .waiting = entry->waiting,

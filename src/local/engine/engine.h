@@ -166,7 +166,6 @@ bool td_engine_sample(const struct td_engine_container *container, struct td_eng
 
 /* A stream of requests as a whole, now. False: the entry is not one. */
 struct td_engine_flow {
-    double arriving_per_second;
     double served_per_second;
     double latency_seconds;
     double waiting; /* requests in the queue */

@@ -14,7 +14,6 @@
 #include "local/store/store.h"
 
 struct td_api;
-struct td_error;
 struct td_observer;
 
 /* `before` NULL: new. `after` NULL: gone, and then `before` is its last state. Borrowed until it

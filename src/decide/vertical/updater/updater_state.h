@@ -16,8 +16,6 @@
 #include "base/os/clock.h"
 #include "decide/vertical/pod.h"
 
-struct td_error;
-
 #define TD_FRUITLESS_MAX 2              /* evictions of one replica without effect */
 #define TD_FRUITLESS_PAUSE TD_HOUR      /* then it is left alone for this long */
 #define TD_RESIZE_MEMORY (24 * TD_HOUR) /* a first sight is kept this long after the last */
