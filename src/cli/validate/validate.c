@@ -35,13 +35,7 @@ static const char validate_help[] =
     "status: 0 no problems (warnings are none), 1 problems found, 2 nothing could\n"
     "be read. Guide: docs/validate.md\n";
 
-td_str td_validate_title(struct td_arena *arena, const struct td_manifest_object *object)
-{
-    td_str key = td_object_key_text(arena, TD_OBJECT_KEY(object->namespace, object->name));
-    return td_arena_format(arena, "%.*s %.*s", TD_STR_ARG(object->kind), TD_STR_ARG(key));
-}
-
-void td_validate_add(struct td_validate *run, const struct td_finding *finding)
+void td_validate_add(struct td_validate *run, const struct validate_finding *finding)
 {
     run->findings = td_arena_grow(&run->arena, run->findings, run->finding_count, &run->finding_cap,
                                   sizeof(*run->findings));
@@ -77,9 +71,9 @@ static void validate_objects(struct td_validate *run)
     for (size_t i = 0; i < manifest->count; i++) {
         const struct td_manifest_object *object = &manifest->items[i];
         for (size_t j = 0; j < run->problems[i].count; j++) {
-            td_validate_add(run, &(struct td_finding){
+            td_validate_add(run, &(struct validate_finding){
                                      .file = object->file,
-                                     .object = td_validate_title(&run->arena, object),
+                                     .object = td_manifest_title(&run->arena, object),
                                      .problem = &run->problems[i].items[j],
                                  });
         }
@@ -94,7 +88,7 @@ static void validate_expect_objects(struct td_validate *run)
         .rule = "no-objects",
     };
     if (run->manifest.count == 0 && run->unread_count == 0 && !run->allows_empty) {
-        td_validate_add(run, &(struct td_finding){.problem = &nothing});
+        td_validate_add(run, &(struct validate_finding){.problem = &nothing});
     }
 }
 

@@ -1,4 +1,4 @@
-/* The findings as lines for people, or the same as JSON or YAML. */
+/* The findings as lines of text, or the same as JSON or YAML. */
 #include <stdio.h>
 
 #include "base/error.h"
@@ -32,7 +32,7 @@ int td_validate_write(const struct td_buf *text)
     return TD_EXIT_DONE;
 }
 
-struct td_json *td_validate_row(struct td_arena *arena, const struct td_finding *finding)
+struct td_json *td_validate_row(struct td_arena *arena, const struct validate_finding *finding)
 {
     const struct td_problem *problem = finding->problem;
     struct td_json *row = td_json_new_object(arena);
@@ -59,7 +59,7 @@ static bool print_names_itself(td_str field, td_str message)
 }
 
 /* "web.yaml:7: warning: Deployment shop/web: spec.replicas: " */
-static void print_place(const struct td_finding *finding)
+static void print_place(const struct validate_finding *finding)
 {
     const struct td_problem *problem = finding->problem;
     /* "A and B both act on ...": the message goes on where the object's name ends. */
@@ -83,7 +83,7 @@ static void print_place(const struct td_finding *finding)
 }
 
 /* One finding: its place, then the message; further lines of that are indented. */
-static void print_finding(const struct td_finding *finding)
+static void print_finding(const struct validate_finding *finding)
 {
     print_place(finding);
     td_str message = finding->problem->message;
@@ -138,7 +138,7 @@ static void print_table(const struct td_validate *run)
 static int print_unread(const struct td_validate *run)
 {
     for (size_t i = 0; i < run->finding_count; i++) {
-        const struct td_finding *finding = &run->findings[i];
+        const struct validate_finding *finding = &run->findings[i];
         td_str message = finding->problem->message;
         bool has_column = finding->problem->line > 0 && message.len > 0 && message.ptr[0] >= '0' &&
                           message.ptr[0] <= '9';
@@ -159,7 +159,7 @@ static int print_data(struct td_validate *run)
     struct td_json *lists[2] = {td_json_new_array(arena), td_json_new_array(arena)};
     struct td_json *skipped = td_json_new_object(arena);
     for (size_t i = 0; i < run->finding_count; i++) {
-        const struct td_finding *finding = &run->findings[i];
+        const struct validate_finding *finding = &run->findings[i];
         td_json_append(lists[finding->problem->is_warning], td_validate_row(arena, finding));
     }
     for (size_t i = 0; i < TD_SKIP_COUNT; i++) {

@@ -35,7 +35,7 @@ enum td_validate_output {
 };
 
 /* A finding, about an object or about a whole file. */
-struct td_finding {
+struct validate_finding {
     td_str file;   /* empty: about all of them */
     td_str object; /* "Deployment shop/web"; empty: the file */
     const struct td_problem *problem;
@@ -54,8 +54,8 @@ struct td_validate {
     struct td_validate_file *files;
     size_t tree_bytes; /* of all files */
     struct td_manifest manifest;
-    struct td_problems *problems; /* of each object */
-    struct td_finding *findings;  /* files first, then objects in their order */
+    struct td_problems *problems;      /* of each object */
+    struct validate_finding *findings; /* files first, then objects in their order */
     size_t finding_count;
     size_t finding_cap;
     size_t problem_count; /* findings that are no warnings */
@@ -80,7 +80,7 @@ void td_validate_free_files(struct td_validate *run);
 /* Were there files, and none of them readable? */
 bool td_validate_is_blind(const struct td_validate *run);
 
-void td_validate_add(struct td_validate *run, const struct td_finding *finding);
+void td_validate_add(struct td_validate *run, const struct validate_finding *finding);
 
 /* Each prints the run; the exit status. */
 int td_validate_print(struct td_validate *run);
@@ -91,6 +91,4 @@ int td_validate_migrate(struct td_validate *run);
 /* A whole text on standard output. */
 int td_validate_write(const struct td_buf *text);
 /* A finding as a member of a report. */
-struct td_json *td_validate_row(struct td_arena *arena, const struct td_finding *finding);
-/* "Deployment shop/web". */
-td_str td_validate_title(struct td_arena *arena, const struct td_manifest_object *object);
+struct td_json *td_validate_row(struct td_arena *arena, const struct validate_finding *finding);

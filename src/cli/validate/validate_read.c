@@ -166,7 +166,7 @@ static void read_fail(struct td_validate *run, td_str file, const char *text)
         .rule = "unreadable",
     };
     run->unread_count++;
-    td_validate_add(run, &(struct td_finding){.file = file, .problem = problem});
+    td_validate_add(run, &(struct validate_finding){.file = file, .problem = problem});
 }
 
 /* ---- Documents ---- */

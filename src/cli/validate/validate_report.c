@@ -127,7 +127,7 @@ int td_validate_print_junit(struct td_validate *run)
         "time=\"0\">\n",
         cases, failures);
     for (size_t i = 0; i < run->finding_count; i++) {
-        const struct td_finding *finding = &run->findings[i];
+        const struct validate_finding *finding = &run->findings[i];
         if (finding->object.len == 0) {
             junit_case(&out, finding->file, finding->file.len > 0 ? finding->file : TD_STR("files"),
                        finding->problem, 1);
@@ -135,7 +135,7 @@ int td_validate_print_junit(struct td_validate *run)
     }
     for (size_t i = 0; i < run->manifest.count; i++) {
         const struct td_manifest_object *object = &run->manifest.items[i];
-        junit_case(&out, object->file, td_validate_title(&run->arena, object),
+        junit_case(&out, object->file, td_manifest_title(&run->arena, object),
                    run->problems[i].items, run->problems[i].count);
     }
     (void)td_buf_append(&out, TD_STR("  </testsuite>\n</testsuites>\n"));
@@ -157,7 +157,8 @@ static td_str sarif_uri(struct td_arena *arena, td_str path)
     return td_arena_copy_str(arena, td_buf_str(&uri));
 }
 
-static struct td_json *sarif_location(struct td_arena *arena, const struct td_finding *finding)
+static struct td_json *sarif_location(struct td_arena *arena,
+                                      const struct validate_finding *finding)
 {
     struct td_json *location = td_json_new_object(arena);
     struct td_json *place = td_json_ensure_object(arena, location, TD_STR("physicalLocation"));
@@ -170,7 +171,7 @@ static struct td_json *sarif_location(struct td_arena *arena, const struct td_fi
     return location;
 }
 
-static struct td_json *sarif_result(struct td_arena *arena, const struct td_finding *finding)
+static struct td_json *sarif_result(struct td_arena *arena, const struct validate_finding *finding)
 {
     const struct td_problem *problem = finding->problem;
     struct td_json *result = td_json_new_object(arena);

@@ -127,8 +127,8 @@ static bool auth_split_account(td_str user, td_str *ret_ns, td_str *ret_name)
 }
 
 static int auth_may_impersonate(struct td_auth *auth, struct td_arena *arena,
-                                const struct td_api_user *user, const struct td_access *access,
-                                struct td_error *err)
+                                const struct td_api_user *user,
+                                const struct td_auth_attributes *access, struct td_error *err)
 {
     if (td_auth_allows(auth, user, access, arena, NULL)) {
         return TD_OK;
@@ -143,24 +143,24 @@ static int auth_check_impersonation(struct td_auth *auth, struct td_arena *arena
                                     const struct td_auth_evidence *evidence,
                                     const struct td_api_user *self, struct td_error *err)
 {
-    struct td_access access = {.verb = TD_STR("impersonate"),
-                               .resource = TD_STR("users"),
-                               .name = evidence->impersonate_user};
+    struct td_auth_attributes access = {.verb = TD_STR("impersonate"),
+                                        .resource = TD_STR("users"),
+                                        .name = evidence->impersonate_user};
     if (auth_split_account(evidence->impersonate_user, &access.ns, &access.name)) {
         access.resource = TD_STR("serviceaccounts");
     }
     int code = auth_may_impersonate(auth, arena, self, &access, err);
     for (size_t i = 0; code == TD_OK && i < evidence->impersonate_group_count; i++) {
-        access = (struct td_access){.verb = access.verb,
-                                    .resource = TD_STR("groups"),
-                                    .name = evidence->impersonate_groups[i]};
+        access = (struct td_auth_attributes){.verb = access.verb,
+                                             .resource = TD_STR("groups"),
+                                             .name = evidence->impersonate_groups[i]};
         code = auth_may_impersonate(auth, arena, self, &access, err);
     }
     if (code == TD_OK && evidence->impersonate_uid.len > 0) {
-        access = (struct td_access){.verb = access.verb,
-                                    .group = TD_STR("authentication.k8s.io"),
-                                    .resource = TD_STR("uids"),
-                                    .name = evidence->impersonate_uid};
+        access = (struct td_auth_attributes){.verb = access.verb,
+                                             .group = TD_STR("authentication.k8s.io"),
+                                             .resource = TD_STR("uids"),
+                                             .name = evidence->impersonate_uid};
         code = auth_may_impersonate(auth, arena, self, &access, err);
     }
     return code;

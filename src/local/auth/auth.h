@@ -80,7 +80,7 @@ int td_auth_issue_token(struct td_auth *auth, const struct td_token_request *req
 #define TD_AUTH_AUDIENCE "https://kubernetes.default.svc.cluster.local"
 
 /* An action to authorize: on a resource, or on a non-resource path. */
-struct td_access {
+struct td_auth_attributes {
     td_str verb; /* "get", "list", ..., or in lower case the method for a path */
     td_str path; /* not empty: a path that is no resource */
     td_str group;
@@ -92,12 +92,13 @@ struct td_access {
 
 /* *ret_reason (may be NULL) tells which binding allows it, in the arena. */
 bool td_auth_allows(struct td_auth *auth, const struct td_api_user *user,
-                    const struct td_access *access, struct td_arena *arena, td_str *ret_reason);
+                    const struct td_auth_attributes *access, struct td_arena *arena,
+                    td_str *ret_reason);
 
 /* The sentence of a 403: User "x" cannot list resource "pods" in API group "" at the cluster scope
  */
 td_str td_auth_refusal(struct td_arena *arena, const struct td_api_user *user,
-                       const struct td_access *access);
+                       const struct td_auth_attributes *access);
 
 /* A role or a binding that a user writes. */
 struct td_grant {

@@ -1,5 +1,5 @@
 /*
- * Nobody grants what they do not have. Who writes a role needs each right in it, or the verb
+ * A user grants only what that user has. Who writes a role needs each right in it, or the verb
  * `escalate` on it; who writes a binding needs each right of the role that it refers to, or the
  * verb `bind` on that role. The rules are taken apart into single rights (a group, a resource, a
  * verb, a name), each of which one rule of the writer must cover; those that none covers are named,
@@ -51,16 +51,11 @@ static void grant_hold(const struct td_auth_rule *rule, void *context)
     grant->held[grant->held_count++] = *rule;
 }
 
-static bool grant_has(const struct td_json *list, td_str text)
-{
-    return td_json_has_text(list, TD_STR("*")) || td_json_has_text(list, text);
-}
-
 static bool grant_has_resource(struct td_arena *arena, const struct td_json *list, td_str resource)
 {
     size_t slash = td_str_find(resource, '/', 0);
-    if (grant_has(list, resource) || slash == resource.len) {
-        return grant_has(list, resource);
+    if (auth_lists(list, resource) || slash == resource.len) {
+        return auth_lists(list, resource);
     }
     td_str sub = td_str_slice(resource, slash + 1, resource.len);
     return td_json_has_text(list, td_arena_format(arena, "*/%.*s", TD_STR_ARG(sub)));
@@ -70,13 +65,13 @@ static bool grant_covers(struct td_arena *arena, const struct td_auth_rule *rule
                          const struct grant_right *right)
 {
     bool has_names = rule->names && rule->names->count > 0;
-    if (!grant_has(rule->verbs, right->verb)) {
+    if (!auth_lists(rule->verbs, right->verb)) {
         return false;
     }
     if (right->url.len > 0) {
         return !has_names && auth_lists_path(rule->paths, right->url);
     }
-    return grant_has(rule->groups, right->group) &&
+    return auth_lists(rule->groups, right->group) &&
            grant_has_resource(arena, rule->resources, right->resource) &&
            (!has_names || (right->name.ptr && td_json_has_text(rule->names, right->name)));
 }
@@ -271,15 +266,15 @@ static bool grant_is_collecting(struct td_arena *arena, const struct td_grant *a
 static bool grant_may(struct td_auth *auth, const struct td_grant *asked, const char *verb,
                       td_str plural, td_str name)
 {
-    const struct td_access access = {.verb = td_str_from(verb),
-                                     .group = TD_STR(GRANT_GROUP),
-                                     .resource = plural,
-                                     .ns = asked->ns,
-                                     .name = name};
+    const struct td_auth_attributes access = {.verb = td_str_from(verb),
+                                              .group = TD_STR(GRANT_GROUP),
+                                              .resource = plural,
+                                              .ns = asked->ns,
+                                              .name = name};
     return td_auth_allows(auth, asked->user, &access, NULL, NULL);
 }
 
-/* Whoever lets the labels of others choose the rules may grant anything. */
+/* A role whose rules are chosen by the labels of others may grant anything. */
 static const struct td_json *grant_of_aggregation(struct td_arena *arena)
 {
     struct td_json *rules = NULL;

@@ -36,6 +36,9 @@ td_str auth_service_account_user(struct td_arena *arena, td_str ns, td_str name)
 /* The groups that every service account of a namespace is in. */
 void auth_service_account_groups(struct td_arena *arena, td_str ns, struct td_api_user *ret);
 
+/* Is the text in the list, or the star that stands for all? */
+bool auth_lists(const struct td_json *list, td_str text);
+
 /* Is the path in the list, where what ends in a star stands for all that begins so? */
 bool auth_lists_path(const struct td_json *list, td_str path);
 

@@ -129,12 +129,12 @@ static const struct td_json *auth_binds(const struct auth_binding *binding,
 }
 
 /* Is `text` in the list, or "*"? */
-static bool auth_lists(const struct td_json *list, td_str text)
+bool auth_lists(const struct td_json *list, td_str text)
 {
     return td_json_has_text(list, TD_STR("*")) || td_json_has_text(list, text);
 }
 
-static bool auth_lists_resource(const struct td_json *list, const struct td_access *access)
+static bool auth_lists_resource(const struct td_json *list, const struct td_auth_attributes *access)
 {
     for (const struct td_json *item = td_json_first_item(list); item; item = item->next) {
         td_str text = item->type == TD_JSON_TYPE_STRING ? item->text : TD_STR_EMPTY;
@@ -164,7 +164,7 @@ bool auth_lists_path(const struct td_json *list, td_str path)
     return false;
 }
 
-static bool auth_rule_allows(const struct td_json *rule, const struct td_access *access)
+static bool auth_rule_allows(const struct td_json *rule, const struct td_auth_attributes *access)
 {
     if (!auth_lists(td_json_get(rule, TD_STR("verbs")), access->verb)) {
         return false;
@@ -179,7 +179,8 @@ static bool auth_rule_allows(const struct td_json *rule, const struct td_access 
            (!has_names || (access->name.len > 0 && td_json_has_text(names, access->name)));
 }
 
-static bool auth_binding_allows(const struct auth_binding *binding, const struct td_access *access)
+static bool auth_binding_allows(const struct auth_binding *binding,
+                                const struct td_auth_attributes *access)
 {
     for (const struct td_json *rule = td_json_first_item(binding->rules); rule; rule = rule->next) {
         if (auth_rule_allows(rule, access)) {
@@ -212,7 +213,8 @@ static td_str auth_reason(struct td_arena *arena, const struct auth_binding *bin
 }
 
 bool td_auth_allows(struct td_auth *auth, const struct td_api_user *user,
-                    const struct td_access *access, struct td_arena *arena, td_str *ret_reason)
+                    const struct td_auth_attributes *access, struct td_arena *arena,
+                    td_str *ret_reason)
 {
     if (auth_has_group(user, TD_STR("system:masters"))) {
         if (ret_reason) {
@@ -239,7 +241,7 @@ bool td_auth_allows(struct td_auth *auth, const struct td_api_user *user,
 }
 
 td_str td_auth_refusal(struct td_arena *arena, const struct td_api_user *user,
-                       const struct td_access *access)
+                       const struct td_auth_attributes *access)
 {
     if (access->path.len > 0) {
         return td_arena_format(arena, "User \"%.*s\" cannot %.*s path \"%.*s\"",

@@ -42,7 +42,7 @@ static td_str authorize_method(struct td_api_call *call)
 bool td_authorize_path(struct td_api_call *call, td_str path)
 {
     struct td_auth *auth = td_api_auth(call->api);
-    const struct td_access access = {.verb = authorize_method(call), .path = path};
+    const struct td_auth_attributes access = {.verb = authorize_method(call), .path = path};
     if (!auth || td_auth_allows(auth, &call->request.user, &access, &call->arena, NULL)) {
         return true;
     }
@@ -74,7 +74,7 @@ static bool authorize_verb_on(struct td_api_call *call, td_str verb)
     struct td_auth *auth = td_api_auth(call->api);
     const struct td_call_path *path = &call->path;
     bool is_namespace = path->group.len == 0 && td_str_equal(path->plural, TD_STR("namespaces"));
-    const struct td_access access = {
+    const struct td_auth_attributes access = {
         .verb = verb,
         .group = path->group,
         .resource = path->plural,

@@ -15,15 +15,6 @@
 #define REVIEW_TOKEN_SECONDS_MIN 600
 #define REVIEW_TOKEN_SECONDS_MAX ((int64_t)1 << 32)
 
-static struct td_json *review_strings(struct td_arena *arena, const td_str *texts, size_t count)
-{
-    struct td_json *list = td_json_new_array(arena);
-    for (size_t i = 0; i < count; i++) {
-        td_json_append(list, td_json_new_string(arena, texts[i]));
-    }
-    return list;
-}
-
 static struct td_json *review_user(struct td_arena *arena, const struct td_api_user *user)
 {
     struct td_json *info = td_json_new_object(arena);
@@ -31,7 +22,7 @@ static struct td_json *review_user(struct td_arena *arena, const struct td_api_u
     td_json_set_text(arena, info, TD_STR("uid"), user->uid);
     if (user->group_count > 0) {
         td_json_set(arena, info, TD_STR("groups"),
-                    review_strings(arena, user->groups, user->group_count));
+                    td_json_new_strings(arena, user->groups, user->group_count));
     }
     return info;
 }
@@ -60,12 +51,12 @@ static td_str review_get(const struct td_json *object, const char *key)
 
 /* ---- Access ---- */
 
-static void review_access_of(const struct td_json *spec, struct td_access *ret)
+static void review_access_of(const struct td_json *spec, struct td_auth_attributes *ret)
 {
     const struct td_json *resource = td_json_get(spec, TD_STR("resourceAttributes"));
     const struct td_json *path = td_json_get(spec, TD_STR("nonResourceAttributes"));
     if (resource) {
-        *ret = (struct td_access){
+        *ret = (struct td_auth_attributes){
             .verb = review_get(resource, "verb"),
             .group = review_get(resource, "group"),
             .resource = review_get(resource, "resource"),
@@ -74,8 +65,8 @@ static void review_access_of(const struct td_json *spec, struct td_access *ret)
             .name = review_get(resource, "name"),
         };
     } else {
-        *ret =
-            (struct td_access){.verb = review_get(path, "verb"), .path = review_get(path, "path")};
+        *ret = (struct td_auth_attributes){.verb = review_get(path, "verb"),
+                                           .path = review_get(path, "path")};
     }
 }
 
@@ -83,13 +74,12 @@ static struct td_json *review_judge(struct td_api_call *call, const struct td_ap
                                     const struct td_json *spec)
 {
     struct td_auth *auth = td_api_auth(call->api);
-    struct td_access access;
+    struct td_auth_attributes access;
     review_access_of(spec, &access);
     td_str reason = TD_STR_EMPTY;
     bool is_allowed = !auth || td_auth_allows(auth, user, &access, &call->arena, &reason);
     struct td_json *status = td_json_new_object(&call->arena);
-    td_json_set(&call->arena, status, TD_STR("allowed"),
-                td_json_new_bool(&call->arena, is_allowed));
+    td_json_set_bool(&call->arena, status, TD_STR("allowed"), is_allowed);
     td_json_set_text(&call->arena, status, TD_STR("reason"), reason);
     return status;
 }
@@ -205,7 +195,7 @@ static void review_list_rules(struct td_api_call *call, struct td_json *review)
     struct td_json *status = td_json_new_object(arena);
     td_json_set(arena, status, TD_STR("resourceRules"), rules.resources);
     td_json_set(arena, status, TD_STR("nonResourceRules"), rules.paths);
-    td_json_set(arena, status, TD_STR("incomplete"), td_json_new_bool(arena, false));
+    td_json_set_bool(arena, status, TD_STR("incomplete"), false);
     review_reply(call, review, status);
 }
 
@@ -251,10 +241,10 @@ static void review_token(struct td_api_call *call, struct td_json *review)
         td_json_set_str(arena, status, TD_STR("error"),
                         TD_STR("the server has no token authenticator"));
     } else if (td_auth_token_user(auth, arena, token, &wanted, &user, &found, &err) == TD_OK) {
-        td_json_set(arena, status, TD_STR("authenticated"), td_json_new_bool(arena, true));
+        td_json_set_bool(arena, status, TD_STR("authenticated"), true);
         td_json_set(arena, status, TD_STR("user"), review_user(arena, &user));
         td_json_set(arena, status, TD_STR("audiences"),
-                    review_strings(arena, found.names, found.count));
+                    td_json_new_strings(arena, found.names, found.count));
     } else {
         td_json_set_str(arena, status, TD_STR("error"),
                         td_arena_copy_str(arena, td_str_from(err.message)));
@@ -345,7 +335,7 @@ static void review_issue_token(struct td_api_call *call, struct td_json *request
     td_json_set_str(arena, metadata, TD_STR("uid"), td_arena_copy_str(arena, account->uid));
     td_json_set(arena, metadata, TD_STR("creationTimestamp"), made);
     td_json_set(arena, spec, TD_STR("audiences"),
-                review_strings(arena, audiences.names, audiences.count));
+                td_json_new_strings(arena, audiences.names, audiences.count));
     td_json_set_int64(arena, spec, TD_STR("expirationSeconds"), seconds);
     struct td_json *status = td_json_new_object(arena);
     td_json_set_str(arena, status, TD_STR("token"), td_arena_copy_str(arena, td_buf_str(&token)));

@@ -256,7 +256,7 @@ static void test_token_of_a_deleted_account(void **state)
 struct access_row {
     const char *user;
     const char *groups;
-    struct td_access access;
+    struct td_auth_attributes access;
     const char *reason; /* NULL: not allowed */
 };
 
@@ -378,7 +378,7 @@ static void test_roles_change(void **state)
 {
     struct auth_bed *auth = *state;
     const struct td_api_user rita = {.name = TD_STR("rita")};
-    const struct td_access access = {
+    const struct td_auth_attributes access = {
         .verb = TD_STR("get"), .resource = TD_STR("pods"), .ns = TD_STR("ns")};
     struct td_arena *arena = &auth->bed.arena;
     assert_false(td_auth_allows(auth->auth, &rita, &access, arena, NULL));
