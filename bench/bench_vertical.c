@@ -148,13 +148,13 @@ static void set_pod(struct cluster *cluster, size_t v, td_str name, td_str templ
 {
     const struct td_label labels[] = {{TD_STR("app"), cluster->vpas[v].meta.name},
                                       {TD_STR("pod-template-hash"), template_hash}};
-    const struct td_observed_pod informers = {.namespace = cluster->namespaces[v],
-                                              .name = name,
-                                              .labels = {.items = labels, .count = 2},
-                                              .target = TD_STR_EMPTY,
-                                              .phase = TD_POD_RUNNING};
+    const struct td_observed_pod observed = {.namespace = cluster->namespaces[v],
+                                             .name = name,
+                                             .labels = {.items = labels, .count = 2},
+                                             .target = TD_STR_EMPTY,
+                                             .phase = TD_POD_RUNNING};
     struct td_tracked_pod *pod = NULL;
-    (void)td_recommender_set_pod(cluster->recommender, &informers, now, &pod, NULL);
+    (void)td_recommender_set_pod(cluster->recommender, &observed, now, &pod, NULL);
     for (size_t c = 0; c < CONTAINERS; c++) {
         (void)td_recommender_set_container(cluster->recommender, &pod, container_names[c], 0, now,
                                            NULL);

@@ -6,7 +6,7 @@ const narrow = window.matchMedia("(max-width: 480px)"); // where a row has a lin
 const rowPx = () => (narrow.matches ? 44 : 30);
 const SPARE_ROWS = 8;
 const REFRESH_ROWS = 2000;
-const SCROLL_MS = 1000; // while somebody scrolls the rows stay as they are
+const SCROLL_MS = 1000; // while the user scrolls, the rows stay as they are
 const GI = 2 ** 30;
 
 const COLUMNS = [

@@ -187,9 +187,7 @@ static void crd_describe(struct td_arena *arena, const struct td_schema_type *ty
         if (text.len == 0 && type->name.len > 0) {
             text = td_describe_text(type->name, field->name);
         }
-        if (text.len > 0) {
-            td_json_set_str(arena, member, TD_STR("description"), text);
-        }
+        td_json_set_text(arena, member, TD_STR("description"), text);
         crd_describe(
             arena, field->type, member,
             td_arena_format(arena, "%.*s.%.*s", TD_STR_ARG(path), TD_STR_ARG(field->name)));

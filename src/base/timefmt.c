@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/assert.h"
 #include "base/error.h"
 
@@ -364,6 +365,13 @@ size_t td_time_format(struct td_instant instant, int fraction_digits, char out[T
     *at++ = 'Z';
     *at = '\0';
     return (size_t)(at - out);
+}
+
+td_str td_time_text(struct td_arena *arena, struct td_instant instant, int fraction_digits)
+{
+    char text[TD_TIME_TEXT_BYTES];
+    size_t len = td_time_format(instant, fraction_digits, text);
+    return td_arena_copy_str(arena, (td_str){.ptr = text, .len = len});
 }
 
 td_time td_time_from_instant(struct td_instant instant)

@@ -12,6 +12,7 @@
 #include "base/os/clock.h"
 #include "base/str.h"
 
+struct td_arena;
 struct td_error;
 
 struct td_instant {
@@ -37,6 +38,8 @@ int td_time_parse_fraction(td_str text, int fraction_digits, struct td_instant *
 /* "2006-01-02T15:04:05Z" with `fraction_digits` (0 to 9) digits of a second, always UTC; returns
  * the length. */
 size_t td_time_format(struct td_instant instant, int fraction_digits, char out[TD_TIME_TEXT_BYTES]);
+/* The same text, the arena's. */
+td_str td_time_text(struct td_arena *arena, struct td_instant instant, int fraction_digits);
 
 /* Between td_instant and td_time; an instant outside td_time's years is clamped. */
 td_time td_time_from_instant(struct td_instant instant);

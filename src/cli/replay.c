@@ -206,7 +206,7 @@ static void set_share(struct td_arena *arena, struct td_json *object, const char
 static void set_count(struct td_arena *arena, struct td_json *object, const char *key,
                       int64_t value)
 {
-    td_json_set(arena, object, td_str_from(key), td_json_new_int64(arena, value));
+    td_json_set_int64(arena, object, td_str_from(key), value);
 }
 
 static void fill_figures(struct td_arena *arena, struct td_json *object,
@@ -234,14 +234,13 @@ static struct td_json *policy_json(struct td_arena *arena, struct replay *run, s
 {
     struct td_json *object = td_json_new_object(arena);
     const char *name = run->policies.items[row - 1].name;
-    td_json_set(arena, object, TD_STR("policy"), td_json_new_string(arena, td_str_from(name)));
+    td_json_set_str(arena, object, TD_STR("policy"), td_str_from(name));
     fill_figures(arena, object, &run->totals[row], &run->totals[0]);
     if (run->is_per_container) {
         struct td_json *list = td_json_new_array(arena);
         for (size_t t = 0; t < run->set.traces.count; t++) {
             struct td_json *item = td_json_new_object(arena);
-            td_json_set(arena, item, TD_STR("container"),
-                        td_json_new_string(arena, run->set.traces.items[t].name));
+            td_json_set_str(arena, item, TD_STR("container"), run->set.traces.items[t].name);
             fill_figures(arena, item, replay_score(run, row, t), replay_score(run, 0, t));
             td_json_append(list, item);
         }

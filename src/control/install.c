@@ -77,10 +77,8 @@ static void install_add(struct install *install, struct td_json *object)
 /* What tells its pods from those of another controller that is alone. */
 static void install_mark(const struct install *install, struct td_json *labels)
 {
-    if (install->component.len > 0) {
-        td_json_set_str(install->arena, labels, TD_STR("app.kubernetes.io/component"),
-                        install->component);
-    }
+    td_json_set_text(install->arena, labels, TD_STR("app.kubernetes.io/component"),
+                     install->component);
 }
 
 /* With name, and namespace unless that is empty. */
@@ -90,9 +88,7 @@ static struct td_json *install_name(struct install *install, struct td_json *obj
     struct td_arena *arena = install->arena;
     struct td_json *metadata = td_json_ensure_object(arena, object, TD_STR("metadata"));
     td_json_set_str(arena, metadata, TD_STR("name"), name);
-    if (namespace.len > 0) {
-        td_json_set_str(arena, metadata, TD_STR("namespace"), namespace);
-    }
+    td_json_set_text(arena, metadata, TD_STR("namespace"), namespace);
     struct td_json *labels = td_json_ensure_object(arena, metadata, TD_STR("labels"));
     td_json_set_str(arena, labels, TD_STR("app.kubernetes.io/name"), TD_STR(INSTALL_NAME));
     install_mark(install, labels);
@@ -564,9 +560,7 @@ static void install_leave(struct install *install, struct td_json *objects,
     struct td_json *head = td_json_ensure_object(arena, left, TD_STR("metadata"));
     for (size_t i = 0; i < 2; i++) {
         td_str value = td_json_get_str(metadata, names[i], TD_STR_EMPTY);
-        if (value.len > 0) {
-            td_json_set_str(arena, head, names[i], value);
-        }
+        td_json_set_text(arena, head, names[i], value);
     }
     td_json_append(objects, left);
 }

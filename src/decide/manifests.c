@@ -64,7 +64,7 @@ static int64_t group_number(struct td_arena *arena, struct td_json *map, td_str 
 {
     int64_t number = td_json_get_int64(map, key, -1);
     if (number < 0) {
-        td_json_set(arena, map, key, td_json_new_int64(arena, fallback));
+        td_json_set_int64(arena, map, key, fallback);
     }
     return number < 0 ? fallback : number;
 }
@@ -131,8 +131,7 @@ int td_manifests_hpa(struct td_arena *arena, const struct td_json *tree, struct 
     struct td_json *copy = td_json_copy(arena, tree, false);
     struct td_json *metadata = td_json_ensure_object(arena, copy, TD_STR("metadata"));
     if (td_json_get_str(metadata, TD_STR("namespace"), TD_STR_EMPTY).len == 0) {
-        td_json_set(arena, metadata, TD_STR("namespace"),
-                    td_json_new_string(arena, TD_STR("default")));
+        td_json_set_str(arena, metadata, TD_STR("namespace"), TD_STR("default"));
     }
     const struct td_hpa_admission admission = {
         .operation = TD_HPA_CREATE,
@@ -309,16 +308,9 @@ static bool loop_from_files(const struct loop_pair *pair, struct td_loop_pair *r
 
 /* --- saying so --- */
 
-/* "Deployment shop/web". */
-static td_str title_of(struct td_arena *arena, const struct td_manifest_object *item)
-{
-    td_str key = td_object_key_text(arena, TD_OBJECT_KEY(item->namespace, item->name));
-    return td_arena_format(arena, "%.*s %.*s", TD_STR_ARG(item->kind), TD_STR_ARG(key));
-}
-
 td_str td_manifests_place(struct td_arena *arena, const struct td_manifest_object *item)
 {
-    return td_arena_format(arena, "%.*s (%.*s:%u)", TD_STR_ARG(title_of(arena, item)),
+    return td_arena_format(arena, "%.*s (%.*s:%u)", TD_STR_ARG(td_manifest_title(arena, item)),
                            TD_STR_ARG(item->file), item->line);
 }
 
@@ -366,7 +358,7 @@ static void check_pair(const struct td_manifests_files *files, const struct loop
             drift = td_arena_format(arena, ", replicas drift to %lld", (long long)end.replicas);
         }
     }
-    td_str other = title_of(arena, &files->manifest->items[vpa_item]);
+    td_str other = td_manifest_title(arena, &files->manifest->items[vpa_item]);
     td_str resource = pair->resource;
     td_str message = td_arena_format(
         arena,

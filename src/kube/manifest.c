@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/json/json_reader.h"
 #include "base/limits.h"
+#include "kube/objectkey.h"
 
 static struct td_manifest_object *manifest_push(struct td_arena *arena,
                                                 struct td_manifest *manifest)
@@ -89,6 +90,12 @@ static td_str manifest_skip_mark(td_str text)
 {
     static const td_str mark = TD_STR_INIT("\xef\xbb\xbf");
     return td_str_starts_with(text, mark) ? td_str_slice(text, mark.len, text.len) : text;
+}
+
+td_str td_manifest_title(struct td_arena *arena, const struct td_manifest_object *object)
+{
+    td_str key = td_object_key_text(arena, TD_OBJECT_KEY(object->namespace, object->name));
+    return td_arena_format(arena, "%.*s %.*s", TD_STR_ARG(object->kind), TD_STR_ARG(key));
 }
 
 bool td_manifest_is_json(td_str file, td_str text)

@@ -32,6 +32,9 @@ struct td_manifest {
     size_t cap;
 };
 
+/* "Deployment shop/web". */
+td_str td_manifest_title(struct td_arena *arena, const struct td_manifest_object *object);
+
 /* Is it read as JSON? By its name, or by its first character. Trees of JSON refer to their text. */
 bool td_manifest_is_json(td_str file, td_str text);
 

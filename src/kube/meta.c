@@ -269,6 +269,11 @@ struct td_group_version td_group_version_parse(td_str api_version)
                                      .version = version};
 }
 
+td_str td_meta_text(const struct td_json *object, td_str key)
+{
+    return td_json_get_str(td_json_get(object, TD_STR("metadata")), key, TD_STR_EMPTY);
+}
+
 const struct td_owner_reference *td_owner_controller(const struct td_owner_reference *owners,
                                                      size_t count)
 {

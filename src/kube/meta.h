@@ -59,6 +59,9 @@ const struct td_owner_reference *td_owner_controller(const struct td_owner_refer
 const struct td_owner_reference *td_meta_controller(const struct td_meta *meta);
 const struct td_json *td_meta_controller_tree(const struct td_json *object);
 
+/* A text of metadata, by its key; empty when there is none. */
+td_str td_meta_text(const struct td_json *object, td_str key);
+
 /* A copy in the arena, texts too. */
 const struct td_owner_reference *
 td_owners_copy(struct td_arena *arena, const struct td_owner_reference *owners, size_t count);

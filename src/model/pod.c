@@ -27,6 +27,17 @@ enum td_pod_phase td_pod_phase_from(td_str text)
     return text.len == 0 ? TD_POD_PHASE_NONE : TD_POD_PHASE_UNKNOWN;
 }
 
+bool td_pod_phase_is_over(enum td_pod_phase phase)
+{
+    return phase == TD_POD_SUCCEEDED || phase == TD_POD_FAILED;
+}
+
+bool td_pod_tree_is_over(const struct td_json *pod)
+{
+    td_str phase = td_json_text(td_json_get(pod, TD_STR("status")), "phase");
+    return td_pod_phase_is_over(td_pod_phase_from(phase));
+}
+
 static enum td_condition_status condition_status(td_str text)
 {
     return td_str_equal(text, TD_STR("True"))    ? TD_CONDITION_TRUE

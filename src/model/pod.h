@@ -107,6 +107,10 @@ int td_pod_decode_brief(struct td_arena *arena, const struct td_json *pod, struc
 /* status.phase; a name that is none of Kubernetes' is TD_POD_PHASE_UNKNOWN. */
 enum td_pod_phase td_pod_phase_from(td_str text);
 
+/* Succeeded or Failed: its containers have ended and hold nothing any more. */
+bool td_pod_phase_is_over(enum td_pod_phase phase);
+bool td_pod_tree_is_over(const struct td_json *pod);
+
 /* The time in a member of a tree; TD_TIME_NONE when it is absent or cannot be read, and for
  * no other however long ago it was. */
 td_time td_time_member(const struct td_json *object, td_str key);

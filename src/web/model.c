@@ -83,7 +83,7 @@ static void pod_read(struct td_model *model, struct td_model_pod *pod,
         amounts_add(pod->request, &decoded.whole_requests);
         amounts_add(pod->limit, &decoded.pod_limits);
     }
-    pod->is_over = decoded.phase == TD_POD_SUCCEEDED || decoded.phase == TD_POD_FAILED;
+    pod->is_over = td_pod_phase_is_over(decoded.phase);
     pod->is_pending = decoded.phase == TD_POD_PENDING;
     pod->is_ready = decoded.ready == TD_CONDITION_TRUE && !decoded.is_terminating;
     pod->created = decoded.meta.created.unix_seconds;

@@ -227,8 +227,9 @@ static struct td_json *make_hvpa(const struct web_call *call, struct web_whatif 
     td_json_remove(spec, TD_STR("replicas")); /* written by tandem */
     td_json_set_str(arena, spec, TD_STR("mode"), td_hvpa_mode_name(settings->mode));
     if (settings->ratio >= 0) {
-        td_json_set(arena, td_json_ensure_object(arena, spec, TD_STR("ratioBasedScalingSpec")),
-                    TD_STR("vToHScalingRatio"), td_json_new_double(arena, settings->ratio));
+        td_json_set_double(arena,
+                           td_json_ensure_object(arena, spec, TD_STR("ratioBasedScalingSpec")),
+                           TD_STR("vToHScalingRatio"), settings->ratio);
     }
     set_replicas(arena, td_json_ensure_object(arena, spec, TD_STR("hpaSpec")), settings);
     set_policy(arena, td_json_ensure_object(arena, spec, TD_STR("vpaSpec")), settings);

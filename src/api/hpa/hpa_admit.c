@@ -78,7 +78,7 @@ static void admit_set_generation(struct td_arena *arena, struct td_json *object,
         generation += is_changed && generation < INT64_MAX ? 1 : 0;
     }
     if (generation > 0) {
-        td_json_set(arena, metadata, TD_STR("generation"), td_json_new_int64(arena, generation));
+        td_json_set_int64(arena, metadata, TD_STR("generation"), generation);
     } else {
         (void)td_json_remove(metadata, TD_STR("generation")); /* may be absent */
     }

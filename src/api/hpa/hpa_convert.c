@@ -97,8 +97,7 @@ static void convert_spec_from_v1(struct td_arena *arena, struct td_json *spec,
     }
     text = convert_text(annotations, ROUND_TRIP_SELECTION);
     if (text) {
-        td_json_set(arena, spec, TD_STR("selectionStrategy"),
-                    td_json_new_string(arena, text->text));
+        td_json_set_str(arena, spec, TD_STR("selectionStrategy"), text->text);
     }
 }
 
@@ -147,8 +146,8 @@ static void convert_annotate(struct td_arena *arena, struct td_json *object, enu
     }
     struct td_json *metadata = td_json_ensure_object(arena, object, TD_STR("metadata"));
     struct td_json *annotations = td_json_ensure_object(arena, metadata, TD_STR("annotations"));
-    td_json_set(arena, annotations, round_trip_keys[which],
-                td_json_new_string(arena, td_arena_copy_str(arena, td_buf_str(&text))));
+    td_json_set_str(arena, annotations, round_trip_keys[which],
+                    td_arena_copy_str(arena, td_buf_str(&text)));
 }
 
 /* The first CPU utilization becomes v1's own field; further ones are lost, as upstream. */
@@ -194,8 +193,7 @@ static void convert_spec_to_v1(struct td_arena *arena, struct td_json *object)
     if (strategy) {
         struct td_json *metadata = td_json_ensure_object(arena, object, TD_STR("metadata"));
         struct td_json *annotations = td_json_ensure_object(arena, metadata, TD_STR("annotations"));
-        td_json_set(arena, annotations, round_trip_keys[ROUND_TRIP_SELECTION],
-                    td_json_new_string(arena, strategy->text));
+        td_json_set_str(arena, annotations, round_trip_keys[ROUND_TRIP_SELECTION], strategy->text);
         (void)td_json_remove(spec, TD_STR("selectionStrategy")); /* it was just found */
     }
 }
@@ -255,8 +253,7 @@ int td_hpa_convert(struct td_arena *arena, const struct td_json *object, td_str 
         convert_status_to_v1(arena, made);
         td_hpa_to_wire(arena, to, made);
     }
-    td_json_set(arena, made, TD_STR("apiVersion"),
-                td_json_new_string(arena, td_arena_copy_str(arena, to_api_version)));
+    td_json_set_str(arena, made, TD_STR("apiVersion"), td_arena_copy_str(arena, to_api_version));
     *ret = made;
     return TD_OK;
 }

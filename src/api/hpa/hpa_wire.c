@@ -60,9 +60,7 @@ static void wire_scalar(struct td_arena *arena, const struct td_schema_type *typ
         value->is_escaped = false;
     } else if (type->kind == TD_SCHEMA_TIME && value->type == TD_JSON_TYPE_STRING &&
                td_time_parse(value->text, &instant, NULL) == TD_OK) {
-        char text[TD_TIME_TEXT_BYTES];
-        size_t len = td_time_format(instant, 0, text);
-        value->text = td_arena_copy_str(arena, (td_str){.ptr = text, .len = len});
+        value->text = td_time_text(arena, instant, 0);
         value->is_escaped = false;
     }
 }

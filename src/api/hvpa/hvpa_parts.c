@@ -52,9 +52,7 @@ void td_hvpa_set_target(struct td_arena *arena, struct td_json *spec, td_str key
                         const struct td_object_reference *target)
 {
     struct td_json *node = td_json_new_object(arena);
-    if (target->api_version.len > 0) {
-        td_json_set_str(arena, node, TD_STR("apiVersion"), target->api_version);
-    }
+    td_json_set_text(arena, node, TD_STR("apiVersion"), target->api_version);
     td_json_set_str(arena, node, TD_STR("kind"), target->kind);
     td_json_set_str(arena, node, TD_STR("name"), target->name);
     td_json_set(arena, spec, key, node);

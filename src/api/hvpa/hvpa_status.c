@@ -184,19 +184,10 @@ int td_hvpa_status_decode(struct td_arena *arena, const struct td_json *status,
 
 /* --- writing --- */
 
-static void put_text(struct td_arena *arena, struct td_json *object, td_str key, td_str text)
-{
-    if (text.len > 0) {
-        td_json_set_str(arena, object, key, text);
-    }
-}
-
 static void put_time(struct td_arena *arena, struct td_json *object, td_str key,
                      struct td_instant time)
 {
-    char text[TD_TIME_TEXT_BYTES];
-    td_str made = {.ptr = text, .len = td_time_format(time, 0, text)};
-    put_text(arena, object, key, td_arena_copy_str(arena, made));
+    td_json_set_text(arena, object, key, td_time_text(arena, time, 0));
 }
 
 static void put_requests(struct td_arena *arena, struct td_json *object, td_str key,
@@ -219,7 +210,7 @@ static struct td_json *containers_json(struct td_arena *arena,
     for (size_t i = 0; i < recommendation->container_count; i++) {
         const struct td_container_recommendation *from = &recommendation->containers[i];
         struct td_json *item = td_json_new_object(arena);
-        put_text(arena, item, TD_STR("name"), from->container_name);
+        td_json_set_text(arena, item, TD_STR("name"), from->container_name);
         td_recommendation_put_lists(arena, item, from, false);
         td_json_append(list, item);
     }
@@ -240,12 +231,12 @@ static void put_recommendation(struct td_arena *arena, struct td_json *object,
                               status->desired_replicas);
         }
         td_json_set_bool(arena, horizontal, TD_STR("valid"), status->horizontal_valid);
-        put_text(arena, horizontal, TD_STR("reason"), status->horizontal_reason);
+        td_json_set_text(arena, horizontal, TD_STR("reason"), status->horizontal_reason);
     }
     if (status->has_vertical) {
         struct td_json *vertical = td_json_ensure_object(arena, made, TD_STR("vertical"));
         td_json_set_bool(arena, vertical, TD_STR("valid"), status->vertical_valid);
-        put_text(arena, vertical, TD_STR("reason"), status->vertical_reason);
+        td_json_set_text(arena, vertical, TD_STR("reason"), status->vertical_reason);
         td_json_set(arena, vertical, TD_STR("containers"),
                     containers_json(arena, &status->vertical));
     }
@@ -261,9 +252,9 @@ static void put_decision(struct td_arena *arena, struct td_json *object,
     if (decision->has_time) {
         put_time(arena, made, TD_STR("time"), decision->time);
     }
-    put_text(arena, made, TD_STR("axis"), decision->axis);
-    put_text(arena, made, TD_STR("reason"), decision->reason);
-    put_text(arena, made, TD_STR("stage"), decision->stage);
+    td_json_set_text(arena, made, TD_STR("axis"), decision->axis);
+    td_json_set_text(arena, made, TD_STR("reason"), decision->reason);
+    td_json_set_text(arena, made, TD_STR("stage"), decision->stage);
     if (decision->has_replicas) {
         td_json_set_int64(arena, made, TD_STR("replicas"), decision->replicas);
     }
@@ -271,10 +262,8 @@ static void put_decision(struct td_arena *arena, struct td_json *object,
     put_requests(arena, made, TD_STR("limits"), &decision->limits);
     if (decision->has_weights) {
         struct td_json *weights = td_json_ensure_object(arena, made, TD_STR("weights"));
-        td_json_set(arena, weights, TD_STR("horizontal"),
-                    td_json_new_double(arena, decision->weight_horizontal));
-        td_json_set(arena, weights, TD_STR("vertical"),
-                    td_json_new_double(arena, decision->weight_vertical));
+        td_json_set_double(arena, weights, TD_STR("horizontal"), decision->weight_horizontal);
+        td_json_set_double(arena, weights, TD_STR("vertical"), decision->weight_vertical);
     }
     if (decision->emergency) {
         td_json_set_bool(arena, made, TD_STR("emergency"), true);
@@ -310,10 +299,10 @@ static void put_blocked(struct td_arena *arena, struct td_json *object,
     for (size_t i = 0; i < status->blocked_count; i++) {
         const struct td_hvpa_blocked *from = &status->blocked[i];
         struct td_json *item = td_json_new_object(arena);
-        put_text(arena, item, TD_STR("axis"), td_hvpa_axis_name(from->axis));
-        put_text(arena, item, TD_STR("container"), from->container);
-        put_text(arena, item, TD_STR("resource"), from->resource);
-        put_text(arena, item, TD_STR("reason"), from->reason);
+        td_json_set_text(arena, item, TD_STR("axis"), td_hvpa_axis_name(from->axis));
+        td_json_set_text(arena, item, TD_STR("container"), from->container);
+        td_json_set_text(arena, item, TD_STR("resource"), from->resource);
+        td_json_set_text(arena, item, TD_STR("reason"), from->reason);
         if (from->has_since) {
             put_time(arena, item, TD_STR("since"), from->since);
         }
@@ -328,7 +317,7 @@ static void put_emergency(struct td_arena *arena, struct td_json *object,
     struct td_json *list = td_json_new_array(arena);
     for (size_t i = 0; i < status->emergency_count; i++) {
         struct td_json *item = td_json_new_object(arena);
-        put_text(arena, item, TD_STR("container"), status->emergency[i].container);
+        td_json_set_text(arena, item, TD_STR("container"), status->emergency[i].container);
         put_time(arena, item, TD_STR("since"), status->emergency[i].since);
         if (status->emergency[i].usable_seconds > 0) {
             td_json_set_int64(arena, item, TD_STR("usableSeconds"),
@@ -348,13 +337,13 @@ static void put_conditions(struct td_arena *arena, struct td_json *object,
     for (size_t i = 0; i < status->condition_count; i++) {
         const struct td_vpa_condition *from = &status->conditions[i];
         struct td_json *item = td_json_new_object(arena);
-        put_text(arena, item, TD_STR("type"), from->type);
-        put_text(arena, item, TD_STR("status"), from->status);
+        td_json_set_text(arena, item, TD_STR("type"), from->type);
+        td_json_set_text(arena, item, TD_STR("status"), from->status);
         if (from->last_transition.unix_seconds != TD_INSTANT_ZERO.unix_seconds) {
             put_time(arena, item, TD_STR("lastTransitionTime"), from->last_transition);
         }
-        put_text(arena, item, TD_STR("reason"), from->reason);
-        put_text(arena, item, TD_STR("message"), from->message);
+        td_json_set_text(arena, item, TD_STR("reason"), from->reason);
+        td_json_set_text(arena, item, TD_STR("message"), from->message);
         td_json_append(list, item);
     }
     if (list->count > 0) {
@@ -368,12 +357,12 @@ struct td_json *td_hvpa_status_encode(struct td_arena *arena, const struct td_hv
     if (status->observed_generation != 0) {
         td_json_set_int64(arena, object, TD_STR("observedGeneration"), status->observed_generation);
     }
-    put_text(arena, object, TD_STR("mode"), status->mode);
-    put_text(arena, object, TD_STR("reason"), status->reason);
+    td_json_set_text(arena, object, TD_STR("mode"), status->mode);
+    td_json_set_text(arena, object, TD_STR("reason"), status->reason);
     if (status->has_replicas) {
         td_json_set_int64(arena, object, TD_STR("replicas"), status->replicas);
     }
-    put_text(arena, object, TD_STR("targetSelector"), status->target_selector);
+    td_json_set_text(arena, object, TD_STR("targetSelector"), status->target_selector);
     if (status->has_current) {
         struct td_json *current = td_json_ensure_object(arena, object, TD_STR("current"));
         td_json_set_int64(arena, current, TD_STR("replicas"), status->current_replicas);

@@ -162,24 +162,20 @@ struct limits_bound {
     struct td_quantity value;
 };
 
-static td_str limits_text(struct td_arena *arena, const struct td_quantity *quantity)
-{
-    return td_quantity_text(arena, quantity);
-}
-
 /* "minimum cpu usage per Container is 1, but request is 500m" */
 static void limits_outside(struct limits_check *check, const struct limits_bound *bound,
                            const char *what, const char *which, const struct td_quantity *found)
 {
     struct td_arena *arena = check->arena;
-    td_str shown = limits_text(arena, &bound->value);
+    td_str shown = td_quantity_text(arena, &bound->value);
     td_str text =
-        found ? td_arena_format(arena, "%s %.*s usage per %.*s is %.*s, but %s is %.*s", what,
-                                TD_STR_ARG(bound->resource), TD_STR_ARG(bound->type),
-                                TD_STR_ARG(shown), which, TD_STR_ARG(limits_text(arena, found)))
-              : td_arena_format(arena, "%s %.*s usage per %.*s is %.*s.  No %s is specified", what,
-                                TD_STR_ARG(bound->resource), TD_STR_ARG(bound->type),
-                                TD_STR_ARG(shown), which);
+        found
+            ? td_arena_format(arena, "%s %.*s usage per %.*s is %.*s, but %s is %.*s", what,
+                              TD_STR_ARG(bound->resource), TD_STR_ARG(bound->type),
+                              TD_STR_ARG(shown), which, TD_STR_ARG(td_quantity_text(arena, found)))
+            : td_arena_format(arena, "%s %.*s usage per %.*s is %.*s.  No %s is specified", what,
+                              TD_STR_ARG(bound->resource), TD_STR_ARG(bound->type),
+                              TD_STR_ARG(shown), which);
     limits_problem(check, text);
 }
 
@@ -207,7 +203,7 @@ static void limits_check_ratio(struct limits_check *check, const struct limits_b
                                const struct limits_pair *pair)
 {
     struct td_arena *arena = check->arena;
-    td_str shown = limits_text(arena, &bound->value);
+    td_str shown = td_quantity_text(arena, &bound->value);
     bool has_request = pair->request && td_quantity_sign(pair->request) != 0;
     bool has_limit = pair->limit && td_quantity_sign(pair->limit) != 0;
     if (!has_request || !has_limit) {

@@ -173,12 +173,10 @@ int td_checkpoint_decode_status(const struct td_json *status, struct td_checkpoi
 static struct td_json *checkpoint_time_json(struct td_arena *arena, struct td_instant time)
 {
     const struct td_instant zero = TD_INSTANT_ZERO;
-    char text[TD_TIME_TEXT_BYTES];
     if (time.unix_seconds == zero.unix_seconds && time.nanos == 0) {
         return td_json_new_null(arena);
     }
-    size_t len = td_time_format(time, 0, text);
-    return td_json_new_string(arena, td_arena_copy_str(arena, (td_str){.ptr = text, .len = len}));
+    return td_json_new_string(arena, td_time_text(arena, time, 0));
 }
 
 struct td_json *td_histogram_checkpoint_encode(struct td_arena *arena,
@@ -199,8 +197,7 @@ struct td_json *td_histogram_checkpoint_encode(struct td_arena *arena,
         td_json_set(arena, object, TD_STR("bucketWeights"), weights);
     }
     if (histogram->total_weight != 0) {
-        td_json_set(arena, object, TD_STR("totalWeight"),
-                    td_json_new_double(arena, histogram->total_weight));
+        td_json_set_double(arena, object, TD_STR("totalWeight"), histogram->total_weight);
     }
     return object;
 }

@@ -2,6 +2,7 @@
  * pod-level proposal's for podPolicies. */
 #include <stdlib.h>
 
+#include "api/object_check.h"
 #include "api/vpa/vpa_private.h"
 #include "base/error.h"
 #include "base/limits.h"
@@ -19,13 +20,6 @@ static size_t policy_resource(td_str name)
     return i;
 }
 
-static struct td_field_path policy_key(const struct td_field_path *parent, td_str name)
-{
-    struct td_field_path path = td_field_child(parent, name);
-    path.is_key = true;
-    return path;
-}
-
 /* --- container policies --- */
 
 static void check_bounds(struct td_vpa_check *check, const struct td_container_policy *policy,
@@ -35,8 +29,8 @@ static void check_bounds(struct td_vpa_check *check, const struct td_container_p
     for (size_t i = 0; i < policy->min_allowed.count && !td_vpa_check_is_full(check); i++) {
         const struct td_resource_amount *min = &policy->min_allowed.items[i];
         const struct td_quantity *max = td_resource_list_get(&policy->max_allowed, min->name);
-        struct td_field_path min_key = policy_key(TD_FIELD(path, "minAllowed"), min->name);
-        struct td_field_path max_key = policy_key(&max_path, min->name);
+        struct td_field_path min_key = td_kind_key(TD_FIELD(path, "minAllowed"), min->name);
+        struct td_field_path max_key = td_kind_key(&max_path, min->name);
         td_vpa_check_resolution(check, &min_key, min->name, &min->quantity);
         if (max && td_quantity_compare(max, &min->quantity) < 0) {
             td_str lowest = td_quantity_text(check->arena, &min->quantity);
@@ -49,7 +43,7 @@ static void check_bounds(struct td_vpa_check *check, const struct td_container_p
     }
     for (size_t i = 0; i < policy->max_allowed.count && !td_vpa_check_is_full(check); i++) {
         const struct td_resource_amount *max = &policy->max_allowed.items[i];
-        struct td_field_path max_key = policy_key(&max_path, max->name);
+        struct td_field_path max_key = td_kind_key(&max_path, max->name);
         td_vpa_check_resolution(check, &max_key, max->name, &max->quantity);
     }
 }
@@ -174,7 +168,7 @@ struct td_json *td_vpa_check_pod_quantities(struct td_vpa_check *check,
                             td_json_copy(check->arena, member, false));
             } else if (check->pod_bad.count < TD_STRICT_PROBLEMS_MAX) {
                 struct td_field_path key =
-                    policy_key(TD_FIELD_AT(&pod_path, lists[i]), member->key);
+                    td_kind_key(TD_FIELD_AT(&pod_path, lists[i]), member->key);
                 td_field_error_add(&check->pod_bad, &key, TD_FIELD_INVALID,
                                    td_json_line(check->arena, member), td_str_from(err.message));
             }
@@ -198,7 +192,7 @@ static void check_pod_values(struct td_vpa_check *check, const struct td_resourc
                              const struct td_field_path *path)
 {
     for (size_t i = 0; i < list->count && !td_vpa_check_is_full(check); i++) {
-        struct td_field_path key = policy_key(path, list->items[i].name);
+        struct td_field_path key = td_kind_key(path, list->items[i].name);
         if (td_quantity_sign(&list->items[i].quantity) < 0) {
             td_field_invalid_str(check->errors, &key,
                                  td_quantity_text(check->arena, &list->items[i].quantity),
@@ -224,8 +218,8 @@ static void check_pod_order(struct td_vpa_check *check, const struct td_field_pa
             td_quantity_compare(&max->quantity, lowest) >= 0) {
             continue;
         }
-        struct td_field_path min_key = policy_key(TD_FIELD(path, "minAllowed"), max->name);
-        struct td_field_path max_key = policy_key(TD_FIELD(path, "maxAllowed"), max->name);
+        struct td_field_path min_key = td_kind_key(TD_FIELD(path, "minAllowed"), max->name);
+        struct td_field_path max_key = td_kind_key(TD_FIELD(path, "maxAllowed"), max->name);
         td_str place = td_field_path_text(check->arena, &min_key);
         td_str shown = td_quantity_text(check->arena, lowest);
         td_str detail =
@@ -289,7 +283,7 @@ static void check_pod_sums(struct td_vpa_check *check, const struct td_field_pat
             td_quantity_compare(&bound->quantity, &sums[i]) >= 0) {
             continue;
         }
-        struct td_field_path key = policy_key(&list, bound->name);
+        struct td_field_path key = td_kind_key(&list, bound->name);
         td_str sum = td_quantity_text(check->arena, &sums[i]);
         td_str detail = td_arena_format(
             check->arena, "must not be lower than the sum of the containers' %s, which is \"%.*s\"",

@@ -61,13 +61,6 @@ static void unused_requirements(const struct td_vpa *vpa, const struct td_field_
 
 /* --- bounds --- */
 
-static struct td_field_path unused_key(const struct td_field_path *parent, td_str name)
-{
-    struct td_field_path path = td_field_child(parent, name);
-    path.is_key = true;
-    return path;
-}
-
 /* Bounds at `path` of what `why` says is not recommended; NULL: `controls` decides. */
 static void unused_bounds(const struct td_resource_list *bounds, const struct td_field_path *path,
                           const char *why, bool (*controls)(const void *policy, td_str resource),
@@ -75,7 +68,7 @@ static void unused_bounds(const struct td_resource_list *bounds, const struct td
 {
     for (size_t i = 0; i < bounds->count; i++) {
         td_str resource = bounds->items[i].name;
-        struct td_field_path item = unused_key(path, resource);
+        struct td_field_path item = td_kind_key(path, resource);
         if (!unused_is_known(resource)) {
             unused_add(ret, &item, TD_STR("has no effect: only cpu and memory are recommended"));
         } else if (why) {

@@ -4,6 +4,8 @@
  */
 #include "base/json/json.h"
 
+#include <math.h>
+
 #include "base/assert.h"
 #include "base/json/json_index.h"
 #include "base/json/json_node.h"
@@ -61,6 +63,15 @@ struct td_json *td_json_new_string(struct td_arena *arena, td_str text)
 struct td_json *td_json_new_array(struct td_arena *arena)
 {
     return json_new(arena, TD_JSON_TYPE_ARRAY);
+}
+
+struct td_json *td_json_new_strings(struct td_arena *arena, const td_str *texts, size_t count)
+{
+    struct td_json *list = td_json_new_array(arena);
+    for (size_t i = 0; i < count; i++) {
+        td_json_append(list, td_json_new_string(arena, texts[i]));
+    }
+    return list;
 }
 
 struct td_json *td_json_new_object(struct td_arena *arena)
@@ -198,6 +209,12 @@ void td_json_set_str(struct td_arena *arena, struct td_json *object, td_str key,
 void td_json_set_int64(struct td_arena *arena, struct td_json *object, td_str key, int64_t value)
 {
     td_json_set(arena, object, key, td_json_new_int64(arena, value));
+}
+
+void td_json_set_double(struct td_arena *arena, struct td_json *object, td_str key, double value)
+{
+    td_json_set(arena, object, key,
+                isfinite(value) ? td_json_new_double(arena, value) : td_json_new_null(arena));
 }
 
 void td_json_set_text(struct td_arena *arena, struct td_json *object, td_str key, td_str text)

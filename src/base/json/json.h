@@ -88,6 +88,7 @@ struct td_json *td_json_new_number(struct td_arena *arena, td_str text);
 struct td_json *td_json_new_string(struct td_arena *arena, td_str text);
 struct td_json *td_json_new_array(struct td_arena *arena);
 struct td_json *td_json_new_object(struct td_arena *arena);
+struct td_json *td_json_new_strings(struct td_arena *arena, const td_str *texts, size_t count);
 
 /* A deep copy of nodes; texts stay shared unless copy_texts. */
 struct td_json *td_json_copy(struct td_arena *arena, const struct td_json *node, bool copy_texts);
@@ -147,6 +148,8 @@ void td_json_set(struct td_arena *arena, struct td_json *object, td_str key,
 void td_json_set_str(struct td_arena *arena, struct td_json *object, td_str key, td_str text);
 void td_json_set_int64(struct td_arena *arena, struct td_json *object, td_str key, int64_t value);
 void td_json_set_bool(struct td_arena *arena, struct td_json *object, td_str key, bool value);
+/* Null where the value is infinite or no number, which JSON cannot say. */
+void td_json_set_double(struct td_arena *arena, struct td_json *object, td_str key, double value);
 /* An empty text, or a value that is NULL, changes nothing. The copy shares the texts of `value`. */
 void td_json_set_text(struct td_arena *arena, struct td_json *object, td_str key, td_str text);
 void td_json_set_copy(struct td_arena *arena, struct td_json *object, td_str key,

@@ -114,17 +114,6 @@ bool td_yaml_is_timestamp(td_str text)
     return text_read_clock(text, &at) && at == text.len;
 }
 
-/* Length of the well-formed character at the start of `bytes`, or 0. */
-static size_t text_char_len(td_str bytes)
-{
-    for (size_t n = 1; n <= 4 && n <= bytes.len; n++) {
-        if (td_str_is_utf8(td_str_slice(bytes, 0, n))) {
-            return n;
-        }
-    }
-    return 0;
-}
-
 td_str td_yaml_valid_utf8(struct td_arena *arena, td_str bytes)
 {
     if (td_str_is_utf8(bytes)) {
@@ -133,7 +122,7 @@ td_str td_yaml_valid_utf8(struct td_arena *arena, td_str bytes)
     char *out = td_arena_alloc(arena, bytes.len * (sizeof(REPLACEMENT) - 1));
     size_t len = 0;
     for (size_t at = 0; at < bytes.len;) {
-        size_t n = text_char_len(td_str_slice(bytes, at, bytes.len));
+        size_t n = td_str_utf8_char(td_str_slice(bytes, at, bytes.len));
         td_str piece = n > 0 ? td_str_slice(bytes, at, at + n) : TD_STR(REPLACEMENT);
         memcpy(out + len, piece.ptr, piece.len);
         len += piece.len;

@@ -177,9 +177,7 @@ static void review_judge(struct webhook_review *review)
         /* The object may not say yet where it is going. */
         struct td_json *metadata =
             td_json_ensure_object(review->arena, review->object, TD_STR("metadata"));
-        if (review->namespace.len > 0) {
-            td_json_set_str(review->arena, metadata, TD_STR("namespace"), review->namespace);
-        }
+        td_json_set_text(review->arena, metadata, TD_STR("namespace"), review->namespace);
         if (review->name.len == 0) {
             review->name = td_json_text(metadata, "name");
         }
@@ -227,7 +225,7 @@ static void review_write(struct webhook_review *review, struct td_buf *answer)
     td_json_set_str(arena, tree, TD_STR("apiVersion"), TD_STR("admission.k8s.io/v1"));
     struct td_json *response = td_json_ensure_object(arena, tree, TD_STR("response"));
     td_json_set_str(arena, response, TD_STR("uid"), review->uid);
-    td_json_set(arena, response, TD_STR("allowed"), td_json_new_bool(arena, !review->is_refused));
+    td_json_set_bool(arena, response, TD_STR("allowed"), !review->is_refused);
     if (review->status) {
         td_json_set(arena, response, TD_STR("status"), review->status);
     }

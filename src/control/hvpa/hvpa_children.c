@@ -207,7 +207,7 @@ static void child_apply(struct hvpa_reconcile *run, const struct child_kind *kin
     struct td_json *owner =
         child_reference(arena, TD_STR(TD_HVPA_API_VERSION), TD_STR("Hvpa"), run->item->name);
     td_json_set_str(arena, owner, TD_STR("uid"), run->hvpa.meta.uid);
-    td_json_set(arena, owner, TD_STR("controller"), td_json_new_bool(arena, true));
+    td_json_set_bool(arena, owner, TD_STR("controller"), true);
     td_json_append(owners, owner);
     td_json_set_str(arena, metadata, TD_STR("name"), child_name(run));
     td_json_set_str(arena, metadata, TD_STR("namespace"), run->item->namespace);

@@ -254,7 +254,7 @@ void hvpa_view_pods(struct hvpa_reconcile *run, const td_str *names, size_t coun
             td_pod_decode(&run->arena, tree, &pod, NULL) != TD_OK) {
             continue;
         }
-        if (pod.phase == TD_POD_SUCCEEDED || pod.phase == TD_POD_FAILED) {
+        if (td_pod_phase_is_over(pod.phase)) {
             ended[run->seen.ended_count++] = pod;
             continue;
         }

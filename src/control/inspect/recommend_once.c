@@ -175,8 +175,7 @@ static int once_make_up(struct td_recommend_once *once, const struct td_pod *pod
     const struct td_vpa_link link = {
         .vpa = &vpa,
         .target_selector = &selector,
-        .target = td_arena_format(&once->arena, "%.*s/%.*s/%.*s", TD_STR_ARG(version.group),
-                                  TD_STR_ARG(top->kind), TD_STR_ARG(top->name)),
+        .target = td_target_key(&once->arena, version.group, top->kind, top->name),
         .estimator = td_recommend_loop_estimator(once->snapshot->recommend),
     };
     return td_recommender_set_vpa(td_recommend_loop_model(once->snapshot->recommend), &link,

@@ -374,12 +374,10 @@ struct td_json *td_right_sizes_json(struct td_arena *arena, const struct td_righ
         td_json_set(arena, object, TD_STR("now"), td_resource_list_json(arena, &row->now));
         td_json_set(arena, object, TD_STR("should"), td_resource_list_json(arena, &row->should));
         td_json_set(arena, object, TD_STR("floors"), table_floors_json(arena, row));
-        td_json_set(arena, object, TD_STR("enoughData"),
-                    td_json_new_bool(arena, row->should.count > 0));
+        td_json_set_bool(arena, object, TD_STR("enoughData"), row->should.count > 0);
         td_json_set_int64(arena, object, TD_STR("samples"), row->samples);
         td_json_set_int64(arena, object, TD_STR("historySeconds"), row->history / TD_SECOND);
-        td_json_set(arena, object, TD_STR("confidence"),
-                    td_json_new_double(arena, row->confidence));
+        td_json_set_double(arena, object, TD_STR("confidence"), row->confidence);
         td_json_set_int64(arena, object, TD_STR("ooms"), row->ooms);
         td_json_append(list, object);
     }

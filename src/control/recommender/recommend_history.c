@@ -323,7 +323,7 @@ static void labels_set(struct recommend_history *history)
         return;
     }
     pod->seen = history->pod_seen;
-    const struct td_observed_pod informers = {
+    const struct td_observed_pod observed = {
         .namespace = pod->ns,
         .name = pod->name,
         .labels = history->pod_labels,
@@ -331,7 +331,7 @@ static void labels_set(struct recommend_history *history)
         .phase = TD_POD_PHASE_UNKNOWN,
     };
     /* At the cap of pods it is not learnt from. */
-    (void)td_recommender_set_pod(loop->model, &informers, recommend_now(loop), NULL, NULL);
+    (void)td_recommender_set_pod(loop->model, &observed, recommend_now(loop), NULL, NULL);
 }
 
 static bool labels_series(void *context, const struct td_labels *labels)

@@ -411,8 +411,7 @@ static int pods_target(struct pods_feed *feed, const struct td_meta *meta, td_st
         return TD_OK;
     }
     struct td_group_version version = td_group_version_parse(top->api_version);
-    *ret = td_arena_format(feed->arena, "%.*s/%.*s/%.*s", TD_STR_ARG(version.group),
-                           TD_STR_ARG(top->kind), TD_STR_ARG(top->name));
+    *ret = td_target_key(feed->arena, version.group, top->kind, top->name);
     return TD_OK;
 }
 
@@ -482,14 +481,14 @@ static int pods_feed_one(struct pods_feed *feed, const struct td_informer_pod *p
         td_pod_decode_brief(feed->arena, tree, &decoded, NULL) != TD_OK) {
         return TD_OK;
     }
-    struct td_observed_pod informers = {
+    struct td_observed_pod observed = {
         .namespace = decoded.meta.namespace,
         .name = decoded.meta.name,
         .labels = decoded.meta.labels,
         .phase = decoded.phase,
         .started = decoded.start_time,
     };
-    int code = pods_target(feed, &decoded.meta, &informers.target);
+    int code = pods_target(feed, &decoded.meta, &observed.target);
     if (code != TD_OK) {
         return code; /* what is known of it stays */
     }
@@ -499,7 +498,7 @@ static int pods_feed_one(struct pods_feed *feed, const struct td_informer_pod *p
     td_str before =
         tracked ? td_recommender_vpa_of(loop->model, feed->arena, tracked) : TD_STR_EMPTY;
     struct td_error err = TD_ERROR_INIT;
-    code = td_recommender_set_pod(loop->model, &informers, feed->now, &tracked, &err);
+    code = td_recommender_set_pod(loop->model, &observed, feed->now, &tracked, &err);
     for (size_t i = 0; i < decoded.container_count && code == TD_OK; i++) {
         const struct td_pod_container *c = &decoded.containers[i];
         const struct td_quantity *limit = td_resource_list_get(&c->spec_limits, TD_STR("cpu"));

@@ -199,9 +199,9 @@ static struct sizes_pod *sizes_pod(struct td_recommend_prometheus *sizes, td_str
         pod->workload = sizes_workload(sizes, ns, &top);
     }
     if (pod->workload) {
-        const struct td_observed_pod informers = {
+        const struct td_observed_pod observed = {
             .namespace = ns, .name = name, .target = pod->workload->vpa, .phase = TD_POD_RUNNING};
-        if (td_recommender_set_pod(sizes->model, &informers, sizes->end, NULL, NULL) != TD_OK) {
+        if (td_recommender_set_pod(sizes->model, &observed, sizes->end, NULL, NULL) != TD_OK) {
             pod->workload = NULL;
         }
     }

@@ -110,7 +110,7 @@ static void one_release(void *context)
 static void one_give_up(struct shard_one *one, const char *why)
 {
     if (one->state == SHARD_RUNNING) {
-        one_say(one, TD_LOG_INFO, "is given up", "because", td_str_from(why));
+        one_say(one, TD_LOG_INFO, "is released", "because", td_str_from(why));
         one->state = SHARD_STOPPING;
         td_controllers_stop(one->controllers, one_release, one);
     } else if (one->state == SHARD_TRYING || one->state == SHARD_HELD) {
@@ -136,27 +136,35 @@ static void one_lost(void *context, const struct td_error *why)
     one_over(one);
 }
 
-static int one_make_lease(struct shard_one *one, td_str identity, struct td_error *err)
+/* A lease as all of them are; its events and seed are the caller's. */
+static struct td_lease_options shards_lease(const struct td_shards *shards, td_str name)
 {
-    struct td_shards *shards = one->shards;
-    const struct shard_seen *seen = seen_find(shards, td_str_from(one->name));
     const struct td_leader_options *leader = &shards->options.controllers.leader;
-    const struct td_lease_options options = {
+    return (struct td_lease_options){
         .loop = shards->options.controllers.loop,
         .client = shards->client,
         .flow = shards->flow,
         .namespace = leader->namespace,
-        .name = td_str_from(one->name),
-        .identity = identity,
+        .name = name,
+        .identity = leader->identity,
         .duration = leader->lease_duration,
         .renew_deadline = leader->renew_deadline,
         .retry_period = leader->retry_period,
-        .seed = shards->options.controllers.seed + one->index,
-        .known_spec = seen ? seen->spec : TD_STR_EMPTY,
-        .known_since = seen ? seen->seen_at : 0,
-        .events = {.started = one_won, .stopped = one_lost},
-        .context = one,
+        .seed = shards->options.controllers.seed,
     };
+}
+
+static int one_make_lease(struct shard_one *one, td_str identity, struct td_error *err)
+{
+    struct td_shards *shards = one->shards;
+    const struct shard_seen *seen = seen_find(shards, td_str_from(one->name));
+    struct td_lease_options options = shards_lease(shards, td_str_from(one->name));
+    options.identity = identity;
+    options.seed += one->index;
+    options.known_spec = seen ? seen->spec : TD_STR_EMPTY;
+    options.known_since = seen ? seen->seen_at : 0;
+    options.events = (struct td_lease_events){.started = one_won, .stopped = one_lost};
+    options.context = one;
     return td_lease_new(&options, &one->lease, err);
 }
 
@@ -296,7 +304,7 @@ static size_t seen_number(td_str text)
 }
 
 /* "tandem-shard-3-of-8", held by "IDENTITY@5". A lease of a replica without shards is that of one
- * shard under no cut: it is in everybody's way. */
+ * shard under no cut: it overlaps every shard. */
 static struct td_shard_lease seen_lease(const struct td_shards *shards,
                                         const struct shard_seen *seen)
 {
@@ -384,7 +392,7 @@ static size_t shards_settle(struct td_shards *shards, const struct td_shards_vie
         struct shard_one *one = shards->ones.items[i];
         bool is_trying = one->state == SHARD_TRYING;
         if (!one_is_newest(one)) {
-            one_give_up(one, "the namespaces were cut anew");
+            one_give_up(one, "shard boundaries moved");
         } else if (is_trying && !td_shards_is_free(view, one->index)) {
             one_give_up(one, "another replica has it");
         } else {
@@ -420,21 +428,9 @@ static void claim_stopped(void *context, const struct td_error *why)
 
 static void shards_make_claim(struct td_shards *shards)
 {
-    const struct td_leader_options *leader = &shards->options.controllers.leader;
-    const struct td_lease_options options = {
-        .loop = shards->options.controllers.loop,
-        .client = shards->client,
-        .flow = shards->flow,
-        .namespace = leader->namespace,
-        .name = TD_STR(SHARDS_CLAIM),
-        .identity = leader->identity,
-        .duration = leader->lease_duration,
-        .renew_deadline = leader->renew_deadline,
-        .retry_period = leader->retry_period,
-        .seed = shards->options.controllers.seed,
-        .events = {.started = claim_event, .stopped = claim_stopped},
-        .context = shards,
-    };
+    struct td_lease_options options = shards_lease(shards, TD_STR(SHARDS_CLAIM));
+    options.events = (struct td_lease_events){.started = claim_event, .stopped = claim_stopped};
+    options.context = shards;
     int code = td_lease_new(&options, &shards->claim, NULL);
     td_assert(code == TD_OK); /* the same times as of the others, which were judged */
 }
@@ -490,8 +486,9 @@ static void shards_cut_when_due(struct td_shards *shards)
 
 static void look_failed(struct td_shards *shards, const char *what, const struct td_error *err)
 {
-    td_log_line(shards->options.controllers.log, TD_LOG_WARN, "cannot look at shards",
-                TD_LOG_C("at", what), TD_LOG_C("error", err->message));
+    td_log_line(shards->options.controllers.log, TD_LOG_WARN,
+                "cannot read leases and boundaries of shards", TD_LOG_C("at", what),
+                TD_LOG_C("error", err->message));
 }
 
 static void look_again(struct td_shards *shards)

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/os/loop.h"
 #include "control/updater/update_private.h"
+#include "model/pod.h"
 
 size_t update_gather_vpas(const struct td_informers *informers, struct td_arena *arena,
                           td_str namespace, const struct td_update_view *view,
@@ -46,8 +47,7 @@ size_t update_gather_pods(struct td_informers *informers, struct td_arena *arena
     count = 0;
     struct update_decoder decoder = {.informers = informers, .arena = arena};
     while ((pod = td_informers_next_pod(informers, namespace, pod))) {
-        bool is_over = td_str_equal(pod->phase, TD_STR("Succeeded")) ||
-                       td_str_equal(pod->phase, TD_STR("Failed"));
+        bool is_over = td_pod_phase_is_over(td_pod_phase_from(pod->phase));
         if (pod->node.len > 0 && !is_over &&
             update_decode_pod(&decoder, &pod->object, &pods[count])) {
             count++;

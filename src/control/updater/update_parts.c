@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "control/updater/update_private.h"
+#include "model/pod.h"
 
 /* ---- Which there are ---- */
 
@@ -127,8 +128,7 @@ static void gather_pods(struct gather *gather, td_str namespace, const struct td
     struct td_pod_match match;
     td_informers_match_pods(gather->informers, namespace, selector, &match);
     for (const struct td_informer_pod *pod; (pod = td_pod_match_next(&match));) {
-        bool is_over = td_str_equal(pod->phase, TD_STR("Succeeded")) ||
-                       td_str_equal(pod->phase, TD_STR("Failed"));
+        bool is_over = td_pod_phase_is_over(td_pod_phase_from(pod->phase));
         if (pod->node.len == 0 || is_over || td_map_has(&gather->seen, pod->object.head.name)) {
             continue;
         }

@@ -27,18 +27,9 @@ static void say(struct account *account, struct td_json *list, td_str sentence)
     td_json_append(list, td_json_new_string(account->arena, sentence));
 }
 
-/* A ratio may be infinite, which JSON cannot say. */
-static void set_ratio(struct td_arena *arena, struct td_json *object, td_str key, double ratio)
-{
-    td_json_set(arena, object, key,
-                isfinite(ratio) ? td_json_new_double(arena, ratio) : td_json_new_null(arena));
-}
-
 static td_str time_text(struct td_arena *arena, td_time time)
 {
-    char text[TD_TIME_TEXT_BYTES];
-    size_t len = td_time_format(td_time_to_instant(time), 0, text);
-    return td_arena_copy_str(arena, (td_str){.ptr = text, .len = len});
+    return td_time_text(arena, td_time_to_instant(time), 0);
 }
 
 /* For programs: exact. */
@@ -51,7 +42,7 @@ static td_str amount_exact(const struct account *account, const struct td_hpa_me
     return td_hpa_metric_amount(account->arena, metric, amount);
 }
 
-/* For people: a few digits. */
+/* For reading: a few digits. */
 static td_str amount_text(const struct account *account, const struct td_hpa_metric *metric,
                           const struct td_hpa_calculation *calculation, int64_t amount)
 {
@@ -207,9 +198,9 @@ static struct td_json *metric_json(const struct account *account, size_t index)
         td_json_set_str(arena, object, TD_STR("scalesInUpTo"),
                         amount_exact(account, metric, calculation, bounds.in_up_to));
     }
-    set_ratio(arena, object, TD_STR("ratio"), calculation->ratio);
+    td_json_set_double(arena, object, TD_STR("ratio"), calculation->ratio);
     if (calculation->is_filled_in) {
-        set_ratio(arena, object, TD_STR("ratioFilledIn"), calculation->ratio_again);
+        td_json_set_double(arena, object, TD_STR("ratioFilledIn"), calculation->ratio_again);
     }
     td_json_set_int64(arena, object, TD_STR("factor"), (int64_t)calculation->factor);
     td_json_set_str(arena, object, TD_STR("arithmetic"), arithmetic_text(account, calculation));
@@ -414,8 +405,7 @@ static struct td_json *selected_json(const struct account *account)
     for (size_t i = 0; i < selection->pod_count; i++) {
         struct td_json *pod = td_json_new_object(account->arena);
         td_json_set_str(account->arena, pod, TD_STR("name"), selection->pods[i].name);
-        td_json_set(account->arena, pod, TD_STR("counted"),
-                    td_json_new_bool(account->arena, selection->pods[i].is_counted));
+        td_json_set_bool(account->arena, pod, TD_STR("counted"), selection->pods[i].is_counted);
         if (selection->pods[i].owner.len > 0) {
             td_json_set_str(account->arena, pod, TD_STR("owner"), selection->pods[i].owner);
         }

@@ -133,9 +133,7 @@ static struct td_json *status_object(struct td_arena *arena, const struct td_hpa
     struct td_json *object = td_json_new_object(arena);
     td_json_set_str(arena, object, TD_STR("kind"), described->kind);
     td_json_set_str(arena, object, TD_STR("name"), described->name);
-    if (described->api_version.len > 0) {
-        td_json_set_str(arena, object, TD_STR("apiVersion"), described->api_version);
-    }
+    td_json_set_text(arena, object, TD_STR("apiVersion"), described->api_version);
     struct td_json *status = td_hpa_identifier_status(arena, metric, current);
     td_json_set(arena, status, TD_STR("describedObject"), object);
     return status;

@@ -122,9 +122,7 @@ static struct td_json *time_json(struct td_arena *arena, struct td_instant insta
     if (is_zero_time(instant)) {
         return td_json_new_null(arena);
     }
-    char text[TD_TIME_TEXT_BYTES];
-    size_t len = td_time_format(instant, 0, text);
-    return td_json_new_string(arena, td_arena_copy_str(arena, (td_str){.ptr = text, .len = len}));
+    return td_json_new_string(arena, td_time_text(arena, instant, 0));
 }
 
 struct td_json *td_hpa_conditions_json(struct td_arena *arena,
@@ -137,12 +135,8 @@ struct td_json *td_hpa_conditions_json(struct td_arena *arena,
         td_json_set_str(arena, item, TD_STR("type"), condition->type);
         td_json_set_str(arena, item, TD_STR("status"), condition->status);
         td_json_set(arena, item, TD_STR("lastTransitionTime"), time_json(arena, condition->since));
-        if (condition->reason.len > 0) {
-            td_json_set_str(arena, item, TD_STR("reason"), condition->reason);
-        }
-        if (condition->message.len > 0) {
-            td_json_set_str(arena, item, TD_STR("message"), condition->message);
-        }
+        td_json_set_text(arena, item, TD_STR("reason"), condition->reason);
+        td_json_set_text(arena, item, TD_STR("message"), condition->message);
         td_json_append(list, item);
     }
     return list;

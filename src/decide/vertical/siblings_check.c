@@ -43,7 +43,7 @@ static struct sibling_group *files_group(struct sibling_files *files, const stru
     int64_t number = td_json_get_int64(files->index, key, -1);
     if (number < 0) {
         number = (int64_t)files->group_count++;
-        td_json_set(files->arena, files->index, key, td_json_new_int64(files->arena, number));
+        td_json_set_int64(files->arena, files->index, key, number);
     }
     return &files->groups[number];
 }

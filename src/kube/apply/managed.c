@@ -296,29 +296,19 @@ static int entry_compare_written(const void *a, const void *b)
     return order;
 }
 
-static void set_text(struct td_arena *arena, struct td_json *object, td_str key, td_str text)
-{
-    if (text.len > 0) {
-        td_json_set_str(arena, object, key, text);
-    }
-}
-
 static struct td_json *entry_to_json(struct td_arena *arena, const struct td_managed_entry *entry)
 {
     struct td_json *json = td_json_new_object(arena);
-    set_text(arena, json, TD_STR("manager"), entry->manager.name);
-    set_text(arena, json, TD_STR("operation"),
-             entry->manager.is_apply ? TD_STR("Apply") : TD_STR("Update"));
-    set_text(arena, json, TD_STR("apiVersion"), entry->manager.api_version);
+    td_json_set_text(arena, json, TD_STR("manager"), entry->manager.name);
+    td_json_set_text(arena, json, TD_STR("operation"),
+                     entry->manager.is_apply ? TD_STR("Apply") : TD_STR("Update"));
+    td_json_set_text(arena, json, TD_STR("apiVersion"), entry->manager.api_version);
     if (entry->has_time) {
-        char text[TD_TIME_TEXT_BYTES];
-        size_t len = td_time_format(entry->time, 0, text);
-        set_text(arena, json, TD_STR("time"),
-                 td_arena_copy_str(arena, (td_str){.ptr = text, .len = len}));
+        td_json_set_str(arena, json, TD_STR("time"), td_time_text(arena, entry->time, 0));
     }
-    set_text(arena, json, TD_STR("fieldsType"), TD_STR("FieldsV1"));
+    td_json_set_text(arena, json, TD_STR("fieldsType"), TD_STR("FieldsV1"));
     td_json_set(arena, json, TD_STR("fieldsV1"), td_fieldset_to_json(arena, entry->fields));
-    set_text(arena, json, TD_STR("subresource"), entry->manager.subresource);
+    td_json_set_text(arena, json, TD_STR("subresource"), entry->manager.subresource);
     return json;
 }
 

@@ -159,9 +159,7 @@ static void access_ask(struct td_client *client, struct td_client_flow *flow,
     td_json_set_str(&turn, what, TD_STR("resource"), rule->resource);
     td_json_set_str(&turn, what, TD_STR("subresource"), rule->subresource);
     td_json_set_str(&turn, what, TD_STR("namespace"), rule->namespace);
-    if (rule->name.len > 0) {
-        td_json_set_str(&turn, what, TD_STR("name"), rule->name);
-    }
+    td_json_set_text(&turn, what, TD_STR("name"), rule->name);
     const struct td_client_request request = {
         .flow = flow,
         .method = TD_STR("POST"),

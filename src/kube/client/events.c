@@ -157,31 +157,22 @@ static bool events_is_spam(struct td_events *events, const struct td_event *even
     return is_spam;
 }
 
-static void events_set(struct td_arena *arena, struct td_json *object, td_str key, td_str value)
-{
-    if (value.len > 0) {
-        td_json_set_str(arena, object, key, value);
-    }
-}
-
 static td_str events_time(struct td_arena *arena, td_time time)
 {
-    char text[TD_TIME_TEXT_BYTES];
-    size_t len = td_time_format(td_time_to_instant(time), 0, text);
-    return td_arena_copy_str(arena, (td_str){.ptr = text, .len = len});
+    return td_time_text(arena, td_time_to_instant(time), 0);
 }
 
 static void events_set_object(struct td_arena *arena, struct td_json *object,
                               const struct td_event *event)
 {
     struct td_json *about = td_json_ensure_object(arena, object, TD_STR("involvedObject"));
-    events_set(arena, about, TD_STR("kind"), event->kind);
-    events_set(arena, about, TD_STR("namespace"), event->namespace);
-    events_set(arena, about, TD_STR("name"), event->name);
-    events_set(arena, about, TD_STR("uid"), event->uid);
-    events_set(arena, about, TD_STR("apiVersion"), event->api_version);
-    events_set(arena, about, TD_STR("resourceVersion"), event->resource_version);
-    events_set(arena, about, TD_STR("fieldPath"), event->field_path);
+    td_json_set_text(arena, about, TD_STR("kind"), event->kind);
+    td_json_set_text(arena, about, TD_STR("namespace"), event->namespace);
+    td_json_set_text(arena, about, TD_STR("name"), event->name);
+    td_json_set_text(arena, about, TD_STR("uid"), event->uid);
+    td_json_set_text(arena, about, TD_STR("apiVersion"), event->api_version);
+    td_json_set_text(arena, about, TD_STR("resourceVersion"), event->resource_version);
+    td_json_set_text(arena, about, TD_STR("fieldPath"), event->field_path);
 }
 
 static void events_set_decision(struct td_arena *arena, struct td_json *object,
@@ -210,8 +201,8 @@ static td_str events_body(const struct td_events *events, struct td_arena *arena
     td_json_set_str(arena, object, TD_STR("reason"), event->reason);
     td_json_set_str(arena, object, TD_STR("message"), write->message);
     struct td_json *source = td_json_ensure_object(arena, object, TD_STR("source"));
-    events_set(arena, source, TD_STR("component"), events->options.component);
-    events_set(arena, source, TD_STR("host"), events->options.host);
+    td_json_set_text(arena, source, TD_STR("component"), events->options.component);
+    td_json_set_text(arena, source, TD_STR("host"), events->options.host);
     td_json_set_str(arena, object, TD_STR("firstTimestamp"), events_time(arena, write->first));
     td_json_set_str(arena, object, TD_STR("lastTimestamp"), events_time(arena, write->now));
     td_json_set_int64(arena, object, TD_STR("count"), write->count);

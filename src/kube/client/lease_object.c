@@ -51,9 +51,7 @@ struct td_json *td_lease_new_object(struct td_arena *arena, td_str namespace, td
 
 td_str td_lease_time(struct td_arena *arena, struct td_instant now)
 {
-    char text[TD_TIME_TEXT_BYTES];
-    size_t len = td_time_format(now, 6, text);
-    return td_arena_copy_str(arena, (td_str){.ptr = text, .len = len});
+    return td_time_text(arena, now, 6);
 }
 
 void td_lease_set(struct td_arena *arena, struct td_json *object,

@@ -140,17 +140,11 @@ static struct td_json *verb_delete_options(struct td_arena *arena, td_str api_ve
         td_json_set_int64(arena, object, TD_STR("gracePeriodSeconds"),
                           options->grace_period_seconds);
     }
-    if (options->propagation.len > 0) {
-        td_json_set_str(arena, object, TD_STR("propagationPolicy"), options->propagation);
-    }
+    td_json_set_text(arena, object, TD_STR("propagationPolicy"), options->propagation);
     if (options->uid.len > 0 || options->resource_version.len > 0) {
         struct td_json *only = td_json_ensure_object(arena, object, TD_STR("preconditions"));
-        if (options->uid.len > 0) {
-            td_json_set_str(arena, only, TD_STR("uid"), options->uid);
-        }
-        if (options->resource_version.len > 0) {
-            td_json_set_str(arena, only, TD_STR("resourceVersion"), options->resource_version);
-        }
+        td_json_set_text(arena, only, TD_STR("uid"), options->uid);
+        td_json_set_text(arena, only, TD_STR("resourceVersion"), options->resource_version);
     }
     if (options->is_dry_run) {
         struct td_json *all = td_json_new_array(arena);

@@ -19,28 +19,21 @@
 
 #define EXEC_INTERVAL_MIN (TD_EXEC_INTERVAL_MIN_MS * TD_MILLISECOND)
 
-static void exec_add_text(struct td_arena *arena, struct td_json *object, td_str key, td_str text)
-{
-    if (text.len > 0) {
-        td_json_set_str(arena, object, key, text);
-    }
-}
-
 static struct td_json *exec_cluster(struct td_arena *arena,
                                     const struct td_credentials *credentials)
 {
     const struct td_kube_config *config = credentials->config;
     struct td_json *cluster = td_json_new_object(arena);
     td_json_set_str(arena, cluster, TD_STR("server"), config->server);
-    exec_add_text(arena, cluster, TD_STR("tls-server-name"), config->tls_server_name);
+    td_json_set_text(arena, cluster, TD_STR("tls-server-name"), config->tls_server_name);
     if (config->is_insecure) {
         td_json_set_bool(arena, cluster, TD_STR("insecure-skip-tls-verify"), true);
     }
     td_auto_buf authority = td_buf_capped(2 * TD_PEM_BYTES_MAX);
     td_base64_write(td_buf_str(&credentials->ca_pem), TD_BASE64_STANDARD, &authority);
-    exec_add_text(arena, cluster, TD_STR("certificate-authority-data"),
-                  td_arena_copy_str(arena, td_buf_str(&authority)));
-    exec_add_text(arena, cluster, TD_STR("proxy-url"), config->proxy_url);
+    td_json_set_text(arena, cluster, TD_STR("certificate-authority-data"),
+                     td_arena_copy_str(arena, td_buf_str(&authority)));
+    td_json_set_text(arena, cluster, TD_STR("proxy-url"), config->proxy_url);
     if (config->is_compression_disabled) {
         td_json_set_bool(arena, cluster, TD_STR("disable-compression"), true);
     }

@@ -15,13 +15,6 @@ static void write_base64(struct td_arena *arena, struct td_json *object, td_str 
     td_json_set_str(arena, object, key, td_arena_copy_str(arena, td_buf_str(&text)));
 }
 
-static void write_text(struct td_arena *arena, struct td_json *object, td_str key, td_str text)
-{
-    if (text.len > 0) {
-        td_json_set_str(arena, object, key, text);
-    }
-}
-
 /* A list of one named entry. */
 static void write_entry(struct td_arena *arena, struct td_json *config, td_str list, td_str name,
                         td_str kind, struct td_json *value)
@@ -43,11 +36,11 @@ void td_kubeconfig_write(const struct td_kubeconfig_entry *entry, struct td_buf 
     struct td_json *user = td_json_new_object(&arena);
     write_base64(&arena, user, TD_STR("client-certificate-data"), entry->certificate_pem);
     write_base64(&arena, user, TD_STR("client-key-data"), entry->key_pem);
-    write_text(&arena, user, TD_STR("token"), entry->token);
+    td_json_set_text(&arena, user, TD_STR("token"), entry->token);
     struct td_json *context = td_json_new_object(&arena);
     td_json_set_str(&arena, context, TD_STR("cluster"), entry->name);
     td_json_set_str(&arena, context, TD_STR("user"), entry->name);
-    write_text(&arena, context, TD_STR("namespace"), entry->namespace);
+    td_json_set_text(&arena, context, TD_STR("namespace"), entry->namespace);
     struct td_json *config = td_json_new_object(&arena);
     td_json_set_str(&arena, config, TD_STR("apiVersion"), TD_STR("v1"));
     td_json_set_str(&arena, config, TD_STR("kind"), TD_STR("Config"));

@@ -459,9 +459,7 @@ int td_proto_decode(struct td_arena *arena, const struct td_proto_envelope *enve
                             TD_STR_ARG(kind), TD_STR_ARG(envelope->api_version));
     }
     struct td_json *object = td_json_new_object(arena);
-    if (envelope->api_version.len > 0) {
-        td_json_set_str(arena, object, TD_STR("apiVersion"), envelope->api_version);
-    }
+    td_json_set_text(arena, object, TD_STR("apiVersion"), envelope->api_version);
     td_json_set_str(arena, object, TD_STR("kind"), kind);
     int r = decode_message(&work, type, envelope->message, NULL, object);
     if (r < 0) {

@@ -171,10 +171,7 @@ static int leaf_time(const struct proto_work *work, const struct td_schema_type 
     if (instant.unix_seconds < TIME_SECONDS_MIN || instant.unix_seconds > TIME_SECONDS_MAX) {
         return td_proto_fail(work, path, "a time outside the years 0000 to 9999");
     }
-    char text[TD_TIME_TEXT_BYTES];
-    size_t len = td_time_format(instant, is_micro ? 6 : 0, text);
-    td_str copy = td_arena_copy_str(work->arena, (td_str){.ptr = text, .len = len});
-    *ret = td_json_new_string(work->arena, copy);
+    *ret = td_json_new_string(work->arena, td_time_text(work->arena, instant, is_micro ? 6 : 0));
     return TD_OK;
 }
 

@@ -66,23 +66,12 @@ static bool field_is_special(char byte)
     return byte == '\\' || byte == ',' || byte == '=';
 }
 
-/* Length of the UTF-8 character at the start of a text that is not empty; 0 when malformed. */
-static size_t field_char_len(td_str text)
-{
-    for (size_t len = 1; len <= 4 && len <= text.len; len++) {
-        if (td_str_is_utf8(td_str_slice(text, 0, len))) {
-            return len;
-        }
-    }
-    return 0;
-}
-
 /* Copies one character to `out` and returns its length. As upstream goes through code points, a
  * malformed byte turns into U+FFFD here, though only in values that hold something to unescape. */
 static size_t field_copy_char(td_str text, char *out, size_t *out_len)
 {
     static const char replacement[] = "\xEF\xBF\xBD";
-    size_t len = field_char_len(text);
+    size_t len = td_str_utf8_char(text);
     const char *from = len > 0 ? text.ptr : replacement;
     size_t written = len > 0 ? len : sizeof(replacement) - 1;
     memcpy(out + *out_len, from, written);

@@ -343,18 +343,13 @@ static int64_t schema_runes(td_str text)
 }
 
 /* A whole number of the schema, or `fallback`. */
-static int64_t schema_count(const struct td_json *schema, td_str key, int64_t fallback)
-{
-    return td_json_get_int64(schema, key, fallback);
-}
-
 static void check_string(const struct schema_at *at, const struct td_json *value,
                          struct schema_result *result)
 {
     struct td_arena *arena = at->work->arena;
     td_str pattern = td_json_text(at->schema, "pattern");
-    int64_t most = schema_count(at->schema, TD_STR("maxLength"), INT64_MAX);
-    int64_t least = schema_count(at->schema, TD_STR("minLength"), 0);
+    int64_t most = td_json_get_int64(at->schema, TD_STR("maxLength"), INT64_MAX);
+    int64_t least = td_json_get_int64(at->schema, TD_STR("minLength"), 0);
     int64_t runes = schema_runes(value->text);
     if (runes > most) {
         td_structural_add(
@@ -421,8 +416,8 @@ static void check_list(const struct schema_at *at, const struct td_json *list,
         struct schema_at below = {at->work, items, &path, at->depth + 1};
         check_value(&below, item, result);
     }
-    int64_t least = schema_count(at->schema, TD_STR("minItems"), 0);
-    int64_t most = schema_count(at->schema, TD_STR("maxItems"), INT64_MAX);
+    int64_t least = td_json_get_int64(at->schema, TD_STR("minItems"), 0);
+    int64_t most = td_json_get_int64(at->schema, TD_STR("maxItems"), INT64_MAX);
     if ((int64_t)list->count < least) {
         add_too_few(at, result, list->count, least, "items");
     }
@@ -503,8 +498,8 @@ static void check_member(const struct schema_at *at, const struct td_json *membe
 static void check_object(const struct schema_at *at, const struct td_json *object,
                          struct schema_result *result)
 {
-    int64_t least = schema_count(at->schema, TD_STR("minProperties"), 0);
-    int64_t most = schema_count(at->schema, TD_STR("maxProperties"), INT64_MAX);
+    int64_t least = td_json_get_int64(at->schema, TD_STR("minProperties"), 0);
+    int64_t most = td_json_get_int64(at->schema, TD_STR("maxProperties"), INT64_MAX);
     if ((int64_t)object->count < least) {
         add_too_few(at, result, object->count, least, "properties");
     }

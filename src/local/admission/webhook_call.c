@@ -399,7 +399,7 @@ static struct td_json *review_new(const struct td_admission_request *admission,
                 review_object(admission, webhook->version, admission->object));
     td_json_set(arena, request, TD_STR("oldObject"),
                 review_object(admission, webhook->version, admission->old));
-    td_json_set(arena, request, TD_STR("dryRun"), td_json_new_bool(arena, admission->is_dry_run));
+    td_json_set_bool(arena, request, TD_STR("dryRun"), admission->is_dry_run);
     td_json_set(arena, request, TD_STR("options"), review_options(admission));
     return review;
 }

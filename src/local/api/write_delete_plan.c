@@ -11,6 +11,7 @@
  */
 #include "base/error.h"
 #include "local/api/write.h"
+#include "model/pod.h"
 
 #define PLAN_FOREGROUND TD_STR("foregroundDeletion")
 #define PLAN_ORPHAN TD_STR("orphan")
@@ -82,11 +83,8 @@ static void plan_mark(struct td_arena *arena, struct td_json *metadata, struct t
 static int64_t plan_pod_grace(const struct td_json *pod, int64_t asked)
 {
     const struct td_json *spec = td_json_get(pod, TD_STR("spec"));
-    td_str phase = td_json_text(td_json_get(pod, TD_STR("status")), "phase");
     bool has_node = td_json_text(spec, "nodeName").len > 0;
-    bool is_over =
-        td_str_equal(phase, TD_STR("Succeeded")) || td_str_equal(phase, TD_STR("Failed"));
-    if (!has_node || is_over) {
+    if (!has_node || td_pod_tree_is_over(pod)) {
         return 0;
     }
     int64_t grace = asked;

@@ -5,6 +5,7 @@
  */
 #include "base/error.h"
 #include "base/limits.h"
+#include "kube/meta.h"
 #include "local/api/write.h"
 
 void td_meta_wipe(struct td_json *object)
@@ -22,14 +23,9 @@ void td_meta_wipe(struct td_json *object)
     }
 }
 
-static td_str meta_text(const struct td_json *object, td_str key)
-{
-    return td_json_get_str(td_json_get(object, TD_STR("metadata")), key, TD_STR_EMPTY);
-}
-
 enum td_write_step td_meta_check_place(struct td_write *write, struct td_json *object)
 {
-    td_str ns = meta_text(object, TD_STR("namespace"));
+    td_str ns = td_meta_text(object, TD_STR("namespace"));
     struct td_json *metadata = td_json_ensure_object(write->arena, object, TD_STR("metadata"));
     if (!write->resource->is_namespaced) {
         (void)td_json_remove(metadata, TD_STR("namespace")); /* it may not be there */
@@ -45,10 +41,7 @@ enum td_write_step td_meta_check_place(struct td_write *write, struct td_json *o
 
 struct td_json *td_meta_time(struct td_arena *arena, struct td_instant instant)
 {
-    char text[TD_TIME_TEXT_BYTES];
-    size_t len = td_time_format(instant, 0, text);
-    td_str copy = td_arena_copy_str(arena, (td_str){.ptr = text, .len = len});
-    return td_json_new_string(arena, copy);
+    return td_json_new_string(arena, td_time_text(arena, instant, 0));
 }
 
 /* A free name, if a few attempts find one. */

@@ -7,6 +7,7 @@
 #include "base/limits.h"
 #include "kube/apply/apply.h"
 #include "kube/apply/managed.h"
+#include "kube/meta.h"
 #include "kube/quote.h"
 #include "local/api/write.h"
 #include "local/kinds/kinds_default.h"
@@ -109,11 +110,6 @@ enum td_write_step td_object_default(struct td_write *write, bool is_patch)
     return td_write_bad_request(write, "%.*s%.*s", TD_STR_ARG(prefix), TD_STR_ARG(detail));
 }
 
-static td_str object_meta(const struct td_json *object, td_str key)
-{
-    return td_json_get_str(td_json_get(object, TD_STR("metadata")), key, TD_STR_EMPTY);
-}
-
 static enum td_write_step object_need_version(struct td_write *write)
 {
     struct td_field_errors errors = {.arena = write->arena};
@@ -126,7 +122,7 @@ static enum td_write_step object_need_version(struct td_write *write)
 
 static enum td_write_step object_check_version(struct td_write *write)
 {
-    td_str text = object_meta(write->incoming, TD_STR("resourceVersion"));
+    td_str text = td_meta_text(write->incoming, TD_STR("resourceVersion"));
     int64_t version = 0;
     if (text.len > 0 && (!td_str_to_int64(text, &version) || version < 0)) {
         return td_write_bad_request(write,
@@ -146,7 +142,7 @@ static enum td_write_step object_check_version(struct td_write *write)
 
 enum td_write_step td_object_check_identity(struct td_write *write)
 {
-    td_str name = object_meta(write->incoming, TD_STR("name"));
+    td_str name = td_meta_text(write->incoming, TD_STR("name"));
     if (name.len == 0) {
         return td_write_bad_request(
             write,
@@ -270,7 +266,7 @@ static enum td_write_step object_build_create(struct td_write *write)
     if (step != TD_STEP_NEXT) {
         return step;
     }
-    if (object_meta(write->incoming, TD_STR("resourceVersion")).len > 0) {
+    if (td_meta_text(write->incoming, TD_STR("resourceVersion")).len > 0) {
         return td_write_bad_request(write,
                                     "resourceVersion should not be set on objects to be created");
     }
@@ -280,8 +276,8 @@ static enum td_write_step object_build_create(struct td_write *write)
 /* The uid that a client names must be the stored object's. */
 static enum td_write_step object_check_uid(struct td_write *write)
 {
-    td_str uid = object_meta(write->incoming, TD_STR("uid"));
-    td_str stored = object_meta(write->old, TD_STR("uid"));
+    td_str uid = td_meta_text(write->incoming, TD_STR("uid"));
+    td_str stored = td_meta_text(write->old, TD_STR("uid"));
     if (uid.len == 0 || td_str_equal(uid, stored)) {
         return TD_STEP_NEXT;
     }
@@ -323,7 +319,7 @@ static void object_start(struct td_api_call *call, bool is_create)
     write->build = is_create ? object_build_create : object_build_update;
     if (is_create) {
         write->operation = TD_WRITE_CREATE;
-        write->name = object_meta(write->body, TD_STR("name"));
+        write->name = td_meta_text(write->body, TD_STR("name"));
     }
     bool is_main = call->path.subresource.len == 0;
     write->can_create = is_create || (is_main && object_allows_create(write->resource));

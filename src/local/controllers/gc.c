@@ -350,8 +350,7 @@ static void gc_unblock(struct td_gc *gc, struct gc_item *item)
 {
     struct td_json *list = td_json_get_path(item->object, "metadata.ownerReferences");
     for (struct td_json *r = td_json_first_item(list); r; r = r->next) {
-        td_json_set(item->arena, r, TD_STR("blockOwnerDeletion"),
-                    td_json_new_bool(item->arena, false));
+        td_json_set_bool(item->arena, r, TD_STR("blockOwnerDeletion"), false);
     }
     (void)gc_put(gc, item); /* it says so itself */
 }

@@ -14,11 +14,18 @@
 #define DISCOVERY_PROXY_VERBS                                                                      \
     (TD_VERB_CREATE | TD_VERB_DELETE | TD_VERB_GET | TD_VERB_PATCH | TD_VERB_UPDATE)
 
+struct discovery_subresource {
+    const char *name;
+    const char *api_version; /* of its kind; NULL: the row's */
+    const char *kind;        /* NULL: the row's */
+    unsigned verbs;
+};
+
 /* By name, as upstream lists them. `only` names the one resource that has it by the flag. */
 static const struct {
     unsigned flag;
     const char *only;
-    struct td_subresource sub;
+    struct discovery_subresource sub;
 } discovery_subresources[] = {
     {TD_SUB_APPROVAL, NULL, {"approval", NULL, NULL, DISCOVERY_STATUS_VERBS}},
     {TD_SUB_PROCESS, "pods", {"attach", NULL, "PodAttachOptions", TD_VERB_CREATE | TD_VERB_GET}},
@@ -40,8 +47,9 @@ static const struct {
     {TD_SUB_TOKEN, NULL, {"token", "authentication.k8s.io/v1", "TokenRequest", TD_VERB_CREATE}},
 };
 
-bool td_discovery_subresource(const struct td_resource *resource, size_t index,
-                              struct td_subresource *ret)
+/* By index from 0; false at the end. */
+static bool discovery_find_subresource(const struct td_resource *resource, size_t index,
+                                       struct discovery_subresource *ret)
 {
     size_t seen = 0;
     for (size_t i = 0; i < TD_COUNT(discovery_subresources); i++) {
@@ -71,15 +79,6 @@ static struct td_json *discovery_verbs(struct td_arena *arena, unsigned verbs)
     return list;
 }
 
-static struct td_json *discovery_strings(struct td_arena *arena, const td_str *texts, size_t count)
-{
-    struct td_json *list = td_json_new_array(arena);
-    for (size_t i = 0; i < count; i++) {
-        td_json_append(list, td_json_new_string(arena, texts[i]));
-    }
-    return list;
-}
-
 static struct td_json *discovery_head(struct td_arena *arena, const char *kind,
                                       const char *api_version)
 {
@@ -95,7 +94,7 @@ struct td_json *td_discovery_versions(struct td_arena *arena)
 {
     struct td_json *answer = discovery_head(arena, "APIVersions", NULL);
     const td_str v1 = TD_STR("v1");
-    td_json_set(arena, answer, TD_STR("versions"), discovery_strings(arena, &v1, 1));
+    td_json_set(arena, answer, TD_STR("versions"), td_json_new_strings(arena, &v1, 1));
     td_json_set(arena, answer, TD_STR("serverAddressByClientCIDRs"), td_json_new_array(arena));
     return answer;
 }
@@ -193,11 +192,11 @@ static void discovery_names(struct td_arena *arena, const struct td_resource *ro
 {
     if (row->short_name_count > 0) {
         td_json_set(arena, entry, TD_STR("shortNames"),
-                    discovery_strings(arena, row->short_names, row->short_name_count));
+                    td_json_new_strings(arena, row->short_names, row->short_name_count));
     }
     if (row->category_count > 0) {
         td_json_set(arena, entry, TD_STR("categories"),
-                    discovery_strings(arena, row->categories, row->category_count));
+                    td_json_new_strings(arena, row->categories, row->category_count));
     }
 }
 
@@ -207,19 +206,18 @@ static void discovery_add_row(struct td_arena *arena, const struct td_resource *
     struct td_json *entry = td_json_new_object(arena);
     td_json_set_str(arena, entry, TD_STR("name"), row->plural);
     td_json_set_str(arena, entry, TD_STR("singularName"), row->singular);
-    td_json_set(arena, entry, TD_STR("namespaced"), td_json_new_bool(arena, row->is_namespaced));
+    td_json_set_bool(arena, entry, TD_STR("namespaced"), row->is_namespaced);
     td_json_set_str(arena, entry, TD_STR("kind"), row->kind);
     td_json_set(arena, entry, TD_STR("verbs"), discovery_verbs(arena, row->verbs));
     discovery_names(arena, row, entry);
     td_json_append(list, entry);
-    struct td_subresource sub;
-    for (size_t i = 0; td_discovery_subresource(row, i, &sub); i++) {
+    struct discovery_subresource sub;
+    for (size_t i = 0; discovery_find_subresource(row, i, &sub); i++) {
         entry = td_json_new_object(arena);
         td_json_set_str(arena, entry, TD_STR("name"),
                         td_arena_format(arena, "%.*s/%s", TD_STR_ARG(row->plural), sub.name));
         td_json_set_str(arena, entry, TD_STR("singularName"), TD_STR_EMPTY);
-        td_json_set(arena, entry, TD_STR("namespaced"),
-                    td_json_new_bool(arena, row->is_namespaced));
+        td_json_set_bool(arena, entry, TD_STR("namespaced"), row->is_namespaced);
         if (sub.api_version && strcmp(sub.name, "binding") != 0) {
             struct td_group_version gv = td_group_version_parse(td_str_from(sub.api_version));
             td_json_set_str(arena, entry, TD_STR("group"), gv.group);
@@ -304,8 +302,8 @@ static struct td_json *discovery_aggregated_row(struct td_arena *arena,
     td_json_set(arena, entry, TD_STR("verbs"), discovery_verbs(arena, row->verbs));
     discovery_names(arena, row, entry);
     struct td_json *subs = td_json_new_array(arena);
-    struct td_subresource sub;
-    for (size_t i = 0; td_discovery_subresource(row, i, &sub); i++) {
+    struct discovery_subresource sub;
+    for (size_t i = 0; discovery_find_subresource(row, i, &sub); i++) {
         struct td_group_version gv = own;
         if (sub.api_version && strcmp(sub.name, "binding") != 0) {
             gv = td_group_version_parse(td_str_from(sub.api_version));
@@ -357,9 +355,7 @@ struct td_json *td_discovery_aggregated(struct td_arena *arena,
         }
         struct td_json *item = td_json_new_object(arena);
         struct td_json *metadata = td_json_ensure_object(arena, item, TD_STR("metadata"));
-        if (group.len > 0) {
-            td_json_set_str(arena, metadata, TD_STR("name"), group);
-        }
+        td_json_set_text(arena, metadata, TD_STR("name"), group);
         struct td_json *versions = td_json_new_array(arena);
         const struct td_json *names = discovery_group_versions(arena, resources, group);
         for (const struct td_json *name = td_json_first_item(names); name; name = name->next) {

@@ -26,13 +26,3 @@ struct td_json *td_discovery_resources(struct td_arena *arena, const struct td_r
 /* /api (is_core) and /apis, aggregated. */
 struct td_json *td_discovery_aggregated(struct td_arena *arena,
                                         const struct td_resources *resources, bool is_core);
-
-/* One subresource of a row, by index from 0; false at the end. */
-struct td_subresource {
-    const char *name;
-    const char *api_version; /* of its kind; NULL: the row's */
-    const char *kind;        /* NULL: the row's */
-    unsigned verbs;
-};
-bool td_discovery_subresource(const struct td_resource *resource, size_t index,
-                              struct td_subresource *ret);

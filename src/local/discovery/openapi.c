@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/map.h"
+#include "kube/meta.h"
 #include "kube/schema/describe_texts.h"
 #include "local/discovery/openapi_private.h"
 #include "local/kinds/custom.h"
@@ -261,10 +262,7 @@ static struct td_json *openapi_field(struct openapi *api, td_str type,
         td_json_set(api->arena, schema, TD_STR("default"),
                     openapi_default(api->arena, field->type));
     }
-    if (field->patch_key.len > 0) {
-        td_json_set_str(api->arena, schema, TD_STR("x-kubernetes-patch-merge-key"),
-                        field->patch_key);
-    }
+    td_json_set_text(api->arena, schema, TD_STR("x-kubernetes-patch-merge-key"), field->patch_key);
     if (field->type->is_variant) {
         bool is_atomic = field->type->topology == TD_SCHEMA_ATOMIC;
         td_json_set_str(api->arena, schema, TD_STR("x-kubernetes-map-type"),
@@ -331,14 +329,11 @@ td_str td_openapi_publish(struct openapi *api, const struct td_schema_type *type
 
 struct td_json *td_openapi_gvk(struct td_arena *arena, td_str api_version, td_str kind)
 {
-    size_t slash = td_str_find(api_version, '/', 0);
-    bool is_core = slash == api_version.len;
+    struct td_group_version parsed = td_group_version_parse(api_version);
     struct td_json *gvk = td_json_new_object(arena);
-    td_json_set_str(arena, gvk, TD_STR("group"),
-                    is_core ? TD_STR_EMPTY : td_str_slice(api_version, 0, slash));
+    td_json_set_str(arena, gvk, TD_STR("group"), parsed.group);
     td_json_set_str(arena, gvk, TD_STR("kind"), kind);
-    td_json_set_str(arena, gvk, TD_STR("version"),
-                    is_core ? api_version : td_str_slice(api_version, slash + 1, api_version.len));
+    td_json_set_str(arena, gvk, TD_STR("version"), parsed.version);
     return gvk;
 }
 
@@ -429,8 +424,7 @@ static td_str openapi_custom(struct openapi *api, const struct td_resource *row,
     openapi_kind_members(api, properties, row->kind,
                          td_schema_field(td_schema_any_object(), TD_STR("metadata"))->type);
     if (!api->is_v3) {
-        td_json_set(api->arena, schema, TD_STR("x-kubernetes-preserve-unknown-fields"),
-                    td_json_new_bool(api->arena, true));
+        td_json_set_bool(api->arena, schema, TD_STR("x-kubernetes-preserve-unknown-fields"), true);
     }
     td_json_set(api->arena, api->schemas, name, schema);
     return name;

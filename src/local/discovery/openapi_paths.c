@@ -13,7 +13,7 @@ static void openapi_parameter(const struct openapi *api, struct td_json *list, c
     td_json_set_str(api->arena, parameter, TD_STR("name"), td_str_from(name));
     td_json_set_str(api->arena, parameter, TD_STR("in"), td_str_from(place));
     if (strcmp(place, "path") == 0) {
-        td_json_set(api->arena, parameter, TD_STR("required"), td_json_new_bool(api->arena, true));
+        td_json_set_bool(api->arena, parameter, TD_STR("required"), true);
     }
     if (api->is_v3) {
         td_json_set(api->arena, parameter, TD_STR("schema"),
@@ -84,7 +84,7 @@ static void openapi_body(const struct openapi *api, struct td_json *operation,
         td_json_append(td_json_get(operation, TD_STR("parameters")), body);
     }
     if (is_required) {
-        td_json_set(api->arena, body, TD_STR("required"), td_json_new_bool(api->arena, true));
+        td_json_set_bool(api->arena, body, TD_STR("required"), true);
     }
 }
 

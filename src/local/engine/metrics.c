@@ -19,9 +19,7 @@ td_time td_metrics_now(const struct td_api_call *call)
 
 td_str td_metrics_time(struct td_arena *arena, td_time time)
 {
-    char text[TD_TIME_TEXT_BYTES];
-    size_t len = td_time_format(td_time_to_instant(time), 0, text);
-    return td_arena_copy_str(arena, (td_str){.ptr = text, .len = len});
+    return td_time_text(arena, td_time_to_instant(time), 0);
 }
 
 bool td_metrics_selector(struct td_api_call *call, struct td_selector *ret)

@@ -123,19 +123,7 @@ static void job_delete_surplus(struct td_job *job, size_t surplus)
     struct td_workload_item *item = job->item;
     struct td_rank_pod *order = td_arena_array(item->arena, struct td_rank_pod, job->active.count);
     for (size_t i = 0; i < job->active.count; i++) {
-        const struct td_child *pod = job->active.items[i];
-        order[i] = (struct td_rank_pod){
-            .index = i,
-            .node = pod->pod.node,
-            .phase = pod->pod.phase,
-            .is_ready = pod->pod.is_ready,
-            .deletion_cost = pod->pod.deletion_cost,
-            .ready_since = pod->pod.ready_since,
-            .restarts = pod->pod.restarts,
-            .sidecar_restarts = pod->pod.sidecar_restarts,
-            .created = pod->created,
-            .uid = pod->stored->uid,
-        };
+        order[i] = td_pod_rank(job->active.items[i], i);
     }
     td_rank_sort(order, job->active.count, item->now);
     for (size_t i = 0; i < surplus && i < job->active.count; i++) {

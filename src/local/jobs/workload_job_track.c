@@ -62,11 +62,6 @@ static struct td_json *track_list(struct td_job *job, td_str key)
     return list;
 }
 
-static bool track_has(const struct td_map *listed, td_str uid)
-{
-    return td_map_has(listed, uid);
-}
-
 static void track_read_list(struct td_map *listed, const struct td_json *list)
 {
     for (struct td_json *u = td_json_first_item(list); u; u = u->next) {
@@ -219,18 +214,18 @@ void td_job_close(struct td_job *job)
 
 static void track_pod(struct td_job *job, struct td_map *listed, struct td_child *pod)
 {
-    bool has_ended = pod->pod.phase == TD_POD_SUCCEEDED || pod->pod.phase == TD_POD_FAILED;
+    bool has_ended = td_pod_phase_is_over(pod->pod.phase);
     if (td_pod_is_active(pod)) {
         job->active.items[job->active.count++] = pod;
         job->ready += pod->pod.is_ready;
     }
     job->terminating += pod->is_deleting && !has_ended;
     bool is_success = pod->pod.phase == TD_POD_SUCCEEDED;
-    if (job->is_indexed && is_success && track_has(listed, pod->stored->uid)) {
+    if (job->is_indexed && is_success && td_map_has(listed, pod->stored->uid)) {
         td_job_indexes_add(&job->indexes, td_job_pod_index(pod)); /* listed by a pass that broke */
     }
     if (!pod->pod.has_tracking_finalizer || (!is_success && !track_is_failed(job, pod)) ||
-        track_has(listed, pod->stored->uid)) {
+        td_map_has(listed, pod->stored->uid)) {
         return;
     }
     int64_t index = td_job_pod_index(pod);
@@ -303,7 +298,7 @@ static void track_release(struct td_job *job)
     for (size_t i = 0; i < job->pods.count; i++) {
         const struct td_child *pod = job->pods.items[i];
         if (pod->pod.has_tracking_finalizer &&
-            (job->end_type.len > 0 || track_has(&listed, pod->stored->uid))) {
+            (job->end_type.len > 0 || td_map_has(&listed, pod->stored->uid))) {
             td_str name = td_arena_copy_str(item->arena, pod->stored->name);
             td_job_release_pod(item->control->all, item->ns, name);
         }

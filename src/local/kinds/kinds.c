@@ -374,7 +374,5 @@ bool td_kind_field(const struct td_resource *resource, td_str field, const struc
 
 td_str td_kind_now(const struct td_kind_write *write)
 {
-    char text[TD_TIME_TEXT_BYTES];
-    size_t len = td_time_format(write->now, 0, text);
-    return td_arena_copy_str(write->arena, (td_str){.ptr = text, .len = len});
+    return td_time_text(write->arena, write->now, 0);
 }

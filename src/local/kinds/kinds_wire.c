@@ -70,9 +70,7 @@ static void wire_time(struct td_arena *arena, struct td_json *value, int fractio
     if (value->type != TD_JSON_TYPE_STRING || td_time_parse(value->text, &instant, NULL) < 0) {
         return;
     }
-    char text[TD_TIME_TEXT_BYTES];
-    size_t len = td_time_format(instant, fraction_digits, text);
-    wire_set_text(value, td_arena_copy_str(arena, (td_str){.ptr = text, .len = len}));
+    wire_set_text(value, td_time_text(arena, instant, fraction_digits));
 }
 
 static void wire_duration(struct td_arena *arena, struct td_json *value)

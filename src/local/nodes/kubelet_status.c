@@ -9,6 +9,7 @@
 #include "base/pki/hmac.h"
 #include "local/api/write.h"
 #include "local/kinds/condition.h"
+#include "model/pod.h"
 
 #define LIFE_CONTAINERS "containerStatuses"
 #define LIFE_INIT "initContainerStatuses"
@@ -154,7 +155,7 @@ static void life_set_bool(struct td_pod_life *life, struct td_json *object, td_s
 {
     const struct td_json *old = td_json_get(object, key);
     if (!old || td_json_get_bool(object, key, false) != value) {
-        td_json_set(life->arena, object, key, td_json_new_bool(life->arena, value));
+        td_json_set_bool(life->arena, object, key, value);
         life->is_changed = true;
     }
 }
@@ -419,6 +420,5 @@ void td_pod_life_create(struct td_pod_life *life)
 
 bool td_pod_life_is_over(const struct td_pod_life *life)
 {
-    td_str phase = td_json_text(td_json_get(life->pod, TD_STR("status")), "phase");
-    return td_str_equal(phase, TD_STR("Succeeded")) || td_str_equal(phase, TD_STR("Failed"));
+    return td_pod_tree_is_over(life->pod);
 }

@@ -13,6 +13,7 @@
 #include "kube/podresources.h"
 #include "kube/quantity/quantity.h"
 #include "local/kinds/condition.h"
+#include "model/pod.h"
 
 #define INDEX_PODS_MAX TD_COLLECTION_OBJECTS_MAX
 
@@ -429,9 +430,7 @@ static struct td_bound_pod *pod_new(struct td_arena *arena, td_str key, const st
     record->request_count = count;
     pod_allocated(arena, pod, &record->allocated_cpu, &record->allocated_memory);
     const struct td_json *status = td_json_get(pod, TD_STR("status"));
-    td_str phase = td_json_text(status, "phase");
-    record->is_over =
-        td_str_equal(phase, TD_STR("Succeeded")) || td_str_equal(phase, TD_STR("Failed"));
+    record->is_over = td_pod_tree_is_over(pod);
     const struct td_json *pending = td_condition_find(status, TD_STR("PodResizePending"));
     record->is_deferred = td_str_equal(td_json_text(pending, "reason"), TD_STR("Deferred"));
     return record;

@@ -276,9 +276,6 @@ struct td_json *td_node_lease_new(struct td_arena *arena, const struct td_json *
 
 void td_node_lease_renew(struct td_arena *arena, struct td_json *lease, td_time now)
 {
-    char text[TD_TIME_TEXT_BYTES];
-    size_t length = td_time_format(td_time_to_instant(now), 6, text);
-    td_str copy = td_arena_copy_str(arena, (td_str){.ptr = text, .len = length});
     td_json_set_str(arena, td_json_ensure_object(arena, lease, TD_STR("spec")), TD_STR("renewTime"),
-                    copy);
+                    td_time_text(arena, td_time_to_instant(now), 6));
 }

@@ -23,6 +23,7 @@
 #include "local/nodes/scheduler_fit.h"
 #include "local/store/edit.h"
 #include "local/store/store.h"
+#include "model/pod.h"
 
 #define SCHEDULER_COMPONENT TD_STR("default-scheduler")
 #define SCHEDULER_RETRY_KEY TD_STR("retry") /* no pod: keys of pods have two lines */
@@ -106,13 +107,11 @@ static bool scheduler_wants(const struct td_json *pod)
 {
     const struct td_json *spec = td_json_get(pod, TD_STR("spec"));
     const struct td_json *gates = td_json_get(spec, TD_STR("schedulingGates"));
-    td_str phase = td_json_text(td_json_get(pod, TD_STR("status")), "phase");
     return td_json_text(spec, "nodeName").len == 0 &&
            td_str_equal(td_json_get_str(spec, TD_STR("schedulerName"), TD_STR("default-scheduler")),
                         TD_STR("default-scheduler")) &&
            !(td_json_is(gates, TD_JSON_TYPE_ARRAY) && gates->count > 0) &&
-           !td_json_get_path(pod, "metadata.deletionTimestamp") &&
-           !td_str_equal(phase, TD_STR("Succeeded")) && !td_str_equal(phase, TD_STR("Failed"));
+           !td_json_get_path(pod, "metadata.deletionTimestamp") && !td_pod_tree_is_over(pod);
 }
 
 static int64_t scheduler_generation(const struct td_json *pod)

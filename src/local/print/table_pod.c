@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/map.h"
+#include "model/pod.h"
 
 struct td_table_pod {
     td_str status;
@@ -216,8 +217,7 @@ static const struct td_table_pod *pod_of(struct td_table_row *row)
         pod_take_containers(row, made);
     }
     td_str phase = td_table_text(pod, "status.phase", TD_STR_EMPTY);
-    bool has_ended =
-        td_str_equal(phase, TD_STR("Succeeded")) || td_str_equal(phase, TD_STR("Failed"));
+    bool has_ended = td_pod_phase_is_over(td_pod_phase_from(phase));
     bool is_deleted = td_table_text(pod, "metadata.deletionTimestamp", TD_STR_EMPTY).len > 0;
     td_str reason = td_table_text(pod, "status.reason", TD_STR_EMPTY);
     if (is_deleted && td_str_equal(reason, TD_STR("NodeLost"))) {

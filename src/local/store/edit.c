@@ -7,16 +7,12 @@
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "kube/meta.h"
 #include "local/api/api_private.h"
 #include "local/api/write.h"
 
 #define EDIT_HASH_START UINT64_C(0xcbf29ce484222325)
 #define EDIT_HASH_FACTOR UINT64_C(0x100000001b3)
-
-static td_str edit_meta(const struct td_json *object, td_str key)
-{
-    return td_json_get_str(td_json_get(object, TD_STR("metadata")), key, TD_STR_EMPTY);
-}
 
 static struct td_instant edit_now(struct td_api *api)
 {
@@ -113,18 +109,18 @@ int td_edit_put(struct td_api *api, const struct td_resource *resource, struct t
     if (r < 0) {
         return r;
     }
-    td_str version = edit_meta(object, TD_STR("resourceVersion"));
+    td_str version = td_meta_text(object, TD_STR("resourceVersion"));
     if (version.len == 0) {
         return edit_create(api, resource, collection, arena, object, err);
     }
-    td_str name = edit_meta(object, TD_STR("name"));
-    td_str ns = edit_meta(object, TD_STR("namespace"));
+    td_str name = td_meta_text(object, TD_STR("name"));
+    td_str ns = td_meta_text(object, TD_STR("namespace"));
     struct td_json *old;
     r = td_edit_get(api, resource, ns, name, arena, &old, err);
     if (r < 0) {
         return r;
     }
-    if (!td_str_equal(edit_meta(old, TD_STR("resourceVersion")), version)) {
+    if (!td_str_equal(td_meta_text(old, TD_STR("resourceVersion")), version)) {
         return td_error_set(err, TD_CONFLICT, "%.*s \"%.*s\": the object has been modified",
                             TD_STR_ARG(resource->collection), TD_STR_ARG(name));
     }
@@ -140,7 +136,7 @@ int td_edit_delete(struct td_api *api, const struct td_resource *resource, td_st
     if (r < 0) {
         return r;
     }
-    if (uid.len > 0 && !td_str_equal(edit_meta(old, TD_STR("uid")), uid)) {
+    if (uid.len > 0 && !td_str_equal(td_meta_text(old, TD_STR("uid")), uid)) {
         return td_error_set(err, TD_CONFLICT, "%.*s \"%.*s\": the UID does not match",
                             TD_STR_ARG(resource->collection), TD_STR_ARG(name));
     }
@@ -175,7 +171,7 @@ static struct td_json *edit_involved(struct td_arena *arena, const struct td_jso
     td_json_set_str(arena, involved, TD_STR("kind"), td_json_text(about, "kind"));
     td_json_set_str(arena, involved, TD_STR("apiVersion"), td_json_text(about, "apiVersion"));
     for (size_t i = 0; i < TD_COUNT(of_metadata); i++) {
-        td_str value = edit_meta(about, of_metadata[i]);
+        td_str value = td_meta_text(about, of_metadata[i]);
         td_json_set_text(arena, involved, of_metadata[i], value);
     }
     td_json_set_text(arena, involved, TD_STR("fieldPath"), part);
@@ -187,14 +183,15 @@ static td_str edit_event_name(struct td_arena *arena, const struct td_json *abou
                               const struct td_occasion *event)
 {
     td_str key = td_arena_format(
-        arena, "%.*s/%.*s/%.*s/%.*s/%.*s/%.*s/%.*s", TD_STR_ARG(edit_meta(about, TD_STR("uid"))),
+        arena, "%.*s/%.*s/%.*s/%.*s/%.*s/%.*s/%.*s", TD_STR_ARG(td_meta_text(about, TD_STR("uid"))),
         TD_STR_ARG(event->type), TD_STR_ARG(event->reason), TD_STR_ARG(event->component),
         TD_STR_ARG(event->message), TD_STR_ARG(event->host), TD_STR_ARG(event->part));
     uint64_t hash = EDIT_HASH_START; /* FNV-1a: the same in every run */
     for (size_t i = 0; i < key.len; i++) {
         hash = (hash ^ (unsigned char)key.ptr[i]) * EDIT_HASH_FACTOR;
     }
-    td_str base = td_str_cut_utf8(edit_meta(about, TD_STR("name")), TD_EVENT_NAME_BASE_BYTES_MAX);
+    td_str base =
+        td_str_cut_utf8(td_meta_text(about, TD_STR("name")), TD_EVENT_NAME_BASE_BYTES_MAX);
     return td_arena_format(arena, "%.*s.%016llx", TD_STR_ARG(base), (unsigned long long)hash);
 }
 
@@ -232,7 +229,7 @@ void td_edit_record(struct td_api *api, const struct td_json *about,
     td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     struct td_occasion event = *reported;
     event.message = td_str_cut_utf8(reported->message, TD_EVENT_MESSAGE_BYTES_MAX);
-    td_str ns = edit_meta(about, TD_STR("namespace"));
+    td_str ns = td_meta_text(about, TD_STR("namespace"));
     ns = ns.len > 0 ? ns : TD_STR("default");
     td_str name = edit_event_name(&arena, about, &event);
     struct td_json *object;

@@ -10,6 +10,7 @@
 #include "base/limits.h"
 #include "base/map.h"
 #include "base/text.h"
+#include "kube/meta.h"
 #include "kube/names.h"
 #include "local/api/api.h"
 
@@ -40,11 +41,6 @@ struct td_pod_maker {
     struct maker_call *first;
 };
 
-static td_str maker_meta(const struct td_json *object, td_str key)
-{
-    return td_json_get_str(td_json_get(object, TD_STR("metadata")), key, TD_STR_EMPTY);
-}
-
 /* ---- Trees ---- */
 
 struct td_json *td_controller_reference(struct td_arena *arena, const struct td_json *owner)
@@ -52,10 +48,10 @@ struct td_json *td_controller_reference(struct td_arena *arena, const struct td_
     struct td_json *reference = td_json_new_object(arena);
     td_json_set_str(arena, reference, TD_STR("apiVersion"), td_json_text(owner, "apiVersion"));
     td_json_set_str(arena, reference, TD_STR("kind"), td_json_text(owner, "kind"));
-    td_json_set_str(arena, reference, TD_STR("name"), maker_meta(owner, TD_STR("name")));
-    td_json_set_str(arena, reference, TD_STR("uid"), maker_meta(owner, TD_STR("uid")));
-    td_json_set(arena, reference, TD_STR("controller"), td_json_new_bool(arena, true));
-    td_json_set(arena, reference, TD_STR("blockOwnerDeletion"), td_json_new_bool(arena, true));
+    td_json_set_str(arena, reference, TD_STR("name"), td_meta_text(owner, TD_STR("name")));
+    td_json_set_str(arena, reference, TD_STR("uid"), td_meta_text(owner, TD_STR("uid")));
+    td_json_set_bool(arena, reference, TD_STR("controller"), true);
+    td_json_set_bool(arena, reference, TD_STR("blockOwnerDeletion"), true);
     return reference;
 }
 
@@ -80,13 +76,13 @@ struct td_json *td_pod_from_template(struct td_arena *arena, const struct td_jso
     td_json_set_str(arena, pod, TD_STR("apiVersion"), TD_STR("v1"));
     td_json_set_str(arena, pod, TD_STR("kind"), TD_STR("Pod"));
     struct td_json *metadata = td_json_ensure_object(arena, pod, TD_STR("metadata"));
-    td_str name = maker_meta(owner, TD_STR("name"));
+    td_str name = td_meta_text(owner, TD_STR("name"));
     td_str prefix = td_arena_format(arena, "%.*s-", TD_STR_ARG(name));
     if (td_name_check_subdomain_prefix(prefix, NULL) > 0) {
         prefix = name;
     }
     td_json_set_str(arena, metadata, TD_STR("generateName"), prefix);
-    td_json_set_str(arena, metadata, TD_STR("namespace"), maker_meta(owner, TD_STR("namespace")));
+    td_json_set_str(arena, metadata, TD_STR("namespace"), td_meta_text(owner, TD_STR("namespace")));
     for (size_t i = 0; i < TD_COUNT(copied); i++) {
         const struct td_json *value = td_json_get(from, copied[i]);
         td_json_set_copy(arena, metadata, copied[i], value);
@@ -163,7 +159,7 @@ static void maker_read(struct maker_call *call, struct td_pod_made *made)
     if (call->status / 100 == 2) {
         made->code = TD_OK;
         made->message = TD_STR_EMPTY;
-        made->pod = maker_meta(answer, TD_STR("name"));
+        made->pod = td_meta_text(answer, TD_STR("name"));
         return;
     }
     made->message = td_json_text(answer, "message");
@@ -239,7 +235,7 @@ static struct td_json *maker_about(struct td_arena *arena, const struct td_json 
     struct td_json *metadata = td_json_ensure_object(arena, about, TD_STR("metadata"));
     for (size_t i = 0; i < TD_COUNT(kept); i++) {
         td_json_set_str(arena, metadata, kept[i],
-                        td_arena_copy_str(arena, maker_meta(owner, kept[i])));
+                        td_arena_copy_str(arena, td_meta_text(owner, kept[i])));
     }
     return about;
 }
@@ -257,9 +253,9 @@ void td_pod_maker_create(struct td_pod_maker *maker, const struct td_json *owner
     td_arena_init(&call->arena, TD_TREE_ARENA_BYTES_MAX);
     td_buf_init(&call->body, TD_STREAM_BYTES_MAX);
     call->owner = maker_about(&call->arena, owner);
-    call->owner_uid = maker_meta(call->owner, TD_STR("uid"));
-    call->ns = maker_meta(call->owner, TD_STR("namespace"));
-    call->pod = td_arena_copy_str(&call->arena, maker_meta(pod, TD_STR("name")));
+    call->owner_uid = td_meta_text(call->owner, TD_STR("uid"));
+    call->ns = td_meta_text(call->owner, TD_STR("namespace"));
+    call->pod = td_arena_copy_str(&call->arena, td_meta_text(pod, TD_STR("name")));
     maker_begin_pending(maker, call->owner_uid);
     const struct td_pod_maker_options *options = &maker->options;
     td_str group = options->group_version.len > 0 ? options->group_version : TD_STR("/api/v1");

@@ -10,6 +10,7 @@
 #include "local/kinds/condition.h"
 #include "local/store/edit.h"
 #include "local/store/store.h"
+#include "model/pod.h"
 
 #define POD_DISRUPTED_MAX 2000 /* evictions that a budget's controller has not seen yet */
 
@@ -161,8 +162,7 @@ static bool pod_is_ready(const struct td_json *pod)
 static bool pod_needs_no_budget(const struct td_json *pod)
 {
     td_str phase = td_json_text(td_json_get(pod, TD_STR("status")), "phase");
-    return td_str_equal(phase, TD_STR("Succeeded")) || td_str_equal(phase, TD_STR("Failed")) ||
-           td_str_equal(phase, TD_STR("Pending")) ||
+    return td_pod_tree_is_over(pod) || td_str_equal(phase, TD_STR("Pending")) ||
            td_json_get_path(pod, "metadata.deletionTimestamp");
 }
 

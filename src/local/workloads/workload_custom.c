@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/os/log.h"
+#include "kube/meta.h"
 #include "local/api/write.h"
 #include "local/kinds/custom.h"
 #include "local/store/observer.h"
@@ -188,8 +189,7 @@ void td_workload_custom_definition(struct td_workloads *all, td_str name,
 struct td_workload_control *td_workload_custom_control(const struct td_workloads *all,
                                                        const struct td_child *child)
 {
-    td_str group = td_str_slice(child->controller_api_version, 0,
-                                td_str_find(child->controller_api_version, '/', 0));
+    td_str group = td_group_version_parse(child->controller_api_version).group;
     for (struct td_map_walk at = {.map = &all->customs}; td_map_step(&at);) {
         struct custom_kind *kind = at.value;
         if (td_str_equal(kind->group, group) &&

@@ -247,8 +247,7 @@ static void daemon_place_pods(struct daemon *daemon, const struct td_children *p
             plan->pods[i] = (struct td_daemon_pod){
                 .is_new = td_str_equal(td_child_label(pod, DAEMON_HASH_LABEL), daemon->hash),
                 .is_terminating = pod->is_deleting,
-                .is_finished =
-                    pod->pod.phase == TD_POD_FAILED || pod->pod.phase == TD_POD_SUCCEEDED,
+                .is_finished = td_pod_phase_is_over(pod->pod.phase),
                 .is_ready = pod->pod.is_ready,
                 .is_available = td_pod_is_available(pod, daemon->min_ready, item->now),
             };

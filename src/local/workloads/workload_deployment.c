@@ -409,8 +409,7 @@ static bool deployment_has_old_pods(struct td_deployment *deployment)
             td_json_text(td_json_get(deployment->sets[i].object, TD_STR("metadata")), "uid");
         struct td_children pods = td_child_index_list(&all->pod_index, item->arena, uid);
         for (size_t p = 0; p < pods.count; p++) {
-            enum td_pod_phase phase = pods.items[p]->pod.phase;
-            if (phase != TD_POD_SUCCEEDED && phase != TD_POD_FAILED) {
+            if (!td_pod_phase_is_over(pods.items[p]->pod.phase)) {
                 return true;
             }
         }

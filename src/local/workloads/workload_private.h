@@ -19,9 +19,9 @@
 #include "local/kinds/condition.h"
 #include "local/resources/resource.h"
 #include "local/workloads/pod_maker.h"
+#include "local/workloads/workload_rank.h"
 
 struct td_api;
-struct td_error;
 struct td_log;
 struct td_queue;
 struct td_workload_control;
@@ -181,6 +181,8 @@ struct td_children td_workload_claim_pods(struct td_workload_item *item,
                                           td_workload_mine_fn is_mine);
 
 bool td_pod_is_active(const struct td_child *pod); /* neither finished nor being deleted */
+/* Its place among those to delete, without neighbours. */
+struct td_rank_pod td_pod_rank(const struct td_child *pod, size_t index);
 bool td_pod_is_available(const struct td_child *pod, int64_t min_ready_seconds, td_time now);
 /* Looks again when the next of the pods has been ready for long enough. */
 void td_workload_watch_available(struct td_workload_item *item, const struct td_children *pods,

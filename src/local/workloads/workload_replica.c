@@ -25,8 +25,7 @@ static struct replica_pods replica_sort_out(struct td_workload_item *item,
         struct td_child *pod = pods->items[i];
         if (td_pod_is_active(pod)) {
             sorted.active.items[sorted.active.count++] = pod;
-        } else if (pod->is_deleting && pod->pod.phase != TD_POD_SUCCEEDED &&
-                   pod->pod.phase != TD_POD_FAILED) {
+        } else if (pod->is_deleting && !td_pod_phase_is_over(pod->pod.phase)) {
             sorted.terminating.items[sorted.terminating.count++] = pod;
         }
     }
@@ -81,21 +80,9 @@ static int replica_delete(struct td_workload_item *item, const struct td_childre
         replica_count_related(item, active, &nodes);
     }
     for (size_t i = 0; i < active->count; i++) {
-        const struct td_child *pod = active->items[i];
-        const size_t *neighbours = td_map_get(&nodes, pod->pod.node);
-        order[i] = (struct td_rank_pod){
-            .index = i,
-            .node = pod->pod.node,
-            .phase = pod->pod.phase,
-            .is_ready = pod->pod.is_ready,
-            .deletion_cost = pod->pod.deletion_cost,
-            .neighbours = neighbours ? *neighbours : 0,
-            .ready_since = pod->pod.ready_since,
-            .restarts = pod->pod.restarts,
-            .sidecar_restarts = pod->pod.sidecar_restarts,
-            .created = pod->created,
-            .uid = pod->stored->uid,
-        };
+        order[i] = td_pod_rank(active->items[i], i);
+        const size_t *neighbours = td_map_get(&nodes, order[i].node);
+        order[i].neighbours = neighbours ? *neighbours : 0;
     }
     td_rank_sort(order, active->count, item->now);
     for (size_t i = 0; i < surplus; i++) {

@@ -109,7 +109,7 @@ static struct td_stateful_slot stateful_slot(const struct stateful *set,
     }
     return (struct td_stateful_slot){
         .exists = true,
-        .is_finished = pod->pod.phase == TD_POD_SUCCEEDED || pod->pod.phase == TD_POD_FAILED,
+        .is_finished = td_pod_phase_is_over(pod->pod.phase),
         .is_terminating = pod->is_deleting,
         .is_ready = pod->pod.phase == TD_POD_RUNNING && pod->pod.is_ready,
         .is_available = td_pod_is_available(pod, set->min_ready, set->item->now),
@@ -238,7 +238,7 @@ static void stateful_add_volumes(const struct stateful *set, struct td_json *spe
             td_json_ensure_object(arena, volume, TD_STR("persistentVolumeClaim"));
         td_json_set_str(arena, source, TD_STR("claimName"), stateful_claim_name(set, t, ordinal));
         td_json_append(volumes, volume);
-        td_json_set(arena, taken, name, td_json_new_bool(arena, true));
+        td_json_set_bool(arena, taken, name, true);
         stateful_make_claim(set, t, ordinal);
     }
     const struct td_json *old = td_json_get(spec, TD_STR("volumes"));

@@ -92,9 +92,7 @@ int64_t td_workload_min_ready(const struct td_workload_item *item)
 
 struct td_json *td_workload_time(struct td_arena *arena, td_time time)
 {
-    char text[TD_TIME_TEXT_BYTES];
-    size_t len = td_time_format(td_time_to_instant(time), 0, text);
-    return td_json_new_string(arena, td_arena_copy_str(arena, (td_str){.ptr = text, .len = len}));
+    return td_json_new_string(arena, td_time_text(arena, td_time_to_instant(time), 0));
 }
 
 void td_workload_event(const struct td_workload_item *item, bool is_warning, const char *reason,
@@ -175,10 +173,25 @@ struct td_selector td_workload_selector(const struct td_workload_item *item)
     return result;
 }
 
+struct td_rank_pod td_pod_rank(const struct td_child *pod, size_t index)
+{
+    return (struct td_rank_pod){
+        .index = index,
+        .node = pod->pod.node,
+        .phase = pod->pod.phase,
+        .is_ready = pod->pod.is_ready,
+        .deletion_cost = pod->pod.deletion_cost,
+        .ready_since = pod->pod.ready_since,
+        .restarts = pod->pod.restarts,
+        .sidecar_restarts = pod->pod.sidecar_restarts,
+        .created = pod->created,
+        .uid = pod->stored->uid,
+    };
+}
+
 bool td_pod_is_active(const struct td_child *pod)
 {
-    return !pod->is_deleting && pod->pod.phase != TD_POD_SUCCEEDED &&
-           pod->pod.phase != TD_POD_FAILED;
+    return !pod->is_deleting && !td_pod_phase_is_over(pod->pod.phase);
 }
 
 /* Writes the child with the item as its controller, or with none. */

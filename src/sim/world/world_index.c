@@ -13,6 +13,7 @@
 #include "local/kinds/condition.h"
 #include "local/resources/resource.h"
 #include "local/workloads/pod_workload.h"
+#include "model/pod.h"
 #include "sim/world/world_private.h"
 
 /* ---- Texts and keys ---- */
@@ -267,8 +268,7 @@ static void pod_take_role(struct td_world_pod *pod, const struct td_json *object
 static void pod_take(struct td_world *world, struct td_world_pod *pod,
                      const struct td_world_pod_facts *facts)
 {
-    bool is_over = td_str_equal(facts->phase, TD_STR("Succeeded")) ||
-                   td_str_equal(facts->phase, TD_STR("Failed"));
+    bool is_over = td_pod_phase_is_over(td_pod_phase_from(facts->phase));
     bool is_pending = !is_over && !td_str_equal(facts->phase, TD_STR("Running"));
     world->pending_count += is_pending;
     world->pending_count -= pod->is_pending;

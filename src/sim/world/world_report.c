@@ -179,7 +179,7 @@ static struct td_json *report_pod(struct td_arena *arena, const struct td_stored
     report_text(arena, object, "name", stored->name);
     report_copy(arena, object, "node", td_json_get_path(pod, "spec.nodeName"));
     report_text(arena, object, "phase", facts.phase);
-    td_json_set(arena, object, TD_STR("ready"), td_json_new_bool(arena, facts.is_ready));
+    td_json_set_bool(arena, object, TD_STR("ready"), facts.is_ready);
     td_json_set_int64(arena, object, TD_STR("restarts"), facts.restarts);
     report_copy(arena, object, "labels", td_json_get_path(pod, "metadata.labels"));
     report_copy(arena, object, "resources", td_json_get_path(pod, "spec.resources"));

@@ -21,16 +21,6 @@ struct telling {
     struct td_json *changes;
 };
 
-static void set_text(struct telling *telling, struct td_json *object, td_str key, td_str text)
-{
-    td_json_set(telling->arena, object, key, td_json_new_string(telling->arena, text));
-}
-
-static void set_int(struct telling *telling, struct td_json *object, td_str key, int64_t value)
-{
-    td_json_set(telling->arena, object, key, td_json_new_int64(telling->arena, value));
-}
-
 static void say(struct telling *telling, struct td_json *list, td_str sentence)
 {
     td_json_append(list, td_json_new_string(telling->arena, sentence));
@@ -80,10 +70,10 @@ static struct td_json *wanted_horizontally(struct telling *telling)
     struct td_json *wish = td_json_new_object(telling->arena);
     bool has_axis = td_hvpa_scales_horizontally(in->hvpa);
     bool is_valid = has_axis && in->is_horizontal_valid;
-    td_json_set(telling->arena, wish, TD_STR("valid"), td_json_new_bool(telling->arena, is_valid));
+    td_json_set_bool(telling->arena, wish, TD_STR("valid"), is_valid);
     td_str says = TD_STR("not scaled");
     if (is_valid) {
-        set_int(telling, wish, TD_STR("replicas"), in->desired_replicas);
+        td_json_set_int64(telling->arena, wish, TD_STR("replicas"), in->desired_replicas);
         bool is_clamped = in->desired_replicas != telling->decision->desired_replicas;
         says = is_clamped ? td_arena_format(telling->arena, "%d replica%s, %d within %d..%d",
                                             in->desired_replicas, TD_PLURAL(in->desired_replicas),
@@ -95,8 +85,8 @@ static struct td_json *wanted_horizontally(struct telling *telling)
     } else if (has_axis) {
         says = TD_STR("unknown: no usable metric");
     }
-    set_text(telling, wish, TD_STR("says"), says);
-    set_text(telling, wish, TD_STR("why"), telling->account->horizontal_why);
+    td_json_set_str(telling->arena, wish, TD_STR("says"), says);
+    td_json_set_str(telling->arena, wish, TD_STR("why"), telling->account->horizontal_why);
     return wish;
 }
 
@@ -127,20 +117,21 @@ static struct td_json *wanted_vertically(struct telling *telling)
         const struct td_tandem_row *row = &telling->in->rows[i];
         int64_t target = telling->decision->outcomes[i].wish;
         struct td_json *wish = td_json_new_object(telling->arena);
-        set_text(telling, wish, TD_STR("container"), row->container);
-        set_text(telling, wish, TD_STR("resource"), td_hvpa_resource_name(row->resource));
-        set_text(telling, wish, TD_STR("target"), exact_of(telling, i, target));
-        set_text(telling, wish, TD_STR("says"),
-                 td_arena_format(telling->arena, "%.*s %.*s",
-                                 TD_STR_ARG(tandem_row_name(telling->arena, telling->in, i)),
-                                 TD_STR_ARG(amount_of(telling, i, target))));
+        td_json_set_str(telling->arena, wish, TD_STR("container"), row->container);
+        td_json_set_str(telling->arena, wish, TD_STR("resource"),
+                        td_hvpa_resource_name(row->resource));
+        td_json_set_str(telling->arena, wish, TD_STR("target"), exact_of(telling, i, target));
+        td_json_set_str(telling->arena, wish, TD_STR("says"),
+                        td_arena_format(telling->arena, "%.*s %.*s",
+                                        TD_STR_ARG(tandem_row_name(telling->arena, telling->in, i)),
+                                        TD_STR_ARG(amount_of(telling, i, target))));
         td_str change = change_text(telling, i);
         td_str why =
             telling->account->vertical_why ? telling->account->vertical_why[i] : TD_STR_EMPTY;
-        set_text(telling, wish, TD_STR("why"),
-                 why.len > 0 ? td_arena_format(telling->arena, "%.*s; %.*s", TD_STR_ARG(change),
-                                               TD_STR_ARG(why))
-                             : change);
+        td_json_set_str(telling->arena, wish, TD_STR("why"),
+                        why.len > 0 ? td_arena_format(telling->arena, "%.*s; %.*s",
+                                                      TD_STR_ARG(change), TD_STR_ARG(why))
+                                    : change);
         td_json_append(list, wish);
     }
     return list;
@@ -244,11 +235,10 @@ static struct td_json *done(struct telling *telling)
 {
     const struct td_tandem_decision *decision = telling->decision;
     struct td_json *did = td_json_new_object(telling->arena);
-    set_text(telling, did, TD_STR("axis"), td_tandem_axis_name(decision->axis));
-    set_text(telling, did, TD_STR("reason"), td_tandem_reason_name(decision->reason));
-    td_json_set(telling->arena, did, TD_STR("emergency"),
-                td_json_new_bool(telling->arena, decision->is_emergency));
-    set_int(telling, did, TD_STR("replicas"), decision->replicas);
+    td_json_set_str(telling->arena, did, TD_STR("axis"), td_tandem_axis_name(decision->axis));
+    td_json_set_str(telling->arena, did, TD_STR("reason"), td_tandem_reason_name(decision->reason));
+    td_json_set_bool(telling->arena, did, TD_STR("emergency"), decision->is_emergency);
+    td_json_set_int64(telling->arena, did, TD_STR("replicas"), decision->replicas);
     struct td_json *requests = td_json_ensure_object(telling->arena, did, TD_STR("requests"));
     struct td_json *says = td_json_new_array(telling->arena);
     say(telling, says,
@@ -258,9 +248,10 @@ static struct td_json *done(struct telling *telling)
     for (size_t i = 0; i < telling->in->row_count; i++) {
         const struct td_tandem_row *row = &telling->in->rows[i];
         if (decision->outcomes[i].request != 0) {
-            set_text(telling, td_json_ensure_object(telling->arena, requests, row->container),
-                     td_hvpa_resource_name(row->resource),
-                     exact_of(telling, i, decision->outcomes[i].request));
+            td_json_set_str(telling->arena,
+                            td_json_ensure_object(telling->arena, requests, row->container),
+                            td_hvpa_resource_name(row->resource),
+                            exact_of(telling, i, decision->outcomes[i].request));
         }
         say_share(telling, says, i);
         if (decision->outcomes[i].is_at_max_allowed) {
@@ -280,17 +271,18 @@ static void hold(struct telling *telling, const char *axis, td_str wish, bool is
                  enum td_tandem_block block)
 {
     struct td_json *item = td_json_new_object(telling->arena);
-    set_text(telling, item, TD_STR("axis"), td_str_from(axis));
-    set_text(telling, item, TD_STR("wish"), wish);
-    set_text(telling, item, TD_STR("reason"),
-             block != TD_TANDEM_BLOCK_NONE ? td_tandem_block_name(block)
-                                           : td_tandem_reason_name(telling->decision->reason));
+    td_json_set_str(telling->arena, item, TD_STR("axis"), td_str_from(axis));
+    td_json_set_str(telling->arena, item, TD_STR("wish"), wish);
+    td_json_set_str(telling->arena, item, TD_STR("reason"),
+                    block != TD_TANDEM_BLOCK_NONE
+                        ? td_tandem_block_name(block)
+                        : td_tandem_reason_name(telling->decision->reason));
     bool is_nothing_done = telling->decision->axis == TD_TANDEM_AXIS_NONE;
     const char *words = block == TD_TANDEM_BLOCK_NONE && is_nothing_done
                             ? tandem_reason_words(telling->decision->reason)
                             : tandem_block_words(block);
-    set_text(telling, item, TD_STR("says"),
-             td_arena_format(telling->arena, "%.*s: %s", TD_STR_ARG(wish), words));
+    td_json_set_str(telling->arena, item, TD_STR("says"),
+                    td_arena_format(telling->arena, "%.*s: %s", TD_STR_ARG(wish), words));
     td_json_append(telling->held, item);
     td_str remedy = tandem_block_remedy(telling->arena, block, axis, is_up);
     if (remedy.len > 0) {
@@ -520,7 +512,7 @@ struct td_json *td_tandem_account_json(struct td_arena *arena,
         telling.probe_rows[i] = in->rows[i];
     }
     struct td_json *tree = td_json_new_object(arena);
-    set_text(&telling, tree, TD_STR("title"), title_of(&telling));
+    td_json_set_str(telling.arena, tree, TD_STR("title"), title_of(&telling));
     struct td_json *wanted = td_json_ensure_object(arena, tree, TD_STR("wanted"));
     td_json_set(arena, wanted, TD_STR("horizontal"), wanted_horizontally(&telling));
     td_json_set(arena, wanted, TD_STR("vertical"), wanted_vertically(&telling));

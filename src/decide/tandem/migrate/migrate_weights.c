@@ -144,7 +144,7 @@ static void weights_write(struct td_arena *arena, const struct weights_stages *s
         double weight = (double)stages->ratio->weight;
         double share =
             weight < WEIGHTS_ALL ? weight / (WEIGHTS_ALL - weight) : (double)WEIGHTS_RATIO_MAX;
-        td_json_set(arena, ratio, TD_STR("vToHScalingRatio"), td_json_new_double(arena, share));
+        td_json_set_double(arena, ratio, TD_STR("vToHScalingRatio"), share);
     }
     td_json_set(arena, spec, TD_STR("ratioBasedScalingSpec"), ratio);
 }

@@ -64,10 +64,9 @@ struct td_json *td_adaptive_save(struct td_arena *arena, const struct td_adaptiv
 {
     struct td_json *saved = td_json_new_object(arena);
     struct td_adaptive copy = *state;
-    td_json_set(arena, saved, TD_STR("version"), td_json_new_string(arena, TD_ADAPTIVE_VERSION));
+    td_json_set_str(arena, saved, TD_STR("version"), TD_ADAPTIVE_VERSION);
     for (size_t i = 0; i < NUMBER_COUNT; i++) {
-        td_json_set(arena, saved, td_str_from(numbers[i].name),
-                    td_json_new_int64(arena, *number_at(&copy, i)));
+        td_json_set_int64(arena, saved, td_str_from(numbers[i].name), *number_at(&copy, i));
     }
     td_json_set(arena, saved, TD_STR("cpu"), save_cpu(arena, state));
     td_json_set(

@@ -5,6 +5,7 @@
  */
 #include "decide/vertical/estimator/adaptive_pod.h"
 
+#include "decide/vertical/patch/capping.h"
 #include "decide/vertical/resourcelist.h"
 #include "decide/vertical/updater/priority.h"
 #include "model/name_table.h"
@@ -112,7 +113,7 @@ static void decide_row(struct row *row, const struct td_resource_list *requests,
 bool td_adaptive_is_short(const struct td_pod *pod, const struct td_recommendation *recommendation)
 {
     td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
-    struct td_name_table rows = td_update_recommended(&arena, recommendation);
+    struct td_name_table rows = td_recommendation_names(&arena, recommendation);
     for (size_t i = 0; i < pod->container_count; i++) {
         const struct td_pod_container *container = &pod->containers[i];
         size_t found = td_name_table_find(&rows, container->name);
@@ -236,9 +237,9 @@ static void judge_containers(struct td_arena *arena, const struct td_adaptive_po
     const struct td_recommendation *capped = input->recommendation;
     struct td_name_table observed;
     bool has_observed = td_update_observed(arena, pod, &observed);
-    struct td_name_table rows = td_update_recommended(arena, capped);
+    struct td_name_table rows = td_recommendation_names(arena, capped);
     /* Of what is capped for the pod some may be a LimitRange's alone. */
-    struct td_name_table own = td_update_recommended(arena, &input->vpa->recommendation);
+    struct td_name_table own = td_recommendation_names(arena, &input->vpa->recommendation);
     made->containers =
         td_arena_array(arena, struct td_container_recommendation, pod->container_count);
     for (size_t i = 0; i < pod->container_count; i++) {

@@ -48,7 +48,7 @@ struct td_json *td_track_save(struct td_arena *arena, const struct td_track *sta
 {
     struct td_json *saved = td_json_new_object(arena);
     struct td_track copy = *state;
-    td_json_set(arena, saved, TD_STR("version"), td_json_new_string(arena, TD_TRACK_VERSION));
+    td_json_set_str(arena, saved, TD_STR("version"), TD_TRACK_VERSION);
     for (size_t i = 0; i < TD_COUNT(fields); i++) {
         const struct field *field = &fields[i];
         struct td_json *value;

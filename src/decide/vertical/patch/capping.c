@@ -24,6 +24,16 @@ struct td_recommendation td_recommendation_copy(struct td_arena *arena,
     return copy;
 }
 
+struct td_name_table td_recommendation_names(struct td_arena *arena,
+                                             const struct td_recommendation *recommendation)
+{
+    struct td_name_table names = td_name_table_new(arena, recommendation->container_count);
+    for (size_t i = 0; i < recommendation->container_count; i++) {
+        td_name_table_add(&names, recommendation->containers[i].container_name, i);
+    }
+    return names;
+}
+
 struct td_recommendation td_cap_by_policy(struct td_arena *arena,
                                           const struct td_recommendation *recommendation,
                                           const struct td_resource_policy *policy,

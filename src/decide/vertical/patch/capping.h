@@ -21,10 +21,15 @@
 #include "decide/vertical/patch/limitrange.h"
 #include "decide/vertical/pod.h"
 #include "kube/podresources.h"
+#include "model/name_table.h"
 
 /* A copy whose container lists may be changed. */
 struct td_recommendation td_recommendation_copy(struct td_arena *arena,
                                                 const struct td_recommendation *recommendation);
+
+/* Its containers, and where in it they are. */
+struct td_name_table td_recommendation_names(struct td_arena *arena,
+                                             const struct td_recommendation *recommendation);
 
 /* Upstream's ApplyVPAPolicy; policy and global_max may be NULL. */
 struct td_recommendation td_cap_by_policy(struct td_arena *arena,

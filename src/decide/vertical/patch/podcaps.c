@@ -22,24 +22,15 @@
 #include "decide/vertical/patch/podcaps.h"
 
 #include "base/error.h"
+#include "decide/vertical/patch/capping.h"
 #include "decide/vertical/patch/proportional.h"
 #include "decide/vertical/resourcelist.h"
 #include "model/name_table.h"
 
-static struct td_name_table entry_table(struct td_arena *arena,
-                                        const struct td_recommendation *recommendation)
-{
-    struct td_name_table table = td_name_table_new(arena, recommendation->container_count);
-    for (size_t i = 0; i < recommendation->container_count; i++) {
-        td_name_table_add(&table, recommendation->containers[i].container_name, i);
-    }
-    return table;
-}
-
 void td_podcaps_insert_requests(struct td_arena *arena, const struct td_pod *pod,
                                 struct td_recommendation *recommendation)
 {
-    struct td_name_table table = entry_table(arena, recommendation);
+    struct td_name_table table = td_recommendation_names(arena, recommendation);
     size_t old_count = recommendation->container_count;
     size_t count = old_count;
     struct td_container_recommendation *entries =
@@ -66,7 +57,7 @@ void td_podcaps_insert_requests(struct td_arena *arena, const struct td_pod *pod
 struct td_podcaps_pair *td_podcaps_pair(struct td_arena *arena, const struct td_pod *pod,
                                         const struct td_recommendation *recommendation)
 {
-    struct td_name_table table = entry_table(arena, recommendation);
+    struct td_name_table table = td_recommendation_names(arena, recommendation);
     struct td_podcaps_pair *pairs =
         td_arena_array(arena, struct td_podcaps_pair, pod->container_count);
     for (size_t i = 0; i < pod->container_count; i++) {

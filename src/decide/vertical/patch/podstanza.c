@@ -91,7 +91,7 @@ static int sum_containers(struct stanza *stanza, struct td_error *err)
         struct td_json *into = td_json_ensure_object(arena, resources, TD_STR("requests"));
         for (size_t r = 0; r < requests->count; r++) {
             td_str text = td_quantity_text(arena, &requests->items[r].quantity);
-            td_json_set(arena, into, requests->items[r].name, td_json_new_string(arena, text));
+            td_json_set_str(arena, into, requests->items[r].name, text);
         }
     }
     const struct td_pod_resource_options options = {.skip_pod_level_resources = true,

@@ -180,10 +180,7 @@ static void set_double(struct td_arena *arena, struct td_json *object, td_str ke
 static void set_time(struct td_arena *arena, struct td_json *object, td_str key,
                      struct td_instant time)
 {
-    char text[TD_TIME_TEXT_BYTES];
-    size_t len = td_time_format(time, 0, text);
-    td_str copy = td_arena_copy_str(arena, (td_str){.ptr = text, .len = len});
-    td_json_set(arena, object, key, td_json_new_string(arena, copy));
+    td_json_set_str(arena, object, key, td_time_text(arena, time, 0));
 }
 
 static struct td_json *bound_json(struct td_arena *arena, const struct td_bound_account *bound)
@@ -194,9 +191,8 @@ static struct td_json *bound_json(struct td_arena *arena, const struct td_bound_
     td_json_set_int64(arena, object, TD_STR("withMargin"), bound->with_margin);
     set_double(arena, object, TD_STR("confidenceFactor"), bound->confidence_factor);
     td_json_set_int64(arena, object, TD_STR("estimate"), bound->estimate);
-    td_json_set(arena, object, TD_STR("isFloor"), td_json_new_bool(arena, bound->is_floor));
-    td_json_set(arena, object, TD_STR("cap"),
-                td_json_new_string(arena, td_str_from(cap_name(bound->cap))));
+    td_json_set_bool(arena, object, TD_STR("isFloor"), bound->is_floor);
+    td_json_set_str(arena, object, TD_STR("cap"), td_str_from(cap_name(bound->cap)));
     return object;
 }
 
@@ -204,23 +200,21 @@ static struct td_json *resource_json(struct td_arena *arena,
                                      const struct td_resource_account *resource)
 {
     struct td_json *object = td_json_new_object(arena);
-    td_json_set(arena, object, TD_STR("controlled"),
-                td_json_new_bool(arena, resource->is_controlled));
+    td_json_set_bool(arena, object, TD_STR("controlled"), resource->is_controlled);
     set_double(arena, object, TD_STR("margin"), resource->margin_fraction);
     set_double(arena, object, TD_STR("confidence"), resource->confidence);
     td_json_set_int64(arena, object, TD_STR("floor"), resource->floor);
     td_json_set_int64(arena, object, TD_STR("roundedTo"), resource->rounded_to);
-    td_json_set(arena, object, TD_STR("wholeCpu"), td_json_new_bool(arena, resource->is_whole_cpu));
-    td_json_set(arena, object, TD_STR("displayOnly"),
-                td_json_new_bool(arena, resource->is_display_only));
+    td_json_set_bool(arena, object, TD_STR("wholeCpu"), resource->is_whole_cpu);
+    td_json_set_bool(arena, object, TD_STR("displayOnly"), resource->is_display_only);
     if (resource->held > 0) {
         td_json_set_int64(arena, object, TD_STR("held"), resource->held);
         set_time(arena, object, TD_STR("heldUntil"), td_time_to_instant(resource->held_until));
     }
     td_str reason = td_arena_copy_str(arena, td_str_from(resource->reason));
-    td_json_set(arena, object, TD_STR("reason"), td_json_new_string(arena, reason));
+    td_json_set_str(arena, object, TD_STR("reason"), reason);
     td_str detail = td_arena_copy_str(arena, td_str_from(resource->detail));
-    td_json_set(arena, object, TD_STR("detail"), td_json_new_string(arena, detail));
+    td_json_set_str(arena, object, TD_STR("detail"), detail);
     td_json_set(arena, object, TD_STR("target"), bound_json(arena, &resource->target));
     td_json_set(arena, object, TD_STR("lowerBound"), bound_json(arena, &resource->lower));
     td_json_set(arena, object, TD_STR("upperBound"), bound_json(arena, &resource->upper));
@@ -230,12 +224,10 @@ static struct td_json *resource_json(struct td_arena *arena,
 struct td_json *td_account_json(struct td_arena *arena, const struct td_account *account)
 {
     struct td_json *object = td_json_new_object(arena);
-    td_json_set(arena, object, TD_STR("container"), td_json_new_string(arena, account->container));
-    td_json_set(arena, object, TD_STR("estimator"),
-                td_json_new_string(arena, td_str_from(account->estimator)));
+    td_json_set_str(arena, object, TD_STR("container"), account->container);
+    td_json_set_str(arena, object, TD_STR("estimator"), td_str_from(account->estimator));
     if (account->instead) {
-        td_json_set(arena, object, TD_STR("insteadOfTrack"),
-                    td_json_new_string(arena, td_str_from(account->instead)));
+        td_json_set_str(arena, object, TD_STR("insteadOfTrack"), td_str_from(account->instead));
     }
     td_json_set_int64(arena, object, TD_STR("samples"), account->samples);
     if (account->samples > 0) {

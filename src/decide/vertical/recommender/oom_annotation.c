@@ -8,10 +8,7 @@
 
 static void set_time(struct td_arena *arena, struct td_json *object, td_str key, td_time time)
 {
-    char text[TD_TIME_TEXT_BYTES];
-    size_t len = td_time_format(td_time_to_instant(time), 9, text);
-    td_str copy = td_arena_copy_str(arena, (td_str){.ptr = text, .len = len});
-    td_json_set(arena, object, key, td_json_new_string(arena, copy));
+    td_json_set_str(arena, object, key, td_time_text(arena, td_time_to_instant(time), 9));
 }
 
 td_str td_oom_annotation_encode(struct td_arena *arena, const struct td_oom_knowledge *oom)
@@ -19,10 +16,10 @@ td_str td_oom_annotation_encode(struct td_arena *arena, const struct td_oom_know
     struct td_json *object = td_json_new_object(arena);
     set_time(arena, object, TD_STR("at"), oom->last_at);
     set_time(arena, object, TD_STR("windowEnd"), oom->window_end);
-    td_json_set(arena, object, TD_STR("bytes"), td_json_new_int64(arena, oom->bytes));
-    td_json_set(arena, object, TD_STR("count"), td_json_new_int64(arena, oom->count));
-    td_json_set(arena, object, TD_STR("cappedBytes"), td_json_new_int64(arena, oom->capped_bytes));
-    td_json_set(arena, object, TD_STR("shortRuns"), td_json_new_int64(arena, oom->short_runs));
+    td_json_set_int64(arena, object, TD_STR("bytes"), oom->bytes);
+    td_json_set_int64(arena, object, TD_STR("count"), oom->count);
+    td_json_set_int64(arena, object, TD_STR("cappedBytes"), oom->capped_bytes);
+    td_json_set_int64(arena, object, TD_STR("shortRuns"), oom->short_runs);
     return td_json_line(arena, object);
 }
 

@@ -45,10 +45,13 @@ struct td_observed_pod {
     td_str name;
     struct td_labels labels;
     td_str
-        target; /* its topmost controller, "group/Kind/name"; empty: its owners were not followed */
+        target; /* its topmost controller, a td_target_key; empty: its owners were not followed */
     enum td_pod_phase phase;
     td_time started; /* status.startTime; 0 or before: not known, and one that is known stays */
 };
+
+/* The text that stands for a target in links and pods. */
+td_str td_target_key(struct td_arena *arena, td_str group, td_str kind, td_str name);
 
 /* Add a pod or note what changed; TD_LIMIT at TD_RECOMMENDER_PODS_MAX. */
 int td_recommender_set_pod(struct td_recommender *recommender,

@@ -247,6 +247,12 @@ static struct td_tracked_pod *pod_new(struct td_recommender *recommender, struct
     return pod;
 }
 
+td_str td_target_key(struct td_arena *arena, td_str group, td_str kind, td_str name)
+{
+    return td_arena_format(arena, "%.*s/%.*s/%.*s", TD_STR_ARG(group), TD_STR_ARG(kind),
+                           TD_STR_ARG(name));
+}
+
 int td_recommender_set_pod(struct td_recommender *recommender,
                            const struct td_observed_pod *observed, td_time now,
                            struct td_tracked_pod **ret, struct td_error *err)

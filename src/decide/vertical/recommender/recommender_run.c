@@ -453,25 +453,18 @@ struct td_json *td_vpa_status_json(struct td_arena *arena, const struct td_vpa_s
     for (size_t i = 0; i < status->condition_count; i++) {
         const struct td_vpa_condition *from = &status->conditions[i];
         struct td_json *item = td_json_new_object(arena);
-        char text[TD_TIME_TEXT_BYTES];
-        size_t len = td_time_format(from->last_transition, 0, text);
         td_json_set_str(arena, item, TD_STR("type"), from->type);
         td_json_set_str(arena, item, TD_STR("status"), from->status);
         td_json_set_str(arena, item, TD_STR("lastTransitionTime"),
-                        td_arena_copy_str(arena, (td_str){.ptr = text, .len = len}));
-        if (from->reason.len > 0) {
-            td_json_set_str(arena, item, TD_STR("reason"), from->reason);
-        }
-        if (from->message.len > 0) {
-            td_json_set_str(arena, item, TD_STR("message"), from->message);
-        }
+                        td_time_text(arena, from->last_transition, 0));
+        td_json_set_text(arena, item, TD_STR("reason"), from->reason);
+        td_json_set_text(arena, item, TD_STR("message"), from->message);
         td_json_append(conditions, item);
     }
     if (conditions->count > 0) {
         td_json_set(arena, object, TD_STR("conditions"), conditions);
     }
-    td_json_set(arena, object, TD_STR("observedGeneration"),
-                td_json_new_int64(arena, status->observed_generation));
+    td_json_set_int64(arena, object, TD_STR("observedGeneration"), status->observed_generation);
     return object;
 }
 
@@ -616,7 +609,7 @@ static bool is_contributive(const struct td_recommender *recommender, const stru
 {
     for (uint32_t i = 0; i < group->pods.count; i++) {
         struct td_tracked_pod *pod = group->pods.items[i];
-        bool is_active = pod->phase != TD_POD_SUCCEEDED && pod->phase != TD_POD_FAILED;
+        bool is_active = !td_pod_phase_is_over(pod->phase);
         if ((is_active || has_target) && td_pod_container(recommender, pod, container)) {
             return true;
         }

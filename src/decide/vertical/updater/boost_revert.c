@@ -41,12 +41,6 @@ void td_boost_revert_end(struct td_boost_revert *round)
     td_match_index_done(&round->index);
 }
 
-static bool is_live(const struct td_pod *pod)
-{
-    return pod->meta.deleted.unix_seconds == TD_INSTANT_ZERO.unix_seconds &&
-           pod->meta.deleted.nanos == 0;
-}
-
 static int find_master(struct td_boost_revert *round, const struct td_pod *pod,
                        const struct td_match_vpa **ret, struct td_error *err)
 {
@@ -66,13 +60,13 @@ static int count_pods(struct td_boost_revert *round, struct td_error *err)
     const struct td_match_vpa **masters =
         td_arena_array(round->input.arena, const struct td_match_vpa *, count);
     for (size_t i = 0; i < count; i++) {
-        int code = is_live(&pods[i]) ? find_master(round, &pods[i], &masters[i], err) : TD_OK;
+        int code = !pods[i].is_terminating ? find_master(round, &pods[i], &masters[i], err) : TD_OK;
         if (code < 0) {
             return code;
         }
     }
     for (size_t i = 0; i < count; i++) {
-        if (is_live(&pods[i])) {
+        if (!pods[i].is_terminating) {
             (void)td_groups_add(&round->groups, &pods[i]); /* else it is in no group */
         }
     }
@@ -174,7 +168,7 @@ int td_boost_revert_judge(struct td_boost_revert *round, const struct td_pod *po
                           struct td_boost_revert_answer *ret, struct td_error *err)
 {
     struct td_boost_revert_answer answer = {.fate = TD_BOOST_REVERT_NOTHING};
-    if (!td_boost_is_in_progress(pod) || !is_live(pod) || pod->ready != TD_CONDITION_TRUE) {
+    if (!td_boost_is_in_progress(pod) || pod->is_terminating || pod->ready != TD_CONDITION_TRUE) {
         *ret = answer;
         return TD_OK;
     }

@@ -92,19 +92,13 @@ struct pod_view {
     bool is_unclear;                   /* its controllers could not be read just now */
 };
 
-static bool is_live(const struct td_pod *pod)
-{
-    return pod->meta.deleted.unix_seconds == TD_INSTANT_ZERO.unix_seconds &&
-           pod->meta.deleted.nanos == 0;
-}
-
 static int look_at_pods(struct td_updater_pass *pass, struct pod_view *pod_views,
                         struct td_error *err)
 {
     const struct td_updater_input *input = &pass->input;
     for (size_t i = 0; i < input->pod_count; i++) {
         const struct td_meta *meta = &input->pods[i].meta;
-        if (!is_live(&input->pods[i])) {
+        if (input->pods[i].is_terminating) {
             continue;
         }
         const struct td_controller *top;
@@ -205,7 +199,7 @@ int td_updater_pass_begin(struct td_updater_pass *pass, const struct td_updater_
     }
     td_updater_state_begin(input->state);
     for (size_t i = 0; i < input->pod_count; i++) {
-        if (is_live(&input->pods[i])) {
+        if (!input->pods[i].is_terminating) {
             (void)td_groups_add(&pass->groups, &input->pods[i]); /* else it is in no group */
             remember(pass, &input->pods[i], &pod_views[i]);
         }

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "decide/vertical/patch/capping.h"
 #include "kube/names.h"
 
 /* One resource of one container, or of the pod. */
@@ -123,23 +124,13 @@ bool td_update_observed(struct td_arena *arena, const struct td_pod *pod, struct
     return true;
 }
 
-struct td_name_table td_update_recommended(struct td_arena *arena,
-                                           const struct td_recommendation *recommendation)
-{
-    struct td_name_table names = td_name_table_new(arena, recommendation->container_count);
-    for (size_t i = 0; i < recommendation->container_count; i++) {
-        td_name_table_add(&names, recommendation->containers[i].container_name, i);
-    }
-    return names;
-}
-
 struct td_update_priority td_update_priority(struct td_arena *arena, const struct td_pod *pod,
                                              const struct td_recommendation *recommendation,
                                              bool skip_absent)
 {
     struct td_name_table observed;
     bool has_observed = td_update_observed(arena, pod, &observed);
-    struct td_name_table names = td_update_recommended(arena, recommendation);
+    struct td_name_table names = td_recommendation_names(arena, recommendation);
     const struct td_container_recommendation **chosen =
         td_arena_array(arena, const struct td_container_recommendation *, pod->container_count);
     size_t entry_max = 0;
@@ -224,7 +215,7 @@ static bool is_quick_oom(struct td_arena *arena, const struct td_vpa *vpa, const
 bool td_recommendation_is_lower(struct td_arena *arena, const struct td_recommendation *before,
                                 const struct td_recommendation *now)
 {
-    struct td_name_table names = td_update_recommended(arena, before);
+    struct td_name_table names = td_recommendation_names(arena, before);
     for (size_t i = 0; i < now->container_count; i++) {
         size_t found = td_name_table_find(&names, now->containers[i].container_name);
         if (found == TD_NAME_NONE) {
@@ -250,7 +241,7 @@ static bool is_all_recommended(struct td_arena *arena, const struct td_update_qu
     struct td_name_table observed;
     bool has_observed = td_update_observed(arena, pod, &observed);
     /* The VPA's own: what is capped for the pod may have rows that only a LimitRange wrote. */
-    struct td_name_table names = td_update_recommended(arena, &question->vpa->recommendation);
+    struct td_name_table names = td_recommendation_names(arena, &question->vpa->recommendation);
     for (size_t i = 0; i < pod->container_count; i++) {
         td_str name = pod->containers[i].name;
         const struct td_container_policy *policy =

@@ -72,10 +72,6 @@ struct td_update_answer {
 bool td_update_observed(struct td_arena *arena, const struct td_pod *pod,
                         struct td_name_table *ret);
 
-/* The containers of a recommendation, and where in it they are. */
-struct td_name_table td_update_recommended(struct td_arena *arena,
-                                           const struct td_recommendation *recommendation);
-
 /* Over the containers. With `skip_absent` a resource without a request is left out, else it counts
  * as outside. */
 struct td_update_priority td_update_priority(struct td_arena *arena, const struct td_pod *pod,

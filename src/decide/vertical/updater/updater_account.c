@@ -139,35 +139,20 @@ void td_updater_note_write(const struct td_updater_note *note, struct td_buf *ou
     }
 }
 
-static void set_text(struct td_arena *arena, struct td_json *object, td_str key, td_str text)
-{
-    td_json_set(arena, object, key, td_json_new_string(arena, text));
-}
-
-static void set_int(struct td_arena *arena, struct td_json *object, td_str key, int64_t value)
-{
-    td_json_set(arena, object, key, td_json_new_int64(arena, value));
-}
-
-static void set_bool(struct td_arena *arena, struct td_json *object, td_str key, bool value)
-{
-    td_json_set(arena, object, key, td_json_new_bool(arena, value));
-}
-
 static struct td_json *group_json(struct td_arena *arena, const struct td_updater_note *note)
 {
     const struct td_group_view *view = &note->group;
     struct td_json *object = td_json_new_object(arena);
-    set_text(arena, object, TD_STR("kind"), view->group->kind);
-    set_text(arena, object, TD_STR("name"), view->group->name);
-    set_int(arena, object, TD_STR("live"), view->actual);
-    set_int(arena, object, TD_STR("running"), view->running);
-    set_int(arena, object, TD_STR("pending"), view->pending);
-    set_int(arena, object, TD_STR("required"), view->required);
-    set_int(arena, object, TD_STR("configured"), view->configured);
-    set_int(arena, object, TD_STR("tolerance"), view->tolerance);
-    set_int(arena, object, TD_STR("evicted"), note->evicted);
-    set_int(arena, object, TD_STR("resized"), note->initiated);
+    td_json_set_str(arena, object, TD_STR("kind"), view->group->kind);
+    td_json_set_str(arena, object, TD_STR("name"), view->group->name);
+    td_json_set_int64(arena, object, TD_STR("live"), view->actual);
+    td_json_set_int64(arena, object, TD_STR("running"), view->running);
+    td_json_set_int64(arena, object, TD_STR("pending"), view->pending);
+    td_json_set_int64(arena, object, TD_STR("required"), view->required);
+    td_json_set_int64(arena, object, TD_STR("configured"), view->configured);
+    td_json_set_int64(arena, object, TD_STR("tolerance"), view->tolerance);
+    td_json_set_int64(arena, object, TD_STR("evicted"), note->evicted);
+    td_json_set_int64(arena, object, TD_STR("resized"), note->initiated);
     return object;
 }
 
@@ -175,30 +160,27 @@ static struct td_json *answer_json(struct td_arena *arena, const struct td_updat
 {
     const struct td_update_answer *answer = &note->answer;
     struct td_json *object = td_json_new_object(arena);
-    td_json_set(arena, object, TD_STR("resourceDiff"),
-                td_json_new_double(arena, answer->priority.resource_diff));
-    td_json_set(arena, object, TD_STR("threshold"), td_json_new_double(arena, note->threshold));
-    set_bool(arena, object, TD_STR("outside"), answer->priority.is_outside);
-    set_bool(arena, object, TD_STR("scaleUp"), answer->priority.is_scale_up);
-    set_bool(arena, object, TD_STR("quickOOM"), answer->is_quick_oom);
-    set_bool(arena, object, TD_STR("moved"), answer->is_moved);
-    set_bool(arena, object, TD_STR("podLevel"), answer->is_pod_checked);
-    if (answer->text.len > 0) {
-        set_text(arena, object, TD_STR("adaptive"), answer->text);
-    }
+    td_json_set_double(arena, object, TD_STR("resourceDiff"), answer->priority.resource_diff);
+    td_json_set_double(arena, object, TD_STR("threshold"), note->threshold);
+    td_json_set_bool(arena, object, TD_STR("outside"), answer->priority.is_outside);
+    td_json_set_bool(arena, object, TD_STR("scaleUp"), answer->priority.is_scale_up);
+    td_json_set_bool(arena, object, TD_STR("quickOOM"), answer->is_quick_oom);
+    td_json_set_bool(arena, object, TD_STR("moved"), answer->is_moved);
+    td_json_set_bool(arena, object, TD_STR("podLevel"), answer->is_pod_checked);
+    td_json_set_text(arena, object, TD_STR("adaptive"), answer->text);
     return object;
 }
 
 struct td_json *td_updater_note_json(struct td_arena *arena, const struct td_updater_note *note)
 {
     struct td_json *object = td_json_new_object(arena);
-    set_text(arena, object, TD_STR("namespace"), note->vpa->meta.namespace);
-    set_text(arena, object, TD_STR("vpa"), note->vpa->meta.name);
+    td_json_set_str(arena, object, TD_STR("namespace"), note->vpa->meta.namespace);
+    td_json_set_str(arena, object, TD_STR("vpa"), note->vpa->meta.name);
     if (note->pod) {
-        set_text(arena, object, TD_STR("pod"), note->pod->meta.name);
+        td_json_set_str(arena, object, TD_STR("pod"), note->pod->meta.name);
     }
-    set_text(arena, object, TD_STR("rule"), td_updater_rule_name(note->rule));
-    set_bool(arena, object, TD_STR("acted"), td_updater_rule_is_action(note->rule));
+    td_json_set_str(arena, object, TD_STR("rule"), td_updater_rule_name(note->rule));
+    td_json_set_bool(arena, object, TD_STR("acted"), td_updater_rule_is_action(note->rule));
     if (note->has_group) {
         td_json_set(arena, object, TD_STR("group"), group_json(arena, note));
     }
@@ -208,10 +190,9 @@ struct td_json *td_updater_note_json(struct td_arena *arena, const struct td_upd
     if (note->until != 0) {
         char text[TD_TIME_TEXT_BYTES];
         (void)td_time_format(td_time_to_instant(note->until), 0, text);
-        set_text(arena, object, TD_STR("until"), td_arena_copy_str(arena, td_str_from(text)));
+        td_json_set_str(arena, object, TD_STR("until"),
+                        td_arena_copy_str(arena, td_str_from(text)));
     }
-    if (note->detail.len > 0) {
-        set_text(arena, object, TD_STR("detail"), note->detail);
-    }
+    td_json_set_text(arena, object, TD_STR("detail"), note->detail);
     return object;
 }
