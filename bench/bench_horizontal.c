@@ -8,7 +8,7 @@
  *     request = 250 * (1 + r % 4) millicores;  usage = request * (load + (r >> 8) % 20) / 100
  *     one pod in 25 started a minute ago and is not ready, one in 20 has no sample
  *
- * The tolerance is 0, because upstream's calculator lets nobody else set one.
+ * The tolerance is 0, because upstream's calculator has no way to set one.
  */
 #include <stdio.h>
 #include <sys/resource.h>

@@ -104,7 +104,7 @@ function onTick(message) {
   if (view) view.tick(message);
 }
 
-// A page that nobody sees lets go of its connection: a browser has six to one place.
+// A page that is not seen lets go of its connection: a browser has six to one place.
 function whenSeen() {
   return new Promise((done) => {
     const look = () => {

@@ -36,7 +36,7 @@ int td_buf_append_char(struct td_buf *buf, char byte);
 int td_buf_append_format(struct td_buf *buf, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 int td_buf_append_int64(struct td_buf *buf, int64_t value);
-/* For people: about `digits` significant digits, without exponent and trailing zeros; "infinite".
+/* For reading: about `digits` significant digits, without exponent and trailing zeros; "infinite".
  */
 int td_buf_append_number(struct td_buf *buf, double value, int digits);
 

@@ -176,8 +176,8 @@ static void guard_upstream_changed(void *context, enum td_controller_kind kind)
     controllers_begin_clear(all);
 }
 
-/* A lease of another name is of VPAs of its own; a webhook that is not registered is in nobody's
- * way. */
+/* A lease of another name is of VPAs of its own; a webhook that is not registered changes no pod.
+ */
 struct td_upstream *controllers_watch_upstream(struct td_controllers *all)
 {
     const struct td_controllers_options *options = &all->options;

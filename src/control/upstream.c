@@ -1,8 +1,8 @@
 /*
  * One row for each of upstream's three programs, each with a timer that reads its lease. A row is
- * unknown until its first answer says that nobody holds the lease, or until a record that was found
- * has stayed the same for as long as its holder would at most leave it. What cannot be read for
- * lack of rights counts as not there, said once; what fails otherwise leaves the row as it is.
+ * unknown until its first answer says that the lease has no holder, or until a record that was
+ * found has stayed the same for as long as its holder would at most leave it. What cannot be read
+ * for lack of rights counts as not there, said once; what fails otherwise leaves the row as it is.
  */
 #include "control/upstream.h"
 

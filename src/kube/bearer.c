@@ -26,7 +26,7 @@ struct bearer_answer {
 struct td_bearer_ask {
     struct td_bearers *bearers;
     struct td_bearer_ask *next;
-    td_bearer_fn fn; /* NULL: nobody waits */
+    td_bearer_fn fn; /* NULL: no caller waits */
     void *context;
     td_str key;              /* owned */
     struct td_arena arena;   /* of the question */

@@ -1,7 +1,7 @@
 /*
  * Who a bearer token belongs to, and what that user may do, as the API server says: TokenReview,
  * then SubjectAccessReview. Answers hold for ten seconds of the machine's time, an API server that
- * does not answer is not remembered. Without an answer nobody may do anything. One owner.
+ * does not answer is not remembered. Without an answer nothing is allowed. One owner.
  */
 #pragma once
 
@@ -23,7 +23,7 @@ struct td_bearer_question {
     td_str namespace; /* empty: everywhere */
 };
 
-/* 200: they may; 401: the token is nobody's; 403: they may not; 503: that is not known. */
+/* 200: allowed; 401: the token is no user's; 403: not allowed; 503: that is not known. */
 typedef void (*td_bearer_fn)(void *context, int status);
 
 struct td_bearers *td_bearers_new(struct td_loop *loop, struct td_client *client,

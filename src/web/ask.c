@@ -19,7 +19,7 @@
 struct web_ask {
     struct td_web *web;
     struct web_ask *next;
-    struct td_http_exchange *exchange; /* NULL: gone, or nobody's: a check */
+    struct td_http_exchange *exchange; /* NULL: gone, or none: a check */
     struct td_arena arena;
     struct td_explain_subject subject;
     bool is_check;
@@ -234,7 +234,7 @@ static struct web_ask *ask_add(struct td_web *web)
     return ask;
 }
 
-/* It went away: what is being found out is found out for nobody. */
+/* The client went away: the answer is dropped when it comes. */
 static void ask_closed(struct td_http_exchange *exchange, void *context)
 {
     struct web_ask *ask = context;

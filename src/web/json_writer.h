@@ -1,6 +1,6 @@
 /*
  * JSON straight into a buffer, for views of thousands of rows, which need no tree. Names are ours
- * and plain; a NULL name is an item of an array. Whoever owns the buffer checks it at the end.
+ * and plain; a NULL name is an item of an array. The owner of the buffer checks it at the end.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /*
  * A local cluster has more to tell (latency, throttling, what an autoscaler last decided and why:
  * the same snapshot as the table of `tandem up`) and may be played with: its clock, and the faults
- * that scenarios know. A pod is killed through the API like by anybody else.
+ * that scenarios know. A pod is killed through the API, as kubectl does it.
  */
 #include "base/json/json.h"
 #include "base/limits.h"

@@ -2,8 +2,8 @@
  * The page: what a cluster asks for, uses and decides, in a browser (docs/page.md). One server on
  * the loop with the files of web/ in the program and JSON of each view; nothing is ever written to
  * the cluster. In a local cluster (`tandem up`) it also moves the clock and breaks things. Who may
- * see it: on loopback whoever is this machine's browser, with a token whoever has it, in a cluster
- * whom the API server allows to list VerticalPodAutoscalers.
+ * see it: on loopback a browser of this machine, with a token a browser that has it, in a cluster
+ * a user whom the API server allows to list VerticalPodAutoscalers.
  */
 #pragma once
 

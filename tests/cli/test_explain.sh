@@ -65,9 +65,9 @@ for what in "vpa batch" "hpa api" "hvpa web" "pod db-0"; do
     # shellcheck disable=SC2086 # two words
     "$tandem" explain $what -n shop | grep -v '^  annotations\|^  *vpaUpdates\|^  counted  \|^  excluded  ' >"$work/said"
     if [ -s "$work/said" ] && ! grep -E '[0-9]e[+-][0-9]|[0-9]{8}' "$work/said"; then
-        echo "ok $count - $what has numbers for people"
+        echo "ok $count - $what has numbers for reading"
     else
-        echo "not ok $count - $what has numbers for people"
+        echo "not ok $count - $what has numbers for reading"
         failed=$((failed + 1))
     fi
 done

@@ -147,7 +147,7 @@ spec:
 """
 
 
-@story("a broken chain of owners leaves the pod out: an owner that is gone, one of another uid, one that nobody owns; no chain at all leaves all out")
+@story("a broken chain of owners leaves the pod out: an owner that is gone, one of another uid, one without an owner; no chain at all leaves all out")
 def broken(bed):
     bed.usage("web-*", "app", "40m", "20Mi")
     for name in ("loose-*", "lost", "gone", "alone"):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """`tandem preflight` on the real control plane: a cluster is broken in one way after another, each is named in one line with its remedy, and
-where the remedy is a command of ours it mends it. The definitions are those that Helm, `kubectl apply` or nobody has installed."""
+where the remedy is a command of ours it mends it. The definitions are those that Helm has installed, `kubectl apply`, or neither."""
 
 import base64
 import json
@@ -148,7 +148,7 @@ def install_line(bed, *flags):
     return bed.kubectl("apply", "--server-side", "-f", "-", text=text, check=False)
 
 
-@story("definitions that nobody, kubectl apply or Helm has installed: the install line, and whose they are")
+@story("definitions that are missing, or that kubectl apply or Helm has installed: the install line, and whose they are")
 def definitions(bed):
     forget(bed)
     well(bed)
@@ -304,7 +304,7 @@ def admission(bed):
     well(bed)  # the pod of the Deployment is fit for the strictest level
 
 
-@story("the webhook's authority: wrong in its registration, and registered by upstream with nobody behind it")
+@story("the webhook's authority: wrong in its registration, and registered by upstream with no server behind it")
 def authority(bed):
     pki = os.path.join(bed.folder, "pki")
     with open(os.path.join(pki, "ca.crt"), "rb") as file:
@@ -338,7 +338,7 @@ def authority(bed):
 def hpas(bed):
     bed.create("HorizontalPodAutoscaler", {"metadata": {"name": "old"}, "spec": {
         "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "none"}, "maxReplicas": 2}})
-    expect(bed, "mend  hpa         nobody reconciles HPAs of autoscaling/v2; --horizontal=builtin lets Tandem do it", seconds=150)
+    expect(bed, "mend  hpa         no controller reconciles HPAs of autoscaling/v2; --horizontal=builtin lets Tandem do it", seconds=150)
     well(bed, "--horizontal=builtin")
     well(bed, "--controllers=recommender,updater,admission")
     bed.delete("HorizontalPodAutoscaler", "old")

@@ -144,7 +144,7 @@ def fits(granted, used):
 
 
 def put_back(bed, mutating, validating):
-    """Both webhook configurations are mended when somebody changes them."""
+    """Both webhook configurations are mended when another client changes them."""
     for kind, name in (("MutatingWebhookConfiguration", mutating), ("ValidatingWebhookConfiguration", validating)):
         hooks = eventually(30, lambda kind=kind, name=name: bed.get(kind, name), f"{name} is registered")["webhooks"]
         hooks[0]["timeoutSeconds"] = 29
@@ -358,7 +358,7 @@ TRIES = (
 )
 
 
-@story("nobody grants what they do not have, in the words of the real server, there and on the local one", quick=True)
+@story("a user grants only what that user has, in the words of the real server, there and on the local one", quick=True)
 def grants(bed):
     said = {}
     with local(bed) as on_local:

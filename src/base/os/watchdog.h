@@ -1,7 +1,7 @@
 /*
  * Ends a process whose event loop does not turn. A callback that never returns, or waits for a disk
- * that is gone, would leave a process that looks alive and answers nobody; a process that ends is
- * started again by the kubelet. One watchdog a process: it owns SIGALRM and the real-time timer.
+ * that is gone, would leave a process that looks alive and answers no request; a process that ends
+ * is started again by the kubelet. One watchdog a process: it owns SIGALRM and the real-time timer.
  *
  * A tick comes every fifth part of the time that is allowed. It is counted in the signal handler
  * and, through a pipe, taken back by the loop: so a machine that slept or a process that was

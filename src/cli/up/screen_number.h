@@ -1,4 +1,4 @@
-/* Numbers for people: few digits, Kubernetes' units. */
+/* Numbers for reading: few digits, Kubernetes' units. */
 #pragma once
 
 #include "base/buf.h"

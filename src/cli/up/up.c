@@ -393,7 +393,7 @@ static int up_do(struct up *up)
     code = code == TD_OK ? up_start_page(up, &err) : code;
     code = code == TD_OK ? up_run(up, &err) : code;
     struct td_web *web = up->web;
-    up->web = NULL; /* what happens from now on is told to nobody */
+    up->web = NULL; /* no page is told what happens from now on */
     td_web_free(web);
     td_world_free(up->world);
     td_loop_free(up->loop);

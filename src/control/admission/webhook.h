@@ -51,7 +51,7 @@ struct td_webhook_options {
     bool replaces_upstream; /* --replace-upstream: the registration is upstream's, by its name */
     td_str secret;          /* "tandem-webhook-tls" */
     bool is_issued;         /* --webhook-certificate-issued: the Secret is another program's */
-    td_str client_ca_pem;   /* who asks must show a certificate of it; empty: anyone may ask */
+    td_str client_ca_pem;   /* a client must show a certificate of it; empty: any may ask */
     int timeout_seconds;    /* --webhook-timeout-seconds */
     bool fails_closed;      /* --webhook-failure-policy-fail */
     td_str labels;          /* --webhook-labels */

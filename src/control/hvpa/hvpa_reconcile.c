@@ -100,7 +100,7 @@ void hvpa_reconcile_decided(struct hvpa_reconcile *run, td_str reason, td_str me
                      &(struct td_event){.reason = reason, .message = message, .decision = words});
 }
 
-/* ---- Trouble: nothing is decided ---- */
+/* ---- Problems: nothing is decided ---- */
 
 static void reconcile_problem_written(void *context, const struct td_client_reply *reply)
 {

@@ -144,8 +144,8 @@ const struct td_informer_pod *td_pod_match_next(struct td_pod_match *match); /* 
 
 /* Its answers are borrowed until the current callback returns. */
 const struct td_workload_source *td_informers_source(struct td_informers *informers);
-/* Lets go of what the source keeps of workloads; it is decoded again when somebody asks for it. For
- * who asks once for many. */
+/* Lets go of what the source keeps of workloads; it is decoded again when it is asked for. For
+ * callers that ask once for many. */
 void td_informers_forget_workloads(struct td_informers *informers);
 
 /* LimitRanges of a namespace, sorted by name; NULL: there are none. Remembered until they change.

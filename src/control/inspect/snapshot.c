@@ -249,9 +249,10 @@ static const char *snapshot_kind_name(enum td_informer_kind kind)
     return names[kind];
 }
 
-/* Nobody installed it: then there are no such objects. The informers are stricter, since for who
- * writes a missing VPA would make its checkpoints look left over. What may not be listed, as nodes
- * with the rights of one namespace, is told and does without, unless it is what was asked about. */
+/* The kind is not installed: then there are no such objects. The informers are stricter, since to
+ * a controller that writes, a missing VPA would make its checkpoints look left over. What may not
+ * be listed, as nodes with the rights of one namespace, is told and does without, unless it is what
+ * was asked about. */
 static bool snapshot_is_absent(const struct td_snapshot *snapshot, size_t kind)
 {
     bool is_ours =

@@ -82,7 +82,7 @@ void preflight_take_parts(struct td_preflight *preflight, const struct td_json *
 
 /* ---- Leases ---- */
 
-/* Who holds a lease of kube-system and has renewed it; empty: nobody. */
+/* The holder of a lease of kube-system that is renewed; empty: none. */
 static td_str parts_holder(const struct td_preflight *preflight, td_str name)
 {
     const struct td_json *items =
@@ -156,23 +156,23 @@ static void parts_tell_lease(struct td_preflight *preflight, enum td_controller_
 
 static size_t parts_judge_kind(struct td_preflight *preflight, enum td_controller_kind kind)
 {
-    size_t told = 0;
+    size_t reported = 0;
     for (size_t i = 0; i < preflight->parts.count; i++) {
         const struct preflight_part *part = &preflight->parts.items[i];
         for (size_t row = 0; row < TD_COUNT(parts_programs); row++) {
             if (part->replicas > 0 && part->program == parts_programs[row].image &&
                 parts_programs[row].kind == kind) {
                 parts_tell_upstream(preflight, part, kind);
-                told++;
+                reported++;
             }
         }
     }
     td_str holder = parts_upstream_holder(preflight, kind);
-    if (told == 0 && holder.len > 0) {
+    if (reported == 0 && holder.len > 0) {
         parts_tell_lease(preflight, kind, holder);
-        told++;
+        reported++;
     }
-    return told;
+    return reported;
 }
 
 /* ---- Ours ---- */
@@ -181,13 +181,13 @@ static size_t parts_judge_own(struct td_preflight *preflight)
 {
     struct td_arena *arena = &preflight->arena;
     td_str namespace = preflight->options.install.namespace;
-    size_t told = 0;
+    size_t reported = 0;
     for (size_t i = 0; i < preflight->parts.count; i++) {
         const struct preflight_part *part = &preflight->parts.items[i];
         if (part->program == parts_programs[TD_COUNT(parts_programs) - 1].image &&
             part->replicas > 0 && !td_str_equal(part->namespace, namespace)) {
             td_str place = part->namespace;
-            told++;
+            reported++;
             preflight_tell(
                 preflight, TD_FINDING_MEND, "tandem",
                 td_arena_format(arena, "another installation: Deployment %.*s/%.*s",
@@ -203,7 +203,7 @@ static size_t parts_judge_own(struct td_preflight *preflight)
         td_str holder = lease ? parts_holder(preflight, td_str_from(lease)) : TD_STR_EMPTY;
         if (preflight->options.install.has[kind] &&
             td_str_starts_with(holder, TD_STR(TD_IDENTITY_ALONE))) {
-            told++;
+            reported++;
             preflight_tell(
                 preflight, TD_FINDING_MEND, "tandem",
                 td_arena_format(arena,
@@ -214,28 +214,28 @@ static size_t parts_judge_own(struct td_preflight *preflight)
                 TD_STR("stop it, or leave that controller out with --controllers"));
         }
     }
-    return told;
+    return reported;
 }
 
 void preflight_judge_parts(struct td_preflight *preflight)
 {
     const struct preflight_answer *list = preflight_answer(preflight, PREFLIGHT_DEPLOYMENTS);
-    size_t told = 0;
+    size_t reported = 0;
     if (preflight->options.is_short) {
         return;
     }
     for (size_t kind = 0; kind < TD_CONTROLLER_COUNT; kind++) {
         if (preflight->options.install.has[kind] || preflight_is_shadow(preflight)) {
-            told += parts_judge_kind(preflight, (enum td_controller_kind)kind);
+            reported += parts_judge_kind(preflight, (enum td_controller_kind)kind);
         }
     }
-    told += preflight_is_shadow(preflight) ? 0 : parts_judge_own(preflight);
+    reported += preflight_is_shadow(preflight) ? 0 : parts_judge_own(preflight);
     if (list->code != TD_OK || preflight_is_denied(preflight, PREFLIGHT_LEASES)) {
         preflight_tell(preflight, TD_FINDING_NOTE, "upstream",
                        TD_STR("Deployments of all namespaces, or leases of kube-system, may not be "
                               "listed"),
                        TD_STR("ask one who may, to see whether another autoscaler runs"));
-    } else if (told == 0) {
+    } else if (reported == 0) {
         preflight_tell(preflight, TD_FINDING_OK, "upstream",
                        TD_STR("no other vertical autoscaler runs"), TD_STR_EMPTY);
     }
@@ -327,7 +327,7 @@ void preflight_judge_webhook(struct td_preflight *preflight)
                        TD_STR("stop upstream's admission controller, or use --replace-upstream"));
     } else if (theirs && !replaces && !is_alive) {
         preflight_tell(preflight, TD_FINDING_NOTE, "webhook",
-                       TD_STR(TD_WEBHOOK_UPSTREAM " is registered, but nobody answers for it"),
+                       TD_STR(TD_WEBHOOK_UPSTREAM " is registered, but no server answers for it"),
                        TD_STR("kubectl delete mutatingwebhookconfiguration " TD_WEBHOOK_UPSTREAM));
     }
     if (ours && !(replaces && is_alive)) {

@@ -269,7 +269,7 @@ void preflight_judge_horizontal(struct td_preflight *preflight)
                    "out --horizontal=builtin"));
     } else if (!install->features[TD_FEATURE_BUILTIN] && found == SERVER_HPA_OFF) {
         preflight_tell(preflight, by_flags ? TD_FINDING_NOTE : TD_FINDING_MEND, "hpa",
-                       TD_STR("nobody reconciles HPAs of autoscaling/v2"),
+                       TD_STR("no controller reconciles HPAs of autoscaling/v2"),
                        TD_STR("--horizontal=builtin lets Tandem do it"));
     } else {
         preflight_tell(preflight, TD_FINDING_OK, "hpa",

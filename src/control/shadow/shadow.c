@@ -52,7 +52,7 @@ static int shadow_gather(struct td_shadow *shadow, td_str namespace)
                                  &shadow->notes[by], &err);
     }
     if (code != TD_OK && code != TD_BUSY) {
-        td_log_line(shadow->options.control.log, TD_LOG_WARN, "cannot tell what would be done",
+        td_log_line(shadow->options.control.log, TD_LOG_WARN, "shadow: cannot dry-run the updater",
                     TD_LOG_S("namespace", namespace), TD_LOG_C("error", err.message));
     }
     return code;

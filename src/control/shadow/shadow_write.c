@@ -112,9 +112,9 @@ static void shadow_written(void *context, const struct td_client_reply *reply)
         bool is_unknown = reply->code == TD_NOT_FOUND;
         shadow->is_told = true;
         td_log_line(shadow->options.control.log, TD_LOG_WARN,
-                    is_unknown ? "cannot write what would be done: "
+                    is_unknown ? "cannot write the VPA's shadow object: "
                                  "'tandem manifests --shadow --only crds' has its definition"
-                               : "cannot write what would be done",
+                               : "cannot write the VPA's shadow object",
                     TD_LOG_S("vpa", shadow->sending), TD_LOG_C("error", reply->err.message));
     }
     shadow_go_on(shadow);

@@ -144,8 +144,8 @@ void shards_survey_free(struct td_shards *shards)
 
 static void survey_failed(struct shards_survey *survey, const struct td_error *err)
 {
-    td_log_line(survey->shards->options.controllers.log, TD_LOG_WARN, "cannot cut shards",
-                TD_LOG_C("error", err->message));
+    td_log_line(survey->shards->options.controllers.log, TD_LOG_WARN,
+                "cannot move shard boundaries", TD_LOG_C("error", err->message));
     shards_survey_free(survey->shards);
 }
 
@@ -223,7 +223,7 @@ static void survey_write(struct shards_survey *survey, const struct shards_cut *
         survey_failed(survey, &err);
         return;
     }
-    td_log_line(shards->options.controllers.log, TD_LOG_INFO, "the namespaces are cut anew",
+    td_log_line(shards->options.controllers.log, TD_LOG_INFO, "shard boundaries moved",
                 TD_LOG_I("shards", (int64_t)cut->count), TD_LOG_I("epoch", (int64_t)cut->epoch));
     request.flow = shards->flow;
     survey->call = td_client_send(shards->client, &request, survey_written, survey);

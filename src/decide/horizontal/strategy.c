@@ -63,7 +63,7 @@ struct td_hpa_strategy_choice td_hpa_strategy_choose(const struct td_hpa *hpa,
                                            .value = TD_STR_EMPTY};
 }
 
-/* Nobody asked for a strategy, so nothing is said of one. */
+/* No strategy was asked for, so nothing is said of one. */
 static bool is_silent(const struct td_hpa_strategy_choice *choice)
 {
     return choice->source == TD_HPA_STRATEGY_FROM_GATE ||

@@ -95,7 +95,7 @@ struct td_hpa_account_selection {
 };
 
 /* The condition SelectionStrategy: True while only owned pods count, with the numbers of those that
- * count and of those that are left out. None where nobody chose a strategy. Before pods were looked
+ * count and of those that are left out. None where no strategy was chosen. Before pods were looked
  * at (`is_counted` false) it stays as it is. */
 void td_hpa_strategy_report(const struct td_hpa_account_selection *selection, bool is_counted,
                             struct td_hpa_conditions *conditions, td_time now);

@@ -48,7 +48,7 @@ struct td_shard_lease {
     size_t index;   /* from 0 */
     size_t count;   /* of N, by its name */
     uint64_t epoch; /* by its holder */
-    td_str holder;  /* without the epoch; empty: nobody */
+    td_str holder;  /* without the epoch; empty: none */
     bool is_alive;  /* it has a holder whose renewals are seen */
 };
 
@@ -73,5 +73,5 @@ struct td_shards_plan {
 /* What to do about the shards of the newest cut; `held` of them are this replica's. */
 struct td_shards_plan td_shards_plan(const struct td_shards_view *view, size_t held);
 
-/* Is the shard free under the newest cut: has nobody alive its lease? */
+/* Is the shard free under the newest cut: does no live replica hold its lease? */
 bool td_shards_is_free(const struct td_shards_view *view, size_t index);

@@ -83,7 +83,7 @@ static struct td_requirement opposite(const struct td_requirement *requirement)
     return made;
 }
 
-/* As people write it: "role NotIn (leader)". */
+/* As in a sentence: "role NotIn (leader)". */
 static td_str requirement_text(struct td_arena *arena, const struct td_requirement *requirement)
 {
     if (requirement->operation == TD_SELECTOR_EXISTS ||

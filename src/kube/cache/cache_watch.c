@@ -6,7 +6,7 @@
  * With a shard, the namespace is looked for before anything is decoded: the reader is copied, which
  * costs nothing, and walks up to metadata.namespace, which servers write near the front. An object
  * of another shard is then skipped to its end. What has no namespace (a bookmark, a Status) is
- * nobody's.
+ * of no shard.
  */
 #include "kube/cache/cache_watch.h"
 

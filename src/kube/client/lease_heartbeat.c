@@ -1,6 +1,6 @@
 /*
  * A lease that only says that its writer is there: written at an interval, made when it is missing,
- * and written on after failures. Nothing is read and nobody is kept out.
+ * and written on after failures. Nothing is read and no other holder is kept out.
  */
 #include "base/alloc.h"
 #include "base/assert.h"

@@ -55,7 +55,7 @@ void td_quantity_write_canonical(const struct td_quantity *quantity, struct td_b
 /* td_quantity_write into the arena. */
 td_str td_quantity_text(struct td_arena *arena, const struct td_quantity *quantity);
 
-/* For people: bytes as "2.9Gi" (exact where that is as short, "1280Mi"), other amounts as "430m",
+/* For reading: bytes as "2.9Gi" (exact where that is as short, "1280Mi"), other amounts as "430m",
  * "2.1" or "1.5M", to four digits. */
 void td_quantity_write_short(const struct td_quantity *quantity, bool is_bytes, struct td_buf *out);
 td_str td_quantity_short(struct td_arena *arena, const struct td_quantity *quantity, bool is_bytes);

@@ -1,4 +1,4 @@
-/* Amounts for people: few digits, the unit that makes the number small, never an exponent. */
+/* Amounts for reading: few digits, the unit that makes the number small, never an exponent. */
 #include <math.h>
 
 #include "kube/quantity/quantity.h"

@@ -265,7 +265,7 @@ static void write_take_finalizers(struct td_write *write)
     }
 }
 
-/* Roles and bindings give rights: whoever writes one must have them. */
+/* Roles and bindings give rights: the user who writes one must have them. */
 static enum td_write_step write_check_grant(struct td_write *write)
 {
     struct td_auth *auth = td_api_auth(write->call->api);

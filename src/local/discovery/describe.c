@@ -144,8 +144,8 @@ struct describe_check {
     const char *problem; /* NULL: none */
 };
 
-/* One line a check, as kube-apiserver lists them; a problem is said, there is nobody to hide it
- * from. */
+/* One line a check, as kube-apiserver lists them; a problem is said: no client here is a stranger.
+ */
 static void describe_checks(struct td_api_call *call, const char *name,
                             const struct describe_check *checks, size_t count, bool is_verbose)
 {

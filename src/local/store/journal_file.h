@@ -36,7 +36,7 @@ int td_journal_file_write(const struct td_journal_folder *folder, const char *na
                           td_str bytes, struct td_error *err);
 
 /* The file's data and length, or with the folder's own fd its names. TD_IO also when it was removed
- * meanwhile: nobody would find what is in it. */
+ * meanwhile: what is in it could not be found again. */
 int td_journal_file_sync(const struct td_journal_folder *folder, const char *name, int fd,
                          struct td_error *err);
 int td_journal_file_cut(const struct td_journal_folder *folder, const char *name, int fd,

@@ -132,7 +132,7 @@ static void test_buf_consume_keeps_the_rest(void **state)
     assert_content(&buf, "new");
 }
 
-/* For people: few digits, no exponent, no zeros at the end. */
+/* For reading: few digits, no exponent, no zeros at the end. */
 static void test_buf_numbers_have_no_exponent(void **state)
 {
     (void)state;

@@ -497,7 +497,8 @@ static void test_upstream_goes_first(void **state)
     frame_done(&f);
 }
 
-/* A lease that upstream's recommender gave back, or that nobody has, is in nobody's way. */
+/* A lease that upstream's recommender gave back, or that has no holder, holds no controller of ours
+ * back. */
 static void test_a_released_lease_is_no_sign_of_life(void **state)
 {
     (void)state;
@@ -546,7 +547,7 @@ static void test_one_alone_is_refused_beside_upstream(void **state)
     frame_done(&f);
 }
 
-/* With --replace-upstream its leases are shared: whoever has them acts. */
+/* With --replace-upstream its leases are shared: their holder acts. */
 static void test_upstream_is_replaced_by_its_own_leases(void **state)
 {
     (void)state;

@@ -456,12 +456,12 @@ static void test_rights_follow_what_is_on(void **state)
             assert_int_equal(got, expected || is_for_hvpas);
         }
     }
-    /* With its gate off the controller of Hvpas may do nothing to anybody. */
+    /* With its gate off the controller of Hvpas may do nothing to any object. */
     static const bool none[TD_FEATURES] = {false};
     assert_false(rights_grant(V, none, "pods/eviction", "create", true));
     assert_false(rights_grant(V, none, "*/scale", "update", true));
     assert_false(rights_grant(R | A | H, none, "hvpas", "list", true));
-    /* The probe's pod is created in the own namespace; nobody creates one elsewhere. */
+    /* The probe's pod is created in the own namespace; none is created elsewhere. */
     assert_false(rights_grant(ALL, rights_all, "pods", "create", true));
     assert_true(rights_grant(A, rights_least, "pods", "create", false));
     assert_false(rights_grant(R | U | H | V, rights_all, "pods", "create", false));

@@ -1,6 +1,6 @@
 /*
  * The page of controllers in a cluster: whose token it is and what that user may list is the API
- * server's to say, once in ten seconds; without its word nobody sees anything.
+ * server's to say, once in ten seconds; without its word no page is shown.
  */
 #include "support/web_bed.h"
 
@@ -13,7 +13,7 @@ struct reviews {
     char text[2048];
 };
 
-/* "good" is somebody, who may list VPAs in all namespaces; "small" only in the namespace shop. */
+/* "good" is of a user who may list VPAs in all namespaces; "small" only in the namespace shop. */
 static void review(void *context, const struct td_call_request *request, struct fake_answer *ret)
 {
     struct reviews *reviews = context;
@@ -128,7 +128,7 @@ static void test_access_is_for_a_namespace(void **state)
     web_bed_done(&bed);
 }
 
-/* A server that fails lets nobody in, and is asked again. */
+/* A server that fails lets no user in, and is asked again. */
 static void test_access_fails_closed(void **state)
 {
     (void)state;

@@ -3,7 +3,7 @@
 
 #include "decide/tandem/account/account.h"
 
-/* For people, and for programs. */
+/* Short, for reading, and exact, for programs. */
 td_str tandem_amount_text(struct td_arena *arena, enum td_hvpa_resource resource, int64_t amount);
 td_str tandem_amount_exact(struct td_arena *arena, enum td_hvpa_resource resource, int64_t amount);
 td_str tandem_number_text(struct td_arena *arena, double number);

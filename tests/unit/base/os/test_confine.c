@@ -28,7 +28,7 @@
 
 #define LANDLOCK_OF_SIGNALS 6 /* the first version that keeps them in */
 
-/* A folder with a file of ours, and one with a file of somebody else. */
+/* A folder with a file of ours, and one with a file of another owner. */
 struct place {
     char top[64];
     char ours[80];

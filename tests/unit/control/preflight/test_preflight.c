@@ -340,8 +340,9 @@ static const struct {
     {.changes = {{"GET /apis/autoscaling/v2/horizontalpodautoscalers", 200,
                   ITEMS("{'metadata':{'creationTimestamp':'" BED_LONG_AGO "'},'status':{}}")}},
      .mends = 1,
-     .line = "mend  hpa         nobody reconciles HPAs of autoscaling/v2; --horizontal=builtin "
-             "lets Tandem do it\n"},
+     .line =
+         "mend  hpa         no controller reconciles HPAs of autoscaling/v2; --horizontal=builtin "
+         "lets Tandem do it\n"},
     {.changes = {{"GET /apis/keda.sh", 200,
                   ITEMS("{'metadata':{'namespace':'shop','name':'web'},'spec':{'scaleTargetRef':{"
                         "'name':'web'}}}")},
@@ -404,7 +405,7 @@ static const struct {
      "note  upstream    Deployments of all namespaces, or leases of kube-system, may not be "},
     {{{"GET /apis/admissionregistration", 200,
        ITEMS("{'metadata':{'name':'vpa-webhook-config'}}")}},
-     "note  webhook     vpa-webhook-config is registered, but nobody answers for it; kubectl "
+     "note  webhook     vpa-webhook-config is registered, but no server answers for it; kubectl "
      "delete mutatingwebhookconfiguration vpa-webhook-config\n"},
 };
 

@@ -530,7 +530,7 @@ static void test_quantity_rounding_is_monotone(void **state)
     }
 }
 
-/* For people: the unit that keeps the number small, exact where that is as short. */
+/* For reading: the unit that keeps the number small, exact where that is as short. */
 static void test_quantity_short_texts(void **state)
 {
     (void)state;

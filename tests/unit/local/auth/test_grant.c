@@ -1,6 +1,6 @@
 /*
- * Nobody grants what they do not have: roles are written with the rights that their writer has, or
- * with `escalate`; bindings to roles whose rights the writer has, or with `bind`.
+ * A user grants only what that user has: roles are written with the rights that their writer has,
+ * or with `escalate`; bindings to roles whose rights the writer has, or with `bind`.
  */
 #include "support/auth_bed.h"
 
