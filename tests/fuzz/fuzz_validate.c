@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static const char *const outputs[] = {"table", "json", "yaml", "junit", "sarif"};
 static const char *const names[] = {"a.yaml", "b.json", "kustomization.yaml", "c.yml"};
 
-static char folder[] = "/tmp/td-validate-XXXXXX";
+static char folder[] = "td-validate-XXXXXX";
 static int printed = -1; /* standard output while a run lasts, and after it */
 
 static void path_of(size_t which, char path[64])

@@ -99,6 +99,9 @@ static void test_watchdog_ends_a_loop_that_stands(void **state)
         assert_true(WIFSIGNALED(status));
         assert_int_equal(WTERMSIG(status), SIGABRT);
         assert_non_null(strstr(words, "the event loop has not turned for 100 ms"));
+#if __has_include(<execinfo.h>)
+        assert_non_null(strstr(words, "test_watchdog(+0x")); /* a place in this program */
+#endif
     }
 }
 
