@@ -1,6 +1,7 @@
 /* Every annotation that is read, with any text: the parts of an input between bytes of value 0 are
  * the annotations' values by turns, and the webhook judges a pod, a VPA, an HPA and an Hvpa that
- * have all of them. An answer comes, one that refuses says why, within a budget. */
+ * have all of them. An answer comes, one that refuses says why. A pod and an HPA with them live for
+ * a while on the local cluster. All of it within a budget. */
 #include <stdint.h>
 
 #include "base/error.h"
@@ -10,6 +11,14 @@
 #include "decide/vertical/estimator/adaptive_pod.h"
 #include "model/pod.h"
 #include "support/webhook_bed.h"
+
+#define TURNS_MAX 5000 /* of the loop, for one answer */
+#define LIVE_TIME (40 * TD_SECOND)
+#define LIVE_BYTES_MIN 20 /* of an input: a shorter one reaches none of these annotations */
+#define LIVE_HPAS "/apis/autoscaling/"
+#define LIVE_HPAS_REST "/namespaces/default/horizontalpodautoscalers"
+#define LIVE_USAGE "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods/live"
+#define LIVE_METRIC "/apis/custom.metrics.k8s.io/v1beta2/namespaces/default/pods/live/rate"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -38,6 +47,17 @@ static const char *const names[] = {
     "vpaObservedContainers",
     "vpaUpdates",
     "usage.tandem.dev/app",
+    "tandem.dev/runs-for",
+    "runs-for.tandem.dev/app",
+    "tandem.dev/exit-code",
+    "exit-code.tandem.dev/app",
+    "metrics.tandem.dev/rate",
+    "metrics.tandem.dev/external",
+    "vpaInPlaceUpdated",
+    "tandem.dev/workload",
+    "tandem.dev/decision",
+    "tandem.dev/kubelet",
+    "autoscaling.alpha.kubernetes.io/current-metrics",
 };
 
 static struct webhook_bed bed;
@@ -61,7 +81,9 @@ static struct td_json *annotations_of(struct td_arena *arena, td_str input)
     size_t from = 0;
     for (size_t i = 0; i < TD_COUNT(names) && from <= input.len; i++) {
         size_t end = td_str_find(input, '\0', from);
-        td_json_set_str(arena, all, td_str_from(names[i]), td_str_slice(input, from, end));
+        if (end > from) { /* else it has none of that name */
+            td_json_set_str(arena, all, td_str_from(names[i]), td_str_slice(input, from, end));
+        }
         from = end < input.len ? end + 1 : 0;
     }
     return all;
@@ -104,6 +126,72 @@ static void read_pod(struct td_arena *arena, const struct td_json *annotations)
     }
 }
 
+/* ---- The local cluster, whose kubelets, metrics and conversions read some of them ---- */
+
+static int send(const char *method, const char *target, td_str body, struct bed_answer *answer)
+{
+    const struct bed_request request = {.method = method, .target = target, .body = body};
+    bed_ask(&bed.c.bed, &request, answer);
+    for (int turn = 0; turn < TURNS_MAX && answer->status == 0; turn++) {
+        bed_run(&bed.c.bed, TD_MILLISECOND);
+    }
+    td_assert(answer->status >= 200 && answer->status < 500);
+    return answer->status;
+}
+
+static int send_quietly(const char *method, const char *target, td_str body)
+{
+    bed_auto_answer answer;
+    bed_answer_init(&answer);
+    return send(method, target, body, &answer);
+}
+
+/* What a pod is told to use is used, as quantities of 0 or more. */
+static void check_usage(struct td_arena *arena)
+{
+    static const char *const resources[] = {"cpu", "memory"};
+    bed_auto_answer answer;
+    bed_answer_init(&answer);
+    struct td_json *tree;
+    if (send("GET", LIVE_USAGE, TD_STR_EMPTY, &answer) != 200) {
+        return;
+    }
+    td_assert(td_json_parse(arena, td_buf_str(&answer.body), NULL, &tree, NULL) == TD_OK);
+    const struct td_json *containers = td_json_get(tree, TD_STR("containers"));
+    for (const struct td_json *c = td_json_first_item(containers); c; c = c->next) {
+        for (size_t i = 0; i < TD_COUNT(resources); i++) {
+            struct td_quantity amount;
+            td_str text = td_json_text(td_json_get(c, TD_STR("usage")), resources[i]);
+            td_assert(td_quantity_parse(arena, text, &amount, NULL) == TD_OK);
+            td_assert(td_quantity_sign(&amount) >= 0);
+        }
+    }
+}
+
+static void live(struct td_arena *arena, const struct td_json *annotations)
+{
+    td_str text = td_json_line(arena, annotations);
+    (void)send_quietly("POST", WEBHOOK_PODS,
+                       td_arena_format(arena,
+                                       "{\"metadata\":{\"name\":\"live\",\"annotations\":%.*s},"
+                                       "\"spec\":{\"containers\":[{\"name\":\"app\",\"image\":"
+                                       "\"a\",\"resources\":{\"limits\":{\"memory\":\"1Gi\"}}}]}}",
+                                       TD_STR_ARG(text)));
+    (void)send_quietly("POST", LIVE_HPAS "v1" LIVE_HPAS_REST,
+                       td_arena_format(arena,
+                                       "{\"metadata\":{\"name\":\"live\",\"annotations\":%.*s},"
+                                       "\"spec\":{\"maxReplicas\":3,\"scaleTargetRef\":{"
+                                       "\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\","
+                                       "\"name\":\"other\"}}}",
+                                       TD_STR_ARG(text)));
+    (void)send_quietly("GET", LIVE_HPAS "v2" LIVE_HPAS_REST, TD_STR_EMPTY);
+    control_bed_run(&bed.c, LIVE_TIME);
+    check_usage(arena);
+    (void)send_quietly("GET", LIVE_METRIC, TD_STR_EMPTY);
+    (void)send_quietly("DELETE", WEBHOOK_PODS "/live", TD_STR("{\"gracePeriodSeconds\":0}"));
+    (void)send_quietly("DELETE", LIVE_HPAS "v2" LIVE_HPAS_REST "/live", TD_STR_EMPTY);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     (void)annotation_webhook();
@@ -129,6 +217,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
           "\"spec\":{\"targetRef\":{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"name\":"
           "\"other\"},\"hpaSpec\":{\"maxReplicas\":3},\"vpaSpec\":{}}");
     read_pod(&arena, all);
+    if (size > LIVE_BYTES_MIN) {
+        live(&arena, all);
+        td_arena_reset(&bed.c.bed.arena);
+    }
     budget_end(&budget);
     return 0;
 }
