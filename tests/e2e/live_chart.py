@@ -89,7 +89,7 @@ def installed(bed):
         bed.kubectl("delete", "crd", name)
     rendered = objects(helm(bed, "template", "tandem", CHART, "--kube-version", "1.36.3", "--namespace", SYSTEM, "--set", "image.repository=registry.example/tandem"))
     said = install(bed, "install", "--create-namespace")
-    assert f"tandem preflight --namespace {SYSTEM}" in said and "helm uninstall leaves the CRDs" in said, said
+    assert f"tandem preflight --namespace {SYSTEM} " in said and "WARNING" not in said and "helm uninstall leaves the CRDs" in said, said
     missing = [key for key in rendered if not there(bed, key)]
     assert len(rendered) > 25 and not missing, missing
     spec = deployment(bed)
@@ -115,6 +115,10 @@ metadata: {name: web, namespace: kept}
 spec: {targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}
 """, namespace=None)
     before = deployment(bed)
+    said = install(bed, "upgrade", "--dry-run", "--set", "webhook.failurePolicy=Fail,replaceUpstream=true,horizontal=builtin,shards=4")
+    assert "WARNING: webhook.failurePolicy is Fail" in said, said
+    assert f"  tandem preflight --namespace {SYSTEM} --replace-upstream --horizontal=builtin --shards=4 " in said, said
+    assert deployment(bed) == before
     install(bed, "upgrade", "--set", "replicas=3")
     assert deployment(bed)["replicas"] == 3
     install(bed, "upgrade", "--set", "replicas=3,webhook.timeoutSeconds=7,horizontal=builtin,podDisruptionBudget.create=false",
@@ -140,7 +144,8 @@ spec: {targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}
 
 @story("the shadow, and back to acting: rights are exchanged with it")
 def shadow(bed):
-    install(bed, "upgrade", "--set", "shadow=true")
+    said = install(bed, "upgrade", "--set", "shadow=true")
+    assert f"  tandem preflight --namespace {SYSTEM} --shadow " in said, said
     assert "--shadow" in deployment(bed)["template"]["spec"]["containers"][0]["args"]
     assert there(bed, ("clusterrole", "", "tandem-shadow")) and not there(bed, ("clusterrole", "", "tandem-updater"))
     account = f"--as=system:serviceaccount:{SYSTEM}:tandem"
