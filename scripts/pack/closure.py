@@ -7,7 +7,7 @@ import re
 import struct
 import subprocess
 
-from tree import ARCHES, fail, read
+from tree import ARCHES, fail, native as tree_native, read
 
 DT_NEEDED, DT_STRTAB = 1, 5
 PT_LOAD, PT_DYNAMIC, PT_INTERP = 1, 2, 3
@@ -64,7 +64,11 @@ def libraries(program, arch):
 @functools.lru_cache(maxsize=None)
 def package(path):
     """The Debian package of a file: {name, version, source, licence, copyright}; the last is its file of licences."""
-    for name in (path, path.replace("/usr/lib/", "/lib/", 1), "/usr" + path):
+    native = path
+    for arch in ARCHES.values():
+        native = native.replace(f"/{arch['triple']}/", f"/{ARCHES[tree_native()]['triple']}/")
+    # The last is of what could only be unpacked beside this machine's own (docs/release.md, Other architectures).
+    for name in (path, path.replace("/usr/lib/", "/lib/", 1), "/usr" + path, native):
         done = subprocess.run(["dpkg", "-S", name], capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"})
         if done.returncode == 0:
             owner = done.stdout.split(": ")[0].split(",")[0]

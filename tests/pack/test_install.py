@@ -104,32 +104,44 @@ def talk(shell):
         shell.end()
 
 
-@case("completion in bash, as bash-completion finds it")
-def bash(folder):
+def start_bash(folder, env):
     with open(f"{folder}/rc.bash", "w") as file:
         file.write(". /usr/share/bash-completion/bash_completion\nPS1='> '\n")
-    talk(Shell(folder, ["bash", "--rcfile", f"{folder}/rc.bash", "-i"], {"XDG_DATA_DIRS": f"{installed(folder)}/usr/share"}))
+    return Shell(folder, ["bash", "--rcfile", f"{folder}/rc.bash", "-i"], {"XDG_DATA_DIRS": f"{installed(folder)}/usr/share", **env})
+
+
+def start_zsh(folder, env):
+    os.makedirs(f"{folder}/home", exist_ok=True)
+    with open(f"{folder}/home/.zshrc", "w") as file:
+        file.write(f"fpath=({installed(folder)}/usr/share/zsh/site-functions $fpath)\nautoload -Uz compinit; compinit -u -D\nPS1='> '\n")
+    return Shell(folder, ["zsh", "-i"], env)
+
+
+def start_fish(folder, env):
+    os.makedirs(f"{folder}/home/.local/share/fish/generated_completions", exist_ok=True)  # else it would read every manual first
+    return Shell(folder, ["fish", "-i"], {"XDG_DATA_DIRS": f"{installed(folder)}/usr/share:/usr/share", **env})
+
+
+@case("completion in bash, as bash-completion finds it")
+def bash(folder):
+    talk(start_bash(folder, {}))
 
 
 @case("completion in zsh, from site-functions")
 def zsh(folder):
-    os.makedirs(f"{folder}/home", exist_ok=True)
-    with open(f"{folder}/home/.zshrc", "w") as file:
-        file.write(f"fpath=({installed(folder)}/usr/share/zsh/site-functions $fpath)\nautoload -Uz compinit; compinit -u -D\nPS1='> '\n")
-    talk(Shell(folder, ["zsh", "-i"]))
+    talk(start_zsh(folder, {}))
 
 
 @case("completion in fish, from vendor_completions.d")
 def fish(folder):
-    os.makedirs(f"{folder}/home/.local/share/fish/generated_completions", exist_ok=True)  # else it would read every manual first
-    talk(Shell(folder, ["fish", "-i"], {"XDG_DATA_DIRS": f"{installed(folder)}/usr/share:/usr/share"}))
+    talk(start_fish(folder, {}))
 
 
 def kubectl():
     return shutil.which("kubectl", path=os.environ["PATH"] + ":" + os.path.expanduser("~/.cache/tandem-realplane/bin"))
 
 
-@case("names in the cluster, and `kubectl tandem explain` with its completion where there is a kubectl")
+@case("names in the cluster, in each shell too, and `kubectl tandem explain` with its completion where there is a kubectl")
 def plugin(folder):
     root, config = installed(folder), f"{folder}/shop.kubeconfig"
     tandem = f"{root}/usr/bin/tandem"
@@ -145,6 +157,12 @@ def plugin(folder):
         assert "cache\n" in run(tandem, "__complete", "explain", "-n", "shop", "vpa", "", env=env)
         assert "shop\n" in run(tandem, "__complete", "explain", "-n", "", env=env)
         assert run(tandem, "__complete", "explain", "-n", "shop", "deploy/w", env=env) == "deploy/web\ndeploy/worker\n:4\n"
+        for start in (start_bash, start_zsh, start_fish):
+            shell = start(folder, {"KUBECONFIG": config})
+            try:
+                shell.typed("tandem explain -n shop vpa ca", "tandem explain -n shop vpa cache")
+            finally:
+                shell.end()
         if not kubectl():
             print("     no kubectl on this machine: its plugin is not tried")
             return
