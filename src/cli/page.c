@@ -8,16 +8,19 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/os/env.h"
+#include "base/os/file.h"
 #include "base/os/loop.h"
 #include "base/os/process.h"
 #include "base/pki/pki.h"
 #include "cli/command.h"
 #include "cli/connect.h"
 #include "cli/page_flags.h"
+#include "control/prometheus/prometheus.h"
 #include "kube/client/transport_http.h"
 #include "web/web.h"
 
@@ -35,6 +38,9 @@ static const char page_help[] =
     "  --listen HOST:PORT          address on loopback (" PAGE_LISTEN ", or the next\n"
     "                              free port)\n"
     "  --no-open                   print the address only, start no browser\n"
+    "  --prometheus-address URL    history from there (the one in the flags of the\n"
+    "                              controllers in the cluster)\n"
+    "  --prometheus-bearer-token-file FILE, --prometheus-insecure\n"
     "  --price-cpu N               price of a core for a month\n"
     "  --price-memory N            price of a GiB for a month\n"
     "  --kubeconfig FILE           path to a kubeconfig ($KUBECONFIG,\n"
@@ -49,6 +55,11 @@ struct page {
     const char *namespace;
     const char *listen;
     bool is_closed; /* no browser is started */
+    const char *prometheus;
+    const char *token_file; /* of Prometheus */
+    bool is_insecure;       /* its certificate is not verified */
+    td_str bearer_token;    /* in the file, in the arena */
+    struct td_arena arena;
     double price_cpu;
     double price_memory;
     struct td_buf token;
@@ -91,6 +102,13 @@ static int page_connect(void *context, struct td_transport **ret, struct td_erro
 
 static int page_start(struct page *page, struct td_error *err)
 {
+    const struct td_prometheus_options prometheus = {
+        .address = td_str_from(page->prometheus),
+        .is_insecure = page->is_insecure,
+        .username = td_str_from(td_env_get("PROMETHEUS_USERNAME", NULL)),
+        .password = td_str_from(td_env_get("PROMETHEUS_PASSWORD", NULL)),
+        .bearer_token = page->bearer_token,
+    };
     const struct td_web_options options = {
         .loop = page->connect.loop,
         .listen = page->listen ? page->listen : PAGE_LISTEN,
@@ -104,6 +122,7 @@ static int page_start(struct page *page, struct td_error *err)
         .selector_gate = true,
         .connect = page_connect,
         .context = page,
+        .prometheus = &prometheus,
     };
     return td_web_new(&options, &page->web, err);
 }
@@ -164,6 +183,9 @@ static const struct td_option page_options[] = {
     TD_OPTION_TEXT("namespace", 'n', struct page, namespace),
     TD_OPTION_TEXT("listen", 0, struct page, listen),
     {"no-open", 0, false, offsetof(struct page, is_closed), page_no_open},
+    TD_OPTION_TEXT("prometheus-address", 0, struct page, prometheus),
+    TD_OPTION_TEXT("prometheus-bearer-token-file", 0, struct page, token_file),
+    TD_OPTION_FLAG("prometheus-insecure", 0, struct page, is_insecure),
     TD_OPTION("price-cpu", 0, struct page, price_cpu, td_page_parse_price),
     TD_OPTION("price-memory", 0, struct page, price_memory, td_page_parse_price),
     TD_CONNECT_OPTIONS(struct page, connect),
@@ -181,13 +203,26 @@ static int page_parse(struct page *page, int argc, char **argv)
     return status;
 }
 
+static int page_read_token(struct page *page)
+{
+    struct td_error err = TD_ERROR_INIT;
+    if (page->token_file && td_file_read(page->token_file, &page->arena, TD_TOKEN_FILE_BYTES_MAX,
+                                         &page->bearer_token, &err) != TD_OK) {
+        return td_command_fail("page: --prometheus-bearer-token-file: %s", err.message);
+    }
+    page->bearer_token = td_str_trim(page->bearer_token);
+    return -1;
+}
+
 int td_command_page(int argc, char **argv)
 {
     struct page page = {.namespace = NULL};
     struct td_error err = TD_ERROR_INIT;
     td_connect_init(&page.connect, "page");
     td_buf_init(&page.token, TD_TOKEN_TEXT_BYTES_MAX);
+    td_arena_init(&page.arena, TD_OBJECT_BYTES_MAX);
     int status = page_parse(&page, argc, argv);
+    status = status < 0 ? page_read_token(&page) : status;
     if (status < 0 && td_random_token(&page.token, &err) != TD_OK) {
         status = td_command_fail("page: %s", err.message);
     }
@@ -206,6 +241,7 @@ int td_command_page(int argc, char **argv)
         }
     }
     td_buf_done(&page.token);
+    td_arena_done(&page.arena);
     td_connect_done(&page.connect);
     return status;
 }

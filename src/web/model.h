@@ -307,6 +307,9 @@ struct td_model_scaler *model_find_scaler(const struct td_model *model,
 void model_rows_look(struct td_model *model);
 void model_rows_sample(struct td_model *model, int64_t minute);
 void model_rows_done(struct td_model *model);
+/* Of the whole cluster, what was before the first one; minutes ascend. */
+void model_points_put_before(struct td_model *model, const struct td_model_point *past,
+                             size_t count);
 
 /* model_marks.c */
 void model_marks_done(struct td_model *model);

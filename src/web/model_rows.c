@@ -499,6 +499,28 @@ void model_rows_sample(struct td_model *model, int64_t minute)
     hour_judge(model, minute);
 }
 
+void model_points_put_before(struct td_model *model, const struct td_model_point *past,
+                             size_t count)
+{
+    struct td_model_point *points = td_alloc_zero(TD_RING_MINUTES, sizeof(*points));
+    size_t room = TD_RING_MINUTES - model->point_count;
+    while (count > 0 && model->point_count > 0 &&
+           past[count - 1].minute >= model->points[model->point_first].minute) {
+        count--;
+    }
+    size_t kept = count < room ? count : room;
+    if (kept > 0) {
+        memcpy(points, past + (count - kept), kept * sizeof(*points));
+    }
+    for (size_t i = 0; i < model->point_count; i++) {
+        points[kept + i] = model->points[(model->point_first + i) % TD_RING_MINUTES];
+    }
+    td_free(model->points);
+    model->points = points;
+    model->point_first = 0;
+    model->point_count += kept;
+}
+
 void model_rows_done(struct td_model *model)
 {
     for (struct td_map_walk at = {.map = &model->rows}; td_map_step(&at);) {

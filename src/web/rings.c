@@ -368,3 +368,43 @@ void td_ring_fill(const struct td_rings *rings, const struct td_ring *ring,
         ret_values[i] = value;
     }
 }
+
+/* ---- Before it began ---- */
+
+/* As a list that begins with the past, point by point what there is already. */
+static void ring_put_again(struct td_rings *rings, struct td_ring *whole,
+                           const struct td_ring *ring)
+{
+    double *settings = td_alloc_zero((size_t)ring->count * TD_SETTING_COUNT, sizeof(*settings));
+    for (size_t s = 0; s < TD_SETTING_COUNT; s++) {
+        td_ring_fill(rings, ring, (enum td_ring_setting)s, settings + s * ring->count);
+    }
+    for (size_t i = 0; i < ring->count; i++) {
+        struct td_ring_past point;
+        for (size_t s = 0; s < TD_SAMPLE_COUNT; s++) {
+            point.samples[s] = td_ring_sample(ring, i, (enum td_ring_sample)s);
+        }
+        for (size_t s = 0; s < TD_SETTING_COUNT; s++) {
+            point.settings[s] = settings[s * ring->count + i];
+        }
+        td_rings_put(rings, whole, (ring->first + (int64_t)i) * rings->minutes_per_point,
+                     point.samples, point.settings);
+    }
+    td_free(settings);
+}
+
+void td_rings_put_before(struct td_rings *rings, struct td_ring *ring,
+                         const struct td_ring_past *past, size_t count)
+{
+    struct td_ring whole = {.change_minutes = 1};
+    int64_t first = ring->first * rings->minutes_per_point;
+    for (size_t i = 0; i < count && (ring->count == 0 || past[i].minute < first); i++) {
+        td_rings_put(rings, &whole, past[i].minute, past[i].samples, past[i].settings);
+    }
+    ring_put_again(rings, &whole, ring);
+    td_free(ring->points);
+    td_free(ring->changes);
+    whole.next = ring->next;
+    whole.previous = ring->previous;
+    *ring = whole;
+}

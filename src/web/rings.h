@@ -67,6 +67,15 @@ size_t td_rings_bytes(const struct td_rings *rings);
 void td_rings_put(struct td_rings *rings, struct td_ring *ring, int64_t minute,
                   const double samples[TD_SAMPLE_COUNT], const double settings[TD_SETTING_COUNT]);
 
+/* What was before a ring began; minutes ascend, and those from its first point on are left out. */
+struct td_ring_past {
+    int64_t minute;
+    double samples[TD_SAMPLE_COUNT];
+    double settings[TD_SETTING_COUNT];
+};
+void td_rings_put_before(struct td_rings *rings, struct td_ring *ring,
+                         const struct td_ring_past *past, size_t count);
+
 /* Points from `first` on; a value that is not known is below 0. */
 struct td_ring_span {
     int64_t first; /* minute */

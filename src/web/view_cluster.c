@@ -93,6 +93,7 @@ static void cluster_problems(const struct web_call *call, struct td_json_writer 
     problem_write(&problems, TD_STR("metrics"), TD_STR_EMPTY, web->metrics_problem);
     problem_write(&problems, TD_STR("webhook"), TD_STR_EMPTY, web->webhook_problem);
     problem_write(&problems, TD_STR("rights"), TD_STR_EMPTY, web->rights_problem);
+    problem_write(&problems, TD_STR("Prometheus"), TD_STR_EMPTY, web->history_problem);
     if (model->room.ready_nodes < model->room.nodes) {
         problem_write(&problems, TD_STR("nodes"), TD_STR_EMPTY,
                       td_arena_format(&arena,

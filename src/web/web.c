@@ -378,6 +378,10 @@ static int web_start(struct td_web *web, struct td_error *err)
             web->model->overlay = web_overlay;
             web->model->overlay_context = web;
         }
+        if (web->options.prometheus) {
+            web_past_new(web, web->options.prometheus);
+            web->options.prometheus = NULL; /* it was copied */
+        }
         web_stream_start(web);
     }
     return code;
@@ -399,6 +403,7 @@ int td_web_new(const struct td_web_options *options, struct td_web **ret, struct
     web->metrics_problem = TD_STR_EMPTY;
     web->webhook_problem = TD_STR_EMPTY;
     web->rights_problem = TD_STR_EMPTY;
+    web->history_problem = TD_STR_EMPTY;
     int code = web_start(web, err);
     if (code != TD_OK) {
         td_web_free(web);
@@ -418,6 +423,7 @@ void td_web_free(struct td_web *web)
     web_whatifs_done(web);
     web_asks_done(web);
     web_access_free(web->access);
+    web_past_free(web->past);
     td_model_free(web->model);
     td_buf_done(&web->cluster.body);
     td_buf_done(&web->rows.body);

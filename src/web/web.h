@@ -17,6 +17,7 @@ struct ssl_ctx_st;
 struct td_error;
 struct td_log;
 struct td_loop;
+struct td_prometheus_options;
 struct td_transport;
 struct td_web;
 struct td_world;
@@ -40,6 +41,9 @@ struct td_web_options {
     int (*connect)(void *context, struct td_transport **ret, struct td_error *err);
     void *context;
     struct td_world *world; /* of a local cluster; NULL: another one's */
+    /* Where the day before is known, NULL: nowhere. Without an address: the one in the flags of the
+     * controllers that run in the cluster. Its transport is taken. */
+    const struct td_prometheus_options *prometheus;
 };
 
 /* Texts are copied. TD_INVALID for an address that cannot be, TD_IO for one that is taken. */

@@ -21,6 +21,7 @@
 struct web_ask;
 struct web_access;
 struct td_json;
+struct web_past;
 struct web_whatif;
 
 struct web_viewer {
@@ -50,11 +51,13 @@ struct td_web {
     struct td_timer *asks_timer;
     struct web_access *access;   /* NULL: no login is asked for */
     struct web_whatif *whatifs;  /* being worked off */
+    struct web_past *past;       /* NULL: history begins with the page */
     struct web_ask *check;       /* under way, or NULL */
     struct td_arena check_arena; /* of the three texts */
     td_str metrics_problem;
     td_str webhook_problem;
     td_str rights_problem;
+    td_str history_problem; /* in the memory of the past */
     td_duration checked_at; /* machine's time; 0: never */
 };
 
@@ -118,6 +121,11 @@ void web_access_new(struct td_web *web);
 void web_access_free(struct web_access *access);
 /* Answers the call, now or later, or goes on with it. */
 void web_access_admit(const struct web_call *call);
+
+/* ---- past.c ---- */
+
+void web_past_new(struct td_web *web, const struct td_prometheus_options *options);
+void web_past_free(struct web_past *past); /* NULL is accepted */
 
 /* ---- scenario.c ---- */
 

@@ -194,6 +194,45 @@ static void test_rings_thin_out(void **state)
     assert_int_equal(rings.count, 0);
 }
 
+/* What was before a ring began is put in front, but for what it has itself; both stay whole. */
+static void test_rings_begin_earlier(void **state)
+{
+    (void)state;
+    struct td_rings rings;
+    td_rings_init(&rings);
+    struct td_ring *ring = td_rings_add(&rings);
+    struct td_ring *empty = td_rings_add(&rings);
+    struct td_ring_past past[4];
+    for (size_t i = 0; i < 4; i++) {
+        past[i].minute = START - 10 + 5 * (int64_t)i; /* -10, -5, 0, 5 */
+        fill(past[i].samples, TD_SAMPLE_COUNT, 100);
+        fill(past[i].settings, TD_SETTING_COUNT, 30);
+    }
+    for (int64_t minute = 0; minute < 20; minute++) {
+        put(&rings, ring, START + minute, 700, minute < 10 ? 40 : 50);
+    }
+    td_rings_put_before(&rings, ring, past, 4);
+    td_rings_put_before(&rings, empty, past, 4);
+    struct td_ring_span span = td_ring_span(&rings, ring);
+    assert_int_equal(span.first, START - 10);
+    assert_int_equal(span.count, 30);
+    double values[30];
+    td_ring_fill(&rings, ring, TD_SETTING_CPU_REQUEST, values);
+    for (size_t i = 0; i < 30; i++) {
+        /* A few minutes between two points have the value of the later one. */
+        double sample = td_ring_sample(ring, i, TD_SAMPLE_CPU_MAX);
+        assert_true(i < 6 ? sample > 99 && sample < 101 : sample > 699 && sample < 701);
+        assert_true(values[i] > (i < 10 ? 29 : i < 20 ? 39 : 49));
+        assert_true(values[i] < (i < 10 ? 31 : i < 20 ? 41 : 51));
+    }
+    put(&rings, ring, START + 20, 800, 50);
+    assert_int_equal(td_ring_span(&rings, ring).count, 31);
+    assert_int_equal(td_ring_span(&rings, empty).count, 16);
+    td_rings_remove(&rings, ring);
+    td_rings_remove(&rings, empty);
+    assert_null(rings.first);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -204,6 +243,7 @@ int main(void)
         cmocka_unit_test(test_rings_keep_the_day_of_changes),
         cmocka_unit_test(test_rings_of_a_thousand_are_bounded),
         cmocka_unit_test(test_rings_thin_out),
+        cmocka_unit_test(test_rings_begin_earlier),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
