@@ -108,7 +108,9 @@ function plotSpecs(data, whatIf, onMark) {
   if (h.throttled.some((value) => value > 0)) {
     list.push({title: "Throttled", unit: "percent", times, marks: [], series: [{name: "share of CPU wanted", kind: "line", values: h.throttled.map((v) => (v === null ? null : v / 10)), color: 3}]});
   }
-  return list;
+  // What there was nothing of is not named.
+  const isKnown = (s) => (s.values || s.high).some((value) => value !== null);
+  return list.map((spec) => (spec.series.some(isKnown) ? {...spec, series: spec.series.filter(isKnown)} : spec));
 }
 
 // ---- Why ----
@@ -168,7 +170,7 @@ function podsTable(data, nexts, pending) {
     try { await order("scenario", {do: "kill-pod", ns: data.ns, name: pod.name}); event.target.textContent = "killed"; } catch (error) { event.target.title = error.message; }
   }}, "kill");
   return make("div", {class: "wide", tabindex: "0", role: "region", "aria-label": "Pods"}, make("table", {class: "plain pods"},
-    make("thead", {}, make("tr", {}, ["Pod", "Node", "CPU req / use", "Memory req / use", "Sized by", "Restarts", "Next"].map((t) => make("th", {scope: "col"}, t)), session.info.local ? make("th", {scope: "col"}, make("span", {class: "sr"}, "Break")) : null)),
+    make("thead", {}, make("tr", {}, ["Pod", "Node", "CPU req / use", "Memory req / use", "Sized by", "Restarts", "Next"].map((t, i) => make("th", {scope: "col", class: [2, 3, 5].includes(i) ? "number" : null}, t)), session.info.local ? make("th", {scope: "col"}, make("span", {class: "sr"}, "Break")) : null)),
     make("tbody", {}, data.pods.map((pod) => make("tr", {},
       make("td", {}, pod.name, pod.pending ? make("span", {class: "look"}, " pending") : pod.ready ? null : make("span", {class: "look"}, " not ready")),
       make("td", {}, pod.node || "–"), make("td", {class: "number"}, pair(pod, "cpu", cpu)), make("td", {class: "number"}, pair(pod, "memory", memory)),
@@ -329,7 +331,7 @@ export function workloadView(subject) {
   const plots = make("div", {class: "plots"});
   const marked = make("div", {class: "marked", role: "status"});
   const decisions = make("section", {class: "decisions", "aria-label": "What happened", hidden: true});
-  const why = make("section", {"aria-label": "Why"});
+  const why = make("section", {"aria-label": "Why"}, make("h2", {}, "Why"), make("p", {class: "quiet"}, "asking …"));
   const pods = make("section", {"aria-label": "Pods"});
   const panels = make("div", {class: "panels"});
   const element = make("div", {class: "view"}, make("p", {class: "crumbs"}, make("a", {href: "#/workloads"}, "← all workloads")), make("h1", {}, `${subject.ns}/${subject.name}`, " ", make("span", {class: "kind"}, `${subject.kind}${subject.by ? `, scaled by ${subject.by}` : ""}`)), top, plots, decisions, marked, why, pods, panels);
