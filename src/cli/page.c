@@ -22,6 +22,7 @@
 #include "cli/page_flags.h"
 #include "control/prometheus/prometheus.h"
 #include "kube/client/transport_http.h"
+#include "kube/kubeconfig/kubeconfig.h"
 #include "web/web.h"
 
 #define PAGE_LISTEN "127.0.0.1:8080"
@@ -203,9 +204,14 @@ static int page_parse(struct page *page, int argc, char **argv)
     return status;
 }
 
-static int page_read_token(struct page *page)
+static int page_check_prometheus(struct page *page)
 {
     struct td_error err = TD_ERROR_INIT;
+    struct td_kube_config config;
+    if (page->prometheus && td_kube_config_of_url(&page->arena, td_str_from(page->prometheus),
+                                                  td_env_get, &config, &err) != TD_OK) {
+        return td_command_fail("page: --prometheus-address: %s", err.message);
+    }
     if (page->token_file && td_file_read(page->token_file, &page->arena, TD_TOKEN_FILE_BYTES_MAX,
                                          &page->bearer_token, &err) != TD_OK) {
         return td_command_fail("page: --prometheus-bearer-token-file: %s", err.message);
@@ -222,7 +228,7 @@ int td_command_page(int argc, char **argv)
     td_buf_init(&page.token, TD_TOKEN_TEXT_BYTES_MAX);
     td_arena_init(&page.arena, TD_OBJECT_BYTES_MAX);
     int status = page_parse(&page, argc, argv);
-    status = status < 0 ? page_read_token(&page) : status;
+    status = status < 0 ? page_check_prometheus(&page) : status;
     if (status < 0 && td_random_token(&page.token, &err) != TD_OK) {
         status = td_command_fail("page: %s", err.message);
     }

@@ -244,7 +244,7 @@ def workload(stage):
         open_view(web, stage.page.url, hash_of(row))
         web.wait("return document.querySelectorAll('.plot-mark').length > 0")
         expect(web.run("return document.querySelectorAll('.plot').length") >= 3, "plots")
-        legend = web.run("return document.querySelector('.plot-legend').textContent")
+        legend = web.run("return [...document.querySelectorAll('.plot-legend')].map((e) => e.textContent).join(' ')")
         for word in ("bounds", "highest use", "use", "request", "limit", "target"):
             expect(word in legend, legend)
         web.run("document.querySelector('.plot-mark').focus()")
