@@ -4,7 +4,9 @@
  * What starts it. td_horizontal_loop_new subscribes to the informers; every HPA of our own group,
  * and every built-in one when the options say so, becomes an item. td_horizontal_loop_start puts
  * all items into the work queue. From then on an item is due when its object is added, when its
- * spec or its selection strategy changes, and one sync period after its last sync ended.
+ * spec or its selection strategy changes, and one sync period after its last sync ended. Between
+ * two syncs it is looked at when something changes that it is judged by (horizontal_look.c); where
+ * that would change the number of replicas, it is due at once.
  *
  * Its states. A due item runs at once when one of the `syncs_max` places is free, and else stands
  * in a line for the next place. An item that runs has a sync (horizontal_sync.c): READING, while it
@@ -41,6 +43,11 @@ td_time horizontal_now(const struct td_horizontal_loop *loop)
     return td_clock_wall(td_loop_clock(loop->options.control.loop));
 }
 
+td_duration horizontal_steady(const struct td_horizontal_loop *loop)
+{
+    return td_clock_steady(td_loop_clock(loop->options.control.loop));
+}
+
 td_str horizontal_api_version(enum horizontal_group group)
 {
     return group == HORIZONTAL_OWN ? TD_STR("autoscaling.tandem.dev/v2") : TD_STR("autoscaling/v2");
@@ -72,6 +79,8 @@ struct horizontal_item *horizontal_item_find(const struct td_horizontal_loop *lo
 
 static void item_free(struct horizontal_item *item)
 {
+    horizontal_usage_quit(item);
+    horizontal_scale_done(&item->scale);
     td_hpa_state_done(&item->state);
     td_text_free(item->key);
     td_free(item);
@@ -121,18 +130,23 @@ static uint64_t item_strategy(const struct td_horizontal_loop *loop, struct td_a
     return choice.is_unsupported ? td_map_hash(choice.value) : (uint64_t)choice.strategy;
 }
 
-static void item_add_now(struct horizontal_item *item)
+void horizontal_item_queue(struct horizontal_item *item, td_duration after)
 {
     if (item->loop->is_running) {
-        (void)td_queue_add(item->loop->queue, item->key, NULL); /* room for all items */
+        (void)td_queue_add_after(item->loop->queue, item->key, after, NULL); /* room for all */
     }
+}
+
+static void item_add_now(struct horizontal_item *item)
+{
+    item->due = 0;
+    horizontal_item_queue(item, 0);
 }
 
 static void item_add_later(struct horizontal_item *item, td_duration after)
 {
-    if (item->loop->is_running) {
-        (void)td_queue_add_after(item->loop->queue, item->key, after, NULL); /* likewise */
-    }
+    item->due = horizontal_steady(item->loop) + after;
+    horizontal_item_queue(item, after);
 }
 
 /* ---- The line of those that are due ---- */
@@ -166,7 +180,7 @@ static void line_next(struct td_horizontal_loop *loop)
         item = line_take(loop);
     }
     if (item) {
-        item_add_now(item);
+        horizontal_item_queue(item, 0);
     }
 }
 
@@ -181,6 +195,7 @@ static void line_drain(struct td_horizontal_loop *loop)
 
 void horizontal_item_put_off(struct horizontal_item *item, td_duration after)
 {
+    item->may_look = false;
     item_add_later(item, after);
     line_next(item->loop);
 }
@@ -193,9 +208,32 @@ static td_duration item_pause(const struct horizontal_item *item)
     const struct td_horizontal_loop *loop = item->loop;
     td_duration period = loop->options.sync_period;
     td_duration step = period / LOOP_MOMENTS;
-    td_duration due = td_clock_steady(td_loop_clock(loop->options.control.loop)) + period;
+    td_duration due = horizontal_steady(loop) + period;
     td_duration past = step > 0 ? (due - loop->created) % step : 0;
     return past > 0 ? period + step - past : period;
+}
+
+/* A place is free. */
+static void loop_go_on(struct td_horizontal_loop *loop)
+{
+    if (loop->stopped && loop->sync_count == 0) {
+        void (*stopped)(void *context) = loop->stopped;
+        loop->stopped = NULL;
+        stopped(loop->stopped_context);
+        return;
+    }
+    line_next(loop);
+}
+
+/* What changed while its sync, or a look, was under way. */
+static void item_go_on(struct horizontal_item *item)
+{
+    if (item->is_again) {
+        item->is_again = false;
+        item_add_now(item);
+    } else if (item->wants_look) {
+        horizontal_look_want(item);
+    }
 }
 
 void horizontal_item_done(struct horizontal_item *item)
@@ -204,19 +242,27 @@ void horizontal_item_done(struct horizontal_item *item)
     if (item->is_gone) {
         item_free(item);
     } else {
-        item_add_later(item, item_pause(item));
-        if (item->is_again) {
-            item->is_again = false;
-            item_add_now(item);
+        if (!item->is_evaluated) {
+            horizontal_usage_quit(item);
+            item->may_look = false;
         }
+        item_add_later(item, item_pause(item));
+        item_go_on(item);
     }
-    if (loop->stopped && loop->sync_count == 0) {
-        void (*stopped)(void *context) = loop->stopped;
-        loop->stopped = NULL;
-        stopped(loop->stopped_context);
-        return;
+    loop_go_on(loop);
+}
+
+void horizontal_item_looked(struct horizontal_item *item, bool is_due)
+{
+    struct td_horizontal_loop *loop = item->loop;
+    td_duration left = is_due ? 0 : item->due - horizontal_steady(loop);
+    if (item->is_gone) {
+        item_free(item);
+    } else {
+        item_add_later(item, left > 0 ? left : 0);
+        item_go_on(item);
     }
-    line_next(loop);
+    loop_go_on(loop);
 }
 
 static bool loop_is_listed(const struct td_horizontal_loop *loop, enum td_informer_kind kind)
@@ -248,7 +294,7 @@ static bool item_is_stale(const struct horizontal_item *item,
 }
 
 /* False: it is not its time. */
-static bool item_run(struct horizontal_item *item)
+static bool item_run(struct horizontal_item *item, bool is_due)
 {
     struct td_horizontal_loop *loop = item->loop;
     const struct td_informer_object *object =
@@ -260,12 +306,21 @@ static bool item_run(struct horizontal_item *item)
         item_add_later(item, LOOP_UNREADY_PAUSE);
         return false;
     }
+    if (!is_due && item_is_stale(item, object)) {
+        horizontal_item_queue(item, item->due - horizontal_steady(loop));
+        return false;
+    }
     if (item_is_stale(item, object)) {
         horizontal_metrics_stale(item);
         item_add_later(item, loop->options.sync_period);
         return false;
     }
-    horizontal_sync_start(item, object);
+    item->wants_look = false;
+    if (is_due) {
+        horizontal_sync_start(item, object);
+    } else {
+        horizontal_look_start(item, object);
+    }
     return true;
 }
 
@@ -276,11 +331,15 @@ static enum td_job_result loop_job(td_str key, void *context)
     if (!item || item->is_in_line) {
         return TD_JOB_DONE;
     }
+    td_duration left = item->due - horizontal_steady(loop);
+    bool is_due = left <= 0;
     if (item->sync) {
-        item->is_again = true;
+        item->is_again = item->is_again || is_due;
+    } else if (!is_due && !item->wants_look) {
+        horizontal_item_queue(item, left); /* it was to be looked at, and that is settled */
     } else if (loop->sync_count >= loop->options.syncs_max) {
         line_add(item);
-    } else if (!item_run(item)) {
+    } else if (!item_run(item, is_due)) {
         line_next(loop);
     }
     return TD_JOB_DONE;
@@ -447,6 +506,7 @@ int td_horizontal_loop_new(const struct td_horizontal_options *options,
     horizontal_owners_init(loop);
     horizontal_guard_init(loop);
     loop_subscribe(loop);
+    horizontal_look_init(loop);
     *ret = loop;
     return TD_OK;
 }

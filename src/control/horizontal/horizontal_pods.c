@@ -6,7 +6,8 @@
 #include "base/timefmt.h"
 #include "control/horizontal/horizontal_private.h"
 
-static const struct td_pod *pods_decode(struct td_arena *arena, const struct td_informer_pod *pod)
+const struct td_pod *horizontal_pods_decode(struct td_arena *arena,
+                                            const struct td_informer_pod *pod)
 {
     struct td_json *tree;
     struct td_pod *decoded = td_arena_new(arena, struct td_pod);
@@ -22,7 +23,7 @@ void horizontal_pods_match(struct horizontal_sync *sync)
     td_informers_match_pods(sync->loop->options.control.informers, sync->seen.hpa.meta.namespace,
                             &sync->decided.pass.selector, &match);
     for (const struct td_informer_pod *pod; (pod = td_pod_match_next(&match));) {
-        const struct td_pod *decoded = pods_decode(&sync->arena, pod);
+        const struct td_pod *decoded = horizontal_pods_decode(&sync->arena, pod);
         if (decoded) {
             sync->seen.pods = td_arena_grow(&sync->arena, sync->seen.pods, sync->seen.pod_count,
                                             &cap, sizeof(*sync->seen.pods));

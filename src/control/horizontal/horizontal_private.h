@@ -31,6 +31,15 @@ struct td_timer;
 
 enum horizontal_group { HORIZONTAL_OWN, HORIZONTAL_BUILTIN, HORIZONTAL_GROUPS };
 
+/* What is kept of a scale that was read; texts are owned. */
+struct horizontal_scale {
+    bool is_known;
+    int32_t spec_replicas;
+    int32_t status_replicas;
+    td_str selector;
+    td_str uid;
+};
+
 struct horizontal_item {
     struct td_horizontal_loop *loop;
     td_str key; /* owned: group, namespace and name */
@@ -38,15 +47,24 @@ struct horizontal_item {
     td_str namespace; /* of the key */
     td_str name;
     struct td_hpa_state state;
-    uint64_t strategy;            /* a hash of the choice that the object asks for */
-    struct td_hpa_claim claim;    /* on a built-in HPA */
-    td_time rival_reported;       /* event AnotherControllerActive; TD_TIME_NONE */
-    bool reads_scale;             /* what was seen of the target was not what the server has */
-    int64_t written_version;      /* resourceVersion of our last write; 0: none, or not a number */
-    struct horizontal_sync *sync; /* under way */
-    bool is_in_line;              /* due, but all places are taken */
-    bool is_again;                /* changed while its sync ran */
-    bool is_gone;                 /* deleted while its sync ran */
+    uint64_t strategy;             /* a hash of the choice that the object asks for */
+    struct td_hpa_claim claim;     /* on a built-in HPA */
+    td_time rival_reported;        /* event AnotherControllerActive; TD_TIME_NONE */
+    bool reads_scale;              /* what was seen of the target was not what the server has */
+    int64_t written_version;       /* resourceVersion of our last write; 0: none, or not a number */
+    struct horizontal_sync *sync;  /* under way */
+    td_duration due;               /* of its next sync, steady time */
+    td_duration looked;            /* when it was looked at last, likewise */
+    struct horizontal_scale scale; /* as a sync read it */
+    struct horizontal_usage *usage;    /* the metrics that it is judged by; NULL: others, or none */
+    struct horizontal_item *next_user; /* of these */
+    struct horizontal_item *previous_user;
+    bool is_in_line;   /* due, but all places are taken */
+    bool is_again;     /* changed while its sync ran */
+    bool is_gone;      /* deleted while its sync ran */
+    bool may_look;     /* between syncs: the last one judged it by metrics, and changed nothing */
+    bool wants_look;   /* something that it is judged by has changed */
+    bool is_evaluated; /* the sync under way came to its metrics */
     struct horizontal_item *next_in_line;
 };
 
@@ -105,15 +123,18 @@ struct horizontal_decided {
     struct td_hpa_tracker own_tracker;
 };
 
-/* What a sync is for: the reconcile of an item, the result that an Hvpa asks for, or an account of
- * what a reconcile would do. They read and decide alike. */
+/* What a sync is for: the reconcile of an item, a look whether one would change something, the
+ * result that an Hvpa asks for, or an account of what a reconcile would do. They read and decide
+ * alike. */
 struct horizontal_purpose {
     void (*decided)(struct horizontal_sync *sync); /* what follows; the sync ends here or later */
     bool is_periodic; /* one of many: informers and shared queries will do */
+    bool is_look;     /* and nothing is asked for: what is known has to do */
     bool keeps_uses;  /* of containers */
     bool finds_peers; /* that count the same pods, anew: none of them may have been judged yet */
 };
 extern const struct horizontal_purpose horizontal_purpose_reconcile; /* horizontal_write.c */
+extern const struct horizontal_purpose horizontal_purpose_look;
 extern const struct horizontal_purpose horizontal_purpose_result;
 extern const struct horizontal_purpose horizontal_purpose_explain;
 
@@ -203,8 +224,9 @@ struct td_horizontal_loop {
     struct horizontal_guarded guarded_hvpas;
     struct td_owner_cache owners;
     struct horizontal_owner_kind owner_kinds[HORIZONTAL_OWNER_KINDS];
-    struct td_map fetches; /* of owners, under way */
-    struct td_map usages;  /* answers of the resource metrics API, by namespace and selector */
+    struct td_map fetches;    /* of owners, under way */
+    struct td_map usages;     /* answers of the resource metrics API, by namespace and selector */
+    size_t polled_containers; /* in the answers that are asked for again and again */
     struct td_map shared_queries; /* namespaces by how much is asked about them */
     struct td_timer *usages_sweep;
     struct horizontal_metrics metrics;
@@ -224,10 +246,15 @@ struct horizontal_item *horizontal_item_find(const struct td_horizontal_loop *lo
 struct td_hpa_strategy_choice horizontal_strategy(const struct td_horizontal_loop *loop,
                                                   struct td_arena *arena,
                                                   const struct td_json *tree);
+td_duration horizontal_steady(const struct td_horizontal_loop *loop);
+/* To be run when it is due, or looked at. */
+void horizontal_item_queue(struct horizontal_item *item, td_duration after);
 /* It is due again after so long; its sync is over. */
 void horizontal_item_put_off(struct horizontal_item *item, td_duration after);
 /* The sync is over: the item is due again in a sync period. */
 void horizontal_item_done(struct horizontal_item *item);
+/* A look is over: the item is due when it was before, or now. */
+void horizontal_item_looked(struct horizontal_item *item, bool is_due);
 
 /* ---- horizontal_sync.c ---- */
 
@@ -263,6 +290,19 @@ int horizontal_get_scale(struct horizontal_sync *sync,
 int horizontal_read_scale(struct horizontal_sync *sync, const struct td_client_reply *reply,
                           td_str *ret_error);
 
+/* ---- horizontal_look.c ---- */
+
+/* Subscribes to pods, before the informers start. */
+void horizontal_look_init(struct td_horizontal_loop *loop);
+/* Something that the item is judged by has changed. */
+void horizontal_look_want(struct horizontal_item *item);
+/* Is it worth a sync, out of the order? */
+void horizontal_look_start(struct horizontal_item *item, const struct td_informer_object *object);
+/* After a sync: may it be looked at until the next one? */
+void horizontal_look_allow(struct horizontal_sync *sync);
+void horizontal_scale_keep(struct horizontal_scale *kept, const struct td_hpa_scale *scale);
+void horizontal_scale_done(struct horizontal_scale *kept);
+
 /* ---- horizontal_explain.c ---- */
 
 /* The tracker as it would be if all HPAs of the namespace had been judged. */
@@ -288,6 +328,8 @@ struct td_object_reference horizontal_target(const struct td_json *tree);
 
 /* ---- horizontal_pods.c ---- */
 
+const struct td_pod *horizontal_pods_decode(struct td_arena *arena,
+                                            const struct td_informer_pod *pod);
 void horizontal_pods_match(struct horizontal_sync *sync);
 /* The answer for one metric, joined with the pods that count. */
 struct td_hpa_answer horizontal_pods_answer(struct horizontal_sync *sync,
@@ -330,6 +372,8 @@ void horizontal_queries_leave(struct horizontal_sync *sync);
 
 void horizontal_usage_init(struct td_horizontal_loop *loop);
 void horizontal_usage_done(struct td_horizontal_loop *loop);
+/* The item is judged by these metrics no more: they are not asked for because of it. */
+void horizontal_usage_quit(struct horizontal_item *item);
 
 /* ---- horizontal_metrics.c ---- */
 

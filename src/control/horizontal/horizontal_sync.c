@@ -205,6 +205,9 @@ static void sync_scale_answered(void *context, const struct td_client_reply *rep
         .selector = td_json_text(status, "selector"),
         .uid = td_json_text(td_json_get(sync->seen.scale, TD_STR("metadata")), "uid"),
     };
+    if (sync->item) {
+        horizontal_scale_keep(&sync->item->scale, &scale);
+    }
     sync_judge(sync, &scale);
 }
 
@@ -261,6 +264,25 @@ static bool sync_see_scale(struct horizontal_sync *sync, struct td_hpa_scale *re
     return !text.is_full;
 }
 
+/* A look asks for nothing: what the last sync read will do, since one that changes something reads
+ * it anew. */
+static bool sync_recall_scale(struct horizontal_sync *sync, struct td_hpa_scale *ret)
+{
+    if (!sync->purpose->is_look || !sync->item->scale.is_known) {
+        return false;
+    }
+    const struct horizontal_scale *kept = &sync->item->scale;
+    *ret = (struct td_hpa_scale){
+        .fault = TD_HPA_SCALE_OK,
+        .error = TD_STR_EMPTY,
+        .spec_replicas = kept->spec_replicas,
+        .status_replicas = kept->status_replicas,
+        .selector = td_arena_copy_str(&sync->arena, kept->selector),
+        .uid = td_arena_copy_str(&sync->arena, kept->uid),
+    };
+    return true;
+}
+
 void horizontal_sync_ask_scale(struct horizontal_sync *sync)
 {
     const struct td_object_reference *target = &sync->seen.hpa.target;
@@ -294,8 +316,12 @@ void horizontal_sync_ask_scale(struct horizontal_sync *sync)
         .is_namespaced = found.is_namespaced,
     };
     struct td_hpa_scale seen;
-    if (sync_see_scale(sync, &seen)) {
+    if (sync_see_scale(sync, &seen) || sync_recall_scale(sync, &seen)) {
         sync_judge(sync, &seen);
+        return;
+    }
+    if (sync->purpose->is_look) {
+        sync_fail_scale(sync, TD_HPA_SCALE_NOT_READ, TD_STR_EMPTY);
         return;
     }
     if (horizontal_get_scale(sync, sync_scale_answered, &err) != TD_OK) {
@@ -487,6 +513,7 @@ void horizontal_sync_start(struct horizontal_item *item, const struct td_informe
     sync->decided.state = &item->state;
     sync->decided.tracker = &loop->tracker;
     item->sync = sync;
+    item->is_evaluated = false;
     loop->sync_count++;
     struct td_error err = TD_ERROR_INIT;
     td_str manager;

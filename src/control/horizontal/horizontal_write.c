@@ -38,6 +38,7 @@ static void write_end(struct horizontal_sync *sync, bool is_written, td_str erro
 {
     struct horizontal_item *item = sync->item;
     td_hpa_end(&sync->decided.pass, is_written, error);
+    horizontal_look_allow(sync);
     if (sync->decided.pass.has_error) {
         td_log_line(sync->loop->options.control.log, TD_LOG_WARN, "HPA reconcile failed",
                     TD_LOG_S("namespace", sync->seen.hpa.meta.namespace),
