@@ -57,6 +57,7 @@ struct horizontal_item {
     td_duration looked;            /* when it was looked at last, likewise */
     struct horizontal_scale scale; /* as a sync read it */
     struct horizontal_usage *usage;    /* the metrics that it is judged by; NULL: others, or none */
+    td_time counted;                   /* by the namespace, in its period that began then */
     struct horizontal_item *next_user; /* of these */
     struct horizontal_item *previous_user;
     bool is_in_line;   /* due, but all places are taken */

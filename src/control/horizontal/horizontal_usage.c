@@ -21,7 +21,7 @@
 #include "kube/client/metrics_client.h"
 
 #define USAGE_FRESH TD_SECOND
-#define USAGE_SHARED_MIN 2          /* queries in one sync period */
+#define USAGE_SHARED_MIN 2          /* HPAs that ask in one sync period */
 #define USAGE_SHARED_PODS 16        /* to each of them, above which one by one is cheaper */
 #define USAGE_SHARED_IDLE_PERIODS 4 /* without a query, then it is forgotten */
 
@@ -35,7 +35,7 @@ struct usage_pod {
 struct horizontal_shared_query {
     td_str namespace; /* owned */
     td_time since;
-    size_t queries; /* since then */
+    size_t queries; /* since then, one of each HPA */
     bool is_shared; /* all of its pods are asked for at once */
 };
 
@@ -314,6 +314,9 @@ static void usage_join(struct horizontal_usage *usage, struct horizontal_item *i
     if (item->usage == usage) {
         return;
     }
+    if (item->usage && !usage->last) {
+        usage->pace = item->usage->pace; /* it is the same source */
+    }
     horizontal_usage_quit(item);
     item->usage = usage;
     item->next_user = usage->users;
@@ -440,26 +443,37 @@ static struct horizontal_shared_query *shared_of(struct td_horizontal_loop *loop
     return shared;
 }
 
-/* Counts a query; the shared query, where the namespace has one. */
-static struct horizontal_shared_query *shared_ask(struct td_horizontal_loop *loop, td_str namespace)
+/* Would one query for all of its pods do for those of the last sync period? */
+static bool shared_is_worth_it(const struct td_horizontal_loop *loop,
+                               const struct horizontal_shared_query *shared)
 {
-    struct horizontal_shared_query *shared = shared_of(loop, namespace);
+    const struct td_informer_pod *pod = NULL;
+    size_t pods_max = shared->queries * USAGE_SHARED_PODS;
+    size_t pods = 0;
+    while (pods <= pods_max &&
+           (pod = td_informers_next_pod(loop->options.control.informers, shared->namespace, pod))) {
+        pods++;
+    }
+    return shared->queries >= USAGE_SHARED_MIN && pods <= pods_max;
+}
+
+/* Counts an HPA that asks; the shared query, where the namespace has one. */
+static struct horizontal_shared_query *shared_ask(struct horizontal_item *item)
+{
+    struct td_horizontal_loop *loop = item->loop;
+    struct horizontal_shared_query *shared = shared_of(loop, item->namespace);
     if (!shared) {
         return NULL;
     }
-    shared->queries++;
     td_time now = horizontal_now(loop);
     if (now - shared->since >= loop->options.sync_period) {
-        const struct td_informer_pod *pod = NULL;
-        size_t pods = 0;
-        while (pods <= shared->queries * USAGE_SHARED_PODS &&
-               (pod = td_informers_next_pod(loop->options.control.informers, namespace, pod))) {
-            pods++;
-        }
-        shared->is_shared =
-            shared->queries >= USAGE_SHARED_MIN && pods <= shared->queries * USAGE_SHARED_PODS;
+        shared->is_shared = shared_is_worth_it(loop, shared);
         shared->queries = 0;
         shared->since = now;
+    }
+    if (item->counted != shared->since) {
+        item->counted = shared->since;
+        shared->queries++;
     }
     return shared->is_shared ? shared : NULL;
 }
@@ -575,9 +589,8 @@ static void usage_ask(struct horizontal_query *query, td_str selector)
         }
         return;
     }
-    bool is_shared = sync->purpose->is_periodic; /* others are few */
-    usage_start(query, selector,
-                is_shared ? shared_ask(sync->loop, sync->seen.hpa.meta.namespace) : NULL);
+    /* Others than HPAs are few. */
+    usage_start(query, selector, sync->item ? shared_ask(sync->item) : NULL);
 }
 
 static void usage_leave(struct horizontal_query *query)

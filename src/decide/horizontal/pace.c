@@ -11,6 +11,7 @@
 
 #define PACE_ADVANCE (250 * TD_MILLISECOND)
 #define PACE_HITS 6                   /* in a row, before the advance grows */
+#define PACE_VAGUE (2 * TD_SECOND)    /* a moment that is known no better is looked for at once */
 #define PACE_HITS_MAX 12              /* and no more than so often doubled */
 #define PACE_RETRIES 2                /* a second apart; then ever longer */
 #define PACE_BACKOFF_MAX 4            /* doublings */
@@ -74,14 +75,17 @@ td_duration td_hpa_pace_next(struct td_hpa_pace *pace, const struct td_hpa_pace_
 {
     td_duration pause;
     if (answer->newest > pace->newest) {
+        bool is_found = pace->misses > 0;
+        bool is_vague = answer->now - pace->asked > PACE_VAGUE;
         pace_learn(pace, answer->newest);
-        pace->hits = pace->misses == 0 ? pace->hits + 1 : 0;
+        pace->hits = is_found ? (is_vague ? PACE_HITS : 0) : pace->hits + 1;
         pace->misses = 0;
         pause = pace_after_news(pace);
     } else {
         pace->misses++;
         pause = pace_after_nothing(pace);
     }
+    pace->asked = answer->now;
     td_duration from = pace->spent > answer->now ? pace->spent : answer->now;
     pace->spent = from + answer->cost;
     td_duration affordable = pace->spent - answer->period;

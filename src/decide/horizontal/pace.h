@@ -22,6 +22,7 @@
 struct td_hpa_pace {
     td_time newest;         /* stamp seen so far; 0: none */
     td_duration resolution; /* of the source; 0: not known yet */
+    td_duration asked;      /* when the last answer came; 0: never */
     td_duration spent;      /* until when the budget is spent */
     unsigned hits;          /* answers with newer stamps, one after the other */
     unsigned misses;        /* answers without, likewise */
