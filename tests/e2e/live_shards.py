@@ -1,25 +1,42 @@
 #!/usr/bin/env python3
-"""Replicas that share the namespaces of a real cluster: `tandem run --shards N`. live_shards.py BUILD [--quick] [--minutes M] [WORD...]:
-replicas are killed at random for M minutes (1 unless told). Who wrote what is read from the API server's audit log: each replica has an
-account of its own, with the Roles of `tandem manifests --shards`."""
+"""Replicas that share the namespaces of a real cluster: `tandem run --shards N`. live_shards.py BUILD [--quick] [--minutes M]
+[--namespaces N] [--gate=off] [WORD...]: replicas are killed at random for M minutes (1 unless told), in N namespaces (40). Who wrote what
+is read from the API server's audit log: each replica has an account of its own, with the Roles of `tandem manifests --shards`. What each
+receives is counted on its way from the API server."""
 
 import atexit
+import bisect
 import collections
+import contextlib
 import datetime
 import json
 import os
 import random
+import re
 import shutil
+import socket
 import sys
 import tempfile
+import threading
 import time
 
 from bed import eventually, main, open_gate, story
 
-MINUTES = float(sys.argv[sys.argv.index("--minutes") + 1]) if "--minutes" in sys.argv else 1
-if "--minutes" in sys.argv:
-    del sys.argv[sys.argv.index("--minutes"):sys.argv.index("--minutes") + 2]
-REPLICAS, NAMESPACES, LEASE = 4, 40, 15
+
+
+def told(flag, default):
+    """The number after a flag, which is taken out of the arguments."""
+    if flag not in sys.argv:
+        return default
+    at = sys.argv.index(flag)
+    value = float(sys.argv[at + 1])
+    del sys.argv[at:at + 2]
+    return value
+
+
+MINUTES, NAMESPACES = told("--minutes", 1), int(told("--namespaces", 40))
+REPLICAS, SHARDS, LEASE = 4, 8, 15
+PATIENCE = 60 + NAMESPACES / 4  # seconds until each namespace has been written for
 ACCOUNT = "system:serviceaccount:replicas:"
 FOLDER = tempfile.mkdtemp(prefix="tandem-shards-")
 atexit.register(shutil.rmtree, FOLDER, True)
@@ -28,7 +45,7 @@ POLICY = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["Req
 with open(os.path.join(FOLDER, "policy"), "w") as policy_file:
     json.dump(POLICY, policy_file)
 GATE = "" if "--gate=off" in sys.argv else open_gate("ShardedListAndWatch")  # without it each replica is sent all
-ARGS = f"--audit-policy-file={FOLDER}/policy --audit-log-path={FOLDER}/log{GATE}"
+ARGS = f"--audit-policy-file={FOLDER}/policy --audit-log-path={FOLDER}/log --audit-log-maxsize=4096{GATE}"
 WRITES = {"create", "update", "patch", "delete"}
 VPA = """
 apiVersion: apps/v1
@@ -52,27 +69,88 @@ spec:
 
 
 def team(i):
-    return f"team-{i}"
+    return f"team-{i + 1}"
+
+
+def pods_of(i):
+    return 8 if i % 10 == 0 else 1
+
+
+def fnv(text):
+    """The hash that shards are cut by: FNV-1a, 64 bits."""
+    value = 0xcbf29ce484222325
+    for byte in text.encode():
+        value = (value ^ byte) * 0x100000001b3 & (1 << 64) - 1
+    return value
+
+
+def weigh(starts):
+    """Pods and VPAs of each shard, which begin at zero and at these hashes."""
+    weights = [0] * (len(starts) + 1)
+    for i in range(NAMESPACES):
+        weights[bisect.bisect_right(starts, fnv(team(i)))] += pods_of(i) + 1
+    return weights
+
+
+class Relay:
+    """Stands between a replica and the API server and counts the bytes that come back."""
+
+    def __init__(self, port):
+        self.port, self.received = port, 0
+        self.server = socket.create_server(("127.0.0.1", 0))
+        self.address = self.server.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            client, _ = self.server.accept()
+            try:
+                server = socket.create_connection(("127.0.0.1", self.port))
+            except OSError:
+                client.close()
+                continue
+            threading.Thread(target=self.copy, args=(client, server, False), daemon=True).start()
+            threading.Thread(target=self.copy, args=(server, client, True), daemon=True).start()
+
+    def copy(self, source, target, is_counted):
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 16):
+                self.received += len(data) if is_counted else 0
+                target.sendall(data)
+        for end in (source, target):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
 
 
 def when(text):
     return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
 
 
+SEEN = {"bytes": 0, "writes": collections.defaultdict(list), "denied": set()}
+
+
 def audit():
-    with open(os.path.join(FOLDER, "log")) as file:
-        return [json.loads(line) for line in file if line.endswith("\n")]
+    """Reads on in the log: each write of a VPA's status or checkpoint, and what was refused."""
+    with open(os.path.join(FOLDER, "log"), "rb") as file:
+        file.seek(SEEN["bytes"])
+        for line in file:
+            if not line.endswith(b"\n"):
+                break
+            SEEN["bytes"] += len(line)
+            event = json.loads(line)
+            about = event.get("objectRef", {})
+            if event.get("responseStatus", {}).get("code") == 403:
+                SEEN["denied"].add(event["requestURI"])
+            if event["verb"] in WRITES and about.get("apiGroup") == "autoscaling.k8s.io":
+                SEEN["writes"][about["namespace"]].append((when(event["requestReceivedTimestamp"]), when(event["stageTimestamp"]),
+                                                           event["user"]["username"].removeprefix(ACCOUNT)))
+    return SEEN
 
 
 def writes(since=0):
-    """Namespace -> (began, ended, replica) of each write of a VPA's status or checkpoint, in order."""
-    found = collections.defaultdict(list)
-    for event in audit():
-        about = event.get("objectRef", {})
-        if event["verb"] in WRITES and about.get("apiGroup") == "autoscaling.k8s.io" and when(event["requestReceivedTimestamp"]) >= since:
-            found[about["namespace"]].append((when(event["requestReceivedTimestamp"]), when(event["stageTimestamp"]),
-                                              event["user"]["username"].removeprefix(ACCOUNT)))
-    return {ns: sorted(rows) for ns, rows in found.items()}
+    """Namespace -> (began, ended, replica) of each write since then, in order."""
+    found = {ns: sorted(row for row in rows if row[0] >= since) for ns, rows in audit()["writes"].items()}
+    return {ns: rows for ns, rows in found.items() if rows}
 
 
 def apart(found):
@@ -90,14 +168,14 @@ def apart(found):
     return turns
 
 
-def kubeconfig(bed, name):
+def kubeconfig(bed, name, port):
     if bed.kubectl("get", "serviceaccount", name, "-n", "replicas", check=False)[0] != 0:
         bed.kubectl("create", "serviceaccount", name, "-n", "replicas")
     token = bed.kubectl("create", "token", name, "-n", "replicas", "--duration=4h").strip()
     path = os.path.join(FOLDER, name)
     with open(path, "w") as file:
         json.dump({"apiVersion": "v1", "kind": "Config", "current-context": "c",
-                   "clusters": [{"name": "c", "cluster": {"server": f"https://127.0.0.1:{bed.ports['api']}",
+                   "clusters": [{"name": "c", "cluster": {"server": f"https://127.0.0.1:{port}",
                                                           "certificate-authority": os.path.join(bed.folder, "pki", "ca.crt")}}],
                    "users": [{"name": "u", "user": {"token": token}}], "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}]}, file)
     return path
@@ -110,8 +188,11 @@ def replica(bed, shards):
     """A process of its own account, so that a restart is told from what was before it."""
     BORN[0] += 1
     name = f"r{BORN[0]}"
-    return bed.run("--kubeconfig", kubeconfig(bed, name), f"--shards={shards}", "--controllers=recommender",
-                   name=name, wait=False)
+    relay = Relay(bed.ports["api"])
+    program = bed.run("--kubeconfig", kubeconfig(bed, name, relay.address), f"--shards={shards}", "--controllers=recommender",
+                      name=name, wait=False)
+    program.relay = relay
+    return program
 
 
 def holders(bed, shards):
@@ -149,7 +230,12 @@ def prepare(bed):
     bed.create("Namespace", {"metadata": {"name": "replicas"}})
     for i in range(NAMESPACES):
         bed.create("Namespace", {"metadata": {"name": team(i)}})
-    bed.apply("".join(VPA.replace("NS", team(i)).replace("COUNT", "8" if i % 10 == 0 else "1") for i in range(NAMESPACES)), namespace=None)
+    for first in range(0, NAMESPACES, 40):
+        bed.apply("".join(VPA.replace("NS", team(i)).replace("COUNT", str(pods_of(i)))
+                          for i in range(first, min(first + 40, NAMESPACES))), namespace=None)
+    total = sum(pods_of(i) for i in range(NAMESPACES))
+    eventually(300, lambda: len([pod for pod in bed.pods(namespace="*") if pod["metadata"]["namespace"].startswith("team-") and
+                                 pod["status"]["phase"] == "Running"]) == total, "all pods run")
     text = bed.tandem("manifests", "--only", "rbac", "--controllers=recommender", "--shards=8")
     bed.kubectl("create", "namespace", "tandem-system", check=False)
     bed.apply(text, namespace=None)
@@ -164,44 +250,88 @@ def prepare(bed):
 def shares(bed):
     began = time.time()
     for _ in range(REPLICAS):
-        replica(bed, 8)
-    held = settled(bed, 8, 180)
+        replica(bed, SHARDS)
+    held = settled(bed, SHARDS, 180 + NAMESPACES)
     assert held == [2, 2, 2, 2], held
-    since = time.time()
-    served(bed, since, 60)
+    served(bed, time.time(), PATIENCE)
     apart(writes(began))
-    config = bed.get("ConfigMap", "tandem-shards", namespace="kube-system")["data"]
-    assert config["shards"] == "8" and len(config["starts"].split(",")) == 7, config
     for program in bed.standing():
         filtered = program.metric("tandem_cache_filtered", resource="pods")
         foreign = program.metric("tandem_cache_foreign_bytes_total", resource="pods")
         assert (filtered == 2 and foreign == 0) if GATE else foreign > 0, (filtered, foreign)
 
 
+def cut(bed):
+    config = bed.get("ConfigMap", "tandem-shards", namespace="kube-system")["data"]
+    return [int(start, 16) for start in config["starts"].split(",")]
+
+
+@story("the heaviest shard is within half of the mean, where equal parts of the hash's range are not", quick=True)
+def weights(bed):
+    starts = cut(bed)
+    assert len(starts) == SHARDS - 1, starts
+    chosen, equal = weigh(starts), weigh([(1 << 64) // SHARDS * i for i in range(1, SHARDS)])
+    halves = weigh([1 << 63])
+    mean = sum(chosen) / SHARDS
+    print(f"     heaviest of 8 by the mean: {max(chosen) / mean:.2f}, of equal parts {max(equal) / mean:.2f}; "
+          f"of two halves {max(halves) * 2 / sum(halves):.2f}", flush=True)
+    assert max(chosen) <= 1.5 * mean, chosen
+    assert max(equal) > 1.5 * mean, equal
+
+
+def loads(bed):
+    """Pods and VPAs in the shards of each standing replica."""
+    by_shard = weigh(cut(bed))
+    return {program: sum(by_shard[int(number) - 1] for number in set(re.findall(r'shard="(\d+)-of-', program.get("/metrics")[1])))
+            for program in bed.standing()}
+
+
+@story("with the gate on each replica receives its share of what happens", quick=True)
+def received(bed):
+    if not GATE:
+        return
+    share = loads(bed)
+    assert sum(share.values()) == sum(weigh([])), share
+    counted = {program: program.relay.received for program in share}
+    for turn in range(3):
+        for i in range(NAMESPACES):
+            bed.patch("Deployment", "web", {"spec": {"template": {"metadata": {"annotations": {"turn": str(turn)}}}}}, namespace=team(i))
+        time.sleep(20)
+    got = {program: program.relay.received - was for program, was in counted.items()}
+    assert loads(bed) == share, "no shard has changed hands meanwhile"
+    ratios = sorted(got[program] / sum(got.values()) * sum(share.values()) / share[program] for program in share)
+    print(f"     {sum(got.values()) / 1024:.0f} KiB in three rollouts; of each replica by its pods and VPAs: "
+          + ", ".join(f"{ratio:.2f}" for ratio in ratios), flush=True)
+    assert ratios[0] >= 0.8 and ratios[-1] <= 1.2, ratios
+
+
+def learnt(bed):
+    """Since when the checkpoint of each namespace knows something."""
+    return {item["metadata"]["namespace"]: item["status"]["firstSampleStart"]
+            for item in bed.list("VerticalPodAutoscalerCheckpoint", namespace="*") if item["metadata"]["namespace"].startswith("team-")}
+
+
 @story("a replica that is killed is replaced within the lease and 10 s, nothing learnt is lost")
 def takeover(bed):
-    settled(bed, 8, 120)
-    served(bed, time.time(), 60)
-    before = {team(i): bed.list("VerticalPodAutoscalerCheckpoint", namespace=team(i)) for i in range(NAMESPACES)}
-    assert all(before.values()), "each namespace has its checkpoint"
+    settled(bed, SHARDS, 120 + NAMESPACES)
+    served(bed, time.time(), PATIENCE)
+    before = learnt(bed)
+    assert len(before) == NAMESPACES, "each namespace has its checkpoint"
     end = time.time() + 60 * MINUTES
-    worst = 0
+    worst, kills = 0, 0
     while time.time() < end:
         victim = random.choice(bed.standing())
         lost = victim.metric("tandem_shards_held")
         killed = time.time()
         victim.kill()
-        eventually(LEASE + 10, lambda: sum(int(p.metric("tandem_shards_held") or 0) for p in bed.standing()) == 8,
+        eventually(LEASE + 10, lambda: sum(int(p.metric("tandem_shards_held") or 0) for p in bed.standing()) == SHARDS,
                    f"{lost} shards of a dead replica are taken over")
-        worst = max(worst, time.time() - killed)
-        replica(bed, 8)
-        settled(bed, 8, 90)
-    served(bed, time.time(), 60)
-    print(f"     taken over within {worst:.1f} s, {apart(writes())} changes of hands", flush=True)
-    for ns, checkpoints in before.items():
-        first = {c["metadata"]["name"]: c["status"]["firstSampleStart"] for c in checkpoints}
-        now = {c["metadata"]["name"]: c["status"]["firstSampleStart"] for c in bed.list("VerticalPodAutoscalerCheckpoint", namespace=ns)}
-        assert first == now, f"{ns}: what was learnt began at {first}, now at {now}"
+        worst, kills = max(worst, time.time() - killed), kills + 1
+        replica(bed, SHARDS)
+        settled(bed, SHARDS, 90 + NAMESPACES)
+    served(bed, time.time(), PATIENCE)
+    print(f"     {kills} killed, taken over within {worst:.1f} s, {apart(writes())} changes of hands", flush=True)
+    assert learnt(bed) == before, "what was learnt began when it did"
 
 
 @story("N changes from 8 to 12 to 3 under load, and never has a namespace two writers")
@@ -210,11 +340,10 @@ def resize(bed):
         for old in bed.standing():
             old.stop()
             replica(bed, shards)
-        settled(bed, shards, 180)
-        served(bed, time.time(), 60)
+        settled(bed, shards, 180 + NAMESPACES)
+        served(bed, time.time(), PATIENCE)
     apart(writes())
-    denied = [e["requestURI"] for e in audit() if e.get("responseStatus", {}).get("code") == 403]
-    assert not denied, f"refused: {set(denied)}"
+    assert not audit()["denied"], f"refused: {audit()['denied']}"
 
 
 if __name__ == "__main__":

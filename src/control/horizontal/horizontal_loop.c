@@ -97,6 +97,7 @@ static struct horizontal_item *item_new(struct td_horizontal_loop *loop,
     item->key = td_text_copy(loop_key(buffer, group, head->namespace, head->name));
     item->name = td_str_slice(item->key, item->key.len - head->name.len, item->key.len);
     item->namespace = td_str_slice(item->key, 2, 2 + head->namespace.len);
+    item->due = horizontal_steady(loop);
     item->claim.first_seen = horizontal_now(loop);
     item->rival_reported = TD_TIME_NONE;
     item->claim.claimed = TD_TIME_NONE;
@@ -139,7 +140,8 @@ void horizontal_item_queue(struct horizontal_item *item, td_duration after)
 
 static void item_add_now(struct horizontal_item *item)
 {
-    item->due = 0;
+    td_duration now = horizontal_steady(item->loop);
+    item->due = item->due < now ? item->due : now;
     horizontal_item_queue(item, 0);
 }
 
@@ -518,6 +520,7 @@ void td_horizontal_loop_start(struct td_horizontal_loop *loop)
     for (struct td_map_walk at = {.map = &loop->items}; td_map_step(&at);) {
         struct horizontal_item *item = at.value;
         item->claim.first_seen = now;
+        item->due = horizontal_steady(loop);
         item_add_now(item);
     }
 }

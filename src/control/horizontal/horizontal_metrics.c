@@ -1,6 +1,6 @@
 /*
  * The figures of the horizontal controller for Prometheus: upstream's names, labels and buckets,
- * and three of our own about owners of pods.
+ * one of its work queue, and three of our own about owners of pods.
  */
 #include "control/horizontal/horizontal_private.h"
 
@@ -11,6 +11,9 @@
 static const double metric_seconds[] = {0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128,
                                         0.256, 0.512, 1.024, 2.048, 4.096, 8.192, 16.384};
 #define METRIC_BUCKETS (sizeof(metric_seconds) / sizeof(metric_seconds[0]))
+
+/* Late by 0.9 s, at the end of a moment, is 16 s after the last sync of a period of 15 s. */
+static const double metric_waits[] = {0.001, 0.01, 0.1, 0.5, 0.9, 2, 5, 10};
 
 void horizontal_metrics_init(struct td_horizontal_loop *loop)
 {
@@ -35,6 +38,10 @@ void horizontal_metrics_init(struct td_horizontal_loop *loop)
          "Reconciliations postponed because the informer had not yet seen the controller's "
          "last write.",
          .kind = TD_METRIC_COUNTER, .labels = {"group", "resource"}},
+        {"workqueue_queue_duration_seconds",
+         "How long an item waited for its turn after it was due.", .kind = TD_METRIC_HISTOGRAM,
+         .labels = {"name"}, .buckets = metric_waits,
+         .bucket_count = sizeof(metric_waits) / sizeof(metric_waits[0])},
         {METRIC_PREFIX "cache_hits_total", "Owner lookups answered by the cache.",
          .kind = TD_METRIC_COUNTER, .labels = {"resource_kind"}},
         {METRIC_PREFIX "cache_misses_total", "Owner lookups sent to the API server.",
@@ -49,8 +56,9 @@ void horizontal_metrics_init(struct td_horizontal_loop *loop)
         &t->reconciliations, &t->reconciliation_seconds,
         &t->computations,    &t->computation_seconds,
         &t->objects,         &t->desired,
-        &t->stale_skips,     &t->owner_hits,
-        &t->owner_misses,    &t->fallbacks,
+        &t->stale_skips,     &t->waited,
+        &t->owner_hits,      &t->owner_misses,
+        &t->fallbacks,
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         *families[i] = td_metric_declare(loop->options.control.registry, &rows[i]);
@@ -120,6 +128,14 @@ void horizontal_metrics_stale(const struct horizontal_item *item)
                                                            : TD_STR("autoscaling"),
                              TD_STR("horizontalpodautoscalers")};
     td_metric_add(td_metric_series(item->loop->metrics.stale_skips, values), 1);
+}
+
+void horizontal_metrics_waited(const struct horizontal_item *item)
+{
+    static const td_str values[] = {TD_STR_INIT("horizontalpodautoscaler")};
+    td_duration late = horizontal_steady(item->loop) - item->due;
+    td_metric_observe(td_metric_series(item->loop->metrics.waited, values),
+                      late > 0 ? (double)late / (double)TD_SECOND : 0);
 }
 
 void horizontal_metrics_forget(const struct horizontal_item *item)

@@ -195,6 +195,7 @@ struct horizontal_metrics {
     struct td_metric_family *objects;
     struct td_metric_family *desired;
     struct td_metric_family *stale_skips;
+    struct td_metric_family *waited;
     struct td_metric_family *owner_hits;
     struct td_metric_family *owner_misses;
     struct td_metric_family *fallbacks;
@@ -383,6 +384,7 @@ void horizontal_metrics_objects(struct td_horizontal_loop *loop);
 void horizontal_metrics_sync(const struct horizontal_sync *sync);
 void horizontal_metrics_responses(const struct horizontal_sync *sync);
 void horizontal_metrics_stale(const struct horizontal_item *item);
+void horizontal_metrics_waited(const struct horizontal_item *item); /* since it was due */
 void horizontal_metrics_forget(const struct horizontal_item *item);
 void horizontal_metrics_fallback(struct td_horizontal_loop *loop, enum td_hpa_filter_cause cause);
 void horizontal_metrics_lookup(void *context, const struct td_owner_key *key, bool is_hit);

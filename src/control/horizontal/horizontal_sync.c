@@ -514,6 +514,7 @@ void horizontal_sync_start(struct horizontal_item *item, const struct td_informe
     sync->decided.tracker = &loop->tracker;
     item->sync = sync;
     item->is_evaluated = false;
+    horizontal_metrics_waited(item);
     loop->sync_count++;
     struct td_error err = TD_ERROR_INIT;
     td_str manager;

@@ -21,9 +21,10 @@
 #include "kube/client/metrics_client.h"
 
 #define USAGE_FRESH TD_SECOND
-#define USAGE_SHARED_MIN 2          /* HPAs that ask in one sync period */
-#define USAGE_SHARED_PODS 16        /* to each of them, above which one by one is cheaper */
-#define USAGE_SHARED_IDLE_PERIODS 4 /* without a query, then it is forgotten */
+#define USAGE_SHARED_FRESH (5 * TD_SECOND) /* where it knows none of the pods */
+#define USAGE_SHARED_MIN 2                 /* HPAs that ask in one sync period */
+#define USAGE_SHARED_PODS 16               /* to each of them, above which one by one is cheaper */
+#define USAGE_SHARED_IDLE_PERIODS 4        /* without a query, then it is forgotten */
 
 /* The containers of a pod; the first one has its name, time and window. */
 struct usage_pod {
@@ -414,10 +415,9 @@ static void usage_drop(struct horizontal_usage *usage)
     usage_free(usage);
 }
 
-/* Its answer is not older than it may be. */
-static bool usage_is_fresh(const struct horizontal_usage *usage)
+static td_duration usage_age(const struct horizontal_usage *usage)
 {
-    return usage->last && horizontal_now(usage->loop) - usage->last->answered < USAGE_FRESH;
+    return usage->last ? horizontal_now(usage->loop) - usage->last->answered : INT64_MAX;
 }
 
 /* ---- Shared queries ---- */
@@ -504,7 +504,7 @@ static void usages_sweep(struct td_timer *timer, void *context)
     size_t unused = 0;
     for (struct td_map_walk at = {.map = &loop->usages}; td_map_step(&at);) {
         struct horizontal_usage *usage = at.value;
-        if (!usage->users && !usage->call && !usage_is_fresh(usage)) {
+        if (!usage->users && !usage->call && usage_age(usage) >= USAGE_FRESH) {
             usage_drop(usage);
         } else {
             unused += !usage->users;
@@ -533,17 +533,23 @@ static struct horizontal_usage *usage_new(struct td_horizontal_loop *loop, td_st
     return usage;
 }
 
-/* Will the last answer do? That of a shared query must know a pod, and a sync takes what is asked
- * for again and again. */
+/* Will the last answer do? A sync takes what is asked for again and again. One of a shared query
+ * that knows none of its pods may be from before they were measured. */
 static bool usage_serves(const struct horizontal_usage *usage, const struct horizontal_sync *sync)
 {
-    if (usage_is_fresh(usage)) {
+    if (usage_age(usage) < USAGE_FRESH) {
         return true;
     }
     if (!td_timer_is_set(usage->timer) || !sync->purpose->is_periodic) {
         return false;
     }
-    for (size_t i = 0; i < usage_count(usage, sync); i++) {
+    if (!usage->shared) {
+        return usage->last->pod_count > 0;
+    }
+    if (usage_age(usage) < USAGE_SHARED_FRESH) {
+        return true;
+    }
+    for (size_t i = 0; i < sync->seen.pod_count; i++) {
         if (usage_at(usage, sync, i)) {
             return true;
         }
