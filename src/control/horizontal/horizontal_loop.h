@@ -1,9 +1,10 @@
 /*
  * The horizontal controller (hpa.md 2, 5, 6, 7): every HPA each sync period, new and changed ones
- * at once; per reconcile one read of the scale, one request a metric (those of one namespace and
- * selector are shared within a sync), at most one write of the scale and one of the status. Serves
- * HPAs of our own group always, built-in ones when told to, and never one that another controller
- * is serving (7.8). Pods are told apart by owners where the strategy says so.
+ * at once, and those whose resource metrics or pods change where that changes their replicas; per
+ * reconcile at most one read of the scale, one request for each metric that is not shared, one
+ * write of the scale and one of the status. Serves HPAs of our own group always, built-in ones when
+ * told to, and never one that another controller is serving (7.8). Pods are told apart by owners
+ * where the strategy says so.
  */
 #pragma once
 
