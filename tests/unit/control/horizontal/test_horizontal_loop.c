@@ -321,7 +321,8 @@ static void test_owners_tell_pods_apart_and_the_strategy_switches_live(void **st
     assert_string_equal(horizontal_bed_event(&h, "web", "SelectionStrategyActive"),
                         "Pod selection strategy 'OwnerReference' is active");
     /* The seven of a moment ago still count, as upstream's older rules have it. Two calls for the
-     * scale, one for the status, three for events: the ReplicaSet was known, and so were metrics. */
+     * scale, one for the status, three for events: the ReplicaSet was known, and so were metrics.
+     */
     assert_int_equal(horizontal_bed_replicas(&h, "web"), 7);
     assert_int_equal(td_client_counts(h.c.client).calls - before, 6);
     assert_true(horizontal_bed_tells(
