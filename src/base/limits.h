@@ -69,6 +69,7 @@
 
 /* The local cluster. */
 #define TD_INFORMER_TRIM_DEPTH_MAX 16
+#define TD_INFORMER_WORKLOADS_MAX 4096              /* kept decoded; past that all are let go of */
 #define TD_INFORMER_RESOURCES_MAX ((size_t)1 << 16) /* kinds that discovery names */
 #define TD_INFORMER_SCALES_MAX ((size_t)1 << 18)    /* scales that are remembered */
 #define TD_INFORMER_BUCKETS_MAX ((size_t)1 << 23)   /* different labels of pods, by namespace */

@@ -16,13 +16,14 @@
 #include "base/map.h"
 #include "base/text.h"
 
+/* One piece of memory: there are several for each object that is looked after. */
 struct td_metric_series {
     struct td_metric_family *family;
-    td_str key;                          /* owned: the label values, a line each */
-    td_str values[TD_METRIC_LABELS_MAX]; /* slices of the key */
-    double value;                        /* a histogram's sum */
-    uint64_t count;                      /* of a histogram */
-    uint64_t *buckets;                   /* not summed up; owned */
+    double value;                           /* a histogram's sum */
+    uint64_t count;                         /* of a histogram */
+    uint64_t *buckets;                      /* not summed up; owned */
+    uint32_t lengths[TD_METRIC_LABELS_MAX]; /* of the label values */
+    char key[];                             /* the label values, a line each */
 };
 
 struct td_metric_family {
@@ -44,7 +45,6 @@ struct td_metric_registry *td_metric_registry_new(void)
 
 static void metric_series_free(struct td_metric_series *series)
 {
-    td_text_free(series->key);
     td_free(series->buckets);
     td_free(series);
 }
@@ -93,40 +93,33 @@ struct td_metric_family *td_metric_declare(struct td_metric_registry *registry,
 }
 
 /* The key of label values in a text of the heap: a line each, so that no two sets are one. */
-static td_str metric_key(const struct td_metric_family *family, const td_str *values)
+static struct td_metric_series *metric_series_new(struct td_metric_family *family,
+                                                  const td_str *values, td_str *ret_key)
 {
     size_t len = 0;
     for (size_t i = 0; i < family->label_count; i++) {
         len += values[i].len + 1;
     }
-    char *text = td_alloc(len + 1);
-    size_t at = 0;
+    struct td_metric_series *series = td_alloc_zero(1, sizeof(*series) + len);
+    series->family = family;
+    char *at = series->key;
     for (size_t i = 0; i < family->label_count; i++) {
-        if (values[i].len > 0) {
-            memcpy(text + at, values[i].ptr, values[i].len);
-        }
-        at += values[i].len;
-        text[at++] = '\n';
+        series->lengths[i] = (uint32_t)values[i].len;
+        (void)td_text_place(&at, values[i]);
+        *at++ = '\n';
     }
-    text[len] = '\0';
-    return (td_str){.ptr = text, .len = len};
+    *ret_key = (td_str){.ptr = series->key, .len = len};
+    return series;
 }
 
 struct td_metric_series *td_metric_series(struct td_metric_family *family, const td_str *values)
 {
-    td_str key = metric_key(family, values);
-    struct td_metric_series *series = td_map_get(&family->series, key);
-    if (series) {
-        td_text_free(key);
-        return series;
-    }
-    series = td_alloc_zero(1, sizeof(*series));
-    series->family = family;
-    series->key = key;
-    size_t at = 0;
-    for (size_t i = 0; i < family->label_count; i++) {
-        series->values[i] = td_str_slice(key, at, at + values[i].len);
-        at += values[i].len + 1;
+    td_str key;
+    struct td_metric_series *series = metric_series_new(family, values, &key);
+    struct td_metric_series *known = td_map_get(&family->series, key);
+    if (known) {
+        metric_series_free(series);
+        return known;
     }
     if (family->declaration.kind == TD_METRIC_HISTOGRAM) {
         series->buckets = td_alloc_zero(family->declaration.bucket_count + 1, sizeof(uint64_t));
@@ -140,12 +133,13 @@ struct td_metric_series *td_metric_series(struct td_metric_family *family, const
 
 void td_metric_drop(struct td_metric_family *family, const td_str *values)
 {
-    td_str key = metric_key(family, values);
-    struct td_metric_series *series = td_map_remove(&family->series, key);
-    if (series) {
-        metric_series_free(series);
+    td_str key;
+    struct td_metric_series *series = metric_series_new(family, values, &key);
+    struct td_metric_series *known = td_map_remove(&family->series, key);
+    if (known) {
+        metric_series_free(known);
     }
-    td_text_free(key);
+    metric_series_free(series);
 }
 
 void td_metric_add(struct td_metric_series *series, double amount)
@@ -230,10 +224,12 @@ static void metric_write_head(const struct td_metric_series *series, const char 
         (void)td_buf_append_format(out, "shard=\"%.*s\"%s", TD_STR_ARG(shard),
                                    family->label_count > 0 || bound ? "," : "");
     }
+    const char *value = series->key;
     for (size_t i = 0; i < family->label_count; i++) {
         (void)td_buf_append_format(out, "%s%s=\"", i > 0 ? "," : "", family->declaration.labels[i]);
-        metric_write_escaped(series->values[i], out);
+        metric_write_escaped((td_str){.ptr = value, .len = series->lengths[i]}, out);
         (void)td_buf_append_char(out, '"');
+        value += series->lengths[i] + 1;
     }
     if (bound) {
         (void)td_buf_append_format(out, "%sle=\"", family->label_count > 0 ? "," : "");

@@ -156,7 +156,7 @@ static void pod_changed(void *context, const void *before, const void *after)
     const struct td_informer_pod *was = before;
     const struct td_informer_pod *is = after;
     struct td_model *model = context;
-    if (was->labels_hash != is->labels_hash) {
+    if (was->object.labels_hash != is->object.labels_hash) {
         model->are_links_stale = true;
     }
     pod_seen(context, after);

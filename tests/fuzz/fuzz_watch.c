@@ -75,7 +75,6 @@ static int on_event(void *context, enum td_watch_type type, struct td_cache_deco
         return type == TD_WATCH_BOOKMARK || type == TD_WATCH_ERROR ? TD_OK : TD_INVALID;
     }
     struct sample *sample = td_cache_object_new(run->plan, decoded, run->names);
-    td_cache_object_settle(run->plan, sample);
     td_assert(td_cache_object_key(sample).len <= TD_OBJECT_KEY_BYTES_MAX);
     describe(&run->text, td_cache_object_key(sample));
     describe(&run->text, sample->head.uid);

@@ -327,24 +327,23 @@ static void loop_changed(void *context, const void *before, const void *after)
 
 /* ---- Out of memory, or evicted for want of it ---- */
 
-static const char *oom_find(const struct td_informer_pod *pod, const char *word)
+/* The word and what is around it; empty: it is not there. */
+static td_str oom_around(struct td_arena *arena, const struct td_informer_pod *pod, td_str word)
 {
-    return memmem(pod->object.text.ptr, pod->object.text.len, word, strlen(word));
-}
-
-static td_str oom_around(const struct td_informer_pod *pod, const char *at)
-{
-    size_t offset = (size_t)(at - pod->object.text.ptr);
-    return td_str_slice(pod->object.text, offset > LOOP_OOM_WINDOW ? offset - LOOP_OOM_WINDOW : 0,
-                        offset + LOOP_OOM_WINDOW);
+    td_str text = td_informers_text(arena, &pod->object);
+    const char *at = memmem(text.ptr, text.len, word.ptr, word.len);
+    size_t offset = at ? (size_t)(at - text.ptr) : 0;
+    return at ? td_str_slice(text, offset > LOOP_OOM_WINDOW ? offset - LOOP_OOM_WINDOW : 0,
+                             offset + LOOP_OOM_WINDOW)
+              : TD_STR_EMPTY;
 }
 
 static bool oom_is_new(const struct td_informer_pod *before, const struct td_informer_pod *after,
-                       const char *word)
+                       td_str word)
 {
-    const char *now = oom_find(after, word);
-    const char *was = now ? oom_find(before, word) : NULL;
-    return now && (!was || !td_str_equal(oom_around(before, was), oom_around(after, now)));
+    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
+    return td_informers_mentions(&after->object, word) &&
+           !td_str_equal(oom_around(&arena, before, word), oom_around(&arena, after, word));
 }
 
 /* Whose pod it is takes a walk; the few Hvpas of its namespace look for themselves. */
@@ -352,8 +351,8 @@ static void pods_changed(void *context, const void *before, const void *after)
 {
     struct td_hvpa_loop *loop = context;
     const struct td_informer_pod *pod = after;
-    if (!loop->is_running || (!oom_is_new(before, after, "\"OOMKilled\"") &&
-                              !oom_is_new(before, after, "\"Evicted\""))) {
+    if (!loop->is_running || (!oom_is_new(before, after, TD_STR("\"OOMKilled\"")) &&
+                              !oom_is_new(before, after, TD_STR("\"Evicted\"")))) {
         return;
     }
     td_time due = hvpa_now(loop) + LOOP_OOM_PAUSE;

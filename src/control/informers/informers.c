@@ -31,6 +31,7 @@
 #include "base/text.h"
 #include "control/informers/informers_private.h"
 #include "control/informers/informers_trim.h"
+#include "control/informers/pod_text.h"
 
 const struct td_informer_row td_informer_rows[TD_INFORMER_COUNT] = {
     [TD_INFORMER_PODS] = {"", "v1", "pods", "Pod"},
@@ -52,6 +53,53 @@ const struct td_informer_row td_informer_rows[TD_INFORMER_COUNT] = {
     [TD_INFORMER_REPLICATION_CONTROLLERS] = {"", "v1", "replicationcontrollers",
                                              "ReplicationController"},
 };
+
+/* ---- Texts ---- */
+
+/* What a pod's text leaves out. */
+static struct td_pod_text_known informers_known(const struct td_informer_object *object)
+{
+    const struct td_informer_pod *pod = (const struct td_informer_pod *)object;
+    return (struct td_pod_text_known){.name = object->head.name,
+                                      .uid = object->head.uid,
+                                      .version = object->head.version,
+                                      .node = pod->node};
+}
+
+static void informers_join(const struct td_informer_object *object, struct td_buf *out)
+{
+    const struct td_pod_text_known known = informers_known(object);
+    td_pod_text_join(object->shape, object->text, &known, out);
+    td_assert(!out->is_full); /* it was as long before it was split */
+}
+
+td_str td_informers_text(struct td_arena *arena, const struct td_informer_object *object)
+{
+    if (!object->is_split) {
+        return object->text;
+    }
+    td_auto_buf text = td_buf_capped(TD_JSON_BYTES_MAX);
+    informers_join(object, &text);
+    return td_arena_copy_str(arena, td_buf_str(&text));
+}
+
+bool td_informers_mentions(const struct td_informer_object *object, td_str word)
+{
+    return memmem(object->text.ptr, object->text.len, word.ptr, word.len) ||
+           (object->is_split && memmem(object->shape.ptr, object->shape.len, word.ptr, word.len));
+}
+
+int td_informers_tree(struct td_arena *arena, const struct td_informer_object *object,
+                      struct td_json **ret, struct td_error *err)
+{
+    static const struct td_json_options options = {.copy_strings = true};
+    if (!object->is_split) {
+        return td_json_parse(arena, object->text, &options, ret, err);
+    }
+    td_auto_buf text = td_buf_capped(TD_JSON_BYTES_MAX);
+    informers_join(object, &text);
+    return td_json_parse(arena, td_buf_str(&text), &options, ret, err);
+}
 
 /* ---- Filling objects ---- */
 
@@ -150,49 +198,86 @@ static uint64_t informers_hash_labels(struct td_arena *arena, const struct td_js
     return hash;
 }
 
-static void informers_fill(void *context, void *filled)
+/* What is kept of an object, its texts aside. */
+static size_t informers_bytes(enum td_informer_kind kind)
 {
-    enum td_informer_kind kind = *(const enum td_informer_kind *)context;
-    struct td_informer_object *object = filled;
-    td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
-    object->status_text = TD_STR_EMPTY;
-    object->workload = NULL;
+    return kind == TD_INFORMER_PODS   ? sizeof(struct td_informer_pod)
+           : kind == TD_INFORMER_VPAS ? sizeof(struct td_informer_vpa)
+                                      : sizeof(struct td_informer_object);
+}
+
+/* What of an object is there while it is filled: behind what is kept. */
+struct informers_raw {
+    td_str all; /* of autoscalers the spec */
+    td_str managers;
+    td_str annotations;
+};
+
+/* Of an autoscaler. */
+static void fill_scaler(enum td_informer_kind kind, struct td_informer_object *object,
+                        const struct informers_raw *raw, struct td_arena *arena)
+{
+    object->spec_hash = td_map_hash(raw->all) * 31 + td_map_hash(raw->annotations);
     if (kind == TD_INFORMER_HPAS || kind == TD_INFORMER_OWN_HPAS) {
-        object->status_text = td_text_copy(td_json_line(
-            &arena, informers_managers(&arena, object->raw_managers, TD_STR("status"))));
+        object->status_text =
+            td_json_line(arena, informers_managers(arena, raw->managers, TD_STR("status")));
     }
+}
+
+/* Its text in two parts, where the table has room for the shape. */
+static void fill_split(struct td_informers *informers, struct td_informer_pod *pod,
+                       struct td_arena *arena)
+{
+    td_auto_buf shape = td_buf_capped(TD_JSON_BYTES_MAX);
+    td_auto_buf values = td_buf_capped(TD_JSON_BYTES_MAX);
+    const struct td_pod_text_known known = informers_known(&pod->object);
+    if (!td_pod_text_split(pod->object.text, &known, &shape, &values)) {
+        return;
+    }
+    pod->object.shape = td_intern_ref(informers->shapes, td_buf_str(&shape));
+    pod->object.is_split = pod->object.shape.ptr != NULL;
+    if (pod->object.is_split) {
+        pod->object.text = td_arena_copy_str(arena, td_buf_str(&values));
+    }
+}
+
+static void informers_fill(void *context, void *filled, struct td_arena *arena)
+{
+    const struct td_informer_feed *feed = context;
+    enum td_informer_kind kind = feed->kind;
+    struct td_informer_object *object = filled;
+    const void *behind = (const char *)filled + informers_bytes(kind);
+    const struct informers_raw *raw = behind;
     if (td_informers_keep_all(kind)) {
-        object->spec_hash = td_map_hash(object->raw) * 31 + td_map_hash(object->raw_annotations);
+        fill_scaler(kind, object, raw, arena);
         return;
     }
     struct td_json *tree = NULL;
-    if (td_json_parse(&arena, object->raw, NULL, &tree, NULL) == TD_OK) {
-        struct td_json *kept = td_informers_trim(&arena, kind, tree);
+    struct td_json *kept = NULL;
+    object->text = TD_STR("{}");
+    if (td_json_parse(arena, raw->all, NULL, &tree, NULL) == TD_OK) { /* it was read once already */
+        kept = td_informers_trim(arena, kind, tree);
         if (kind == TD_INFORMER_PODS) {
-            trim_resize(&arena, object->raw_managers, kept);
+            trim_resize(arena, raw->managers, kept);
         }
-        object->text = td_text_copy(td_json_line(&arena, kept));
-    } else {
-        object->text = td_text_copy(TD_STR("{}")); /* it was read once already: cannot be */
+        object->text = td_json_line(arena, kept);
     }
     if (kind == TD_INFORMER_PODS) {
-        struct td_informer_pod *pod = filled;
-        pod->labels_hash = informers_hash_labels(&arena, td_json_get_path(tree, "metadata.labels"));
-        pod->next = NULL;
-        pod->previous = NULL;
+        object->labels_hash =
+            informers_hash_labels(arena, td_json_get_path(tree, "metadata.labels"));
+        fill_split(feed->informers, filled, arena);
     }
 }
 
 static void informers_release(void *context, void *released)
 {
+    const struct td_informer_feed *feed = context;
     struct td_informer_object *object = released;
-    if (!td_informers_keep_all(*(const enum td_informer_kind *)context)) {
-        td_text_free(object->text);
+    if (object->is_split) {
+        td_intern_unref(feed->informers->shapes, object->shape);
+    } else if (feed->kind >= TD_INFORMER_DEPLOYMENTS) {
+        td_informer_workload_free(object->workload);
     }
-    if (object->status_text.ptr != TD_STR_EMPTY.ptr) {
-        td_text_free(object->status_text);
-    }
-    td_informer_workload_free(object->workload);
 }
 
 /* ---- Pods by namespace ---- */
@@ -408,7 +493,7 @@ struct td_limit_objects td_informers_limit_objects(struct td_informers *informer
 
 /* ---- The whole ---- */
 
-#define INFORMER_FIELDS_SHARED 4 /* decoded of every object */
+#define INFORMER_FIELDS_SHARED 5 /* decoded of every object */
 #define INFORMER_FIELDS_MORE 2   /* of pods and VPAs, and of what is kept whole */
 #define INFORMER_FIELDS_MAX (INFORMER_FIELDS_SHARED + 2 * INFORMER_FIELDS_MORE)
 
@@ -424,18 +509,21 @@ static void informers_choose_fields(enum td_informer_kind kind,
                                     struct td_cache_field fields[INFORMER_FIELDS_MAX],
                                     struct td_cache_options *options)
 {
-    static const struct td_cache_field shared[INFORMER_FIELDS_SHARED] = {
-        {"", TD_CACHE_RAW_ONCE, offsetof(struct td_informer_object, raw)},
+    bool is_whole = td_informers_keep_all(kind);
+    size_t raw = informers_bytes(kind);
+    const struct td_cache_field shared[INFORMER_FIELDS_SHARED] = {
+        {is_whole ? "spec" : "", TD_CACHE_RAW_ONCE, raw + offsetof(struct informers_raw, all)},
         {"metadata.managedFields", TD_CACHE_RAW_ONCE,
-         offsetof(struct td_informer_object, raw_managers)},
+         raw + offsetof(struct informers_raw, managers)},
         {"metadata.generation", TD_CACHE_INT64, offsetof(struct td_informer_object, generation)},
         {"metadata.deletionTimestamp", TD_CACHE_PRESENT,
          offsetof(struct td_informer_object, is_deleting)},
+        {"", is_whole ? TD_CACHE_RAW : TD_CACHE_MADE, offsetof(struct td_informer_object, text)},
     };
-    static const struct td_cache_field of_whole[INFORMER_FIELDS_MORE] = {
-        {"", TD_CACHE_RAW, offsetof(struct td_informer_object, text)},
+    const struct td_cache_field of_whole[INFORMER_FIELDS_MORE] = {
+        {"", TD_CACHE_MADE, offsetof(struct td_informer_object, status_text)},
         {"metadata.annotations", TD_CACHE_RAW_ONCE,
-         offsetof(struct td_informer_object, raw_annotations)},
+         raw + offsetof(struct informers_raw, annotations)},
     };
     static const struct td_cache_field of_pods[INFORMER_FIELDS_MORE] = {
         {"spec.nodeName", TD_CACHE_NAME, offsetof(struct td_informer_pod, node)},
@@ -448,16 +536,14 @@ static void informers_choose_fields(enum td_informer_kind kind,
     memcpy(fields, shared, sizeof(shared));
     options->fields = fields;
     options->field_count = INFORMER_FIELDS_SHARED;
-    options->struct_bytes = sizeof(struct td_informer_object);
-    if (td_informers_keep_all(kind)) {
-        fields[0].path = "spec";
+    options->kept_bytes = raw;
+    options->struct_bytes = raw + sizeof(struct informers_raw);
+    if (is_whole) {
         informers_add_fields(fields, options, of_whole);
     }
     if (kind == TD_INFORMER_PODS) {
-        options->struct_bytes = sizeof(struct td_informer_pod);
         informers_add_fields(fields, options, of_pods);
     } else if (kind == TD_INFORMER_VPAS) {
-        options->struct_bytes = sizeof(struct td_informer_vpa);
         informers_add_fields(fields, options, of_vpas);
     }
 }
@@ -470,7 +556,7 @@ static int informers_make_cache(struct td_informers *informers,
     td_str namespace =
         is_vpa && options->vpa_namespace.len > 0 ? options->vpa_namespace : options->namespace;
     const struct td_informer_row *row = &td_informer_rows[kind];
-    informers->kinds[kind] = kind;
+    informers->feeds[kind] = (struct td_informer_feed){.informers = informers, .kind = kind};
     struct td_cache_options cache = {
         .loop = options->loop,
         .client = options->client,
@@ -482,7 +568,7 @@ static int informers_make_cache(struct td_informers *informers,
         .names = informers->names,
         .fill = informers_fill,
         .release = informers_release,
-        .context = &informers->kinds[kind],
+        .context = &informers->feeds[kind],
         .seed = options->seed + (uint64_t)kind,
     };
     struct td_cache_field fields[INFORMER_FIELDS_MAX];
@@ -506,6 +592,7 @@ int td_informers_new(const struct td_informers_options *options, struct td_infor
     informers->client = options->client;
     informers->log = options->log;
     informers->names = td_intern_new(TD_CACHE_OBJECTS_MAX);
+    informers->shapes = td_intern_new(TD_CACHE_OBJECTS_MAX);
     td_map_init(&informers->namespaces, TD_CACHE_OBJECTS_MAX);
     td_map_init(&informers->limits, TD_CACHE_OBJECTS_MAX);
     td_pod_index_init(&informers->labels);
@@ -554,7 +641,9 @@ void td_informers_free(struct td_informers *informers)
     td_map_done(&informers->namespaces);
     td_pod_index_done(&informers->labels);
     td_api_discovery_free(informers->discovery);
+    td_informers_source_done(informers);
     td_intern_free(informers->names);
+    td_intern_free(informers->shapes);
     td_free(informers);
 }
 
@@ -617,13 +706,6 @@ const struct td_cache *td_informers_cache(const struct td_informers *informers,
                                           enum td_informer_kind kind)
 {
     return informers->caches[kind];
-}
-
-int td_informers_tree(struct td_arena *arena, const struct td_informer_object *object,
-                      struct td_json **ret, struct td_error *err)
-{
-    return td_json_parse(arena, object->text, &(struct td_json_options){.copy_strings = true}, ret,
-                         err);
 }
 
 const struct td_json *td_informers_target(enum td_informer_kind kind, const struct td_json *tree)

@@ -56,15 +56,23 @@ enum td_informer_kind {
  * template; autoscalers and LimitRanges are kept whole. */
 struct td_informer_object {
     struct td_cache_head head;
-    td_str text;        /* owned by the object */
-    td_str status_text; /* HPAs: the managedFields entries of the status subresource, JSON */
+    td_str text; /* of a pod private: td_informers_text */
     int64_t generation;
-    uint64_t spec_hash; /* autoscalers: the same while spec and annotations are, to the letter */
     bool is_deleting;
-    struct td_informer_workload *workload; /* private: decoded when it is asked for */
-    td_str raw;             /* private, while it is filled: all of it, of autoscalers the spec */
-    td_str raw_managers;    /* private: likewise */
-    td_str raw_annotations; /* private: likewise */
+    bool is_split; /* private: a pod whose text is values only, without its shape (pod_text.h) */
+    union {        /* by kind */
+        struct {   /* autoscalers */
+            td_str
+                status_text; /* HPAs: the managedFields entries of the status subresource, JSON */
+            uint64_t spec_hash; /* the same while spec and annotations are, to the letter */
+        };
+        struct td_informer_workload
+            *workload;            /* private; workloads: decoded when it is asked for */
+        struct {                  /* pods */
+            td_str shape;         /* private; shared by pods of one template */
+            uint64_t labels_hash; /* the same for the same labels */
+        };
+    };
 };
 
 struct td_informer_vpa {
@@ -77,7 +85,6 @@ struct td_informer_pod {
     struct td_informer_object object;
     td_str node;
     td_str phase;
-    uint64_t labels_hash;             /* the same for the same labels */
     struct td_informer_pod *next;     /* private: of its namespace */
     struct td_informer_pod *previous; /* private */
     struct td_pod_set *alike;         /* private: those of its namespace with the same labels */
@@ -115,6 +122,10 @@ td_duration td_informers_age(const struct td_informers *informers);
 
 const struct td_cache *td_informers_cache(const struct td_informers *informers,
                                           enum td_informer_kind kind);
+/* What is kept of it, in the arena where the object has it in parts. */
+td_str td_informers_text(struct td_arena *arena, const struct td_informer_object *object);
+/* Has what is kept of it that word in a name or a value? Quick: no tree is made. */
+bool td_informers_mentions(const struct td_informer_object *object, td_str word);
 /* The object as a tree in the arena, texts copied. */
 int td_informers_tree(struct td_arena *arena, const struct td_informer_object *object,
                       struct td_json **ret, struct td_error *err);

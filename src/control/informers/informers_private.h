@@ -32,14 +32,20 @@ struct td_informer_namespace {
     struct td_informer_pod *last;
 };
 
+/* What a cache of ours is about. */
+struct td_informer_feed {
+    struct td_informers *informers;
+    enum td_informer_kind kind;
+};
+
 struct td_informers {
     struct td_loop *loop;
     struct td_client *client;
     struct td_log *log;
-    struct td_cache *caches[TD_INFORMER_COUNT]; /* NULL: not wanted */
-    enum td_informer_kind
-        kinds[TD_INFORMER_COUNT]; /* each its own number: the context of its cache */
+    struct td_cache *caches[TD_INFORMER_COUNT];       /* NULL: not wanted */
+    struct td_informer_feed feeds[TD_INFORMER_COUNT]; /* the contexts of the caches */
     struct td_intern *names;
+    struct td_intern *shapes; /* of pods' texts (pod_text.h) */
     struct td_map namespaces; /* of pods: struct td_informer_namespace */
     bool is_indexed;          /* pods by labels too */
     struct td_pod_index labels;
@@ -49,6 +55,8 @@ struct td_informers {
     td_time largest_found;
     struct td_api_discovery *discovery;
     struct td_workload_source source;
+    size_t workload_count;       /* decoded */
+    struct td_timer *forgetting; /* set when they are too many */
     struct {
         void (*settled)(void *context);
         void *context;
@@ -68,4 +76,5 @@ extern const struct td_informer_row td_informer_rows[TD_INFORMER_COUNT];
 /* ---- informers_source.c ---- */
 
 void td_informers_source_init(struct td_informers *informers);
+void td_informers_source_done(struct td_informers *informers);
 void td_informer_workload_free(struct td_informer_workload *workload); /* NULL is accepted */

@@ -1,11 +1,13 @@
 /*
  * The workload source over the caches. A workload is decoded when it is first asked for and
  * kept with its object, so a thousand old ReplicaSets that are never asked for cost their text
- * only.
+ * only. Decoded it is as large as its text again: when they are many all are let go of, once
+ * nobody borrows from them, and decoded anew when somebody asks.
  */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/os/loop.h"
 #include "control/informers/informers_private.h"
 
 void td_informer_workload_free(struct td_informer_workload *workload)
@@ -67,6 +69,10 @@ static const struct td_workload *source_workload(void *context, td_str kind_name
         informers->caches[kind], namespace, name);
     if (object && !object->workload) {
         object->workload = source_decode(object, kind);
+        if (++informers->workload_count > TD_INFORMER_WORKLOADS_MAX &&
+            !td_timer_is_set(informers->forgetting)) {
+            td_timer_set(informers->forgetting, 0);
+        }
     }
     return object && object->workload ? &object->workload->workload : NULL;
 }
@@ -83,6 +89,13 @@ void td_informers_forget_workloads(struct td_informers *informers)
             object->workload = NULL;
         }
     }
+    informers->workload_count = 0;
+}
+
+static void source_forget(struct td_timer *timer, void *context)
+{
+    (void)timer;
+    td_informers_forget_workloads(context);
 }
 
 static bool source_resource(void *context, td_str group, td_str kind, size_t index,
@@ -111,8 +124,14 @@ static struct td_scale_answer source_scale(void *context, td_str group, td_str r
     return td_api_discovery_scale(informers->discovery, group, resource, namespace, name);
 }
 
+void td_informers_source_done(struct td_informers *informers)
+{
+    td_timer_free(informers->forgetting);
+}
+
 void td_informers_source_init(struct td_informers *informers)
 {
+    informers->forgetting = td_timer_new(informers->loop, source_forget, informers);
     informers->source = (struct td_workload_source){
         .context = informers,
         .get_workload = source_workload,

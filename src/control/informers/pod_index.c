@@ -144,8 +144,8 @@ static void labels_unlink(struct td_pod_index_link *link)
 static td_str labels_set_key(struct td_buf *out, const struct td_informer_pod *pod)
 {
     (void)td_buf_append(out, pod->object.head.namespace);
-    (void)td_buf_append(
-        out, (td_str){.ptr = (const char *)&pod->labels_hash, .len = sizeof(pod->labels_hash)});
+    (void)td_buf_append(out, (td_str){.ptr = (const char *)&pod->object.labels_hash,
+                                      .len = sizeof(pod->object.labels_hash)});
     return td_buf_str(out);
 }
 
@@ -220,7 +220,7 @@ void td_pod_index_remove(struct td_pod_index *labels, struct td_informer_pod *po
 void td_pod_index_change(struct td_pod_index *labels, struct td_informer_pod *before,
                          struct td_informer_pod *after)
 {
-    if (before->labels_hash != after->labels_hash) {
+    if (before->object.labels_hash != after->object.labels_hash) {
         td_pod_index_remove(labels, before);
         td_pod_index_add(labels, after);
         return;

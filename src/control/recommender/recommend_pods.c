@@ -211,7 +211,7 @@ static void ooms_compare(struct td_recommend_loop *loop, struct td_arena *arena,
 /* Quick: most changes of pods tell of no OOM. */
 static bool ooms_may_be(const struct td_informer_pod *pod)
 {
-    return memmem(pod->object.text.ptr, pod->object.text.len, "OOMKilled", strlen("OOMKilled"));
+    return td_informers_mentions(&pod->object, TD_STR("OOMKilled"));
 }
 
 /* ---- What the informers tell ---- */

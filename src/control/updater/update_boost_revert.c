@@ -178,8 +178,7 @@ static void revert_plan(struct update_boost_revert *revert, td_str namespace)
 
 static bool revert_is_wanted(const struct td_informer_pod *pod)
 {
-    td_str mark = TD_BOOST_ANNOTATION_PREFIX;
-    if (!memmem(pod->object.text.ptr, pod->object.text.len, mark.ptr, mark.len)) {
+    if (!td_informers_mentions(&pod->object, TD_BOOST_ANNOTATION_PREFIX)) {
         return false; /* nearly all */
     }
     td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);

@@ -473,6 +473,9 @@ int td_cache_new(const struct td_cache_options *options, struct td_cache **ret,
     if (code != TD_OK) {
         return code;
     }
+    if (options->kept_bytes > 0) {
+        td_cache_plan_keep(plan, options->kept_bytes);
+    }
     struct td_cache *cache = td_alloc_zero(1, sizeof(*cache));
     cache->loop = options->loop;
     cache->client = options->client;

@@ -17,6 +17,7 @@
 #include "base/os/clock.h"
 #include "base/str.h"
 
+struct td_arena;
 struct td_cache;
 struct td_client;
 struct td_client_flow;
@@ -44,7 +45,8 @@ enum td_cache_kind {
     TD_CACHE_WHOLE,    /* int64_t: a quantity in units (bytes), rounded up */
     TD_CACHE_PRESENT,  /* bool: there is a value, and it is not null */
     TD_CACHE_RAW,      /* td_str: the compact JSON text of whatever is there */
-    TD_CACHE_RAW_ONCE, /* the same, but only while options.fill runs; empty afterwards */
+    TD_CACHE_RAW_ONCE, /* the same, as it came, for options.fill alone; empty afterwards */
+    TD_CACHE_MADE,     /* td_str: nothing is read; what options.fill puts there is kept */
 };
 
 #define TD_CACHE_TIME_NONE INT64_MIN
@@ -83,10 +85,13 @@ struct td_cache_options {
     const struct td_cache_field *fields; /* copied; at most TD_CACHE_FIELDS_MAX */
     size_t field_count;
     size_t struct_bytes;     /* of the caller's struct, head included */
+    size_t kept_bytes;       /* of its beginning that is kept: the rest is for RAW_ONCE fields, and
+                                there while fill runs; 0: all of it */
     struct td_intern *names; /* of NAME fields; borrowed, may be shared; NULL when there are none */
-    /* Called with each new struct before any handler sees it, for what is computed from its
-     * fields; release gives back what fill took. Both may be NULL. */
-    void (*fill)(void *context, void *object);
+    /* Called with what was read of an object that is new or has changed, before it is made, for
+     * what is computed from its fields: texts of MADE fields may lie in the arena. release gives
+     * back what fill took. Both may be NULL. */
+    void (*fill)(void *context, void *object, struct td_arena *arena);
     void (*release)(void *context, void *object);
     void *context;
     uint64_t seed;       /* of the jitter */

@@ -29,7 +29,7 @@
 
 static_assert(PLAN_NODES_MAX < PLAN_NONE, "every node has an index");
 
-enum { PLAN_SPAN = TD_CACHE_RAW_ONCE + 1 }; /* td_str: the member, name and comma included */
+enum { PLAN_SPAN = TD_CACHE_MADE + 1 }; /* td_str: the member, name and comma included */
 
 struct plan_node {
     td_str key;
@@ -47,6 +47,7 @@ struct plan_field {
 
 struct td_cache_plan {
     size_t struct_bytes;
+    size_t kept_bytes;
     size_t node_count;
     size_t field_count;
     char *paths; /* copies of the caller's; owned */
@@ -80,7 +81,8 @@ static bool kind_is_raw(int kind)
 
 static bool kind_is_text(int kind)
 {
-    return kind == TD_CACHE_TEXT || kind == TD_CACHE_NAME || kind_is_raw(kind);
+    return kind == TD_CACHE_TEXT || kind == TD_CACHE_NAME || kind == TD_CACHE_MADE ||
+           kind_is_raw(kind);
 }
 
 static size_t plan_step(struct td_cache_plan *plan, size_t parent, td_str part)
@@ -192,6 +194,7 @@ int td_cache_plan_new(const struct td_cache_field *fields, size_t count, size_t 
     }
     struct td_cache_plan *plan = td_alloc_zero(1, sizeof(*plan));
     plan->struct_bytes = struct_bytes;
+    plan->kept_bytes = struct_bytes;
     plan->node_count = 1;
     plan->nodes[0] = (struct plan_node){
         .key = TD_STR_EMPTY, .child = PLAN_NONE, .sibling = PLAN_NONE, .field = PLAN_NONE};
@@ -215,6 +218,18 @@ int td_cache_plan_new(const struct td_cache_field *fields, size_t count, size_t 
     plan_add_own(plan, has_whole);
     *ret = plan;
     return TD_OK;
+}
+
+void td_cache_plan_keep(struct td_cache_plan *plan, size_t kept_bytes)
+{
+    td_assert(kept_bytes >= sizeof(struct td_cache_head));
+    td_assert(kept_bytes <= plan->struct_bytes);
+    for (size_t i = 0; i < plan->field_count; i++) {
+        const struct plan_field *field = &plan->fields[i];
+        td_assert(field->is_own || field->kind == TD_CACHE_RAW_ONCE ||
+                  field->offset + kind_bytes(field->kind) <= kept_bytes);
+    }
+    plan->kept_bytes = kept_bytes;
 }
 
 void td_cache_plan_free(struct td_cache_plan *plan)
@@ -589,7 +604,7 @@ static void object_share(const struct td_cache_plan *plan, struct td_cache_decod
 static size_t object_size(const struct td_cache_plan *plan, const struct td_cache_decoded *decoded,
                           const bool *is_shared)
 {
-    size_t bytes = plan->struct_bytes + decoded->key.len + 1;
+    size_t bytes = plan->kept_bytes + decoded->key.len + 1;
     for (size_t i = 0; i < plan->field_count; i++) {
         if (!field_is_copied(plan, i, is_shared)) {
             continue;
@@ -621,6 +636,16 @@ static td_str object_put_field(int kind, td_str text, td_str hole, char **at)
     return raw;
 }
 
+static void object_empty_once(const struct td_cache_plan *plan, void *object)
+{
+    for (size_t i = 0; i < plan->field_count; i++) {
+        const struct plan_field *field = &plan->fields[i];
+        if (field->kind == TD_CACHE_RAW_ONCE && field->offset < plan->kept_bytes) {
+            *(td_str *)field_in(field, object) = TD_STR_EMPTY;
+        }
+    }
+}
+
 void *td_cache_object_new(const struct td_cache_plan *plan, struct td_cache_decoded *decoded,
                           struct td_intern *names)
 {
@@ -630,8 +655,8 @@ void *td_cache_object_new(const struct td_cache_plan *plan, struct td_cache_deco
     size_t size = object_size(plan, decoded, is_shared);
     const struct td_cache_head *read = td_cache_decoded_head(decoded);
     struct td_cache_head *head = td_alloc(size);
-    memcpy(head, read, plan->struct_bytes);
-    char *at = (char *)head + plan->struct_bytes;
+    memcpy(head, read, plan->kept_bytes);
+    char *at = (char *)head + plan->kept_bytes;
     td_str key = object_put(&at, decoded->key);
     head->name = td_str_slice(key, key.len - read->name.len, key.len);
     head->namespace = td_str_slice(key, 0, read->namespace.len);
@@ -641,18 +666,10 @@ void *td_cache_object_new(const struct td_cache_plan *plan, struct td_cache_deco
             *place = object_put_field(plan->fields[i].kind, *place, decoded->managed, &at);
         }
     }
+    object_empty_once(plan, head);
     td_assert((size_t)(at - (char *)head) <= size);
     head->bytes = size;
     return head;
-}
-
-void td_cache_object_settle(const struct td_cache_plan *plan, void *object)
-{
-    for (size_t i = 0; i < plan->field_count; i++) {
-        if (plan->fields[i].kind == TD_CACHE_RAW_ONCE) {
-            *(td_str *)field_in(&plan->fields[i], object) = TD_STR_EMPTY;
-        }
-    }
 }
 
 td_str td_cache_object_key(const void *object)

@@ -18,6 +18,8 @@ struct td_cache_plan;
 
 int td_cache_plan_new(const struct td_cache_field *fields, size_t count, size_t struct_bytes,
                       struct td_cache_plan **ret, struct td_error *err);
+/* Of the struct only its beginning is kept: the fields behind it are RAW_ONCE (asserted). */
+void td_cache_plan_keep(struct td_cache_plan *plan, size_t kept_bytes);
 void td_cache_plan_free(struct td_cache_plan *plan);
 
 /* What was read of one object; texts are slices of the input and of the arena. */
@@ -50,9 +52,8 @@ int td_cache_decode_key(struct td_cache_decoded *decoded, struct td_error *err);
 /* The key of an object made here: its first text. */
 td_str td_cache_object_key(const void *object);
 
-/* Needs td_cache_decode_key before; takes references of the names. RAW_ONCE fields are filled until
- * td_cache_object_settle. */
+/* Needs td_cache_decode_key before; takes references of the names. RAW_ONCE fields are empty in it,
+ * and still filled in what was decoded. */
 void *td_cache_object_new(const struct td_cache_plan *plan, struct td_cache_decoded *decoded,
                           struct td_intern *names);
-void td_cache_object_settle(const struct td_cache_plan *plan, void *object);
 void td_cache_object_free(const struct td_cache_plan *plan, void *object, struct td_intern *names);

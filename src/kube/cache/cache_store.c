@@ -73,13 +73,12 @@ static void store_delete(struct cache_store *store, struct td_cache_head *object
 
 static struct td_cache_head *store_make(struct cache_store *store, struct td_cache_decoded *decoded)
 {
+    if (store->fill) {
+        store->fill(store->context, decoded->object, &decoded->arena);
+    }
     struct td_cache_head *object = td_cache_object_new(store->plan, decoded, store->names);
     object->round = store->round;
     store->bytes += object->bytes;
-    if (store->fill) {
-        store->fill(store->context, object);
-    }
-    td_cache_object_settle(store->plan, object);
     return object;
 }
 

@@ -18,7 +18,7 @@ struct cache_subscriber {
 struct cache_store {
     const struct td_cache_plan *plan;
     struct td_intern *names;
-    void (*fill)(void *context, void *object);
+    void (*fill)(void *context, void *object, struct td_arena *arena);
     void (*release)(void *context, void *object);
     void *context;
     struct td_map objects; /* by td_cache_object_key; owned */

@@ -43,9 +43,10 @@ static void model_set(struct model_pod *pod)
     struct td_informer_pod *next = &pod->pods[pod->at];
     (void)snprintf(pod->text, sizeof(pod->text), "{\"metadata\":{\"labels\":{%s%s%s}}}", app,
                    *app && *tier ? "," : "", tier);
-    *next = (struct td_informer_pod){
-        .object = {.head = {.namespace = td_str_from(pod->space)}, .text = td_str_from(pod->text)},
-        .labels_hash = td_map_hash(td_str_from(pod->text))};
+    *next =
+        (struct td_informer_pod){.object = {.head = {.namespace = td_str_from(pod->space)},
+                                            .text = td_str_from(pod->text),
+                                            .labels_hash = td_map_hash(td_str_from(pod->text))}};
 }
 
 static size_t model_count(struct td_arena *arena, const struct model_pod *pods, const char *space,
