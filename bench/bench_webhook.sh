@@ -29,72 +29,8 @@ trap leave EXIT
 trap 'exit 2' INT TERM
 port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
 
-# await SECONDS WHAT COMMAND...
-await() {
-    await_left=$1
-    await_what=$2
-    shift 2
-    until "$@" >/dev/null 2>&1; do
-        await_left=$((await_left - 1))
-        [ $await_left -gt 0 ] || { echo "broken: $await_what in time"; exit 2; }
-        sleep 1
-    done
-}
-
-# ---- The cluster ----
-
-manifests() {
-    awk -v apps="$apps" -v replicas=$replicas -v spaces=$spaces -v from="$1" -v to="$2" 'BEGIN {
-        for (i = from; i < to && i < apps; i++) {
-            ns = "load-" (i % spaces)
-            if (i < spaces) printf "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: %s}\n", ns
-            printf "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: app-%d, namespace: %s}\nspec:\n", i, ns
-            printf "  replicas: %d\n  selector: {matchLabels: {app: app-%d}}\n  template:\n    metadata: {labels: {app: app-%d}}\n", replicas, i, i
-            printf "    spec:\n      containers:\n"
-            printf "      - {name: app, image: app, resources: {requests: {cpu: 10m, memory: 16Mi}}}\n"
-            printf "      - {name: side, image: side, resources: {requests: {cpu: 10m, memory: 16Mi}}}\n"
-            printf "---\napiVersion: autoscaling.k8s.io/v1\nkind: VerticalPodAutoscaler\nmetadata: {name: app-%d, namespace: %s}\nspec:\n", i, ns
-            printf "  targetRef: {apiVersion: apps/v1, kind: Deployment, name: app-%d}\n  updatePolicy: {updateMode: Initial}\n", i
-        }
-    }'
-}
-
-files=
-at=0
-while [ $at -lt "$apps" ]; do
-    manifests $at $((at + 500)) >"$work/apps-$at.yaml"
-    files="$files${files:+, }apps-$at.yaml"
-    at=$((at + 500))
-done
-cat >"$work/scenario.yaml" <<END
-apiVersion: sim.tandem.dev/v1
-kind: Scenario
-metadata: {name: webhook}
-spec:
-  nodes: [{count: 300, cpu: "64", memory: 256Gi, pods: 600}]
-  manifests: [$files]
-END
-config=$work/kubeconfig
-"$build/tandem" up --listen 127.0.0.1:0 --kubeconfig "$config" --controllers none -q "$work/scenario.yaml" >"$work/up.out" 2>&1 </dev/null &
-pids=$!
-await 60 "the local cluster does not start" grep -q https:// "$work/up.out"
-for part in certificate-authority client-certificate client-key; do
-    sed -n "s/^ *$part-data: *\"\{0,1\}\([A-Za-z0-9+\/=]*\).*/\1/p" "$config" | base64 -d >"$work/$part"
-done
-server=$(sed -n 's/^ *server: *"\{0,1\}\(https:[^" ]*\).*/\1/p' "$config")
-# ask PATH [-d BODY]
-ask() {
-    asked=$1
-    shift
-    curl -sf --cacert "$work/certificate-authority" --cert "$work/client-certificate" --key "$work/client-key" -H "Content-Type: application/json" "$@" "$server$asked"
-}
-all_ready() {
-    ask /apis/apps/v1/deployments | python3 -c 'import json, sys
-sys.exit(sum(d["status"].get("readyReplicas", 0) for d in json.load(sys.stdin)["items"]) < int(sys.argv[1]))' $((apps * replicas)) && return
-    sleep 9 # it is a large list
-    return 1
-}
-await 180 "the pods of the local cluster do not run" all_ready
+. "$top/bench/cluster.sh"
+cluster_up "$apps"
 ask /apis/apps/v1/replicasets | python3 -c 'import json, sys
 for r in json.load(sys.stdin)["items"]:
     m = r["metadata"]
@@ -102,13 +38,9 @@ for r in json.load(sys.stdin)["items"]:
 
 # ---- The two sides ----
 
-# figure METRICS-URL PATTERN: the sum of the matching series
-figure() { curl -s "$1/metrics" | awk -v pattern="$2" '$0 ~ pattern && !/^#/ { s += $NF } END { print s + 0 }'; }
 passes() { figure "$1" '_count.*step="LoadMetrics"'; }
 has_ended() { [ "$(figure "$1" '_recommender_.*_count.*step="total"')" -gt "$2" ]; }
 recommended() { [ "$(ask /apis/autoscaling.k8s.io/v1/verticalpodautoscalers | grep -o '"target":{' | wc -l)" -ge $((apps * 2)) ]; }
-processor() { sed 's/.*) //' "/proc/$1/stat" | awk -v hz="$(getconf CLK_TCK)" '{ print ($12 + $13) / hz }'; }
-resident() { awk '/^VmRSS/ { printf "%.0f\n", $2 / 1024 }' "/proc/$1/status"; }
 
 # measure SIDE WEBHOOK METRICS-URL PID
 measure() {

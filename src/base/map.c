@@ -22,7 +22,7 @@
 #include "base/assert.h"
 #include "base/error.h"
 
-#define MAP_SLOTS_FIRST ((size_t)8)
+#define MAP_SLOTS_FIRST ((size_t)4)            /* most maps of one object hold two or three */
 #define MAP_SLOTS_KEPT ((size_t)64)            /* an empty map of at most this many keeps them */
 #define MAP_COUNT_MAX ((size_t)UINT32_MAX / 4) /* so that indexes and slot counts fit */
 #define MAP_LIVE ((uint64_t)1 << 63)           /* in the hash of every entry that was not removed */

@@ -216,10 +216,30 @@ static bool ooms_may_be(const struct td_informer_pod *pod)
 
 /* ---- What the informers tell ---- */
 
+static const struct td_cache *pods_cache(const struct td_recommend_loop *loop)
+{
+    return td_informers_cache(loop->options.control.informers, TD_INFORMER_PODS);
+}
+
+/* Those of the first list are put at its end, all at once: their names, which are soon gone again,
+ * would leave a hole behind each pod's memory. */
 static void pods_added(void *context, const void *object)
 {
     struct td_recommend_loop *loop = context;
-    pods_put(&loop->pods.dirty, object);
+    if (td_cache_is_synced(pods_cache(loop))) {
+        pods_put(&loop->pods.dirty, object);
+    }
+}
+
+static void pods_synced(void *context)
+{
+    struct td_recommend_loop *loop = context;
+    size_t position = 0;
+    const void *pod;
+    while (!loop->pods.is_listed && (pod = td_cache_next(pods_cache(loop), &position))) {
+        pods_put(&loop->pods.dirty, pod);
+    }
+    loop->pods.is_listed = true;
 }
 
 static void pods_changed(void *context, const void *before, const void *after)
@@ -344,7 +364,11 @@ static int evictions_init(struct td_recommend_loop *loop, struct td_error *err)
 int recommend_pods_init(struct td_recommend_loop *loop, struct td_error *err)
 {
     static const struct td_cache_handler handler = {
-        .added = pods_added, .changed = pods_changed, .deleted = pods_deleted};
+        .added = pods_added,
+        .changed = pods_changed,
+        .deleted = pods_deleted,
+        .synced = pods_synced,
+    };
     td_string_set_init(&loop->pods.dirty, TD_CACHE_OBJECTS_MAX);
     td_string_set_init(&loop->pods.feeding, TD_CACHE_OBJECTS_MAX);
     td_string_set_init(&loop->pods.lost, TD_CACHE_OBJECTS_MAX);

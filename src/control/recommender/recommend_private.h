@@ -119,6 +119,7 @@ struct recommend_pods {
     } ooms;
     struct td_cache *evictions; /* events of the kubelet */
     bool is_watching;           /* evictions */
+    bool is_listed;             /* the first list of pods was seen to its end */
 };
 
 struct td_recommend_loop {
