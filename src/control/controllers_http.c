@@ -197,11 +197,27 @@ static bool http_is_one_ready(const struct controllers_one *one, struct td_buf *
     return true;
 }
 
+/* Which kinds are not listed yet, and how much of them is there. */
+static void http_missing_caches(const struct td_controllers *all, struct td_buf *out)
+{
+    const char *separator = "informers: caches not synced yet: ";
+    for (size_t kind = 0; kind < TD_INFORMER_COUNT; kind++) {
+        const struct td_cache *cache =
+            td_informers_cache(all->informers, (enum td_informer_kind)kind);
+        if (cache && !td_cache_is_synced(cache)) {
+            (void)td_buf_append_format(out, "%s%s (%zu so far)", separator,
+                                       td_informer_rows[kind].plural, td_cache_count(cache));
+            separator = ", ";
+        }
+    }
+    (void)td_buf_append_char(out, '\n');
+}
+
 static bool http_is_informers_ready(const struct td_controllers *all, struct td_buf *out)
 {
     td_duration age = td_informers_age(all->informers);
     if (!td_informers_is_synced(all->informers)) {
-        (void)td_buf_append(out, TD_STR("informers: caches not synced yet\n"));
+        http_missing_caches(all, out);
         return false;
     }
     if (age > HTTP_FRESH) {

@@ -39,6 +39,7 @@
 
 #define LOOP_LOOK_PAUSE (100 * TD_MILLISECOND)
 #define LOOP_LOOK_TRIES_MAX 50
+#define LOOP_TELL_PAUSE (10 * TD_SECOND) /* between lines about a first pass that takes long */
 
 td_time recommend_now(const struct td_recommend_loop *loop)
 {
@@ -362,6 +363,66 @@ static const struct loop_phase {
     [RECOMMEND_GC] = {"GarbageCollect", RECOMMEND_WHOLE, loop_collect_garbage, loop_await_garbage},
 };
 
+/* ---- What is said of the first pass ---- */
+
+/* Of a large cluster it takes a while: who waits for it sees where it is. */
+static bool loop_is_first(const struct td_recommend_loop *loop)
+{
+    return loop->is_running && loop->last_pass < loop->started &&
+           loop->pass.kind == RECOMMEND_WHOLE;
+}
+
+/* What the phase under way still has to do, where it is known. */
+static size_t loop_left(const struct td_recommend_loop *loop)
+{
+    switch (loop->pass.phase) {
+    case RECOMMEND_VPAS:
+        return loop->pass.roll.count - loop->pass.roll.at;
+    case RECOMMEND_PODS:
+        return loop->pods.feeding.texts.count;
+    case RECOMMEND_STATUSES:
+    case RECOMMEND_CHECKPOINTS:
+        return loop->pass.turns.count - loop->pass.turn_at + loop->pass.writes;
+    default:
+        return 0;
+    }
+}
+
+static void loop_tell_progress(struct td_recommend_loop *loop)
+{
+    static const char *const words[RECOMMEND_PHASES] = {
+        [RECOMMEND_VPAS] = "finds the pods of VPAs",
+        [RECOMMEND_MEMORY] = "reads checkpoints",
+        [RECOMMEND_PODS] = "reads pods",
+        [RECOMMEND_PROMETHEUS] = "reads history",
+        [RECOMMEND_METRICS] = "reads metrics",
+        [RECOMMEND_STANZAS] = "reads resources of pods",
+        [RECOMMEND_STATUSES] = "writes recommendations",
+        [RECOMMEND_CHECKPOINTS] = "writes checkpoints",
+        [RECOMMEND_GC] = "forgets what is gone",
+    };
+    td_time now = recommend_now(loop);
+    if (loop_is_first(loop) && words[loop->pass.phase] &&
+        now - loop->pass.told >= LOOP_TELL_PAUSE) {
+        loop->pass.told = now;
+        td_log_line(loop->options.control.log, TD_LOG_INFO, "recommender's first pass goes on",
+                    TD_LOG_C("it", words[loop->pass.phase]),
+                    TD_LOG_I("left", (int64_t)loop_left(loop)),
+                    TD_LOG_I("seconds", (now - loop->pass.began) / TD_SECOND));
+    }
+}
+
+static void loop_tell_end(const struct td_recommend_loop *loop, td_time now)
+{
+    if (loop_is_first(loop) && now - loop->pass.began >= LOOP_TELL_PAUSE) {
+        td_log_line(loop->options.control.log, TD_LOG_INFO, "recommender's first pass is over",
+                    TD_LOG_I("vpas", (int64_t)loop->vpas.count),
+                    TD_LOG_I("seconds", (now - loop->pass.began) / TD_SECOND));
+    }
+}
+
+/* ---- Steps ---- */
+
 static void loop_leave(struct td_recommend_loop *loop)
 {
     const char *name = phases[loop->pass.phase].name;
@@ -392,6 +453,7 @@ static void loop_finish(struct td_recommend_loop *loop)
 {
     td_time now = recommend_now(loop);
     loop_leave(loop);
+    loop_tell_end(loop, now);
     if (loop->pass.kind != RECOMMEND_URGENT) {
         recommend_metrics_step(loop, "total", now - loop->pass.began);
         loop->last_pass = now;
@@ -430,6 +492,7 @@ static enum td_job_result loop_work(td_str key, void *context)
 {
     struct td_recommend_loop *loop = context;
     (void)key;
+    loop_tell_progress(loop);
     while (loop_step(loop)) {
         if (td_loop_slice_is_over(loop->options.control.loop)) {
             return TD_JOB_AGAIN;
@@ -448,6 +511,7 @@ static bool loop_begin(struct td_recommend_loop *loop, enum recommend_kind kind)
     loop->pass.is_telling = loop->must_tell;
     loop->must_tell = false;
     loop->pass.began = recommend_now(loop);
+    loop->pass.told = loop->pass.began;
     loop_enter(loop, RECOMMEND_VPAS);
     recommend_wake(loop);
     return true;

@@ -89,6 +89,7 @@ struct recommend_pass {
     enum recommend_kind kind;
     bool is_telling; /* an urgent pass writes all statuses: a webhook's problem is in each */
     td_time began;
+    td_time told; /* a line of the log said how far it is */
     td_time phase_began;
     struct {
         struct td_arena arena;

@@ -347,7 +347,7 @@ static void test_ready_says_what_is_missing(void **state)
     td_auto_buf text;
     td_buf_init(&text, 4096);
     assert_false(td_controllers_is_ready(f.first, &text));
-    frame_assert_has(td_buf_str(&text).ptr, "informers: caches not synced yet\n");
+    frame_assert_has(td_buf_str(&text).ptr, "informers: caches not synced yet: pods (0 so far), ");
     frame_assert_has(td_buf_str(&text).ptr, "recommender: no leader elected yet\n");
     control_bed_run(&f.c, 5 * TD_SECOND);
     td_buf_reset(&text);
