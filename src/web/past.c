@@ -45,7 +45,7 @@ struct past_pod {
 };
 
 struct past_row {
-    td_str key; /* of the model's row; empty: of pods that are nobody's */
+    td_str key; /* of the model's row; empty: of pods without a row */
     struct past_pod *pods;
     struct past_row *next;
     float (*steps)[PAST_FIELDS];
@@ -64,9 +64,9 @@ struct web_past {
     bool is_of_requests; /* the second reading */
     struct td_map pods;  /* by namespace and name */
     struct td_map rows;  /* by key */
-    struct td_map whole; /* rows that nobody shares, by namespace, kind and name */
+    struct td_map whole; /* rows of one workload, by namespace, kind and name */
     struct past_row *first;
-    struct past_row nobody;
+    struct past_row unowned;
     double *scratch; /* as many as pods */
     size_t scratch_count;
     struct td_model_point *points; /* of the whole cluster, as many as steps */
@@ -144,7 +144,7 @@ static void *past_container(void *context, td_str ns, td_str name, td_str contai
     *pod = (struct past_pod){.row = living && living->row ? past_row_add(past, living->row)
                                                           : past_by_name(past, ns, name),
                              .sum = {-1, -1}};
-    pod->row = pod->row ? pod->row : &past->nobody;
+    pod->row = pod->row ? pod->row : &past->unowned;
     pod->next = pod->row->pods;
     pod->row->pods = pod;
     if (td_map_put(&past->pods, td_arena_copy_str(&past->arena, key), pod) != TD_OK) {
@@ -218,7 +218,7 @@ static void past_close_step(struct web_past *past)
         for (struct past_row *row = past->first; row; row = row->next) {
             past_row_close(past, row, resource);
         }
-        past_row_close(past, &past->nobody, resource);
+        past_row_close(past, &past->unowned, resource);
     }
 }
 
@@ -482,7 +482,7 @@ void web_past_free(struct web_past *past)
     for (struct past_row *row = past->first; row; row = row->next) {
         td_free(row->steps);
     }
-    td_free(past->nobody.steps);
+    td_free(past->unowned.steps);
     td_free(past->scratch);
     td_free(past->points);
     td_map_done(&past->pods);

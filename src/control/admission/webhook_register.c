@@ -42,7 +42,7 @@ struct register_one {
     td_duration held_until; /* of the steady clock: a write was made lately */
     bool is_right;          /* but for its bundle, perhaps */
     bool is_current;        /* and the bundle too */
-    bool has_been_right;    /* since it was there */
+    bool has_been_right;    /* from then on another program's is that program's wish */
     bool is_given_up;       /* another program registered itself under this name */
     unsigned removal_tries;
 };
@@ -174,9 +174,7 @@ static bool register_gives_up(struct register_one *one, const struct register_fo
     bool is_taken = found && one->which == WEBHOOK_MUTATING &&
                     registration->webhook->options.replaces_upstream &&
                     !register_is_ours(registration->webhook, found);
-    if (!found) {
-        one->has_been_right = false;
-    } else if (!is_taken) {
+    if (!is_taken) {
         one->is_given_up = false;
     } else if (one->has_been_right && !one->is_given_up) {
         one->is_given_up = true;

@@ -98,7 +98,7 @@ static void look_at_change(void *context, const void *before, const void *after)
     td_auto_arena arena = td_arena_capped(TD_TREE_ARENA_BYTES_MAX);
     const struct td_pod *was = horizontal_pods_decode(&arena, old);
     const struct td_pod *is = horizontal_pods_decode(&arena, new);
-    bool is_other = old->labels_hash != new->labels_hash;
+    bool is_other = old->object.labels_hash != new->object.labels_hash;
     if (is && was && (is_other || look_differs(was, is))) {
         look_for_pod(loop, is);
     }

@@ -497,7 +497,7 @@ static void shared_queries_sweep(struct td_horizontal_loop *loop)
     }
 }
 
-/* What nobody uses goes. */
+/* What is without users goes. */
 static void usages_sweep(struct td_timer *timer, void *context)
 {
     struct td_horizontal_loop *loop = context;
@@ -591,7 +591,7 @@ static void usage_ask(struct horizontal_query *query, td_str selector)
         if (sync->item->usage && sync->item->usage->last) {
             usage_take(sync->item->usage, query);
         } else {
-            horizontal_query_fail(query, TD_STR_EMPTY); /* nobody is told */
+            horizontal_query_fail(query, TD_STR_EMPTY); /* no caller is told */
         }
         return;
     }

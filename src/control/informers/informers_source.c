@@ -2,7 +2,7 @@
  * The workload source over the caches. A workload is decoded when it is first asked for and
  * kept with its object, so a thousand old ReplicaSets that are never asked for cost their text
  * only. Decoded it is as large as its text again: when they are many all are let go of, once
- * nobody borrows from them, and decoded anew when somebody asks.
+ * no caller borrows from them, and decoded anew when they are asked for.
  */
 #include "base/alloc.h"
 #include "base/error.h"

@@ -18,6 +18,12 @@
 #define SECRET "/api/v1/namespaces/kube-system/secrets/tandem-webhook-tls"
 #define LEASE "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/vpa-admission-controller"
 #define DAY (24 * TD_HOUR)
+#define MUTATING_LIST "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+#define UPSTREAM_CONFIG MUTATING_LIST "/vpa-webhook-config"
+#define UPSTREAM_REGISTRATION                                                                      \
+    "{'metadata':{'name':'vpa-webhook-config'},'webhooks':[{'name':'vpa.k8s.io',"                  \
+    "'admissionReviewVersions':['v1'],'sideEffects':'None','clientConfig':{"                       \
+    "'url':'https://127.0.0.1:1/'},'rules':[]}]}"
 
 static const struct td_json *webhook_of(struct webhook_bed *h, const char *config, size_t index)
 {
@@ -108,6 +114,43 @@ static void test_one_that_is_there_is_adopted(void **state)
     assert_int_equal(td_json_get(webhook, TD_STR("rules"))->count, 2);
     assert_int_equal(td_webhook_problem(h.side.webhook).len, 0);
     webhook_bed_done(&h);
+}
+
+/* Upstream's program deletes its registration and makes it anew when it starts, sooner or later. */
+static void test_what_upstream_takes_back_is_left_to_it(void **state)
+{
+    (void)state;
+    static const td_duration pauses[] = {0, TD_SECOND, TD_MINUTE};
+    for (size_t i = 0; i < sizeof(pauses) / sizeof(pauses[0]); i++) {
+        struct webhook_bed h = {.faults = {.are_webhooks_down = false}};
+        control_bed_init(&h.c);
+        control_bed_create(&h.c, MUTATING_LIST, UPSTREAM_REGISTRATION);
+        struct td_webhook_options options = webhook_bed_options();
+        options.replaces_upstream = true;
+        webhook_side_init(&h.side, h.c.bed.loop, h.c.client, options);
+        td_api_answer_reviews(h.c.bed.api, td_webhook_url(h.side.webhook), webhook_bed_review,
+                              h.side.webhook);
+        control_bed_run(&h.c, 5 * TD_SECOND);
+        const char *ours = text_of(&h, webhook_of(&h, UPSTREAM_CONFIG, 0), "clientConfig.url");
+        assert_true(td_str_equal(td_str_from(ours), td_webhook_url(h.side.webhook)));
+        for (int again = 0; again < 2; again++) {
+            assert_int_equal(control_bed_delete(&h.c, UPSTREAM_CONFIG), 200);
+            control_bed_run(&h.c, pauses[i]);
+            /* After a minute ours is there: two programs that disagree are no restart. */
+            control_bed_delete(&h.c, UPSTREAM_CONFIG);
+            control_bed_create(&h.c, MUTATING_LIST, UPSTREAM_REGISTRATION);
+            control_bed_run(&h.c, TD_MINUTE);
+            assert_string_equal(text_of(&h, webhook_of(&h, UPSTREAM_CONFIG, 0), "clientConfig.url"),
+                                "https://127.0.0.1:1/");
+            assert_true(td_webhook_problem(h.side.webhook).len > 0);
+        }
+        assert_int_equal(control_bed_delete(&h.c, UPSTREAM_CONFIG), 200);
+        control_bed_run(&h.c, 10 * TD_SECOND);
+        assert_string_equal(text_of(&h, webhook_of(&h, UPSTREAM_CONFIG, 0), "clientConfig.url"),
+                            ours);
+        assert_int_equal(td_webhook_problem(h.side.webhook).len, 0);
+        webhook_bed_done(&h);
+    }
 }
 
 static void test_a_clean_stop_removes_it(void **state)
@@ -406,6 +449,7 @@ int main(void)
         cmocka_unit_test(test_it_registers_within_seconds),
         cmocka_unit_test(test_it_is_put_back_and_corrected),
         cmocka_unit_test(test_one_that_is_there_is_adopted),
+        cmocka_unit_test(test_what_upstream_takes_back_is_left_to_it),
         cmocka_unit_test(test_a_clean_stop_removes_it),
         cmocka_unit_test(test_a_webhook_that_does_not_mutate_is_noticed),
         cmocka_unit_test(test_probes_are_dry_runs_only),
