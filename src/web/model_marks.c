@@ -274,7 +274,10 @@ void td_model_tell(struct td_model *model, const struct td_model_happening *what
         return;
     }
     td_auto_buf text = td_buf_capped(TD_MODEL_TEXT_MAX * 4);
-    (void)td_buf_append_format(&text, "%.*s%s%.*s", TD_STR_ARG(what->reason),
+    bool is_of_pod = td_str_equal(what->kind, TD_STR("Pod")); /* which of the row's */
+    (void)td_buf_append_format(&text, "%.*s%s%.*s%s%.*s", TD_STR_ARG(what->reason),
+                               is_of_pod ? " " : "",
+                               TD_STR_ARG(is_of_pod ? what->name : TD_STR_EMPTY),
                                what->message.len > 0 ? ": " : "", TD_STR_ARG(what->message));
     td_str words = td_str_cut_utf8(td_buf_str(&text), TD_MODEL_TEXT_MAX);
     struct td_model_row *row = row_of(model, what);
