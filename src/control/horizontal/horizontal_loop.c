@@ -530,6 +530,9 @@ void td_horizontal_loop_stop(struct td_horizontal_loop *loop, void (*done)(void 
 {
     loop->is_running = false;
     line_drain(loop);
+    for (struct td_map_walk at = {.map = &loop->items}; td_map_step(&at);) {
+        horizontal_usage_quit(at.value);
+    }
     struct horizontal_sync *next;
     for (struct horizontal_sync *sync = loop->syncs; sync; sync = next) {
         next = sync->next;

@@ -66,7 +66,6 @@ static void test_new_metrics_are_acted_upon_when_they_are_there(void **state)
                                 is_up ? "500m,10Mi" : "125m,10Mi");
         td_duration passed = look_until_told(&h);
         td_duration lag = look_until_scaled(&h, is_up ? 4 : 2);
-        print_message("round %d lag %.2f\n", round, (double)lag / 1e9);
         assert_true(lag <= 2 * TD_SECOND);
         late += lag > TD_SECOND;
         control_bed_run(&h.c, 75 * TD_SECOND - passed - lag);
@@ -135,6 +134,33 @@ static void test_it_doubles_once_in_a_sync_period(void **state)
     horizontal_bed_done(&h);
 }
 
+static void look_stopped(void *context)
+{
+    *(bool *)context = true;
+}
+
+/* The informers go on and confirm their watches. */
+static void test_a_loop_that_was_stopped_asks_for_no_metrics(void **state)
+{
+    (void)state;
+    struct horizontal_bed h;
+    horizontal_bed_init(&h);
+    horizontal_bed_deploy(&h, "web", 2, "250m,10Mi");
+    control_bed_run(&h.c, TD_MINUTE);
+    horizontal_bed_hpa(&h, HPAS, "web", "web", "'minReplicas':2,'maxReplicas':4," CPU_50);
+    control_bed_run(&h.c, 5 * TD_MINUTE);
+    uint64_t begun = td_client_counts(h.c.client).calls;
+    control_bed_run(&h.c, 5 * TD_MINUTE);
+    uint64_t ended = td_client_counts(h.c.client).calls;
+    bool is_stopped = false;
+    td_horizontal_loop_stop(h.loop, look_stopped, &is_stopped);
+    control_bed_run(&h.c, 5 * TD_MINUTE);
+    assert_true(is_stopped);
+    uint64_t stopped = td_client_counts(h.c.client).calls - ended;
+    assert_true(stopped + 20 <= ended - begun);
+    horizontal_bed_done(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -142,6 +168,7 @@ int main(void)
         cmocka_unit_test(test_one_hpa_at_rest_costs_less_than_upstream),
         cmocka_unit_test(test_a_pod_that_goes_is_noticed),
         cmocka_unit_test(test_it_doubles_once_in_a_sync_period),
+        cmocka_unit_test(test_a_loop_that_was_stopped_asks_for_no_metrics),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
