@@ -339,6 +339,9 @@ def hpas(bed):
     bed.create("HorizontalPodAutoscaler", {"metadata": {"name": "old"}, "spec": {
         "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "none"}, "maxReplicas": 2}})
     expect(bed, "mend  hpa         no controller reconciles HPAs of autoscaling/v2; --horizontal=builtin lets Tandem do it", seconds=150)
+    expect(bed, "mend  rights      service account tandem-system/tandem lacks ", "horizontalpodautoscalers/status",
+           "tandem manifests --horizontal=builtin --only rbac | kubectl apply --server-side -f -", flags=["--horizontal=builtin"])
+    bed.kubectl("apply", "--server-side", "-f", "-", text=bed.tandem("manifests", "--horizontal=builtin", "--only", "rbac"))
     well(bed, "--horizontal=builtin")
     well(bed, "--controllers=recommender,updater,admission")
     bed.delete("HorizontalPodAutoscaler", "old")

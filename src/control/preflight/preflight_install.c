@@ -120,20 +120,48 @@ static td_str definition_owner(struct td_arena *arena, const struct td_json *crd
     return names.len > 0 ? td_arena_format(arena, "manager %.*s", TD_STR_ARG(names)) : names;
 }
 
-/* The command that installs a part, with the options that were given here. */
-static td_str install_command(struct td_preflight *preflight, const char *part, const char *how)
+/* " --controllers=updater,admission"; empty: all but the shadow, which stands alone. */
+static td_str install_controllers(struct td_arena *arena, const struct td_install_options *install)
+{
+    td_str list = TD_STR_EMPTY;
+    size_t count = 0;
+    for (int kind = 0; kind < TD_CONTROLLER_COUNT; kind++) {
+        if (install->has[kind]) {
+            list = td_arena_format(arena, "%.*s%s%s", TD_STR_ARG(list),
+                                   count == 0 ? " --controllers=" : ",",
+                                   td_controller_name((enum td_controller_kind)kind));
+            count++;
+        }
+    }
+    return count == TD_CONTROLLER_COUNT - 1 ? TD_STR_EMPTY : list;
+}
+
+/* The options that were given here. */
+static td_str install_flags(struct td_preflight *preflight)
 {
     const struct td_install_options *install = &preflight->options.install;
+    struct td_arena *arena = &preflight->arena;
     bool is_usual = td_str_equal(install->namespace, TD_STR(TD_INSTALL_NAMESPACE));
-    td_str place = is_usual ? TD_STR_EMPTY
-                            : td_arena_format(&preflight->arena, " --namespace %.*s",
-                                              TD_STR_ARG(install->namespace));
+    td_str place =
+        is_usual ? TD_STR_EMPTY
+                 : td_arena_format(arena, " --namespace %.*s", TD_STR_ARG(install->namespace));
+    if (preflight_is_shadow(preflight)) {
+        return td_arena_format(arena, " --shadow%.*s", TD_STR_ARG(place));
+    }
+    td_str shards = install->shards > 0 ? td_arena_format(arena, " --shards %zu", install->shards)
+                                        : TD_STR_EMPTY;
+    return td_arena_format(
+        arena, "%s%.*s%.*s%s%.*s", install->replaces_upstream ? " --replace-upstream" : "",
+        TD_STR_ARG(place), TD_STR_ARG(install_controllers(arena, install)),
+        install->features[TD_FEATURE_BUILTIN] ? " --horizontal=builtin" : "", TD_STR_ARG(shards));
+}
+
+/* The command that installs a part. */
+static td_str install_command(struct td_preflight *preflight, const char *part, const char *how)
+{
     return td_arena_format(&preflight->arena,
-                           "tandem manifests%s%.*s --only %s | kubectl apply --server-side%s -f -",
-                           preflight_is_shadow(preflight) ? " --shadow"
-                           : install->replaces_upstream   ? " --replace-upstream"
-                                                          : "",
-                           TD_STR_ARG(place), part, how);
+                           "tandem manifests%.*s --only %s | kubectl apply --server-side%s -f -",
+                           TD_STR_ARG(install_flags(preflight)), part, how);
 }
 
 /* How ours get there in place of another's. */

@@ -289,6 +289,12 @@ static const struct {
      .line = "mend  rights      service account tandem-system/tandem lacks apiGroups: [\"\"], "
              "resources: [\"pods/resize\"], verbs: [\"patch\"] (ClusterRole); tandem manifests "
              "--only rbac | kubectl apply --server-side -f -\n"},
+    {.changes = {HAS_ACCOUNT, {DEFINITION "", 403, "{}"}},
+     .denied_verb = "\"resize\"",
+     .serves_builtin = true,
+     .mends = 1,
+     .line =
+         "tandem manifests --horizontal=builtin --only rbac | kubectl apply --server-side -f -\n"},
     /* A second updater, in upstream's place and elsewhere; one that is no Deployment; ours. */
     {.changes = {{"GET /apis/apps/v1/deployments", 200, ITEMS(UPDATER)}},
      .mends = 1,
