@@ -120,12 +120,12 @@ static td_str definition_owner(struct td_arena *arena, const struct td_json *crd
     return names.len > 0 ? td_arena_format(arena, "manager %.*s", TD_STR_ARG(names)) : names;
 }
 
-/* " --controllers=updater,admission"; empty: all but the shadow, which stands alone. */
+/* " --controllers=updater,admission"; empty: all. */
 static td_str install_controllers(struct td_arena *arena, const struct td_install_options *install)
 {
     td_str list = TD_STR_EMPTY;
     size_t count = 0;
-    for (int kind = 0; kind < TD_CONTROLLER_COUNT; kind++) {
+    for (int kind = 0; kind < TD_CONTROLLER_CHOICES; kind++) {
         if (install->has[kind]) {
             list = td_arena_format(arena, "%.*s%s%s", TD_STR_ARG(list),
                                    count == 0 ? " --controllers=" : ",",
@@ -133,7 +133,7 @@ static td_str install_controllers(struct td_arena *arena, const struct td_instal
             count++;
         }
     }
-    return count == TD_CONTROLLER_COUNT - 1 ? TD_STR_EMPTY : list;
+    return count == TD_CONTROLLER_CHOICES ? TD_STR_EMPTY : list;
 }
 
 /* The options that were given here. */
