@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Two webhook replicas behind one address, and pairs of objects on one target that are created at once: no pair is left unnoticed."""
 
+import base64
 import concurrent.futures
 import contextlib
 import http.client
 import json
 import socket
+import ssl
 import threading
 import time
 
@@ -48,6 +50,16 @@ class Balancer:
         self.listener.close()
 
 
+def is_trusted(port, bundle):
+    """Whether what is served there is signed by an authority of the bundle, as it is once the Secret of all replicas has been read."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), 5) as plain:
+            ssl.create_default_context(cadata=bundle).wrap_socket(plain, server_hostname="127.0.0.1").close()
+        return True
+    except OSError:
+        return False
+
+
 def replicas(bed):
     """The program that runs is followed by two that do not register; their registration is ours, with the balancer's address."""
     kinds = {"MutatingWebhookConfiguration": "tandem-outside-webhook-config", "ValidatingWebhookConfiguration": "tandem-outside-webhook-config"}
@@ -55,8 +67,9 @@ def replicas(bed):
     bed.programs[-1].stop()
     one = bed.run("--leader-elect", "--register-webhook=false", "--webhook-probe-interval=0s", name="one", wait=False)
     two = bed.run("--leader-elect", "--register-webhook=false", "--webhook-probe-interval=0s", "--controllers=admission", name="two", wait=False)
+    bundle = base64.b64decode(found["MutatingWebhookConfiguration"]["webhooks"][0]["clientConfig"]["caBundle"]).decode()
     for program in (one, two):
-        eventually(60, lambda program=program: program.alive() and program.get("/livez")[0] == 200, "a replica lives")
+        eventually(60, lambda program=program: program.alive() and is_trusted(program.webhook_port, bundle), "a replica has read the shared certificate")
     balancer = Balancer([one.webhook_port, two.webhook_port])
     for kind, name in kinds.items():
         config = found[kind]
