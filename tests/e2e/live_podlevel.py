@@ -127,10 +127,10 @@ def evicted_instead(bed, before):
 
 
 def left_alone(bed, before):
-    """Mode InPlace on a server that resizes no such pod: they stay, and explain has the server's words."""
+    """Mode InPlace on a server that resizes no such pod: they stay, and explain says why."""
     steady(12, lambda: uids(bed.pods("app=work")) == before, "the pods stay")
-    said = bed.tandem("explain", "vpa", "work", "-n", bed.ns)
-    assert "the API server refused the resize" in said and "pod-level resources cannot be resized" in said, said
+    said = bed.tandem("explain", "vpa", "work", "-n", bed.ns, "--feature-gates=InPlace=true")
+    assert f"does not declare {FEATURE}, so the API server refuses" in said and "it stays as it is" in said, said
 
 
 @contextlib.contextmanager
@@ -181,8 +181,15 @@ def both_levels(bed):
 @story("a node that cannot resize at pod level: the pods are evicted instead")
 def fallback(bed):
     busy(bed)
-    bed.apply(WORKLOAD + vpa("InPlaceOrRecreate"))
-    evicted_instead(bed, uids(bed.running("app=work", 2)))
+    bed.apply(WORKLOAD + vpa("Off"))
+    before = uids(bed.running("app=work", 2))
+    eventually(40, lambda: recommended(bed)[0], "a recommendation")
+    bed.programs[-1].stop()
+    bed.apply(vpa("InPlaceOrRecreate"))
+    said = bed.tandem("explain", "vpa", "work", "-n", bed.ns)
+    assert f"does not declare {FEATURE}, so the API server refuses" in said and "it is evicted instead" in said, said
+    bed.run()
+    evicted_instead(bed, before)
 
 
 @story("a node that can: both levels in one resize, the pods stay")

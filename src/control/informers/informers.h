@@ -51,7 +51,7 @@ enum td_informer_kind {
 };
 
 /* Every object: what is kept of it as compact JSON, which td_informers_tree reads. Pods keep what
- * td_pod_decode looks at, nodes their allocatable and conditions,
+ * td_pod_decode looks at, nodes their allocatable, conditions and declared features,
  * workloads what td_workload_decode does and, where an Hvpa can be on them, the resources of their
  * template; autoscalers and LimitRanges are kept whole. */
 struct td_informer_object {

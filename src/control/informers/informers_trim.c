@@ -91,7 +91,7 @@ static const struct keep keep_cron[] = {
 
 static const struct keep keep_node_condition[] = {{"type", NULL}, {"status", NULL}, {0}};
 static const struct keep keep_node_status[] = {
-    {"allocatable", NULL}, {"conditions", keep_node_condition}, {0}};
+    {"allocatable", NULL}, {"conditions", keep_node_condition}, {"declaredFeatures", NULL}, {0}};
 static const struct keep keep_node[] = {
     {"metadata", keep_child_meta}, {"status", keep_node_status}, {0}};
 

@@ -177,6 +177,31 @@ void explain_problems(struct td_explain *explain, bool has_webhook)
     }
 }
 
+#define EXPLAIN_POD_LEVEL "InPlacePodLevelResourcesVerticalScaling"
+
+/* Where pods with resources of their own are resized, their nodes declare it; what happens to one
+ * whose node does not. A node that may not be read is not judged. */
+static td_str explain_undeclared(struct td_explain *explain, const struct td_updater_note *note)
+{
+    const struct td_cache *nodes =
+        td_informers_cache(explain->snapshot->informers, TD_INFORMER_NODES);
+    td_str name = td_json_text(td_json_get(note->pod->tree, TD_STR("spec")), "nodeName");
+    const struct td_informer_object *node = nodes ? td_cache_get(nodes, TD_STR_EMPTY, name) : NULL;
+    struct td_json *tree = NULL;
+    if (!node || td_informers_tree(&explain->arena, node, &tree, NULL) != TD_OK ||
+        td_json_has_text(td_json_get_path(tree, "status.declaredFeatures"),
+                         TD_STR(EXPLAIN_POD_LEVEL))) {
+        return TD_STR_EMPTY;
+    }
+    return td_arena_format(&explain->arena,
+                           "; but node %.*s does not declare " EXPLAIN_POD_LEVEL
+                           ", so the API server refuses to resize a pod with resources of its "
+                           "own, and it %s",
+                           TD_STR_ARG(name),
+                           note->vpa->mode == TD_VPA_IN_PLACE ? "stays as it is"
+                                                              : "is evicted instead");
+}
+
 td_str explain_note(struct td_explain *explain, const struct td_updater_note *note)
 {
     td_auto_buf text = td_buf_capped(TD_OBJECT_BYTES_MAX);
@@ -188,8 +213,11 @@ td_str explain_note(struct td_explain *explain, const struct td_updater_note *no
     if (!note->pod) {
         return td_arena_copy_str(&explain->arena, sentence);
     }
-    return td_arena_format(&explain->arena, "%.*s: %s%.*s", TD_STR_ARG(note->pod->meta.name),
-                           is_action ? "would be " : "", TD_STR_ARG(sentence));
+    bool is_pod_level = note->rule == TD_RULE_RESIZED && note->pod->has_pod_level;
+    return td_arena_format(
+        &explain->arena, "%.*s: %s%.*s%.*s", TD_STR_ARG(note->pod->meta.name),
+        is_action ? "would be " : "", TD_STR_ARG(sentence),
+        TD_STR_ARG(is_pod_level ? explain_undeclared(explain, note) : TD_STR_EMPTY));
 }
 
 void explain_conditions(struct td_explain *explain, const struct td_vpa_condition *conditions,
