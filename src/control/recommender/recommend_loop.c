@@ -316,9 +316,24 @@ static enum loop_answer loop_write_all_checkpoints(struct td_recommend_loop *loo
 
 static bool loop_target_exists(void *context, td_str namespace, td_str kind, td_str name)
 {
+    static const enum td_informer_kind kinds[] = {
+        [TD_WORKLOAD_CRON_JOB] = TD_INFORMER_CRON_JOBS,
+        [TD_WORKLOAD_DAEMON_SET] = TD_INFORMER_DAEMON_SETS,
+        [TD_WORKLOAD_DEPLOYMENT] = TD_INFORMER_DEPLOYMENTS,
+        [TD_WORKLOAD_JOB] = TD_INFORMER_JOBS,
+        [TD_WORKLOAD_REPLICATION_CONTROLLER] = TD_INFORMER_REPLICATION_CONTROLLERS,
+        [TD_WORKLOAD_REPLICA_SET] = TD_INFORMER_REPLICA_SETS,
+        [TD_WORKLOAD_STATEFUL_SET] = TD_INFORMER_STATEFUL_SETS,
+    };
     struct td_recommend_loop *loop = context;
-    const struct td_workload_source *source = td_informers_source(loop->options.control.informers);
-    return source->get_workload(source->context, kind, namespace, name) != NULL;
+    enum td_workload_kind workload = td_workload_kind_of(kind);
+    if (workload == TD_WORKLOAD_OTHER) {
+        return false;
+    }
+    /* It is there, that is enough: asked for as a workload each of them would be decoded. */
+    const struct td_cache *cache =
+        td_informers_cache(loop->options.control.informers, kinds[workload]);
+    return cache && td_cache_get(cache, namespace, name);
 }
 
 static void loop_collect_garbage(struct td_recommend_loop *loop)
