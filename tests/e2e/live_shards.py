@@ -298,6 +298,7 @@ def received(bed):
     """Of objects, in lists and watches: metrics of pods have no selector for shards, and there are none meanwhile."""
     if not GATE:
         return
+    settled(bed, SHARDS, 90 + NAMESPACES)
     bed.hide("team-*")
     time.sleep(10)
     share = loads(bed)
