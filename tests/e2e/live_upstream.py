@@ -441,7 +441,8 @@ SPECS = [
 def in_order(part):
     """Upstream goes over resources in a random order: sentences and causes are compared sorted."""
     if isinstance(part, str):
-        return sorted(re.split(r", (?=spec)", part.replace("[", "").replace("]", "")))
+        about, _, sentences = part.replace("[", "").replace("]", "").partition(" is invalid: ")
+        return about, sorted(re.split(r", (?=spec)", sentences))
     return {**part, "causes": sorted(part.get("causes", []), key=str)} if isinstance(part, dict) else part
 
 
