@@ -1,6 +1,7 @@
 #include "base/os/usage.h"
 
 #include <dirent.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -78,4 +79,11 @@ struct td_usage td_usage_read(void)
     }
     usage.files_max = td_usage_files_max();
     return usage;
+}
+
+void td_usage_trim(void)
+{
+#ifdef __GLIBC__
+    (void)malloc_trim(0); /* whether there was anything is of no concern */
+#endif
 }

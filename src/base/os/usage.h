@@ -1,5 +1,5 @@
 /*
- * What this process itself uses of its machine, for its metrics.
+ * What this process itself uses of its machine, for its metrics, and giving some of it back.
  */
 #pragma once
 
@@ -20,3 +20,7 @@ int64_t td_usage_files_max(void);
 /* Lets the process open as many files as it is allowed to: the usual limit of 1,024 is for programs
  * that cannot count further. */
 void td_usage_raise_files(void);
+
+/* Gives back to the machine what is free in the midst of the heap, after work that needed much for
+ * a moment. Takes milliseconds of a large heap. */
+void td_usage_trim(void);

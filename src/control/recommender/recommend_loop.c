@@ -31,6 +31,7 @@
 #include "base/limits.h"
 #include "base/os/log.h"
 #include "base/os/loop.h"
+#include "base/os/usage.h"
 #include "base/timefmt.h"
 #include "control/recommender/recommend_metrics.h"
 #include "control/recommender/recommend_private.h"
@@ -344,6 +345,9 @@ static void loop_collect_garbage(struct td_recommend_loop *loop)
     bool is_due = now - loop->last_gc >= loop->options.checkpoints_gc_interval;
     if (is_due && !loop->options.is_quiet) {
         loop->last_gc = now;
+        if (td_clock_real_span(td_loop_clock(loop->options.control.loop), TD_SECOND) > 0) {
+            td_usage_trim(); /* the first pass needs more than those that follow */
+        }
         recommend_collect_checkpoints(loop);
     }
 }
