@@ -2,27 +2,21 @@
  * A tolerance (vertical.tolerancePercent, usually 10 %) is what a wish has to exceed. A step that
  * only just exceeds it is followed by the next as long as the load or a leak goes on: from 250Mi to
  * 4Gi there are 29 steps of a tenth, and 15 of a fifth. Two tolerances up from where one was
- * exceeded end less than one above the target, where no decrease is due.
- *
- * Downwards, what the HPA measures waits: a load that falls comes back. The request shrinks once it
- * is two tolerances above its target, within hours of another change three and only by a step of
- * two, and never while replicas that can go in move. It stops half a tolerance above its target,
- * and not below what the HPA's target needs at the use for which the VPA sizes it, so that a crowd
- * of each hour or the next morning finds it as it has to be.
+ * exceeded end less than one above the target, where no decrease is due. Downwards the same: a
+ * request that the HPA measures shrinks once it is two tolerances above its target, three within an
+ * hour of a change of replicas, and stops half a tolerance above it.
  *
  * In RatioBased replicas and size share a growth, and most shares of size are short. Under
  * Reconcile replicas can do what size does, so a share is made only where it is worth a
  * disturbance:
  *
  * 1. Few replicas, of which one more would be three tolerances or more of the whole: a share of one
- *    tolerance. With more replicas, or where the limit hides how much is wanted: of eight. What
- *    comes suddenly may go as suddenly.
+ *    tolerance. With more replicas, or where the limit hides how much is wanted: of four.
  * 2. Otherwise replicas carry all of it, as many as bring use within the HPA's tolerance.
  * 3. But few replicas whose size is behind the line that both would be on by their ratio, from
- *    minReplicas of the template on: size alone grows by a stride, where that is enough. Beyond
- *    minReplicas not within hours of another change.
+ *    minReplicas of the template on: size alone grows by a stride, where that is enough.
  * 4. Where the HPA is content, what it measures asks for nothing: a wish for more that comes from
- *    it is of pods that are not ready yet, or within its tolerance. The VPA's own is carried out.
+ * it is of pods that are not ready yet, or within its tolerance. The VPA's own is carried out.
  */
 #include "decide/tandem/amount.h"
 #include "decide/tandem/coupling.h"
@@ -36,16 +30,10 @@
 /* In tolerances: */
 #define STRIDE 2      /* a step of a request, up or down */
 #define FAR 3         /* so far above its target a request shrinks whatever else holds it */
-#define BESIDE_MANY 8 /* a step up beside replicas, of which one more is little */
+#define BESIDE_MANY 4 /* a step up beside replicas, of which one more is little */
 #define COARSE 3      /* one more replica is little up to this much of all */
 
-#define YOUNG 4 /* so far above its target a request stays before a day was seen */
-
-#define ALONG_PERCENT 5 /* so much more makes memory go along with another row */
-#define OWN_PERCENT 115 /* the target that a VPA makes of the use for which it sizes */
 #define RECENT_SECONDS 3600
-#define REST_SECONDS (8 * 3600) /* after a change of requests replicas go first */
-
 #define HIDDEN_PERCENT 95 /* of its limit: what a container wants beyond is not seen */
 
 static int64_t least(int64_t a, int64_t b)
@@ -109,62 +97,19 @@ bool tandem_is_long(const struct tandem_work *work, size_t index, int64_t to, in
     return change * PERCENT >= smaller * tolerances * work->hvpa->tolerance_percent;
 }
 
-/* The size at which the HPA is content with the use for which the VPA sizes the row. */
-static int64_t usual_size(const struct td_tandem_row *row)
-{
-    td_wide use = (td_wide)row->target * PERCENT * PERCENT;
-    td_wide part = (td_wide)row->coupling.utilization * OWN_PERCENT;
-    return part > 0 ? td_tandem_saturate(use / part) : 0;
-}
-
 /* Half a tolerance above the target, where a row that the HPA measures stops to shrink: the next
- * step of replicas or size is then not at hand. Farther above it before a day was seen. */
+ * step of replicas or size is then not at hand. At minAllowed where the target is. */
 static int64_t least_left(const struct tandem_work *work, size_t index)
 {
     const struct td_tandem_row *row = &work->in->rows[index];
     int64_t target = work->outcomes[index].target;
-    bool is_by_hour = row->is_young && work->outcomes[index].is_coupling_raised;
-    int64_t halves = (is_by_hour ? 2 * YOUNG : 1) * (int64_t)work->hvpa->tolerance_percent;
-    int64_t left = td_tandem_saturate((td_wide)target * (2 * PERCENT + halves) / (2 * PERCENT));
-    left = row->upper.is_set ? least(left, row->upper.amount) : left;
-    left = most_of(left, usual_size(row));
-    return least(row->request, most_of(left, target));
-}
-
-static bool was_within(const struct tandem_work *work, const struct td_tandem_time *last,
-                       int64_t seconds)
-{
-    return last->is_set && !td_tandem_has_passed(last->at, work->in->now, seconds);
-}
-
-/* Requests changed within some hours: what is too much now will be needed again. */
-static bool is_resting(const struct tandem_work *work)
-{
-    return was_within(work, &work->in->last_vertical, REST_SECONDS);
-}
-
-/* Neither they nor replicas changed: the load is steady. */
-static bool is_settled(const struct tandem_work *work)
-{
-    return !is_resting(work) && !was_within(work, &work->in->last_horizontal, REST_SECONDS);
-}
-
-/* Will pods be disturbed for what the HPA measures? */
-static bool is_disturbing(const struct tandem_work *work)
-{
-    bool is_changed = false;
-    for (size_t i = 0; i < work->in->row_count; i++) {
-        is_changed = is_changed || (work->outcomes[i].request != work->in->rows[i].request &&
-                                    tandem_is_measured(work->hvpa, &work->in->rows[i]));
+    if (row->min_allowed.is_set && target <= row->min_allowed.amount) {
+        return least(row->request, target); /* it tells nothing of use, which is below it */
     }
-    return is_changed;
-}
-
-/* Is it worth taking along, when pods are disturbed anyway? */
-static bool is_due_soon(const struct tandem_work *work, size_t i)
-{
-    td_wide request = work->in->rows[i].request;
-    return (td_wide)work->outcomes[i].target * PERCENT >= request * (PERCENT + ALONG_PERCENT);
+    int64_t left = td_tandem_saturate(
+        (td_wide)target * (2 * PERCENT + work->hvpa->tolerance_percent) / (2 * PERCENT));
+    left = row->upper.is_set ? least(left, row->upper.amount) : left;
+    return least(row->request, most_of(left, target));
 }
 
 /* A row that is the VPA's alone does not go along with others by less than a tolerance, at least
@@ -172,28 +117,20 @@ static bool is_due_soon(const struct tandem_work *work, size_t i)
 void tandem_lengthen(struct tandem_work *work)
 {
     bool is_ratio = work->hvpa->mode == TD_HVPA_RATIO_BASED;
-    bool has_other = is_disturbing(work);
     for (size_t i = 0; i < work->in->row_count; i++) {
         const struct td_tandem_row *row = &work->in->rows[i];
         struct td_tandem_outcome *outcome = &work->outcomes[i];
         bool is_alone = !tandem_is_measured(work->hvpa, row);
         bool is_long = is_alone || (is_ratio && outcome->is_coupling_raised);
-        bool is_along = is_alone && is_ratio && has_other && is_due_soon(work, i);
-        if (is_alone && is_ratio && !has_other && outcome->request < row->request &&
-            is_resting(work) && !tandem_is_long(work, i, outcome->target, STRIDE)) {
-            outcome->request = row->request;
-            outcome->block = TD_TANDEM_BLOCK_SMALL_STEP;
-        }
         if (is_alone && !outcome->is_significant && (is_ratio || outcome->request < row->request)) {
-            outcome->request = is_along ? outcome->target : row->request;
+            outcome->request = row->request;
         }
         if (is_ratio && work->hvpa->coupling == TD_HVPA_RECONCILE && row->coupling.is_coupled &&
             outcome->request < row->request) {
             outcome->request = most_of(outcome->request, least_left(work, i));
         }
         if (is_long && row->request > 0 && outcome->request == outcome->target &&
-            outcome->target > row->request && (outcome->is_significant || is_along) &&
-            !outcome->is_kept) {
+            outcome->target > row->request && outcome->is_significant && !outcome->is_kept) {
             outcome->request = most_of(outcome->target, longer_step(work, i));
         }
     }
@@ -217,12 +154,8 @@ static bool is_pressing(const struct tandem_work *work, size_t i)
 {
     const struct td_tandem_row *row = &work->in->rows[i];
     bool is_served = row->coupling.is_coupled && is_shared(work, i);
-    bool is_below = row->lower.is_set && row->request < row->lower.amount;
-    if (row->coupling.is_coupled && work->outcomes[i].target < row->request) {
-        return false;
-    }
     return is_served ? row->request == 0 || row->request < work->outcomes[i].floor ||
-                           (is_below && tandem_is_long(work, i, work->outcomes[i].target, STRIDE))
+                           (row->lower.is_set && row->request < row->lower.amount)
                      : tandem_is_breached(work, i);
 }
 
@@ -251,38 +184,18 @@ static bool is_hidden(const struct td_tandem_row *row)
 /* Replicas moved within the hour: a size that they had to help is hardly too large. */
 static bool has_moved(const struct tandem_work *work)
 {
-    const struct td_tandem_input *in = work->in;
-    return was_within(work, in->last_horizontal.is_set ? &in->last_horizontal : &in->first_seen,
-                      RECENT_SECONDS);
+    const struct td_tandem_time *last =
+        work->in->last_horizontal.is_set ? &work->in->last_horizontal : &work->in->first_seen;
+    return last->is_set && !td_tandem_has_passed(last->at, work->in->now, RECENT_SECONDS);
 }
 
-/* It has too much by less than a replica's part: the HPA asks for one less when it is sure. With
- * two of them that would be half of all. */
-static bool is_less_than_a_replica(const struct tandem_work *work, size_t i)
-{
-    td_wide without = (td_wide)work->in->rows[i].request * (work->current - 1);
-    return work->current > work->min && work->current > 2 &&
-           without < (td_wide)work->outcomes[i].target * work->current;
-}
-
-/* Is the decrease large enough, and will what is made of it be? */
-static bool is_due_down(const struct tandem_work *work, size_t i)
-{
-    int64_t target = work->outcomes[i].target;
-    int64_t to = most_of(work->outcomes[i].request, least_left(work, i));
-    bool is_busy = is_resting(work);
-    if ((has_moved(work) && work->current > work->min) ||
-        (!is_settled(work) && is_less_than_a_replica(work, i))) {
-        return false;
-    }
-    return tandem_is_long(work, i, target, is_busy || has_moved(work) ? FAR : STRIDE) &&
-           tandem_is_long(work, i, to, is_busy ? STRIDE : 1);
-}
-
-/* How long a step up of a row that the HPA measures has to be. */
+/* How long a step of a row that the HPA measures has to be. */
 static int32_t least_step(const struct tandem_work *work, size_t i)
 {
     const struct td_tandem_row *row = &work->in->rows[i];
+    if (work->outcomes[i].request < row->request) {
+        return has_moved(work) ? FAR : STRIDE;
+    }
     return is_shared(work, i) && (!is_coarse(work) || is_hidden(row)) ? BESIDE_MANY : 1;
 }
 
@@ -291,21 +204,16 @@ static bool is_worth_it(const struct tandem_work *work, size_t i)
 {
     const struct td_tandem_row *row = &work->in->rows[i];
     int64_t to = work->outcomes[i].request;
+    int32_t tolerances = row->coupling.is_coupled ? least_step(work, i) : 1;
     if (!tandem_is_measured(work->hvpa, row)) {
         return to != row->request && work->outcomes[i].is_significant;
     }
-    if (to == row->request || tandem_is_emergency(work, i) || is_pressing(work, i)) {
-        return to != row->request;
-    }
-    if (is_answered(work, i)) {
-        return false;
-    }
     /* Replicas share a decrease too: how far the request is above its target tells what it is
      * worth. */
-    return to < row->request && row->coupling.is_coupled
-               ? is_due_down(work, i)
-               : tandem_is_long(work, i, to < row->request ? work->outcomes[i].target : to,
-                                row->coupling.is_coupled ? least_step(work, i) : 1);
+    int64_t judged = to < row->request ? work->outcomes[i].target : to;
+    return to != row->request &&
+           (tandem_is_emergency(work, i) || is_pressing(work, i) ||
+            (!is_answered(work, i) && tandem_is_long(work, i, judged, tolerances)));
 }
 
 /* Can size alone carry the growth, and better than one more replica? */
@@ -314,9 +222,6 @@ static bool can_leap(const struct tandem_work *work, double line)
     int32_t tolerance = work->hvpa->tolerance_percent;
     bool is_asked = work->decision->desired_replicas > work->current;
     bool has_any = false;
-    if (is_resting(work) && work->current > work->min) {
-        return false;
-    }
     for (size_t i = 0; i < work->in->row_count; i++) {
         const struct td_tandem_row *row = &work->in->rows[i];
         const struct td_tandem_outcome *outcome = &work->outcomes[i];
@@ -406,7 +311,7 @@ static void shrink_by_strides(struct tandem_work *work)
         }
         td_wide shorter = (td_wide)row->request * PERCENT / (PERCENT + STRIDE * tolerance);
         if (work->decision->replicas == work->current && !has_moved(work) &&
-            shorter < outcome->request && tandem_is_long(work, i, outcome->target, STRIDE)) {
+            shorter < outcome->request && tandem_is_long(work, i, outcome->target, FAR)) {
             outcome->request = td_tandem_saturate(shorter);
         }
     }

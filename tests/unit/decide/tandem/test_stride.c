@@ -149,97 +149,17 @@ static void test_a_request_shrinks_by_a_stride(void **state)
     decide(&self, 2, 367);
 }
 
-/* Within eight hours of another change of requests three tolerances are needed, and a step of two:
- * 430/350 = 1.23 waits, 500/350 = 1.43 does not. A VPA that sizes by 330m knows of a use of 287m,
- * with which the HPA is content at 330/1.15/0.7 = 409m: a request stops there, and 480/409 = 1.17
- * is too short a step until it has rested. */
-static void test_a_request_that_changed_rests(void **state)
+/* A target at minAllowed, to which a use of 14m was raised, tells nothing of what is used: no half
+ * a tolerance is left. */
+static void test_a_request_shrinks_to_its_minimum(void **state)
 {
     (void)state;
     struct tandem_case self;
-    begin(&self, 2, 2, 430, 245);
-    self.in.last_vertical = tandem_ago(8 * 3600 - 1);
-    decide(&self, 2, 430);
-    assert_int_equal(self.outcomes[0].block, TD_TANDEM_BLOCK_SMALL_STEP);
-    self.in.last_vertical = tandem_ago(8 * 3600);
-    decide(&self, 2, 367);
-    begin(&self, 2, 2, 500, 245);
-    self.in.last_vertical = tandem_ago(7200);
-    decide(&self, 2, 367);
-    self.rows[0].target = 330;
-    decide(&self, 2, 409);
-    self.rows[0].request = 480;
-    decide(&self, 2, 480);
-    self.in.last_vertical = tandem_ago(8 * 3600);
-    decide(&self, 2, 409);
-}
-
-/* Three pods of 600m have 1.4 times the 429m that they need, less than two pods would: while
- * replicas move, they go in first. Once nothing has moved for eight hours it is a stride, 600/1.2.
- */
-static void test_replicas_go_in_before_size(void **state)
-{
-    (void)state;
-    struct tandem_case self;
-    begin(&self, 3, 3, 600, 300);
-    self.in.last_horizontal = tandem_ago(2 * 3600);
-    decide(&self, 3, 600);
-    self.in.last_horizontal = tandem_ago(8 * 3600);
-    decide(&self, 3, 500);
-}
-
-/* Before a day was seen what the hour asks for is not the need of the day: four tolerances are
- * left, 350·1.4, and 500m are near enough to that. */
-static void test_the_first_day_leaves_more(void **state)
-{
-    (void)state;
-    struct tandem_case self;
-    begin(&self, 2, 2, 600, 250);
-    self.rows[0].coupling.usage.amount = 245;
-    self.rows[0].target = 200;
-    self.rows[0].is_young = true;
-    decide(&self, 2, 490);
-    self.rows[0].request = 500;
-    decide(&self, 2, 500);
-}
-
-/* Beyond minReplicas size leaps once in eight hours; the next growth is a replica. */
-static void test_size_leaps_once_in_some_hours(void **state)
-{
-    (void)state;
-    struct tandem_case self;
-    begin(&self, 3, 4, 600, 467);
-    self.rows[0].coupling.in_template = 500;
-    self.in.last_vertical = tandem_ago(8 * 3600);
-    decide(&self, 3, 720);
-    self.in.last_vertical = tandem_ago(7200);
-    decide(&self, 4, 600);
-}
-
-/* Pods that are resized anyway take memory along that is due soon, by its stride: 1060·1.1. And
- * memory that grew a stride too far does not go back for less than a stride before it has rested.
- */
-static void test_memory_goes_along_and_rests(void **state)
-{
-    (void)state;
-    struct tandem_case self;
-    begin(&self, 2, 3, 300, 233);
-    self.rows[0].coupling.in_template = 500;
-    tandem_case_add(&self, WEB, TD_HVPA_MEMORY, 1000 * MI, 1060 * MI);
-    decide(&self, 2, 360);
-    assert_int_equal(self.outcomes[1].request, 1166 * MI);
-    self.rows[1].target = 1040 * MI;
-    decide(&self, 2, 360);
-    assert_int_equal(self.outcomes[1].request, 1000 * MI);
-    begin(&self, 4, 4, 500, 350);
-    tandem_case_add(&self, WEB, TD_HVPA_MEMORY, 1150 * MI, 1000 * MI);
-    self.in.last_vertical = tandem_ago(7200);
-    decide(&self, 4, 500);
-    assert_int_equal(self.outcomes[1].request, 1150 * MI);
-    assert_int_equal(self.outcomes[1].block, TD_TANDEM_BLOCK_SMALL_STEP);
-    self.in.last_vertical = tandem_ago(8 * 3600);
-    decide(&self, 4, 500);
-    assert_int_equal(self.outcomes[1].request, 1000 * MI);
+    begin(&self, 2, 2, 2000, 14);
+    self.rows[0].target = 100;
+    self.rows[0].uncapped = 25;
+    self.rows[0].min_allowed = (struct td_tandem_bound){.is_set = true, .amount = 100};
+    decide(&self, 2, 100);
 }
 
 /* Memory that no metric measures takes its target whole, in RatioBased too, and a fifth more than
@@ -349,11 +269,7 @@ int main(void)
         cmocka_unit_test(test_size_leaps_where_a_replica_is_too_much),
         cmocka_unit_test(test_what_the_hpa_measures_asks_once),
         cmocka_unit_test(test_a_request_shrinks_by_a_stride),
-        cmocka_unit_test(test_a_request_that_changed_rests),
-        cmocka_unit_test(test_replicas_go_in_before_size),
-        cmocka_unit_test(test_the_first_day_leaves_more),
-        cmocka_unit_test(test_size_leaps_once_in_some_hours),
-        cmocka_unit_test(test_memory_goes_along_and_rests),
+        cmocka_unit_test(test_a_request_shrinks_to_its_minimum),
         cmocka_unit_test(test_what_no_metric_measures_grows_by_strides),
         cmocka_unit_test(test_a_slight_breach_waits_where_the_limit_leaves_room),
         cmocka_unit_test(test_a_row_of_its_own_does_not_go_along_downwards),

@@ -71,7 +71,7 @@ static void test_account_of_a_shared_change(void **state)
         "          smaller requests are possible from 12:15:00 (15m0s)\n"
         "  would change it:  a desired count of 6 replicas gives 5;  maxAllowed of cpu below 667m "
         "caps it;"
-        "  a target of 1076Mi for memory is followed\n");
+        "  a target of 1127Mi for memory is followed\n");
 }
 
 /* A wish that is held has its reason, and what would let it through. */
