@@ -292,7 +292,12 @@ def there_and_back(bed):
         bed.upstream("admission")
         eventually(60, lambda: hooks(bed) == [f"https://127.0.0.1:{bed.ports['webhook']}"] or hooks(bed) == [f"https://127.0.0.1:{bed.ports['webhook']}/"],
                    "upstream's webhook answers")
-        steady(8, lambda: len(hooks(bed)) == 1 and f":{bed.ports['webhook']}" in hooks(bed)[0], "and ours does not take it back")
+
+        def upstreams():
+            now = hooks(bed)
+            assert len(now) == 1 and f":{bed.ports['webhook']}" in now[0], now
+            return True
+        steady(8, upstreams, "and ours does not take it back")
         learnt = checkpoints(bed)
         ours.stop()
         assert hooks(bed) and f":{bed.ports['webhook']}" in hooks(bed)[0], "the end of ours has removed upstream's registration"

@@ -18,7 +18,7 @@ def case(what):
 
 def run(*command, cwd=TOP, env=None, ok=(0,), text=None):
     """What a command prints on standard output."""
-    done = subprocess.run(command, cwd=cwd, env={**os.environ, **(env or {})}, capture_output=True, text=True, input=text, timeout=1800)
+    done = subprocess.run(command, cwd=cwd, env={**os.environ, **(env or {})}, capture_output=True, text=True, input=text, timeout=5400)
     assert done.returncode in ok, f"{' '.join(command)}: {done.returncode}: {(done.stdout + done.stderr)[-3000:]}"
     return done.stdout
 
