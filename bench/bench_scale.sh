@@ -1,6 +1,6 @@
 #!/bin/sh
 # What a cluster costs `tandem run` as it grows: at 15,000, 50,000 and 150,000 pods of two containers, a VPA for each 15 of them, on a local
-# cluster in a process of its own. Of each size: memory after two passes, webhook included; processor time of the first complete pass after a
+# cluster in a process of its own. Of each size: memory after passes of recommender and updater, webhook included; processor time of the first complete pass after a
 # start (all lists, all checkpoints, metrics, recommendations), and of one later pass; and the exponents with which both grow. Exits 1 when a
 # goal of docs/scale.md is missed. Usage: bench_scale.sh BUILD
 #
@@ -26,11 +26,12 @@ trap 'exit 2' INT TERM
 
 passes() { figure "$url" '_recommender_.*_count.*step="total"'; }
 has_passed() { [ "$(passes)" -ge "$1" ]; }
+has_updated() { [ "$(figure "$url" 'vpa_updater_execution_latency.*_count.*step="total"')" -ge 1 ]; }
 
 # start NAME: tandem run, up to its first complete pass
 start() {
     "$build/tandem" run --kubeconfig "$config" --webhook-listen 127.0.0.1:0 --address 127.0.0.1:0 --recommender-interval 10s \
-        --checkpoints-timeout 10m --kube-api-qps 2000 --kube-api-burst 4000 --v 1 >"$work/$1.out" 2>&1 </dev/null &
+        --updater-interval 10s --checkpoints-timeout 10m --kube-api-qps 2000 --kube-api-burst 4000 --v 1 >"$work/$1.out" 2>&1 </dev/null &
     run_pid=$!
     pids="$pids $run_pid"
     await 120 "tandem run does not start" grep -q "metrics_port=" "$work/$1.out"
@@ -55,6 +56,7 @@ size() {
     later=$(processor "$run_pid")
     await 300 "no third pass ends" has_passed $((before + 2))
     later=$(echo "$(processor "$run_pid") $later" | awk '{ print $1 - $2 }')
+    await 300 "no pass of the updater ends" has_updated
     pods=$(($1 * replicas))
     echo "$pods $(resident "$run_pid") $first $later" | tee -a "$work/figures" | awk '{
         printf "bench scale_memory_%d %d MiB\nbench scale_first_pass_%d %.2f s\nbench scale_later_pass_%d %.2f s\n", $1, $2, $1, $3, $1, $4 }'
