@@ -226,7 +226,7 @@ def ambiguous(bed):
         bed.create(OURS, autoscaler(name, CPU, selectionStrategy="OwnerReference"))
     for name in ("one", "two"):
         eventually(60, lambda: replicas(bed, name) > 1, "each counts its own")
-        assert bed.condition(OURS, name, "ScalingActive")["status"] == "True"
+        eventually(20, lambda: (c := bed.condition(OURS, name, "ScalingActive")) and c["status"] == "True", "and says so, after the scale")
         assert "controlled by multiple" not in bed.tandem("explain", "hpa", name, "-n", bed.ns)
     # By labels, the pods of both are counted, and those of the first by both HPAs.
     bed.patch(OURS, "two", {"spec": {"selectionStrategy": "LabelSelector"}})
