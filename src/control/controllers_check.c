@@ -42,7 +42,7 @@ static void controllers_found(void *context, const struct td_findings *findings)
         td_str line = td_arena_format(&all->texts, "preflight: %.*s", TD_STR_ARG(one->found));
         if (one->state != TD_FINDING_OK) {
             td_log_line(all->options.log, one->state == TD_FINDING_MEND ? TD_LOG_WARN : TD_LOG_INFO,
-                        line.ptr, TD_LOG_S("then", one->todo));
+                        line.ptr, TD_LOG_S("then", one->remedy));
         }
     }
 }

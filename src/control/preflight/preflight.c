@@ -26,12 +26,12 @@ static void (*const preflight_judges[])(struct td_preflight *preflight) = {
 };
 
 void preflight_tell(struct td_preflight *preflight, enum td_finding_state state, const char *check,
-                    td_str found, td_str todo)
+                    td_str found, td_str remedy)
 {
     struct td_finding *finding = td_vec_push(&preflight->findings);
     if (finding) { /* more lines than that are not read */
         *finding =
-            (struct td_finding){.state = state, .check = check, .found = found, .todo = todo};
+            (struct td_finding){.state = state, .check = check, .found = found, .remedy = remedy};
     }
 }
 
@@ -247,7 +247,7 @@ void td_findings_write(const struct td_findings *findings, struct td_buf *out)
         const struct td_finding *one = &findings->items[i];
         (void)td_buf_append_format(out, "%-5s %-11s %.*s%s%.*s\n", finding_state_name(one->state),
                                    one->check, TD_STR_ARG(one->found),
-                                   one->todo.len > 0 ? "; " : "", TD_STR_ARG(one->todo));
+                                   one->remedy.len > 0 ? "; " : "", TD_STR_ARG(one->remedy));
     }
     if (findings->mends > 0) {
         (void)td_buf_append_format(out, "%zu to mend\n", findings->mends);
@@ -266,7 +266,7 @@ struct td_json *td_findings_json(struct td_arena *arena, const struct td_finding
         td_json_set_str(arena, item, TD_STR("state"), td_str_from(finding_state_name(one->state)));
         td_json_set_str(arena, item, TD_STR("check"), td_str_from(one->check));
         td_json_set_str(arena, item, TD_STR("found"), one->found);
-        td_json_set_text(arena, item, TD_STR("todo"), one->todo);
+        td_json_set_text(arena, item, TD_STR("remedy"), one->remedy);
         td_json_append(list, item);
     }
     td_json_set_int64(arena, report, TD_STR("mends"), (int64_t)findings->mends);

@@ -30,7 +30,7 @@ struct td_finding {
     enum td_finding_state state;
     const char *check; /* "metrics"; static */
     td_str found;
-    td_str todo; /* the next step; empty: none */
+    td_str remedy; /* the next step; empty: none */
 };
 
 struct td_preflight_options {

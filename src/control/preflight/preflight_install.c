@@ -341,8 +341,8 @@ void preflight_judge_rights(struct td_preflight *preflight)
     td_str who = preflight->is_account
                      ? td_arena_format(arena, "service account %.*s/tandem", TD_STR_ARG(place))
                      : TD_STR("you");
-    td_str todo = preflight->is_account ? install_command(preflight, "rbac", "")
-                                        : TD_STR("install with an account that has it");
+    td_str remedy = preflight->is_account ? install_command(preflight, "rbac", "")
+                                          : TD_STR("install with an account that has it");
     td_str lines = preflight->missing;
     if (preflight->options.is_short) {
         return;
@@ -354,14 +354,14 @@ void preflight_judge_rights(struct td_preflight *preflight)
         preflight_tell(preflight, TD_FINDING_MEND, "rights",
                        td_arena_format(arena, "%.*s lack%s %.*s", TD_STR_ARG(who),
                                        preflight->is_account ? "s" : "", TD_STR_ARG(line)),
-                       todo);
+                       remedy);
     }
     if (preflight->missing_count > INSTALL_RIGHTS_MAX) {
         preflight_tell(preflight, TD_FINDING_MEND, "rights",
                        td_arena_format(arena, "%.*s lack%s %zu more", TD_STR_ARG(who),
                                        preflight->is_account ? "s" : "",
                                        preflight->missing_count - INSTALL_RIGHTS_MAX),
-                       todo);
+                       remedy);
     } else if (preflight->access_error.code != TD_OK) {
         preflight_tell(preflight, TD_FINDING_NOTE, "rights",
                        td_arena_format(arena, "cannot ask for the rights of %.*s (%s)",

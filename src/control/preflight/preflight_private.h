@@ -91,9 +91,9 @@ struct td_preflight {
     void *context;
 };
 
-/* Texts are formatted into the arena by the caller; `todo` may be empty. */
+/* Texts are formatted into the arena by the caller; `remedy` may be empty. */
 void preflight_tell(struct td_preflight *preflight, enum td_finding_state state, const char *check,
-                    td_str found, td_str todo);
+                    td_str found, td_str remedy);
 
 static inline const struct preflight_answer *preflight_answer(const struct td_preflight *preflight,
                                                               enum preflight_question question)
