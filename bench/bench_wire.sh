@@ -7,6 +7,7 @@
 # BENCH_WIRE_KEEP: where logs are left.
 set -u
 build=$(cd "$1" && pwd)
+top=$(cd "$(dirname "$0")/.." && pwd)
 hpas=${BENCH_WIRE_HPAS:-10000}
 pods=${BENCH_WIRE_PODS:-3}
 seconds=${BENCH_WIRE_SECONDS:-60}
@@ -21,21 +22,11 @@ leave() {
 trap leave EXIT
 trap 'exit 2' INT TERM
 
-# await SECONDS WHAT COMMAND...
-await() {
-    await_left=$1
-    await_what=$2
-    shift 2
-    until "$@" >/dev/null 2>&1; do
-        await_left=$((await_left - 1))
-        [ $await_left -gt 0 ] || { echo "broken: $await_what in time"; exit 2; }
-        sleep 1
-    done
-}
+. "$top/bench/cluster.sh"
 
 manifests() {
-    awk -v hpas="$hpas" -v pods="$pods" -v from="$1" -v to="$2" 'BEGIN {
-        for (i = from; i < to && i < hpas; i++) {
+    awk -v pods="$pods" -v from="$1" -v to="$2" 'BEGIN {
+        for (i = from; i < to; i++) {
             ns = "load-" (i % 100)
             if (i < 100) printf "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: %s}\n", ns
             printf "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: app-%d, namespace: %s}\nspec:\n", i, ns
@@ -49,62 +40,37 @@ manifests() {
     }'
 }
 
-files=
-at=0
-while [ $at -lt "$hpas" ]; do
-    manifests $at $((at + 500)) >"$work/apps-$at.yaml"
-    files="$files${files:+, }apps-$at.yaml"
-    at=$((at + 500))
-done
-cat >"$work/scenario.yaml" <<END
-apiVersion: sim.tandem.dev/v1
-kind: Scenario
-metadata: {name: wire}
-spec:
-  nodes: [{count: $((hpas * pods / 500 + 1)), cpu: "64", memory: 256Gi, pods: 600}]
-  manifests: [$files]
-END
-"$build/tandem" up --listen 127.0.0.1:0 --kubeconfig "$work/kubeconfig" --controllers none -q "$work/scenario.yaml" >"$work/up.out" 2>&1 </dev/null &
-up_pid=$!
-pids=$up_pid
-await 120 "the local cluster does not start" grep -q https:// "$work/up.out"
-for part in certificate-authority client-certificate client-key; do
-    sed -n "s/^ *$part-data: *\"\{0,1\}\([A-Za-z0-9+\/=]*\).*/\1/p" "$work/kubeconfig" | base64 -d >"$work/$part"
-done
-server=$(sed -n 's/^ *server: *"\{0,1\}\(https:[^" ]*\).*/\1/p' "$work/kubeconfig")
-ask() { curl -sf --cacert "$work/certificate-authority" --cert "$work/client-certificate" --key "$work/client-key" "$server$1"; }
+cluster_files "$hpas" manifests
+cluster_start $((hpas * pods / 500 + 1)) "$files"
 measured() {
     [ "$(ask /apis/metrics.k8s.io/v1beta1/pods | grep -o '"timestamp"' | wc -l)" -ge $((hpas * pods)) ] && return
     sleep 9 # it is a large list
     return 1
 }
 await 60 "the pods of the local cluster are not measured" measured
-"$build/tandem" run --kubeconfig "$work/kubeconfig" --controllers horizontal --horizontal builtin --address 127.0.0.1:0 --leader-elect=false \
+"$build/tandem" run --kubeconfig "$config" --controllers horizontal --horizontal builtin --address 127.0.0.1:0 --leader-elect=false \
     --kube-api-qps 500 --kube-api-burst 1000 --v 1 >"$work/tandem.out" 2>&1 </dev/null &
 pid=$!
 pids="$pids $pid"
 await 60 "tandem run does not start" grep -q "metrics_port=" "$work/tandem.out"
 url=http://127.0.0.1:$(sed -n 's/.*metrics_port=\([0-9]*\).*/\1/p' "$work/tandem.out" | head -n 1)
 
-# figure PATTERN: the sum of the matching series
-figure() { curl -s "$url/metrics" | awk -v pattern="$1" '$0 ~ pattern && !/^#/ { s += $NF } END { printf "%d\n", s }'; }
 syncs='^horizontal_pod_autoscaler_controller_reconciliations_total'
 waits='^workqueue_queue_duration_seconds'
-processor() { sed 's/.*) //' "/proc/$1/stat" | awk -v hz="$(getconf CLK_TCK)" '{ print ($12 + $13) / hz }'; }
-active() { [ "$(figure '^horizontal_pod_autoscaler_controller_metric_computation_total{action="none",error="none"')" -ge $((hpas * 3)) ]; }
+active() { [ "$(figure "$url" '^horizontal_pod_autoscaler_controller_metric_computation_total{action="none",error="none"')" -ge $((hpas * 3)) ]; }
 await 300 "the HPAs are not judged" active
 sleep 60 # the pace of the metrics is learnt, statuses are written
 
 begun=$(processor $pid)
 begun_up=$(processor $up_pid)
-judged=$(figure "$syncs")
-late=$(($(figure "${waits}_count") - $(figure "${waits}_bucket.*le=\"0.9\"")))
-sent=$(figure '^tandem_client_calls_total')
+judged=$(figure "$url" "$syncs")
+late=$(($(figure "$url" "${waits}_count") - $(figure "$url" "${waits}_bucket.*le=\"0.9\"")))
+sent=$(figure "$url" '^tandem_client_calls_total')
 sleep "$seconds"
-judged=$(($(figure "$syncs") - judged))
-late=$(($(figure "${waits}_count") - $(figure "${waits}_bucket.*le=\"0.9\"") - late))
-sent=$(($(figure '^tandem_client_calls_total') - sent))
-echo "$begun $(processor $pid) $begun_up $(processor $up_pid) $judged $late $sent $(awk '/^VmRSS/ { print $2 / 1024 }' /proc/$pid/status)" |
+judged=$(($(figure "$url" "$syncs") - judged))
+late=$(($(figure "$url" "${waits}_count") - $(figure "$url" "${waits}_bucket.*le=\"0.9\"") - late))
+sent=$(($(figure "$url" '^tandem_client_calls_total') - sent))
+echo "$begun $(processor $pid) $begun_up $(processor $up_pid) $judged $late $sent $(resident $pid)" |
     awk -v hpas="$hpas" -v seconds="$seconds" '{
         minute = 60 / seconds
         printf "bench wire_hpas %d HPAs\nbench wire_processor %.2f s/min\nbench wire_server %.2f s/min\n", hpas, ($2 - $1) * minute, ($4 - $3) * minute

@@ -1,6 +1,7 @@
 #!/bin/sh
 # The cluster of the benchmarks of `tandem run`, to be sourced: a local one in a process of its own, with Deployments of two containers,
-# each with a VPA. Wants $build, $work, $pids, $replicas and $spaces; sets $config, $server, $up_pid. The caller cleans up.
+# each with a VPA (cluster_up), or what the caller writes (cluster_files, cluster_start). Wants $build, $work and $pids, cluster_up $replicas
+# and $spaces too; sets $config, $server, $up_pid. The caller cleans up.
 
 # await SECONDS WHAT COMMAND...
 await() {
@@ -46,23 +47,15 @@ sys.exit(sum(d["status"].get("readyReplicas", 0) for d in json.load(sys.stdin)["
     return 1
 }
 
-# cluster_up APPS: all its pods run
-cluster_up() {
-    up_files=
-    up_at=0
-    while [ "$up_at" -lt "$1" ]; do
-        up_next=$((up_at + 500 < $1 ? up_at + 500 : $1))
-        cluster_manifests $up_at $up_next >"$work/apps-$up_at.yaml"
-        up_files="$up_files${up_files:+, }apps-$up_at.yaml"
-        up_at=$up_next
-    done
+# cluster_start NODES FILES: the cluster begins, with manifests in $work, a comma between them
+cluster_start() {
     cat >"$work/scenario.yaml" <<END
 apiVersion: sim.tandem.dev/v1
 kind: Scenario
 metadata: {name: load}
 spec:
-  nodes: [{count: 300, cpu: "64", memory: 256Gi, pods: 600}]
-  manifests: [$up_files]
+  nodes: [{count: $1, cpu: "64", memory: 256Gi, pods: 600}]
+  manifests: [$2]
 END
     config=$work/kubeconfig
     "$build/tandem" up --listen 127.0.0.1:0 --kubeconfig "$config" --controllers none -q "$work/scenario.yaml" >"$work/up.out" 2>&1 </dev/null &
@@ -73,6 +66,24 @@ END
         sed -n "s/^ *$part-data: *\"\{0,1\}\([A-Za-z0-9+\/=]*\).*/\1/p" "$config" | base64 -d >"$work/$part"
     done
     server=$(sed -n 's/^ *server: *"\{0,1\}\(https:[^" ]*\).*/\1/p' "$config")
+}
+
+# cluster_files COUNT MANIFESTS: 500 of them a file, by the command MANIFESTS FROM TO; sets $files
+cluster_files() {
+    files=
+    files_at=0
+    while [ "$files_at" -lt "$1" ]; do
+        files_next=$((files_at + 500 < $1 ? files_at + 500 : $1))
+        "$2" $files_at $files_next >"$work/apps-$files_at.yaml"
+        files="$files${files:+, }apps-$files_at.yaml"
+        files_at=$files_next
+    done
+}
+
+# cluster_up APPS: all its pods run
+cluster_up() {
+    cluster_files "$1" cluster_manifests
+    cluster_start 300 "$files"
     await 180 "the pods of the local cluster do not run" cluster_ready $(($1 * replicas))
 }
 
